@@ -1,0 +1,115 @@
+# Everything a person or a machine does with a checkout of Headlight.
+# Needs Python 3.11 or newer and make; what else is needed is installed into .venv.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+PYTHON ?= python3
+HOST   ?= 127.0.0.1
+PORT   ?= 8000
+
+VENV := .venv
+BIN  := $(VENV)/bin
+PIP  := $(BIN)/python -m pip --disable-pip-version-check
+
+# On Linux the torch of the public package index brings several GB of CUDA, so the CPU build is
+# the default. With a GPU, name another index of PyTorch's, or none for the public one:
+#   make install TORCH_INDEX=https://download.pytorch.org/whl/cu130
+#   make install TORCH_INDEX=
+TORCH_VERSION := $(shell sed -n 's/^torch==//p' constraints.txt)
+ifeq ($(shell uname -s),Linux)
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+endif
+
+# Playwright carries a Node of its own; the JavaScript tests run on it.
+NODE ?= $(shell ls $(VENV)/lib/python3*/site-packages/playwright/driver/node)
+
+.PHONY: FORCE help install serve test lint types test-js bench format lock docker clean
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(VENV)/.installed ## Make the environment in .venv
+	@echo "Ready: $(BIN)/headlight serve --port $(PORT)"
+
+serve: $(VENV)/.installed ## Start the server on HOST:PORT (127.0.0.1:8000)
+	@exec $(BIN)/headlight serve --host $(HOST) --port $(PORT)
+
+test: lint types test-js bench ## Run every check and every test
+	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(BIN)/pytest
+
+lint: $(VENV)/.installed-test ## Check style and format: Python, shell, Dockerfile
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/shellcheck .ci/*
+	$(BIN)/hadolint Dockerfile
+
+types: $(VENV)/.installed-test ## Check the types of app/
+	$(BIN)/mypy
+
+test-js: $(VENV)/.installed-test ## Run the JavaScript tests
+	$(NODE) --test 'tests/js/**/*.test.js'
+
+bench: $(VENV)/.installed-test ## Measure speed, without the shape checks of the other tests
+	$(BIN)/pytest tests/benchmarks --override-ini addopts=--import-mode=importlib --capture=no
+
+format: $(VENV)/.installed-test ## Put the Python code into its one format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+lock: $(VENV)/.installed ## Renew constraints.txt with the newest versions that fit pyproject.toml
+	$(PIP) install --quiet --constraint constraints.txt uv
+	@echo '# Every version the project is installed and tested with. Renewed by `make lock`.' > $(VENV)/lock
+	$(BIN)/uv pip compile pyproject.toml --group test --group tools --upgrade --quiet \
+		--universal --python-version 3.11 --no-header >> $(VENV)/lock
+	mv $(VENV)/lock constraints.txt
+
+docker: ## Build the container image
+	docker build --tag headlight .
+
+clean: ## Remove the environment and every cache
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find app model tests -name __pycache__ -type d -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Headlight needs Python 3.11 or newer, as in: make install PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2> /dev/null || .ci/apt-install python3-venv
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Headlight into $(VENV)"
+	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip hatchling
+	@$(install-torch)
+	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	@echo "Installing what the tests need into $(VENV)"
+	@$(PIP) install --quiet --constraint constraints.txt --group test
+	@touch $@
+
+# The CPU build is a version of its own, 2.x.y+cpu, which the public package index never has: asking
+# for it by name can bring no CUDA. A build that pip finds by its own settings is taken first.
+define install-torch-by-default
+$(PIP) install --quiet --no-deps torch==$(TORCH_VERSION)+cpu 2> /dev/null || \
+	$(PIP) install --quiet --no-deps --index-url $(TORCH_INDEX) torch==$(TORCH_VERSION)+cpu || { \
+	echo "No CPU build of torch at $(TORCH_INDEX). Without it: make install TORCH_INDEX=" >&2; exit 1; }
+endef
+# A local version such as 2.x.y+cu130 counts as newer than 2.x.y, so the index that was named wins.
+define install-torch-as-told
+$(PIP) install --force-reinstall --no-deps --constraint constraints.txt \
+	$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) torch
+endef
+ifeq ($(origin TORCH_INDEX),file)
+install-torch = $(install-torch-by-default)
+else ifneq ($(origin TORCH_INDEX),undefined)
+install-torch = $(install-torch-as-told)
+endif
+# TORCH_INDEX on the command line is a wish to install anew.
+ifeq ($(origin TORCH_INDEX),command line)
+$(VENV)/.installed: FORCE
+endif
+FORCE:
