@@ -1,0 +1,43 @@
+"""The position-wise feed-forward network: what a token does with what it has read."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from model.config import TransformerConfig
+from model.hooks import HookPoint
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = f(x·W₁ + b₁)·W₂ + b₂ with f = ReLU or GELU. Vaswani et al. 2017, section 3.3."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.up_projection = nn.Linear(config.d_model, config.d_ff)
+        self.down_projection = nn.Linear(config.d_ff, config.d_model)
+        self.activation = {"relu": F.relu, "gelu": F.gelu}[config.activation]
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """Apply the network to every token alike."""
+        return self.down_projection(self.hidden_units(x))
+
+    def hidden_units(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_ff"]:
+        """The hidden units f(x·W₁ + b₁)."""
+        return self.activation(self.up_projection(x))
+
+
+class HookedFeedForward(FeedForward):
+    """A layer's feed-forward network whose hidden units and output can be seen."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__(config)
+        self.hidden = HookPoint("batch query d_ff", d_ff=config.d_ff)
+        self.output = HookPoint("batch query d_model", d_model=config.d_model)
+
+    def forward(
+        self, x: Float[Tensor, "batch query d_model"]
+    ) -> Float[Tensor, "batch query d_model"]:
+        """Apply the network to every token alike."""
+        return self.output(self.down_projection(self.hidden(self.hidden_units(x))))

@@ -1,0 +1,149 @@
+"""Byte-level BPE: any text becomes pieces of a fixed vocabulary, and comes back unchanged.
+
+Every piece is a run of UTF-8 bytes, so nothing is ever unknown: a character outside the
+vocabulary is spelled in bytes. Sennrich et al. 2016; Radford et al. 2019, section 2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from model.trace import Token
+
+START = "<s>"
+END = "</s>"
+
+
+class Tokenizer:
+    """Text to token ids and back, with the place of every token in the text.
+
+    Args:
+        backend: a byte-level tokenizer whose vocabulary holds `START` and `END`.
+
+    Raises:
+        ValueError: the backend lacks a special token, or is not byte-level.
+    """
+
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        self._backend = backend
+        self._backend.encode_special_tokens = True  # a typed "<s>" is text, not the token
+        self.start_id = self._special_id(START)
+        self.end_id = self._special_id(END)
+        for piece in backend.get_vocab():
+            if piece not in (START, END) and not _bytes_by_letter().keys() >= set(piece):
+                raise ValueError(f"the piece {piece!r} is not spelled in the byte-level alphabet")
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are, special ones included."""
+        return self._backend.get_vocab_size()
+
+    def encode(self, text: str) -> list[Token]:
+        """Cut a text into tokens, the start token first.
+
+        Raises:
+            ValueError: the text holds a lone surrogate, which no encoding can carry.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"character {error.start} is a lone surrogate (U+{ord(text[error.start]):04X}), "
+                "which is no text; send the whole character"
+            ) from error
+        encoding = self._backend.encode(text, add_special_tokens=False)
+        start = Token(id=self.start_id, text=START, start=0, end=0, word=None, is_special=True)
+        pieces = zip(encoding.ids, encoding.offsets, encoding.word_ids, strict=True)
+        return [start] + [
+            Token(
+                id=token,
+                text=self.text_of(token),
+                start=begin,
+                end=end,
+                word=word,
+                is_special=False,
+            )
+            for token, (begin, end), word in pieces
+        ]
+
+    def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of many texts, without start tokens: the fast way to read a corpus."""
+        encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text that the tokens spell; special tokens spell nothing."""
+        special = {self.start_id, self.end_id}
+        spelled = b"".join(self._bytes_of(token) for token in ids if token not in special)
+        return spelled.decode(errors="replace")
+
+    def text_of(self, token: int) -> str:
+        """What one token spells; a piece of a character is shown by its bytes, ``\\xf0\\x9f``.
+
+        Raises:
+            ValueError: there is no such token.
+        """
+        if token in (self.start_id, self.end_id):
+            return START if token == self.start_id else END
+        return self._bytes_of(token).decode(errors="backslashreplace")
+
+    def to_json(self) -> str:
+        """The tokenizer as the JSON that `read_tokenizer` reads."""
+        return self._backend.to_str(pretty=True)
+
+    def _bytes_of(self, token: int) -> bytes:
+        piece = self._backend.id_to_token(token) if token >= 0 else None
+        if piece is None:
+            raise ValueError(f"there is no token {token}; the ids are 0 to {self.vocab_size - 1}")
+        alphabet = _bytes_by_letter()
+        return bytes(alphabet[letter] for letter in piece)
+
+    def _special_id(self, piece: str) -> int:
+        found = self._backend.token_to_id(piece)
+        if found is None:
+            raise ValueError(f"the vocabulary lacks the special token {piece}")
+        return int(found)
+
+
+def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
+    """Learn a vocabulary: start from the 256 bytes, merge the most frequent pair, repeat."""
+    backend = tokenizers.Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=[START, END],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(texts, trainer)
+    return Tokenizer(backend)
+
+
+def read_tokenizer(path: Path) -> Tokenizer:
+    """Read a ``tokenizer.json``.
+
+    Raises:
+        ValueError: the file is no tokenizer; the message names it.
+    """
+    try:
+        return Tokenizer(tokenizers.Tokenizer.from_file(str(path)))
+    except Exception as error:  # the library raises bare Exception
+        raise ValueError(f"{path} is not a readable tokenizer: {error}") from error
+
+
+@cache
+def _bytes_by_letter() -> dict[str, int]:
+    """The byte that each letter of the byte-level alphabet stands for.
+
+    Printable bytes stand for themselves; the others take the letters from U+0100 on, in order.
+    """
+    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    others = (byte for byte in range(256) if byte not in printable)
+    letters = {chr(byte): byte for byte in printable}
+    return letters | {chr(256 + number): byte for number, byte in enumerate(others)}

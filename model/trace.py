@@ -1,0 +1,62 @@
+"""A Trace: one forward pass as plain data, whoever computed it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Token:
+    """One piece of the text.
+
+    ``text`` is what the piece spells, leading space included. ``start`` and ``end`` are character
+    offsets into the text; several pieces of one character share its offsets. ``word`` numbers the
+    word that the piece belongs to, from 0; special tokens belong to none.
+    """
+
+    id: int
+    text: str
+    start: int
+    end: int
+    word: int | None
+    is_special: bool
+
+
+@dataclass(frozen=True)
+class NamedArray:
+    """An array whose axes have names, ``("head", "query", "key")``.
+
+    Raises:
+        ValueError: the array has another number of axes.
+    """
+
+    axes: tuple[str, ...]
+    data: NDArray[np.generic]
+
+    def __post_init__(self) -> None:
+        if len(self.axes) != self.data.ndim:
+            raise ValueError(f"an array of shape {self.data.shape} cannot have axes {self.axes}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """What one model did with one text: its tokens and the captured arrays by site.
+
+    One text, so no array has a batch axis. ``precision`` is what the model computed in, float32 or
+    bfloat16. ``heads`` says which heads the ``head`` axes hold (None: all, in order). ``timings``
+    are milliseconds by step.
+    """
+
+    model: str
+    revision: str
+    precision: str
+    text: str
+    tokens: tuple[Token, ...]
+    target_tokens: tuple[Token, ...] | None = None
+    tensors: Mapping[str, NamedArray]
+    heads: tuple[int, ...] | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)

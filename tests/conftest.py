@@ -1,0 +1,43 @@
+"""What holds for every test of the project."""
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+import torch
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+# The models of the tests are tiny: a second thread gains nothing, and on a busy machine the threads
+# would wait for each other.
+torch.set_num_threads(1)
+
+BROWSER_TESTS = Path(__file__).parent / "browser"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Judge the report of one test."""
+    return refuse_silent_skip((yield), item.path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Judge the report of a file that may have skipped itself whole."""
+    return refuse_silent_skip((yield), getattr(collector, "path", None))
+
+
+def refuse_silent_skip(report: Report, path: Path | None) -> Report:
+    """Turn a skipped browser test into a failure under CI, where nobody would notice it."""
+    is_browser_test = path is not None and path.is_relative_to(BROWSER_TESTS)
+    is_expected_failure = hasattr(report, "wasxfail")
+    if report.skipped and os.environ.get("CI") and is_browser_test and not is_expected_failure:
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which CI does not accept: {report.longrepr}"
+    return report

@@ -1,0 +1,71 @@
+"""The likeliest next tokens after every token."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from model.analysis.next_token import next_token
+from model.checkpoint import Checkpoint
+from model.trace import NamedArray, Trace
+from model.tracing import trace
+
+
+@pytest.fixture
+def trace_of() -> Callable[[list[list[float]]], Trace]:
+    """A trace that holds nothing but these logits."""
+
+    def make(logits: list[list[float]]) -> Trace:
+        data = np.array(logits, dtype=np.float32)
+        tensors = {"logits": NamedArray(("query", "vocab"), data)}
+        return Trace(
+            model="any", revision="1", precision="float32", text="", tokens=(), tensors=tensors
+        )
+
+    return make
+
+
+def test_by_hand(trace_of: Callable[[list[list[float]]], Trace]) -> None:
+    probabilities = np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]])
+    found = next_token(trace_of(np.log(probabilities).tolist()), top=2)
+    assert found["ids"].axes == ("query", "rank")
+    assert found["ids"].data.tolist() == [[1, 2], [0, 2]]
+    np.testing.assert_allclose(
+        found["probabilities"].data, [[0.6, 0.3], [0.5, 0.3]], rtol=0, atol=1e-6
+    )
+
+
+def test_scores_of_10_9_8_by_hand(trace_of: Callable[[list[list[float]]], Trace]) -> None:
+    found = next_token(trace_of([[10, 9, 8]]))
+    np.testing.assert_allclose(
+        found["probabilities"].data, [[0.6652, 0.2447, 0.0900]], rtol=0, atol=5e-5
+    )
+
+
+def test_it_is_pytorchs_softmax_and_topk(checkpoint: Checkpoint) -> None:
+    traced = trace(checkpoint, "The cat chased the mouse.", capture=["logits"])
+    found = next_token(traced)
+    logits = torch.tensor(traced.tensors["logits"].data, dtype=torch.float64)
+    expected = logits.softmax(dim=-1).topk(20)
+    assert found["ids"].data.tolist() == expected.indices.tolist()
+    np.testing.assert_allclose(found["probabilities"].data, expected.values, rtol=1e-6)
+    assert found["ids"].data.dtype == np.int32
+    assert found["probabilities"].data.dtype == np.float32
+
+
+def test_huge_logits_do_not_overflow(trace_of: Callable[[list[list[float]]], Trace]) -> None:
+    found = next_token(trace_of([[1e30, -1e30, 0], [-1e30, -1e30, -1e30]]))
+    assert found["probabilities"].data[0].tolist() == [1, 0, 0]
+    np.testing.assert_allclose(found["probabilities"].data[1], 1 / 3, rtol=1e-6)
+
+
+def test_the_whole_vocabulary_sums_to_1(checkpoint: Checkpoint) -> None:
+    found = next_token(trace(checkpoint, "The cat", capture=["logits"]), top=10**6)
+    assert found["ids"].data.shape[1] == checkpoint.config.vocab_size
+    np.testing.assert_allclose(found["probabilities"].data.sum(axis=-1), 1, atol=1e-5)
+
+
+def test_a_trace_without_logits_is_refused(checkpoint: Checkpoint) -> None:
+    with pytest.raises(KeyError, match="logits"):
+        next_token(trace(checkpoint, "The cat"))

@@ -1,0 +1,133 @@
+"""Tiny random models, seeded, for every test of model/."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from model.card import ModelCard
+from model.checkpoint import Checkpoint, load, save
+from model.config import ExpertsConfig, TransformerConfig
+from model.hooks import HookedModule
+from model.tokenizer import Tokenizer, train_tokenizer
+from model.transformer import Transformer
+
+TEXT = (
+    "The quick brown fox jumps over the lazy dog. The cat chased the mouse.\n"
+    "It was too tired to cross the street, so the animal slept under a tree.\n"
+)
+# Layer 0 is dense and layer 1 has experts, so that one model has every kind of site.
+TINY = TransformerConfig(
+    n_layers=2,
+    n_heads=4,
+    d_model=32,
+    d_ff=48,
+    vocab_size=300,
+    max_tokens=48,
+    moe=ExpertsConfig(n_experts=4, top_k=2, layers=(1,)),
+)
+
+
+class Watched(HookedModule):
+    """One part of a model by itself, so that its hook points can be captured as ``part.…``."""
+
+    def __init__(self, part: nn.Module) -> None:
+        super().__init__()
+        self.part = part
+
+    def forward(self, *inputs: object) -> object:
+        return self.part(*inputs)
+
+
+@pytest.fixture(scope="session")
+def watch() -> Callable[[nn.Module], Watched]:
+    """Make the hook points of a part by itself capturable."""
+    return Watched
+
+
+@pytest.fixture(scope="session")
+def make_config() -> Callable[..., TransformerConfig]:
+    """The tiny architecture with some of its fields changed."""
+    return lambda **changes: replace(TINY, **changes)
+
+
+@pytest.fixture(scope="session")
+def randomise() -> Callable[[nn.Module], None]:
+    """Give scales and biases values of their own, so that leaving one out shows."""
+
+    def draw(module: nn.Module) -> None:
+        with torch.no_grad():
+            for parameter in module.parameters():
+                if parameter.ndim == 1:
+                    parameter += 0.3 * torch.randn_like(parameter)
+
+    return draw
+
+
+@pytest.fixture(scope="session")
+def make_model(
+    make_config: Callable[..., TransformerConfig], randomise: Callable[[nn.Module], None]
+) -> Callable[..., Transformer]:
+    """A random model in eval mode: ``make_model(seed=1, n_layers=3)``."""
+
+    def make(*, seed: int = 0, **changes: object) -> Transformer:
+        torch.manual_seed(seed)
+        model = Transformer(make_config(**changes))
+        randomise(model)
+        return model.eval()
+
+    return make
+
+
+@pytest.fixture
+def model(make_model: Callable[..., Transformer]) -> Transformer:
+    return make_model()
+
+
+@pytest.fixture
+def ids() -> Tensor:
+    """Two rows of eleven tokens."""
+    return torch.randint(300, (2, 11), generator=torch.Generator().manual_seed(7))
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> Tokenizer:
+    """A byte-level vocabulary of 300 pieces, learned from two lines."""
+    return train_tokenizer([TEXT] * 3, vocab_size=300)
+
+
+@pytest.fixture(scope="session")
+def card() -> ModelCard:
+    return ModelCard(title="Tiny", licence="MIT")
+
+
+@pytest.fixture(scope="session")
+def make_folder(
+    tmp_path_factory: pytest.TempPathFactory,
+    make_model: Callable[..., Transformer],
+    tokenizer: Tokenizer,
+    card: ModelCard,
+) -> Callable[..., Path]:
+    """The folder ``tiny`` of a saved random model: ``make_folder(seed=1, moe=None)``."""
+
+    def make(**changes: object) -> Path:
+        folder = tmp_path_factory.mktemp("zoo") / "tiny"
+        model = make_model(**{"vocab_size": tokenizer.vocab_size, **changes})
+        save(folder, model, tokenizer, card, dtype=torch.float32)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_checkpoint(make_folder: Callable[..., Path]) -> Callable[..., Checkpoint]:
+    """A random model as `load` gives it, with its tokenizer."""
+    return lambda **changes: load(make_folder(**changes))
+
+
+@pytest.fixture(scope="session")
+def checkpoint(make_checkpoint: Callable[..., Checkpoint]) -> Checkpoint:
+    return make_checkpoint()

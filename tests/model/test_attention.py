@@ -1,0 +1,390 @@
+"""Attention against hand-computed numbers, PyTorch's own, and its fused twin."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import model.attention
+from model.attention import (
+    KeyValueCache,
+    MultiHeadAttention,
+    attention_scores,
+    attention_weights,
+    causal_mask,
+    fused_attention,
+)
+from model.config import TransformerConfig
+from model.hooks import HookedModule
+
+# "the quick brown fox jumps over", three numbers a word
+WORDS = torch.tensor(
+    [
+        [0.3, 0.2, 0.9],
+        [0.1, 0.5, 0.2],
+        [0.6, 0.4, 0.3],
+        [0.8, 0.4, 0.3],
+        [0.7, 0.2, 0.5],
+        [0.9, 0.4, 0.7],
+    ]
+)
+
+Watch = Callable[[nn.Module], HookedModule]
+
+
+def close(actual: Tensor, expected: list[float] | list[list[float]], digits: int = 4) -> bool:
+    """Whether all digits of a printed number are right."""
+    return torch.allclose(actual, torch.tensor(expected), rtol=0, atol=0.51 * 10**-digits)
+
+
+def undo_scale(queries: Tensor) -> Tensor:
+    """Queries whose scores are plain dot products."""
+    return queries * math.sqrt(queries.shape[-1])
+
+
+# --- by hand --------------------------------------------------------------------------------------
+
+
+def test_by_hand_without_weights() -> None:
+    scores = attention_scores(undo_scale(WORDS), WORDS)
+    assert close(scores[0], [0.94, 0.31, 0.53, 0.59, 0.70, 0.98], digits=2)
+    weights = attention_weights(scores)
+    assert close(weights[0], [0.2115, 0.1126, 0.1404, 0.1490, 0.1664, 0.2201])
+    assert close(
+        weights @ WORDS,
+        [
+            [0.5927, 0.3357, 0.5370],
+            [0.5747, 0.3521, 0.4870],
+            [0.6135, 0.3486, 0.4983],
+            [0.6276, 0.3487, 0.4995],
+            [0.6212, 0.3434, 0.5133],
+            [0.6360, 0.3432, 0.5222],
+        ],
+    )
+
+
+def test_by_hand_with_query_key_and_value_matrices() -> None:
+    torch.manual_seed(123)
+    to_query, to_key, to_value = torch.rand(3, 4), torch.rand(3, 4), torch.rand(3, 4)
+    queries, keys, values = WORDS @ to_query, WORDS @ to_key, WORDS @ to_value
+    assert close(queries[0], [0.2693, 0.9821, 0.3865, 0.8455])
+    assert close(keys[0], [0.8146, 0.7583, 0.7444, 1.1370])
+    assert close(values[0], [0.9083, 0.8406, 1.0927, 0.7955])
+    scores = attention_scores(queries, keys)
+    assert close(scores[0] * 2, [2.2131, 1.2207, 1.5923, 1.7274, 1.7276, 2.5506])
+    weights = attention_weights(scores)
+    assert close(weights[0], [0.1963, 0.1195, 0.1439, 0.1540, 0.1540, 0.2324])
+    assert close((weights @ values)[0], [0.8516, 0.7803, 0.9675, 0.9944])
+
+
+def test_by_hand_with_linear_projections() -> None:
+    torch.manual_seed(123)
+    to_query, to_key, to_value = (nn.Linear(3, 4, bias=False) for _ in range(3))
+    weights = attention_weights(attention_scores(to_query(WORDS), to_key(WORDS)))
+    assert close(
+        weights @ to_value(WORDS),
+        [
+            [-0.2117, 0.1381, 0.5026, 0.2667],
+            [-0.2066, 0.1430, 0.4978, 0.2678],
+            [-0.2092, 0.1417, 0.5006, 0.2677],
+            [-0.2098, 0.1417, 0.5015, 0.2679],
+            [-0.2113, 0.1390, 0.5024, 0.2670],
+            [-0.2119, 0.1408, 0.5038, 0.2679],
+        ],
+    )
+
+
+def test_it_attends_most_to_the_animal() -> None:
+    query = torch.tensor([[0.7, 0.3]])
+    keys = torch.tensor([[0.9, 0.2], [0.1, 0.8], [0.5, 0.5], [0.8, 0.3]])
+    values = torch.tensor([[0.85, 0.15], [0.25, 0.88], [0.48, 0.52], [0.82, 0.25]])
+    scores = attention_scores(undo_scale(query), keys)
+    assert close(scores, [[0.69, 0.31, 0.50, 0.65]], digits=2)
+    weights = attention_weights(scores)
+    assert close(weights, [[0.2881, 0.1970, 0.2382, 0.2768]])
+    assert close(weights @ values, [[0.6354, 0.4096]])
+
+
+def test_what_matches_and_what_is_passed_on_differ() -> None:
+    the, cat, chased, mouse = (
+        [0.1, 0.2, 0.3, 0.4],
+        [0.9, 0.1, 0.8, 0.2],
+        [0.5, 0.5, 0.5, 0.5],
+        [0.8, 0.2, 0.7, 0.3],
+    )
+    words = torch.tensor([the, cat, chased, the, mouse])
+    zero = [0.0] * 4
+    to_query = torch.tensor([[1, 0, 0.5, 0], zero, [0.5, 0, 1, 0], zero])
+    to_key = torch.tensor([[1, 0, 0.8, 0], [0, 0.1, 0, 0], [0.8, 0, 1, 0], [0, 0, 0, 0.1]])
+    to_value = torch.tensor(
+        [[0.9, 0.1, 0.7, 0.2], [0.1, 0.9, 0.2, 0.7], [0.7, 0.2, 0.9, 0.1], [0.2, 0.7, 0.1, 0.9]]
+    )
+    query = words[2:3] @ to_query
+    assert close(query, [[0.75, 0, 0.75, 0]])
+    scores = attention_scores(undo_scale(query), words @ to_key)
+    assert close(scores, [[0.54, 2.295, 1.35, 0.54, 2.025]])
+    weights = attention_weights(scores)
+    assert close(weights, [[0.0692, 0.4003, 0.1556, 0.0692, 0.3056]])
+    assert close(weights @ (words @ to_value), [[1.1659, 0.5998, 1.1475, 0.6237]])
+
+
+# --- why the scores are divided by √d_k -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scores", "weights", "digits"),
+    [
+        ([10.0, 9.0, 8.0], [0.6652, 0.2447, 0.0900], 4),
+        ([100.0, 90.0, 80.0], [0.99995, 0.00005, 0.00000], 5),
+        ([10.0, 5.0, 1.0], [0.9932, 0.0067, 0.0001], 4),
+        ([10 / 5, 5 / 5, 1 / 5], [0.6522, 0.2399, 0.1078], 4),
+        ([10 / 25, 5 / 25, 1 / 25], [0.3974, 0.3254, 0.2773], 4),
+    ],
+)
+def test_larger_scores_make_sharper_weights(
+    scores: list[float], weights: list[float], digits: int
+) -> None:
+    assert close(attention_weights(torch.tensor([scores])), [weights], digits)
+
+
+@pytest.mark.parametrize("d_head", [4, 64, 1024])
+def test_scores_have_variance_1_whatever_the_width(d_head: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    queries = torch.randn(300, d_head, generator=generator)
+    keys = torch.randn(300, d_head, generator=generator)
+    assert attention_scores(queries, keys).var().item() == pytest.approx(1, rel=0.1)
+
+
+def test_the_gradient_dies_where_the_softmax_saturates() -> None:
+    def steepness(scores: Tensor) -> float:
+        return torch.autograd.functional.jacobian(attention_weights, scores).abs().max().item()
+
+    mild = torch.tensor([[10.0, 9.0, 8.0]])
+    assert steepness(10 * mild) < 1e-3 * steepness(mild)
+
+
+# --- scores, weights and the mask -----------------------------------------------------------------
+
+
+@pytest.fixture
+def qkv() -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values of two rows, three heads, seven tokens, width 8."""
+    queries, keys, values = torch.randn(3, 2, 3, 7, 8, generator=torch.Generator().manual_seed(0))
+    return queries, keys, values
+
+
+def test_attention_is_pytorchs(qkv: tuple[Tensor, Tensor, Tensor]) -> None:
+    queries, keys, values = qkv
+    for mask in (None, causal_mask(7, 7), torch.eye(7, dtype=torch.bool)):
+        context = attention_weights(attention_scores(queries, keys, mask)) @ values
+        expected = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+        torch.testing.assert_close(context, expected, rtol=0, atol=1e-6)
+
+
+def test_masked_scores_are_minus_infinity_and_their_weights_exactly_zero(
+    qkv: tuple[Tensor, Tensor, Tensor],
+) -> None:
+    queries, keys, _ = qkv
+    mask = causal_mask(7, 7)
+    scores = attention_scores(queries, keys, mask)
+    assert (scores[..., ~mask] == -math.inf).all()
+    assert scores[..., mask].isfinite().all()
+    assert (attention_weights(scores)[..., ~mask] == 0).all()
+
+
+def test_rows_of_weights_sum_to_1(qkv: tuple[Tensor, Tensor, Tensor]) -> None:
+    queries, keys, _ = qkv
+    weights = attention_weights(attention_scores(10 * queries, keys, causal_mask(7, 7)))
+    assert (weights >= 0).all()
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 3, 7), rtol=0, atol=1e-6)
+
+
+def test_a_query_may_look_at_itself_and_at_what_came_before() -> None:
+    mask = causal_mask(3, 5)
+    assert mask.tolist() == [
+        [True, True, True, False, False],
+        [True, True, True, True, False],
+        [True, True, True, True, True],
+    ]
+
+
+@pytest.mark.parametrize("n_queries", [1, 3, 7])
+def test_fused_attention_is_attention_step_by_step(
+    qkv: tuple[Tensor, Tensor, Tensor], n_queries: int
+) -> None:
+    queries, keys, values = qkv
+    queries = queries[..., -n_queries:, :]
+    mask = causal_mask(n_queries, 7)
+    expected = attention_weights(attention_scores(queries, keys, mask)) @ values
+    torch.testing.assert_close(fused_attention(queries, keys, values), expected, rtol=0, atol=1e-6)
+
+
+# --- many heads -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def attention(make_config: Callable[..., TransformerConfig]) -> MultiHeadAttention:
+    torch.manual_seed(0)
+    return MultiHeadAttention(make_config())
+
+
+@pytest.fixture
+def x() -> Tensor:
+    return torch.randn(2, 9, 32, generator=torch.Generator().manual_seed(1))
+
+
+def test_multi_head_attention_is_pytorchs_with_copied_weights(
+    attention: MultiHeadAttention, x: Tensor, watch: Watch
+) -> None:
+    reference = nn.MultiheadAttention(32, 4, bias=False, batch_first=True)
+    projections = [attention.query_projection, attention.key_projection, attention.value_projection]
+    with torch.no_grad():
+        reference.in_proj_weight.copy_(torch.cat([each.weight for each in projections]))
+        reference.out_proj.weight.copy_(attention.output_projection.weight)
+    expected, expected_weights = reference(
+        x, x, x, attn_mask=~causal_mask(9, 9), need_weights=True, average_attn_weights=False
+    )
+    torch.testing.assert_close(attention(x), expected, rtol=0, atol=1e-6)
+    watched = watch(attention)
+    with watched.capture(["part.weights"]) as captured:
+        watched(x)
+    torch.testing.assert_close(captured["part.weights"], expected_weights, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("heads", [[0], [3], [2, 0], [0, 1, 2], [3, 1, 2, 0], None])
+@pytest.mark.parametrize("site", ["part.weights", "part.scores"])
+def test_watching_heads_changes_nothing(
+    attention: MultiHeadAttention, x: Tensor, watch: Watch, heads: list[int] | None, site: str
+) -> None:
+    watched = watch(attention)
+    unwatched_output = attention(x)
+    with watched.capture([site, "part.context"], heads=heads):
+        torch.testing.assert_close(attention(x), unwatched_output, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("heads", [[], [1], [0, 1, 2, 3]])
+@pytest.mark.parametrize("sizes", [[5, 4], [1] * 9, [3, 1, 5], [1, 8]])
+def test_reading_with_a_cache_is_reading_all_at_once(
+    attention: MultiHeadAttention, x: Tensor, watch: Watch, heads: list[int], sizes: list[int]
+) -> None:
+    watched = watch(attention)
+    expected = attention(x)
+    cache = KeyValueCache()
+    with watched.capture(["part.weights"] if heads else [], heads=heads or None) as captured:
+        outputs = []
+        for chunk in x.split(sizes, dim=1):
+            outputs.append(attention(chunk, cache))
+            if heads:
+                shape = (2, len(heads), chunk.shape[1], len(cache))
+                assert captured["part.weights"].shape == shape
+    torch.testing.assert_close(torch.cat(outputs, dim=1), expected, rtol=0, atol=1e-6)
+
+
+def test_a_cache_holds_the_keys_and_values_of_every_token_read(
+    attention: MultiHeadAttention, x: Tensor, watch: Watch
+) -> None:
+    watched = watch(attention)
+    with watched.capture(["part.keys", "part.values"]) as whole:
+        attention(x)
+    cache = KeyValueCache()
+    assert len(cache) == 0
+    with watched.capture(["part.keys", "part.values"]) as captured:
+        attention(x[:, :6], cache)
+        assert len(cache) == 6
+        attention(x[:, 6:], cache)
+    assert len(cache) == 9
+    assert cache.keys is not None
+    torch.testing.assert_close(captured["part.keys"], whole["part.keys"])
+    torch.testing.assert_close(captured["part.values"], whole["part.values"])
+    torch.testing.assert_close(cache.keys, whole["part.keys"])
+
+
+def test_every_captured_step_follows_from_the_steps_before(
+    attention: MultiHeadAttention, x: Tensor, watch: Watch
+) -> None:
+    watched = watch(attention)
+    with watched.capture(["part.*"]) as captured:
+        attention(x)
+    seen = {site.removeprefix("part."): tensor for site, tensor in captured.items()}
+    future = ~causal_mask(9, 9)
+
+    def heads_of(projection: nn.Linear) -> Tensor:
+        return projection(x).view(2, 9, 4, 8).transpose(1, 2)
+
+    torch.testing.assert_close(seen["queries"], heads_of(attention.query_projection))
+    torch.testing.assert_close(seen["keys"], heads_of(attention.key_projection))
+    torch.testing.assert_close(seen["values"], heads_of(attention.value_projection))
+    products = seen["queries"] @ seen["keys"].transpose(-2, -1) / math.sqrt(8)
+    torch.testing.assert_close(seen["scores"][..., ~future], products[..., ~future])
+    assert (seen["scores"][..., future] == -math.inf).all()
+    expected = torch.softmax(products.masked_fill(future, -math.inf), dim=-1)
+    torch.testing.assert_close(seen["weights"], expected, rtol=0, atol=1e-6)
+    assert (seen["weights"][..., future] == 0).all()
+    torch.testing.assert_close(seen["weights"].sum(dim=-1), torch.ones(2, 4, 9))
+    torch.testing.assert_close(seen["context"], seen["weights"] @ seen["values"])
+    side_by_side = torch.cat(list(seen["context"].unbind(dim=1)), dim=-1)
+    torch.testing.assert_close(seen["output"], attention.output_projection(side_by_side))
+
+
+def test_in_bfloat16_too_weights_and_context_follow_from_what_was_captured(
+    attention: MultiHeadAttention, x: Tensor, watch: Watch
+) -> None:
+    attention.bfloat16()
+    with watch(attention).capture(["part.*"]) as captured:
+        attention(x.bfloat16())
+    seen = {site.removeprefix("part."): tensor.float() for site, tensor in captured.items()}
+    products = seen["queries"] @ seen["keys"].transpose(-2, -1) / math.sqrt(8)
+    scores = products.masked_fill(~causal_mask(9, 9), -math.inf)
+    torch.testing.assert_close(seen["weights"], scores.softmax(dim=-1), rtol=0, atol=1e-6)
+    mixed = (seen["weights"] @ seen["values"]).bfloat16().float()  # rounded once, at the end
+    torch.testing.assert_close(seen["context"], mixed, rtol=2**-7, atol=1e-6)
+
+
+def test_the_sites_are_passed_in_the_order_of_the_paper(
+    attention: MultiHeadAttention, x: Tensor, watch: Watch
+) -> None:
+    watched = watch(attention)
+    with watched.capture(["*"]) as captured:
+        attention(x)
+    steps = ["queries", "keys", "values", "scores", "weights", "context", "output"]
+    assert list(captured) == [f"part.{step}" for step in steps]
+
+
+def test_gradients_are_the_same_whoever_watches(
+    attention: MultiHeadAttention, x: Tensor, watch: Watch
+) -> None:
+    watched = watch(attention)
+    gradients = []
+    for heads in ([], [1, 2], None):
+        attention.zero_grad()
+        with watched.capture(["part.weights"] if heads != [] else [], heads=heads or None):
+            attention(x).square().sum().backward()
+        gradients.append([parameter.grad.clone() for parameter in attention.parameters()])
+    unwatched, some, every = gradients
+    torch.testing.assert_close(some, unwatched)
+    torch.testing.assert_close(every, unwatched)
+
+
+def test_only_watched_heads_take_the_explicit_path(
+    attention: MultiHeadAttention, x: Tensor, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def note(queries: Tensor, keys: Tensor, mask: Tensor | None = None) -> Tensor:
+        seen.append(queries.shape[1])
+        return attention_scores(queries, keys, mask)
+
+    monkeypatch.setattr(model.attention, "attention_scores", note)
+    watched = watch(attention)
+    with watched.capture(["part.queries", "part.keys", "part.values", "part.context"]):
+        attention(x)
+    assert seen == []
+    with watched.capture(["part.weights"], heads=[3, 1]):
+        attention(x)
+    assert seen == [2]
+    with watched.capture(["part.scores"]):
+        attention(x)
+    assert seen == [2, 4]

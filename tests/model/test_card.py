@@ -1,0 +1,143 @@
+"""A card comes back as it was written, and a broken one is named."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.card import ModelCard, flatten, read_card, write_card
+
+FULL = ModelCard(
+    title="Stories — für alle 🦊",
+    licence="CC-BY-4.0",
+    trained_on=("Books: a list", "More # books"),
+    attribution=("Ada, 'the first'",),
+    examples={'She said: "no".': "---", "yes": "12", "a ---": ""},
+    training={"command": "headlight train stories", "seed": 7, "hours": 1.25, "done": True},
+    metrics={"bits_per_byte": 1.61, "expert_load_entropy": {0: 0.98, 1: 0.97}},
+    prose="# Stories\n\nReads books.\n\n---\n\nAnd more: after a rule.",
+)
+
+
+def test_a_card_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "CARD.md"
+    for card in (FULL, ModelCard(title="Tiny", licence="MIT")):
+        write_card(path, card)
+        assert read_card(path) == card
+
+
+@pytest.mark.parametrize("title", ["a rule ---", "---", "--- first", "two\nlines\n---\nmore"])
+def test_dashes_in_a_value_do_not_end_the_card(tmp_path: Path, title: str) -> None:
+    card = ModelCard(title=title, licence="MIT", prose="Prose.")
+    write_card(tmp_path / "CARD.md", card)
+    assert read_card(tmp_path / "CARD.md") == card
+
+
+def test_a_card_is_yaml_and_then_prose(tmp_path: Path) -> None:
+    write_card(tmp_path / "CARD.md", FULL)
+    text = (tmp_path / "CARD.md").read_text(encoding="utf-8")
+    assert text.startswith("---\ntitle: Stories — für alle 🦊\nlicence: CC-BY-4.0\n")
+    assert "\n---\n\n# Stories\n\nReads books.\n\n---\n\nAnd more: after a rule.\n" in text
+
+
+def test_the_figures_are_a_table_at_the_end(tmp_path: Path) -> None:
+    write_card(tmp_path / "CARD.md", FULL)
+    text = (tmp_path / "CARD.md").read_text(encoding="utf-8")
+    assert text.endswith(
+        "And more: after a rule.\n\n## Figures\n\n| figure | value |\n|---|---|\n"
+        "| bits_per_byte | 1.61 |\n"
+        "| expert_load_entropy.0 | 0.98 |\n| expert_load_entropy.1 | 0.97 |\n"
+    )
+    write_card(tmp_path / "CARD.md", ModelCard(title="Tiny", licence="MIT", prose="Tiny."))
+    assert (tmp_path / "CARD.md").read_text(encoding="utf-8").endswith("---\n\nTiny.\n")
+
+
+def test_new_figures_replace_the_old(tmp_path: Path) -> None:
+    path = tmp_path / "CARD.md"
+    write_card(path, FULL)
+    renewed = replace(read_card(path), metrics={"bits_per_byte": 1.5})
+    write_card(path, renewed)
+    assert read_card(path) == renewed
+    assert path.read_text(encoding="utf-8").count("## Figures") == 1
+    assert "1.61" not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "prose", ["Reads.\n\n### Figures\n\nIn the books.", "## Figures\n\nSee below.\n\n## More"]
+)
+def test_figures_in_the_prose_are_prose(tmp_path: Path, prose: str) -> None:
+    card = replace(FULL, prose=prose)
+    write_card(tmp_path / "CARD.md", card)
+    assert read_card(tmp_path / "CARD.md") == card
+
+
+def test_nested_figures_are_named_by_their_path() -> None:
+    nested = {"a": 1, "b": {0: 0.5, "c": {"d": 2}}, "e": "x"}
+    assert flatten(nested) == [("a", 1), ("b.0", 0.5), ("b.c.d", 2), ("e", "x")]
+
+
+def test_a_card_written_by_hand_may_leave_fields_out(tmp_path: Path) -> None:
+    (tmp_path / "CARD.md").write_text("---\ntitle: T\nlicence: L\nexamples:\n---\n")
+    assert read_card(tmp_path / "CARD.md") == ModelCard(title="T", licence="L")
+
+
+KEYS = "attribution, examples, licence, metrics, title, trained_on, training"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# No YAML\n", " must begin with YAML between two lines of '---'"),
+        ("", " must begin with YAML between two lines of '---'"),
+        ("---\ntitle: T\n", " must begin with YAML between two lines of '---'"),
+        ("\n---\ntitle: T\n---\n", " must begin with YAML between two lines of '---'"),
+        ("---\ntitle: T\nname: N\n---\n", f": the YAML of a card has the keys {KEYS}"),
+        ("---\njust words\n---\n", f": the YAML of a card has the keys {KEYS}"),
+    ],
+)
+def test_what_is_no_card_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "CARD.md"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}{message}')}$"):
+        read_card(path)
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ("title: T", ": licence must be a text, not None"),
+        ("title: 5\nlicence: L", ": title must be a text, not 5"),
+        ("title: T\nlicence: L\nexamples: hello", ": examples must be a mapping, not 'hello'"),
+        ("title: T\nlicence: L\ntrained_on: 5", ": trained_on must be a list, not 5"),
+        ("title: T\nlicence: L\nmetrics: 5", ": metrics must be a mapping, not 5"),
+    ],
+)
+def test_a_field_of_the_wrong_kind_is_named(tmp_path: Path, head: str, message: str) -> None:
+    path = tmp_path / "CARD.md"
+    path.write_text(f"---\n{head}\n---\n")
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}{message}')}$"):
+        read_card(path)
+
+
+@pytest.mark.parametrize("head", ["title: [unclosed", "title: !!python/name:os.getcwd ''"])
+def test_broken_yaml_is_refused_and_runs_nothing(tmp_path: Path, head: str) -> None:
+    path = tmp_path / "CARD.md"
+    path.write_text(f"---\n{head}\n---\n")
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))} has broken YAML: "):
+        read_card(path)
+
+
+def test_an_empty_table_is_an_empty_table(tmp_path: Path) -> None:
+    (tmp_path / "CARD.md").write_text("---\ntitle: T\nlicence: L\nmetrics:\ntraining:\n---\n")
+    card = read_card(tmp_path / "CARD.md")
+    assert (card.metrics, card.training) == ({}, {})
+
+
+def test_a_missing_or_unreadable_card_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "CARD.md"
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))} cannot be read: .*No such"):
+        read_card(path)
+    path.write_bytes(b"---\ntitle: \xff\n---\n")
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))} cannot be read: .*utf-8"):
+        read_card(path)

@@ -1,0 +1,382 @@
+"""A model on disk: what is written, what comes back, and what is said of a damaged folder."""
+
+import json
+import re
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from model.card import ModelCard
+from model.checkpoint import CheckpointError, describe, load, save, write_whole
+from model.sites import Site
+from model.tokenizer import Tokenizer, train_tokenizer
+from model.transformer import Transformer
+
+MakeFolder = Callable[..., Path]
+FILES = ["CARD.md", "config.json", "model.safetensors", "tokenizer.json"]
+SCALE = "decoder.norm.scale"
+MINIMAL = (
+    '{"n_layers": 2, "n_heads": 4, "d_model": 32, "d_ff": 16, "vocab_size": 300, "max_tokens": 48}'
+)
+
+
+def refuses(folder: Path, message: str, file: str = "model.safetensors") -> None:
+    """Check that loading fails and that the whole message is the file and this."""
+    with pytest.raises(CheckpointError, match=f"^{re.escape(f'{folder / file}{message}')}$"):
+        load(folder)
+
+
+def edit_weights(folder: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors")
+
+
+# --- there and back -------------------------------------------------------------------------------
+
+
+def test_a_model_comes_back_as_it_was_saved(
+    tmp_path: Path, model: Transformer, tokenizer: Tokenizer, card: ModelCard, ids: Tensor
+) -> None:
+    save(tmp_path / "mine", model, tokenizer, card, dtype=torch.float32)
+    checkpoint = load(tmp_path / "mine")
+    assert checkpoint.model(ids).logits.equal(model(ids).logits)
+    assert checkpoint.config == model.config
+    assert checkpoint.tokenizer.encode("the cat") == tokenizer.encode("the cat")
+    assert checkpoint.description.card == card
+    assert checkpoint.id == "mine"
+    assert checkpoint.device == torch.device("cpu")
+    assert not checkpoint.model.training
+
+
+def test_half_precision_halves_the_file_and_keeps_the_weights(
+    tmp_path: Path, model: Transformer, tokenizer: Tokenizer, card: ModelCard
+) -> None:
+    save(tmp_path / "half", model, tokenizer, card)
+    save(tmp_path / "full", model, tokenizer, card, dtype=torch.float32)
+    stored = load_file(tmp_path / "half" / "model.safetensors")
+    assert {tensor.dtype for tensor in stored.values()} == {torch.float16}
+    sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("half", "full")]
+    assert sizes[0] < 0.6 * sizes[1]
+    for name, tensor in load(tmp_path / "half").model.state_dict().items():
+        assert tensor.dtype == torch.float32
+        assert tensor.equal(model.state_dict()[name].half().float()), name
+
+
+@pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_model_runs_in_the_precision_asked_for(
+    tmp_path: Path,
+    model: Transformer,
+    tokenizer: Tokenizer,
+    card: ModelCard,
+    ids: Tensor,
+    stored: torch.dtype,
+    dtype: torch.dtype,
+) -> None:
+    save(tmp_path / "any", model, tokenizer, card, dtype=stored)
+    logits = load(tmp_path / "any", dtype=dtype).model(ids).logits
+    assert logits.dtype == dtype
+    assert logits.isfinite().all()
+
+
+def test_a_folder_holds_four_files_and_nothing_pickled(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    assert sorted(path.name for path in folder.iterdir()) == FILES
+    for path in folder.iterdir():
+        assert b"\x80\x02" not in path.read_bytes()[:2], path
+    weights = (folder / "model.safetensors").read_bytes()
+    (length,) = struct.unpack("<Q", weights[:8])
+    assert set(json.loads(weights[8 : 8 + length])) > {SCALE}
+
+
+def test_the_tied_matrix_and_the_fixed_encoding_are_not_stored_twice(
+    make_folder: MakeFolder,
+) -> None:
+    names = set(load_file(make_folder() / "model.safetensors"))
+    assert "decoder.embedding.vectors.weight" in names
+    assert not any("encoding" in name or "unembed" in name for name in names)
+
+
+def test_saving_leaves_the_model_as_it_is(
+    tmp_path: Path, model: Transformer, tokenizer: Tokenizer, card: ModelCard
+) -> None:
+    model.train()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    save(tmp_path / "any", model, tokenizer, card)
+    assert model.training
+    for name, tensor in model.state_dict().items():
+        assert tensor.dtype == torch.float32
+        assert tensor.equal(before[name])
+
+
+# --- what a folder says ---------------------------------------------------------------------------
+
+
+def test_a_folder_is_described_without_its_weights(
+    make_folder: MakeFolder, make_model: Callable[..., Transformer]
+) -> None:
+    folder = make_folder()
+    model = make_model(vocab_size=300)
+    description = describe(folder)
+    assert description.id == "tiny"
+    assert description.config == model.config
+    assert description.card == ModelCard(title="Tiny", licence="MIT")
+    assert description.n_parameters == sum(p.numel() for p in model.parameters())
+    assert description.sites == model.sites
+    assert Site("logits", ("batch", "query", "vocab")) in description.sites
+    # The weights themselves are not looked at.
+    (folder / "model.safetensors").write_bytes(b"none")
+    assert describe(folder).n_parameters == description.n_parameters
+
+
+def test_the_revision_changes_with_all_that_decides_the_numbers(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    revision = describe(folder).revision
+    assert re.fullmatch("[0-9a-f]{16}", revision)
+    assert describe(make_folder()).revision == revision
+    assert describe(make_folder(seed=1)).revision != revision
+    for name in ("config.json", "tokenizer.json"):
+        with (folder / name).open("a") as file:
+            file.write("\n")
+        assert describe(folder).revision != revision
+        revision = describe(folder).revision
+    with (folder / "CARD.md").open("a") as file:
+        file.write("More prose.\n")
+    assert describe(folder).revision == revision
+
+
+def test_the_revision_does_not_depend_on_how_lines_end(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    revision = describe(folder).revision
+    for name in ("config.json", "tokenizer.json"):
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content.replace(b"\n", b"\r\n"))
+    assert describe(folder).revision == revision
+
+
+# --- damaged folders ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_missing_file_is_named(make_folder: MakeFolder, file: str) -> None:
+    folder = make_folder()
+    (folder / file).unlink()
+    message = f"(?s)^{re.escape(str(folder / file))}.*No such file or directory"
+    with pytest.raises(CheckpointError, match=message):
+        load(folder)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=f"^{re.escape(str(tmp_path / 'none'))}"):
+        load(tmp_path / "none")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999])
+def test_a_truncated_weight_file_is_refused(make_folder: MakeFolder, share: float) -> None:
+    folder = make_folder()
+    path = folder / "model.safetensors"
+    contents = path.read_bytes()
+    path.write_bytes(contents[: int(share * len(contents))])
+    with pytest.raises(CheckpointError, match=f"^{re.escape(str(path))}: .*(?i:header|incomplete)"):
+        load(folder)
+
+
+def test_a_pickle_in_place_of_the_weights_is_not_opened(
+    make_folder: MakeFolder, tmp_path: Path
+) -> None:
+    folder = make_folder()
+    flag = tmp_path / "was-run"
+
+    class Harm:
+        def __reduce__(self) -> tuple[object, ...]:
+            return (flag.write_text, ("harm",))
+
+    torch.save({"weights": Harm()}, folder / "model.safetensors")
+    with pytest.raises(CheckpointError, match=re.escape(str(folder / "model.safetensors"))):
+        load(folder)
+    assert not flag.exists()
+
+
+def test_a_missing_tensor_is_named(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    edit_weights(folder, lambda weights: weights.pop(SCALE))
+    refuses(folder, f": {SCALE} is missing (1 in all)")
+    edit_weights(folder, lambda weights: weights.pop("decoder.layers.0.attention_norm.shift"))
+    refuses(folder, ": decoder.layers.0.attention_norm.shift is missing (2 in all)")
+
+
+def test_a_surplus_tensor_is_named(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    edit_weights(folder, lambda weights: weights.update(extra=torch.zeros(1)))
+    refuses(folder, ": extra is unknown (1 in all)")
+
+
+def test_a_tensor_of_another_shape_is_named(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    edit_weights(folder, lambda weights: weights.update({SCALE: torch.ones(31)}))
+    refuses(folder, f": {SCALE} has shape (31,), expected (32,)")
+
+
+def test_a_tensor_of_another_dtype_is_named(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    edit_weights(folder, lambda weights: weights.update({SCALE: torch.ones(32, dtype=torch.int8)}))
+    refuses(folder, f": {SCALE} holds torch.int8, expected floats")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_a_weight_that_is_not_finite_is_named(
+    make_folder: MakeFolder, value: float, dtype: torch.dtype
+) -> None:
+    folder = make_folder()
+    name = "decoder.layers.1.experts.router.weight"
+
+    def damage(weights: dict[str, Tensor]) -> None:
+        weights[name][2, 5] = value
+        weights[name] = weights[name].to(dtype)
+
+    edit_weights(folder, damage)
+    refuses(folder, f": {name} holds a weight that is not finite")
+
+
+def test_large_finite_weights_are_accepted(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    edit_weights(folder, lambda weights: weights.update({SCALE: torch.full((32,), 60_000.0)}))
+    assert load(folder).model.decoder.norm.scale.max() == 60_000
+
+
+def test_weights_of_another_architecture_are_refused(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    other = make_folder(n_layers=1, moe=None)
+    (other / "model.safetensors").replace(folder / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"decoder\.layers\.1\.\S+ is missing \(\d+ in all\)"):
+        load(folder)
+
+
+def test_a_tokenizer_of_another_size_is_refused(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    other = train_tokenizer(["one fish two fish"], vocab_size=262)
+    (folder / "tokenizer.json").write_text(other.to_json(), encoding="utf-8")
+    refuses(folder, " has 262 tokens, but config.json says 300", "tokenizer.json")
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        ("", ": Expecting value: line 1 column 1 (char 0)"),
+        ("[1, 2]", ": a config is a JSON object"),
+        ('{"n_layers": 2}', None),
+        ('{"size": 2}', None),
+        ('{"n_layers": ', None),
+        (MINIMAL.replace("48", "NaN"), None),
+        (MINIMAL.replace("48", "48.5"), None),
+    ],
+)
+def test_a_broken_config_is_named(
+    make_folder: MakeFolder, contents: str, message: str | None
+) -> None:
+    folder = make_folder()
+    (folder / "config.json").write_text(contents)
+    if message is None:
+        with pytest.raises(CheckpointError, match=f"^{re.escape(str(folder / 'config.json'))}: "):
+            load(folder)
+    else:
+        refuses(folder, message, "config.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_heads": 5}, ": n_heads (5) must divide d_model (32)"),
+        ({"n_heads": True}, ": n_heads (True) must be a whole number"),
+        ({"kind": "encoder"}, ": kind 'encoder' is unknown; choose one of decoder"),
+    ],
+)
+def test_a_config_that_cannot_be_is_refused(
+    make_folder: MakeFolder, changes: dict[str, object], message: str
+) -> None:
+    folder = make_folder()
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    refuses(folder, message, "config.json")
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "CARD.md"])
+def test_a_file_of_bytes_in_place_of_text_is_named(make_folder: MakeFolder, file: str) -> None:
+    folder = make_folder()
+    (folder / file).write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(CheckpointError, match=f"^{re.escape(str(folder / file))}"):
+        load(folder)
+
+
+def test_a_broken_card_is_named(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    (folder / "CARD.md").write_text("Just prose.\n")
+    refuses(folder, " must begin with YAML between two lines of '---'", "CARD.md")
+
+
+# --- never half a file ----------------------------------------------------------------------------
+
+
+def test_a_file_is_seen_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_whole(path, lambda partial: partial.write_text("old"))
+    assert path.read_text() == "old"
+
+    def write_slowly(partial: Path) -> None:
+        partial.write_text("ne")
+        assert path.read_text() == "old"
+        partial.write_text("new")
+
+    write_whole(path, write_slowly)
+    assert path.read_text() == "new"
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_write_that_fails_leaves_the_file_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+
+    def fail(partial: Path) -> None:
+        partial.write_text("hal")
+        raise OSError("no space left on device")
+
+    with pytest.raises(OSError, match="no space left"):
+        write_whole(path, fail)
+    assert not path.exists()
+    path.write_text("old")
+    with pytest.raises(OSError, match="no space left"):
+        write_whole(path, fail)
+    assert path.read_text() == "old"
+
+
+def test_a_save_that_fails_leaves_a_model_that_loads(
+    make_folder: MakeFolder,
+    model: Transformer,
+    tokenizer: Tokenizer,
+    card: ModelCard,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = make_folder()
+    before = load(folder).model.state_dict()
+
+    def fail(weights: dict[str, Tensor], path: Path) -> None:
+        path.write_bytes(b"half")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("model.checkpoint.save_file", fail)
+    with pytest.raises(OSError, match="no space left"):
+        save(folder, model, tokenizer, card)
+    monkeypatch.undo()
+    after = load(folder).model.state_dict()
+    assert all(tensor.equal(before[name]) for name, tensor in after.items())
+
+
+def test_what_was_written_may_be_read_by_everybody(make_folder: MakeFolder) -> None:
+    for path in make_folder().iterdir():
+        assert path.stat().st_mode & 0o044 == 0o044, path

@@ -1,0 +1,121 @@
+"""What an architecture may be, and what is said of one that may not."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from model.config import ExpertsConfig, TransformerConfig
+
+MakeConfig = Callable[..., TransformerConfig]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_heads": True}, "n_heads (True) must be a whole number"),
+        ({"n_layers": 0}, "n_layers (0) must be at least 1"),
+        ({"max_tokens": -3}, "max_tokens (-3) must be at least 1"),
+        ({"n_heads": 6, "d_model": 64}, "n_heads (6) must divide d_model (64)"),
+        ({"dropout": 1.0}, "dropout (1.0) must lie in [0, 1)"),
+        ({"dropout": -0.1}, "dropout (-0.1) must lie in [0, 1)"),
+        ({"dropout": float("nan")}, "dropout (nan) must lie in [0, 1)"),
+        ({"kind": "encoder"}, "kind 'encoder' is unknown; choose one of decoder"),
+        ({"positional": "none"}, "positional 'none' is unknown; choose one of sinusoidal"),
+        ({"activation": "tanh"}, "activation 'tanh' is unknown; choose one of relu, gelu"),
+        ({"d_model": 7, "n_heads": 1}, "sinusoidal positions need an even d_model, not 7"),
+        (
+            {"moe": ExpertsConfig(n_experts=4, top_k=2, layers=(0, 2))},
+            "moe.layers [0, 2] must lie between 0 and 1",
+        ),
+        (
+            {"moe": ExpertsConfig(n_experts=4, top_k=2, layers=(-1,))},
+            "moe.layers [-1] must lie between 0 and 1",
+        ),
+    ],
+)
+def test_what_cannot_be_built_is_refused_in_a_sentence(
+    make_config: MakeConfig, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        make_config(**changes)
+
+
+@pytest.mark.parametrize(
+    ("n_experts", "top_k", "message"),
+    [
+        (1, 1, "n_experts (1) must be at least 2"),
+        (4, 0, "top_k (0) must lie between 1 and 4"),
+        (4, 5, "top_k (5) must lie between 1 and 4"),
+    ],
+)
+def test_experts_that_cannot_be_chosen_are_refused(
+    n_experts: int, top_k: int, message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        ExpertsConfig(n_experts=n_experts, top_k=top_k, layers=(0,))
+
+
+def test_a_config_survives_json(make_config: MakeConfig) -> None:
+    for config in (make_config(), make_config(moe=None, activation="relu", dropout=0.1)):
+        written = json.dumps(config.to_dict())
+        assert TransformerConfig.from_dict(json.loads(written)) == config
+
+
+def test_an_unknown_key_is_named_beside_the_known(make_config: MakeConfig) -> None:
+    with pytest.raises(ValueError, match=r"^unknown config keys \['n_head'\]; known are \['act"):
+        TransformerConfig.from_dict({**make_config().to_dict(), "n_head": 4})
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"n_layers": None}, "n_layers"),
+        ({"n_layers": 2.0}, "n_layers"),
+        ({"max_tokens": float("nan")}, "max_tokens"),
+        ({"d_model": "two"}, "d_model"),
+        ({"moe": 5}, "incomplete config"),
+        ({"moe": {}}, "layers"),
+        ({"moe": {"n_experts": 4, "layers": [0]}}, "top_k"),
+        ({"moe": {"n_experts": 4, "top_k": 2, "layers": 1}}, "incomplete config"),
+        ({"moe": {"n_experts": 4, "top_k": 2, "layers": [0.5]}}, "moe|layers"),
+        ({"moe": {"n_experts": 4.5, "top_k": 2, "layers": [0]}}, "moe|n_experts"),
+        ({"moe": {"n_experts": 4, "top_k": 2, "layers": [0], "size": 1}}, "size"),
+    ],
+)
+def test_data_of_the_wrong_type_is_a_value_error(
+    make_config: MakeConfig, changes: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(ValueError, match=named):
+        TransformerConfig.from_dict({**make_config().to_dict(), **changes})
+
+
+def test_layers_are_sorted_and_none_is_named_twice() -> None:
+    assert ExpertsConfig(n_experts=4, top_k=2, layers=(3, 0, 2)).layers == (0, 2, 3)
+    with pytest.raises(ValueError, match=r"^moe\.layers \[1, 1\] names a layer twice$"):
+        ExpertsConfig(n_experts=4, top_k=2, layers=(1, 1))
+
+
+def test_a_missing_key_is_named(make_config: MakeConfig) -> None:
+    data = make_config().to_dict()
+    del data["d_ff"]
+    with pytest.raises(ValueError, match=r"incomplete config: .*'d_ff'"):
+        TransformerConfig.from_dict(data)
+
+
+def test_the_width_of_a_head_is_its_share_of_the_model(make_config: MakeConfig) -> None:
+    assert make_config(d_model=48, n_heads=6).d_head == 8
+
+
+def test_experts_are_in_the_layers_named_and_no_others(make_config: MakeConfig) -> None:
+    moe = ExpertsConfig(n_experts=4, top_k=2, layers=(1, 2))
+    config = make_config(n_layers=4, moe=moe)
+    assert [config.has_experts(layer) for layer in range(4)] == [False, True, True, False]
+    assert not make_config(moe=None).has_experts(0)
+
+
+def test_a_config_is_frozen(make_config: MakeConfig) -> None:
+    with pytest.raises(AttributeError):
+        make_config().n_layers = 3  # type: ignore[misc]

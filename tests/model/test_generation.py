@@ -1,0 +1,222 @@
+"""Drawing the next token, and the one after it."""
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.generation import Sampling, generate, next_token_distribution
+from model.transformer import Transformer
+
+# Probabilities .1 .4 .05 .3 .15: an order that is neither rising nor falling
+LOGITS = torch.tensor([0.1, 0.4, 0.05, 0.3, 0.15]).log()
+GREEDY = Sampling(temperature=0.0)
+
+
+def distribution(**sampling: Any) -> Tensor:
+    return next_token_distribution(LOGITS, Sampling(**sampling))
+
+
+def assert_is(actual: Tensor, expected: list[float]) -> None:
+    torch.testing.assert_close(
+        actual, torch.tensor(expected, dtype=torch.float32), rtol=0, atol=1e-6
+    )
+
+
+# --- the distribution, by hand --------------------------------------------------------------------
+
+
+def test_temperature_1_is_the_models_own_distribution() -> None:
+    assert_is(distribution(), [0.1, 0.4, 0.05, 0.3, 0.15])
+
+
+def test_temperature_0_takes_the_most_likely_token() -> None:
+    assert_is(distribution(temperature=0.0), [0, 1, 0, 0, 0])
+
+
+def test_temperature_divides_the_logits() -> None:
+    squares = [0.01, 0.16, 0.0025, 0.09, 0.0225]
+    assert_is(distribution(temperature=0.5), [square / sum(squares) for square in squares])
+    roots = [math.sqrt(p) for p in (0.1, 0.4, 0.05, 0.3, 0.15)]
+    assert_is(distribution(temperature=2.0), [root / sum(roots) for root in roots])
+
+
+@pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e-45])
+def test_a_tiny_temperature_is_nearly_greedy(temperature: float) -> None:
+    assert_is(distribution(temperature=temperature), [0, 1, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("top_k", "expected"),
+    [
+        (1, [0, 1, 0, 0, 0]),
+        (2, [0, 4 / 7, 0, 3 / 7, 0]),
+        (3, [0, 0.4 / 0.85, 0, 0.3 / 0.85, 0.15 / 0.85]),
+        (5, [0.1, 0.4, 0.05, 0.3, 0.15]),
+        (99, [0.1, 0.4, 0.05, 0.3, 0.15]),
+    ],
+)
+def test_top_k_keeps_the_k_most_likely(top_k: int, expected: list[float]) -> None:
+    assert_is(distribution(top_k=top_k), expected)
+
+
+@pytest.mark.parametrize(
+    ("top_p", "expected"),
+    [
+        (0.01, [0, 1, 0, 0, 0]),
+        (0.39, [0, 1, 0, 0, 0]),
+        (0.41, [0, 4 / 7, 0, 3 / 7, 0]),
+        (0.69, [0, 4 / 7, 0, 3 / 7, 0]),
+        (0.71, [0, 0.4 / 0.85, 0, 0.3 / 0.85, 0.15 / 0.85]),
+        (1.0, [0.1, 0.4, 0.05, 0.3, 0.15]),
+    ],
+)
+def test_top_p_keeps_the_fewest_that_reach_p(top_p: float, expected: list[float]) -> None:
+    assert_is(distribution(top_p=top_p), expected)
+
+
+def test_top_p_acts_on_what_top_k_left() -> None:
+    # Of the two that top-k leaves, the first holds 4/7 = .571.
+    assert_is(distribution(top_k=2, top_p=0.57), [0, 1, 0, 0, 0])
+    assert_is(distribution(top_k=2, top_p=0.58), [0, 4 / 7, 0, 3 / 7, 0])
+
+
+def test_top_p_acts_on_the_distribution_that_temperature_made() -> None:
+    # At temperature .5 the most likely token holds .16/.285 = .561.
+    assert_is(distribution(temperature=0.5, top_p=0.55), [0, 1, 0, 0, 0])
+    assert_is(distribution(temperature=0.5, top_p=0.57), [0, 16 / 25, 0, 9 / 25, 0])
+
+
+def test_of_equally_likely_tokens_top_k_keeps_the_first() -> None:
+    kept = next_token_distribution(torch.zeros(4), Sampling(top_k=2))
+    assert_is(kept, [0.5, 0.5, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("sampling", "message"),
+    [
+        ({"temperature": -0.5}, "temperature (-0.5) must be 0 or more"),
+        ({"temperature": math.inf}, "temperature (inf) must be 0 or more"),
+        ({"temperature": math.nan}, "temperature (nan) must be 0 or more"),
+        ({"top_k": 0}, "top_k (0) must be at least 1"),
+        ({"top_p": 0.0}, "top_p (0.0) must lie in (0, 1]"),
+        ({"top_p": 1.5}, "top_p (1.5) must lie in (0, 1]"),
+        ({"top_p": math.nan}, "top_p (nan) must lie in (0, 1]"),
+    ],
+)
+def test_a_number_out_of_range_is_refused(sampling: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Sampling(**sampling)
+
+
+# --- a text ---------------------------------------------------------------------------------------
+
+SAMPLINGS = [
+    GREEDY,
+    Sampling(),
+    Sampling(temperature=1.5, top_k=20),
+    Sampling(temperature=0.7, top_p=0.9),
+]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
+def test_generation_with_a_cache_is_generation_without(
+    model: Transformer, sampling: Sampling, seed: int
+) -> None:
+    cached, uncached = (
+        list(
+            generate(
+                model, [0, 5, 9], n_tokens=20, sampling=sampling, seed=seed, use_cache=use_cache
+            )
+        )
+        for use_cache in (True, False)
+    )
+    assert [token.id for token in cached] == [token.id for token in uncached]
+    assert len(cached) == 20
+    for one, other in zip(cached, uncached, strict=True):
+        torch.testing.assert_close(one.distribution, other.distribution, rtol=0, atol=1e-5)
+
+
+def test_greedy_generation_takes_the_likeliest_token_each_time(model: Transformer) -> None:
+    text = [0, 5, 9]
+    for token in generate(model, text, n_tokens=10, sampling=GREEDY):
+        assert token.id == int(model(torch.tensor([text])).logits[0, -1].argmax())
+        assert token.probability == 1
+        text = [*text, token.id]
+
+
+def test_a_seed_decides_what_is_drawn(model: Transformer) -> None:
+    def drawn(seed: int) -> list[int]:
+        tokens = generate(model, [0], n_tokens=20, sampling=Sampling(), seed=seed)
+        return [token.id for token in tokens]
+
+    assert drawn(1) == drawn(1)
+    assert len({tuple(drawn(seed)) for seed in range(5)}) == 5
+
+
+def test_tokens_are_drawn_as_often_as_they_are_likely(
+    make_model: Callable[..., Transformer],
+) -> None:
+    model, sampling = make_model(n_layers=1, moe=None), Sampling(top_k=3)
+    draws = [
+        next(iter(generate(model, [0, 7], n_tokens=1, sampling=sampling, seed=seed)))
+        for seed in range(300)
+    ]
+    expected = draws[0].distribution
+    assert (expected > 0).sum() == 3
+    counts = torch.tensor([draw.id for draw in draws]).bincount(minlength=300) / len(draws)
+    torch.testing.assert_close(counts, expected, rtol=0, atol=0.1)
+    assert all(draw.probability == pytest.approx(float(expected[draw.id])) for draw in draws)
+
+
+def test_every_token_is_drawn_anew(model: Transformer) -> None:
+    with model.edit("logits", torch.zeros_like):
+        drawn = [token.id for token in generate(model, [0], n_tokens=40, sampling=Sampling())]
+    assert len(set(drawn)) > 30
+
+
+def test_the_stop_token_ends_the_text_and_is_given(model: Transformer) -> None:
+    tokens = [token.id for token in generate(model, [0], n_tokens=20, sampling=Sampling())]
+    stop = tokens[7]
+    stopped = generate(model, [0], n_tokens=20, sampling=Sampling(), stop_id=stop)
+    assert [token.id for token in stopped] == tokens[: tokens.index(stop) + 1]
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_the_longest_text_the_model_reads_is_the_end(model: Transformer, use_cache: bool) -> None:
+    ids = [0] * 45
+    tokens = generate(model, ids, n_tokens=99, sampling=GREEDY, use_cache=use_cache)
+    assert len(list(tokens)) == 3
+
+
+@pytest.mark.parametrize("n_ids", [0, 49])
+def test_a_text_that_cannot_be_continued_is_refused(model: Transformer, n_ids: int) -> None:
+    message = f"generation continues 1 to 48 tokens, not {n_ids}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        next(generate(model, [0] * n_ids, n_tokens=1, sampling=GREEDY))
+
+
+def test_generation_leaves_gradients_on_for_others(model: Transformer) -> None:
+    for _ in generate(model, [0], n_tokens=2, sampling=GREEDY):
+        assert torch.is_grad_enabled()
+        assert not torch.is_inference_mode_enabled()
+
+
+def test_reading_on_with_a_cache_reads_one_token_at_a_time(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths: list[int] = []
+    embed: Callable[..., Tensor] = model.decoder.embedding.forward
+
+    def note(ids: Tensor, **start: int) -> Tensor:
+        lengths.append(ids.shape[1])
+        return embed(ids, **start)
+
+    monkeypatch.setattr(model.decoder.embedding, "forward", note)
+    list(generate(model, [0, 5, 9], n_tokens=4, sampling=GREEDY))
+    assert lengths == [3, 1, 1, 1]

@@ -1,0 +1,197 @@
+"""Byte-level BPE: any text comes back, and every token knows its place."""
+
+import re
+from pathlib import Path
+
+import pytest
+import tokenizers
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
+
+# "e" and a combining accent · a family of four code points joined by three joiners
+COMBINING = "cafe\u0301"
+FAMILY = "\U0001f469\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"
+TEXTS = [
+    "The cat chased the mouse.",
+    "  leading, double  and trailing spaces \n\n",
+    "你好，世界。",
+    "naïve façade — “quoted” …",
+    COMBINING,
+    f"a family {FAMILY} and a flag 🇫🇷",
+    "tab\tbell\x07null\x00escape\x1b[0m delete\x7f",
+    "line\u2028separator\u0085next\r\nline",
+    "مرحبا नमस्ते שלום",
+    "\ufeffbyte order mark, \ufffd replacement, \U0010ffff last",
+]
+any_text = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def spelled(tokenizer: Tokenizer, text: str) -> str:
+    return tokenizer.decode(token.id for token in tokenizer.encode(text))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_comes_back_unchanged(tokenizer: Tokenizer, text: str) -> None:
+    assert spelled(tokenizer, text) == text
+
+
+@settings(deadline=None, max_examples=200, database=None)
+@given(text=any_text)
+@example(text="\u0300" * 50)
+@example(text="<s>")
+def test_any_text_comes_back_unchanged(tokenizer: Tokenizer, text: str) -> None:
+    assert spelled(tokenizer, text) == text
+
+
+@settings(deadline=None, max_examples=200, database=None)
+@given(text=any_text)
+@example(text=f"{COMBINING} {FAMILY}你好 the cat")
+def test_offsets_cut_the_text_into_its_tokens(tokenizer: Tokenizer, text: str) -> None:
+    _, *pieces = tokenizer.encode(text)
+    reached = 0
+    for piece in pieces:
+        assert 0 <= piece.start < piece.end <= len(text)
+        # Pieces follow one another without a gap; those of one character share its offsets.
+        assert piece.start <= reached <= piece.end
+        reached = piece.end
+        is_whole = "\\x" not in piece.text and "�" not in piece.text
+        if is_whole:
+            assert text[piece.start : piece.end] == piece.text
+    assert reached == len(text)
+
+
+def test_a_word_keeps_the_space_before_it(tokenizer: Tokenizer) -> None:
+    pieces = tokenizer.encode("the cat chased")
+    assert "".join(piece.text for piece in pieces[1:]) == "the cat chased"
+    spaces = [piece for piece in pieces if piece.text.startswith(" ")]
+    assert [(piece.start, piece.word) for piece in spaces] == [(3, 1), (7, 2)]
+
+
+def test_pieces_of_a_word_share_its_number(tokenizer: Tokenizer) -> None:
+    text = "the xylophone, again"
+    _, *pieces = tokenizer.encode(text)
+    words: dict[int | None, str] = {}
+    for piece in pieces:
+        words[piece.word] = words.get(piece.word, "") + piece.text
+    assert words == {0: "the", 1: " xylophone", 2: ",", 3: " again"}
+    assert sum(piece.word == 1 for piece in pieces) > 1
+
+
+def test_pieces_of_one_character_share_its_place_and_show_their_bytes(
+    tokenizer: Tokenizer,
+) -> None:
+    _, *pieces = tokenizer.encode("a🦊")
+    assert [piece.text for piece in pieces] == ["a", "\\xf0", "\\x9f", "\\xa6", "\\x8a"]
+    assert [(piece.start, piece.end) for piece in pieces] == [(0, 1)] + 4 * [(1, 2)]
+
+
+def test_the_start_token_comes_first_and_belongs_to_no_word(tokenizer: Tokenizer) -> None:
+    start, *rest = tokenizer.encode("hello")
+    assert (start.id, start.text) == (tokenizer.start_id, "<s>")
+    assert (start.start, start.end, start.word, start.is_special) == (0, 0, None, True)
+    assert not any(token.is_special for token in rest)
+    assert all(token.word is not None for token in rest)
+
+
+@pytest.mark.parametrize("text", ["<s>", "</s>", "a<s>b</s>", " <s> "])
+def test_a_special_token_that_was_typed_is_text(tokenizer: Tokenizer, text: str) -> None:
+    _, *typed = tokenizer.encode(text)
+    special = {tokenizer.start_id, tokenizer.end_id}
+    assert not special & {token.id for token in typed}
+    assert "".join(token.text for token in typed) == text
+    assert not special & set(tokenizer.encode_ids([text])[0])
+
+
+def test_a_typed_special_token_is_text_after_a_reload_too(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(tokenizer.to_json(), encoding="utf-8")
+    again = read_tokenizer(path)
+    for text in [*TEXTS, "a<s>b"]:
+        assert again.encode(text) == tokenizer.encode(text)
+    assert again.vocab_size == tokenizer.vocab_size
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\ud800", "character 0 is a lone surrogate (U+D800), "),
+        ("a cat \udfff!", "character 6 is a lone surrogate (U+DFFF), "),
+    ],
+)
+def test_a_lone_surrogate_is_refused(tokenizer: Tokenizer, text: str, message: str) -> None:
+    message += "which is no text; send the whole character"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        tokenizer.encode(text)
+
+
+def test_a_corpus_is_read_like_a_text_without_start_tokens(tokenizer: Tokenizer) -> None:
+    expected = [[token.id for token in tokenizer.encode(text)[1:]] for text in TEXTS]
+    assert tokenizer.encode_ids(TEXTS) == expected
+
+
+def test_special_tokens_spell_nothing(tokenizer: Tokenizer) -> None:
+    ids = [token.id for token in tokenizer.encode("the end")]
+    assert tokenizer.decode([*ids, tokenizer.end_id]) == "the end"
+    assert tokenizer.text_of(tokenizer.start_id) == "<s>"
+    assert tokenizer.text_of(tokenizer.end_id) == "</s>"
+
+
+def test_half_a_character_is_decoded_with_a_replacement(tokenizer: Tokenizer) -> None:
+    ids = [token.id for token in tokenizer.encode("a🦊")]
+    assert tokenizer.decode(ids[:3]) == "a�"
+
+
+@pytest.mark.parametrize("token", [300, 10**6, -1])
+def test_an_unknown_token_is_refused(tokenizer: Tokenizer, token: int) -> None:
+    message = f"there is no token {token}; the ids are 0 to 299"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        tokenizer.text_of(token)
+
+
+def test_every_token_has_a_text_and_every_byte_a_token(tokenizer: Tokenizer) -> None:
+    assert tokenizer.vocab_size == 300
+    texts = [tokenizer.text_of(token) for token in range(300)]
+    assert all(texts)
+    assert {chr(byte) for byte in range(128)} <= set(texts)
+    assert {f"\\x{byte:02x}" for byte in range(128, 256)} <= set(texts)
+
+
+def test_frequent_words_become_one_token() -> None:
+    tokenizer = train_tokenizer(["hello world\n"] * 10, vocab_size=280)
+    assert [token.text for token in tokenizer.encode("hello world")] == ["<s>", "hello", " world"]
+    assert len(tokenizer.encode("olleh")) > 2
+
+
+def test_training_is_repeatable(tokenizer: Tokenizer) -> None:
+    texts = ["one fish two fish\n", "red fish blue fish\n"]
+    assert train_tokenizer(texts, 300).to_json() == train_tokenizer(texts, 300).to_json()
+
+
+def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    for contents in (None, "", "{}", "[1, 2", '{"model": 5}'):
+        if contents is not None:
+            path.write_text(contents, encoding="utf-8")
+        with pytest.raises(ValueError, match=f"^{re.escape(str(path))} is not a readable tok"):
+            read_tokenizer(path)
+
+
+def test_a_tokenizer_that_is_not_byte_level_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    words = tokenizers.models.WordLevel({"<s>": 0, "</s>": 1, "\u2581cat": 2}, unk_token="<s>")
+    tokenizers.Tokenizer(words).save(str(path))
+    with pytest.raises(ValueError, match="the piece '\u2581cat' is not spelled in the byte-level"):
+        read_tokenizer(path)
+
+
+def test_a_tokenizer_without_special_tokens_is_refused(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(tokenizer.to_json().replace("</s>", "<end>"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"the vocabulary lacks the special token </s>$"):
+        read_tokenizer(path)
