@@ -1,0 +1,96 @@
+"""Grammar: does the model find a grammatical sentence likelier than its ungrammatical twin?
+
+Warstadt et al. 2020, BLiMP, https://arxiv.org/abs/1912.00582.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from model.checkpoint import Checkpoint
+from model.training.corpus import CorpusError
+from model.training.losses import token_losses
+
+
+@dataclass(frozen=True)
+class MinimalPair:
+    """A sentence, its ungrammatical twin, and the rule that the twin breaks."""
+
+    paradigm: str
+    good: str
+    bad: str
+
+
+def read_pairs(path: Path) -> list[MinimalPair]:
+    """Read JSON lines with the keys ``paradigm``, ``good`` and ``bad``.
+
+    Raises:
+        CorpusError: the file is missing or a line is no pair; the message names the line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"{path} cannot be read: {error}") from error
+    pairs = [_pair(line, path, number) for number, line in enumerate(lines, start=1) if line]
+    if not pairs:
+        raise CorpusError(f"{path} is empty; it needs a minimal pair a line")
+    return pairs
+
+
+def _pair(line: str, path: Path, number: int) -> MinimalPair:
+    try:
+        pair = MinimalPair(**json.loads(line))
+    except (TypeError, ValueError) as error:
+        raise CorpusError(f"{path}, line {number} is no minimal pair: {error}") from error
+    if not all(isinstance(text, str) and text for text in vars(pair).values()):
+        raise CorpusError(f"{path}, line {number}: paradigm, good and bad must be texts")
+    return pair
+
+
+def pair_accuracy(checkpoint: Checkpoint, pairs: Sequence[MinimalPair]) -> dict[str, float]:
+    """The share of pairs of each paradigm in which the grammatical sentence is likelier.
+
+    Returns:
+        Accuracy in [0, 1] by paradigm, in alphabetical order; chance is 0.5.
+    """
+    sentences = [pair.good for pair in pairs] + [pair.bad for pair in pairs]
+    scores = sentence_log_probabilities(checkpoint, sentences)
+    rights: dict[str, list[bool]] = defaultdict(list)
+    for pair, good, bad in zip(pairs, scores[: len(pairs)], scores[len(pairs) :], strict=True):
+        rights[pair.paradigm].append(good > bad)
+    return {paradigm: sum(right) / len(right) for paradigm, right in sorted(rights.items())}
+
+
+def sentence_log_probabilities(
+    checkpoint: Checkpoint, sentences: Sequence[str], *, batch_rows: int = 64
+) -> list[float]:
+    """The log-probability of every sentence after the start token, in nats."""
+    tokenizer = checkpoint.tokenizer
+    rows = [[tokenizer.start_id, *ids] for ids in tokenizer.encode_ids(sentences)]
+    by_length = sorted(range(len(rows)), key=lambda number: len(rows[number]))
+    scores = [0.0] * len(rows)
+    for first in range(0, len(rows), batch_rows):
+        numbers = by_length[first : first + batch_rows]
+        for number, score in zip(
+            numbers, _row_scores(checkpoint, [rows[n] for n in numbers]), strict=True
+        ):
+            scores[number] = score
+    return scores
+
+
+def _row_scores(checkpoint: Checkpoint, rows: Sequence[Sequence[int]]) -> list[float]:
+    """Padding stands behind a row, where a causal model's earlier tokens cannot see it."""
+    longest = max(map(len, rows))
+    end = checkpoint.tokenizer.end_id
+    ids = torch.tensor([[*row, *[end] * (longest - len(row))] for row in rows])
+    is_text = torch.arange(longest) < torch.tensor([len(row) for row in rows])[:, None]
+    ids = ids.to(checkpoint.device)
+    with torch.inference_mode():
+        losses = token_losses(checkpoint.model(ids[:, :-1]).logits, ids[:, 1:]).cpu()
+    return (-(losses * is_text[:, 1:]).sum(dim=1)).tolist()

@@ -1,0 +1,91 @@
+"""Muon: momentum whose update of a matrix is made orthogonal, so that no direction is neglected.
+
+Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/. PyTorch's own `torch.optim.Muon`
+works on one matrix at a time in bfloat16, which processors without bfloat16 units emulate; this
+one stacks all matrices of one shape and works in float32, several times faster there, and gives
+the same update.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+
+
+def orthogonalise(
+    matrices: Float[Tensor, "matrix row column"], steps: int = 5
+) -> Float[Tensor, "matrix row column"]:
+    """Bring all singular values near 1 by a quintic Newton–Schulz iteration.
+
+    X ← aX + (bXXᵀ + c(XXᵀ)²)X, from X/‖X‖. The coefficients are chosen for speed, not accuracy:
+    singular values end between about 0.7 and 1.2.
+    """
+    a, b, c = COEFFICIENTS
+    is_tall = matrices.shape[-2] > matrices.shape[-1]
+    x = matrices.mT if is_tall else matrices
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
+    for _ in range(steps):
+        gram = x @ x.mT
+        x = a * x + torch.baddbmm(gram, gram, gram, beta=b, alpha=c) @ x
+    return x.mT if is_tall else x
+
+
+class Muon(torch.optim.Optimizer):
+    """Nesterov momentum, orthogonalised, for parameters that are matrices.
+
+    The update is scaled by 0.2·√(larger side), so that its root mean square equals that of Adam's
+    and both take the same learning rates (Liu et al. 2025, https://arxiv.org/abs/2502.16982).
+
+    Args:
+        parameters: matrices only.
+        lr: learning rate.
+        momentum: how much of the past gradients is kept, in [0, 1).
+        weight_decay: decoupled decay, times the learning rate.
+
+    Raises:
+        ValueError: a parameter is no matrix.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        lr: float,
+        momentum: float = 0.95,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(parameters, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.ndim != 2:
+                    raise ValueError(f"Muon takes matrices, not shape {tuple(parameter.shape)}")
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        """Update every matrix that has a gradient."""
+        for group in self.param_groups:
+            by_shape: dict[torch.Size, list[nn.Parameter]] = defaultdict(list)
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    by_shape[parameter.shape].append(parameter)
+            for shape, parameters in by_shape.items():
+                updates = torch.stack([self._momentum(p, group["momentum"]) for p in parameters])
+                rate = group["lr"] * 0.2 * max(shape) ** 0.5
+                for parameter, update in zip(parameters, orthogonalise(updates), strict=True):
+                    parameter.mul_(1 - group["lr"] * group["weight_decay"])
+                    parameter.add_(update, alpha=-rate)
+
+    def _momentum(self, parameter: nn.Parameter, momentum: float) -> Tensor:
+        gradient = parameter.grad
+        assert gradient is not None
+        state = self.state[parameter]
+        if "average" not in state:
+            state["average"] = torch.zeros_like(gradient)
+        average = state["average"].lerp_(gradient, 1 - momentum)
+        return gradient.lerp(average, momentum)

@@ -1,0 +1,115 @@
+"""Grammatical sentences and their ungrammatical twins."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.checkpoint import Checkpoint
+from model.evaluation.minimal_pairs import (
+    MinimalPair,
+    pair_accuracy,
+    read_pairs,
+    sentence_log_probabilities,
+)
+from model.training.corpus import CorpusError
+
+SENTENCES = ["The cat chased the mouse.", "A", "It was too tired to cross the street.", "Cats purr"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "pairs.jsonl"
+
+
+def test_the_probability_of_a_sentence_is_that_of_its_tokens(checkpoint: Checkpoint) -> None:
+    for batch_rows in (1, 2, 64):
+        scores = sentence_log_probabilities(checkpoint, SENTENCES, batch_rows=batch_rows)
+        for sentence, score in zip(SENTENCES, scores, strict=True):
+            ids = [token.id for token in checkpoint.tokenizer.encode(sentence)]
+            with torch.inference_mode():
+                logs = checkpoint.model(torch.tensor([ids])).logits[0].log_softmax(dim=-1)
+            expected = sum(float(logs[place, ids[place + 1]]) for place in range(len(ids) - 1))
+            assert score == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_share_of_right_pairs_is_told_by_paradigm(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def longer_is_likelier(checkpoint: Checkpoint, sentences: Sequence[str]) -> list[float]:
+        return [float(len(sentence)) for sentence in sentences]
+
+    monkeypatch.setattr(
+        "model.evaluation.minimal_pairs.sentence_log_probabilities", longer_is_likelier
+    )
+    pairs = [
+        MinimalPair("verbs", "aaa", "a"),
+        MinimalPair("nouns", "aa", "a"),
+        MinimalPair("verbs", "aaaa", "aaa"),
+        MinimalPair("verbs", "a", "aa"),
+        MinimalPair("verbs", "aa", "aa"),
+        MinimalPair("nouns", "aaa", "a"),
+    ]
+    accuracy = pair_accuracy(checkpoint, pairs)
+    assert accuracy == {"nouns": 1.0, "verbs": 0.5}
+    assert list(accuracy) == ["nouns", "verbs"]
+
+
+def test_twins_change_places_and_the_accuracy_turns_over(checkpoint: Checkpoint) -> None:
+    pairs = [MinimalPair("any", one, other) for one in SENTENCES for other in SENTENCES[1:]]
+    pairs = [pair for pair in pairs if pair.good != pair.bad]
+    turned = [MinimalPair("any", pair.bad, pair.good) for pair in pairs]
+    there, back = pair_accuracy(checkpoint, pairs)["any"], pair_accuracy(checkpoint, turned)["any"]
+    assert there + back == pytest.approx(1)
+
+
+def test_pairs_are_read_line_by_line(path: Path) -> None:
+    good = "She says “hi”.\u2028Bye."
+    lines = [
+        {"paradigm": "p", "good": good, "bad": "y"},
+        {"paradigm": "q", "good": "a", "bad": "b"},
+    ]
+    written = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines) + "\n"
+    path.write_text(written, encoding="utf-8")
+    assert read_pairs(path) == [MinimalPair("p", good, "y"), MinimalPair("q", "a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        (b"", " is empty; it needs a minimal pair a line"),
+        (b"\n\n", " is empty; it needs a minimal pair a line"),
+        (
+            b'{"paradigm": "p", "good": "", "bad": "y"}',
+            ", line 1: paradigm, good and bad must be texts",
+        ),
+    ],
+)
+def test_a_file_without_pairs_is_named(path: Path, contents: bytes, message: str) -> None:
+    path.write_bytes(contents)
+    with pytest.raises(CorpusError, match=f"^{re.escape(f'{path}{message}')}$"):
+        read_pairs(path)
+
+
+def test_a_pair_that_holds_no_texts_is_named(path: Path) -> None:
+    path.write_text('{"paradigm": "p", "good": 5, "bad": "y"}\n')
+    with pytest.raises(CorpusError, match=f"^{re.escape(f'{path}, line 1')}"):
+        read_pairs(path)
+
+
+@pytest.mark.parametrize("line", ["{", "[1]", '{"good": "x", "bad": "y"}', '"text"', " "])
+def test_a_line_that_is_no_pair_is_named(path: Path, line: str) -> None:
+    path.write_text('{"paradigm": "p", "good": "x", "bad": "y"}\n' + line + "\n")
+    with pytest.raises(CorpusError, match=f"^{re.escape(f'{path}, line 2 is no minimal pair: ')}"):
+        read_pairs(path)
+
+
+def test_a_file_that_cannot_be_read_is_named(path: Path) -> None:
+    with pytest.raises(CorpusError, match=f"^{re.escape(str(path))} cannot be read: .*No such"):
+        read_pairs(path)
+    path.write_bytes(b'{"paradigm": "\xff"}')
+    with pytest.raises(CorpusError, match=f"^{re.escape(str(path))} cannot be read: .*utf-8"):
+        read_pairs(path)

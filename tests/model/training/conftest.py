@@ -1,0 +1,96 @@
+"""Runs so small that a step takes milliseconds."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.config import ExpertsConfig, TransformerConfig
+from model.training.loop import Loop, LoopConfig
+from model.training.rows import Batch, generator_of
+from model.training.run import Run
+from model.training.stories import Stage, StoriesConfig
+from model.transformer import Transformer
+
+SMALL = TransformerConfig(
+    n_layers=2,
+    n_heads=2,
+    d_model=16,
+    d_ff=24,
+    vocab_size=300,
+    max_tokens=24,
+    dropout=0.1,
+    moe=ExpertsConfig(n_experts=4, top_k=2, layers=(1,)),
+)
+
+
+class Counting:
+    """Batches of rows that count upwards from a random number: 5 6 7 8."""
+
+    def batch(self, step: int) -> Batch:
+        return self._rows(generator_of(0, step))
+
+    def validation(self) -> list[Batch]:
+        return [self._rows(generator_of(1, number)) for number in range(2)]
+
+    def _rows(self, generator: torch.Generator) -> Batch:
+        rows = torch.randint(40, (4, 1), generator=generator) + torch.arange(13)
+        return Batch(rows, torch.ones(4, 12, dtype=torch.bool))
+
+
+@pytest.fixture
+def make_loop(tmp_path: Path) -> Callable[..., Loop]:
+    """A loop over counting rows: ``make_loop("out", steps=9)``."""
+
+    def make(
+        name: str = "run",
+        *,
+        precision: torch.dtype = torch.float32,
+        model_config: TransformerConfig = SMALL,
+        **config: object,
+    ) -> Loop:
+        torch.manual_seed(0)
+        model = Transformer(model_config)
+        loop_config = LoopConfig(**{"steps": 8, "warmup": 2, **config})
+        return Loop(model, Counting(), loop_config, tmp_path / name, precision)
+
+    return make
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A file of sixty paragraphs of a few hundred different words."""
+    generator = torch.Generator().manual_seed(0)
+    names = ["cat", "dog", "fox", "hen", "boy", "king", "bird", "tree", "moon", "ship"]
+    verbs = ["saw", "met", "heard", "lost", "found", "chased", "liked", "told"]
+
+    def word(words: list[str]) -> str:
+        return words[int(torch.randint(len(words), (), generator=generator))]
+
+    lines = [
+        f"The {word(names)} {word(verbs)} the {word(names)}, and then the {word(names)} "
+        f"{word(verbs)} number {number}."
+        for number in range(60)
+    ]
+    path = tmp_path / "corpus.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def run(corpus: Path) -> Run:
+    """A run of eight steps in both phases on the corpus."""
+    return Run(
+        corpus=(str(corpus),),
+        model=SMALL,
+        rows=StoriesConfig(
+            stages=(
+                Stage(2, tokens=16, drawn_by_frequency=4),
+                Stage(6, tokens=24, text=3, drawn_by_frequency=1),
+            ),
+            held_out=4,
+        ),
+        loop=LoopConfig(steps=8, warmup=2, validate_every=4, save_every=3),
+        precision="float32",
+    )

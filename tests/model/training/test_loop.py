@@ -1,0 +1,344 @@
+"""The training loop: it learns, it stops when asked, and it goes on to the same result."""
+
+import json
+import math
+import os
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.checkpoint import CheckpointError
+from model.training.loop import METRICS, Diverged, Loop, LoopConfig, StepReport, make_optimizers
+from model.training.losses import language_model_loss
+from model.training.state import STATE
+
+MakeLoop = Callable[..., Loop]
+
+
+def weights(loop: Loop) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in loop.model.state_dict().items()}
+
+
+def assert_same_weights(loop: Loop, other: Loop) -> None:
+    torch.testing.assert_close(weights(loop), weights(other), rtol=0, atol=0)
+
+
+def lines(loop: Loop) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (loop.out / METRICS).read_text().splitlines()]
+
+
+class StopError(Exception):
+    """What ends a run from outside, without warning."""
+
+
+def fail_at(step: int) -> Callable[[StepReport], None]:
+    def listen(report: StepReport) -> None:
+        if report.step == step:
+            raise StopError
+
+    return listen
+
+
+def signal_at(step: int, number: int) -> Callable[[StepReport], None]:
+    def listen(report: StepReport) -> None:
+        if report.step == step:
+            os.kill(os.getpid(), number)
+
+    return listen
+
+
+# --- learning -------------------------------------------------------------------------------------
+
+
+def test_a_model_learns_to_count(make_loop: MakeLoop) -> None:
+    loop = make_loop(steps=60, validate_every=30)
+    before = loop.validate()
+    reports: list[StepReport] = []
+    assert loop.run(reports.append)
+    assert before > 5
+    assert reports[-1].valid_loss is not None
+    assert reports[-1].valid_loss < 0.75 * before
+    assert loop.validate() == reports[-1].valid_loss
+
+
+def test_bfloat16_learns_as_well_and_keeps_float32_weights(make_loop: MakeLoop) -> None:
+    loop = make_loop(steps=30, precision=torch.bfloat16)
+    before = loop.validate()
+    loop.run()
+    assert loop.validate() < 0.9 * before
+    assert {tensor.dtype for tensor in weights(loop).values()} == {torch.float32}
+
+
+def test_bfloat16_runs_the_matrix_products_in_bfloat16(make_loop: MakeLoop) -> None:
+    for precision in (torch.float32, torch.bfloat16):
+        loop = make_loop(f"{precision}", steps=1, precision=precision)
+        with loop.model.capture(["*.queries"]) as captured:
+            loop.run()
+        # The last pass is the validation, which runs in float32 whatever the steps do.
+        assert {tensor.dtype for tensor in captured.values()} == {torch.float32}
+        seen: list[torch.dtype] = []
+        loop = make_loop(f"{precision} again", steps=1, precision=precision)
+        loop.model.decoder.layers[0].self_attention.query_projection.register_forward_hook(
+            lambda module, inputs, output, seen=seen: seen.append(output.dtype)
+        )
+        loop.run()
+        assert seen[0] == precision
+
+
+def test_a_step_reports_what_happened(make_loop: MakeLoop) -> None:
+    loop = make_loop(steps=5, validate_every=2)
+    reports: list[StepReport] = []
+    loop.run(reports.append)
+    assert [report.step for report in reports] == [1, 2, 3, 4, 5]
+    assert [report.tokens for report in reports] == [48, 96, 144, 192, 240]
+    assert [report.valid_loss is not None for report in reports] == [False, True, False, True, True]
+    assert all(report.loss > 0 and report.balance_loss > 0.5 for report in reports)
+    seconds = [report.seconds for report in reports]
+    assert seconds == sorted(seconds)
+    assert lines(loop) == [vars(report) for report in reports]
+
+
+def test_the_first_loss_is_that_of_the_untrained_model(make_loop: MakeLoop) -> None:
+    loop = make_loop(steps=1)
+    batch = loop.batches.batch(0)
+    torch.manual_seed(loop.config.seed)
+    logits = loop.model(batch.inputs).logits
+    expected = language_model_loss(logits, batch.targets, batch.is_counted)
+    reports: list[StepReport] = []
+    loop.run(reports.append)
+    assert reports[0].loss == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_validation_is_the_mean_over_all_tokens_without_dropout(make_loop: MakeLoop) -> None:
+    loop = make_loop()
+    total = count = 0.0
+    loop.model.eval()
+    for batch in loop.batches.validation():
+        logits = loop.model(batch.inputs).logits
+        loss = language_model_loss(logits, batch.targets, batch.is_counted)
+        total += loss.item() * batch.targets.numel()
+        count += batch.targets.numel()
+    assert loop.validate() == pytest.approx(total / count)
+    assert loop.validate() == loop.validate()
+    assert loop.model.training
+
+
+def test_validation_changes_nothing(make_loop: MakeLoop) -> None:
+    often, seldom = make_loop("often", validate_every=1), make_loop("seldom", validate_every=100)
+    often.run()
+    seldom.run()
+    assert_same_weights(often, seldom)
+
+
+def test_every_parameter_has_one_optimizer_and_matrices_in_layers_have_muon(
+    make_loop: MakeLoop,
+) -> None:
+    model = make_loop().model
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    muon, adam = (
+        [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
+        for optimizer in make_optimizers(model, LoopConfig())
+    )
+    assert sorted(muon + adam) == sorted(names.values())
+    assert "decoder.layers.0.self_attention.query_projection.weight" in muon
+    assert "decoder.layers.1.experts.experts.3.up_projection.weight" in muon
+    assert "decoder.layers.1.experts.router.weight" in adam
+    assert "decoder.embedding.vectors.weight" in adam
+    assert not any("norm" in name or "bias" in name for name in muon)
+
+
+def test_the_learning_rate_follows_the_schedule(make_loop: MakeLoop) -> None:
+    loop = make_loop(steps=10, warmup=4, decay=0.2, learning_rate=0.01, adam_share=0.5)
+    rates: list[list[float]] = []
+    loop.run(lambda _: rates.append([o.param_groups[0]["lr"] for o in loop.optimizers]))
+    factors = [0.25, 0.5, 0.75, 1, 1, 1, 1, 1, 1, 0.5]
+    muon, adam = zip(*rates, strict=True)
+    assert list(muon) == pytest.approx([0.01 * factor for factor in factors])
+    assert list(adam) == pytest.approx([0.005 * factor for factor in factors])
+
+
+def test_a_larger_balance_weight_balances_the_experts(make_loop: MakeLoop) -> None:
+    def balance_loss(weight: float) -> float:
+        reports: list[StepReport] = []
+        make_loop(f"{weight}", steps=20, balance_weight=weight).run(reports.append)
+        return sum(report.balance_loss for report in reports[-5:]) / 5
+
+    assert balance_loss(1.0) < balance_loss(0.0)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"steps": 0}, "steps (0) must be at least 1"),
+        ({"validate_every": 0}, "validate_every (0) must be at least 1"),
+        ({"save_every": -1}, "save_every (-1) must be at least 1"),
+        ({"learning_rate": 0.0}, "learning_rate (0.0) must be positive"),
+        ({"seed": -1}, "seed (-1) must lie between 0 and 2^62"),
+        ({"seed": 2**64}, f"seed ({2**64}) must lie between 0 and 2^62"),
+    ],
+)
+def test_a_number_out_of_range_is_refused(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        LoopConfig(**config)
+
+
+# --- stopping and going on ------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_weights(make_loop: MakeLoop) -> None:
+    one, other = make_loop("one"), make_loop("other")
+    one.run()
+    other.run()
+    assert_same_weights(one, other)
+    different = make_loop("different", seed=1)
+    different.run()
+    name = "decoder.embedding.vectors.weight"
+    assert not weights(one)[name].equal(weights(different)[name])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_saves_and_goes_on_to_exactly_the_same_weights(
+    make_loop: MakeLoop, number: int
+) -> None:
+    uninterrupted = make_loop("uninterrupted")
+    assert uninterrupted.run()
+    stopped = make_loop("stopped", save_every=100)
+    assert not stopped.run(signal_at(3, number))
+    assert stopped.step == 3
+    resumed = make_loop("stopped")
+    resumed.resume()
+    assert (resumed.step, resumed.tokens) == (3, 3 * 48)
+    assert resumed.seconds == stopped.seconds
+    assert resumed.run()
+    assert_same_weights(resumed, uninterrupted)
+    assert [line["step"] for line in lines(resumed)] == list(range(1, 9))
+    losses = [line["loss"] for line in lines(uninterrupted)]
+    assert [line["loss"] for line in lines(resumed)] == losses
+    assert [line["tokens"] for line in lines(resumed)] == [48 * step for step in range(1, 9)]
+
+
+def test_a_killed_run_goes_on_from_its_last_save_to_exactly_the_same_weights(
+    make_loop: MakeLoop,
+) -> None:
+    uninterrupted = make_loop("uninterrupted")
+    uninterrupted.run()
+    killed = make_loop("killed", save_every=2)
+    with pytest.raises(StopError):
+        killed.run(fail_at(5))
+    with (killed.out / METRICS).open("a") as file:
+        file.write('{"step": 6, "lo')  # killed while it wrote a line
+    resumed = make_loop("killed")
+    resumed.resume()
+    assert resumed.step == 4
+    assert [line["step"] for line in lines(resumed)] == [1, 2, 3, 4]
+    assert resumed.run()
+    assert_same_weights(resumed, uninterrupted)
+    assert [line["step"] for line in lines(resumed)] == list(range(1, 9))
+
+
+def test_resuming_step_by_step_is_running_through(make_loop: MakeLoop) -> None:
+    through = make_loop("through", steps=5)
+    through.run()
+    for step in range(1, 6):
+        loop = make_loop("stepwise", steps=5)
+        if step > 1:
+            loop.resume()
+        loop.run(signal_at(step, signal.SIGINT))
+    assert_same_weights(loop, through)
+
+
+def test_a_finished_run_can_be_prolonged(make_loop: MakeLoop) -> None:
+    short = make_loop("run", steps=4)
+    short.run()
+    long = make_loop("run", steps=6)
+    long.resume()
+    assert long.run()
+    assert long.step == 6
+    again = make_loop("run", steps=6)
+    again.resume()
+    assert again.run()
+    assert again.step == 6
+    assert_same_weights(again, long)
+
+
+def test_a_run_is_saved_as_often_as_asked(make_loop: MakeLoop) -> None:
+    loop = make_loop("run", steps=7, save_every=3)
+    saved: list[int] = []
+    save = loop.save
+
+    def note() -> None:
+        saved.append(loop.step)
+        save()
+
+    loop.save = note  # type: ignore[method-assign]
+    loop.run()
+    assert saved == [3, 6, 7]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_are_handled_as_before_once_a_run_has_ended(
+    make_loop: MakeLoop, number: int
+) -> None:
+    before = signal.getsignal(number)
+    handlers: list[object] = []
+    make_loop(steps=1).run(lambda _: handlers.append(signal.getsignal(number)))
+    assert handlers[0] != before
+    assert signal.getsignal(number) == before
+    with pytest.raises(StopError):
+        make_loop("other").run(fail_at(1))
+    assert signal.getsignal(number) == before
+
+
+def test_a_run_without_a_state_cannot_be_resumed(make_loop: MakeLoop) -> None:
+    loop = make_loop("never")
+    message = f"^{re.escape(str(loop.out / STATE))} does not continue this run: "
+    with pytest.raises(CheckpointError, match=message):
+        loop.resume()
+
+
+def test_losses_are_finite(make_loop: MakeLoop) -> None:
+    loop = make_loop()
+    loop.run()
+    assert all(math.isfinite(line["loss"]) for line in lines(loop))
+    assert all(tensor.isfinite().all() for tensor in weights(loop).values())
+
+
+def test_a_run_that_diverges_ends_and_keeps_its_last_state(make_loop: MakeLoop) -> None:
+    loop = make_loop(save_every=2)
+
+    def spoil(report: StepReport) -> None:
+        if report.step == 3:
+            with torch.no_grad():
+                loop.model.decoder.norm.scale.fill_(math.nan)
+
+    message = r"^the loss of step 4 is nan; what was saved before is kept$"
+    with pytest.raises(Diverged, match=message):
+        loop.run(spoil)
+    again = make_loop()
+    again.resume()
+    assert again.step == 2
+    assert all(tensor.isfinite().all() for tensor in weights(again).values())
+
+
+def test_gradients_are_clipped(make_loop: MakeLoop) -> None:
+    def norm_after_a_step(clip: float) -> float:
+        loop = make_loop(f"{clip}", steps=1, clip=clip)
+        loop.run()
+        gradients = [parameter.grad for parameter in loop.model.parameters()]
+        return torch.nn.utils.get_total_norm(g for g in gradients if g is not None).item()
+
+    assert norm_after_a_step(1e9) > 0.02
+    assert norm_after_a_step(0.01) == pytest.approx(0.01, rel=1e-3)
+
+
+def test_the_folder_holds_the_state_and_the_metrics(make_loop: MakeLoop) -> None:
+    loop = make_loop()
+    loop.run()
+    names: set[Path] = set(loop.out.iterdir())
+    assert {path.name for path in names} == {STATE, METRICS}

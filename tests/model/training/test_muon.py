@@ -1,0 +1,116 @@
+"""Muon against PyTorch's own, and what its update promises."""
+
+from collections.abc import Iterable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from model.training.muon import COEFFICIENTS, Muon, orthogonalise
+
+SHAPES = [(16, 16), (8, 32), (48, 12)]
+
+
+def matrices(shape: tuple[int, int], count: int = 3) -> Tensor:
+    return torch.randn(count, *shape, generator=torch.Generator().manual_seed(0))
+
+
+def one_by_one(matrix: Tensor) -> Tensor:
+    """The iteration on one matrix as the author writes it, in double precision."""
+    a, b, c = COEFFICIENTS
+    x = matrix.double()
+    x = x.T if matrix.shape[0] > matrix.shape[1] else x
+    x = x / x.norm()
+    for _ in range(5):
+        x = a * x + b * (x @ x.T) @ x + c * (x @ x.T) @ (x @ x.T) @ x
+    return x.T if matrix.shape[0] > matrix.shape[1] else x
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_many_matrices_at_once_are_one_after_the_other(shape: tuple[int, int]) -> None:
+    given = matrices(shape)
+    for found, matrix in zip(orthogonalise(given), given, strict=True):
+        torch.testing.assert_close(found.double(), one_by_one(matrix), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_singular_values_come_near_1(shape: tuple[int, int]) -> None:
+    values = torch.linalg.svdvals(orthogonalise(matrices(shape)))
+    assert values.min() > 0.6
+    assert values.max() < 1.3
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e4])
+def test_the_size_of_the_gradient_does_not_matter(scale: float) -> None:
+    given = matrices((8, 32))
+    torch.testing.assert_close(orthogonalise(scale * given), orthogonalise(given))
+
+
+def test_no_gradient_is_no_update() -> None:
+    assert orthogonalise(torch.zeros(2, 4, 6)).equal(torch.zeros(2, 4, 6))
+
+
+class Parameters:
+    """The same random matrices for two optimizers, and the same gradients."""
+
+    def __init__(self, shapes: Iterable[tuple[int, int]]) -> None:
+        torch.manual_seed(0)
+        self.parameters = [nn.Parameter(torch.randn(shape)) for shape in shapes]
+        self.generator = torch.Generator().manual_seed(1)
+
+    def train(self, optimizer: torch.optim.Optimizer, steps: int) -> list[Tensor]:
+        before = [parameter.detach().clone() for parameter in self.parameters]
+        for _ in range(steps):
+            for parameter in self.parameters:
+                parameter.grad = torch.randn(parameter.shape, generator=self.generator)
+            optimizer.step()
+        return [p.detach() - old for p, old in zip(self.parameters, before, strict=True)]
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+@pytest.mark.parametrize("steps", [1, 4])
+def test_an_update_is_pytorchs_up_to_bfloat16(weight_decay: float, steps: int) -> None:
+    shapes = [*SHAPES, (16, 16)]
+    ours, theirs = Parameters(shapes), Parameters(shapes)
+    moved = ours.train(Muon(ours.parameters, lr=0.02, weight_decay=weight_decay), steps)
+    reference = torch.optim.Muon(
+        theirs.parameters,
+        lr=0.02,
+        weight_decay=weight_decay,
+        momentum=0.95,
+        adjust_lr_fn="match_rms_adamw",
+    )
+    for mine, other in zip(moved, theirs.train(reference, steps), strict=True):
+        # PyTorch iterates in bfloat16, whose digits end at 1/256.
+        assert (mine - other).norm() < 0.02 * other.norm()
+
+
+def test_the_first_update_has_the_root_mean_square_of_adams() -> None:
+    given = Parameters([(64, 64), (32, 128)])
+    for moved in given.train(Muon(given.parameters, lr=1.0), 1):
+        assert 0.15 < moved.square().mean().sqrt() < 0.25
+
+
+def test_a_matrix_without_a_gradient_stays() -> None:
+    moving, resting = (nn.Parameter(torch.ones(4, 4)) for _ in range(2))
+    moving.grad = torch.randn(4, 4)
+    Muon([moving, resting], lr=0.1, weight_decay=0.5).step()
+    assert resting.equal(torch.ones(4, 4))
+    assert not moving.equal(torch.ones(4, 4))
+
+
+def test_what_is_no_matrix_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^Muon takes matrices, not shape \(3,\)$"):
+        Muon([nn.Parameter(torch.zeros(3))], lr=0.1)
+
+
+def test_muon_finds_the_bottom_of_a_bowl() -> None:
+    torch.manual_seed(0)
+    goal, parameter = torch.randn(6, 10), nn.Parameter(torch.zeros(6, 10))
+    optimizer = Muon([parameter], lr=0.05)
+    for step in range(200):
+        optimizer.param_groups[0]["lr"] = 0.2 * (1 - step / 200)
+        optimizer.zero_grad()
+        (parameter - goal).square().sum().backward()
+        optimizer.step()
+    assert (parameter - goal).abs().max() < 0.05

@@ -1,0 +1,128 @@
+"""The rows a step trains on: each text row once an epoch, and segments that repeat."""
+
+import pytest
+import torch
+
+from model.training.corpus import TokenStream
+from model.training.rows import Batch, TextRows, generator_of, prepend, repeated_rows
+
+START = 99
+
+
+@pytest.fixture
+def rows() -> TextRows:
+    """Ten rows of five tokens: 0 to 4, 5 to 9 and so on."""
+    stream = TokenStream(torch.arange(50), torch.tensor([0]))
+    return TextRows.cut(stream, length=5, start_id=START, seed=3)
+
+
+def firsts(batch: Batch) -> list[int]:
+    return batch.rows[:, 1].tolist()
+
+
+def test_a_row_is_the_start_token_and_a_piece_of_the_text(rows: TextRows) -> None:
+    batch = rows.take(0, 10)
+    assert batch.rows.shape == (10, 6)
+    assert (batch.rows[:, 0] == START).all()
+    for row in batch.rows[:, 1:]:
+        assert row.tolist() == list(range(int(row[0]), int(row[0]) + 5))
+    assert batch.is_counted.shape == (10, 5)
+    assert batch.is_counted.all()
+
+
+def test_every_row_comes_once_an_epoch_in_an_order_of_its_own(rows: TextRows) -> None:
+    epochs = [firsts(rows.take(10 * epoch, 10)) for epoch in range(4)]
+    assert all(sorted(epoch) == list(range(0, 50, 5)) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) == 4
+
+
+@pytest.mark.parametrize("sizes", [[7, 7, 7, 9], [1] * 30, [25, 5]])
+def test_rows_depend_on_their_number_not_on_how_they_are_taken(
+    rows: TextRows, sizes: list[int]
+) -> None:
+    taken, first = [], 0
+    for size in sizes:
+        taken += firsts(rows.take(first, size))
+        first += size
+    assert taken == firsts(rows.take(0, 30))
+
+
+def test_the_order_depends_on_the_seed() -> None:
+    stream = TokenStream(torch.arange(50), torch.tensor([0]))
+    orders = [
+        tuple(firsts(TextRows.cut(stream, length=5, start_id=START, seed=seed).take(0, 10)))
+        for seed in (0, 1, 2, 0)
+    ]
+    assert orders[0] == orders[3]
+    assert len(set(orders)) == 3
+
+
+def test_a_generator_depends_on_its_numbers_alone() -> None:
+    def draw(*numbers: int) -> float:
+        return torch.rand(1, generator=generator_of(*numbers)).item()
+
+    before = draw(5, 7)
+    torch.rand(3)
+    assert draw(5, 7) == before
+    assert len({draw(5, 7), draw(5, 8), draw(6, 7), draw(5), draw(5, 7, 0)}) == 5
+    assert 0 <= draw(2**62, 2**40) < 1
+
+
+def repeated(seed: int = 0, count: int = 20, length: int = 64) -> Batch:
+    return repeated_rows(
+        torch.arange(10, 90),
+        count=count,
+        length=length,
+        start_id=START,
+        generator=generator_of(seed),
+        longest=24,
+    )
+
+
+def test_a_segment_repeats_until_the_row_is_full_and_its_first_round_does_not_count() -> None:
+    batch = repeated()
+    assert batch.rows.shape == (20, 65)
+    assert (batch.rows[:, 0] == START).all()
+    sizes = set()
+    for row, is_counted in zip(batch.targets, batch.is_counted, strict=True):
+        size = int((~is_counted).sum())
+        sizes.add(size)
+        assert is_counted.equal(torch.arange(64) >= size)
+        assert row[size:].equal(row[:-size])
+        assert set(row.tolist()) <= set(range(10, 90))
+    assert min(sizes) >= 4
+    assert max(sizes) <= 24
+    assert len(sizes) > 5
+
+
+def test_segments_are_unrelated_tokens_drawn_by_their_frequency() -> None:
+    ids = torch.tensor([1] * 9 + [2])
+    rows = repeated_rows(
+        ids, count=200, length=32, start_id=0, generator=generator_of(0), longest=16
+    )
+    share = (rows.targets == 2).float().mean().item()
+    assert share == pytest.approx(0.1, abs=0.03)
+
+
+def test_the_same_generator_gives_the_same_rows() -> None:
+    assert repeated(seed=4).rows.equal(repeated(seed=4).rows)
+    assert not repeated(seed=4).rows.equal(repeated(seed=5).rows)
+
+
+def test_targets_are_the_inputs_shifted_by_one() -> None:
+    batch = repeated()
+    assert batch.inputs.equal(batch.rows[:, :-1])
+    assert batch.targets[:, :-1].equal(batch.inputs[:, 1:])
+    assert batch.targets.shape == batch.is_counted.shape
+
+
+def test_batches_are_joined_row_by_row() -> None:
+    one, other = repeated(seed=1, count=2), repeated(seed=2, count=3)
+    joined = Batch.join(one, other)
+    assert joined.rows.equal(torch.cat([one.rows, other.rows]))
+    assert joined.is_counted.equal(torch.cat([one.is_counted, other.is_counted]))
+    assert joined.to(torch.device("cpu")).rows.equal(joined.rows)
+
+
+def test_the_start_token_is_put_before_every_row() -> None:
+    assert prepend(7, torch.tensor([[1, 2], [3, 4]])).tolist() == [[7, 1, 2], [7, 3, 4]]

@@ -1,0 +1,191 @@
+"""A run from its corpus to its model folder."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.card import ModelCard
+from model.checkpoint import CheckpointError, load
+from model.training.corpus import CorpusError
+from model.training.loop import METRICS, Loop, StepReport
+from model.training.run import RUN, Run, finish, resume, start, stories_run
+from model.training.state import STATE
+
+
+class StopError(Exception):
+    """What ends a run from outside, without warning."""
+
+
+def stop_at(step: int, loop: Loop) -> None:
+    def listen(report: StepReport) -> None:
+        if report.step == step:
+            raise StopError
+
+    with pytest.raises(StopError):
+        loop.run(listen)
+
+
+def weights(loop: Loop) -> dict[str, Tensor]:
+    return dict(loop.model.state_dict())
+
+
+def steps_of(out: Path) -> list[int]:
+    return [json.loads(line)["step"] for line in (out / METRICS).read_text().splitlines()]
+
+
+def test_a_run_ends_in_a_model_that_loads(tmp_path: Path, run: Run) -> None:
+    out = tmp_path / "mine"
+    loop = start(run, out, device="cpu")
+    assert loop.run()
+    finish(loop, ModelCard(title="Mine", licence="MIT"))
+    checkpoint = load(out)
+    assert checkpoint.id == "mine"
+    assert checkpoint.description.card.title == "Mine"
+    ids = torch.tensor([[token.id for token in checkpoint.tokenizer.encode("The cat saw")]])
+    loop.model.eval()
+    torch.testing.assert_close(
+        checkpoint.model(ids).logits, loop.model(ids).logits, rtol=0, atol=0.02
+    )
+
+
+def test_the_vocabulary_is_as_large_as_the_corpus_allows(tmp_path: Path, run: Run) -> None:
+    small = start(run, tmp_path / "small", device="cpu")
+    assert small.model.config.vocab_size == 300
+    greedy = replace(run, model=replace(run.model, vocab_size=100_000))
+    large = start(greedy, tmp_path / "large", device="cpu")
+    assert 300 < large.model.config.vocab_size < 1000
+
+
+def test_a_resumed_run_ends_with_exactly_the_same_weights(tmp_path: Path, run: Run) -> None:
+    through = start(run, tmp_path / "through", device="cpu")
+    through.run()
+    stop_at(5, start(run, tmp_path / "stopped", device="cpu"))
+    resumed = resume(tmp_path / "stopped", device="cpu")
+    assert resumed.step == 3
+    assert resumed.run()
+    torch.testing.assert_close(weights(resumed), weights(through), rtol=0, atol=0)
+    assert steps_of(tmp_path / "stopped") == list(range(1, 9))
+
+
+def test_a_run_can_be_resumed_to_more_steps(tmp_path: Path, run: Run) -> None:
+    start(run, tmp_path / "out", device="cpu").run()
+    prolonged = resume(tmp_path / "out", steps=10, device="cpu")
+    assert prolonged.run()
+    assert prolonged.step == 10
+    assert resume(tmp_path / "out", device="cpu").config.steps == 10
+
+
+def test_the_seed_decides_the_first_weights(tmp_path: Path, run: Run) -> None:
+    name = "decoder.layers.0.self_attention.query_projection.weight"
+    one, same = (start(run, tmp_path / name, device="cpu") for name in ("one", "same"))
+    other = start(replace(run, loop=replace(run.loop, seed=1)), tmp_path / "other", device="cpu")
+    assert weights(one)[name].equal(weights(same)[name])
+    assert not weights(one)[name].equal(weights(other)[name])
+
+
+def test_a_folder_with_a_run_is_not_overwritten(tmp_path: Path, run: Run) -> None:
+    out = tmp_path / "out"
+    start(run, out, device="cpu").run()
+    before = (out / STATE).read_bytes()
+    message = f"{out} already holds a run; continue it with --resume"
+    with pytest.raises(CheckpointError, match=f"^{re.escape(message)}$"):
+        start(run, out, device="cpu")
+    assert (out / STATE).read_bytes() == before
+
+
+def test_a_run_that_never_saved_can_be_started_again(tmp_path: Path, run: Run) -> None:
+    out = tmp_path / "out"
+    stop_at(2, start(run, out, device="cpu"))
+    assert steps_of(out) == [1, 2]
+    assert start(run, out, device="cpu").run()
+    assert steps_of(out) == list(range(1, 9))
+
+
+def test_a_folder_without_a_run_cannot_be_resumed(tmp_path: Path, run: Run) -> None:
+    message = f"^{re.escape(str(tmp_path))} holds no run to resume: .*No such file"
+    with pytest.raises(CheckpointError, match=message):
+        resume(tmp_path, device="cpu")
+
+
+@pytest.mark.parametrize("contents", ["", "[]", '{"corpus": []}', '{"corpus": 5, "model": {}}'])
+def test_a_damaged_run_file_is_refused(tmp_path: Path, run: Run, contents: str) -> None:
+    out = tmp_path / "out"
+    start(run, out, device="cpu")
+    (out / RUN).write_text(contents)
+    with pytest.raises(CheckpointError, match=f"^{re.escape(str(out))} holds no run to resume: "):
+        resume(out, device="cpu")
+
+
+def test_a_run_that_never_saved_cannot_be_resumed(tmp_path: Path, run: Run) -> None:
+    out = tmp_path / "out"
+    start(run, out, device="cpu")
+    with pytest.raises(CheckpointError, match=f"^{re.escape(str(out / STATE))} does not continue"):
+        resume(out, device="cpu")
+
+
+def test_a_corpus_that_has_gone_is_named(tmp_path: Path, run: Run) -> None:
+    start(run, tmp_path / "out", device="cpu").run()
+    Path(run.corpus[0]).unlink()
+    with pytest.raises(CorpusError, match=r"corpus\.txt cannot be read: No such file"):
+        resume(tmp_path / "out", device="cpu")
+
+
+def test_a_corpus_that_is_too_short_is_refused(tmp_path: Path, run: Run) -> None:
+    Path(run.corpus[0]).write_text("Once upon a time.\n")
+    with pytest.raises(CorpusError, match=r"^the corpus has \d+ tokens; training needs at least"):
+        start(run, tmp_path / "out", device="cpu")
+
+
+def test_a_refused_run_leaves_nothing_that_a_later_one_would_trip_over(
+    tmp_path: Path, run: Run
+) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(ValueError, match=r"^device 'tpu' is unknown"):
+        start(run, out, device="tpu")
+    assert start(run, out, device="cpu").run()
+
+
+def test_a_resumed_run_keeps_its_precision(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faster = iter([torch.bfloat16, torch.float32, torch.float32])
+
+    def choose(name: str, device: torch.device) -> torch.dtype:
+        return next(faster) if name == "auto" else getattr(torch, name)
+
+    monkeypatch.setattr("model.training.run.choose_precision", choose)
+    first = start(replace(run, precision="auto"), tmp_path / "out", device="cpu")
+    assert first.precision == torch.bfloat16
+    stop_at(4, first)
+    assert resume(tmp_path / "out", device="cpu").precision == torch.bfloat16
+    assert resume(tmp_path / "out", device="cpu", precision="float32").precision == torch.float32
+
+
+def test_a_resume_that_fails_changes_nothing(tmp_path: Path, run: Run) -> None:
+    out = tmp_path / "out"
+    start(run, out, device="cpu").run()
+    before = (out / RUN).read_text()
+    with pytest.raises(ValueError, match=r"^precision 'int8' is unknown"):
+        resume(out, device="cpu", precision="int8")
+    assert (out / RUN).read_text() == before
+
+
+def test_a_run_cannot_be_resumed_to_no_steps(tmp_path: Path, run: Run) -> None:
+    start(run, tmp_path / "out", device="cpu").run()
+    with pytest.raises(ValueError, match=r"steps \(0\) must be at least 1$"):
+        resume(tmp_path / "out", device="cpu", steps=0)
+
+
+def test_a_recipe_takes_its_steps_and_its_seed() -> None:
+    run = stories_run([Path("a.txt"), Path("b.txt")], steps=7, seed=3, precision="bfloat16")
+    assert run.precision == "bfloat16"
+    assert run.corpus == ("a.txt", "b.txt")
+    assert (run.loop.steps, run.loop.seed) == (7, 3)
+    assert stories_run([]).loop.steps > 1000
+    with pytest.raises(ValueError, match=r"^steps \(0\) must be at least 1$"):
+        stories_run([], steps=0)

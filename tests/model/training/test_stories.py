@@ -1,0 +1,134 @@
+"""The recipe: stages of repeated segments, then of text with a share of them."""
+
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.training.corpus import CorpusError, TokenStream
+from model.training.rows import Batch, TextRows
+from model.training.stories import CONFIG, STAGES, Stage, StoriesBatches, StoriesConfig
+
+START = 999
+RECIPE = StoriesConfig(
+    stages=(
+        Stage(2, tokens=16, drawn_by_frequency=6),
+        Stage(3, tokens=20, text=5, drawn_by_frequency=1),
+        Stage(4, tokens=20, text=4, drawn_by_frequency=2, drawn_evenly=3),
+    ),
+    held_out=3,
+)
+
+
+def text_rows(n_rows: int) -> TextRows:
+    stream = TokenStream(torch.arange(20 * n_rows), torch.tensor([0]))
+    return TextRows.cut(stream, length=20, start_id=START, seed=0)
+
+
+@pytest.fixture
+def batches() -> StoriesBatches:
+    return StoriesBatches(text_rows(40), RECIPE, seed=0)
+
+
+def is_text(batch: Batch) -> Tensor:
+    """Which rows count upwards, as the corpus does and no repeated segment."""
+    return (batch.targets.diff(dim=1) == 1).all(dim=1)
+
+
+def test_stages_follow_each_other_and_the_last_goes_on(batches: StoriesBatches) -> None:
+    shapes = [tuple(batches.batch(step).targets.shape) for step in (0, 1, 2, 4, 5, 8, 9, 500)]
+    assert shapes == [(6, 16), (6, 16), (6, 20), (6, 20), (9, 20), (9, 20), (9, 20), (9, 20)]
+
+
+def test_a_stage_has_its_share_of_text_and_of_repeated_rows(batches: StoriesBatches) -> None:
+    for step, n_text, n_repeated in [(0, 0, 6), (2, 5, 1), (5, 4, 5), (20, 4, 5)]:
+        batch = batches.batch(step)
+        assert is_text(batch).tolist() == [True] * n_text + [False] * n_repeated
+        assert (batch.rows[:, 0] == START).all()
+        assert batch.is_counted[:n_text].all()
+        assert not batch.is_counted[n_text:, :4].any()
+
+
+def test_an_epoch_shows_every_row_but_those_held_out(batches: StoriesBatches) -> None:
+    # 3 steps of 5 rows and 33 of 4 are four epochs of 37 rows, less one row.
+    steps = [(step, 5 if step < 5 else 4) for step in range(2, 38)]
+    seen = [int(row[1]) for step, n_text in steps for row in batches.batch(step).rows[:n_text]]
+    held_out = [int(row[1]) for batch in batches.validation() for row in batch.rows]
+    assert sorted(held_out) == [740, 760, 780]
+    assert len(seen) == 4 * 37 - 1
+    for epoch in range(3):
+        assert sorted(seen[37 * epoch : 37 * epoch + 37]) == list(range(0, 740, 20))
+
+
+def test_segments_are_drawn_by_frequency_or_evenly() -> None:
+    """Of ten tokens, nine are the same one."""
+    ids = torch.where(torch.arange(4000) % 10 == 0, torch.arange(4000) // 40, 500)
+    text = TextRows.cut(TokenStream(ids, torch.tensor([0])), length=20, start_id=START, seed=0)
+    shares = []
+    for stage in (
+        Stage(1, tokens=20, drawn_by_frequency=100),
+        Stage(1, tokens=20, drawn_evenly=100),
+    ):
+        batch = StoriesBatches(text, StoriesConfig(stages=(stage,)), seed=0).batch(0)
+        shares.append((batch.targets == 500).float().mean().item())
+    assert shares[0] == pytest.approx(0.9, abs=0.03)
+    assert shares[1] < 0.05
+
+
+def test_a_batch_depends_on_the_seed_and_the_step_alone(batches: StoriesBatches) -> None:
+    again = StoriesBatches(text_rows(40), RECIPE, seed=0)
+    other = StoriesBatches(text_rows(40), RECIPE, seed=1)
+    for step in (7, 0, 5, 2):
+        assert again.batch(step).rows.equal(batches.batch(step).rows)
+        assert not other.batch(step).rows[-1].equal(batches.batch(step).rows[-1])
+    assert not batches.batch(0).rows.equal(batches.batch(1).rows)
+    assert not batches.batch(5).rows[-4].equal(batches.batch(5).rows[-1])
+
+
+def test_validation_is_always_the_same_in_batches_of_16() -> None:
+    batches = StoriesBatches(text_rows(400), replace(RECIPE, held_out=35), seed=0)
+    sizes = [len(batch.rows) for batch in batches.validation()]
+    assert sizes == [16, 16, 3]
+    for one, other in zip(batches.validation(), batches.validation(), strict=True):
+        assert one.rows.equal(other.rows)
+
+
+@pytest.mark.parametrize(("n_rows", "n_held_out"), [(2, 1), (9, 1), (25, 2), (1000, 64)])
+def test_at_most_a_tenth_is_held_out_but_at_least_one_row(n_rows: int, n_held_out: int) -> None:
+    batches = StoriesBatches(text_rows(n_rows), replace(RECIPE, held_out=64), seed=0)
+    assert sum(len(batch.rows) for batch in batches.validation()) == n_held_out
+
+
+def test_a_corpus_of_one_row_is_refused() -> None:
+    message = (
+        "the corpus fills one row of 20 tokens; training needs at least two, "
+        "one of them to validate on"
+    )
+    with pytest.raises(CorpusError, match=f"^{re.escape(message)}$"):
+        StoriesBatches(text_rows(1), RECIPE, seed=0)
+
+
+def test_a_recipe_without_rows_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^stages is empty; a run needs at least one$"):
+        StoriesConfig(stages=())
+    with pytest.raises(ValueError, match=r"^Stage\(steps=3, tokens=8, .*\) has no rows$"):
+        StoriesConfig(stages=(Stage(3, tokens=8),))
+
+
+@pytest.mark.parametrize("tokens", [11, 21])
+def test_rows_too_short_to_repeat_or_longer_than_the_models_are_refused(tokens: int) -> None:
+    stage = Stage(3, tokens=tokens, drawn_by_frequency=4)
+    with pytest.raises(ValueError, match=r": tokens must lie between 12 and 20$"):
+        StoriesBatches(text_rows(9), StoriesConfig(stages=(stage,)), seed=0)
+
+
+def test_the_shipped_recipe_fits_its_architecture() -> None:
+    assert CONFIG.moe is not None
+    assert (CONFIG.moe.n_experts, CONFIG.moe.top_k) == (8, 2)
+    assert CONFIG.max_tokens >= 256
+    assert CONFIG.positional == "sinusoidal"
+    assert all(stage.tokens <= CONFIG.max_tokens for stage in STAGES)
+    assert STAGES[0].text == 0
+    assert STAGES[-1].text > 0
