@@ -1,0 +1,1 @@
+"""The web application: knows HTTP, never does tensor maths."""

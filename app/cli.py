@@ -1,0 +1,207 @@
+"""The command line: headlight serve | trace | train | evaluate | models.
+
+What a command needs is imported when it runs, so that `--help` does not wait for PyTorch.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+
+app = typer.Typer(
+    name="headlight",
+    help="Type a sentence, watch a transformer read it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Device = Annotated[
+    str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default="auto", metavar="NAME")
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(help="float32 or bfloat16.", show_default="float32", metavar="NAME"),
+]
+LogLevel = Literal["error", "warning", "info", "debug"]
+ModelsDir = Annotated[
+    Path | None, typer.Option(help="A directory with more models, one folder each.")
+]
+Model = Annotated[str | None, typer.Option(help="A model's id.", show_default="stories")]
+
+
+class Recipe(StrEnum):
+    """What can be trained."""
+
+    stories = "stories"
+
+
+@app.command()
+def serve(
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on. A server that is reached by another name than localhost "
+            "or this address answers to it once HEADLIGHT_ALLOWED_HOSTS names it."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 8000,
+    model: Model = None,
+    device: Device = None,
+    precision: Precision = None,
+    models_dir: ModelsDir = None,
+    log_level: Annotated[
+        LogLevel, typer.Option(help="How much the server logs; info shows every request.")
+    ] = "warning",
+) -> None:
+    """Start the server: the page, the API and its documentation."""
+    from app import server
+
+    settings = _settings(
+        default_model=model, device=device, precision=precision, models_dir=models_dir
+    )
+    try:
+        with server.listen(host, port) as listener:
+            server.serve(listener, host, settings, log_level)
+    except (OSError, ValueError) as error:
+        _fail(str(error))
+
+
+@app.command()
+def trace(
+    text: Annotated[str, typer.Argument(help="What to read.")],
+    model: Model = None,
+    capture: Annotated[
+        list[str] | None, typer.Option(help="Site or glob; give it again for more.")
+    ] = None,
+    layers: Annotated[list[int] | None, typer.Option(help="Only this layer.")] = None,
+    heads: Annotated[list[int] | None, typer.Option(help="Only this head.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    safetensors: Annotated[Path | None, typer.Option(help="Write a safetensors file.")] = None,
+    device: Device = None,
+    precision: Precision = None,
+    models_dir: ModelsDir = None,
+) -> None:
+    """Read a text and print what the model expects next, or write the whole trace."""
+    from pydantic import ValidationError
+
+    from app.schemas import TraceRequest
+    from app.terminal import write_trace
+
+    settings = _settings(device=device, precision=precision, models_dir=models_dir)
+    try:
+        order = TraceRequest(text=text, model=model, capture=capture, layers=layers, heads=heads)
+        write_trace(order, settings, as_json=as_json, safetensors=safetensors)
+    except ValidationError as error:
+        _fail(_sentences(error))
+    except (ValueError, OSError) as error:
+        _fail(str(error))
+
+
+@app.command()
+def train(
+    recipe: Annotated[Recipe, typer.Argument(help="What to train.")],
+    out: Annotated[Path, typer.Option(help="Folder for the model and all that a resume needs.")],
+    corpus: Annotated[
+        list[Path] | None, typer.Option(help="Text file, a paragraph a line; again for more.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps in all.", show_default="3300")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Decides the weights at the start and every row.", show_default="0"),
+    ] = None,
+    device: Device = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="float32, bfloat16, or auto: the faster one here.", show_default="auto"),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run stopped.")] = False,
+) -> None:
+    """Train a model on your own text; Ctrl-C saves, --resume goes on."""
+    from app.training import run_loop
+    from model.training import run
+
+    place = device or _settings().device
+    command = shlex.join(["headlight", *sys.argv[1:]])
+    try:
+        if resume:
+            if corpus or seed is not None:
+                raise ValueError("a resumed run keeps its corpus and its seed; leave both out")
+            loop = run.resume(out, steps=steps, precision=precision, command=command, device=place)
+        else:
+            asked = run.stories_run(
+                corpus or [],
+                steps=steps,
+                seed=seed or 0,
+                precision=precision or "auto",
+                command=command,
+            )
+            loop = run.start(asked, out, device=place)
+        if not run_loop(loop, recipe.value):
+            raise typer.Exit(130)
+    except (ValueError, OSError) as error:
+        _fail(str(error))
+
+
+@app.command()
+def evaluate(
+    model: Annotated[str, typer.Argument(help="A model's id, or its folder.")],
+    text: Annotated[
+        list[Path] | None, typer.Option(help="Held-out text, needed; again for more.")
+    ] = None,
+    pairs: Annotated[
+        Path | None, typer.Option(help="Minimal pairs: JSON lines of paradigm, good and bad.")
+    ] = None,
+    device: Device = None,
+) -> None:
+    """Measure a model on text it has not seen, and write the figures to its card."""
+    from app.training import evaluate_model
+    from model.checkpoint import ZOO
+
+    folder = ZOO / model if (ZOO / model).is_dir() else Path(model)
+    try:
+        evaluate_model(folder, text or [], pairs, device or _settings().device)
+    except (ValueError, OSError) as error:
+        _fail(str(error))
+
+
+@app.command()
+def models(models_dir: ModelsDir = None) -> None:
+    """List the models that can be asked."""
+    from app.terminal import write_models
+
+    write_models(_settings(models_dir=models_dir))
+
+
+def _settings(**given: Any) -> Settings:
+    """The environment's settings, with what was given on the command line instead."""
+    from pydantic import ValidationError
+
+    from app.settings import Settings
+
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        _fail(_sentences(error))
+
+
+def _sentences(error: Any) -> str:
+    found = error.errors(include_url=False)
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
+
+
+def _fail(message: str) -> NoReturn:
+    typer.secho(message, fg=typer.colors.RED, err=True)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    app()

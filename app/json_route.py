@@ -1,0 +1,57 @@
+"""Routes that read their body as strict JSON.
+
+The framework's own reader takes `NaN`, `Infinity` and lone surrogates, which then break
+whatever meets them first. This one refuses what RFC 8259 does not allow, and what no UTF-8
+answer could carry. Of two equal keys the last counts, as in every browser.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import orjson
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+
+from app.problems import Problem, echo
+
+
+class JsonRoute(APIRoute):
+    """A route whose body, where it has one, must be strict JSON."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The framework's handler behind a stricter reader."""
+        handle = super().get_route_handler()
+        takes_body = self.body_field is not None
+
+        async def handle_strictly(request: Request) -> Response:
+            if takes_body:
+                _require_json_type(request)
+            return await handle(StrictRequest(request.scope, request.receive))
+
+        return handle_strictly
+
+
+class StrictRequest(Request):
+    """A request that reads its JSON strictly."""
+
+    async def json(self) -> Any:
+        """The body as plain data.
+
+        Raises:
+            Problem: 400, where the body is no JSON; it says what is wrong and where.
+        """
+        try:
+            return orjson.loads(await self.body())
+        except orjson.JSONDecodeError as error:
+            detail = f"the body is not JSON: {error}"
+            raise Problem(400, "malformed-json", detail, position=error.pos) from error
+
+
+def _require_json_type(request: Request) -> None:
+    media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    if media_type == "application/json" or media_type.endswith("+json"):
+        return
+    given = f"Content-Type {echo(media_type)} is" if media_type else "the body has no Content-Type;"
+    detail = f"{given} not application/json, which is what this call reads"
+    headers = {"Accept-Post": "application/json"}
+    raise Problem(415, "unsupported-media-type", detail, headers=headers)

@@ -1,0 +1,76 @@
+"""The web application: `create_app(settings)` puts settings, models, routes and layers together."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+
+from app.assets import HOME, FreshFiles, package_dir
+from app.middleware import ProblemResponses, SecurityHeaders, TrustedHosts
+from app.problems import ANY_ERROR, install_problems
+from app.routes import docs, health, limits, models, page, scripts, tokens, traces
+from app.settings import Settings
+from app.state import State
+
+DESCRIPTION = """\
+Type a sentence, watch a transformer read it. Every number comes out of one real forward pass.
+
+Sites are the places in a model whose tensors can be captured; a model's card lists them. In
+attention arrays a row is the query (attends), a column the key (attended to); rows sum to 1.
+Every error is a problem (RFC 9457).
+"""
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The application.
+
+    Args:
+        settings: what to run with; None reads the environment.
+
+    Raises:
+        ValueError: the device asked for is not there.
+    """
+    settings = settings or Settings()
+    app = FastAPI(
+        title="Headlight",
+        version=version("headlight"),
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+        responses=ANY_ERROR,
+        middleware=_layers(settings),
+        # No collector is ever told what somebody typed, whatever the environment says.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+    )
+    app.state.shared = State(settings)
+    install_problems(app)
+    for routes in (models, traces, tokens, limits, health, docs, page, scripts):
+        app.include_router(routes.router)
+    app.mount("/docs/files", FreshFiles(directory=package_dir("fastapi_swagger") / "resources"))
+    app.mount("/static", FreshFiles(directory=HOME / "static"))
+    return app
+
+
+def _layers(settings: Settings) -> list[Middleware]:
+    """What a request passes on its way in, outermost first."""
+    hosts = list(settings.allowed_hosts)
+    return [
+        Middleware(SecurityHeaders),
+        Middleware(ProblemResponses),
+        Middleware(TrustedHosts, allowed_hosts=hosts, www_redirect=False),
+        Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),
+    ]
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    state: State = app.state.shared
+    warming = asyncio.create_task(state.warm_up())
+    yield
+    warming.cancel()
+    await asyncio.to_thread(state.engine.close)

@@ -1,0 +1,137 @@
+"""The models that can be asked: an allow-list of folders, read without their weights.
+
+A model's id is its folder's name, in the zoo that ships or in `HEADLIGHT_MODELS_DIR`; nothing a
+client sends becomes a path. Weights are loaded when a model is first asked for, once. A damaged
+folder is named with its reason, and the others go on.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from threading import Lock
+
+import torch
+
+from app.problems import Problem, echo
+from app.settings import Settings
+from model.checkpoint import Checkpoint, Description, describe, load
+from model.device import choose_device, choose_precision
+
+logger = logging.getLogger(__name__)
+
+
+class Registry:
+    """Models by id.
+
+    Args:
+        parents: directories whose sub-folders are models; of two equal names the first counts.
+        default: the id that answers when a request names none.
+        device: where weights are put.
+        precision: what they are computed in.
+    """
+
+    def __init__(
+        self,
+        parents: Iterable[Path],
+        *,
+        default: str,
+        device: torch.device,
+        precision: torch.dtype = torch.float32,
+    ) -> None:
+        self.default = default
+        self.device = device
+        self.precision = precision
+        self.descriptions: dict[str, Description] = {}
+        self.unavailable: dict[str, str] = {}
+        self._folders: dict[str, Path] = {}
+        self._checkpoints: dict[str, Checkpoint] = {}
+        self._lock = Lock()
+        for folder in _model_folders(parents):
+            if folder.name in self._folders:
+                logger.warning("%s is left out: there is a model of that name", folder)
+                continue
+            self._folders[folder.name] = folder
+            self._describe(folder)
+
+    def describe(self, model: str | None = None) -> Description:
+        """What a model's folder says of it.
+
+        Args:
+            model: its id; None: the default.
+
+        Raises:
+            Problem: 404 where there is no such model, 503 where its folder is damaged.
+        """
+        model = self.default if model is None else model
+        if reason := self.unavailable.get(model):
+            raise Problem(503, "model-unavailable", f"the model '{model}' is damaged: {reason}")
+        if model not in self.descriptions:
+            raise _unknown_model(model, self.descriptions)
+        return self.descriptions[model]
+
+    def checkpoint(self, model: str | None = None) -> Checkpoint:
+        """The model itself, loaded when it is first asked for.
+
+        Args:
+            model: its id; None: the default.
+
+        Raises:
+            Problem: as `describe`, and 503 where the weights turn out to be damaged.
+        """
+        model = self.describe(model).id
+        with self._lock:
+            if model not in self._checkpoints:
+                self._load(self._folders[model])
+            self.describe(model)
+            return self._checkpoints[model]
+
+    def _describe(self, folder: Path) -> None:
+        try:
+            self.descriptions[folder.name] = describe(folder)
+        except Exception as error:  # whatever is wrong with one folder, the others go on
+            self._give_up(folder, error)
+
+    def _load(self, folder: Path) -> None:
+        try:
+            self._checkpoints[folder.name] = load(folder, device=self.device, dtype=self.precision)
+        except Exception as error:  # memory may be short, or the device may lack a dtype
+            self._give_up(folder, error)
+
+    def _give_up(self, folder: Path, error: Exception) -> None:
+        # Clients learn which file is wrong, not where on this machine it lies.
+        reason = str(error).replace(str(folder), folder.name)
+        logger.warning("the model in %s is damaged: %s", folder, reason)
+        # New maps, because another thread may be reading the old ones.
+        self.unavailable = {**self.unavailable, folder.name: reason}
+        self.descriptions = {
+            model: found for model, found in self.descriptions.items() if model != folder.name
+        }
+
+
+def registry_of(settings: Settings) -> Registry:
+    """The models that these settings name, on the device and the threads they name.
+
+    Raises:
+        ValueError: the device is not there.
+    """
+    parents = [path for path in (settings.zoo_dir, settings.models_dir) if path]
+    device = choose_device(settings.device)
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    precision = choose_precision(settings.precision, device)
+    return Registry(parents, default=settings.default_model, device=device, precision=precision)
+
+
+def _model_folders(parents: Iterable[Path]) -> Iterator[Path]:
+    for parent in parents:
+        if not parent.is_dir():
+            logger.warning("there is no directory %s to look for models in", parent)
+            continue
+        folders = (path for path in sorted(parent.iterdir()) if path.is_dir())
+        yield from (path for path in folders if not path.name.startswith((".", "_")))
+
+
+def _unknown_model(model: str, known: Mapping[str, Description]) -> Problem:
+    available = sorted(known)
+    detail = f"there is no model {echo(model)}; there is {', '.join(available) or 'none at all'}"
+    return Problem(404, "unknown-model", detail, available=available)

@@ -1,0 +1,23 @@
+"""Health: whether the server is alive, and whether it is ready to answer."""
+
+from fastapi import APIRouter
+
+from app.problems import Problem, described
+from app.schemas import HealthAnswer
+from app.state import Shared
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/healthz")
+async def healthz() -> HealthAnswer:
+    """The process is alive."""
+    return HealthAnswer(status="ok")
+
+
+@router.get("/readyz", responses=described(503))
+async def readyz(state: Shared) -> HealthAnswer:
+    """The default model is loaded and warm."""
+    if not state.is_ready:
+        raise Problem(503, "not-ready", state.why_not_ready)
+    return HealthAnswer(status="ready")

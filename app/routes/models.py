@@ -1,0 +1,68 @@
+"""Models: the cards of what can be asked."""
+
+from dataclasses import asdict
+
+from fastapi import APIRouter
+
+from app.problems import described
+from app.schemas import (
+    ExampleAnswer,
+    ExpertsAnswer,
+    ModelAnswer,
+    ModelsAnswer,
+    SiteAnswer,
+    UnavailableModel,
+)
+from app.state import Shared
+from model.checkpoint import Description
+
+router = APIRouter(prefix="/api/v1", tags=["models"])
+
+
+@router.get("/models")
+async def models(state: Shared) -> ModelsAnswer:
+    """Every model, and the folders that hold none and why."""
+    registry = state.registry
+    return ModelsAnswer(
+        default=registry.default,
+        models=[model_answer(found) for found in registry.descriptions.values()],
+        unavailable=[
+            UnavailableModel(id=model, reason=reason)
+            for model, reason in registry.unavailable.items()
+        ],
+    )
+
+
+@router.get("/models/{model}", responses=described(404, 503))
+async def model(model: str, state: Shared) -> ModelAnswer:
+    """One model's card."""
+    return model_answer(state.registry.describe(model))
+
+
+def model_answer(description: Description) -> ModelAnswer:
+    """A model's card as it is sent; sites have no batch axis, as a trace is of one text."""
+    config, card = description.config, description.card
+    return ModelAnswer(
+        id=description.id,
+        title=card.title,
+        kind=config.kind,
+        n_layers=config.n_layers,
+        n_heads=config.n_heads,
+        d_model=config.d_model,
+        d_ff=config.d_ff,
+        vocab_size=config.vocab_size,
+        max_tokens=config.max_tokens,
+        positional=config.positional,
+        moe=ExpertsAnswer.model_validate(asdict(config.moe)) if config.moe else None,
+        parameters=description.n_parameters,
+        revision=description.revision,
+        licence=card.licence,
+        trained_on=list(card.trained_on),
+        attribution=list(card.attribution),
+        metrics=dict(card.metrics),
+        sites=[
+            SiteAnswer(name=site.name, axes=[axis for axis in site.axes if axis != "batch"])
+            for site in description.sites
+        ],
+        examples=[ExampleAnswer(title=title, text=text) for title, text in card.examples.items()],
+    )

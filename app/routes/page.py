@@ -1,0 +1,20 @@
+"""The page. Its whole view is in the URL's fragment, so no log of ours holds anybody's text."""
+
+from importlib.metadata import version
+
+from fastapi import APIRouter, Request, Response
+from fastapi.templating import Jinja2Templates
+
+from app.assets import HOME, PLOTLY_URL
+
+router = APIRouter(include_in_schema=False)
+
+_templates = Jinja2Templates(HOME / "templates")
+
+
+@router.api_route("/", methods=["GET", "HEAD"])
+async def page(request: Request) -> Response:
+    """The one page."""
+    context = {"version": version("headlight"), "plotly_url": PLOTLY_URL}
+    headers = {"Cache-Control": "no-cache"}
+    return _templates.TemplateResponse(request, "index.html", context, headers=headers)

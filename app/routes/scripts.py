@@ -1,0 +1,15 @@
+"""Plotly's script, from the installed package."""
+
+from fastapi import APIRouter, Request, Response
+
+from app.assets import LargeScript, package_dir
+
+router = APIRouter(include_in_schema=False)
+
+_plotly = LargeScript(package_dir("plotly") / "package_data" / "plotly.min.js")
+
+
+@router.api_route("/static/plotly.min.js", methods=["GET", "HEAD"])
+def plotly(request: Request) -> Response:
+    """Plotly, compressed once; a plain function, so that this happens off the event loop."""
+    return _plotly.response(request)

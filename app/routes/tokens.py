@@ -1,0 +1,25 @@
+"""Tokens: how a model cuts a text."""
+
+from functools import partial
+
+from fastapi import APIRouter, Request
+
+from app.json_route import JsonRoute
+from app.problems import described
+from app.schemas import TokenAnswer, TokenizeAnswer, TokenizeRequest
+from app.state import Shared
+
+router = APIRouter(
+    prefix="/api/v1",
+    tags=["tokens"],
+    route_class=JsonRoute,
+    responses=described(400, 404, 413, 415, 422, 503),
+)
+
+
+@router.post("/tokenize")
+async def tokenize(order: TokenizeRequest, request: Request, state: Shared) -> TokenizeAnswer:
+    """Cut a text into a model's tokens, each with its place in the text."""
+    model, tokens = await state.run(request, partial(state.tracer.tokenize, order))
+    answers = [TokenAnswer.model_validate(token, from_attributes=True) for token in tokens]
+    return TokenizeAnswer(model=model, tokens=answers)

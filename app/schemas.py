@@ -1,0 +1,243 @@
+"""What requests and answers look like; the documentation at /docs is made from these.
+
+Requests are strict: no conversion from one type to another, no unknown member.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_GLOBS = 64
+MAX_GLOB_CHARACTERS = 200
+MAX_ANALYSES = 64
+MAX_NUMBERS = 256
+MAX_MODEL_ID_CHARACTERS = 64
+
+ModelId = Annotated[str, Field(min_length=1, max_length=MAX_MODEL_ID_CHARACTERS)]
+Glob = Annotated[str, Field(min_length=1, max_length=MAX_GLOB_CHARACTERS)]
+Numbers = Annotated[
+    list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1, max_length=MAX_NUMBERS)
+]
+AnalysisName = Literal["next_token"]
+WireType = Literal["float32", "uint16"]
+
+
+def _example(**members: Any) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [members]})
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class TokenizeRequest(_Request):
+    """A text to cut into tokens."""
+
+    model_config = _example(text="The cat sat on the mat.")
+
+    text: str = Field(description="The text.")
+    model: ModelId | None = Field(None, description="Whose tokenizer; the default model's.")
+
+
+class TraceRequest(TokenizeRequest):
+    """A text to trace, and what of its forward pass to return."""
+
+    model_config = _example(
+        text="The cat sat on the mat.",
+        capture=["decoder.layers.*.self_attention.weights"],
+        layers=[0, 1],
+        heads=[0],
+    )
+
+    capture: list[Glob] | None = Field(
+        None,
+        max_length=MAX_GLOBS,
+        description="Site names or globs; a model's card lists its sites. Without it: attention "
+        "weights, positional encoding, router probabilities, expert indices and weights.",
+    )
+    layers: Numbers | None = Field(None, description="Of the sites in layers, only these layers.")
+    heads: Numbers | None = Field(None, description="Of arrays with a head axis, only these heads.")
+    analyses: list[AnalysisName] | None = Field(
+        None,
+        max_length=MAX_ANALYSES,
+        description="Quantities computed from the trace; next_token: the 20 likeliest "
+        "continuations of every position. Without it: next_token, where capture is left out too.",
+    )
+    dtype: WireType = Field(
+        "float32",
+        description="uint16 sends numbers between 0 and 1 as value/65535: half the bytes, "
+        "an error of at most 8e-6.",
+    )
+
+    @property
+    def wanted_analyses(self) -> list[AnalysisName]:
+        """The analyses to compute, each once."""
+        if self.analyses is None:
+            return ["next_token"] if self.capture is None else []
+        return sorted(set(self.analyses))
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class TokenAnswer(_Answer):
+    """One piece of the text."""
+
+    id: int
+    text: str = Field(description="What the piece spells, leading space included.")
+    start: int = Field(description="Offset of its first character in the text.")
+    end: int = Field(description="Offset after its last character.")
+    word: int | None = Field(description="The word it belongs to; null for special tokens.")
+    is_special: bool
+
+
+class TokenizeAnswer(_Answer):
+    """A text in tokens."""
+
+    model: str
+    tokens: list[TokenAnswer]
+
+
+class TensorAnswer(_Answer):
+    """An array whose axes have names."""
+
+    axes: list[str]
+    shape: list[int]
+    dtype: Literal["float32", "int32", "uint16"]
+    scale: float | None = Field(None, description="Of uint16: value = data × scale.")
+    data: list[Any] = Field(description="Nested lists; a masked score (-inf) is null.")
+
+
+class NextTokenAnswer(_Answer):
+    """The likeliest continuations of every position, the likeliest first."""
+
+    ids: TensorAnswer
+    probabilities: TensorAnswer
+    texts: list[list[str]]
+
+
+class AnalysesAnswer(_Answer):
+    """The analyses asked for."""
+
+    next_token: NextTokenAnswer | None = None
+
+
+class TraceAnswer(_Answer):
+    """One forward pass: the tokens, and the arrays that were asked for."""
+
+    id: str = Field(description="A hash of model revision, precision, text and options.")
+    model: str
+    revision: str
+    precision: str = Field(description="What the model computed in: float32 or bfloat16.")
+    text: str
+    tokens: list[TokenAnswer]
+    target_tokens: list[TokenAnswer] | None
+    heads: list[int] | None = Field(description="The heads on `head` axes; null: all, in order.")
+    tensors: dict[str, TensorAnswer] = Field(description="By site name.")
+    analyses: AnalysesAnswer
+    timings: dict[str, float] = Field(description="Milliseconds by step.")
+
+
+class SiteAnswer(_Answer):
+    """A place in the model whose tensor can be captured."""
+
+    name: str
+    axes: list[str]
+
+
+class ExpertsAnswer(_Answer):
+    """A mixture of experts."""
+
+    n_experts: int
+    top_k: int
+    layers: list[int]
+
+
+class ExampleAnswer(_Answer):
+    """A text worth reading with a model."""
+
+    title: str = Field(description="What there is to see in it.")
+    text: str
+
+
+class ModelAnswer(_Answer):
+    """A model's card."""
+
+    id: str
+    title: str
+    kind: str
+    n_layers: int
+    n_heads: int
+    d_model: int
+    d_ff: int
+    vocab_size: int
+    max_tokens: int
+    positional: str
+    moe: ExpertsAnswer | None = Field(description="null: the model is dense.")
+    parameters: int
+    revision: str
+    licence: str
+    trained_on: list[str]
+    attribution: list[str]
+    metrics: dict[str, Any]
+    sites: list[SiteAnswer]
+    examples: list[ExampleAnswer]
+
+
+class UnavailableModel(_Answer):
+    """A folder that holds no usable model, and why."""
+
+    id: str
+    reason: str
+
+
+class ModelsAnswer(_Answer):
+    """Every model that can be asked."""
+
+    default: str
+    models: list[ModelAnswer]
+    unavailable: list[UnavailableModel]
+
+
+class LimitAnswer(_Answer):
+    """A limit in force."""
+
+    value: int | float | dict[str, int] = Field(description="A map where it differs by model.")
+    unit: str
+    reason: str
+    env: str | None = Field(description="The environment variable that sets it; null: none.")
+
+
+class HealthAnswer(_Answer):
+    """How the server is."""
+
+    status: Literal["ok", "ready"]
+
+
+class ProblemAnswer(BaseModel):
+    """An error, as RFC 9457 has it."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:headlight:problem:too-many-characters",
+                    "title": "Too many characters",
+                    "status": 422,
+                    "detail": "4,001 characters are more than the 4,000 that are allowed; "
+                    "send a shorter text",
+                    "limit": 4000,
+                    "actual": 4001,
+                }
+            ]
+        },
+    )
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    limit: int | None = None
+    actual: int | None = None

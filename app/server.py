@@ -1,0 +1,82 @@
+"""The web server process: take the port, say where, run until told to stop."""
+
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import uvicorn
+from rich.console import Console
+
+from app.problems import Problem
+from app.settings import ANY_ADDRESS, Settings
+
+if TYPE_CHECKING:
+    from app.registry import Registry
+
+
+class PortError(OSError):
+    """The address cannot be listened on; the message says why and what to do."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens on an address; port 0 takes a free one.
+
+    Raises:
+        PortError: the address is taken or not ours.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        takes_both = host == "::" and socket.has_dualstack_ipv6()
+        return socket.create_server((host, port), family=family, dualstack_ipv6=takes_both)
+    except OSError as error:
+        why = (error.strerror or str(error)).partition(" (while")[0].lower()
+        way_out = "stop what runs there, or choose another with --port"
+        raise PortError(f"cannot listen on {host}:{port}: {why}; {way_out}") from error
+
+
+def serve(listener: socket.socket, host: str, settings: Settings, log_level: str) -> None:
+    """Serve until a signal comes, then let open answers finish.
+
+    Args:
+        listener: from `listen`.
+        host: the host that was asked for; the server answers to it, too.
+        settings: what to run with.
+        log_level: of the server's own log; `info` shows every request.
+
+    Raises:
+        ValueError: the default model or the device is not there.
+    """
+    from app.main import create_app  # PyTorch loads here, after the port is known to be free
+
+    application = create_app(settings.answering_to(host))
+    registry = application.state.shared.registry
+    try:
+        registry.describe()
+    except Problem as problem:
+        raise ValueError(problem.detail) from problem
+    _announce(address_of(listener), registry)
+    config = uvicorn.Config(
+        application,
+        log_level=log_level,
+        server_header=False,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+    )
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def address_of(listener: socket.socket) -> str:
+    """The URL to open in a browser on this machine."""
+    host, port = listener.getsockname()[:2]
+    if host in ANY_ADDRESS:
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _announce(address: str, registry: "Registry") -> None:
+    console = Console(highlight=False, markup=False)
+    console.print(f"Headlight is at {address} (API: {address}/docs)", style="bold")
+    where = f"device {registry.device}, {str(registry.precision).removeprefix('torch.')}"
+    console.print(f"model {registry.default} · {where} · Ctrl-C stops")
+    for model, reason in registry.unavailable.items():
+        console.print(f"model {model} is left out: {reason}", style="yellow")

@@ -1,0 +1,164 @@
+"""Every limit and knob of the server, with its default, its unit and its reason.
+
+Each is read once, in `create_app`, from the environment variable `HEADLIGHT_<NAME>`:
+
+    HEADLIGHT_MAX_CELLS=8000000 HEADLIGHT_DEVICE=cuda headlight serve
+
+`GET /api/v1/limits` is made from the fields that carry a unit.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+ENV_PREFIX = "HEADLIGHT_"
+ROOT = Path(__file__).resolve().parent.parent
+
+ANY_ADDRESS = ("0.0.0.0", "::")
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+Precision = Literal["float32", "bfloat16"]
+
+
+def _limit(default: float, unit: str, reason: str, **rules: Any) -> Any:
+    """A field that `/api/v1/limits` shows."""
+    return Field(default, description=reason, json_schema_extra={"unit": unit}, **rules)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """One limit in force, as `/api/v1/limits` shows it."""
+
+    value: int | float
+    unit: str
+    reason: str
+    env: str
+
+
+class Settings(BaseSettings):
+    """What the server was told; validated on construction, frozen after it."""
+
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, env_ignore_empty=True, frozen=True)
+
+    max_characters: int = _limit(
+        4_000,
+        "characters",
+        "More than the shipped models can read; counted before anything else touches the text, "
+        "because normalising or splitting a hostile text can take far longer than reading it.",
+        ge=1,
+    )
+    max_cells: int = _limit(
+        8_000_000,
+        "numbers",
+        "The numbers captured for one answer: attention grows as layers × heads × tokens². "
+        "8 million are 32 MB as float32 and about 90 MB as JSON.",
+        ge=1,
+    )
+    max_body_bytes: int = _limit(
+        65_536,
+        "bytes",
+        "Room for max_characters written as 12-byte escapes, and for the options beside them.",
+        ge=1,
+    )
+    queue_length: int = _limit(
+        64,
+        "requests",
+        "Requests that may wait for the inference thread; one more is refused at once, "
+        "so that nobody waits for an answer that will not come.",
+        ge=0,
+    )
+    queue_seconds: float = _limit(
+        10.0,
+        "seconds",
+        "How long a request may wait for the inference thread before it is refused.",
+        gt=0,
+    )
+    retry_after_seconds: int = _limit(
+        1,
+        "seconds",
+        "What a refused request is told to wait before it tries again (Retry-After).",
+        ge=0,
+    )
+    shutdown_seconds: int = _limit(
+        5,
+        "seconds",
+        "How long open answers may go on after the server was told to stop.",
+        ge=0,
+    )
+
+    device: Device = Field(
+        "auto", description="Where models run; auto takes cuda, then mps, then cpu."
+    )
+    precision: Precision = Field(
+        "float32",
+        description="What models compute in. In bfloat16 numbers agree to two or three digits; "
+        "it halves the memory, and is faster where the processor has units for it.",
+    )
+    threads: int = Field(
+        1,
+        ge=0,
+        description="CPU threads for one forward pass; 0: as many as PyTorch likes. At the size of "
+        "the models that ship a second one gains nothing on an idle machine, and on a busy one "
+        "makes a pass take ten times as long, as threads wait for each other.",
+    )
+    default_model: str = Field(
+        "stories", description="The model that answers when a request names none."
+    )
+    zoo_dir: Path = Field(
+        ROOT / "model" / "zoo", description="The models that ship, one folder each."
+    )
+    models_dir: Path | None = Field(
+        None, description="More models, one folder each; a folder's name is the model's id."
+    )
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("localhost", "127.0.0.1", "[::1]"),
+        description="Host names the server answers to, separated by commas; `*.example.org` "
+        "takes subdomains, `*` takes any. Other names are refused: it stops DNS rebinding.",
+    )
+
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _split_at_commas(cls, hosts: object) -> object:
+        if not isinstance(hosts, str):
+            return hosts
+        return tuple(host.strip() for host in hosts.split(",") if host.strip())
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _check_wildcards(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        for host in hosts:
+            if host != "*" and "*" in host.removeprefix("*."):
+                raise ValueError(f"'{host}': a wildcard is '*' alone or a first '*.'")
+        if not hosts:
+            raise ValueError("no host is allowed; name one, or '*' for any")
+        return hosts
+
+    def answering_to(self, host: str) -> Self:
+        """These settings, answering also to the name of the address they are served on."""
+        name = f"[{host}]" if ":" in host else host
+        if host in ANY_ADDRESS or name in self.allowed_hosts:
+            return self
+        return self.model_copy(update={"allowed_hosts": (*self.allowed_hosts, name)})
+
+    def limits(self) -> dict[str, Limit]:
+        """Every limit in force, by name."""
+        return {
+            name: Limit(
+                value=getattr(self, name),
+                unit=unit,
+                reason=field.description or "",
+                env=f"{ENV_PREFIX}{name.upper()}",
+            )
+            for name, field, unit in _limit_fields()
+        }
+
+
+def _limit_fields() -> Iterator[tuple[str, FieldInfo, str]]:
+    for name, field in Settings.model_fields.items():
+        if isinstance(field.json_schema_extra, dict):
+            yield name, field, str(field.json_schema_extra["unit"])

@@ -1,0 +1,82 @@
+"""What the routes share: settings, models, the inference thread, and whether it is warm."""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, TypeVar
+
+from fastapi import Depends, Request
+
+from app.engine import Engine
+from app.problems import Problem
+from app.registry import registry_of
+from app.schemas import TraceRequest
+from app.settings import Settings
+from app.tracer import Tracer
+from app.wire import JSON
+
+Result = TypeVar("Result")
+
+WARM_UP_TEXT = "Once upon a time there was a little light."
+
+logger = logging.getLogger(__name__)
+
+
+class State:
+    """Everything one server holds. Nobody's session is in it.
+
+    Args:
+        settings: what the server was told.
+
+    Raises:
+        ValueError: the device asked for is not there.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.registry = registry_of(settings)
+        self.tracer = Tracer(self.registry, settings)
+        self.engine = Engine(
+            queue_length=settings.queue_length,
+            queue_seconds=settings.queue_seconds,
+            retry_after_seconds=settings.retry_after_seconds,
+        )
+        self.is_ready = False
+        self.why_not_ready = "the default model is being loaded"
+
+    async def run(self, request: Request, work: Callable[[], Result]) -> Result:
+        """Run work on the inference thread while the client of that request waits.
+
+        Raises:
+            Problem: the queue is full or slow.
+            ClientLeft: the client did not wait.
+        """
+        return await self.engine.run(work, client_left=partial(_departure, request))
+
+    async def warm_up(self) -> None:
+        """Load the default model and trace once, so that no client waits for what is slow once."""
+        request = TraceRequest(text=WARM_UP_TEXT)
+        try:
+            await self.engine.run(partial(self.tracer.answer, request, JSON))
+        except Problem as problem:
+            logger.error("the default model did not start: %s", problem.detail)
+            self.why_not_ready = f"the default model did not start: {problem.detail}"
+        except Exception:
+            logger.exception("the default model did not start")
+            self.why_not_ready = "the default model did not start: the log says why"
+        else:
+            self.is_ready = True
+
+
+async def _shared(request: Request) -> State:
+    state: State = request.app.state.shared
+    return state
+
+
+async def _departure(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+Shared = Annotated[State, Depends(_shared)]
+"""The state, as a route's parameter."""

@@ -1,0 +1,86 @@
+"""What the command line prints of models and traces."""
+
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from app.problems import Problem
+from app.registry import Registry, registry_of
+from app.schemas import TraceRequest
+from app.settings import Settings
+from app.tracer import Tracer
+from app.wire import JSON, SAFETENSORS, Answer
+
+console = Console(highlight=False)
+
+N_SHOWN = 3
+
+
+def write_trace(
+    order: TraceRequest, settings: Settings, *, as_json: bool, safetensors: Path | None
+) -> None:
+    """Trace a text and print it, or write it to a file.
+
+    Args:
+        order: what to trace.
+        settings: limits, models and device.
+        as_json: print JSON instead of a table.
+        safetensors: a file to write instead.
+
+    Raises:
+        ValueError: the request breaks a rule; the message says which.
+        OSError: the file cannot be written.
+    """
+    tracer = Tracer(registry_of(settings), settings)
+    try:
+        if safetensors:
+            safetensors.write_bytes(tracer.answer(order, SAFETENSORS))
+            console.print(f"the trace is in {safetensors}", markup=False)
+        elif as_json:
+            sys.stdout.buffer.write(tracer.answer(order, JSON) + b"\n")
+        else:
+            _print_trace(tracer.trace(order.model_copy(update={"analyses": ["next_token"]})))
+    except Problem as problem:
+        raise ValueError(problem.detail) from problem
+
+
+def write_models(settings: Settings) -> None:
+    """Print a table of the models, and the damaged folders with their reasons."""
+    registry = registry_of(settings)
+    table = Table("id", "kind", "layers", "heads", "experts", "parameters", "tokens", "title")
+    for found in registry.descriptions.values():
+        config, moe = found.config, found.config.moe
+        table.add_row(
+            found.id,
+            config.kind,
+            str(config.n_layers),
+            str(config.n_heads),
+            f"{moe.top_k} of {moe.n_experts}" if moe else "dense",
+            f"{found.n_parameters:,}",
+            str(config.max_tokens),
+            Text(found.card.title),
+        )
+    console.print(table)
+    _print_unavailable(registry)
+
+
+def _print_unavailable(registry: Registry) -> None:
+    for model, reason in registry.unavailable.items():
+        console.print(f"{model} is left out: {reason}", markup=False, style="yellow")
+
+
+def _print_trace(answer: Answer) -> None:
+    trace, found = answer.trace, answer.analyses["next_token"]
+    table = Table("", "token", "what may come next", title=f"{trace.model} reads")
+    probabilities = found.arrays["probabilities"].data
+    for place, token in enumerate(trace.tokens):
+        best = zip(found.texts[place][:N_SHOWN], probabilities[place], strict=False)
+        shown = "   ".join(f"{text!r} {100 * float(p):.0f} %" for text, p in best)
+        table.add_row(str(place), Text(repr(token.text)), Text(shown))
+    console.print(table)
+    for site, array in trace.tensors.items():
+        sizes = zip(array.axes, array.data.shape, strict=True)
+        console.print(f"{site}  {' '.join(f'{axis}={size}' for axis, size in sizes)}")

@@ -1,0 +1,179 @@
+"""Tiny models of random weights, an application that serves them, and readers of its answers."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import safetensors.numpy
+import torch
+import uvicorn
+from fastapi.testclient import TestClient
+from safetensors import safe_open
+
+from app.main import create_app
+from app.server import listen
+from app.settings import Settings
+from app.state import State
+from model.card import ModelCard
+from model.checkpoint import Checkpoint, load, save
+from model.config import ExpertsConfig, TransformerConfig
+from model.tokenizer import Tokenizer, train_tokenizer
+from model.transformer import Transformer
+
+CORPUS = ["the cat sat on the mat because it was tired", "a small light reads the words aloud"]
+SIZES = {"n_layers": 2, "n_heads": 4, "d_model": 16, "d_ff": 24, "max_tokens": 64}
+
+
+def save_model(folder: Path, tokenizer: Tokenizer, moe: ExpertsConfig | None) -> None:
+    """A model of random weights that are the same in every run."""
+    torch.manual_seed(7)
+    config = TransformerConfig(vocab_size=tokenizer.vocab_size, moe=moe, **SIZES)
+    card = ModelCard(title=folder.name.title(), licence="MIT", examples={"A cat": "The cat sat."})
+    save(folder, Transformer(config), tokenizer, card, dtype=torch.float32)
+
+
+@pytest.fixture(scope="session")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with `tiny`, which has experts in one of its layers, and `dense`."""
+    path = tmp_path_factory.mktemp("zoo")
+    tokenizer = train_tokenizer(CORPUS * 20, vocab_size=300)
+    save_model(path / "tiny", tokenizer, ExpertsConfig(n_experts=4, top_k=2, layers=(1,)))
+    save_model(path / "dense", tokenizer, None)
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny(zoo: Path) -> Checkpoint:
+    return load(zoo / "tiny")
+
+
+@pytest.fixture(scope="session")
+def settings(zoo: Path) -> Settings:
+    """Patient settings: a slow machine is no failure here."""
+    return Settings(
+        zoo_dir=zoo, models_dir=None, default_model="tiny", device="cpu", queue_seconds=100
+    )
+
+
+@pytest.fixture(scope="session")
+def client(settings: Settings) -> Iterator[TestClient]:
+    """A client of a warm server."""
+    with TestClient(create_app(settings), base_url="http://localhost") as client:
+        wait_until_ready(client.get)
+        yield client
+
+
+@pytest.fixture
+def client_with(settings: Settings) -> Iterator[Callable[..., TestClient]]:
+    """Makes a client of a server with other settings."""
+    with ExitStack() as stack:
+
+        def make(**changed: Any) -> TestClient:
+            app = create_app(settings.model_copy(update=changed))
+            return stack.enter_context(TestClient(app, base_url="http://localhost"))
+
+        yield make
+
+
+@dataclass(frozen=True)
+class Server:
+    """A real server on a free port of this machine, and what it holds."""
+
+    url: str
+    state: State
+
+
+@contextmanager
+def serve(settings: Settings) -> Iterator[Server]:
+    """A warm server behind real connections."""
+    listener = listen("127.0.0.1", 0)
+    app = create_app(settings)
+    running = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=2))
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
+    thread.start()
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    try:
+        wait_until_ready(lambda path: httpx.get(url + path))
+        yield Server(url, app.state.shared)
+    finally:
+        running.should_exit = True
+        thread.join()
+        listener.close()
+
+
+@pytest.fixture(scope="session")
+def server(settings: Settings) -> Iterator[Server]:
+    with serve(settings) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def serving() -> Callable[[Settings], AbstractContextManager[Server]]:
+    """Opens a server of one's own, for a `with` block."""
+    return serve
+
+
+def wait_until_ready(get: Callable[[str], Any], seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while (answer := get("/readyz")).status_code != 200:
+        is_hopeless = "did not start" in answer.text or time.monotonic() > until
+        assert not is_hopeless, answer.text
+        time.sleep(0.02)
+
+
+def read_problem(response: Any, status: int, kind: str) -> dict[str, Any]:
+    """The members of a problem, after checking that it is one."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    body: dict[str, Any] = json.loads(response.content)
+    assert body["type"] == f"urn:headlight:problem:{kind}"
+    assert body["status"] == status
+    assert body["title"]
+    assert body["detail"]
+    assert "Traceback" not in response.text
+    return body
+
+
+@pytest.fixture(scope="session")
+def problem() -> Callable[[Any, int, str], dict[str, Any]]:
+    return read_problem
+
+
+def arrays_of_json(body: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The tensors of a JSON trace; null is -inf, and scaled integers are scaled back."""
+    return {site: _array_of_json(found) for site, found in body["tensors"].items()}
+
+
+def _array_of_json(found: dict[str, Any]) -> np.ndarray:
+    data = np.array(found["data"], dtype=object)
+    data[data == None] = -np.inf  # noqa: E711 - elementwise
+    array = data.astype(found["dtype"])
+    assert list(array.shape) == found["shape"]
+    return array * np.float32(found["scale"]) if "scale" in found else array
+
+
+@pytest.fixture(scope="session")
+def from_json() -> Callable[[dict[str, Any]], dict[str, np.ndarray]]:
+    return arrays_of_json
+
+
+@pytest.fixture
+def from_safetensors(tmp_path: Path) -> Callable[[bytes], tuple[dict[str, np.ndarray], dict]]:
+    """The arrays of a safetensors answer, as they lie in it, and its metadata."""
+
+    def read(content: bytes) -> tuple[dict[str, np.ndarray], dict]:
+        path = tmp_path / "trace.safetensors"
+        path.write_bytes(content)
+        with safe_open(path, framework="numpy") as file:
+            metadata = {key: json.loads(value) for key, value in file.metadata().items()}
+        return safetensors.numpy.load(content), metadata
+
+    return read

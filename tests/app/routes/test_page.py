@@ -1,0 +1,32 @@
+"""GET /: the page."""
+
+import re
+
+from app.assets import PLOTLY_URL
+
+
+def test_the_page_is_html_that_is_asked_about_each_time(client):
+    response = client.get("/")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/html")
+    assert response.headers["cache-control"] == "no-cache"
+    assert "Headlight" in response.text
+
+
+def test_everything_the_page_names_comes_from_this_server(client):
+    named = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]+)"', client.get("/").text)
+    assert PLOTLY_URL in named
+    for path in named:
+        assert path.startswith("/")
+        assert client.get(path).status_code == 200, path
+
+
+def test_the_page_has_no_inline_script_or_handler(client):
+    text = client.get("/").text
+    assert re.findall(r"<script[^>]*>([^<]+)</script>", text) == []
+    assert re.findall(r"\son[a-z]+=", text) == []
+
+
+def test_the_page_can_be_asked_for_its_head_alone(client):
+    response = client.head("/")
+    assert (response.status_code, response.content) == (200, b"")

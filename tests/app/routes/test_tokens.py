@@ -1,0 +1,68 @@
+"""POST /api/v1/tokenize: tokens with their place in the text."""
+
+TEXT = "The cat 😀 sät."
+
+
+def tokenize(client, **members):
+    return client.post("/api/v1/tokenize", json=members)
+
+
+def test_tokens_are_those_of_the_model(client, tiny):
+    body = tokenize(client, text=TEXT).json()
+    assert body["model"] == "tiny"
+    expected = tiny.tokenizer.encode(TEXT)
+    assert [token["id"] for token in body["tokens"]] == [token.id for token in expected]
+    assert body["tokens"][2] == {
+        "id": expected[2].id,
+        "text": expected[2].text,
+        "start": expected[2].start,
+        "end": expected[2].end,
+        "word": expected[2].word,
+        "is_special": False,
+    }
+
+
+def test_offsets_cover_the_text(client):
+    tokens = tokenize(client, text=TEXT).json()["tokens"]
+    covered = {place for token in tokens for place in range(token["start"], token["end"])}
+    assert covered == set(range(len(TEXT)))
+
+
+def test_a_text_longer_than_the_model_reads_is_still_cut(client):
+    assert len(tokenize(client, text="z" * 100).json()["tokens"]) == 101
+
+
+def test_another_model_can_be_named(client):
+    assert tokenize(client, text="a", model="dense").json()["model"] == "dense"
+
+
+def test_an_empty_text_is_refused(client, problem):
+    problem(tokenize(client, text="  "), 422, "empty-text")
+
+
+def test_a_long_text_is_refused(client, problem):
+    assert problem(tokenize(client, text="a" * 5000), 422, "too-many-characters")["limit"] == 4000
+
+
+def test_an_unknown_model_is_refused(client, problem):
+    problem(tokenize(client, text="a", model="gpt"), 404, "unknown-model")
+
+
+def test_options_of_a_trace_are_refused(client, problem):
+    problem(tokenize(client, text="a", layers=[0]), 422, "invalid-request")
+
+
+def test_a_panic_in_the_tokenizer_is_a_problem_and_the_server_lives_on(
+    client, problem, monkeypatch
+):
+    class PanicError(BaseException):
+        pass
+
+    def panic(_):
+        raise PanicError
+
+    tracer = client.app.state.shared.tracer
+    with monkeypatch.context() as patch:
+        patch.setattr(tracer, "tokenize", panic)
+        problem(tokenize(client, text="a"), 500, "internal-error")
+    assert tokenize(client, text="a").status_code == 200

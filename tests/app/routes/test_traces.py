@@ -1,0 +1,326 @@
+"""POST /api/v1/trace: what is asked for, in the form it is asked for."""
+
+import asyncio
+import itertools
+
+import httpx
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as run_with
+from hypothesis import strategies as st
+
+from model import tracing
+
+TEXT = "The cat sat on the mat because it was tired."
+WEIGHTS = "decoder.layers.{}.self_attention.weights"
+SCORES = "decoder.layers.{}.self_attention.scores"
+
+
+def post(client, text=TEXT, accept="application/json", **options):
+    return client.post("/api/v1/trace", json={"text": text, **options}, headers={"accept": accept})
+
+
+def test_the_default_holds_attention_positions_routing_and_the_next_token(client, tiny):
+    body = post(client).json()
+    assert sorted(body["tensors"]) == sorted(
+        [
+            WEIGHTS.format(0),
+            WEIGHTS.format(1),
+            "decoder.embedding.positional",
+            "decoder.layers.1.experts.router_probs",
+            "decoder.layers.1.experts.expert_indices",
+            "decoder.layers.1.experts.expert_weights",
+        ]
+    )
+    assert body["model"] == "tiny"
+    assert body["revision"] == tiny.description.revision
+    assert body["text"] == TEXT
+    assert body["target_tokens"] is None
+    assert body["heads"] is None
+    assert {"tokenize_ms", "forward_ms", "analyses_ms"} <= set(body["timings"])
+
+
+def test_the_numbers_are_those_of_a_direct_computation(client, tiny, from_json):
+    expected = tracing.trace(tiny, TEXT)
+    body = post(client).json()
+    found = from_json(body)
+    assert found.keys() == expected.tensors.keys()
+    for site, array in expected.tensors.items():
+        assert body["tensors"][site]["axes"] == list(array.axes)
+        np.testing.assert_array_equal(found[site], array.data)
+
+
+def test_tokens_carry_their_place_in_the_text(client):
+    tokens = post(client).json()["tokens"]
+    assert tokens[0] == {
+        "id": tokens[0]["id"],
+        "text": "<s>",
+        "start": 0,
+        "end": 0,
+        "word": None,
+        "is_special": True,
+    }
+    assert "".join(TEXT[token["start"] : token["end"]] for token in tokens) == TEXT
+
+
+def test_every_row_of_the_weights_sums_to_one_and_the_future_is_zero(client, from_json):
+    weights = from_json(post(client).json())[WEIGHTS.format(1)]
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-6)
+    assert (np.triu(weights, k=1) == 0).all()
+
+
+def test_masked_scores_are_null_and_nothing_else_is(client):
+    scores = post(client, capture=["*.scores"]).json()["tensors"][SCORES.format(0)]["data"]
+    for query, row in itertools.chain.from_iterable(enumerate(head) for head in scores):
+        assert all(number is not None for number in row[: query + 1])
+        assert all(number is None for number in row[query + 1 :])
+
+
+def test_layers_and_heads_narrow_the_answer(client, tiny, from_json):
+    body = post(client, capture=["*.weights"], layers=[1], heads=[2, 0]).json()
+    assert list(body["tensors"]) == [WEIGHTS.format(1)]
+    assert body["heads"] == [2, 0]
+    every = tracing.trace(tiny, TEXT).tensors[WEIGHTS.format(1)].data
+    np.testing.assert_allclose(from_json(body)[WEIGHTS.format(1)], every[[2, 0]], atol=1e-6)
+
+
+def test_the_next_token_has_twenty_likeliest_continuations_of_every_position(client, tiny):
+    body = post(client, capture=["logits"], analyses=["next_token"]).json()
+    found = body["analyses"]["next_token"]
+    ids, probabilities = (np.array(found[name]["data"]) for name in ("ids", "probabilities"))
+    logits = np.array(body["tensors"]["logits"]["data"])
+    softmax = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    assert ids.shape == (len(body["tokens"]), 20)
+    np.testing.assert_allclose(probabilities, -np.sort(-softmax, axis=-1)[:, :20], atol=1e-6)
+    assert found["texts"][3][0] == tiny.tokenizer.text_of(int(ids[3, 0]))
+
+
+def test_logits_are_not_sent_unless_they_are_asked_for(client):
+    assert "logits" not in post(client).json()["tensors"]
+
+
+def test_who_names_sites_gets_them_and_nothing_else(client):
+    body = post(client, capture=["*.weights"], layers=[0], heads=[1]).json()
+    assert list(body["tensors"]) == ["decoder.layers.0.self_attention.weights"]
+    assert body["analyses"] == {}
+    assert body["precision"] == "float32"
+
+
+def test_without_analyses_and_sites_only_the_tokens_come_back(client):
+    body = post(client, capture=[], analyses=[]).json()
+    assert body["tensors"] == {}
+    assert body["analyses"] == {}
+    assert body["tokens"]
+
+
+def test_a_dense_model_has_no_experts_in_its_default_answer(client):
+    body = post(client, model="dense").json()
+    assert body["model"] == "dense"
+    assert not [site for site in body["tensors"] if "experts" in site]
+    assert WEIGHTS.format(0) in body["tensors"]
+
+
+def test_the_same_request_has_the_same_id_however_its_sites_are_spelled(client):
+    spelled = [WEIGHTS.format(0), WEIGHTS.format(1)]
+    ids = {
+        post(client, capture=capture).json()["id"]
+        for capture in (["*.weights"], spelled, spelled[::-1], [*spelled, "*.weights"])
+    }
+    assert len(ids) == 1
+
+
+def test_another_text_model_site_layer_head_or_analysis_has_another_id(client):
+    others = (
+        {},
+        {"text": "The dog sat."},
+        {"model": "dense"},
+        {"capture": ["*.weights"]},
+        {"layers": [0]},
+        {"heads": [0]},
+        {"analyses": []},
+    )
+    assert len({post(client, **options).json()["id"] for options in others}) == len(others)
+
+
+def test_json_and_safetensors_agree(client, from_json, from_safetensors):
+    asked = {
+        "capture": ["*.scores", "*.weights", "*.experts.*", "*.positional"],
+        "analyses": ["next_token"],
+    }
+    body = post(client, **asked).json()
+    response = post(client, **asked, accept="application/x-safetensors")
+    assert response.headers["content-type"] == "application/x-safetensors"
+    arrays, metadata = from_safetensors(response.content)
+    for site, array in from_json(body).items():
+        np.testing.assert_array_equal(arrays.pop(site), array)
+        assert metadata["axes"][site] == body["tensors"][site]["axes"]
+    for name in ("ids", "probabilities"):
+        expected = body["analyses"]["next_token"][name]["data"]
+        np.testing.assert_array_equal(
+            arrays.pop(f"analyses.next_token.{name}"), np.array(expected, dtype=np.float32)
+        )
+    assert arrays == {}
+    assert metadata["analyses"]["next_token"]["texts"] == body["analyses"]["next_token"]["texts"]
+    for member in ("id", "model", "revision", "text", "tokens", "target_tokens", "heads"):
+        assert metadata[member] == body[member]
+    assert metadata["scale"] == {}
+
+
+def test_uint16_weights_lose_at_most_half_a_step(client, from_json, from_safetensors):
+    exact = from_json(post(client).json())
+    response = post(client, dtype="uint16", accept="application/x-safetensors")
+    arrays, metadata = from_safetensors(response.content)
+    small = {site for site in exact if site.endswith(("weights", "router_probs"))}
+    assert set(metadata["scale"]) == small
+    for site, array in exact.items():
+        if site in small:
+            assert arrays[site].dtype == np.uint16
+            assert np.abs(arrays[site] * metadata["scale"][site] - array).max() <= 8e-6
+        else:
+            np.testing.assert_array_equal(arrays[site], array)
+
+
+def test_uint16_rows_sum_to_one_within_rounding(client, from_json):
+    body = post(client, dtype="uint16").json()
+    assert body["tensors"][WEIGHTS.format(0)]["dtype"] == "uint16"
+    weights = from_json(body)[WEIGHTS.format(0)]
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=weights.shape[-1] * 8e-6)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t \u3000"])
+def test_a_text_without_anything_to_read_is_refused(client, problem, text):
+    body = problem(post(client, text), 422, "empty-text")
+    assert body["detail"] == "the text is empty; send at least one word"
+
+
+def test_too_many_characters_are_refused_with_limit_and_actual(client, problem):
+    body = problem(post(client, "a" * 4001), 422, "too-many-characters")
+    assert (body["limit"], body["actual"]) == (4000, 4001)
+    assert body["detail"] == (
+        "4,001 characters are more than the 4,000 that are allowed; send a shorter text"
+    )
+
+
+def test_too_many_tokens_are_refused_with_limit_and_actual(client, problem):
+    body = problem(post(client, "zq" * 50), 422, "too-many-tokens")
+    assert (body["limit"], body["actual"]) == (64, 101)
+
+
+def test_as_many_tokens_as_the_model_reads_are_answered(client):
+    assert len(post(client, "z" * 63).json()["tokens"]) == 64
+
+
+def test_too_many_cells_are_refused_with_limit_and_actual(client_with, problem):
+    client = client_with(max_cells=1000)
+    asked = {"text": "z" * 15, "capture": ["*.weights"], "analyses": []}
+    body = problem(post(client, **asked), 422, "too-many-cells")
+    assert (body["limit"], body["actual"]) == (1000, 2 * 4 * 16 * 16)
+    assert body["detail"] == (
+        "2,048 cells are more than the 1,000 that are allowed; "
+        "ask for fewer sites, layers, heads or analyses, or send a shorter text"
+    )
+    assert post(client, **asked, layers=[0], heads=[3]).status_code == 200
+
+
+def test_an_unknown_model_is_refused_with_those_that_exist(client, problem):
+    body = problem(post(client, model="gpt"), 404, "unknown-model")
+    assert body["available"] == ["dense", "tiny"]
+    assert body["detail"] == "there is no model 'gpt'; there is dense, tiny"
+
+
+def test_a_path_is_no_model(client, problem):
+    problem(post(client, model="../tiny"), 404, "unknown-model")
+
+
+def test_an_unknown_site_is_refused_with_the_nearest_one(client, problem):
+    body = problem(post(client, capture=["decoder.layer.*"]), 422, "unknown-site")
+    assert body["detail"] == "no site matches 'decoder.layer.*'; did you mean 'decoder.layers.*'?"
+
+
+def test_experts_of_a_dense_model_are_an_unknown_site(client, problem):
+    problem(post(client, model="dense", capture=["*.router_probs"]), 422, "unknown-site")
+
+
+def test_an_unknown_layer_is_refused_with_those_that_exist(client, problem):
+    body = problem(post(client, layers=[2]), 422, "unknown-layer")
+    assert body["detail"] == "there is no layer 2; the layers are 0 to 1"
+
+
+def test_an_unknown_head_is_refused_with_those_that_exist(client, problem):
+    body = problem(post(client, heads=[0, 4]), 422, "unknown-head")
+    assert body["detail"] == "there is no head 4; the heads are 0 to 3"
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"text": 5}, "text"),
+        ({"text": None}, "text"),
+        ({"text": ["a"]}, "text"),
+        ({"model": 1}, "model"),
+        ({"model": "m" * 65}, "model"),
+        ({"capture": "*.weights"}, "capture"),
+        ({"capture": [""]}, "capture.0"),
+        ({"capture": ["*" * 201]}, "capture.0"),
+        ({"capture": ["*"] * 65}, "capture"),
+        ({"layers": [1.0]}, "layers.0"),
+        ({"layers": ["1"]}, "layers.0"),
+        ({"layers": [True]}, "layers.0"),
+        ({"layers": [-1]}, "layers.0"),
+        ({"layers": [2**31]}, "layers.0"),
+        ({"layers": [2**70]}, "layers.0"),
+        ({"layers": []}, "layers"),
+        ({"heads": []}, "heads"),
+        ({"analyses": ["tarot"]}, "analyses.0"),
+        ({"dtype": "float64"}, "dtype"),
+        ({"kapture": []}, "kapture"),
+    ],
+)
+def test_a_wrong_member_is_named(client, problem, options, field):
+    body = problem(post(client, **options), 422, "invalid-request")
+    assert [error["field"] for error in body["errors"]] == [field]
+
+
+@pytest.mark.parametrize(
+    "accept", ["text/html", "application/x-safetensors;q=0", "image/*, application/xml"]
+)
+def test_a_form_nobody_offers_is_not_acceptable(client, problem, accept):
+    body = problem(post(client, accept=accept), 406, "not-acceptable")
+    assert body["offered"] == ["application/json", "application/x-safetensors"]
+
+
+def test_no_sentence_breaks_the_round_trip(client):
+    @run_with(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.text(min_size=1, max_size=30))
+    def round_trip(text):
+        response = post(client, text, capture=["*.weights"], layers=[0], analyses=[])
+        if not text.strip():
+            assert response.status_code == 422
+            return
+        if response.status_code == 422:
+            assert response.json()["type"].endswith("too-many-tokens")
+            return
+        body = response.json()
+        assert body["text"] == text
+        assert body["tokens"][-1]["end"] == len(text)
+
+    round_trip()
+
+
+def test_forty_concurrent_sentences_each_get_their_own_trace(server, tiny, from_json):
+    words = ["cat", "mat", "light", "word", "tired", "small", "the", "reads"]
+    texts = [" ".join(words[: 1 + n % 8]) + f" {n}" for n in range(40)]
+
+    async def ask_all():
+        limits = httpx.Limits(max_connections=40)
+        async with httpx.AsyncClient(base_url=server.url, limits=limits, timeout=60) as client:
+            return await asyncio.gather(*(post(client, text) for text in texts))
+
+    for text, response in zip(texts, asyncio.run(ask_all()), strict=True):
+        assert response.status_code == 200, response.text
+        body = response.json()
+        assert body["text"] == text
+        expected = tracing.trace(tiny, text)
+        for site, array in from_json(body).items():
+            np.testing.assert_allclose(array, expected.tensors[site].data, atol=1e-6)

@@ -1,0 +1,126 @@
+"""The command line: what a person types and what they read."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import app
+
+
+@pytest.fixture
+def headlight(zoo, monkeypatch):
+    """Runs the command with our tiny models."""
+    monkeypatch.setenv("HEADLIGHT_ZOO_DIR", str(zoo))
+    monkeypatch.setenv("HEADLIGHT_DEFAULT_MODEL", "tiny")
+    monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("app.terminal.console.width", 200)
+    return lambda *words: CliRunner().invoke(app, list(words))
+
+
+def test_models_are_a_table(headlight):
+    result = headlight("models")
+    assert result.exit_code == 0
+    assert "tiny" in result.output
+    assert "2 of 4" in result.output
+    assert "dense" in result.output
+
+
+def test_a_damaged_model_is_named(headlight, tmp_path):
+    (tmp_path / "broken").mkdir()
+    result = headlight("models", "--models-dir", str(tmp_path))
+    assert result.exit_code == 0
+    assert "broken is left out: broken/config.json" in result.output
+
+
+def test_a_trace_shows_the_next_token_and_the_arrays(headlight):
+    result = headlight("trace", "the cat", "--layers", "0", "--heads", "1", "--heads", "2")
+    assert result.exit_code == 0
+    assert "' cat'" in result.output
+    assert "decoder.layers.0.self_attention.weights  head=2 query=3 key=3" in result.output
+
+
+def test_a_trace_as_json_is_what_the_api_answers(headlight, client):
+    result = headlight("trace", "the cat", "--json", "--capture", "*.weights")
+    printed = json.loads(result.stdout)
+    asked = {"text": "the cat", "capture": ["*.weights"]}
+    answered = client.post("/api/v1/trace", json=asked).json()
+    del printed["timings"], answered["timings"]
+    assert printed == answered
+
+
+def test_a_trace_can_be_a_safetensors_file(headlight, tmp_path, from_safetensors):
+    path = tmp_path / "out.safetensors"
+    result = headlight("trace", "the cat", "--safetensors", str(path))
+    assert result.exit_code == 0
+    assert "the trace is in" in result.output
+    arrays, metadata = from_safetensors(path.read_bytes())
+    assert metadata["text"] == "the cat"
+    assert "decoder.embedding.positional" in arrays
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["trace", " "], "the text is empty; send at least one word"),
+        (["trace", "a", "--model", "gpt"], "there is no model 'gpt'; there is dense, tiny"),
+        (["trace", "a", "--heads", "9"], "there is no head 9; the heads are 0 to 3"),
+        (["trace", "a", "--capture", "decoder.layer.*"], "did you mean 'decoder.layers.*'?"),
+        (["trace", "a", "--device", "tpu"], "device: Input should be 'auto', 'cpu'"),
+        (["trace", "a", "--safetensors", "/no/such/place"], "No such file or directory"),
+        (["trace", "a\udcff"], "lone surrogate"),
+        (["trace", "a", "--precision", "int8"], "precision: Input should be 'float32' or"),
+        (["serve", "--model", "gpt"], "there is no model 'gpt'; there is dense, tiny"),
+        (["serve", "--device", "tpu"], "device: Input should be 'auto', 'cpu'"),
+    ],
+)
+def test_a_mistake_is_one_clear_sentence(headlight, words, sentence):
+    result = headlight(*words)
+    assert result.exit_code == 1
+    assert sentence in result.stderr
+    assert "Traceback" not in result.output + result.stderr
+
+
+def test_a_port_that_is_taken_is_one_clear_sentence(headlight):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = headlight("serve", "--port", str(taken.getsockname()[1]))
+    assert result.exit_code == 1
+    assert "address already in use" in result.stderr
+
+
+def test_help_does_not_wait_for_pytorch():
+    code = "import sys, app.cli; sys.exit('torch' in sys.modules or 'pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_serve_says_where_it_is_and_stops_when_told(zoo):
+    environment = os.environ | {"HEADLIGHT_ZOO_DIR": str(zoo), "HEADLIGHT_DEFAULT_MODEL": "tiny"}
+    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--device", "cpu"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[3]
+        assert "model tiny · device cpu, float32 ·" in process.stdout.readline()
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            try:
+                if httpx.get(f"{address}/readyz").status_code == 200:
+                    break
+            except httpx.ConnectError:
+                pass
+            time.sleep(0.1)
+        answer = httpx.post(f"{address}/api/v1/trace", json={"text": "the cat"})
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert answer.json()["model"] == "tiny"
+    assert process.returncode == 0
+    assert errors == ""

@@ -1,0 +1,60 @@
+"""The application as a whole: everything is there, documented, and needs no other host."""
+
+import pytest
+
+from app.main import create_app
+
+CALLS = {
+    ("get", "/api/v1/models"),
+    ("get", "/api/v1/models/{model}"),
+    ("post", "/api/v1/trace"),
+    ("post", "/api/v1/tokenize"),
+    ("get", "/api/v1/limits"),
+    ("get", "/healthz"),
+    ("get", "/readyz"),
+}
+
+
+@pytest.fixture(scope="module")
+def openapi(client):
+    return client.get("/openapi.json").json()
+
+
+def test_every_call_is_documented_and_no_other(openapi):
+    documented = {
+        (method, path) for path, methods in openapi["paths"].items() for method in methods
+    }
+    assert documented == CALLS
+
+
+def test_every_call_says_what_it_does_and_how_it_fails(openapi):
+    for path, methods in openapi["paths"].items():
+        for operation in methods.values():
+            assert operation["description"], path
+            for status, response in operation["responses"].items():
+                if status != "200":
+                    assert list(response["content"]) == ["application/problem+json"]
+
+
+def test_a_trace_is_documented_in_both_of_its_forms(openapi):
+    content = openapi["paths"]["/api/v1/trace"]["post"]["responses"]["200"]["content"]
+    assert set(content) == {"application/json", "application/x-safetensors"}
+
+
+def test_a_real_trace_is_what_the_documentation_says(client):
+    from app.schemas import TraceAnswer
+
+    body = client.post("/api/v1/trace", json={"text": "the cat", "dtype": "uint16"}).json()
+    TraceAnswer.model_validate(body, strict=True, extra="forbid")
+
+
+def test_settings_come_from_the_environment_where_none_are_given(zoo, monkeypatch):
+    monkeypatch.setenv("HEADLIGHT_ZOO_DIR", str(zoo))
+    monkeypatch.setenv("HEADLIGHT_DEFAULT_MODEL", "dense")
+    monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
+    assert create_app().state.shared.registry.describe().id == "dense"
+
+
+def test_no_collector_is_told_anything_even_where_there_is_one(client, monkeypatch):
+    monkeypatch.setattr("opentelemetry.trace.get_tracer_provider", object)
+    assert client.app._native_telemetry.enabled() is False

@@ -1,0 +1,145 @@
+"""Models are an allow-list of folders; a damaged one is named, and the others go on."""
+
+import shutil
+import threading
+
+import pytest
+import torch
+
+from app import registry as registry_module
+from app.problems import Problem
+from app.registry import Registry, registry_of
+from app.settings import Settings
+
+CPU = torch.device("cpu")
+
+
+def damage(folder, name, content):
+    (folder / name).write_text(content)
+    return folder
+
+
+@pytest.fixture
+def parent(tmp_path, zoo):
+    """A directory of our own with one sound model."""
+    shutil.copytree(zoo / "tiny", tmp_path / "sound")
+    return tmp_path
+
+
+def test_models_are_described_without_loading_weights(zoo, monkeypatch):
+    monkeypatch.setattr(registry_module, "load", None)
+    found = Registry([zoo], default="tiny", device=CPU)
+    assert list(found.descriptions) == ["dense", "tiny"]
+    assert found.describe().id == "tiny"
+    assert found.describe("dense").config.moe is None
+
+
+def test_weights_are_loaded_once_when_they_are_first_asked_for(zoo, monkeypatch):
+    loads = []
+    real = registry_module.load
+    monkeypatch.setattr(
+        registry_module, "load", lambda *args, **more: loads.append(args) or real(*args, **more)
+    )
+    found = Registry([zoo], default="tiny", device=CPU)
+    threads = [threading.Thread(target=found.checkpoint) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found.checkpoint() is found.checkpoint("tiny")
+    assert len(loads) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.json", "{"),
+        ("config.json", "[]"),
+        ("config.json", '{"n_layers": "two"}'),
+        ("CARD.md", "no card at all"),
+    ],
+)
+def test_a_damaged_folder_is_named_and_the_others_go_on(parent, zoo, name, content):
+    damage(shutil.copytree(zoo / "tiny", parent / "broken"), name, content)
+    found = Registry([parent], default="sound", device=CPU)
+    assert list(found.descriptions) == ["sound"]
+    assert name in found.unavailable["broken"]
+    with pytest.raises(Problem, match="the model 'broken' is damaged") as caught:
+        found.checkpoint("broken")
+    assert caught.value.status_code == 503
+    assert found.checkpoint().id == "sound"
+
+
+def test_damaged_weights_are_found_at_loading_and_reported_from_then_on(parent, zoo):
+    broken = shutil.copytree(zoo / "tiny", parent / "broken")
+    weights = (broken / "model.safetensors").read_bytes()
+    (broken / "model.safetensors").write_bytes(weights[: len(weights) // 2])
+    found = Registry([parent], default="sound", device=CPU)
+    for _ in range(2):
+        with pytest.raises(Problem, match="the model 'broken' is damaged"):
+            found.checkpoint("broken")
+    assert "broken" not in found.descriptions
+    assert found.checkpoint().id == "sound"
+
+
+def test_a_model_that_the_device_cannot_hold_is_named_and_the_others_go_on(zoo, monkeypatch):
+    def load(folder, **_):
+        raise RuntimeError("out of memory")
+
+    found = Registry([zoo], default="tiny", device=CPU)
+    before = found.descriptions
+    monkeypatch.setattr(registry_module, "load", load)
+    with pytest.raises(Problem, match="the model 'tiny' is damaged: out of memory"):
+        found.checkpoint()
+    assert list(found.descriptions) == ["dense"]
+    assert list(before) == ["dense", "tiny"], "who was reading the map goes on reading it"
+
+
+def test_a_reason_does_not_tell_where_the_folder_lies(parent, zoo):
+    damage(shutil.copytree(zoo / "tiny", parent / "broken"), "config.json", "{")
+    reason = Registry([parent], default="sound", device=CPU).unavailable["broken"]
+    assert str(parent) not in reason
+    assert reason.startswith("broken/config.json")
+
+
+def test_an_unknown_model_is_refused_with_those_that_exist(zoo):
+    with pytest.raises(Problem, match="there is no model 'gpt'; there is dense, tiny") as caught:
+        Registry([zoo], default="tiny", device=CPU).describe("gpt")
+    assert caught.value.status_code == 404
+
+
+@pytest.mark.parametrize("model", ["../zoo/tiny", "tiny/", "", ".", "tiny\x00"])
+def test_what_a_client_sends_never_becomes_a_path(zoo, model):
+    with pytest.raises(Problem, match="there is no model"):
+        Registry([zoo], default="tiny", device=CPU).checkpoint(model)
+
+
+def test_a_directory_of_ones_own_adds_models_and_replaces_none(zoo, tmp_path, caplog):
+    shutil.copytree(zoo / "dense", tmp_path / "mine")
+    shutil.copytree(zoo / "dense", tmp_path / "tiny")
+    found = registry_of(Settings(zoo_dir=zoo, models_dir=tmp_path, device="cpu"))
+    assert set(found.descriptions) == {"dense", "tiny", "mine"}
+    assert found.describe("tiny").config.moe is not None
+    assert "there is a model of that name" in caplog.text
+
+
+def test_threads_are_as_many_as_was_said(zoo, monkeypatch):
+    asked = []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    registry_of(Settings(zoo_dir=zoo, device="cpu", threads=3))
+    registry_of(Settings(zoo_dir=zoo, device="cpu", threads=0))
+    assert asked == [3]
+
+
+def test_a_missing_directory_is_no_error(tmp_path, caplog):
+    found = Registry([tmp_path / "nowhere"], default="tiny", device=CPU)
+    assert found.descriptions == {}
+    assert "there is no directory" in caplog.text
+
+
+def test_files_and_hidden_folders_are_no_models(parent):
+    (parent / "README.md").write_text("hello")
+    (parent / ".git").mkdir()
+    (parent / "__pycache__").mkdir()
+    found = Registry([parent], default="sound", device=CPU)
+    assert set(found.descriptions) | set(found.unavailable) == {"sound"}

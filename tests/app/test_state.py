@@ -1,0 +1,32 @@
+"""A server is ready when its default model has answered once."""
+
+import asyncio
+
+from app.state import State
+
+
+def test_warming_up_loads_and_runs_the_default_model(settings):
+    state = State(settings)
+    assert not state.is_ready
+    asyncio.run(state.warm_up())
+    state.engine.close()
+    assert state.is_ready
+
+
+def test_a_missing_default_model_is_the_reason_for_not_being_ready(settings):
+    state = State(settings.model_copy(update={"default_model": "gone"}))
+    asyncio.run(state.warm_up())
+    state.engine.close()
+    assert not state.is_ready
+    assert state.why_not_ready == (
+        "the default model did not start: there is no model 'gone'; there is dense, tiny"
+    )
+
+
+def test_what_the_log_should_keep_is_not_shown(settings, monkeypatch, caplog):
+    state = State(settings)
+    monkeypatch.setattr(state.tracer, "answer", lambda *_: 1 / 0)
+    asyncio.run(state.warm_up())
+    state.engine.close()
+    assert state.why_not_ready == "the default model did not start: the log says why"
+    assert "ZeroDivisionError" in caplog.text
