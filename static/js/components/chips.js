@@ -1,0 +1,167 @@
+/**
+ * The sentence as chips, one a token: choose the query, see what a row attends to.
+ */
+
+import { css, inkOn, levelOf } from '../core/colour.js';
+import { placeOf } from '../core/pieces.js';
+import { directionOf, visible } from '../core/text.js';
+import { element } from './element.js';
+
+const MARGIN = 5;
+
+/**
+ * @param {HTMLElement} host
+ * @param {{onChoose: (index: number) => void}} handlers
+ */
+export function createChips(host, { onChoose }) {
+  let chips = [];
+  host.setAttribute('role', 'listbox');
+  host.setAttribute('aria-label', 'Tokens; the chosen one is the query');
+  host.setAttribute('aria-orientation', 'horizontal');
+  host.addEventListener('click', ({ target }) => {
+    const index = chips.indexOf(target.closest('.chip'));
+    if (index >= 0) onChoose(index);
+  });
+  host.addEventListener('keydown', (event) => {
+    const index = step(event.key, chips.indexOf(event.target.closest('.chip')), chips.length, host.dir);
+    if (index === null) return;
+    event.preventDefault();
+    chips[index].focus();
+    onChoose(index);
+  });
+
+  return {
+    /** @param {import('../core/trace.js').Trace} trace */
+    show(trace) {
+      const hadFocus = chips.indexOf(document.activeElement);
+      host.dir = directionOf(trace.text);
+      chips = trace.tokens.map(chip);
+      host.replaceChildren(...outlined(trace.tokens, chips));
+      if (hadFocus >= 0) chips[Math.min(hadFocus, chips.length - 1)]?.focus();
+    },
+
+    /** @param {number} query */
+    choose(query) {
+      chips.forEach((node, index) => {
+        node.setAttribute('aria-selected', String(index === query));
+        node.tabIndex = index === query ? 0 : -1;
+      });
+      reveal(host, [chips[query]]);
+    },
+
+    /**
+     * Marks what the pointer or the cell cursor is on.
+     * @param {{query?: number, key?: number}} tokens
+     */
+    mark({ query, key }) {
+      host.classList.toggle('is-pointed', query !== undefined || key !== undefined);
+      chips.forEach((node, index) => {
+        node.classList.toggle('is-query', index === query);
+        node.classList.toggle('is-key', index === key);
+      });
+      reveal(host, [chips[query], chips[key]]);
+    },
+
+    /**
+     * @param {Float64Array|null} weights over the tokens
+     * @param {Uint8Array} scale colours
+     * @param {number} ceiling weight at the top of the scale
+     */
+    tint(weights, scale, ceiling) {
+      chips.forEach((node, index) => tintChip(node, weights?.[index], scale, ceiling));
+    },
+  };
+}
+
+/** Scrolls a long sentence, and nothing else, to these chips; where they lie too far apart, to the first. */
+function reveal(host, wanted) {
+  const present = wanted.filter(Boolean);
+  if (present.length === 0 || host.scrollHeight <= host.clientHeight) return;
+  const extent = (nodes) => [
+    Math.min(...nodes.map((node) => node.offsetTop)) - MARGIN,
+    Math.max(...nodes.map((node) => node.offsetTop + node.offsetHeight)) + MARGIN,
+  ];
+  const both = extent(present);
+  const [top, bottom] = both[1] - both[0] <= host.clientHeight ? both : extent(present.slice(0, 1));
+  if (top < host.scrollTop) host.scrollTop = top;
+  else if (bottom > host.scrollTop + host.clientHeight) host.scrollTop = bottom - host.clientHeight;
+}
+
+/** The pieces of one character share an outline, and the character stands before them. */
+function outlined(tokens, nodes) {
+  const parts = [];
+  tokens.forEach(({ part }, index) => {
+    if (!part) parts.push(nodes[index]);
+    else if (part.from === 1) parts.push(outline(part.whole, nodes[index]));
+    else parts.at(-1).append(nodes[index]);
+  });
+  return parts;
+}
+
+function outline(whole, ...nodes) {
+  const shown = visible(whole);
+  return element('span', { class: 'character', role: 'group', 'aria-label': `Bytes of ${shown}` },
+    element('bdi', { class: 'character-whole', 'aria-hidden': 'true' }, ...pieces(shown)),
+    ...nodes,
+  );
+}
+
+function chip(token, index) {
+  const node = element('span', {
+    class: `chip${token.is_special ? ' is-special' : ''}${token.part ? ' is-bytes' : ''}`,
+    role: 'option',
+    tabindex: -1,
+    'aria-label': spoken(token, index),
+    title: titleOf(token, index),
+  });
+  node.append(element('bdi', {}, ...pieces(textOf(token))));
+  return node;
+}
+
+/** Of a byte beside its character the two digits are enough. */
+function textOf({ text, part }) {
+  return visible(part ? text.replace(/\\x/g, '') : text);
+}
+
+/** Stand-ins for what cannot be seen are set paler than the letters. */
+function pieces(text) {
+  return text.split(/([·↵⇥⍽␍␡◌]+|‹[^›]*›)/).filter(Boolean).map((part) =>
+    /^([·↵⇥⍽␍␡◌]+|‹.*›)$/.test(part) ? element('span', { class: 'blank' }, part) : part,
+  );
+}
+
+function spoken({ text, is_special: isSpecial, part }, index) {
+  const kind = isSpecial ? 'special token' : 'token';
+  return `${kind} ${index}: ${part ? partInWords(part) : text.trim() || visible(text)}`;
+}
+
+function titleOf({ id, is_special: isSpecial, part }, index) {
+  return `${isSpecial ? 'Special token' : 'Token'} ${index}, id ${id}${part ? `, ${partInWords(part)}` : ''}`;
+}
+
+function partInWords(part) {
+  return `${placeOf(part)} of ${visible(part.whole)}`;
+}
+
+function tintChip(node, weight, scale, ceiling) {
+  const isTinted = weight !== undefined && !Number.isNaN(weight);
+  node.toggleAttribute('data-tinted', isTinted);
+  if (!isTinted) {
+    node.style.removeProperty('--tint');
+    node.style.removeProperty('--tint-ink');
+    return;
+  }
+  const level = levelOf(weight, ceiling);
+  node.style.setProperty('--tint', css(scale, level));
+  node.style.setProperty('--tint-ink', inkOn(scale, level));
+}
+
+function step(key, from, count, direction) {
+  const forwards = direction === 'rtl' ? -1 : 1;
+  const steps = { ArrowRight: forwards, ArrowLeft: -forwards, ArrowDown: 1, ArrowUp: -1 };
+  if (from < 0) return null;
+  if (key === 'Home') return 0;
+  if (key === 'End') return count - 1;
+  if (key === 'Enter' || key === ' ') return from;
+  return key in steps ? Math.max(0, Math.min(count - 1, from + steps[key])) : null;
+}

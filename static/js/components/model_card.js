@@ -1,0 +1,51 @@
+/**
+ * What the page says about the model it shows.
+ */
+
+import { counted, rounded } from '../core/number.js';
+import { element } from './element.js';
+
+/**
+ * @param {HTMLElement} host
+ * @param {Object} card
+ */
+export function showCard(host, card) {
+  host.replaceChildren(
+    element('h2', {}, `The model: ${card.title || card.id}`),
+    element('dl', { class: 'facts' }, ...factsOf(card).flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)])),
+  );
+}
+
+function factsOf(card) {
+  return [
+    ['Kind', `${card.kind}, ${counted(card.n_layers, 'layer')} of ${counted(card.n_heads, 'head')}, ${rounded(card.parameters)} parameters, up to ${counted(card.max_tokens, 'token')}`],
+    ['Positions', card.positional],
+    ['Experts', expertsOf(card.moe)],
+    ['Trained on', listed(card.trained_on)],
+    ['Reaches', metricsOf(card.metrics)],
+    ['Licence', card.licence],
+    ['Attribution', listed(card.attribution)],
+    ['Revision', card.revision],
+  ].filter(([, value]) => value);
+}
+
+function listed(lines) {
+  return [lines ?? []].flat().join('; ');
+}
+
+function expertsOf(moe) {
+  if (!moe) return 'none: the model is dense';
+  return `${moe.n_experts} in layers ${moe.layers.join(', ')}; the router chooses ${moe.top_k} for each token`;
+}
+
+/** How much text was measured is no achievement. */
+const AMOUNTS = ['tokens', 'bytes'];
+
+/** Single numbers, and the weights of heads; whole tables belong to the card's file. */
+function metricsOf(metrics = {}) {
+  return Object.entries(metrics)
+    .map(([name, value]) => [name, value?.weight ?? value])
+    .filter(([name, value]) => typeof value === 'number' && !AMOUNTS.includes(name))
+    .map(([name, value]) => `${name.replace(/_/g, ' ')} ${Number(value.toPrecision(3))}`)
+    .join(' · ');
+}

@@ -1,0 +1,63 @@
+/**
+ * One figure with its heading, what it can be saved as, and the table behind it.
+ */
+
+import { element } from './element.js';
+import { createExports } from './exports.js';
+import { createPlot } from './plot.js';
+import { createTable } from './table.js';
+
+/**
+ * @param {string} name for saved files: `attention`, `experts-layer-1`
+ * @param {{onCell: Function, onChoose: Function, announce: (message: string) => void}} handlers
+ */
+export function createPanel(name, handlers) {
+  let trace = null;
+  let figure = null;
+  const heading = element('h2', {});
+  const notice = element('p', { class: 'panel-notice', hidden: true });
+  const plot = createPlot(handlers);
+  const table = createTable();
+  const exports = createExports(() => ({ trace, grid: figure.grid, plot, name: fileName(name, figure) }), handlers.announce);
+  const head = element('div', { class: 'panel-head' }, heading, exports);
+  const panel = element('section', { class: 'panel' }, head, notice, plot.element, table.element);
+
+  function tell(message, isFailure) {
+    notice.textContent = message;
+    notice.hidden = message === '';
+    notice.classList.toggle('is-failure', isFailure);
+    for (const part of [exports, plot.element, table.element]) part.hidden = message !== '';
+  }
+
+  return {
+    element: panel,
+    width: () => panel.clientWidth,
+
+    /**
+     * @param {import('../core/trace.js').Trace} of
+     * @param {import('../core/figure.js').Figure} wanted
+     */
+    show(of, wanted) {
+      trace = of;
+      figure = wanted;
+      heading.textContent = wanted.title;
+      panel.setAttribute('aria-label', wanted.title);
+      tell(wanted.notice ?? '', false);
+      if (wanted.notice) return;
+      table.show(wanted.grid);
+      plot.draw(wanted).catch((error) => { tell(error.message, true); table.element.hidden = false; });
+    },
+
+    /** @param {string} message */
+    fail(message) {
+      tell(message, true);
+    },
+
+    destroy: plot.destroy,
+  };
+}
+
+function fileName(name, { title }) {
+  const words = `${name} ${title}`.toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
+  return `headlight-${words}`;
+}

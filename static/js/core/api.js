@@ -1,0 +1,108 @@
+/**
+ * Calls to the API. Every refusal arrives as a `Problem` with a title and a sentence.
+ */
+
+import { retryAfterOf } from './retry.js';
+import { traceFromSafetensors } from './trace.js';
+
+const BASE = '/api/v1';
+
+/** A refusal (RFC 9457) or a failure to reach the server, ready to be shown. */
+export class Problem extends Error {
+  /**
+   * @param {{title: string, detail?: string, status?: number, limit?: number, actual?: number, retryAfter?: number}} facts `retryAfter` in seconds
+   */
+  constructor({ title, detail = '', status = 0, limit, actual, retryAfter }) {
+    super(title);
+    this.name = 'Problem';
+    Object.assign(this, { title, detail, status, limit, actual, retryAfter });
+  }
+}
+
+/**
+ * @param {AbortSignal} signal
+ * @returns {Promise<{default: string, models: Object[]}>}
+ */
+export async function fetchModels(signal) {
+  const answer = await call(`${BASE}/models`, { signal, headers: { Accept: 'application/json' } });
+  return arrived(answer.json());
+}
+
+/**
+ * @param {{model: string, text: string, capture: string[], analyses: string[]}} wanted
+ * @param {AbortSignal} signal
+ * @returns {Promise<import('./trace.js').Trace>}
+ */
+export async function fetchTrace(wanted, signal) {
+  const answer = await call(`${BASE}/trace`, {
+    method: 'POST',
+    signal,
+    headers: { Accept: 'application/x-safetensors', 'Content-Type': 'application/json' },
+    body: JSON.stringify({ ...wanted, dtype: 'uint16' }),
+  });
+  return traceFromSafetensors(await arrived(answer.arrayBuffer()));
+}
+
+async function call(url, options) {
+  const answer = await arrived(fetch(url, options));
+  if (!answer.ok) throw await problemOf(answer);
+  return answer;
+}
+
+/** Waits for the network. What it throws where it fails is a TypeError in every browser. */
+async function arrived(promise) {
+  try {
+    return await promise;
+  } catch (error) {
+    if (error.name !== 'TypeError') throw error;
+    throw new Problem({ title: 'The server did not answer', detail: 'The connection failed before an answer came.' });
+  }
+}
+
+/**
+ * @param {Response} answer
+ * @returns {Promise<Problem>}
+ */
+export async function problemOf(answer) {
+  const retryAfter = retryAfterOf(answer.headers.get('Retry-After'));
+  const fallback = { title: answer.statusText || 'The request failed', status: answer.status, retryAfter };
+  try {
+    return new Problem({ ...fallback, ...(await answer.json()) });
+  } catch {
+    return new Problem({ ...fallback, detail: `The server answered ${answer.status} without saying why.` });
+  }
+}
+
+/**
+ * Whatever was thrown, as a problem.
+ * @param {Error} error
+ * @returns {Problem}
+ */
+export function asProblem(error) {
+  if (error instanceof Problem) return error;
+  return new Problem({ title: 'The answer could not be read', detail: error.message, status: 500 });
+}
+
+/**
+ * What a person can do about a problem, in a sentence or two.
+ * @param {Problem} problem
+ * @param {boolean} [goesOn] the page asks again on its own
+ * @returns {string}
+ */
+export function advice(problem, goesOn = false) {
+  return goesOn ? `${whatToDo(problem)} This page goes on trying by itself.` : whatToDo(problem, ', then try again');
+}
+
+function whatToDo({ status, limit, actual }, then = '') {
+  if (status === 0) return `Check that the server is running${then}.`;
+  if (limit !== undefined && actual !== undefined) return `Shorten the text: ${actual} of at most ${limit}.`;
+  if (status === 429 || status === 503) return `The server is busy. Wait a moment${then}.`;
+  if (status === 404) return 'Choose another model.';
+  if (status >= 400 && status < 500) return 'Change the text, and it is read again.';
+  return 'Try again; if it stays, the server’s log says more.';
+}
+
+/** @param {Problem} problem is asking again worth a button? */
+export function isWorthRetrying({ status }) {
+  return status === 0 || status === 429 || status >= 500;
+}

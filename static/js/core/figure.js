@@ -1,0 +1,207 @@
+/**
+ * What a view returns, and the parts all figures share: margins, axes of labels, the colour bar.
+ * Axes count cells (0, 1, 2 …) and carry labels as ticks: on an axis of names Plotly would merge
+ * tokens that occur twice and read "2024" as a number.
+ */
+
+import { ticksFor } from './ticks.js';
+import { columnsOf, escapeForPlotly, shortened } from './text.js';
+
+/**
+ * The grid of numbers behind a drawing: what the keyboard walks, the table lists, the export writes.
+ * @typedef {Object} Grid
+ * @property {number} rows
+ * @property {number} columns
+ * @property {string} rowTitle what a row is
+ * @property {string} columnTitle what a column is
+ * @property {string[]} rowLabels
+ * @property {string[]} columnLabels
+ * @property {string} quantity what a cell holds, for the table's caption and the export
+ * @property {(row: number, column: number) => number} value NaN where there is nothing
+ * @property {(value: number) => string} format
+ * @property {(row: number, column: number) => string} describe a sentence for the readout
+ * @property {(row: number, column: number) => [string, string]} tip what, and how much
+ * @property {(row: number, column: number) => {query?: number, key?: number}} tokens to mark in the sentence
+ * @property {(row: number, column: number) => Partial<import('./state.js').State>} [choose]
+ * @property {(row: number) => Float64Array} [tint] weights over the tokens, for the sentence
+ * @property {number} [ceiling] the value at the top of the colour scale
+ * @property {{readout: string, tint?: Float64Array}} [rest] what the sentence shows while nothing is pointed at
+ * @property {(row: number, column: number) => boolean} [marked] was this cell chosen by the model
+ * @property {string} [chooseHint] what Enter does, if not making the cell’s token the chosen one
+ * @property {string} [note] what else can be done with the drawing
+ * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
+ * @property {import('./cells.js').Cell} [start] where the keyboard enters
+ * @property {{columns: Lettering, rows: Lettering}} [thinned] how labels thin out when zoomed; absent: no zoom
+ */
+
+/**
+ * @typedef {Object} Figure
+ * @property {string} title
+ * @property {string} [summary] one sentence for who cannot see the drawing
+ * @property {Object[]} [data] Plotly's traces
+ * @property {Object} [layout] Plotly's layout
+ * @property {Grid} [grid]
+ * @property {string} [notice] said instead of a drawing, when there is nothing to draw
+ */
+
+/**
+ * What views read besides the page's state.
+ * @typedef {Object} Frame
+ * @property {number} width pixels the drawing may take
+ * @property {number} height pixels it should not exceed
+ * @property {{theme: 'light'|'dark', surface: string, ink: string, muted: string, line: string, font: string}} palette
+ * @property {number} layer
+ * @property {number} head
+ */
+
+/**
+ * @typedef {Object} View
+ * @property {string} id
+ * @property {string} title
+ * @property {string} help one sentence
+ * @property {[string, string][]} terms words the view uses, each in a few words
+ * @property {string[]} needs globs over site names, or `analyses.<id>.<array>`
+ * @property {'heads'} [overview] what to choose from beside the figure
+ * @property {'pair'} [arrangement] two figures side by side where there is room
+ * @property {(trace: import('./trace.js').Trace) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
+ * @property {(trace: import('./trace.js').Trace, state: Object) => Figure} figure
+ */
+
+/**
+ * How the labels of an axis are set.
+ * @typedef {Object} Lettering
+ * @property {number} size of the type, in pixels
+ * @property {number} letters after which a label is cut
+ * @property {number} space pixels a label needs along its axis
+ */
+
+/** @type {Lettering} */
+const ROOMY = { size: 12, letters: 12, space: 15 };
+/** @type {Lettering} */
+const TIGHT = { size: 11, letters: 9, space: 12 };
+const LETTER_WIDTH = 0.6;
+const NARROW = 480;
+
+/**
+ * Is this as little room as a phone has?
+ * @param {number} width pixels
+ */
+export function isNarrow(width) {
+  return width < NARROW;
+}
+
+/**
+ * @param {number} width pixels the drawing may take
+ * @returns {Lettering}
+ */
+export function letteringFor(width) {
+  return isNarrow(width) ? TIGHT : ROOMY;
+}
+
+/**
+ * Pixels the longest of these labels takes.
+ * @param {string[]} labels
+ * @param {Lettering} [lettering]
+ */
+export function labelWidth(labels, { size, letters } = ROOMY) {
+  const columns = labels.reduce((most, label) => Math.max(most, columnsOf(shortened(label, letters))), 1);
+  return Math.ceil(columns * size * LETTER_WIDTH);
+}
+
+/**
+ * @param {string[]} labels
+ * @param {number[]} indices
+ * @param {Lettering} [lettering]
+ * @returns {{tickvals: number[], ticktext: string[]}} safe for Plotly
+ */
+export function ticks(labels, indices, { letters } = ROOMY) {
+  return {
+    tickvals: indices,
+    ticktext: indices.map((index) => escapeForPlotly(shortened(labels[index], letters))),
+  };
+}
+
+/**
+ * An axis of cells with labels.
+ * @param {{labels: string[], pixels: number, title: string, palette: Frame['palette'], lettering?: Lettering, space?: number, color?: string}} wanted
+ */
+export function labelAxis({ labels, pixels, title, palette, lettering = ROOMY, space = lettering.space, color = palette.muted }) {
+  return {
+    ...ticks(labels, ticksFor(0, labels.length - 1, pixels, space), lettering),
+    tickmode: 'array',
+    range: [-0.5, labels.length - 0.5],
+    title: { text: title, font: { size: 12, color }, standoff: 8 },
+    tickfont: { size: lettering.size, color: palette.ink },
+    ticks: '',
+    showgrid: false,
+    zeroline: false,
+    showline: false,
+    automargin: false,
+  };
+}
+
+/** The same axis, counting downwards as a matrix does. */
+export function downwards(axis) {
+  return { ...axis, range: [...axis.range].reverse() };
+}
+
+/**
+ * @param {Frame['palette']} palette
+ * @param {{width: number, height: number, margin: {l: number, r: number, t: number, b: number}}} size
+ */
+export function baseLayout(palette, { width, height, margin }) {
+  return {
+    width,
+    height,
+    margin: { ...margin, pad: 4 },
+    paper_bgcolor: palette.surface,
+    plot_bgcolor: palette.surface,
+    font: { family: palette.font, size: 12, color: palette.ink },
+    hovermode: false,
+    dragmode: false,
+    showlegend: false,
+  };
+}
+
+/**
+ * @param {Frame['palette']} palette
+ * @param {'v'|'h'} orientation beside the map, or below it where there is no room beside
+ */
+export function colourBar(palette, orientation) {
+  const shared = {
+    tickfont: { size: 11, color: palette.muted },
+    orientation,
+    thickness: 10,
+    outlinewidth: 0,
+    ticks: '',
+    nticks: 6,
+    len: 1,
+    xpad: 0,
+    ypad: 0,
+  };
+  const beside = { x: 1.02, xanchor: 'left', y: 0.5, yanchor: 'middle' };
+  const below = { x: 0.5, xanchor: 'center', y: 0, yanchor: 'top', ypad: 8 };
+  return { ...shared, ...(orientation === 'v' ? beside : below) };
+}
+
+/**
+ * The colour bar's title. Plotly's own lies across the numbers when it stands beside them.
+ * @param {string} title
+ * @param {Frame['palette']} palette
+ * @param {'v'|'h'} orientation
+ */
+export function colourBarTitle(title, palette, orientation) {
+  const shared = { text: title, showarrow: false, xref: 'paper', yref: 'paper', font: { size: 12, color: palette.muted } };
+  if (orientation === 'h') return { ...shared, x: 0.5, xanchor: 'center', y: 0, yanchor: 'top', yshift: -34 };
+  return { ...shared, x: 1, xanchor: 'left', xshift: 56, y: 0.5, yanchor: 'middle', textangle: 90 };
+}
+
+/**
+ * @param {import('./trace.js').Matrix} matrix
+ * @returns {(number|null)[][]} nested rows as Plotly wants them; nothing is null
+ */
+export function nested({ rows, columns, data }) {
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from(data.subarray(row * columns, (row + 1) * columns), (value) => (Number.isNaN(value) ? null : value)),
+  );
+}

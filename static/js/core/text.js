@@ -1,0 +1,133 @@
+/**
+ * Tokens as people can read them: nothing invisible, nothing that becomes markup.
+ */
+
+import { placeOf, shortPlaceOf } from './pieces.js';
+
+const NAMED = new Map([
+  ['\n', '↵'], ['\r', '␍'], ['\t', '⇥'], ['\u00a0', '⍽'], ['\u3000', '□'], ['\u007f', '␡'],
+]);
+
+/** Characters that show nothing by themselves, by the name people know them by. */
+const INVISIBLE = new Map([
+  ['\u00ad', 'SHY'], ['\u034f', 'CGJ'], ['\u061c', 'ALM'],
+  ['\u200b', 'ZWSP'], ['\u200c', 'ZWNJ'], ['\u200d', 'ZWJ'], ['\u200e', 'LRM'], ['\u200f', 'RLM'],
+  ['\u2028', 'LS'], ['\u2029', 'PS'],
+  ['\u202a', 'LRE'], ['\u202b', 'RLE'], ['\u202c', 'PDF'], ['\u202d', 'LRO'], ['\u202e', 'RLO'],
+  ['\u2060', 'WJ'], ['\u2066', 'LRI'], ['\u2067', 'RLI'], ['\u2068', 'FSI'], ['\u2069', 'PDI'],
+  ['\ufe0e', 'VS15'], ['\ufe0f', 'VS16'], ['\ufeff', 'BOM'],
+]);
+
+/** These join the letters or pictures beside them: inside a longer token they do their work. */
+const JOINERS = /^[\u034f\u200c\u200d\ufe0e\ufe0f]$/;
+const ISOLATE = ['\u2068', '\u2069'];
+
+/**
+ * Text with every space, break and invisible character shown: ` it\n` → `·it↵`.
+ * @param {string} text
+ * @returns {string}
+ */
+export function visible(text) {
+  const characters = [...text];
+  const alone = characters.every((character) => INVISIBLE.has(character));
+  const shown = characters.map((character) => visibleCharacter(character, alone)).join('');
+  return /^\p{M}/u.test(shown) ? `◌${shown}` : shown;
+}
+
+function visibleCharacter(character, alone) {
+  if (character === ' ') return '·';
+  if (NAMED.has(character)) return NAMED.get(character);
+  if (INVISIBLE.has(character)) return JOINERS.test(character) && !alone ? character : `‹${INVISIBLE.get(character)}›`;
+  const code = character.codePointAt(0);
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  if (code >= 0x80 && code < 0xa0) return `‹U+00${code.toString(16).toUpperCase()}›`;
+  return character;
+}
+
+/**
+ * A token's name on an axis: `it`; a token of spaces alone keeps them visible, a piece of a character
+ * is told by the character: `é 1/2`.
+ * @param {import('./trace.js').Token} token
+ * @returns {string}
+ */
+export function nameOf({ text, part }) {
+  if (part) return `${upright(visible(part.whole))} ${shortPlaceOf(part)}`;
+  const bare = text.trim();
+  return visible(bare === '' ? text : bare);
+}
+
+/** A letter that reads right to left would draw the numbers beside it to its other side. */
+function upright(letter) {
+  return directionOf(letter) === 'rtl' ? ISOLATE.join(letter) : letter;
+}
+
+/**
+ * The name in a sentence, in quotation marks that keep it from turning the sentence right to left.
+ * @param {import('./trace.js').Token} token
+ */
+export function quoted(token) {
+  const { part } = token;
+  return part ? `${inQuotes(visible(part.whole))} (${placeOf(part)})` : inQuotes(nameOf(token));
+}
+
+function inQuotes(name) {
+  return `“${ISOLATE[0]}${name}${ISOLATE[1]}”`;
+}
+
+/**
+ * One token of a sentence by its name in quotation marks, and by its place where the name is not enough.
+ * @param {import('./trace.js').Token[]} tokens
+ * @param {number} index
+ */
+export function named(tokens, index) {
+  const isRepeated = tokens.some((token, other) => other !== index && nameOf(token) === nameOf(tokens[index]));
+  return isRepeated ? `${quoted(tokens[index])} at ${index}` : quoted(tokens[index]);
+}
+
+/**
+ * Plotly reads HTML in every label; a token must never become a tag.
+ * @param {string} text
+ */
+export function escapeForPlotly(text) {
+  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
+}
+
+/**
+ * How many columns of type a text takes: an ideograph or an emoji takes two.
+ * @param {string} text
+ */
+export function columnsOf(text) {
+  let columns = 0;
+  for (const character of text) columns += columnsOfCharacter(character);
+  return columns;
+}
+
+function columnsOfCharacter(character) {
+  if (/\p{M}|[\u200b-\u200f\u2060-\u2069\ufe0e\ufe0f]/u.test(character)) return 0;
+  return /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60]|[\u{20000}-\u{3ffff}]/u.test(character) ? 2 : 1;
+}
+
+/**
+ * @param {string} text
+ * @param {number} columns
+ * @returns {string} the text, or as much of it as fits with an ellipsis
+ */
+export function shortened(text, columns) {
+  if (columnsOf(text) <= columns) return text;
+  let kept = '';
+  for (const character of text) {
+    if (columnsOf(kept + character) > columns - 1) break;
+    kept += character;
+  }
+  return `${kept}…`;
+}
+
+/**
+ * The direction the text reads in, by its first letter that has one.
+ * @param {string} text
+ * @returns {'ltr'|'rtl'}
+ */
+export function directionOf(text) {
+  const letter = text.match(/\p{L}/u)?.[0] ?? '';
+  return /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]|[\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u.test(letter) ? 'rtl' : 'ltr';
+}

@@ -1,0 +1,101 @@
+/**
+ * The Trace as the page holds it: tokens, and the named arrays of one forward pass.
+ */
+
+import { partsOf } from './pieces.js';
+import { parseSafetensors } from './safetensors.js';
+
+/**
+ * @typedef {Object} Token
+ * @property {number} id
+ * @property {string} text the decoded piece, its leading space kept
+ * @property {number} start character offset into the text
+ * @property {number} end
+ * @property {number|null} word index of the word the piece belongs to
+ * @property {boolean} is_special
+ * @property {import('./pieces.js').Part|null} [part] where it is a piece of a character
+ */
+
+/**
+ * @typedef {Object} NamedArray
+ * @property {string[]} axes
+ * @property {number[]} shape
+ * @property {ArrayLike<number>} data row-major
+ * @property {number} scale what an element is multiplied by to give its value
+ */
+
+/** @typedef {{rows: number, columns: number, data: Float64Array}} Matrix */
+
+/**
+ * @typedef {Object} Trace
+ * @property {string} id
+ * @property {string} model
+ * @property {string} revision
+ * @property {string} text
+ * @property {Token[]} tokens
+ * @property {Record<string, NamedArray>} tensors by site name
+ * @property {Record<string, any>} analyses
+ * @property {Record<string, number>} timings milliseconds
+ * @property {Object} [card] the card of the model that made it
+ */
+
+const ANALYSIS_PREFIX = 'analyses.';
+
+/**
+ * @param {ArrayBuffer} buffer a Trace as one safetensors file
+ * @returns {Trace}
+ */
+export function traceFromSafetensors(buffer) {
+  const { metadata, arrays } = parseSafetensors(buffer);
+  const facts = Object.fromEntries(Object.entries(metadata).map(([key, json]) => [key, JSON.parse(json)]));
+  const analyses = { ...facts.analyses };
+  const tensors = {};
+  for (const [name, array] of Object.entries(arrays)) {
+    const named = nameAxes(name, array, facts);
+    if (name.startsWith(ANALYSIS_PREFIX)) placeAnalysis(analyses, name, named);
+    else tensors[name] = named;
+  }
+  return { ...facts, tokens: withParts(facts), timings: facts.timings ?? {}, analyses, tensors };
+}
+
+function withParts({ tokens, text }) {
+  const parts = partsOf(tokens, text);
+  return tokens.map((token, index) => ({ ...token, part: parts[index] }));
+}
+
+function nameAxes(name, { dtype, shape, data }, { axes = {}, scale = {} }) {
+  return { axes: axes[name] ?? shape.map((_, axis) => `axis ${axis}`), shape, data, scale: scale[name] ?? unitScale(dtype) };
+}
+
+/** 16-bit weights stand for value/65535. */
+function unitScale(dtype) {
+  return dtype === 'U16' ? 1 / 65535 : 1;
+}
+
+function placeAnalysis(analyses, name, array) {
+  const [, id, ...field] = name.split('.');
+  analyses[id] = { ...analyses[id], [field.join('.')]: array };
+}
+
+/**
+ * The last two axes of an array as a matrix of plain numbers.
+ * @param {NamedArray} array
+ * @param {...number} leading an index for each axis before the last two
+ * @returns {Matrix}
+ */
+export function matrixAt({ shape, data, scale }, ...leading) {
+  const [rows, columns] = shape.slice(-2);
+  const offset = leading.reduce((flat, index, axis) => flat * shape[axis] + index, 0) * rows * columns;
+  const values = new Float64Array(rows * columns);
+  for (let i = 0; i < values.length; i += 1) values[i] = data[offset + i] * scale;
+  return { rows, columns, data: values };
+}
+
+/**
+ * @param {Matrix} matrix
+ * @param {number} row
+ * @returns {Float64Array} a view of one row
+ */
+export function rowOf({ columns, data }, row) {
+  return data.subarray(row * columns, (row + 1) * columns);
+}

@@ -1,0 +1,11 @@
+/**
+ * The views of the page, in the order of their tabs.
+ */
+
+import { attention } from './attention.js';
+import { experts } from './experts.js';
+import { nextToken } from './next_token.js';
+import { positions } from './positions.js';
+
+/** @type {import('../core/figure.js').View[]} */
+export const VIEWS = [attention, positions, experts, nextToken];

@@ -1,0 +1,315 @@
+"""A real server, a real Chromium, and a person at the page who notices what goes wrong."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import httpx
+import pytest
+import torch
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    Request,
+    Response,
+    sync_playwright,
+)
+
+from model.card import ModelCard
+from model.checkpoint import save
+from model.config import TransformerConfig
+from model.tokenizer import train_tokenizer
+from model.transformer import Transformer
+
+SECONDS = 60
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+SERVE = "from app.cli import app; app()"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A page on a busy machine takes its time."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(5 * SECONDS))
+
+
+@pytest.fixture(scope="session")
+def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with `plain`, a tiny dense model."""
+    path = tmp_path_factory.mktemp("models")
+    tokenizer = train_tokenizer(["the cat sat on the mat", "a little light"] * 20, vocab_size=300)
+    torch.manual_seed(5)
+    config = TransformerConfig(
+        n_layers=2, n_heads=2, d_model=16, d_ff=24, max_tokens=64, vocab_size=tokenizer.vocab_size
+    )
+    card = ModelCard(title="Plain", licence="MIT", examples={"A cat": "The cat sat."})
+    save(path / "plain", Transformer(config), tokenizer, card, dtype=torch.float32)
+    return path
+
+
+@pytest.fixture(scope="session")
+def url(models_dir: Path) -> Iterator[str]:
+    """The address of a server that was started as a person would start it."""
+    command = [sys.executable, "-c", SERVE, "serve", "--port", "0", "--models-dir", str(models_dir)]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    said: list[str] = []
+    reader = threading.Thread(target=lambda: said.extend(iter(server.stdout.readline, "")))
+    reader.start()
+    try:
+        yield address(server, said)
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+        reader.join()
+        server.stdout.close()
+
+
+def address(server: subprocess.Popen[str], said: list[str]) -> str:
+    """What the server says its address is, once it is ready there."""
+    deadline = time.monotonic() + 4 * SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        found = re.search(r"http://127\.0\.0\.1:\d+", "".join(said))
+        if found and is_ready(found.group()):
+            return found.group()
+        time.sleep(0.1)
+    raise AssertionError("the server did not start:\n" + "".join(said))
+
+
+def is_ready(url: str) -> bool:
+    try:
+        return httpx.get(url + "/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.fixture(scope="session")
+def ask(url: str) -> Callable[[str, Any], Any]:
+    """Asks the API in JSON: what the page must agree with."""
+
+    def post(path: str, **body: Any) -> Any:
+        answer = httpx.post(f"{url}/api/v1/{path}", json=body, timeout=SECONDS)
+        answer.raise_for_status()
+        return answer.json()
+
+    return post
+
+
+# One Chromium a file, closed after it: Playwright's event loop must not outlive its own tests.
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    path = os.environ.get("HEADLIGHT_CHROMIUM") or None
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=path, args=FLAGS, timeout=SECONDS * 1000
+        )
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Reader:
+    """A person at the page."""
+
+    page: Page
+    url: str
+    errors: list[str] = field(default_factory=list)
+    hosts: set[str] = field(default_factory=set)
+
+    def open(self, **fragment: Any) -> None:
+        """Follow a link to the page; what the link says is drawn."""
+        self.page.goto(f"{self.url}/#{urlencode(fragment)}")
+        self.wait_until_drawn()
+
+    def write(self, text: str) -> None:
+        """Type over what is in the box, and wait until it was read."""
+
+        def is_answer(answer: Response) -> bool:
+            return is_trace(answer.request) and answer.request.post_data_json["text"] == text
+
+        with self.page.expect_response(is_answer):
+            self.page.fill("#text", text)
+        self.wait_until_drawn()
+
+    def wait_until_drawn(self) -> None:
+        self.page.wait_for_selector("#main[aria-busy=false]")
+        self.page.wait_for_selector(
+            ".view:not([hidden]) :is(.plot .nsewdrag, .panel-notice:not([hidden])),"
+            "#notice:not([hidden]), #empty:not([hidden])",
+            state="attached",
+        )
+        self.page.evaluate("new Promise((done) => requestAnimationFrame(() => done(true)))")
+
+    def choose_view(self, title: str) -> None:
+        self.page.get_by_role("tab", name=title).click()
+        self.wait_until_drawn()
+
+    @property
+    def view(self) -> Locator:
+        """The view that is open."""
+        return self.page.locator(".view:not([hidden])")
+
+    @property
+    def chips(self) -> list[str]:
+        return self.page.locator(".chip").all_text_contents()
+
+    @property
+    def readout(self) -> str:
+        return plain(self.page.locator("#readout").text_content())
+
+    @property
+    def announced(self) -> str:
+        return plain(self.page.locator("#announcer").text_content())
+
+    @property
+    def chosen_head(self) -> str | None:
+        return self.page.locator(".heads-cell[aria-selected=true]").get_attribute("aria-label")
+
+    @property
+    def fragment(self) -> str:
+        return urlsplit(self.page.url).fragment
+
+    def tip(self, panel: int = 0) -> str:
+        """What stands beside the cursor, if anything does."""
+        tip = self.view.locator(".tip").nth(panel)
+        return plain(tip.inner_text()) if tip.is_visible() else ""
+
+    def cell(self, row: int, column: int, rows: int, columns: int, panel: int = 0) -> Any:
+        """Where on the screen a cell of a drawing is."""
+        plot = self.view.locator(".plot").nth(panel)
+        plot.scroll_into_view_if_needed()
+        box = plot.locator('.nsewdrag[data-subplot="xy"]').bounding_box()
+        return (
+            box["x"] + (column + 0.5) / columns * box["width"],
+            box["y"] + (row + 0.5) / rows * box["height"],
+        )
+
+    def colour(self, x: float, y: float) -> tuple[int, int, int]:
+        """The colour that the eye sees at a point of the screen."""
+        clip = {"x": round(x), "y": round(y), "width": 1, "height": 1}
+        image = self.page.screenshot(clip=clip)
+        seen = self.page.evaluate(READ_PIXEL, list(image))
+        return tuple(seen)
+
+    def table(self, panel: int = 0) -> list[list[str]]:
+        """Open the table behind a drawing and read all of its page."""
+        details = self.view.locator(".table-block").nth(panel)
+        if details.get_attribute("open") is None:
+            details.locator("summary").click()
+        details.locator("table").wait_for()
+        return details.locator("tr").evaluate_all(
+            "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
+        )
+
+
+READ_PIXEL = """async (bytes) => {
+  const image = await createImageBitmap(new Blob([new Uint8Array(bytes)], { type: 'image/png' }));
+  const context = new OffscreenCanvas(1, 1).getContext('2d');
+  context.drawImage(image, 0, 0);
+  return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
+}"""
+
+
+def plain(text: str) -> str:
+    """Text without the invisible marks that keep a token's direction to itself."""
+    return text.replace("\u2068", "").replace("\u2069", "")
+
+
+def is_trace(request: Request) -> bool:
+    return request.url.endswith("/api/v1/trace")
+
+
+@pytest.fixture(scope="module")
+def context(chromium: Browser) -> Callable[..., BrowserContext]:
+    """Windows of one kind share a cache, so that Plotly is fetched and compiled once."""
+
+    @cache
+    def make(width: int, height: int, **options: Any) -> BrowserContext:
+        made = chromium.new_context(
+            viewport={"width": width, "height": height}, reduced_motion="reduce", **options
+        )
+        made.set_default_timeout(SECONDS * 1000)
+        return made
+
+    return make
+
+
+@pytest.fixture
+def visit(context: Callable[..., BrowserContext], url: str) -> Iterator[Callable[..., Reader]]:
+    """Brings a person to the page; at the end nothing may have gone wrong behind the scenes."""
+    readers: list[Reader] = []
+    allowed: list[str] = []
+
+    def make(
+        width: int = 1440, height: int = 900, allow: str | None = None, **options: Any
+    ) -> Reader:
+        reader = Reader(context(width, height, **options).new_page(), url)
+        watch(reader)
+        readers.append(reader)
+        allowed.extend([allow] if allow else [])
+        return reader
+
+    yield make
+    for reader in readers:
+        reader.page.evaluate("localStorage.clear()")
+        reader.page.close()
+        unexpected = [e for e in reader.errors if not any(re.search(a, e) for a in allowed)]
+        assert unexpected == []
+        assert reader.hosts <= {urlsplit(url).netloc}
+
+
+def watch(reader: Reader) -> None:
+    """Note every error, every breach of the content policy, and every host that is asked."""
+    page = reader.page
+    page.on("console", lambda m: m.type == "error" and reader.errors.append(m.text))
+    page.on("pageerror", lambda error: reader.errors.append(str(error)))
+    page.on("request", lambda request: note_host(reader, request))
+
+
+def note_host(reader: Reader, request: Request) -> None:
+    address = urlsplit(request.url)
+    if address.scheme not in ("data", "blob"):
+        reader.hosts.add(address.netloc)
+
+
+@pytest.fixture
+def reader(visit: Callable[..., Reader]) -> Reader:
+    """A person at a desk."""
+    return visit()
+
+
+@pytest.fixture
+def hold() -> Callable[[Page, str], list[Any]]:
+    """Keeps the answers for texts that hold a word from coming, until they are let go on."""
+
+    def keep(page: Page, word: str) -> list[Any]:
+        held: list[Any] = []
+
+        def handle(route: Any) -> None:
+            if word in json.loads(route.request.post_data)["text"]:
+                held.append(route)
+            else:
+                route.continue_()
+
+        page.route("**/api/v1/trace", handle)
+        return held
+
+    return keep

@@ -1,0 +1,77 @@
+"""The address: it restores the view, and going back goes back."""
+
+from playwright.sync_api import expect
+
+TEXT = "A & B = 100% <sure> #1? Ça va."
+
+
+def test_reloading_restores_text_view_layer_head_and_query(reader):
+    reader.open(text=TEXT)
+    reader.page.locator(".heads-cell[aria-label='Layer 2, head 1']").click()
+    reader.page.locator(".chip").nth(3).click()
+    reader.choose_view("Experts")
+    before = (reader.fragment, reader.chips)
+    reader.page.reload()
+    reader.wait_until_drawn()
+    assert (reader.fragment, reader.chips) == before
+    assert reader.page.input_value("#text") == TEXT
+    assert reader.page.locator("[role=tab][aria-selected=true]").text_content() == "Experts"
+    assert reader.page.locator(".chip[aria-selected=true]").text_content() == reader.chips[3]
+    reader.choose_view("Attention")
+    assert reader.chosen_head == "Layer 2, head 1"
+
+
+def test_back_and_forward_walk_through_what_was_looked_at(reader):
+    reader.open(text=TEXT, layer=0, head=0)
+    reader.page.locator(".heads-cell[aria-label='Layer 1, head 1']").click()
+    reader.choose_view("Positions")
+    reader.page.go_back()
+    reader.wait_until_drawn()
+    assert reader.page.locator("#view-attention").is_visible()
+    assert reader.chosen_head == "Layer 1, head 1"
+    reader.page.go_back()
+    assert reader.chosen_head == "Layer 0, head 0"
+    reader.page.go_forward()
+    reader.page.go_forward()
+    assert reader.page.locator("#view-positions").is_visible()
+
+
+def test_going_back_to_another_text_reads_it_again(reader):
+    reader.open(text="The first text")
+    reader.page.locator("#examples button").first.click()
+    expect(reader.page.locator("#text")).not_to_have_value("The first text")
+    reader.wait_until_drawn()
+    reader.page.go_back()
+    reader.page.locator(".chip", has_text="·first").wait_for()
+    assert reader.page.input_value("#text") == "The first text"
+
+
+def test_typing_rewrites_the_address_without_filling_the_history(reader):
+    reader.open(text="Start")
+    length = reader.page.evaluate("history.length")
+    reader.write("Start here")
+    reader.write("Start here and go on")
+    assert reader.page.evaluate("history.length") == length
+    assert "Start+here+and+go+on" in reader.fragment
+
+
+def test_a_link_that_points_past_the_model_still_opens(reader):
+    reader.open(text="Small", layer=99, head=99, query=99, view="nowhere")
+    assert reader.page.locator("#view-attention").is_visible()
+    assert reader.chosen_head is not None
+    assert reader.page.locator(".chip[aria-selected=true]").text_content() == reader.chips[-1]
+
+
+def test_no_part_of_the_text_is_in_what_the_server_is_asked_by_address(reader):
+    asked = []
+    reader.page.on("request", lambda request: asked.append(request.url.split("#")[0]))
+    reader.open(text="secretword")
+    assert not any("secretword" in url for url in asked)
+
+
+def test_the_link_can_be_copied(visit):
+    reader = visit(permissions=("clipboard-read", "clipboard-write"))
+    reader.open(text=TEXT, layer=1, head=1)
+    reader.view.get_by_role("button", name="Copy link").click()
+    expect(reader.page.locator("#announcer")).to_have_text("Link copied")
+    assert reader.page.evaluate("navigator.clipboard.readText()") == reader.page.url

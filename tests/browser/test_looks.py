@@ -1,0 +1,130 @@
+"""Sizes, themes, and what a screen reader is given."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+TEXT = "Dorothy and Toto went into the forest. It was dark, and Dorothy held the little dog."
+VIEWS = ["attention", "positions", "experts", "next_token"]
+
+
+@pytest.mark.parametrize("width", [390, 820, 1440])
+def test_nothing_needs_scrolling_sideways(visit, width):
+    reader = visit(width=width)
+    for view in VIEWS:
+        reader.open(text=TEXT, view=view)
+        widths = reader.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert widths[0] <= widths[1], view
+        for box in reader.view.locator(".main-svg").evaluate_all(
+            "(svgs) => svgs.map((svg) => svg.getBoundingClientRect().right)"
+        ):
+            assert box <= width
+
+
+def test_on_a_phone_the_parts_stand_below_one_another_and_can_be_touched(visit):
+    reader = visit(width=390, height=844, has_touch=True, is_mobile=True)
+    reader.open(text=TEXT)
+    heads = reader.page.locator(".heads").bounding_box()
+    plot = reader.view.locator(".plot").bounding_box()
+    assert plot["y"] > heads["y"] + heads["height"]
+    cell = reader.page.locator(".heads-cell").first.bounding_box()
+    assert cell["width"] >= 24
+
+
+def test_the_sentence_stays_in_sight_while_scrolling(reader):
+    reader.open(text=TEXT)
+    reader.page.mouse.wheel(0, 600)
+    reader.page.wait_for_selector(".sentence.is-stuck")
+    assert reader.page.evaluate("scrollY") > 200
+    assert reader.page.locator("#chips").bounding_box()["y"] >= 0
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_system_decides_the_theme_until_somebody_does(visit, theme):
+    reader = visit(color_scheme=theme)
+    reader.open(text=TEXT)
+    ground = sum(reader.colour(5, 5))
+    assert ground > 700 if theme == "light" else ground < 120
+    other = "Dark" if theme == "light" else "Light"
+    reader.page.locator("#theme").get_by_role("radio", name=other).check()
+    reader.wait_until_drawn()
+    assert (sum(reader.colour(5, 5)) > 700) is (other == "Light")
+    plot = reader.view.locator(".plot").bounding_box()
+    assert (sum(reader.colour(plot["x"] + 3, plot["y"] + 3)) > 700) is (other == "Light")
+    reader.page.reload()
+    reader.wait_until_drawn()
+    assert (sum(reader.colour(5, 5)) > 700) is (other == "Light")
+
+
+def test_the_map_is_sharp(reader):
+    reader.open(text="The cat sat.", layer=0, head=0)
+    image = reader.view.locator(".heatmaplayer image").first
+    assert image.evaluate("(node) => getComputedStyle(node).imageRendering") == "pixelated"
+
+
+def test_motion_is_left_out_for_who_asks_for_none(reader, hold):
+    reader.open(text=TEXT)
+    hold(reader.page, "still")
+    reader.page.fill("#text", "Sit still")
+    reader.page.wait_for_selector("#beam", state="visible")
+    name = "getComputedStyle(document.querySelector('#beam'), '::after').animationName"
+    assert reader.page.evaluate(name) == "none"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_nothing_wrong(visit, view, theme):
+    reader = visit(color_scheme=theme, bypass_csp=True)
+    reader.open(text=TEXT, view=view)
+    reader.table()
+    found = Axe().run(reader.page).response["violations"]
+    assert [
+        (rule["id"], [node["html"][:200] for node in rule["nodes"]][:3]) for rule in found
+    ] == []
+
+
+def test_a_screen_reader_is_told_of_heads_tokens_and_maps(reader):
+    reader.open(text=TEXT, layer=0, head=0)
+    page = reader.page
+    assert (
+        page.get_by_role("gridcell", name="Layer 0, head 0").get_attribute("aria-selected")
+        == "true"
+    )
+    assert page.get_by_role("option", name="token 1: ").count() >= 1
+    assert page.get_by_role("option", name="special token 0: <s>").count() == 1
+    assert (
+        page.get_by_role("application")
+        .get_attribute("aria-label")
+        .startswith("Attention weights of layer 0")
+    )
+    assert page.locator("#announcer").get_attribute("aria-live") == "polite"
+    assert page.get_by_role("tab").count() == len(VIEWS)
+
+
+def test_on_paper_nothing_covers_anything_and_there_is_nothing_to_press(reader):
+    reader.open(text=TEXT, layer=99, head=99)
+    reader.page.mouse.wheel(0, 600)
+    reader.page.wait_for_selector(".sentence.is-stuck")
+    reader.page.emulate_media(media="print")
+    sentence = reader.page.locator("#sentence")
+    assert sentence.evaluate("(node) => getComputedStyle(node).position") == "static"
+    assert reader.page.locator("#tabs, .exports, #examples").evaluate_all(
+        "(nodes) => nodes.every((node) => node.getClientRects().length === 0)"
+    )
+    assert reader.view.locator("h2", has_text="Layer 3, head 5").is_visible()
+
+
+SHIFTS = """new Promise((done) => new PerformanceObserver((list) => {
+  done(list.getEntries().reduce((sum, { value }) => sum + value, 0));
+}).observe({ type: 'layout-shift', buffered: true }))"""
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_page_does_not_jump_while_the_first_answer_comes(visit, width):
+    reader = visit(width=width)
+    reader.open(text=TEXT)
+    assert (
+        reader.page.evaluate(
+            f"Promise.race([{SHIFTS}, new Promise((r) => setTimeout(r, 1000, 0))])"
+        )
+        < 0.1
+    )

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { advice, asProblem, fetchModels, isWorthRetrying, Problem, problemOf } from '../../static/js/core/api.js';
+
+test('a problem keeps what the server said', async () => {
+  const body = { title: 'Too many tokens', detail: '300 tokens, and at most 256', status: 422, limit: 256, actual: 300 };
+  const problem = await problemOf(new Response(JSON.stringify(body), { status: 422 }));
+  assert.equal(problem.message, 'Too many tokens');
+  assert.equal(problem.detail, body.detail);
+  assert.match(advice(problem), /Shorten the text: 300 of at most 256/);
+});
+
+test('an answer that is no problem document still becomes one', async () => {
+  const problem = await problemOf(new Response('<h1>bad gateway</h1>', { status: 502, statusText: 'Bad Gateway' }));
+  assert.equal(problem.message, 'Bad Gateway');
+  assert.match(problem.detail, /502/);
+});
+
+test('trying again is offered where it can help', () => {
+  const of = (status) => new Problem({ title: 'x', status });
+  assert.deepEqual([0, 429, 503, 500, 422, 404].map((status) => isWorthRetrying(of(status))), [true, true, true, true, false, false]);
+  for (const status of [0, 404, 413, 422, 429, 500, 503]) assert.ok(advice(of(status)).endsWith('.'), String(status));
+});
+
+test('how long a busy server wants to be left alone comes with the problem', async () => {
+  const busy = new Response('{"title":"Busy"}', { status: 503, headers: { 'Retry-After': '4' } });
+  assert.equal((await problemOf(busy)).retryAfter, 4);
+  assert.equal((await problemOf(new Response('{}', { status: 503 }))).retryAfter, undefined);
+});
+
+test('where the page goes on trying it says so, and does not send anybody to a button', () => {
+  for (const status of [0, 503]) {
+    const problem = new Problem({ title: 'x', status });
+    assert.match(advice(problem, true), /goes on trying by itself\.$/);
+    assert.doesNotMatch(advice(problem, true), /try again/);
+    assert.match(advice(problem), /try again\.$/);
+  }
+});
+
+test('a connection that breaks before or within the answer is a server that did not answer', async (t) => {
+  const broken = () => Promise.reject(new TypeError('network error'));
+  t.mock.method(globalThis, 'fetch', broken);
+  await assert.rejects(fetchModels(), { name: 'Problem', status: 0 });
+  t.mock.method(globalThis, 'fetch', async () => ({ ok: true, json: broken }));
+  await assert.rejects(fetchModels(), { name: 'Problem', status: 0 });
+});
+
+test('whatever else is thrown becomes a problem that is told', () => {
+  assert.equal(asProblem(new RangeError('too short')).detail, 'too short');
+  const problem = new Problem({ title: 'x', status: 422 });
+  assert.equal(asProblem(problem), problem);
+});

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fit, strongestHeads } from '../../static/js/core/patterns.js';
+import { sampleTrace } from './sample.js';
+
+test('the mean weight on the token before is found, with its head', () => {
+  const found = strongestHeads(sampleTrace()).find(({ id }) => id === 'previous');
+  assert.deepEqual([found.layer, found.head], [0, 0]);
+  assert.ok(Math.abs(found.score - 0.8) < 1e-4);
+});
+
+test('a pattern is measured where the sentence gives it a chance', () => {
+  const trace = sampleTrace();
+  const weights = trace.tensors['decoder.layers.0.self_attention.weights'];
+  const [, rows, columns] = weights.shape;
+  weights.data[(1 * rows + 4) * columns + 2] = 0.6 * 65535;
+  const induction = strongestHeads(trace).find(({ id }) => id === 'induction');
+  assert.deepEqual([induction.layer, induction.head], [0, 1]);
+  assert.ok(Math.abs(induction.score - 0.6) < 1e-4, 'the second “it” on “saw”');
+  const plain = sampleTrace();
+  plain.tokens = plain.tokens.map((token, id) => ({ ...token, id }));
+  assert.ok(!strongestHeads(plain).some(({ id }) => id === 'induction' || id === 'duplicate'));
+});
+
+test('a pattern that no head follows is not worth a look', () => {
+  const ids = strongestHeads(sampleTrace()).map(({ id }) => id);
+  assert.deepEqual(ids, ['previous', 'first']);
+});
+
+test('queries of which nothing is expected do not count', () => {
+  const weights = { rows: 2, columns: 2, data: Float64Array.of(1, 0, 0.3, 0.7) };
+  assert.equal(fit(weights, [[], [0]]), 0.3);
+  assert.equal(fit(weights, [[0], [0]]), 0.65);
+  assert.equal(fit(weights, [[], []]), 0);
+});

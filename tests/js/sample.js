@@ -1,0 +1,149 @@
+/**
+ * A small trace, and the bytes it would come as.
+ */
+
+const LAYERS = 2;
+const HEADS = 2;
+const EXPERTS = 4;
+
+export const TEXT = 'it saw <b> it';
+export const TOKENS = [
+  { id: 0, text: '<s>', start: 0, end: 0, word: null, is_special: true },
+  { id: 5, text: 'it', start: 0, end: 2, word: 0, is_special: false },
+  { id: 6, text: ' saw', start: 2, end: 6, word: 1, is_special: false },
+  { id: 7, text: ' <b>', start: 6, end: 10, word: 2, is_special: false },
+  { id: 5, text: ' it', start: 10, end: 13, word: 3, is_special: false },
+];
+const COUNT = TOKENS.length;
+
+/** Colours need no browser here. */
+export const PALETTE = {
+  theme: 'light', font: 'sans-serif', surface: '#fff', sunken: '#eee', ink: '#000', muted: '#555', line: '#ddd',
+  query: '#00f', key: '#080', beam: '#f80',
+};
+
+export const FRAME = {
+  text: TEXT, model: 'tiny', view: 'attention', layer: 1, head: 0, query: null, range: 'one', width: 600, height: 600, palette: PALETTE,
+};
+
+function weights() {
+  const data = new Uint16Array(HEADS * COUNT * COUNT);
+  for (let head = 0; head < HEADS; head += 1) {
+    for (let query = 0; query < COUNT; query += 1) {
+      const favourite = head === 0 ? Math.max(0, query - 1) : 0;
+      for (let key = 0; key <= query; key += 1) {
+        const rest = query === 0 ? 0 : 0.2 / query;
+        const weight = key === favourite ? (query === 0 ? 1 : 0.8) : rest;
+        data[(head * COUNT + query) * COUNT + key] = Math.round(weight * 65535);
+      }
+    }
+  }
+  return data;
+}
+
+function positional() {
+  const data = new Float32Array(COUNT * 4);
+  for (let position = 0; position < COUNT; position += 1) {
+    [Math.sin(position), Math.cos(position), Math.sin(position / 100), Math.cos(position / 100)]
+      .forEach((value, dimension) => { data[position * 4 + dimension] = value; });
+  }
+  return data;
+}
+
+function routing() {
+  const probs = new Float32Array(COUNT * EXPERTS);
+  const indices = new Int32Array(COUNT * 2);
+  const chosen = new Float32Array(COUNT * 2);
+  for (let token = 0; token < COUNT; token += 1) {
+    probs.set([0.5, 0.3, 0.15, 0.05], token * EXPERTS);
+    indices.set([0, 1], token * 2);
+    chosen.set([0.625, 0.375], token * 2);
+  }
+  return { probs, indices, chosen };
+}
+
+/** Arrays by name: `[axes, shape, data]`. */
+export function arrays({ isDense = false } = {}) {
+  const named = { 'decoder.embedding.positional': [['position', 'd_model'], [COUNT, 4], positional()] };
+  for (let layer = 0; layer < LAYERS; layer += 1) {
+    named[`decoder.layers.${layer}.self_attention.weights`] = [['head', 'query', 'key'], [HEADS, COUNT, COUNT], weights()];
+  }
+  if (!isDense) {
+    const { probs, indices, chosen } = routing();
+    named['decoder.layers.1.experts.router_probs'] = [['query', 'expert'], [COUNT, EXPERTS], probs];
+    named['decoder.layers.1.experts.expert_indices'] = [['query', 'top_k'], [COUNT, 2], indices];
+    named['decoder.layers.1.experts.expert_weights'] = [['query', 'top_k'], [COUNT, 2], chosen];
+  }
+  named['analyses.next_token.ids'] = [['query', 'rank'], [COUNT, 3], Int32Array.from({ length: COUNT * 3 }, (_, at) => [6, 9, 5][at % 3])];
+  named['analyses.next_token.probabilities'] = [['query', 'rank'], [COUNT, 3], Float32Array.from({ length: COUNT * 3 }, (_, at) => [0.5, 0.25, 0.0001][at % 3])];
+  return named;
+}
+
+/** @returns {import('../../static/js/core/trace.js').Trace} as the page would hold it */
+export function sampleTrace(options) {
+  const tensors = {};
+  const analyses = { next_token: { texts: TOKENS.map(() => [' saw', '<i>&', '\n']) } };
+  for (const [name, [axes, shape, data]] of Object.entries(arrays(options))) {
+    const array = { axes, shape, data, scale: data instanceof Uint16Array ? 1 / 65535 : 1 };
+    if (name.startsWith('analyses.next_token.')) analyses.next_token[name.split('.')[2]] = array;
+    else tensors[name] = array;
+  }
+  return { id: 'x', model: 'tiny', revision: 'r', text: TEXT, tokens: TOKENS, target_tokens: null, tensors, analyses, timings: { forward_ms: 3 } };
+}
+
+/**
+ * A trace of many tokens, everything in it evenly spread.
+ * @param {number} count
+ */
+export function longTrace(count) {
+  const trace = sampleTrace();
+  const tokens = Array.from({ length: count }, (_, index) => ({ ...TOKENS[1 + (index % 4)], id: index }));
+  const square = (heads) => ({ axes: ['head', 'query', 'key'], shape: [heads, count, count], scale: 1, data: new Float32Array(heads * count * count).fill(1 / count) });
+  const flat = (columns, axes, value) => ({ axes, shape: [count, columns], scale: 1, data: new Float32Array(count * columns).fill(value) });
+  return {
+    ...trace,
+    tokens,
+    tensors: {
+      'decoder.embedding.positional': flat(8, ['position', 'd_model'], 0.5),
+      'decoder.layers.1.self_attention.weights': square(1),
+      'decoder.layers.1.experts.router_probs': flat(4, ['query', 'expert'], 0.25),
+      'decoder.layers.1.experts.expert_indices': flat(2, ['query', 'top_k'], 1),
+      'decoder.layers.1.experts.expert_weights': flat(2, ['query', 'top_k'], 0.5),
+    },
+    analyses: {
+      next_token: { ids: flat(3, ['query', 'rank'], 1), probabilities: flat(3, ['query', 'rank'], 0.3), texts: tokens.map(() => ['a', 'b', 'c']) },
+    },
+  };
+}
+
+/** The figures of a view, one for each of its panels. */
+export function figuresOf(view, trace, state = {}) {
+  const panels = view.panels?.(trace) ?? [{ id: '', state: {} }];
+  return panels.map((panel) => view.figure(trace, { ...FRAME, ...state, ...panel.state }));
+}
+
+const DTYPES = new Map([[Uint16Array, 'U16'], [Float32Array, 'F32'], [Int32Array, 'I32'], [Uint8Array, 'U8']]);
+
+/**
+ * @param {Record<string, [unknown, number[], ArrayBufferView]>} named
+ * @param {Record<string, unknown>} metadata values become JSON
+ * @param {number} [padding] spaces after the header, as writers add to align the data
+ */
+export function safetensorsFile(named, metadata = {}, padding = 0) {
+  const header = { __metadata__: Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key, JSON.stringify(value)])) };
+  const parts = [];
+  let offset = 0;
+  for (const [name, [, shape, data]] of Object.entries(named)) {
+    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    header[name] = { dtype: DTYPES.get(data.constructor), shape, data_offsets: [offset, offset + bytes.length] };
+    parts.push(bytes);
+    offset += bytes.length;
+  }
+  const text = new TextEncoder().encode(JSON.stringify(header) + ' '.repeat(padding));
+  const file = new Uint8Array(8 + text.length + offset);
+  new DataView(file.buffer).setBigUint64(0, BigInt(text.length), true);
+  file.set(text, 8);
+  let at = 8 + text.length;
+  for (const bytes of parts) { file.set(bytes, at); at += bytes.length; }
+  return file.buffer;
+}

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
+const page = readFileSync(join(ROOT, 'templates/index.html'), 'utf8');
+const LAYERS = ['core', 'components', 'views'];
+
+function modules(folder = join(ROOT, 'static/js')) {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return modules(path);
+    return entry.name.endsWith('.js') ? [path] : [];
+  });
+}
+
+test('the page has no inline script, style or handler', () => {
+  assert.ok(!/<script(?![^>]*\bsrc=)/.test(page));
+  assert.ok(!/<style|\sstyle=|\son[a-z]+=/.test(page));
+});
+
+test('every file the page names is there, and none is on another host', () => {
+  for (const [, url] of page.matchAll(/(?:src|href)="([^"]+)"/g)) {
+    assert.ok(!/^(https?:)?\/\//.test(url), url);
+    if (url.startsWith('/static/')) assert.ok(existsSync(join(ROOT, url)), url);
+  }
+});
+
+test('every id the code looks for is in the page', () => {
+  const main = readFileSync(join(ROOT, 'static/js/main.js'), 'utf8');
+  for (const [, id] of main.matchAll(/byId\('([a-z]+)'\)/g)) assert.ok(page.includes(`id="${id}"`), id);
+});
+
+test('imports point one way: main, views, components, core', () => {
+  for (const path of modules()) {
+    const from = LAYERS.findIndex((layer) => path.includes(`/js/${layer}/`));
+    for (const [, target] of readFileSync(path, 'utf8').matchAll(/from '([^']+)'/g)) {
+      const resolved = resolve(dirname(path), target);
+      assert.ok(existsSync(resolved), `${path} imports ${target}`);
+      const to = LAYERS.findIndex((layer) => resolved.includes(`/js/${layer}/`));
+      assert.ok(from === -1 || to <= from, `${path} imports ${target}`);
+    }
+  }
+});
+
+test('views and core never touch the DOM', () => {
+  for (const path of modules().filter((name) => /\/js\/(core|views)\//.test(name))) {
+    assert.ok(!/\b(document|window|localStorage)\b\./.test(readFileSync(path, 'utf8')), path);
+  }
+});
+
+test('markup is never made from text', () => {
+  for (const path of modules()) assert.ok(!/innerHTML|insertAdjacentHTML|outerHTML|document\.write/.test(readFileSync(path, 'utf8')), path);
+});
