@@ -1,0 +1,119 @@
+"""What a client waits for a default trace, against the bare forward pass of the same text.
+
+    make bench
+
+Both run on the server's inference thread, by turns, so that whatever else the machine does hits
+both alike. Noise only ever adds, so the best of a few attempts is the truest.
+"""
+
+import asyncio
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from statistics import median
+
+import pytest
+import torch
+import uvicorn
+
+from app.main import create_app
+from app.server import listen
+from app.settings import Settings
+from app.state import State
+from model.checkpoint import Checkpoint
+from model.tracing import read_tokens
+
+N_TOKENS = 32
+N_ROUNDS = 40
+N_ATTEMPTS = 3
+MOST = 3.0
+STORY = "Once upon a time there was a little fox who lived near the big river with her mother. " * 3
+FORMS = {"JSON": ("application/json", "float32"), "page": ("application/x-safetensors", "uint16")}
+
+
+@dataclass(frozen=True)
+class Client:
+    """One connection that is kept open, to one warm server, and the text it asks about."""
+
+    state: State
+    connection: http.client.HTTPConnection
+    text: str
+
+    def trace(self, accept: str, dtype: str) -> bytes:
+        body = json.dumps({"text": self.text, "dtype": dtype})
+        headers = {"Content-Type": "application/json", "Accept": accept}
+        self.connection.request("POST", "/api/v1/trace", body, headers)
+        with self.connection.getresponse() as response:
+            content = response.read()
+        assert response.status == 200, content
+        return content
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    listener = listen("127.0.0.1", 0)
+    app = create_app(Settings())
+    state = app.state.shared
+    running = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_keep_alive=60))
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        while not state.is_ready:
+            time.sleep(0.05)
+        with closing(http.client.HTTPConnection(*listener.getsockname())) as connection:
+            yield Client(state, connection, beginning_of_story(state.registry.checkpoint()))
+    finally:
+        running.should_exit = True
+        thread.join()
+
+
+def beginning_of_story(checkpoint: Checkpoint) -> str:
+    """A text of exactly as many tokens as it should have."""
+    beginnings = (STORY[:end].rstrip() for end in range(1, len(STORY)))
+    return next(text for text in beginnings if len(read_tokens(checkpoint, text)) == N_TOKENS)
+
+
+def test_a_default_trace_takes_at_most_three_forward_passes(client: Client):
+    forward = bare_forward(client)
+    attempts = [measure(client, forward) for _ in range(N_ATTEMPTS)]
+    best = {name: min(attempt[name] for attempt in attempts) for name in attempts[0]}
+    for form in FORMS:
+        ratio = best[form] / best["forward"]
+        size = len(client.trace(*FORMS[form])) / 1000
+        print(  # noqa: T201 - the figures are what this is run for
+            f"\n{form:5} {best[form]:6.2f} ms, forward pass {best['forward']:6.2f} ms: "
+            f"{ratio:.2f} times; {size:.0f} kB",
+            end="",
+        )
+        assert ratio <= MOST
+
+
+def measure(client: Client, forward: Callable[[], float]) -> dict[str, float]:
+    """Median milliseconds of the forward pass and of a default trace in each form."""
+    times: dict[str, list[float]] = {"forward": [], **{form: [] for form in FORMS}}
+    for _ in range(N_ROUNDS):
+        times["forward"].append(1e3 * asyncio.run(client.state.engine.run(forward)))
+        for form, asked in FORMS.items():
+            began = time.perf_counter()
+            client.trace(*asked)
+            times[form].append(1e3 * (time.perf_counter() - began))
+    return {name: median(taken[N_ROUNDS // 4 :]) for name, taken in times.items()}
+
+
+def bare_forward(client: Client) -> Callable[[], float]:
+    """A function that runs the model with nobody watching, and returns the seconds it took."""
+    checkpoint = client.state.registry.checkpoint()
+    ids = torch.tensor([[token.id for token in read_tokens(checkpoint, client.text)]])
+    ids = ids.to(checkpoint.device)
+
+    def forward() -> float:
+        began = time.perf_counter()
+        with torch.inference_mode():
+            checkpoint.model(ids).logits.cpu()
+        return time.perf_counter() - began
+
+    return forward
