@@ -137,7 +137,8 @@ def train(
                 raise ValueError("a resumed run keeps its corpus and its seed; leave both out")
             loop = run.resume(out, steps=steps, precision=precision, command=command, device=place)
         else:
-            asked = run.stories_run(
+            make_run = {Recipe.stories: run.stories_run}[recipe]
+            asked = make_run(
                 corpus or [],
                 steps=steps,
                 seed=seed or 0,
@@ -145,7 +146,7 @@ def train(
                 command=command,
             )
             loop = run.start(asked, out, device=place)
-        if not run_loop(loop, recipe.value):
+        if not run_loop(loop, loop.out.resolve().name):
             raise typer.Exit(130)
     except (ValueError, OSError) as error:
         _fail(str(error))

@@ -83,7 +83,9 @@ class Engine:
 
     def _enqueue(self, work: Callable[[], Result]) -> Future[Result]:
         if self.n_jobs > self.queue_length:
-            raise self._refusal("queue-full", f"{self.queue_length} requests are waiting already")
+            limits = {"limit": self.queue_length, "actual": self.n_jobs}
+            waiting = f"{self.queue_length} requests are waiting already"
+            raise self._refusal("queue-full", waiting, **limits)
         job = self._thread.submit(_contain, work)
         self._jobs.add(job)
         job.add_done_callback(self._jobs.discard)
@@ -101,12 +103,13 @@ class Engine:
             raise self._refusal("queue-timeout", waited)
         await asyncio.wait(futures, return_when=first)
 
-    def _refusal(self, kind: str, why: str) -> Problem:
+    def _refusal(self, kind: str, why: str, **members: int) -> Problem:
         return Problem(
             503,
             kind,
             f"{why}; try again in {self.retry_after_seconds} s",
             headers={"Retry-After": str(self.retry_after_seconds)},
+            **members,
         )
 
 

@@ -1,6 +1,7 @@
 """What the routes share: settings, models, the inference thread, and whether it is warm."""
 
 import logging
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, TypeVar
@@ -18,6 +19,8 @@ from app.wire import JSON
 Result = TypeVar("Result")
 
 WARM_UP_TEXT = "Once upon a time there was a little light."
+
+NO_LIMITS = {"max_characters": sys.maxsize, "max_cells": sys.maxsize}
 
 logger = logging.getLogger(__name__)
 
@@ -55,9 +58,11 @@ class State:
 
     async def warm_up(self) -> None:
         """Load the default model and trace once, so that no client waits for what is slow once."""
+        # Not held to the limits for clients, which may be lower than a default trace needs.
+        tracer = Tracer(self.registry, self.settings.model_copy(update=NO_LIMITS))
         request = TraceRequest(text=WARM_UP_TEXT)
         try:
-            await self.engine.run(partial(self.tracer.answer, request, JSON))
+            await self.engine.run(partial(tracer.answer, request, JSON))
         except Problem as problem:
             logger.error("the default model did not start: %s", problem.detail)
             self.why_not_ready = f"the default model did not start: {problem.detail}"

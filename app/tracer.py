@@ -82,7 +82,7 @@ class Tracer:
         try:
             return self._trace(checkpoint, request)
         except tracing.TooManyTokens as error:
-            way_out = "send a shorter text, or choose a model that reads more"
+            way_out = "send a shorter text"
             raise over_limit(
                 "tokens", limit=error.limit, actual=error.actual, way_out=way_out
             ) from error

@@ -86,6 +86,7 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(engine, gate):
     refusal, later = asyncio.run(overfill())
     assert (refusal.status_code, refusal.kind) == (503, "queue-full")
     assert refusal.headers == {"Retry-After": "3"}
+    assert refusal.members == {"limit": 1, "actual": 2}
     assert refusal.detail == "1 requests are waiting already; try again in 3 s"
     assert later == "room again"
 

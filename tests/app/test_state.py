@@ -3,11 +3,19 @@
 import asyncio
 
 from app.state import State
+from app.tracer import Tracer
 
 
 def test_warming_up_loads_and_runs_the_default_model(settings):
     state = State(settings)
     assert not state.is_ready
+    asyncio.run(state.warm_up())
+    state.engine.close()
+    assert state.is_ready
+
+
+def test_warming_up_is_not_held_to_the_limits_of_clients(settings):
+    state = State(settings.model_copy(update={"max_cells": 1, "max_characters": 1}))
     asyncio.run(state.warm_up())
     state.engine.close()
     assert state.is_ready
@@ -25,7 +33,7 @@ def test_a_missing_default_model_is_the_reason_for_not_being_ready(settings):
 
 def test_what_the_log_should_keep_is_not_shown(settings, monkeypatch, caplog):
     state = State(settings)
-    monkeypatch.setattr(state.tracer, "answer", lambda *_: 1 / 0)
+    monkeypatch.setattr(Tracer, "answer", lambda *_: 1 / 0)
     asyncio.run(state.warm_up())
     state.engine.close()
     assert state.why_not_ready == "the default model did not start: the log says why"

@@ -202,7 +202,7 @@ def test_a_run_ends_in_a_model_and_a_card(corpus: str, small_recipe: None) -> No
     checkpoint = load(Path("out"))
     assert checkpoint.config.max_tokens == 24
     card = checkpoint.description.card
-    assert card.title == "stories"
+    assert card.title == "out"
     assert card.training["seed"] == 5
     assert card.training["steps"] == 4
     assert card.training["tokens"] == 4 * 16 + 3 * 4 * 24

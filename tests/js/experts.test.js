@@ -18,7 +18,8 @@ test('probabilities stand by expert and token, the chosen ones marked with their
   assert.ok(map.z[1].every((probability) => Math.abs(probability - 0.3) < 1e-6));
   assert.equal(marks.x.length, COUNT * 2);
   assert.ok(marks.text.includes('.63') && marks.text.includes('.38'));
-  assert.ok(grid.marked(0, 3) && grid.marked(1, 3) && !grid.marked(2, 3));
+  assert.ok(grid.chosenWeight(0, 3) > 0 && grid.chosenWeight(1, 3) > 0);
+  assert.equal(grid.chosenWeight(2, 3), undefined);
   assert.match(grid.describe(0, 1), /probability 0\.500 .*: chosen, with weight 0\.625/);
   assert.match(grid.describe(3, 1), /not chosen/);
 });

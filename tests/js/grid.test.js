@@ -9,7 +9,7 @@ const GRID = {
   tip: (row, column) => [`${row}`, `${column}`],
   tokens: (_, column) => ({ query: column }),
   choose: (_, column) => ({ query: column }),
-  marked: (row) => row === 1,
+  chosenWeight: (row) => (row === 1 ? 0.5 : undefined),
   chosen: { column: 2 },
   start: { row: 0, column: 2 },
 };
@@ -17,15 +17,15 @@ const GRID = {
 test('a turned grid says of every cell what it said before', () => {
   const grid = turned(GRID);
   assert.deepEqual([grid.rows, grid.columns, grid.rowTitle, grid.columnLabels], [3, 2, 'token', ['0', '1']]);
-  for (const name of ['value', 'describe', 'tip', 'tokens', 'choose', 'marked']) assert.deepEqual(grid[name](2, 1), GRID[name](1, 2), name);
+  for (const name of ['value', 'describe', 'tip', 'tokens', 'choose', 'chosenWeight']) assert.deepEqual(grid[name](2, 1), GRID[name](1, 2), name);
   assert.deepEqual(grid.chosen, { row: 2, column: undefined });
   assert.deepEqual(grid.start, { row: 2, column: 0 });
 });
 
 test('turned twice it is as it was, and what it lacks it goes on lacking', () => {
-  const { choose, marked, ...plain } = GRID;
+  const { choose, chosenWeight, ...plain } = GRID;
   const grid = turned(plain);
   assert.equal(grid.choose, undefined);
-  assert.equal(grid.marked, undefined);
+  assert.equal(grid.chosenWeight, undefined);
   assert.equal(turned(turned(GRID)).value(1, 2), 12);
 });

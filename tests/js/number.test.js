@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { counted, percent, rounded, share, shortShare, signed, tick } from '../../static/js/core/number.js';
+import { counted, exact, percent, rounded, share, shortShare, signed, tick } from '../../static/js/core/number.js';
 
 test('a share keeps its digits', () => {
   assert.equal(share(0.3121), '0.312');
@@ -50,4 +50,14 @@ test('percentages, counts and sizes read as words do', () => {
   assert.equal(rounded(31), '31');
   assert.equal(counted(1, 'token'), '1 token');
   assert.equal(counted(0, 'token'), '0 tokens');
+});
+
+test('an exact number has the digits that give it back, and no more', () => {
+  assert.equal(exact(Math.fround(0.1)), '0.1');
+  assert.equal(exact(Math.fround(4.39e-6)), '0.00000439');
+  for (const value of [0, 1, -2.5, Math.fround(1 / 3), Math.fround(Math.PI), 2 ** -149, Math.fround(3e38)]) {
+    assert.equal(Math.fround(Number(exact(value))), value);
+    assert.ok(exact(value).length <= String(value).length);
+  }
+  assert.equal(exact(0.1), '0.1', 'a float64 stays as it is');
 });

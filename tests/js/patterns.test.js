@@ -27,6 +27,19 @@ test('a pattern that no head follows is not worth a look', () => {
   assert.deepEqual(ids, ['previous', 'first']);
 });
 
+test('where a simpler pattern expects the same key, nothing is counted', () => {
+  const trace = sampleTrace();
+  const id = trace.tokens[3].id;
+  trace.tokens = trace.tokens.map((token, index) => ({ ...token, id: index === 5 ? id : 100 + index }));
+  trace.tokens[3].id = id;
+  const weights = trace.tensors['decoder.layers.0.self_attention.weights'];
+  const [, rows, columns] = weights.shape;
+  weights.data[(1 * rows + 5) * columns + 4] = 65535;
+  assert.ok(!strongestHeads(trace).some((pattern) => pattern.id === 'induction'), 'what came next is also the token before');
+  trace.tokens = trace.tokens.slice(0, 2);
+  assert.deepEqual(strongestHeads(trace), [], 'of two tokens the one before is also the first');
+});
+
 test('queries of which nothing is expected do not count', () => {
   const weights = { rows: 2, columns: 2, data: Float64Array.of(1, 0, 0.3, 0.7) };
   assert.equal(fit(weights, [[], [0]]), 0.3);

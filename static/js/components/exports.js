@@ -3,6 +3,7 @@
  */
 
 import { csv } from '../core/csv.js';
+import { exact } from '../core/number.js';
 import { element } from './element.js';
 
 /**
@@ -53,14 +54,21 @@ async function copyLink() {
   return 'Link copied';
 }
 
-function valuesOf({ rows, columns, value }) {
-  return Array.from({ length: rows }, (_, row) => Array.from({ length: columns }, (_, column) => value(row, column)));
+/** What a function of row and column gives, cell by cell; nothing is null. */
+function cellsOf({ rows, columns }, value) {
+  const cell = (row, column) => {
+    const found = value(row, column);
+    return found === undefined || Number.isNaN(found) ? null : Number(exact(found));
+  };
+  return Array.from({ length: rows }, (_, row) => Array.from({ length: columns }, (_, column) => cell(row, column)));
 }
 
+/** Where cells were chosen, their weights follow in rows of their own. */
 function csvOf({ grid }) {
   const header = [grid.columnTitle ? `${grid.rowTitle} \\ ${grid.columnTitle}` : grid.rowTitle, ...grid.columnLabels];
-  const body = valuesOf(grid).map((values, row) => [grid.rowLabels[row], ...values.map((value) => (Number.isNaN(value) ? '' : String(value)))]);
-  return csv([header, ...body]);
+  const body = (value, suffix) => cellsOf(grid, value).map((cells, row) => [grid.rowLabels[row] + suffix, ...cells.map((cell) => (cell === null ? '' : String(cell)))]);
+  const weights = grid.chosenWeight ? body(grid.chosenWeight, ': weight where chosen') : [];
+  return csv([header, ...body(grid.value, ''), ...weights]);
 }
 
 function jsonOf({ trace, grid }) {
@@ -72,6 +80,7 @@ function jsonOf({ trace, grid }) {
     axes: [grid.rowTitle, grid.columnTitle],
     rows: grid.rowLabels,
     columns: grid.columnLabels,
-    values: valuesOf(grid),
+    values: cellsOf(grid, grid.value),
+    ...(grid.chosenWeight && { weights_where_chosen: cellsOf(grid, grid.chosenWeight) }),
   }, null, 1);
 }

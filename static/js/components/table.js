@@ -61,9 +61,9 @@ function tableOf(grid, first, count) {
   );
 }
 
-function captionOf({ quantity, marked }) {
+function captionOf({ quantity, chosenWeight }) {
   const name = quantity[0].toUpperCase() + quantity.slice(1);
-  return marked ? `${name}; ✓ marks what was chosen` : name;
+  return chosenWeight ? `${name}; ✓ marks what was chosen, with the weight of its answer` : name;
 }
 
 function header(label, scope, isChosen) {
@@ -73,6 +73,7 @@ function header(label, scope, isChosen) {
 function cellOf(grid, row, column) {
   const value = grid.value(row, column);
   if (Number.isNaN(value)) return element('td', { 'aria-label': 'nothing' }, '');
-  const isMarked = grid.marked?.(row, column) ?? false;
-  return element('td', { class: isMarked ? 'is-marked' : null }, grid.format(value) + (isMarked ? ' ✓' : ''));
+  const weight = grid.chosenWeight?.(row, column);
+  if (weight === undefined) return element('td', {}, grid.format(value));
+  return element('td', { class: 'is-marked' }, `${grid.format(value)} ✓ ${grid.format(weight)}`);
 }

@@ -38,7 +38,7 @@ export async function fetchTrace(wanted, signal) {
     method: 'POST',
     signal,
     headers: { Accept: 'application/x-safetensors', 'Content-Type': 'application/json' },
-    body: JSON.stringify({ ...wanted, dtype: 'uint16' }),
+    body: JSON.stringify(wanted),
   });
   return traceFromSafetensors(await arrived(answer.arrayBuffer()));
 }

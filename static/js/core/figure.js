@@ -26,7 +26,7 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {(row: number) => Float64Array} [tint] weights over the tokens, for the sentence
  * @property {number} [ceiling] the value at the top of the colour scale
  * @property {{readout: string, tint?: Float64Array}} [rest] what the sentence shows while nothing is pointed at
- * @property {(row: number, column: number) => boolean} [marked] was this cell chosen by the model
+ * @property {(row: number, column: number) => number|undefined} [chosenWeight] of a cell that the model chose
  * @property {string} [chooseHint] what Enter does, if not making the cell’s token the chosen one
  * @property {string} [note] what else can be done with the drawing
  * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token

@@ -23,7 +23,7 @@ export function turned(grid) {
     tip: swapped(grid.tip),
     tokens: swapped(grid.tokens),
     choose: swapped(grid.choose),
-    marked: swapped(grid.marked),
+    chosenWeight: swapped(grid.chosenWeight),
     chosen: turnedCell(grid.chosen),
     start: turnedCell(grid.start),
   };

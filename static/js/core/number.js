@@ -66,6 +66,20 @@ export function percent(value, digits = 1) {
 }
 
 /**
+ * A number as it is, in as few digits as give it back: nine are enough for any float32.
+ * @param {number} value
+ * @returns {string} `0.1` for the float32 next to it, which is 0.10000000149011612
+ */
+export function exact(value) {
+  if (Math.fround(value) !== value) return String(value);
+  for (let digits = 1; digits < 9; digits += 1) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === value) return String(short);
+  }
+  return String(Number(value.toPrecision(9)));
+}
+
+/**
  * @param {number} count
  * @returns {string} `7.4 million`, `950 thousand`
  */

@@ -12,31 +12,34 @@ import { layersWith } from './sites.js';
 /** A head that puts less of its weight where the pattern says does not follow it. */
 const WORTH_A_LOOK = 0.2;
 
-/** For each pattern, the keys a query is expected to attend to; none: the query does not count. */
+/**
+ * For each pattern, the keys a query is expected to attend to; none: the query does not count. Where
+ * a simpler pattern expects the same key, nothing can be told apart, so there it does not count either.
+ */
 const PATTERNS = [
   {
     id: 'previous',
     title: 'The token before',
     help: 'mean weight on the token just before the query',
-    keys: (query) => (query > 0 ? [query - 1] : []),
+    keys: (query) => (query > 1 ? [query - 1] : []),
   },
   {
     id: 'induction',
     title: 'What came next last time',
     help: 'where a token repeats: mean weight on the tokens that followed it earlier (an induction head)',
-    keys: (query, tokens) => earlier(query, tokens).map((key) => key + 1).filter((key) => key < query),
+    keys: (query, tokens) => earlier(query, tokens).map((key) => key + 1).filter((key) => key < query - 1),
   },
   {
     id: 'duplicate',
     title: 'The same token earlier',
     help: 'where a token repeats: mean weight on its earlier occurrences',
-    keys: (query, tokens) => earlier(query, tokens),
+    keys: (query, tokens) => earlier(query, tokens).filter((key) => key < query - 1),
   },
   {
     id: 'first',
     title: 'The first token',
     help: 'mean weight on the first token, where heads rest when they have nothing to do',
-    keys: (query) => (query > 0 ? [0] : []),
+    keys: (query) => (query > 1 ? [0] : []),
   },
 ];
 

@@ -56,6 +56,24 @@ export function nameOf({ text, part }) {
   return visible(bare === '' ? text : bare);
 }
 
+/**
+ * What stands at the positions of a text: `8 dog`.
+ * @param {import('./trace.js').Token[]} tokens
+ */
+export function positionLabels(tokens) {
+  return tokens.map((token, position) => `${position} ${nameOf(token)}`);
+}
+
+const NAMED_ALONE = 40;
+
+/**
+ * The tokens’ names, as an axis lists them. Of a long text it labels a few, so there they are numbered.
+ * @param {import('./trace.js').Token[]} tokens
+ */
+export function tokenLabels(tokens) {
+  return tokens.length > NAMED_ALONE ? positionLabels(tokens) : tokens.map(nameOf);
+}
+
 /** A letter that reads right to left would draw the numbers beside it to its other side. */
 function upright(letter) {
   return directionOf(letter) === 'rtl' ? ISOLATE.join(letter) : letter;

@@ -7,7 +7,7 @@ import { baseLayout, colourBar, colourBarTitle, downwards, isNarrow, labelAxis, 
 import { share } from '../core/number.js';
 import { isCausal, layersWith } from '../core/sites.js';
 import { queryOf } from '../core/state.js';
-import { named, nameOf } from '../core/text.js';
+import { named, tokenLabels } from '../core/text.js';
 import { matrixAt, rowOf } from '../core/trace.js';
 
 const SITE = 'self_attention.weights';
@@ -17,7 +17,7 @@ const TITLES = { query: 'query: attends', key: 'key: attended to' };
 export const attention = {
   id: 'attention',
   title: 'Attention',
-  help: 'Each row is a token looking back: the warmer a cell, the more of that earlier token it takes in. A row sums to 1.',
+  help: 'Each row is a token looking back: the stronger a cell’s colour, the more of that earlier token it takes in. A row sums to 1.',
   terms: [
     ['query', 'the token that attends (a row)'],
     ['key', 'a token it attends to (a column)'],
@@ -58,7 +58,7 @@ function weightsOf({ tensors }, site, head) {
 
 function drawing({ tokens }, state, weights) {
   const { palette } = state;
-  const labels = tokens.map(nameOf);
+  const labels = tokenLabels(tokens);
   const lettering = letteringFor(state.width);
   const box = (isNarrow(state.width) ? tightBox : roomyBox)(state, labelWidth(labels, lettering));
   const axis = { labels, pixels: box.side, palette, lettering };
@@ -94,7 +94,7 @@ function roomyBox(size, label) {
 
 /** Every pixel for the map: upright labels, both titles in one line above them, the colour bar below. */
 function tightBox(size, label) {
-  const margin = { l: label + 6, r: 4, t: label + 28, b: 58 };
+  const margin = { l: label + 14, r: 4, t: label + 28, b: 58 };
   const title = { showarrow: false, xref: 'paper', yref: 'paper', y: 1, yanchor: 'bottom', yshift: label + 8 };
   const titles = ({ query, key }) => [
     { ...title, text: `${TITLES.query} ↓`, x: 0, xanchor: 'left', xshift: -margin.l, font: { size: 12, color: query } },
@@ -115,7 +115,7 @@ function ceilingOf({ data }, range) {
 
 function gridOf(trace, state, weights) {
   const { tokens } = trace;
-  const labels = tokens.map(nameOf);
+  const labels = tokenLabels(tokens);
   const value = (row, column) => weights.data[row * weights.columns + column];
   const query = queryOf(state, trace);
   const strongest = strongestKey(weights, query);

@@ -7,7 +7,7 @@ import { percent, share } from '../core/number.js';
 import { routingOf } from '../core/routing.js';
 import { layersWith } from '../core/sites.js';
 import { queryOf } from '../core/state.js';
-import { named, nameOf } from '../core/text.js';
+import { named, tokenLabels } from '../core/text.js';
 import { drawing, isDown } from './experts_drawing.js';
 
 export const experts = {
@@ -67,7 +67,7 @@ function gridOf({ tokens }, state, routing) {
     rowTitle: 'expert',
     columnTitle: 'token',
     rowLabels: load.map((part, expert) => `${expert} (load ${percent(part)})`),
-    columnLabels: tokens.map(nameOf),
+    columnLabels: tokenLabels(tokens),
     quantity: `router probability, layer ${state.layer}`,
     value,
     format: (probability) => share(probability, 4),
@@ -78,7 +78,7 @@ function gridOf({ tokens }, state, routing) {
     chosen: { column: query },
     start: { row: 0, column: query },
     rest: { readout: choicesInWords(named(tokens, query), query, state.layer, routing) },
-    marked: (row, column) => weightOf(row, column) !== undefined,
+    chosenWeight: weightOf,
   };
 }
 

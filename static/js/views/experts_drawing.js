@@ -7,7 +7,7 @@
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
 import { baseLayout, colourBar, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested } from '../core/figure.js';
 import { percent, shortShare } from '../core/number.js';
-import { escapeForPlotly, nameOf } from '../core/text.js';
+import { escapeForPlotly, tokenLabels } from '../core/text.js';
 
 const EXPERT_HEIGHT = 24;
 const LOAD = { across: 190, down: 44 };
@@ -34,7 +34,7 @@ export function isDown(width) {
  * @returns {{data: Object[], layout: Object}}
  */
 export function drawing({ tokens }, { palette, width }, routing) {
-  const labels = tokens.map(nameOf);
+  const labels = tokenLabels(tokens);
   const box = (isDown(width) ? downBox : acrossBox)(labels, width, routing.load.length);
   return {
     data: [heatmap(routing, palette, box), choiceMarks(routing, palette, box), loadBars(routing, palette, box), loadNumbers(routing, palette, box)],
@@ -64,7 +64,7 @@ function acrossBox(labels, width, nExperts) {
 
 function downBox(labels, width, nExperts) {
   const lettering = letteringFor(width);
-  const margin = { l: Math.max(labelWidth(labels, lettering) + 8, 40), r: 4, t: 40, b: 40 };
+  const margin = { l: Math.max(labelWidth(labels, lettering) + 14, 40), r: 4, t: 40, b: 40 };
   const along = labels.length * Math.max(TOKEN_HEIGHT.least, Math.min(TOKEN_HEIGHT.most, LONGEST_MAP / labels.length));
   const room = along + GUTTER.down + LOAD.down;
   return {

@@ -8,7 +8,7 @@ import { signed, tick } from '../core/number.js';
 import { cosineSimilarity } from '../core/similarity.js';
 import { matches } from '../core/sites.js';
 import { queryOf } from '../core/state.js';
-import { nameOf, quoted } from '../core/text.js';
+import { positionLabels, quoted } from '../core/text.js';
 import { matrixAt } from '../core/trace.js';
 
 const SITE = '*.embedding.positional';
@@ -141,10 +141,6 @@ function orientationFor(width) {
 /** The scale is the same on both sides of zero, and zero keeps the middle colour. */
 function reachOf(data) {
   return data.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
-}
-
-function positionLabels(tokens) {
-  return tokens.map((token, position) => `${position} ${nameOf(token)}`);
 }
 
 function marginFor(labels, width) {
