@@ -67,19 +67,19 @@ def evaluate_model(
         ValueError: the folder, a file or the device cannot be used.
     """
     checkpoint = load(folder, device=choose_device(device))
+    card = checkpoint.description.card
     if not text:
-        raise ValueError(_missing_text(folder))
+        raise ValueError(_missing_text(card))
     figures = evaluate(checkpoint, read_documents(text), read_pairs(pairs) if pairs else [])
     console.print(_figures_table(figures, checkpoint.id))
-    card = read_card(folder / CARD)
     renewed = replace(card, metrics=figures)
     write_whole(folder / CARD, lambda path: write_card(path, renewed))
     return figures
 
 
-def _missing_text(folder: Path) -> str:
+def _missing_text(card: ModelCard) -> str:
     """What to say to who names no text; a card may hold the command that measured its figures."""
-    known = read_card(folder / CARD).training.get("evaluation")
+    known = card.training.get("evaluation")
     by_card = f"; the figures on the card come from: {known}" if known else ""
     return f"name held-out text with --text{by_card}"
 

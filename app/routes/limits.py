@@ -10,37 +10,20 @@ from app.state import Shared, State
 
 router = APIRouter(prefix="/api/v1", tags=["limits"])
 
-_FIXED = {
-    "max_globs": LimitAnswer(
-        value=schemas.MAX_GLOBS,
-        unit="globs",
-        reason="More than a model has kinds of sites.",
-        env=None,
+_OF_REQUESTS = {
+    "max_globs": (schemas.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
+    "max_glob_characters": (
+        schemas.MAX_GLOB_CHARACTERS,
+        "characters",
+        "Longer than any site's name.",
     ),
-    "max_glob_characters": LimitAnswer(
-        value=schemas.MAX_GLOB_CHARACTERS,
-        unit="characters",
-        reason="Longer than any site's name.",
-        env=None,
+    "max_model_id_characters": (
+        schemas.MAX_MODEL_ID_CHARACTERS,
+        "characters",
+        "Longer than any model's id.",
     ),
-    "max_model_id_characters": LimitAnswer(
-        value=schemas.MAX_MODEL_ID_CHARACTERS,
-        unit="characters",
-        reason="Longer than any model's id.",
-        env=None,
-    ),
-    "max_analyses": LimitAnswer(
-        value=schemas.MAX_ANALYSES,
-        unit="analyses",
-        reason="More than there are.",
-        env=None,
-    ),
-    "max_numbers": LimitAnswer(
-        value=schemas.MAX_NUMBERS,
-        unit="layers or heads",
-        reason="More than any model here has.",
-        env=None,
-    ),
+    "max_analyses": (schemas.MAX_ANALYSES, "analyses", "More than there are."),
+    "max_numbers": (schemas.MAX_NUMBERS, "layers or heads", "More than any model here has."),
 }
 
 
@@ -51,7 +34,11 @@ async def limits(state: Shared) -> dict[str, LimitAnswer]:
         name: LimitAnswer.model_validate(asdict(limit))
         for name, limit in state.settings.limits().items()
     }
-    return from_settings | _FIXED | {"max_tokens": _max_tokens(state)}
+    of_requests = {
+        name: LimitAnswer(value=value, unit=unit, reason=reason, env=None)
+        for name, (value, unit, reason) in _OF_REQUESTS.items()
+    }
+    return from_settings | of_requests | {"max_tokens": _max_tokens(state)}
 
 
 def _max_tokens(state: State) -> LimitAnswer:

@@ -87,11 +87,12 @@ def start(run: Run, out: Path, *, device: str = "auto") -> Loop:
         model=model,
         precision=precision,
     )
-    out.mkdir(parents=True, exist_ok=True)
+    loop = _loop(run, out, documents, tokenizer, device)
+    out.mkdir(parents=True, exist_ok=True)  # now that nothing is left to refuse
     (out / METRICS).unlink(missing_ok=True)  # of a run that ended before it saved
     write_whole(out / TOKENIZER, lambda path: path.write_text(tokenizer.to_json(), "utf-8"))
     write_whole(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
-    return _loop(run, out, documents, tokenizer, device)
+    return loop
 
 
 def resume(

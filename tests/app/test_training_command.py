@@ -142,6 +142,7 @@ def test_a_corpus_that_is_too_short_is_one_sentence() -> None:
     result = train("--corpus", "short.txt")
     assert re.fullmatch(r"the corpus has \d+ tokens; training needs at least 256\n", result.stderr)
     assert result.exit_code == 1
+    assert not Path("out").exists()
 
 
 @pytest.mark.parametrize(

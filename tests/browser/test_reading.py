@@ -95,7 +95,7 @@ def test_a_refusal_is_told_in_words_with_what_to_do(visit):
     notice = reader.page.locator("#notice")
     notice.wait_for()
     assert notice.locator(".notice-title").text_content() != ""
-    assert "Shorten the text:" in notice.text_content()
+    assert "more than the 4,000 that are allowed; send a shorter text" in notice.text_content()
     assert not reader.page.locator("#results").is_visible()
     reader.write("Short again")
     assert not notice.is_visible()

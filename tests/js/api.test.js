@@ -7,7 +7,8 @@ test('a problem keeps what the server said', async () => {
   const problem = await problemOf(new Response(JSON.stringify(body), { status: 422 }));
   assert.equal(problem.message, 'Too many tokens');
   assert.equal(problem.detail, body.detail);
-  assert.match(advice(problem), /Shorten the text: 300 of at most 256/);
+  assert.deepEqual([problem.limit, problem.actual], [256, 300]);
+  assert.equal(advice(problem), 'Change the text, and it is read again.');
 });
 
 test('an answer that is no problem document still becomes one', async () => {
@@ -30,7 +31,8 @@ test('how long a busy server wants to be left alone comes with the problem', asy
 
 test('where the page goes on trying it says so, and does not send anybody to a button', () => {
   for (const status of [0, 503]) {
-    const problem = new Problem({ title: 'x', status });
+    const problem = new Problem({ title: 'x', status, limit: 64, actual: 65 });
+    assert.doesNotMatch(advice(problem, true), /text/, 'a full queue is not the fault of the text');
     assert.match(advice(problem, true), /goes on trying by itself\.$/);
     assert.doesNotMatch(advice(problem, true), /try again/);
     assert.match(advice(problem), /try again\.$/);

@@ -8,7 +8,7 @@ function metadata(named) {
     id: 'abc', model: 'tiny', revision: 'r', text: TEXT, tokens: TOKENS, target_tokens: null, heads: null,
     timings: { forward_ms: 2 }, analyses: { next_token: { texts: [['a']] } },
     axes: Object.fromEntries(Object.entries(named).map(([name, [axes]]) => [name, axes])),
-    scale: { 'decoder.layers.0.self_attention.weights': 1 / 65535 },
+    scale: Object.fromEntries(Object.entries(named).flatMap(([name, [, , data]]) => (data instanceof Uint16Array ? [[name, 1 / 65535]] : []))),
   };
 }
 

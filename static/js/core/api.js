@@ -93,9 +93,8 @@ export function advice(problem, goesOn = false) {
   return goesOn ? `${whatToDo(problem)} This page goes on trying by itself.` : whatToDo(problem, ', then try again');
 }
 
-function whatToDo({ status, limit, actual }, then = '') {
+function whatToDo({ status }, then = '') {
   if (status === 0) return `Check that the server is running${then}.`;
-  if (limit !== undefined && actual !== undefined) return `Shorten the text: ${actual} of at most ${limit}.`;
   if (status === 429 || status === 503) return `The server is busy. Wait a moment${then}.`;
   if (status === 404) return 'Choose another model.';
   if (status >= 400 && status < 500) return 'Change the text, and it is read again.';

@@ -63,13 +63,9 @@ function withParts({ tokens, text }) {
   return tokens.map((token, index) => ({ ...token, part: parts[index] }));
 }
 
-function nameAxes(name, { dtype, shape, data }, { axes = {}, scale = {} }) {
-  return { axes: axes[name] ?? shape.map((_, axis) => `axis ${axis}`), shape, data, scale: scale[name] ?? unitScale(dtype) };
-}
-
-/** 16-bit weights stand for value/65535. */
-function unitScale(dtype) {
-  return dtype === 'U16' ? 1 / 65535 : 1;
+/** Weights that were asked for in 16 bits come with the scale that gives their values. */
+function nameAxes(name, { shape, data }, { axes = {}, scale = {} }) {
+  return { axes: axes[name] ?? shape.map((_, axis) => `axis ${axis}`), shape, data, scale: scale[name] ?? 1 };
 }
 
 function placeAnalysis(analyses, name, array) {
