@@ -1,4 +1,4 @@
-"""Text to train on: files of paragraphs, one a line, as one long stream of token ids."""
+"""What a model is trained on: documents, as one long stream of token ids, and sentence pairs."""
 
 from __future__ import annotations
 
@@ -12,39 +12,52 @@ from jaxtyping import Int
 from torch import Tensor
 
 from model.tokenizer import Tokenizer
+from model.training.corpus_files import CorpusError, corpus_files, read_members, read_text
+from model.training.sentence_pairs import SentencePair, read_pairs
+
+# Recipes take all they need of a corpus from here.
+__all__ = [
+    "CorpusError",
+    "SentencePair",
+    "TokenStream",
+    "corpus_files",
+    "lines",
+    "read_documents",
+    "read_pairs",
+]
 
 SEPARATOR = re.compile(r"^<\|endof\w+\|>\n?", re.MULTILINE)
 
 
-class CorpusError(ValueError):
-    """A corpus that cannot be used; the message names the file and what is wrong."""
-
-
 def read_documents(paths: Iterable[Path]) -> list[str]:
-    """The documents of some text files: what stands between lines like ``<|endofbook|>``.
+    """The documents of some files, in the order given.
+
+    What a file holds is told by its name: ``.jsonl`` holds a document a line, the member ``text``
+    of a JSON object. Any other file is text, and lines like ``<|endofbook|>`` stand between its
+    documents. A folder stands for every ``.txt`` file below it, sorted.
+
+    The text is the file's own, save that CR LF becomes LF and a byte order mark is dropped.
 
     Raises:
-        CorpusError: a file is missing, empty, or not UTF-8 (with the line where it breaks).
+        CorpusError: a file is missing, empty, or not UTF-8, a line of JSON is no document (the
+            message names the line), or a folder holds no ``.txt`` file.
     """
-    documents = [document for path in paths for document in _read_file(Path(path))]
+    documents = [document for path in corpus_files(paths) for document in _read_file(path)]
     if not documents:
         raise CorpusError("there is no corpus; name at least one text file")
     return documents
 
 
+def lines(documents: Iterable[str]) -> Iterator[str]:
+    """The lines of some documents, their ends included: what a tokenizer learns from."""
+    for document in documents:
+        yield from document.splitlines(keepends=True)
+
+
 def _read_file(path: Path) -> list[str]:
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise CorpusError(
-            f"{path} is not UTF-8: line {line} holds {error.object[error.start]:#x}"
-        ) from error
-    documents = [document for document in SEPARATOR.split(text) if document.strip()]
+    if path.suffix.lower() == ".jsonl":
+        return [text for (text,) in read_members(path, ["text"])]
+    documents = [document for document in SEPARATOR.split(read_text(path)) if document.strip()]
     if not documents:
         raise CorpusError(f"{path} is empty; it needs text, one paragraph a line")
     return documents

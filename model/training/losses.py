@@ -8,10 +8,35 @@ from torch import Tensor
 
 
 def token_losses(
-    logits: Float[Tensor, "batch query vocab"], targets: Int[Tensor, "batch query"]
+    logits: Float[Tensor, "batch query vocab"],
+    targets: Int[Tensor, "batch query"],
+    *,
+    smoothing: float = 0.0,
 ) -> Float[Tensor, "batch query"]:
-    """−log P(token | the tokens before it) of every token, in nats, computed in float32."""
-    losses = F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="none")
+    """−log P(token | the tokens before it) of every token, in nats, computed in float32.
+
+    With label smoothing, the cross-entropy against (1 − smoothing) · one-hot + smoothing / vocab:
+
+        −(1 − smoothing) · log P(token) − smoothing · mean over the vocabulary of log P.
+
+    Szegedy et al. 2016, section 7, https://arxiv.org/abs/1512.00567; Vaswani et al. 2017,
+    section 5.4, takes 0.1. The smallest possible loss is then above 0.
+
+    Args:
+        logits: of every token of the vocabulary at every place.
+        targets: the tokens that stand there.
+        smoothing: the share of the target spread over the whole vocabulary, in [0, 1].
+
+    Raises:
+        ValueError: the smoothing is out of its range.
+    """
+    if not 0 <= smoothing <= 1:
+        raise ValueError(f"smoothing ({smoothing}) must lie in [0, 1]")
+    # Measured: it keeps no more for the backward pass than without smoothing, where a formula
+    # of logsumexp, gather and mean keeps up to two more tensors as large as the logits.
+    losses = F.cross_entropy(
+        logits.flatten(0, 1).float(), targets.flatten(), reduction="none", label_smoothing=smoothing
+    )
     return losses.view_as(targets)
 
 
@@ -19,7 +44,9 @@ def language_model_loss(
     logits: Float[Tensor, "batch query vocab"],
     targets: Int[Tensor, "batch query"],
     is_counted: Bool[Tensor, "batch query"],
+    *,
+    smoothing: float = 0.0,
 ) -> Float[Tensor, ""]:
     """The mean of `token_losses` over the targets that count, of which there is at least one."""
-    losses = token_losses(logits, targets)
+    losses = token_losses(logits, targets, smoothing=smoothing)
     return (losses * is_counted).sum() / is_counted.sum()

@@ -1,6 +1,27 @@
-"""How the learning rate moves over a run."""
+"""How the learning rate moves over a run.
+
+Every schedule is called alike, ``schedule(step, steps=…, warmup=…, decay=…)``, and returns the
+factor in (0, 1] on the peak learning rate:
+
+- ``step``: the step about to be made, from 0 to ``steps`` − 1.
+- ``steps``: how many steps the run has.
+- ``warmup``: how many of them rise.
+- ``decay``: how many of them fall, at the end; only `warmup_stable_decay` asks for it.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Protocol
+
+
+class Schedule(Protocol):
+    """What the loop calls before each step."""
+
+    def __call__(self, step: int, *, steps: int, warmup: int, decay: int) -> float:
+        """The factor on the peak learning rate."""
 
 
 def warmup_stable_decay(step: int, *, steps: int, warmup: int, decay: int) -> float:
@@ -18,6 +39,62 @@ def warmup_stable_decay(step: int, *, steps: int, warmup: int, decay: int) -> fl
     Returns:
         A factor in (0, 1].
     """
-    rising = (step + 1) / max(1, warmup)
     falling = (steps - step) / max(1, decay)
-    return max(0.0, min(1.0, rising, falling))
+    return max(0.0, min(_rise(step, warmup), falling))
+
+
+def cosine(step: int, *, steps: int, warmup: int, decay: int = 0, floor: float = 0.1) -> float:  # noqa: ARG001 - called like every schedule
+    """Rise linearly, then fall along half a cosine towards the floor.
+
+    After the warmup the factor is
+
+        floor + (1 − floor) · (1 + cos(π · (step − warmup) / (steps − warmup))) / 2.
+
+    Loshchilov & Hutter 2017, equation 5, without restarts, https://arxiv.org/abs/1608.03983; the
+    warmup is added.
+
+    Args:
+        step: the step about to be made, from 0.
+        steps: how many steps the run has; the floor would be reached one step after the last.
+        warmup: how many of them rise.
+        decay: not needed; all steps after the warmup fall.
+        floor: the factor at the end, in [0, 1].
+
+    Returns:
+        A factor in (0, 1].
+    """
+    done = min(1.0, max(0, step - warmup) / max(1, steps - warmup))
+    return min(_rise(step, warmup), floor + (1 - floor) * (1 + math.cos(math.pi * done)) / 2)
+
+
+def noam(step: int, *, steps: int = 0, warmup: int, decay: int = 0) -> float:  # noqa: ARG001 - called like every schedule
+    """Rise linearly, then fall with the inverse square root of the step.
+
+    Vaswani et al. 2017, section 5.3, https://arxiv.org/abs/1706.03762, counts steps from 1 and
+    sets the rate itself:
+
+        d_model^−0.5 · min(n^−0.5, n · warmup^−1.5).
+
+    Here that is divided by its peak, d_model^−0.5 · warmup^−0.5 at n = warmup, so a run with this
+    as its peak learning rate learns at exactly the paper's rates.
+
+    Args:
+        step: the step about to be made, from 0, so that n = step + 1.
+        steps: not needed; the rate does not depend on the length of the run.
+        warmup: how many steps rise; 0 counts as 1.
+        decay: not needed; all steps after the warmup fall.
+
+    Returns:
+        A factor in (0, 1].
+    """
+    return min(_rise(step, warmup), math.sqrt(max(1, warmup) / (step + 1)))
+
+
+def _rise(step: int, warmup: int) -> float:
+    """The rising line, 1 from the last step of the warmup on."""
+    return min(1.0, (step + 1) / max(1, warmup))
+
+
+SCHEDULES: Mapping[str, Schedule] = MappingProxyType(
+    {"warmup_stable_decay": warmup_stable_decay, "cosine": cosine, "noam": noam}
+)

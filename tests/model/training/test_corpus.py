@@ -1,5 +1,6 @@
-"""Text files as one long stream of tokens, cut into rows."""
+"""Files as documents, and documents as one long stream of tokens, cut into rows."""
 
+import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.tokenizer import Tokenizer
-from model.training.corpus import CorpusError, TokenStream, read_documents
+from model.training.corpus import CorpusError, TokenStream, lines, read_documents
 
 BOOKS = "First book.\nIts second line.\n<|endofbook|>\nSecond book.\n<|endoftext|>\n\n"
 
@@ -49,7 +50,6 @@ def test_text_is_read_as_it_is(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     refused(tmp_path / "none.txt", " cannot be read: No such file or directory")
-    refused(tmp_path, " cannot be read: Is a directory")
 
 
 @pytest.mark.parametrize("text", ["", " \n\n\t\n", "<|endofbook|>\n", "\n<|endofbook|>\n \n"])
@@ -70,6 +70,46 @@ def test_a_file_that_is_not_utf_8_is_named_with_its_line(tmp_path: Path) -> None
 def test_no_file_at_all_is_refused() -> None:
     with pytest.raises(CorpusError, match=r"^there is no corpus; name at least one text file$"):
         read_documents([])
+
+
+def test_a_file_of_windows_reads_like_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "books.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + BOOKS.replace("\n", "\r\n").encode())
+    assert read_documents([path]) == ["First book.\nIts second line.\n", "Second book.\n"]
+
+
+def test_a_folder_stands_for_the_text_files_below_it(tmp_path: Path) -> None:
+    (tmp_path / "books").mkdir()
+    for name in ("b.txt", "a.txt", "books/c.txt", "notes.md"):
+        (tmp_path / name).write_text(f"{name}\n")
+    (tmp_path / "last").write_text("last\n")
+    expected = ["a.txt\n", "b.txt\n", "books/c.txt\n", "last\n"]
+    assert read_documents([tmp_path, tmp_path / "last"]) == expected
+
+
+def test_an_empty_file_in_a_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text("text\n")
+    (tmp_path / "empty.txt").write_text("\n")
+    message = f"{tmp_path / 'empty.txt'} is empty; it needs text, one paragraph a line"
+    with pytest.raises(CorpusError, match=f"^{re.escape(message)}$"):
+        read_documents([tmp_path])
+
+
+def test_json_lines_hold_a_document_each(tmp_path: Path) -> None:
+    path = tmp_path / "stories.jsonl"
+    texts = ["One.\nTwo.\n<|endofbook|>\n", "naïve 🦊"]
+    path.write_text("\n".join(json.dumps({"id": 1, "text": text}) for text in texts))
+    assert read_documents([path]) == texts
+
+
+def test_a_line_of_json_that_is_no_document_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "stories.jsonl"
+    path.write_text('{"text": "a"}\n{"story": "b"}\n')
+    refused(path, """, line 2 has no member 'text'; write it as {"text": "…"}""")
+
+
+def test_the_lines_of_documents_add_up_to_them() -> None:
+    assert list(lines(["One.\n\nTwo.", "Three.\n"])) == ["One.\n", "\n", "Two.", "Three.\n"]
 
 
 # --- tokens ---------------------------------------------------------------------------------------

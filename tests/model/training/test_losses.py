@@ -58,3 +58,61 @@ def test_the_loss_of_bfloat16_logits_is_computed_in_float32(
     losses = token_losses(rounded, targets)
     assert losses.dtype == torch.float32
     torch.testing.assert_close(losses, token_losses(rounded.float(), targets), rtol=0, atol=0)
+
+
+# --- label smoothing ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5, 1.0])
+def test_a_smoothed_target_is_spread_over_the_whole_vocabulary(
+    logits: Tensor, targets: Tensor, smoothing: float
+) -> None:
+    spread = F.one_hot(targets, 11).double() * (1 - smoothing) + smoothing / 11
+    expected = -(spread * logits.double().log_softmax(dim=-1)).sum(dim=-1)
+    losses = token_losses(logits, targets, smoothing=smoothing)
+    torch.testing.assert_close(losses, expected.float())
+
+
+def test_a_smoothed_loss_by_hand() -> None:
+    logits = torch.tensor([[[0.5, 0.25, 0.25]]]).log()
+    expected = 0.7 * math.log(2) + 0.3 * (math.log(2) + 2 * math.log(4)) / 3
+    losses = token_losses(logits, torch.tensor([[0]]), smoothing=0.3)
+    torch.testing.assert_close(losses, torch.tensor([[expected]]))
+
+
+def test_the_smoothed_loss_and_its_gradient_are_pytorchs_over_what_counts(
+    logits: Tensor, targets: Tensor
+) -> None:
+    is_counted = torch.tensor([[True, False, True, True, False], [False] * 4 + [True]])
+    ours, theirs = (logits.clone().requires_grad_() for _ in range(2))
+    loss = language_model_loss(ours, targets, is_counted, smoothing=0.1)
+    marked = targets.masked_fill(~is_counted, -100)
+    expected = F.cross_entropy(theirs.flatten(0, 1), marked.flatten(), label_smoothing=0.1)
+    torch.testing.assert_close(loss, expected)
+    loss.backward()
+    expected.backward()
+    torch.testing.assert_close(ours.grad, theirs.grad)
+    assert loss != language_model_loss(logits, targets, is_counted)
+
+
+def test_without_smoothing_the_loss_is_the_same_to_the_bit(logits: Tensor, targets: Tensor) -> None:
+    expected = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
+    losses = token_losses(logits, targets, smoothing=0.0)
+    torch.testing.assert_close(losses, expected, rtol=0, atol=0)
+
+
+def test_smoothed_losses_of_bfloat16_logits_are_computed_in_float32(
+    logits: Tensor, targets: Tensor
+) -> None:
+    rounded = logits.bfloat16()
+    losses = token_losses(rounded, targets, smoothing=0.1)
+    expected = token_losses(rounded.float(), targets, smoothing=0.1)
+    torch.testing.assert_close(losses, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.1, float("nan")])
+def test_less_than_nothing_or_more_than_all_cannot_be_spread(
+    logits: Tensor, targets: Tensor, smoothing: float
+) -> None:
+    with pytest.raises(ValueError, match=rf"^smoothing \({smoothing}\) must lie in \[0, 1\]$"):
+        token_losses(logits, targets, smoothing=smoothing)
