@@ -91,9 +91,9 @@ def _choose(
     noise = torch.rand(units.shape, generator=generator, device=units.device)
     luck = torch.rand(len(units), generator=generator, device=units.device)
     n_chosen = (share * is_unit.sum(dim=1) + luck).floor().clamp(min=1)
-    # Units that hold nothing maskable come last in the order, and are left out of the choice.
+    # Units that hold nothing maskable come last, where choosing them changes nothing.
     rank = noise.masked_fill(~is_unit, 2.0).argsort(dim=1).argsort(dim=1)
-    is_chosen_unit = is_unit & (rank < n_chosen[:, None])
+    is_chosen_unit = rank < n_chosen[:, None]
     return is_chosen_unit.gather(1, units) & is_maskable
 
 

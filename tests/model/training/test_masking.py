@@ -202,9 +202,10 @@ def test_a_special_token_is_never_chosen_whatever_else_is_said() -> None:
 
 def test_words_of_two_texts_with_one_number_are_chosen_apart() -> None:
     ids = text(500, 5)
-    words = torch.tensor([[-1, 0, 0, -1, 0, 1, -1]]).repeat(500, 1)
+    words = torch.tensor([[-1, 4, 4, 0, 4, 1, -1]]).repeat(500, 1)
     is_counted = mask(ids, share=1 / 3, words=words).is_counted
     assert (is_counted[:, 1] != is_counted[:, 4]).any()
+    assert (is_counted[:, 2] != is_counted[:, 3]).any()
     assert is_counted[:, 1].equal(is_counted[:, 2])
 
 
