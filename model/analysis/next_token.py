@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from model.analysis.distributions import likeliest, softmax
 from model.trace import NamedArray, Trace
 
 NEEDS = ("logits",)
@@ -22,17 +23,10 @@ def next_token(trace: Trace, top: int = 20) -> dict[str, NamedArray]:
 
     Raises:
         KeyError: the trace has no logits.
+        ValueError: top is less than 1.
     """
-    logits = trace.tensors["logits"].data.astype(np.float64)
-    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    probabilities = shifted / shifted.sum(axis=-1, keepdims=True)
-    top = min(top, logits.shape[-1])
-    best = np.argpartition(-probabilities, top - 1, axis=-1)[:, :top]
-    order = np.argsort(-np.take_along_axis(probabilities, best, axis=-1), axis=-1, kind="stable")
-    ids = np.take_along_axis(best, order, axis=-1)
+    ids, probabilities = likeliest(softmax(trace.tensors["logits"].data), top)
     return {
         "ids": NamedArray(("query", "rank"), ids.astype(np.int32)),
-        "probabilities": NamedArray(
-            ("query", "rank"), np.take_along_axis(probabilities, ids, axis=-1).astype(np.float32)
-        ),
+        "probabilities": NamedArray(("query", "rank"), probabilities.astype(np.float32)),
     }

@@ -1,0 +1,252 @@
+"""What each attention head does with a text, as scores that are defined here and a label.
+
+Mean weights on keys that have a name (`_targets`), after Voita et al. 2019,
+https://arxiv.org/abs/1905.09418 (positional heads), Clark et al. 2019,
+https://arxiv.org/abs/1906.04341 (previous, next and special tokens, broad heads) and Olsson et al.
+2022, https://arxiv.org/abs/2209.11895 (induction):
+
+- ``previous``, ``next``, ``current``: the weight on the token before, after, or itself.
+- ``sink``: on the text's first token, whatever it is, and, unless the attention is causal, on the
+  last one if it marks an end (is special and spells nothing); in cross-attention on the first and
+  the last if they mark an end; never on the query itself. Xiao et al. 2023,
+  https://arxiv.org/abs/2309.17453.
+- ``same_token``: on other tokens with the query's id. Wang et al. 2022,
+  https://arxiv.org/abs/2211.00593, duplicate token heads.
+- ``induction``: on tokens that follow an earlier token with the query's id, save the previous
+  token, which has its own score. The prefix matching score of Olsson et al.
+
+The keys that count as sinks count for no other of these scores. The mean is over the queries that
+have such a key and may also look elsewhere.
+
+How the weights spread, defined by this project:
+
+- ``monotonic``, cross-attention: the correlation of the places of query and key when pairs of
+  ordinary tokens are drawn by weight, or 0 if negative; times the mean weight on ordinary tokens.
+- ``positional``, self-attention: how much nearer the weights are to their means by distance than to
+  an even spread, 1 − (Σ(w − mean)²/(cells − distances)) / (Σ(w − even)²/cells), or 0 if negative.
+- ``broad``: the mean over the queries of entropy / ln(number of keys in sight), in [0, 1].
+- ``narrow``: 1 − broad.
+
+A query that sees one key has no choice and never counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from model.analysis.attention_by_distance import distance_index, mean_by_distance
+from model.analysis.attentions import Attention, attentions_of
+from model.analysis.distributions import entropy
+from model.trace import NamedArray, Token, Trace
+
+NEEDS = ("*_attention.weights",)
+
+# A head is called by the greatest score that reaches its threshold, in the first group that has
+# one: a head that looks at the previous token is also positional and narrow, which says less, and
+# one that finds nothing to copy rests on a sink. Half the weight on the named keys is a majority.
+# An even spread comes before a positional one: the little it varies by may well go by distance.
+GROUPS: tuple[Mapping[str, float], ...] = (
+    {
+        "previous": 0.5,
+        "next": 0.5,
+        "current": 0.5,
+        "same_token": 0.5,
+        "induction": 0.5,
+        "monotonic": 0.5,
+    },
+    {"sink": 0.5},
+    {"broad": 0.9},
+    {"positional": 0.5},
+    {"narrow": 0.75},
+)
+SCORES = tuple(label for group in GROUPS for label in group)
+LABELS = (*SCORES, "mixed")
+MIN_QUERIES = 3  # one chance repetition in a text makes no induction head
+
+
+class Score(NamedTuple):
+    """One score of some heads, in [0, 1], and over how many queries it is a mean."""
+
+    values: Float[np.ndarray, " head"]
+    n_queries: int
+
+
+def head_labels(trace: Trace) -> dict[str, NamedArray]:
+    """Score and label every head of every attention that the trace holds.
+
+    Args:
+        trace: with attention weights, and the tokens of the texts.
+
+    Returns:
+        By attention, for ``decoder.layers.0.self_attention`` for instance:
+
+        - ``….label`` (head), int32: an index into `LABELS`; the last, ``mixed``, where no score
+          of at least `MIN_QUERIES` queries reaches its threshold in `GROUPS`.
+        - ``….label_scores`` (head, label), float32 in [0, 1], the labels being `SCORES`; 0 where
+          a score is not defined.
+        - ``….label_queries`` (label), int32: over how many queries each score is a mean. 0: not
+          defined, by this attention (``next`` in a causal one) or by this text (``induction``
+          where nothing repeats).
+
+    Raises:
+        KeyError: the trace has no attention weights.
+        ValueError: it has no target for a cross-attention, or other tokens than the weights.
+    """
+    found: dict[str, NamedArray] = {}
+    for attention in attentions_of(trace):
+        queries, keys = attention.tokens(trace)
+        scores = score_heads(attention, queries, keys)
+        values = np.stack([scores[label].values for label in SCORES], axis=1)
+        counts = np.array([scores[label].n_queries for label in SCORES], dtype=np.int32)
+        labels = np.array([_label(row, counts) for row in values], dtype=np.int32)
+        found[f"{attention.path}.label"] = NamedArray(("head",), labels)
+        scored = NamedArray(("head", "label"), values.astype(np.float32))
+        found[f"{attention.path}.label_scores"] = scored
+        found[f"{attention.path}.label_queries"] = NamedArray(("label",), counts)
+    return found
+
+
+def score_heads(
+    attention: Attention, queries: Sequence[Token], keys: Sequence[Token]
+) -> dict[str, Score]:
+    """Every score of `SCORES` for the heads of one attention, as the module defines them."""
+    weights, visible = attention.weights, attention.visible
+    named = _targets(attention, queries, keys)
+    scores = {label: _on(targets & visible, weights, visible) for label, targets in named.items()}
+    scores["broad"] = _broad(weights, visible)
+    scores["narrow"] = _complement(scores["broad"])
+    if attention.is_cross:
+        scores["monotonic"] = _monotonic(weights, _ordinary(queries), _ordinary(keys))
+    else:
+        scores["positional"] = _positional(weights, visible)
+    undefined = Score(np.zeros(len(weights)), 0)
+    return {label: scores.get(label, undefined) for label in SCORES}
+
+
+def _targets(
+    attention: Attention, queries: Sequence[Token], keys: Sequence[Token]
+) -> dict[str, Bool[np.ndarray, "query key"]]:
+    """The keys that each score adds up the weights of."""
+    query, key = np.ogrid[: len(queries), : len(keys)]
+    is_sink = _sinks(attention, keys)
+    if attention.is_cross:
+        return {"sink": is_sink & (query >= 0)}
+    ids = np.array([token.id for token in keys])
+    is_same = ids[:, None] == ids
+    follows_same = np.zeros_like(is_same)
+    follows_same[:, 1:] = is_same[:, :-1]
+    named = {
+        "previous": key == query - 1,
+        "current": key == query,
+        "same_token": is_same & (key != query),
+        "induction": follows_same & (key < query - 1),
+    }
+    if not attention.is_causal:
+        named["next"] = key == query + 1
+    return {label: targets & ~is_sink for label, targets in named.items()} | {
+        "sink": is_sink & (key != query)
+    }
+
+
+def _sinks(attention: Attention, keys: Sequence[Token]) -> Bool[np.ndarray, " key"]:
+    is_sink = np.zeros(len(keys), dtype=bool)
+    is_sink[0] = not attention.is_cross or _marks_end(keys[0])
+    is_sink[-1] |= not attention.is_causal and _marks_end(keys[-1])
+    return is_sink
+
+
+def _marks_end(token: Token) -> bool:
+    return token.is_special and token.start == token.end
+
+
+def _ordinary(tokens: Sequence[Token]) -> Bool[np.ndarray, " token"]:
+    return np.array([not token.is_special for token in tokens])
+
+
+def _on(
+    targets: Bool[np.ndarray, "query key"],
+    weights: Float[np.ndarray, "head query key"],
+    visible: Bool[np.ndarray, "query key"],
+) -> Score:
+    """The mean of the weight on the targets, over the queries that have some and a choice."""
+    counted = targets.any(axis=1) & (visible & ~targets).any(axis=1)
+    if not counted.any():
+        return Score(np.zeros(len(weights)), 0)
+    on_targets = (weights * targets).sum(axis=-1)
+    return Score(on_targets[:, counted].mean(axis=1), int(counted.sum()))
+
+
+def _broad(
+    weights: Float[np.ndarray, "head query key"], visible: Bool[np.ndarray, "query key"]
+) -> Score:
+    n_visible = visible.sum(axis=1)
+    counted = n_visible > 1
+    if not counted.any():
+        return Score(np.zeros(len(weights)), 0)
+    spread = entropy(weights[:, counted]) / np.log(n_visible[counted])
+    return Score(np.clip(spread.mean(axis=1), 0, 1), int(counted.sum()))
+
+
+def _complement(score: Score) -> Score:
+    return Score(1 - score.values if score.n_queries else score.values, score.n_queries)
+
+
+def _positional(
+    weights: Float[np.ndarray, "head query key"], visible: Bool[np.ndarray, "query key"]
+) -> Score:
+    n_visible = visible.sum(axis=1, keepdims=True)
+    counted = visible & (n_visible > 1)
+    n_cells, n_distances = counted.sum(), len(np.unique(distance_index(len(visible))[counted]))
+    if n_cells <= n_distances:
+        return Score(np.zeros(len(weights)), 0)
+    by_distance = mean_by_distance(weights, counted)[:, distance_index(len(visible))]
+    unexplained = (np.square(weights - by_distance) * counted).sum(axis=(1, 2))
+    varied = (np.square(weights - 1 / n_visible) * counted).sum(axis=(1, 2))
+    n_queries = int(counted.any(axis=1).sum())
+    # What differs from an even spread only by rounding has nothing to explain.
+    has_shape = varied > 1e-6 * n_queries
+    ratio = unexplained / np.where(has_shape, varied, 1) * n_cells / (n_cells - n_distances)
+    values = np.where(has_shape, 1 - ratio, 0)
+    return Score(np.clip(values, 0, 1), n_queries)
+
+
+def _monotonic(
+    weights: Float[np.ndarray, "head query key"],
+    is_query: Bool[np.ndarray, " query"],
+    is_key: Bool[np.ndarray, " key"],
+) -> Score:
+    kept = weights[:, is_query][:, :, is_key]
+    n_queries, n_keys = kept.shape[1:]
+    if min(n_queries, n_keys) < 2:
+        return Score(np.zeros(len(weights)), 0)
+    values = np.array([_correlation(head) * head.sum() / n_queries for head in kept])
+    return Score(np.clip(values, 0, 1), n_queries)
+
+
+def _correlation(pairs: Float[np.ndarray, "query key"]) -> float:
+    """Of the places of query and key, each pair counting by its weight; 0 where one is fixed."""
+    if pairs.sum() == 0:
+        return 0.0
+    chance = pairs / pairs.sum()
+    row, column = (_centred(chance.sum(axis=axis)) for axis in (1, 0))
+    variances = (chance.sum(axis=1) @ row**2) * (chance.sum(axis=0) @ column**2)
+    return float(row @ chance @ column / np.sqrt(variances)) if variances > 1e-12 else 0.0
+
+
+def _centred(chance: Float[np.ndarray, " place"]) -> Float[np.ndarray, " place"]:
+    places = np.arange(len(chance))
+    centred: Float[np.ndarray, " place"] = places - places @ chance
+    return centred
+
+
+def _label(scores: Float[np.ndarray, " label"], n_queries: Int[np.ndarray, " label"]) -> int:
+    score_of = dict(zip(SCORES, np.where(n_queries < MIN_QUERIES, 0, scores), strict=True))
+    for group in GROUPS:
+        reached = [label for label, threshold in group.items() if score_of[label] >= threshold]
+        if reached:
+            return LABELS.index(max(reached, key=lambda label: score_of[label]))
+    return LABELS.index("mixed")

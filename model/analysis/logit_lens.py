@@ -1,0 +1,87 @@
+"""What the model would predict if it stopped after each layer.
+
+The last layer's exit, the final norm and the unembedding, is applied to every layer's residual
+stream. nostalgebraist 2020,
+https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from jaxtyping import Float
+
+from model.analysis.distributions import likeliest, softmax
+from model.analysis.stacks import STACKS, layers_of, require_all_layers
+from model.trace import NamedArray, Trace
+
+PART = "residual.after"
+NEEDS = (f"*.{PART}",)
+PARAMETERS = ("*coder.norm.*", "*coder.embedding.vectors.weight")
+
+
+def logit_lens(
+    trace: Trace,
+    parameters: Mapping[str, NamedArray],
+    top: int = 20,
+    *,
+    epsilon: float = 1e-5,
+) -> dict[str, NamedArray]:
+    """The `top` most likely tokens at every position after every layer, most likely first.
+
+    In an encoder–decoder only the decoder predicts, so only its layers are read. The last layer
+    gives what `next_token` gives, up to rounding.
+
+    Args:
+        trace: with ``{stack}.layers.N.residual.after`` (query, d_model) of every layer.
+        parameters: ``{stack}.embedding.vectors.weight`` (vocab, d_model), that of the encoder where
+            both share it; ``{stack}.norm.scale`` and ``.shift`` (d_model): LayerNorm with both,
+            RMSNorm without a shift, no norm (as in a post-norm model) without a scale.
+        top: how many, at most vocab_size.
+        epsilon: what the norm adds to the variance.
+
+    Returns:
+        ``ids`` (layer, query, rank), int32, and ``probabilities`` (layer, query, rank), float32.
+
+    Raises:
+        KeyError: the trace has no residual stream, or the parameters have no embedding.
+        ValueError: a layer below another is missing, or top is less than 1.
+    """
+    stack, layers = list(layers_of(trace, PART).items())[-1]
+    require_all_layers(layers, stack, PART)
+    vectors = _unembedding(parameters, stack)
+    read = [
+        likeliest(softmax(_normalise(stream, parameters, stack, epsilon) @ vectors.T), top)
+        for stream in (array.astype(np.float64) for array in layers.values())
+    ]
+    ids, probabilities = (np.stack(arrays) for arrays in zip(*read, strict=True))
+    axes = ("layer", "query", "rank")
+    return {
+        "ids": NamedArray(axes, ids.astype(np.int32)),
+        "probabilities": NamedArray(axes, probabilities.astype(np.float32)),
+    }
+
+
+def _unembedding(
+    parameters: Mapping[str, NamedArray], stack: str
+) -> Float[np.ndarray, "vocab d_model"]:
+    for owner in (stack, *STACKS):
+        if (name := f"{owner}.embedding.vectors.weight") in parameters:
+            return parameters[name].data.astype(np.float64)
+    raise KeyError(f"{stack}.embedding.vectors.weight is missing: nothing turns vectors to tokens")
+
+
+def _normalise(
+    stream: Float[np.ndarray, "query d_model"],
+    parameters: Mapping[str, NamedArray],
+    stack: str,
+    epsilon: float,
+) -> Float[np.ndarray, "query d_model"]:
+    scale, shift = (parameters.get(f"{stack}.norm.{name}") for name in ("scale", "shift"))
+    if scale is None:
+        return stream
+    centred = stream if shift is None else stream - stream.mean(axis=-1, keepdims=True)
+    size = np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + epsilon)
+    normalised: Float[np.ndarray, "query d_model"] = centred / size * scale.data
+    return normalised if shift is None else normalised + shift.data

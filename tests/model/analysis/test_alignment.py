@@ -1,0 +1,164 @@
+"""Word links read off cross-attention."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike
+
+from model.analysis.alignment import alignment, word_links
+from model.trace import Token, Trace
+
+MakeTrace = Callable[..., Trace]
+MakeTokens = Callable[[str], tuple[Token, ...]]
+
+SITE = "decoder.layers.{}.cross_attention.weights"
+SOURCE, TARGET = "<s> le ch +at </s>", "<s> the c +at"
+WEIGHTS = np.array(
+    [
+        [0.6, 0.1, 0.1, 0.1, 0.1],  # <s>
+        [0.2, 0.5, 0.1, 0.1, 0.1],  # the
+        [0.0, 0.1, 0.4, 0.3, 0.2],  # c
+        [0.0, 0.3, 0.1, 0.2, 0.4],  # +at
+    ]
+)
+
+
+def test_rows_that_read_a_word_by_hand(make_tokens: MakeTokens) -> None:
+    found = word_links(WEIGHTS, make_tokens(SOURCE), make_tokens(TARGET))
+    # the: le .5, chat .1 + .1. cat: le (.1 + .3)/2, chat (.4 + .3 + .1 + .2)/2.
+    expected = [[0.5 / 0.7, 0.2 / 0.7], [0.2 / 0.7, 0.5 / 0.7]]
+    np.testing.assert_allclose(found.weights, expected)
+    assert found.links.tolist() == [[True, False], [False, True]]
+
+
+def test_rows_that_predict_a_word_by_hand(make_tokens: MakeTokens) -> None:
+    found = word_links(WEIGHTS, make_tokens(SOURCE), make_tokens(TARGET), shift=1)
+    # the, from the row of <s>: le .1, chat .2. cat, from those of the and c: le .3, chat .45.
+    np.testing.assert_allclose(found.weights, [[1 / 3, 2 / 3], [0.4, 0.6]])
+    assert found.links.tolist() == [[False, True], [False, True]]
+
+
+def test_a_threshold_asks_both_words(make_tokens: MakeTokens) -> None:
+    weights = np.array([[0.9, 0.1], [0.6, 0.4]])
+    texts = make_tokens("un deux"), make_tokens("one two")
+    # By rows both words look at un; un itself has .9/1.5 from one and .6/1.5 from two.
+    links = {
+        threshold: word_links(weights, *texts, threshold=threshold).links.tolist()
+        for threshold in (0.5, 0.35, 0.95)
+    }
+    assert links[0.5] == [[True, False], [False, False]]
+    assert links[0.35] == [[True, False], [True, True]]
+    assert links[0.95] == [[False, False], [False, False]]
+
+
+def test_rows_sum_to_1_over_words(
+    make_tokens: MakeTokens, random_weights: Callable[..., ArrayLike]
+) -> None:
+    weights = np.asarray(random_weights(1, 4, 5))[0]
+    for shift in (0, 1):
+        found = word_links(weights, make_tokens(SOURCE), make_tokens(TARGET), shift)
+        assert found.weights.shape == (2, 2)
+        np.testing.assert_allclose(found.weights.sum(axis=1), 1)
+        assert found.links.sum(axis=1).tolist() == [1, 1]
+
+
+def test_what_special_tokens_get_changes_nothing(make_tokens: MakeTokens) -> None:
+    more = WEIGHTS.copy()
+    more[:, [0, 4]] = 9
+    texts = make_tokens(SOURCE), make_tokens(TARGET)
+    np.testing.assert_allclose(
+        word_links(more, *texts).weights, word_links(WEIGHTS, *texts).weights
+    )
+
+
+def test_a_word_that_looks_at_special_tokens_only_is_linked_to_none(
+    make_tokens: MakeTokens,
+) -> None:
+    found = word_links(np.array([[1.0, 0, 0]]), make_tokens("<s> un deux"), make_tokens("one"))
+    assert found.weights.tolist() == [[0, 0]]
+    assert not found.links.any()
+
+
+def test_equals_link_to_the_first_alone(make_tokens: MakeTokens) -> None:
+    found = word_links(np.array([[0.5, 0.5]]), make_tokens("un deux"), make_tokens("one"))
+    assert found.links.tolist() == [[True, False]]
+
+
+def test_all_layers_and_heads_are_averaged(
+    make_trace: MakeTrace, make_tokens: MakeTokens, random_weights: Callable[..., ArrayLike]
+) -> None:
+    weights = [np.asarray(random_weights(3, 4, 5, seed=seed)) for seed in range(2)]
+    arrays = {SITE.format(layer): heads for layer, heads in enumerate(weights)}
+    found = alignment(make_trace(arrays, SOURCE, target=TARGET))
+    expected = word_links(np.mean(weights, axis=(0, 1)), make_tokens(SOURCE), make_tokens(TARGET))
+    assert found["weights"].axes == found["links"].axes == ("target_word", "source_word")
+    np.testing.assert_allclose(found["weights"].data, expected.weights, rtol=1e-5)
+    assert found["links"].data.tolist() == expected.links.astype(int).tolist()
+    assert found["links"].data.dtype == np.int32
+
+
+def test_chosen_heads_of_a_layer_are_those_of_the_model(
+    make_trace: MakeTrace, make_tokens: MakeTokens, random_weights: Callable[..., ArrayLike]
+) -> None:
+    weights = [np.asarray(random_weights(2, 4, 5, seed=seed)) for seed in range(2)]
+    arrays = {SITE.format(layer): heads for layer, heads in enumerate(weights)}
+    # The trace holds heads 5 and 2, in this order.
+    trace = make_trace(arrays, SOURCE, target=TARGET, heads=(5, 2))
+    found = alignment(trace, layers=[1], heads=[2], shift=1, threshold=0.5)
+    expected = word_links(
+        weights[1][1], make_tokens(SOURCE), make_tokens(TARGET), shift=1, threshold=0.5
+    )
+    np.testing.assert_allclose(found["weights"].data, expected.weights, rtol=1e-5)
+    assert found["links"].data.tolist() == expected.links.astype(int).tolist()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"layers": [4]}, r"layer 4 cannot be averaged; the trace holds layers \[0\]"),
+        ({"heads": [3]}, r"head 3 cannot be averaged; the trace holds heads \[0\]"),
+        ({"heads": []}, r"no head cannot be averaged"),
+    ],
+)
+def test_layers_and_heads_that_the_trace_lacks_are_refused(
+    make_trace: MakeTrace, chosen: dict[str, list[int]], message: str
+) -> None:
+    trace = make_trace({SITE.format(0): WEIGHTS[None]}, SOURCE, target=TARGET)
+    with pytest.raises(ValueError, match=message):
+        alignment(trace, **chosen)
+
+
+def test_a_trace_without_cross_attention_is_refused(make_trace: MakeTrace) -> None:
+    with pytest.raises(KeyError, match=r"no '\*\.cross_attention\.weights'"):
+        alignment(make_trace({}, SOURCE, target=TARGET))
+
+
+def test_a_trace_without_target_is_refused(make_trace: MakeTrace) -> None:
+    with pytest.raises(ValueError, match="the trace has no target"):
+        alignment(make_trace({SITE.format(0): WEIGHTS[None]}, SOURCE))
+
+
+def test_other_tokens_than_the_weights_are_refused(make_tokens: MakeTokens) -> None:
+    with pytest.raises(ValueError, match=r"\(4, 5\) do not fit 4 target and 2 source tokens"):
+        word_links(WEIGHTS, make_tokens("<s> le"), make_tokens(TARGET))
+
+
+def test_a_shift_of_2_is_refused(make_tokens: MakeTokens) -> None:
+    with pytest.raises(ValueError, match=r"shift \(2\) must be 0"):
+        word_links(WEIGHTS, make_tokens(SOURCE), make_tokens(TARGET), shift=2)
+
+
+def test_a_threshold_of_1_is_refused(make_tokens: MakeTokens) -> None:
+    with pytest.raises(ValueError, match=r"threshold \(1\.0\) must lie in \[0, 1\)"):
+        word_links(WEIGHTS, make_tokens(SOURCE), make_tokens(TARGET), threshold=1.0)
+
+
+def test_a_text_without_words_is_refused(make_tokens: MakeTokens) -> None:
+    with pytest.raises(ValueError, match="the source has no words to align"):
+        word_links(np.ones((2, 2)), make_tokens("<s> </s>"), make_tokens("<s> the"))
+
+
+def test_a_first_word_that_no_row_predicts_is_refused(make_tokens: MakeTokens) -> None:
+    with pytest.raises(ValueError, match="no row predicts the first token 'the'; use shift 0"):
+        word_links(np.ones((1, 1)), make_tokens("le"), make_tokens("the"), shift=1)

@@ -1,0 +1,269 @@
+"""What each head does: scores by hand, and heads made to deserve their labels."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike, NDArray
+
+from model.analysis.head_labels import LABELS, MIN_QUERIES, SCORES, head_labels
+from model.trace import NamedArray, Trace
+
+MakeTrace = Callable[..., Trace]
+Head = NDArray[np.float64]
+
+DECODER, ENCODER = "decoder.layers.0.self_attention", "encoder.layers.0.self_attention"
+CROSS = "decoder.layers.0.cross_attention"
+ROUNDS = "<s> a b c d a b c d a b c d"
+
+
+def scores_of(found: dict[str, NamedArray], path: str, head: int = 0) -> dict[str, float]:
+    """The scores of a head that are defined."""
+    counts = found[f"{path}.label_queries"].data
+    values = found[f"{path}.label_scores"].data[head]
+    return {label: values[n].item() for n, label in enumerate(SCORES) if counts[n]}
+
+
+def labels_of(found: dict[str, NamedArray], path: str) -> list[str]:
+    return [LABELS[number] for number in found[f"{path}.label"].data]
+
+
+def looking_at(n_tokens: int, key_of: Callable[[int], int]) -> Head:
+    """A head whose query t looks at `key_of(t)` alone; at the first token if there is none."""
+    weights = np.zeros((n_tokens, n_tokens))
+    for query in range(n_tokens):
+        key = key_of(query)
+        weights[query, key if 0 <= key <= query else 0] = 1
+    return weights
+
+
+def even(n_tokens: int) -> Head:
+    return np.tril(np.ones((n_tokens, n_tokens))) / np.arange(1, n_tokens + 1)[:, None]
+
+
+def test_a_causal_head_by_hand(make_trace: MakeTrace) -> None:
+    weights = [
+        [1.0, 0, 0, 0, 0, 0],  # <s>
+        [0.5, 0.5, 0, 0, 0, 0],  # a
+        [0.2, 0.3, 0.5, 0, 0, 0],  # b
+        [0.1, 0.2, 0.3, 0.4, 0, 0],  # c
+        [0.1, 0.2, 0.4, 0.1, 0.2, 0],  # a
+        [0.5, 0.1, 0.1, 0.1, 0.1, 0.1],  # d
+    ]
+    found = head_labels(make_trace({f"{DECODER}.weights": [weights]}, "<s> a b c a d"))
+    scores = scores_of(found, DECODER)
+    assert scores.pop("narrow") == pytest.approx(1 - scores.pop("broad"), abs=1e-6)
+    assert 0 <= scores.pop("positional") <= 1
+    assert scores == pytest.approx(
+        {
+            "previous": (0.3 + 0.3 + 0.1 + 0.1) / 4,  # not a's, whose previous token is the sink
+            "current": (0.5 + 0.5 + 0.4 + 0.2 + 0.1) / 5,
+            "sink": (0.5 + 0.2 + 0.1 + 0.1 + 0.5) / 5,
+            "same_token": 0.2,  # the second a's, on the first
+            "induction": 0.4,  # the second a's, on what came after the first
+        }
+    )
+    counts = dict(zip(SCORES, found[f"{DECODER}.label_queries"].data.tolist(), strict=True))
+    assert counts == {
+        "previous": 4,
+        "next": 0,
+        "current": 5,
+        "sink": 5,
+        "same_token": 1,
+        "induction": 1,
+        "monotonic": 0,
+        "broad": 5,
+        "positional": 5,
+        "narrow": 5,
+    }
+
+
+def test_the_arrays_have_named_axes_and_types(make_trace: MakeTrace) -> None:
+    found = head_labels(make_trace({f"{DECODER}.weights": [even(3)] * 2}, "<s> a b"))
+    described = {name: (array.axes, array.data.dtype) for name, array in found.items()}
+    assert described == {
+        f"{DECODER}.label": (("head",), np.int32),
+        f"{DECODER}.label_scores": (("head", "label"), np.float32),
+        f"{DECODER}.label_queries": (("label",), np.int32),
+    }
+    assert (*SCORES, "mixed") == LABELS
+
+
+def test_heads_get_the_labels_that_they_were_made_for(
+    make_trace: MakeTrace, random_weights: Callable[..., ArrayLike]
+) -> None:
+    n_tokens = len(ROUNDS.split())
+    heads = {
+        "previous": looking_at(n_tokens, lambda query: query - 1),
+        "current": looking_at(n_tokens, lambda query: query),
+        "same_token": looking_at(n_tokens, lambda query: query - 4),
+        "induction": looking_at(n_tokens, lambda query: query - 3),
+        "sink": looking_at(n_tokens, lambda _: 0),
+        "broad": even(n_tokens),
+        "positional": looking_at(n_tokens, lambda query: query - 2),
+        "narrow": looking_at(n_tokens, lambda query: min(query, 2)),
+        "mixed": np.asarray(random_weights(1, n_tokens, n_tokens, is_causal=True))[0],
+    }
+    found = head_labels(make_trace({f"{DECODER}.weights": list(heads.values())}, ROUNDS))
+    assert labels_of(found, DECODER) == list(heads)
+
+
+def test_a_head_that_copies_where_it_can_and_rests_elsewhere_is_an_induction_head(
+    make_trace: MakeTrace,
+) -> None:
+    text = "<s> a b c d e f g h a b c"
+    copies = looking_at(12, lambda query: query - 7 if query > 8 else 0)
+    found = head_labels(make_trace({f"{DECODER}.weights": [copies]}, text))
+    scores = scores_of(found, DECODER)
+    assert scores["sink"] == pytest.approx(8 / 11)
+    assert scores["induction"] == 1
+    assert labels_of(found, DECODER) == ["induction"]
+
+
+def test_a_chance_repetition_makes_no_induction_head(make_trace: MakeTrace) -> None:
+    text = "<s> a b c d a b"
+    copies = looking_at(7, lambda query: query - 3 if query > 4 else 0)
+    found = head_labels(make_trace({f"{DECODER}.weights": [copies]}, text))
+    assert scores_of(found, DECODER)["induction"] == 1
+    assert found[f"{DECODER}.label_queries"].data[SCORES.index("induction")] < MIN_QUERIES
+    assert labels_of(found, DECODER) == ["sink"]
+
+
+def test_the_previous_token_is_no_induction(make_trace: MakeTrace) -> None:
+    # In "a b a b" the token after the earlier a is also the previous one.
+    found = head_labels(make_trace({f"{DECODER}.weights": [even(5)]}, "<s> a b a b"))
+    assert "induction" not in scores_of(found, DECODER)
+
+
+def test_weights_that_go_by_distance_are_positional_and_by_content_are_not(
+    make_trace: MakeTrace, random_weights: Callable[..., ArrayLike]
+) -> None:
+    n_tokens = 24
+    distance = np.subtract.outer(np.arange(n_tokens), np.arange(n_tokens))
+    fading = np.where(distance >= 0, np.exp(-0.5 * np.maximum(distance, 0)), 0)
+    fading /= fading.sum(axis=1, keepdims=True)
+    content = np.asarray(random_weights(1, n_tokens, n_tokens, is_causal=True))[0]
+    back = looking_at(n_tokens, lambda query: query - 1)
+    heads = [back, fading, content, even(n_tokens)]
+    text = " ".join(["<s>", *(f"w{n}" for n in range(n_tokens - 1))])
+    found = head_labels(make_trace({f"{DECODER}.weights": heads}, text))
+    scores = [scores_of(found, DECODER, head)["positional"] for head in range(4)]
+    assert scores[0] == pytest.approx(1)
+    assert 0.9 < scores[1] < 1
+    assert scores[2] < 0.1
+    assert scores[3] == 0
+
+
+def test_an_even_two_way_head_has_nothing_for_positions_to_explain(make_trace: MakeTrace) -> None:
+    weights = np.full((1, 7, 7), 1 / 7)
+    found = head_labels(make_trace({f"{ENCODER}.weights": weights}, "<s> a b c d e </s>"))
+    assert scores_of(found, ENCODER)["positional"] == 0
+    assert labels_of(found, ENCODER) == ["broad"]
+
+
+def test_broad_is_entropy_over_its_maximum(make_trace: MakeTrace) -> None:
+    weights = [[[1.0, 0, 0], [0.25, 0.75, 0], [0.5, 0.25, 0.25]]]
+    found = head_labels(make_trace({f"{DECODER}.weights": weights}, "<s> a b"))
+    # h(¼) of one bit, and 1.5 bits of log₂ 3; the first row has no choice.
+    expected = (0.811278 + 1.5 / math.log2(3)) / 2
+    assert scores_of(found, DECODER)["broad"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_two_way_head_may_look_at_the_next_token(make_trace: MakeTrace) -> None:
+    ahead = np.roll(np.eye(7), 1, axis=1)
+    found = head_labels(make_trace({f"{ENCODER}.weights": [ahead]}, "<s> a b c d e </s>"))
+    assert scores_of(found, ENCODER)["next"] == 1
+    assert labels_of(found, ENCODER) == ["next"]
+
+
+def test_a_two_way_text_has_a_sink_at_either_end(make_trace: MakeTrace) -> None:
+    ends = np.zeros((5, 5))
+    ends[:, 0], ends[:, 4] = 0.3, 0.7
+    for text, expected in [
+        # Queries a, b and c have 1; <s> does not count its own .3, nor </s> its own .7.
+        ("<s> a b c </s>", (0.7 + 1 + 1 + 1 + 0.3) / 5),
+        ("<s> a b c d", 0.3),
+    ]:
+        found = head_labels(make_trace({f"{ENCODER}.weights": [ends]}, text))
+        assert scores_of(found, ENCODER)["sink"] == pytest.approx(expected)
+
+
+def test_cross_attention_along_the_diagonal_is_monotonic(make_trace: MakeTrace) -> None:
+    diagonal = np.zeros((5, 6))
+    diagonal[np.arange(5), np.arange(5)] = 1
+    sink, flat = np.zeros((5, 6)), np.full((5, 6), 1 / 6)
+    sink[:, 5] = 1
+    heads = [diagonal, diagonal[::-1], sink, flat, (diagonal + sink) / 2]
+    trace = make_trace({f"{CROSS}.weights": heads}, "<s> a b c d </s>", target="<s> e f g h")
+    found = head_labels(trace)
+    monotonic = [scores_of(found, CROSS, head)["monotonic"] for head in range(5)]
+    # Backwards it is 0, not negative; half of the weight on the end leaves half of the score.
+    assert monotonic == pytest.approx([1, 0, 0, 0, 0.5], abs=1e-6)
+    assert set(scores_of(found, CROSS)) == {"monotonic", "sink", "broad", "narrow"}
+    assert labels_of(found, CROSS) == ["monotonic", "narrow", "sink", "broad", "monotonic"]
+
+
+def test_cross_attention_to_ordinary_ends_is_no_sink(make_trace: MakeTrace) -> None:
+    trace = make_trace({f"{CROSS}.weights": [np.full((2, 3), 1 / 3)]}, "a b c", target="<s> d")
+    assert "sink" not in scores_of(head_labels(trace), CROSS)
+
+
+@pytest.mark.parametrize("text", ["<s>", "<s> a", "<s> a a", ROUNDS])
+def test_every_score_is_a_finite_number_between_0_and_1(
+    make_trace: MakeTrace, random_weights: Callable[..., ArrayLike], text: str
+) -> None:
+    n_tokens = len(text.split())
+    trace = make_trace(
+        {
+            f"{ENCODER}.weights": random_weights(3, n_tokens, n_tokens),
+            f"{DECODER}.weights": random_weights(3, n_tokens, n_tokens, is_causal=True),
+            f"{CROSS}.weights": random_weights(3, n_tokens, n_tokens),
+        },
+        text,
+        target=text,
+    )
+    found = head_labels(trace)
+    for path in (ENCODER, DECODER, CROSS):
+        values = found[f"{path}.label_scores"].data
+        assert ((values >= 0) & (values <= 1)).all()
+        assert not values[:, found[f"{path}.label_queries"].data == 0].any()
+
+
+def test_a_text_of_one_token_leaves_nothing_to_say(make_trace: MakeTrace) -> None:
+    found = head_labels(make_trace({f"{DECODER}.weights": [[[1.0]]]}, "<s>"))
+    assert scores_of(found, DECODER) == {}
+    assert labels_of(found, DECODER) == ["mixed"]
+
+
+def test_heads_are_scored_each_by_itself(
+    make_trace: MakeTrace, random_weights: Callable[..., ArrayLike]
+) -> None:
+    weights = np.asarray(random_weights(4, 13, 13, is_causal=True))
+    order = [2, 0, 3, 1]
+    plain, permuted = (
+        head_labels(make_trace({f"{DECODER}.weights": heads}, ROUNDS))
+        for heads in (weights, weights[order])
+    )
+    scores = f"{DECODER}.label_scores"
+    np.testing.assert_allclose(plain[scores].data[order], permuted[scores].data, rtol=1e-6)
+
+
+def test_only_the_pattern_of_the_ids_matters(
+    make_trace: MakeTrace, random_weights: Callable[..., ArrayLike]
+) -> None:
+    weights = {f"{DECODER}.weights": random_weights(2, 13, 13, is_causal=True)}
+    renamed = ROUNDS.translate(str.maketrans("abcd", "wxyz"))
+    plain, other = (head_labels(make_trace(weights, text)) for text in (ROUNDS, renamed))
+    scores = f"{DECODER}.label_scores"
+    assert plain[scores].data.tolist() == other[scores].data.tolist()
+
+
+def test_a_trace_without_weights_is_refused(make_trace: MakeTrace) -> None:
+    with pytest.raises(KeyError, match=r"'\*\.self_attention\.weights' or"):
+        head_labels(make_trace({}))
+
+
+def test_other_tokens_than_the_weights_are_refused(make_trace: MakeTrace) -> None:
+    with pytest.raises(ValueError, match="the trace has 2 tokens that attend"):
+        head_labels(make_trace({f"{DECODER}.weights": [even(3)]}, "<s> a"))

@@ -1,0 +1,100 @@
+"""Weights times the length of what the head writes."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from model.analysis.value_weighted import value_weighted
+from model.trace import NamedArray, Trace
+from model.transformer import Transformer
+
+MakeTrace = Callable[..., Trace]
+MakeParameters = Callable[[Mapping[str, object]], dict[str, NamedArray]]
+
+PATH = "decoder.layers.0.self_attention"
+WEIGHTS = [[1.0, 0], [0.25, 0.75]]
+# Head 0 writes its values as they are, of lengths 5 and 1; head 1 doubles the first feature and
+# drops the second, which leaves lengths 2 and 0.
+VALUES = [[[3.0, 4], [0, 1]], [[1.0, 0], [0, 2]]]
+PROJECTION = [[[1.0, 0], [0, 1]], [[0.0, 2], [0, 0]]]
+BY_HAND = [[[5.0, 0], [1.25, 0.75]], [[2.0, 0], [0.5, 0]]]
+
+
+@pytest.fixture
+def parameters(make_parameters: MakeParameters) -> dict[str, NamedArray]:
+    return make_parameters({f"{PATH}.output_projection.weight": PROJECTION})
+
+
+def test_two_heads_by_hand(make_trace: MakeTrace, parameters: dict[str, NamedArray]) -> None:
+    trace = make_trace({f"{PATH}.weights": [WEIGHTS, WEIGHTS], f"{PATH}.values": VALUES})
+    found = value_weighted(trace, parameters)
+    assert list(found) == [PATH]
+    assert found[PATH].axes == ("head", "query", "key")
+    assert found[PATH].data.tolist() == BY_HAND
+
+
+def test_captured_heads_meet_their_own_projection(
+    make_trace: MakeTrace, parameters: dict[str, NamedArray]
+) -> None:
+    trace = make_trace({f"{PATH}.weights": [WEIGHTS], f"{PATH}.values": [VALUES[1]]}, heads=(1,))
+    assert value_weighted(trace, parameters)[PATH].data.tolist() == [BY_HAND[1]]
+
+
+@pytest.mark.parametrize("heads", [None, (3, 0)])
+@pytest.mark.parametrize("kind", ["decoder", "encoder", "encoder-decoder"])
+def test_the_norms_are_those_of_what_adds_up_to_the_output(
+    make_model: Callable[..., Transformer],
+    read: Callable[..., Trace],
+    parameters_of: Callable[[Transformer], dict[str, NamedArray]],
+    kind: str,
+    heads: tuple[int, ...] | None,
+) -> None:
+    model = make_model(kind=kind, n_kv_heads=2, moe=None)
+    inputs = ([5, 6, 7, 8], *([[9, 10, 11]] if kind == "encoder-decoder" else []))
+    found = value_weighted(read(model, *inputs, heads=heads), parameters_of(model))
+    assert len(found) == {"decoder": 2, "encoder": 2, "encoder-decoder": 6}[kind]
+    everything = read(model, *inputs).tensors
+    for path, norms in found.items():
+        written = _written(everything, path, model)
+        output = everything[f"{path}.output"].data
+        np.testing.assert_allclose(written.sum(dim=(0, 2)), output, atol=1e-5)
+        chosen = written if heads is None else written[list(heads)]
+        np.testing.assert_allclose(norms.data, chosen.norm(dim=-1), atol=1e-5)
+
+
+def _written(tensors: Mapping[str, NamedArray], path: str, model: Transformer) -> Tensor:
+    """What every key adds to every query through every head: (head, query, key, d_model)."""
+    weights, values = (
+        torch.tensor(tensors[f"{path}.{part}"].data) for part in ("weights", "values")
+    )
+    projection = model.get_submodule(f"{path}.output_projection").weight.detach()
+    n_heads, d_head = values.shape[0], values.shape[-1]
+    blocks = [projection[:, head * d_head : (head + 1) * d_head] for head in range(n_heads)]
+    return torch.stack(
+        [weights[head][..., None] * (values[head] @ blocks[head].T) for head in range(n_heads)]
+    )
+
+
+def test_missing_values_are_refused(
+    make_trace: MakeTrace, parameters: dict[str, NamedArray]
+) -> None:
+    with pytest.raises(KeyError, match=r"self_attention\.values is missing"):
+        value_weighted(make_trace({f"{PATH}.weights": [WEIGHTS, WEIGHTS]}), parameters)
+
+
+def test_a_missing_projection_is_refused(make_trace: MakeTrace) -> None:
+    trace = make_trace({f"{PATH}.weights": [WEIGHTS, WEIGHTS], f"{PATH}.values": VALUES})
+    with pytest.raises(KeyError, match=r"output_projection\.weight is missing"):
+        value_weighted(trace, {})
+
+
+@pytest.mark.parametrize("heads", [None, (2,)])
+def test_a_projection_of_other_heads_is_refused(
+    make_trace: MakeTrace, parameters: dict[str, NamedArray], heads: tuple[int, ...] | None
+) -> None:
+    trace = make_trace({f"{PATH}.weights": [WEIGHTS], f"{PATH}.values": [VALUES[0]]}, heads=heads)
+    with pytest.raises(ValueError, match="has 2 heads, but the trace holds the values of 1"):
+        value_weighted(trace, parameters)
