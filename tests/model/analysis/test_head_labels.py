@@ -236,6 +236,12 @@ def test_a_text_of_one_token_leaves_nothing_to_say(make_trace: MakeTrace) -> Non
     assert labels_of(found, DECODER) == ["mixed"]
 
 
+def test_a_source_of_end_marks_alone_leaves_no_choice_of_a_sink(make_trace: MakeTrace) -> None:
+    weights = {f"{CROSS}.weights": [np.full((2, 2), 0.5)]}
+    found = head_labels(make_trace(weights, "<s> </s>", target="<s> d"))
+    assert set(scores_of(found, CROSS)) == {"broad", "narrow"}
+
+
 def test_heads_are_scored_each_by_itself(
     make_trace: MakeTrace, random_weights: Callable[..., ArrayLike]
 ) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.routing import routing
+from model.analysis.routing import likeliest_choice, routing
 from model.config import ExpertsConfig
 from model.experts import load_balance_loss
 from model.trace import Trace
@@ -79,6 +79,13 @@ def test_layers_agree_by_the_likeliest_of_several_experts(make_trace: MakeTrace)
     found = routing(trace)
     np.testing.assert_allclose(found["encoder.agreement"].data, 1)
     np.testing.assert_allclose(found["encoder.load"].data[0], [3 / 8, 4 / 8, 1 / 8])
+
+
+def test_the_likeliest_choice_is_found_wherever_it_is_listed() -> None:
+    probs = np.array([[[0.5, 0.4, 0.1], [0.5, 0.4, 0.1], [0.4, 0.5, 0.1], [0.6, 0.3, 0.1]]])
+    # The last token was kept from its likeliest expert, 0.
+    indices = np.array([[[0, 1], [1, 0], [0, 1], [2, 1]]])
+    assert likeliest_choice(probs, indices).tolist() == [[0, 0, 1, 1]]
 
 
 def test_the_balance_loss_is_that_of_training_on_one_block(
