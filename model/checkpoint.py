@@ -66,12 +66,12 @@ class Checkpoint:
     @property
     def device(self) -> torch.device:
         """Where the weights lie."""
-        return self.model.decoder.embedding.vectors.weight.device
+        return self.model.vectors.device
 
     @property
     def precision(self) -> str:
         """What it computes in: float32 or bfloat16."""
-        return str(self.model.decoder.embedding.vectors.weight.dtype).removeprefix("torch.")
+        return str(self.model.vectors.dtype).removeprefix("torch.")
 
 
 def describe(folder: Path | str) -> Description:
@@ -117,9 +117,9 @@ def load(
     folder = Path(folder)
     description = describe(folder)
     tokenizer = _read_tokenizer(folder, description.config)
-    weights = _read_weights(folder / WEIGHTS, _skeleton(description.config).state_dict())
+    weights = _read_weights(folder / WEIGHTS, _skeleton(description.config).weights())
     model = Transformer(description.config)
-    model.load_state_dict(weights)
+    model.load_weights(weights)
     model.to(device=device, dtype=dtype).eval()
     return Checkpoint(model=model, tokenizer=tokenizer, description=description)
 
@@ -144,7 +144,7 @@ def save(
     folder.mkdir(parents=True, exist_ok=True)
     weights = {
         name: tensor.detach().to("cpu", dtype).contiguous()
-        for name, tensor in model.state_dict().items()
+        for name, tensor in model.weights().items()
     }
     config = json.dumps(model.config.to_dict(), indent=2) + "\n"
     write_whole(folder / CONFIG, lambda path: path.write_text(config, encoding="utf-8"))

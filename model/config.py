@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-KINDS = ("decoder",)
-POSITIONALS = ("sinusoidal",)
-ACTIVATIONS = ("relu", "gelu")
+KINDS = ("decoder", "encoder", "encoder-decoder")
+POSITIONALS = ("sinusoidal", "learned", "rotary", "alibi", "none")
+NORMS = ("layer_norm", "rms_norm")
+NORM_PLACES = ("pre", "post")
+ACTIVATIONS = ("relu", "gelu", "swiglu")
+_BIASES = ("attention_bias", "feed_forward_bias")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +42,28 @@ class ExpertsConfig:
 class TransformerConfig:
     """The whole architecture of one model.
 
-    ``d_ff`` is the hidden width of one feed-forward network, or of one expert in the layers
-    that `moe` names. ``max_tokens`` is the longest text the model was trained to read.
+    Args:
+        n_layers: layers of the encoder, of the decoder, or of each.
+        n_heads: heads that ask (queries).
+        d_model: width of the residual stream.
+        d_ff: hidden width of one feed-forward network, or of one expert.
+        vocab_size: how many tokens there are.
+        max_tokens: the longest text that the model reads, on either side.
+        kind: ``decoder`` sees what came before, ``encoder`` sees both ways, ``encoder-decoder``
+            reads one text with an encoder and another with a decoder that looks at the first.
+        positional: how the order of the tokens enters.
+        n_kv_heads: heads that answer (keys and values): all of them for multi-head attention, one
+            for multi-query, a divisor for grouped-query. None: as many as `n_heads`.
+        norm: LayerNorm or RMSNorm.
+        norm_place: ``pre``: before each part, and after the last layer; ``post``: after each part.
+        norm_epsilon: what is added to the variance.
+        has_embedding_norm: whether the embedding's output is normalised, as BERT's is.
+        scales_embedding: whether token embeddings are multiplied by √d_model, as the paper's are.
+        activation: of the feed-forward network.
+        attention_bias: whether the four projections of attention add a bias.
+        feed_forward_bias: whether those of the feed-forward networks do.
+        dropout: share of values dropped in training.
+        moe: which layers have experts; None: none of them.
 
     Raises:
         ValueError: a size is not positive, does not divide, or a choice is unknown.
@@ -54,28 +77,67 @@ class TransformerConfig:
     max_tokens: int
     kind: str = "decoder"
     positional: str = "sinusoidal"
+    n_kv_heads: int | None = None
+    norm: str = "layer_norm"
+    norm_place: str = "pre"
+    norm_epsilon: float = 1e-5
+    has_embedding_norm: bool = False
+    scales_embedding: bool = True
     activation: str = "gelu"
+    attention_bias: bool = False
+    feed_forward_bias: bool = True
     dropout: float = 0.0
     moe: ExpertsConfig | None = None
 
     def __post_init__(self) -> None:
-        for name in ("n_layers", "n_heads", "d_model", "d_ff", "vocab_size", "max_tokens"):
-            _require_whole(name, getattr(self, name))
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} ({getattr(self, name)}) must be at least 1")
-        if self.d_model % self.n_heads:
-            raise ValueError(f"n_heads ({self.n_heads}) must divide d_model ({self.d_model})")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout ({self.dropout}) must lie in [0, 1)")
-        _require_known("kind", self.kind, KINDS)
-        _require_known("positional", self.positional, POSITIONALS)
-        _require_known("activation", self.activation, ACTIVATIONS)
-        if self.positional == "sinusoidal" and self.d_model % 2:
-            raise ValueError(f"sinusoidal positions need an even d_model, not {self.d_model}")
+        self._check_sizes()
+        self._check_choices()
+        if self.positional in ("sinusoidal", "rotary"):
+            name = "d_model" if self.positional == "sinusoidal" else "d_head"
+            if (width := getattr(self, name)) % 2:
+                raise ValueError(f"{self.positional} positions need an even {name}, not {width}")
         if self.moe and not set(self.moe.layers) <= set(range(self.n_layers)):
             raise ValueError(
                 f"moe.layers {list(self.moe.layers)} must lie between 0 and {self.n_layers - 1}"
             )
+
+    def _check_sizes(self) -> None:
+        for name in ("n_layers", "n_heads", "d_model", "d_ff", "vocab_size", "max_tokens"):
+            _require_positive(name, getattr(self, name))
+        _require_positive("n_kv_heads", self.n_groups)
+        if self.d_model % self.n_heads:
+            raise ValueError(f"n_heads ({self.n_heads}) must divide d_model ({self.d_model})")
+        if self.n_heads % self.n_groups:
+            raise ValueError(f"n_kv_heads ({self.n_kv_heads}) must divide n_heads ({self.n_heads})")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout ({self.dropout}) must lie in [0, 1)")
+        if not 0 < self.norm_epsilon < 1:
+            raise ValueError(f"norm_epsilon ({self.norm_epsilon}) must lie in (0, 1)")
+
+    def _check_choices(self) -> None:
+        for name in ("has_embedding_norm", "scales_embedding", *_BIASES):
+            if type(value := getattr(self, name)) is not bool:
+                raise ValueError(f"{name} ({value!r}) must be true or false")
+        _require_known("kind", self.kind, KINDS)
+        _require_known("positional", self.positional, POSITIONALS)
+        _require_known("norm", self.norm, NORMS)
+        _require_known("norm_place", self.norm_place, NORM_PLACES)
+        _require_known("activation", self.activation, ACTIVATIONS)
+
+    @property
+    def n_groups(self) -> int:
+        """How many heads answer: `n_kv_heads`, or all of them."""
+        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
+
+    @property
+    def has_encoder(self) -> bool:
+        """Whether there is a stack that sees both ways."""
+        return self.kind != "decoder"
+
+    @property
+    def has_decoder(self) -> bool:
+        """Whether there is a stack that sees only what came before."""
+        return self.kind != "encoder"
 
     @property
     def d_head(self) -> int:
@@ -112,6 +174,12 @@ class TransformerConfig:
 def _require_whole(name: str, value: object) -> None:
     if type(value) is not int:
         raise ValueError(f"{name} ({value!r}) must be a whole number")
+
+
+def _require_positive(name: str, value: int) -> None:
+    _require_whole(name, value)
+    if value < 1:
+        raise ValueError(f"{name} ({value}) must be at least 1")
 
 
 def _require_known(name: str, value: str, allowed: tuple[str, ...]) -> None:

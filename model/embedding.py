@@ -1,4 +1,4 @@
-"""From token ids to vectors: the token's embedding plus the encoding of its position."""
+"""From token ids to vectors: the token's embedding plus what the scheme adds for its position."""
 
 from __future__ import annotations
 
@@ -10,41 +10,68 @@ from torch import Tensor, nn
 
 from model.config import TransformerConfig
 from model.hooks import HookPoint
+from model.norms import make_norm
 from model.positions import sinusoidal
+
+
+class TooManyPositions(ValueError):
+    """A text longer than the table of learned positions."""
 
 
 class Embedding(nn.Module):
     """x = √d_model · E[id] + PE(position). Vaswani et al. 2017, sections 3.4 and 3.5.
 
     The same matrix E turns the last layer's output into logits (`unembed`), so a token is
-    predicted where the output points along its embedding.
+    predicted where the output points along its embedding. Rotary positions and ALiBi work inside
+    attention, so they add nothing here and there is no ``positional`` to see.
+
+    Args:
+        config: the architecture.
+        vectors: E, where another stack has it already.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: TransformerConfig, vectors: nn.Embedding | None = None) -> None:
         super().__init__()
         self.d_model = config.d_model
-        self.vectors = nn.Embedding(config.vocab_size, config.d_model)
-        self.dropout = nn.Dropout(config.dropout)
-        self.register_buffer(
-            "encoding", sinusoidal(config.max_tokens, config.d_model), persistent=False
-        )
+        self.factor = math.sqrt(config.d_model) if config.scales_embedding else 1.0
+        self.vectors = vectors or nn.Embedding(config.vocab_size, config.d_model)
         self.tokens = HookPoint("batch query d_model", d_model=config.d_model)
-        self.positional = HookPoint("position d_model", d_model=config.d_model)
+        self.is_learned = config.positional == "learned"
+        self.is_added = config.positional in ("sinusoidal", "learned")
+        if self.is_learned:
+            self.positions = nn.Embedding(config.max_tokens, config.d_model)
+        elif self.is_added:
+            table = sinusoidal(config.max_tokens, config.d_model)
+            self.register_buffer("encoding", table, persistent=False)
+        if self.is_added:
+            self.positional = HookPoint("position d_model", d_model=config.d_model)
+        self.norm = make_norm(config) if config.has_embedding_norm else nn.Identity()
+        self.dropout = nn.Dropout(config.dropout)
         self.output = HookPoint("batch query d_model", d_model=config.d_model)
 
     def forward(
         self, ids: Int[Tensor, "batch query"], *, start: int = 0
     ) -> Float[Tensor, "batch query d_model"]:
-        """Embed tokens that stand at the positions from `start` on."""
-        tokens = self.tokens(self.vectors(ids) * math.sqrt(self.d_model))
-        positional = self.positional(self._positions(start, ids.shape[1]).to(tokens.dtype))
-        return self.output(self.dropout(tokens + positional))
+        """Embed tokens that stand at the positions from `start` on.
+
+        Raises:
+            TooManyPositions: positions are learned and there is none for the last tokens.
+        """
+        x = self.tokens(self.vectors(ids) * self.factor)
+        if self.is_added:
+            x = x + self.positional(self._positions(start, ids.shape[1]).to(x.dtype))
+        return self.output(self.dropout(self.norm(x)))
 
     def unembed(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
         """Logits: the product of each vector with every token's embedding."""
         return F.linear(x, self.vectors.weight)
 
     def _positions(self, start: int, count: int) -> Tensor:
-        if start + count <= len(self.encoding):
-            return self.encoding[start : start + count]
-        return sinusoidal(count, self.d_model, start=start).to(self.encoding.device)
+        table = self.positions.weight if self.is_learned else self.encoding
+        if start + count <= len(table):
+            return table[start : start + count]
+        if self.is_learned:
+            raise TooManyPositions(
+                f"the text has {start + count} tokens, but positions are learned up to {len(table)}"
+            )
+        return sinusoidal(count, self.d_model, start=start).to(table.device)

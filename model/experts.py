@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from model.config import TransformerConfig
@@ -20,7 +20,7 @@ from model.hooks import HookPoint
 
 
 class Routed(NamedTuple):
-    """What the experts of one layer give."""
+    """What the experts of one layer give, or a layer, or a stack of them."""
 
     output: Tensor
     balance_loss: Tensor
@@ -47,14 +47,20 @@ BLOCK_ROWS, BLOCK_POSITIONS = 6, 32
 def blockwise_balance_loss(
     router_probs: Float[Tensor, "batch query expert"],
     expert_indices: Int[Tensor, "batch query top_k"],
+    is_token: Bool[Tensor, "batch query"] | None = None,
 ) -> Float[Tensor, ""]:
     """The mean, by tokens, of `load_balance_loss` over blocks of 6 rows and 32 positions.
+
+    Padding, where `is_token` is False, counts nowhere.
 
     Balance over a whole batch leaves a router free to keep some experts for the first positions,
     or for one kind of row. A short text would then see none of the others.
     """
     n_rows, n_positions, n_experts = router_probs.shape
-    n_tokens, top_k = n_rows * n_positions, expert_indices.shape[-1]
+    top_k = expert_indices.shape[-1]
+    counted = torch.ones_like(router_probs[..., :1])
+    if is_token is not None:
+        counted = counted * is_token[..., None]
     # 1. Which block does each token lie in?
     rows = torch.arange(n_rows, device=router_probs.device) // BLOCK_ROWS
     columns = torch.arange(n_positions, device=router_probs.device) // BLOCK_POSITIONS
@@ -65,11 +71,11 @@ def blockwise_balance_loss(
     empty = router_probs.new_zeros(n_blocks, n_experts)
     ones = torch.ones_like(expert_indices, dtype=router_probs.dtype)
     chosen = torch.zeros_like(router_probs).scatter_add(-1, expert_indices, ones)
-    sizes = empty[:, :1].index_add(0, block, torch.ones_like(router_probs[..., :1].flatten(0, 1)))
-    choices = empty.index_add(0, block, chosen.flatten(0, 1))
-    probs = empty.index_add(0, block, router_probs.flatten(0, 1))
+    sizes = empty[:, :1].index_add(0, block, counted.flatten(0, 1))
+    choices = empty.index_add(0, block, (chosen * counted).flatten(0, 1))
+    probs = empty.index_add(0, block, (router_probs * counted).flatten(0, 1))
     # 3. size/n_tokens · n_experts·Σ choices/(size·top_k) · probs/size, added up over the blocks.
-    return n_experts * (choices * probs / (sizes * top_k)).sum() / n_tokens
+    return n_experts * (choices * probs / (sizes.clamp(min=1) * top_k)).sum() / sizes.sum()
 
 
 class Experts(nn.Module):
@@ -88,8 +94,17 @@ class Experts(nn.Module):
         self.expert_weights = HookPoint("batch query top_k", top_k=top_k)
         self.output = HookPoint("batch query d_model", d_model=config.d_model)
 
-    def forward(self, x: Float[Tensor, "batch query d_model"]) -> Routed:
-        """Route every token, run the experts, and add up what they give."""
+    def forward(
+        self,
+        x: Float[Tensor, "batch query d_model"],
+        is_token: Bool[Tensor, "batch query"] | None = None,
+    ) -> Routed:
+        """Route every token, run the experts, and add up what they give.
+
+        Args:
+            x: the tokens.
+            is_token: False at padding, which does not count in the balance loss.
+        """
         # 1. How much does each expert suit each token?
         router_logits = self.router_logits(self.router(x))
         router_probs = self.router_probs(router_logits.float().softmax(dim=-1))
@@ -102,7 +117,7 @@ class Experts(nn.Module):
             x.flatten(0, 1), expert_indices.flatten(0, 1), expert_weights.flatten(0, 1)
         )
         output = self.output(mixed.view_as(x))
-        return Routed(output, blockwise_balance_loss(router_probs, expert_indices))
+        return Routed(output, blockwise_balance_loss(router_probs, expert_indices, is_token))
 
     def _mix(
         self,

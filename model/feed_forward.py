@@ -11,20 +11,30 @@ from model.hooks import HookPoint
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = f(x·W₁ + b₁)·W₂ + b₂ with f = ReLU or GELU. Vaswani et al. 2017, section 3.3."""
+    """FFN(x) = f(x·W₁ + b₁)·W₂ + b₂ with f = ReLU or GELU. Vaswani et al. 2017, section 3.3.
+
+    SwiGLU multiplies two projections instead: (SiLU(x·W_g) ⊙ x·W₁)·W₂. Shazeer 2020,
+    https://arxiv.org/abs/2002.05202.
+    """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.up_projection = nn.Linear(config.d_model, config.d_ff)
-        self.down_projection = nn.Linear(config.d_ff, config.d_model)
-        self.activation = {"relu": F.relu, "gelu": F.gelu}[config.activation]
+        has_bias = config.feed_forward_bias
+        self.is_gated = config.activation == "swiglu"
+        if self.is_gated:
+            self.gate_projection = nn.Linear(config.d_model, config.d_ff, bias=has_bias)
+        self.up_projection = nn.Linear(config.d_model, config.d_ff, bias=has_bias)
+        self.down_projection = nn.Linear(config.d_ff, config.d_model, bias=has_bias)
+        self.activation = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}[config.activation]
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Apply the network to every token alike."""
         return self.down_projection(self.hidden_units(x))
 
     def hidden_units(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_ff"]:
-        """The hidden units f(x·W₁ + b₁)."""
+        """The hidden units f(x·W₁ + b₁), or SiLU(x·W_g) ⊙ x·W₁."""
+        if self.is_gated:
+            return self.activation(self.gate_projection(x)) * self.up_projection(x)
         return self.activation(self.up_projection(x))
 
 

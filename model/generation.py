@@ -90,19 +90,22 @@ def generate(
         use_cache: keep keys and values instead of reading the whole text at every step.
 
     Raises:
-        ValueError: there is no token to continue, or more than the model can read.
+        ValueError: there is no token to continue, or more than the model can read; or the model
+            is no decoder.
     """
+    if (kind := model.config.kind) != "decoder":
+        raise ValueError(f"a model of kind {kind!r} continues no text; generation needs a decoder")
     limit = model.config.max_tokens
     if not 1 <= len(ids) <= limit:
         raise ValueError(f"generation continues 1 to {limit} tokens, not {len(ids)}")
     generator = torch.Generator().manual_seed(seed)
-    device = model.decoder.embedding.vectors.weight.device
+    device = model.vectors.device
     text = list(ids)
     cache = model.new_cache() if use_cache else None
     for _ in range(min(n_tokens, limit - len(ids))):
         unread = text[len(cache[0]) :] if cache else text
         with torch.inference_mode():
-            logits = model(torch.tensor([unread], device=device), cache).logits[0, -1]
+            logits = model(torch.tensor([unread], device=device), cache=cache).logits[0, -1]
             distribution = next_token_distribution(logits, sampling)
             drawn = int(torch.multinomial(distribution, 1, generator=generator))
         text.append(drawn)

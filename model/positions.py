@@ -1,6 +1,17 @@
-"""Where a token stands: sinusoidal positional encodings."""
+"""Where a token stands: added to its vector, turned into its queries and keys, or as a bias.
+
+| scheme     | what it does                                              | source                 |
+|------------|-----------------------------------------------------------|------------------------|
+| sinusoidal | adds waves of fixed frequencies to the embedding          | Vaswani et al. 2017    |
+| learned    | adds a trained vector for each position                   | Radford et al. 2018    |
+| rotary     | turns queries and keys by an angle that grows by position | Su et al. 2021         |
+| alibi      | lowers each score by the distance, a slope for each head  | Press et al. 2022      |
+| none       | nothing                                                   | Haviv et al. 2022      |
+"""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from jaxtyping import Float
@@ -23,7 +34,59 @@ def sinusoidal(
     Returns:
         Float32 in [-1, 1], computed in float64.
     """
-    positions = torch.arange(start, start + n_positions, dtype=torch.float64)
-    exponents = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
-    angles = positions[:, None] / 10_000.0**exponents
+    angles = position_angles(n_positions, d_model, start=start)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2).float()
+
+
+def position_angles(
+    n_positions: int, width: int, *, start: int = 0
+) -> Float[Tensor, "position frequency"]:
+    """Pos / 10000^(2i/width) for each of the width/2 frequencies, in radians and float64."""
+    positions = torch.arange(start, start + n_positions, dtype=torch.float64)
+    exponents = torch.arange(0, width, 2, dtype=torch.float64) / width
+    return positions[:, None] / 10_000.0**exponents
+
+
+def rotate(
+    vectors: Float[Tensor, "*batch position d_head"], *, start: int = 0
+) -> Float[Tensor, "*batch position d_head"]:
+    """Turn each pair of dimensions (2i, 2i+1) by pos / 10000^(2i/d_head) radians.
+
+    The product of a query turned by m and a key turned by n depends on m − n alone. Su et al.
+    2021, https://arxiv.org/abs/2104.09864, section 3.2; the pairs are neighbours, as there.
+
+    Args:
+        vectors: queries or keys of the positions from `start` on; d_head is even.
+        start: the first position.
+    """
+    n_positions, d_head = vectors.shape[-2:]
+    angles = position_angles(n_positions, d_head, start=start)
+    cosines, sines = angles.cos().to(vectors), angles.sin().to(vectors)
+    even, odd = vectors[..., 0::2], vectors[..., 1::2]
+    turned = (even * cosines - odd * sines, even * sines + odd * cosines)
+    return torch.stack(turned, dim=-1).flatten(-2)
+
+
+def alibi_slopes(n_heads: int) -> Float[Tensor, " head"]:
+    """The slope of each head: 2^(−8/n), 2^(−16/n), … , 2^(−8) for n heads.
+
+    Where n is no power of two, the slopes of the power below it come first, then every other one
+    of the power above. Press et al. 2022, https://arxiv.org/abs/2108.12409, section 3.
+    """
+    below = 2 ** math.floor(math.log2(n_heads))
+    ratios = torch.arange(1, below + 1, dtype=torch.float64) * 8 / below
+    between = (2 * torch.arange(n_heads - below, dtype=torch.float64) + 1) * 4 / below
+    return (2.0 ** -torch.cat([ratios, between])).float()
+
+
+def alibi_bias(
+    n_heads: int, n_queries: int, n_keys: int, device: torch.device | None = None
+) -> Float[Tensor, "head query key"]:
+    """−slope·|query − key|: what ALiBi adds to the scores.
+
+    The queries are the last `n_queries` of the `n_keys` positions. A decoder sees the half below
+    the diagonal, as in the paper; an encoder both halves.
+    """
+    keys = torch.arange(n_keys, device=device)
+    distance = (keys[n_keys - n_queries :, None] - keys).abs()
+    return -alibi_slopes(n_heads).to(device)[:, None, None] * distance

@@ -12,13 +12,15 @@ import model.attention
 from model.attention import (
     KeyValueCache,
     MultiHeadAttention,
+    attention_mask,
     attention_scores,
     attention_weights,
     causal_mask,
     fused_attention,
 )
-from model.config import TransformerConfig
+from model.config import POSITIONALS, TransformerConfig
 from model.hooks import HookedModule
+from model.positions import alibi_bias, rotate
 
 # "the quick brown fox jumps over", three numbers a word
 WORDS = torch.tensor(
@@ -211,15 +213,49 @@ def test_a_query_may_look_at_itself_and_at_what_came_before() -> None:
     ]
 
 
+@pytest.mark.parametrize("is_biased", [False, True])
+@pytest.mark.parametrize("is_padded", [False, True])
+@pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("n_queries", [1, 3, 7])
 def test_fused_attention_is_attention_step_by_step(
-    qkv: tuple[Tensor, Tensor, Tensor], n_queries: int
+    qkv: tuple[Tensor, Tensor, Tensor],
+    n_queries: int,
+    is_causal: bool,
+    is_padded: bool,
+    is_biased: bool,
 ) -> None:
     queries, keys, values = qkv
     queries = queries[..., -n_queries:, :]
-    mask = causal_mask(n_queries, 7)
-    expected = attention_weights(attention_scores(queries, keys, mask)) @ values
-    torch.testing.assert_close(fused_attention(queries, keys, values), expected, rtol=0, atol=1e-6)
+    is_token = IS_TOKEN if is_padded else None
+    mask = attention_mask(n_queries, 7, is_causal=is_causal, is_token=is_token)
+    bias = alibi_bias(3, n_queries, 7) if is_biased else None
+    expected = attention_weights(attention_scores(queries, keys, mask, bias)) @ values
+    torch.testing.assert_close(
+        fused_attention(queries, keys, values, mask, bias), expected, rtol=0, atol=1e-6
+    )
+
+
+IS_TOKEN = torch.arange(7) < torch.tensor([7, 2])[:, None]
+
+
+def test_nobody_looks_at_padding_nor_ahead_where_the_mask_is_causal() -> None:
+    assert attention_mask(7, 7, is_causal=False) is None
+    ahead = attention_mask(3, 7, is_causal=True)
+    assert ahead is not None
+    assert ahead.equal(causal_mask(3, 7))
+    padding = attention_mask(3, 7, is_causal=False, is_token=IS_TOKEN)
+    assert padding is not None
+    assert padding.equal(IS_TOKEN[:, None, None].expand(2, 1, 3, 7))
+    both = attention_mask(3, 7, is_causal=True, is_token=IS_TOKEN)
+    assert both is not None
+    assert both.equal(padding & ahead)
+
+
+def test_a_bias_is_added_to_the_scaled_products(qkv: tuple[Tensor, Tensor, Tensor]) -> None:
+    queries, keys, _ = qkv
+    bias = alibi_bias(3, 7, 7)
+    without = attention_scores(queries, keys)
+    torch.testing.assert_close(attention_scores(queries, keys, bias=bias), without + bias)
 
 
 # --- many heads -----------------------------------------------------------------------------------
@@ -254,15 +290,95 @@ def test_multi_head_attention_is_pytorchs_with_copied_weights(
     torch.testing.assert_close(captured["part.weights"], expected_weights, rtol=0, atol=1e-6)
 
 
+@pytest.fixture
+def make_attention(
+    make_config: Callable[..., TransformerConfig], randomise: Callable[[nn.Module], None]
+) -> Callable[..., MultiHeadAttention]:
+    def make(
+        *, is_causal: bool = True, is_cross: bool = False, **changes: object
+    ) -> MultiHeadAttention:
+        torch.manual_seed(0)
+        attention = MultiHeadAttention(
+            make_config(**changes), is_causal=is_causal, is_cross=is_cross
+        )
+        randomise(attention)
+        return attention
+
+    return make
+
+
+@pytest.mark.parametrize("is_cross", [False, True])
+@pytest.mark.parametrize("has_bias", [False, True])
+@pytest.mark.parametrize("is_watched", [False, True])
+def test_attention_to_a_padded_text_or_to_another_one_is_pytorchs(
+    make_attention: Callable[..., MultiHeadAttention],
+    x: Tensor,
+    watch: Watch,
+    is_cross: bool,
+    has_bias: bool,
+    is_watched: bool,
+) -> None:
+    attention = make_attention(is_causal=False, is_cross=is_cross, attention_bias=has_bias)
+    reference = nn.MultiheadAttention(32, 4, bias=has_bias, batch_first=True)
+    projections = [attention.query_projection, attention.key_projection, attention.value_projection]
+    with torch.no_grad():
+        reference.in_proj_weight.copy_(torch.cat([each.weight for each in projections]))
+        reference.out_proj.weight.copy_(attention.output_projection.weight)
+        if has_bias:
+            reference.in_proj_bias.copy_(torch.cat([each.bias for each in projections]))
+            reference.out_proj.bias.copy_(attention.output_projection.bias)
+    generator = torch.Generator().manual_seed(2)
+    source = torch.randn(2, 7, 32, generator=generator) if is_cross else x
+    is_token = torch.arange(source.shape[1]) < torch.tensor([source.shape[1], 3])[:, None]
+    expected, expected_weights = reference(
+        x, source, source, key_padding_mask=~is_token, average_attn_weights=False
+    )
+    with watch(attention).capture(["part.weights"] if is_watched else []) as captured:
+        output = attention(x, source if is_cross else None, is_token=is_token)
+    torch.testing.assert_close(output, expected, rtol=0, atol=1e-6)
+    if is_watched:
+        torch.testing.assert_close(captured["part.weights"], expected_weights, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_kv_heads", [1, 2])
+def test_shared_keys_and_values_are_keys_and_values_repeated(
+    make_attention: Callable[..., MultiHeadAttention], x: Tensor, watch: Watch, n_kv_heads: int
+) -> None:
+    shared = make_attention(n_kv_heads=n_kv_heads, attention_bias=True)
+    every = make_attention(attention_bias=True)
+    weights = shared.state_dict()
+    for name in ("key_projection", "value_projection"):
+        for kind in ("weight", "bias"):
+            groups = weights[f"{name}.{kind}"].unflatten(0, (n_kv_heads, 8))
+            repeated = groups.repeat_interleave(4 // n_kv_heads, dim=0).flatten(0, 1)
+            weights[f"{name}.{kind}"] = repeated
+    every.load_state_dict(weights)
+    with watch(every).capture(["part.*"]) as expected:
+        every(x)
+    with watch(shared).capture(["part.*"]) as captured:
+        shared(x)
+    assert list(captured) == list(expected)
+    for site, tensor in expected.items():
+        torch.testing.assert_close(captured[site], tensor, rtol=0, atol=1e-6, msg=site)
+
+
 @pytest.mark.parametrize("heads", [[0], [3], [2, 0], [0, 1, 2], [3, 1, 2, 0], None])
 @pytest.mark.parametrize("site", ["part.weights", "part.scores"])
+@pytest.mark.parametrize("positional", POSITIONALS)
 def test_watching_heads_changes_nothing(
-    attention: MultiHeadAttention, x: Tensor, watch: Watch, heads: list[int] | None, site: str
+    make_attention: Callable[..., MultiHeadAttention],
+    x: Tensor,
+    watch: Watch,
+    heads: list[int] | None,
+    site: str,
+    positional: str,
 ) -> None:
-    watched = watch(attention)
-    unwatched_output = attention(x)
-    with watched.capture([site, "part.context"], heads=heads):
-        torch.testing.assert_close(attention(x), unwatched_output, rtol=0, atol=1e-6)
+    attention = make_attention(positional=positional, n_kv_heads=2)
+    is_token = torch.arange(9) < torch.tensor([9, 4])[:, None]
+    unwatched_output = attention(x, is_token=is_token)
+    with watch(attention).capture([site, "part.context"], heads=heads):
+        output = attention(x, is_token=is_token)
+    torch.testing.assert_close(output, unwatched_output, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("heads", [[], [1], [0, 1, 2, 3]])
@@ -276,7 +392,7 @@ def test_reading_with_a_cache_is_reading_all_at_once(
     with watched.capture(["part.weights"] if heads else [], heads=heads or None) as captured:
         outputs = []
         for chunk in x.split(sizes, dim=1):
-            outputs.append(attention(chunk, cache))
+            outputs.append(attention(chunk, cache=cache))
             if heads:
                 shape = (2, len(heads), chunk.shape[1], len(cache))
                 assert captured["part.weights"].shape == shape
@@ -292,9 +408,9 @@ def test_a_cache_holds_the_keys_and_values_of_every_token_read(
     cache = KeyValueCache()
     assert len(cache) == 0
     with watched.capture(["part.keys", "part.values"]) as captured:
-        attention(x[:, :6], cache)
+        attention(x[:, :6], cache=cache)
         assert len(cache) == 6
-        attention(x[:, 6:], cache)
+        attention(x[:, 6:], cache=cache)
     assert len(cache) == 9
     assert cache.keys is not None
     torch.testing.assert_close(captured["part.keys"], whole["part.keys"])
@@ -373,9 +489,9 @@ def test_only_watched_heads_take_the_explicit_path(
 ) -> None:
     seen = []
 
-    def note(queries: Tensor, keys: Tensor, mask: Tensor | None = None) -> Tensor:
+    def note(queries: Tensor, *others: Tensor | None) -> Tensor:
         seen.append(queries.shape[1])
-        return attention_scores(queries, keys, mask)
+        return attention_scores(queries, *others)
 
     monkeypatch.setattr(model.attention, "attention_scores", note)
     watched = watch(attention)
@@ -388,3 +504,99 @@ def test_only_watched_heads_take_the_explicit_path(
     with watched.capture(["part.scores"]):
         attention(x)
     assert seen == [2, 4]
+
+
+# --- positions inside attention -------------------------------------------------------------------
+
+STEPS = ["queries", "keys", "values", "scores", "weights", "context", "output"]
+INSIDE = {"rotary": ["rotated_queries", "rotated_keys"], "alibi": ["bias"]}
+
+
+@pytest.mark.parametrize("is_cross", [False, True])
+@pytest.mark.parametrize("positional", POSITIONALS)
+def test_a_scheme_has_its_own_sites_where_it_works_and_nowhere_else(
+    make_attention: Callable[..., MultiHeadAttention],
+    x: Tensor,
+    watch: Watch,
+    positional: str,
+    is_cross: bool,
+) -> None:
+    attention = make_attention(positional=positional, is_cross=is_cross)
+    watched = watch(attention)
+    with watched.capture(["*"]) as captured:
+        attention(x, x if is_cross else None)
+    own = [] if is_cross else INSIDE.get(positional, [])
+    expected = [f"part.{step}" for step in [*STEPS[:3], *own, *STEPS[3:]]]
+    assert list(captured) == expected
+    assert {site.name for site in watched.sites} == set(expected)
+
+
+@pytest.mark.parametrize("n_kv_heads", [4, 2, 1])
+def test_rotary_scores_are_products_of_turned_queries_and_keys(
+    make_attention: Callable[..., MultiHeadAttention], x: Tensor, watch: Watch, n_kv_heads: int
+) -> None:
+    attention = make_attention(positional="rotary", n_kv_heads=n_kv_heads)
+    with watch(attention).capture(["*"]) as captured:
+        attention(x)
+    seen = {site.removeprefix("part."): tensor for site, tensor in captured.items()}
+    torch.testing.assert_close(seen["rotated_queries"], rotate(seen["queries"]))
+    torch.testing.assert_close(seen["rotated_keys"], rotate(seen["keys"]))
+    products = seen["rotated_queries"] @ seen["rotated_keys"].transpose(-2, -1) / math.sqrt(8)
+    expected = products.masked_fill(~causal_mask(9, 9), -math.inf)
+    torch.testing.assert_close(seen["scores"], expected, rtol=0, atol=1e-6)
+
+
+def test_alibi_scores_are_products_plus_the_bias(
+    make_attention: Callable[..., MultiHeadAttention], x: Tensor, watch: Watch
+) -> None:
+    attention = make_attention(positional="alibi")
+    with watch(attention).capture(["*"]) as captured:
+        attention(x)
+    seen = {site.removeprefix("part."): tensor for site, tensor in captured.items()}
+    torch.testing.assert_close(seen["bias"], alibi_bias(4, 9, 9))
+    products = seen["queries"] @ seen["keys"].transpose(-2, -1) / math.sqrt(8)
+    expected = (products + seen["bias"]).masked_fill(~causal_mask(9, 9), -math.inf)
+    torch.testing.assert_close(seen["scores"], expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("positional", ["rotary", "alibi"])
+def test_a_text_pushed_to_later_positions_has_the_weights_it_had(
+    make_attention: Callable[..., MultiHeadAttention], x: Tensor, watch: Watch, positional: str
+) -> None:
+    attention = make_attention(positional=positional)
+    pushed = torch.cat([torch.zeros(2, 5, 32), x], dim=1)
+    with watch(attention).capture(["part.scores"]) as captured:
+        attention(x)
+        here = captured["part.scores"]
+        attention(pushed)
+    there = captured["part.scores"][..., 5:, 5:]
+    torch.testing.assert_close(there, here, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("positional", ["rotary", "alibi"])
+def test_positions_reach_attention_and_cross_attention_knows_none(
+    make_attention: Callable[..., MultiHeadAttention], x: Tensor, positional: str
+) -> None:
+    order = torch.tensor([4, 2, 0, 1, 3, 8, 7, 6, 5])
+
+    def is_blind(*, is_cross: bool) -> bool:
+        attention = make_attention(positional=positional, is_causal=False, is_cross=is_cross)
+        return torch.allclose(attention(x, x), attention(x, x[:, order]), atol=1e-5)
+
+    assert is_blind(is_cross=True)
+    assert not is_blind(is_cross=False)
+
+
+def test_cross_attention_reads_its_source_once(
+    make_attention: Callable[..., MultiHeadAttention], x: Tensor
+) -> None:
+    attention = make_attention(is_causal=False, is_cross=True)
+    source = x.flip(1)[:, :5]
+    expected = attention(x, source)
+    n_read: list[int] = []
+    attention.key_projection.register_forward_hook(lambda *_: n_read.append(1))
+    cache = KeyValueCache()
+    parts = [attention(part, source, cache=cache) for part in x.split([4, 1, 4], dim=1)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), expected, rtol=0, atol=1e-6)
+    assert len(n_read) == 1
+    assert len(cache) == 5

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from model.card import ModelCard
 from model.checkpoint import CheckpointError, describe, load, save, write_whole
+from model.config import KINDS
 from model.sites import Site
 from model.tokenizer import Tokenizer, train_tokenizer
+from model.training.state import load_state, save_state
 from model.transformer import Transformer
 
 MakeFolder = Callable[..., Path]
@@ -101,6 +103,63 @@ def test_the_tied_matrix_and_the_fixed_encoding_are_not_stored_twice(
     names = set(load_file(make_folder() / "model.safetensors"))
     assert "decoder.embedding.vectors.weight" in names
     assert not any("encoding" in name or "unembed" in name for name in names)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("positional", ["sinusoidal", "learned", "rotary"])
+def test_a_model_of_any_kind_comes_back_with_one_matrix_of_embeddings(
+    make_folder: MakeFolder,
+    make_model: Callable[..., Transformer],
+    ids: Tensor,
+    kind: str,
+    positional: str,
+) -> None:
+    changes = {"kind": kind, "positional": positional, "n_kv_heads": 2, "norm": "rms_norm"}
+    folder, model = make_folder(**changes), make_model(**changes)
+    names = [name for name in load_file(folder / "model.safetensors") if "vectors" in name]
+    owner = "decoder" if kind == "decoder" else "encoder"
+    assert names == [f"{owner}.embedding.vectors.weight"]
+    loaded = load(folder).model
+    targets = (ids.flip(1),) if kind == "encoder-decoder" else ()
+    assert loaded(ids, *targets).logits.equal(model(ids, *targets).logits)
+    assert describe(folder).n_parameters == sum(p.numel() for p in model.parameters())
+    if kind == "encoder-decoder":
+        assert loaded.decoder.embedding.vectors is loaded.encoder.embedding.vectors
+        assert loaded.vectors is loaded.decoder.embedding.vectors.weight
+
+
+def test_a_second_copy_of_the_shared_matrix_is_surplus(make_folder: MakeFolder) -> None:
+    folder = make_folder(kind="encoder-decoder")
+    copy = "decoder.embedding.vectors.weight"
+    edit_weights(
+        folder, lambda weights: weights.update({copy: weights[copy.replace("de", "en", 1)].clone()})
+    )
+    refuses(folder, f": {copy} is unknown (1 in all)")
+
+
+def test_a_stopped_run_goes_on_with_the_shared_matrix_still_shared(
+    tmp_path: Path, make_model: Callable[..., Transformer], ids: Tensor
+) -> None:
+    def begin(seed: int) -> tuple[Transformer, torch.optim.Optimizer]:
+        model = make_model(kind="encoder-decoder", seed=seed)
+        return model, torch.optim.AdamW(model.parameters(), lr=0.01)
+
+    def step(model: Transformer, optimizer: torch.optim.Optimizer) -> None:
+        optimizer.zero_grad()
+        model(ids, ids.flip(1)).logits.square().mean().backward()
+        optimizer.step()
+
+    model, optimizer = begin(seed=0)
+    step(model, optimizer)
+    save_state(tmp_path / "state.safetensors", model, [optimizer], {"step": 1})
+    resumed, its_optimizer = begin(seed=1)
+    progress = load_state(tmp_path / "state.safetensors", resumed, [its_optimizer])
+    assert progress == {"step": 1}
+    assert resumed.decoder.embedding.vectors is resumed.encoder.embedding.vectors
+    step(model, optimizer)
+    step(resumed, its_optimizer)
+    for name, tensor in model.weights().items():
+        assert resumed.weights()[name].equal(tensor), name
 
 
 def test_saving_leaves_the_model_as_it_is(
@@ -295,7 +354,10 @@ def test_a_broken_config_is_named(
     [
         ({"n_heads": 5}, ": n_heads (5) must divide d_model (32)"),
         ({"n_heads": True}, ": n_heads (True) must be a whole number"),
-        ({"kind": "encoder"}, ": kind 'encoder' is unknown; choose one of decoder"),
+        (
+            {"kind": "both"},
+            ": kind 'both' is unknown; choose one of decoder, encoder, encoder-decoder",
+        ),
     ],
 )
 def test_a_config_that_cannot_be_is_refused(

@@ -22,10 +22,28 @@ MakeConfig = Callable[..., TransformerConfig]
         ({"dropout": 1.0}, "dropout (1.0) must lie in [0, 1)"),
         ({"dropout": -0.1}, "dropout (-0.1) must lie in [0, 1)"),
         ({"dropout": float("nan")}, "dropout (nan) must lie in [0, 1)"),
-        ({"kind": "encoder"}, "kind 'encoder' is unknown; choose one of decoder"),
-        ({"positional": "none"}, "positional 'none' is unknown; choose one of sinusoidal"),
-        ({"activation": "tanh"}, "activation 'tanh' is unknown; choose one of relu, gelu"),
+        ({"n_kv_heads": 0}, "n_kv_heads (0) must be at least 1"),
+        ({"n_kv_heads": 3}, "n_kv_heads (3) must divide n_heads (4)"),
+        ({"n_kv_heads": 8}, "n_kv_heads (8) must divide n_heads (4)"),
+        ({"norm_epsilon": 0.0}, "norm_epsilon (0.0) must lie in (0, 1)"),
+        ({"norm_epsilon": 1.0}, "norm_epsilon (1.0) must lie in (0, 1)"),
+        (
+            {"kind": "both"},
+            "kind 'both' is unknown; choose one of decoder, encoder, encoder-decoder",
+        ),
+        (
+            {"positional": "relative"},
+            "positional 'relative' is unknown; "
+            "choose one of sinusoidal, learned, rotary, alibi, none",
+        ),
+        ({"norm": "batch"}, "norm 'batch' is unknown; choose one of layer_norm, rms_norm"),
+        ({"norm_place": "both"}, "norm_place 'both' is unknown; choose one of pre, post"),
+        ({"activation": "tanh"}, "activation 'tanh' is unknown; choose one of relu, gelu, swiglu"),
         ({"d_model": 7, "n_heads": 1}, "sinusoidal positions need an even d_model, not 7"),
+        (
+            {"positional": "rotary", "d_model": 12, "n_heads": 4},
+            "rotary positions need an even d_head, not 3",
+        ),
         (
             {"moe": ExpertsConfig(n_experts=4, top_k=2, layers=(0, 2))},
             "moe.layers [0, 2] must lie between 0 and 1",
@@ -59,7 +77,11 @@ def test_experts_that_cannot_be_chosen_are_refused(
 
 
 def test_a_config_survives_json(make_config: MakeConfig) -> None:
-    for config in (make_config(), make_config(moe=None, activation="relu", dropout=0.1)):
+    for config in (
+        make_config(),
+        make_config(moe=None, activation="relu", dropout=0.1),
+        make_config(kind="encoder", n_kv_heads=2, norm="rms_norm", norm_place="post"),
+    ):
         written = json.dumps(config.to_dict())
         assert TransformerConfig.from_dict(json.loads(written)) == config
 
@@ -75,6 +97,7 @@ def test_an_unknown_key_is_named_beside_the_known(make_config: MakeConfig) -> No
         ({"n_layers": None}, "n_layers"),
         ({"n_layers": 2.0}, "n_layers"),
         ({"max_tokens": float("nan")}, "max_tokens"),
+        ({"n_kv_heads": 2.0}, "n_kv_heads"),
         ({"d_model": "two"}, "d_model"),
         ({"moe": 5}, "incomplete config"),
         ({"moe": {}}, "layers"),
@@ -90,6 +113,17 @@ def test_data_of_the_wrong_type_is_a_value_error(
 ) -> None:
     with pytest.raises(ValueError, match=named):
         TransformerConfig.from_dict({**make_config().to_dict(), **changes})
+
+
+@pytest.mark.parametrize(
+    "name", ["has_embedding_norm", "scales_embedding", "attention_bias", "feed_forward_bias"]
+)
+def test_a_flag_in_words_is_refused(make_config: MakeConfig, name: str) -> None:
+    # Set from behind, because types are checked while tests run, and only then.
+    config = make_config()
+    object.__setattr__(config, name, "false")
+    with pytest.raises(ValueError, match=f"^{name} \\('false'\\) must be true or false$"):
+        config.__post_init__()
 
 
 def test_layers_are_sorted_and_none_is_named_twice() -> None:
@@ -114,6 +148,29 @@ def test_experts_are_in_the_layers_named_and_no_others(make_config: MakeConfig) 
     config = make_config(n_layers=4, moe=moe)
     assert [config.has_experts(layer) for layer in range(4)] == [False, True, True, False]
     assert not make_config(moe=None).has_experts(0)
+
+
+def test_every_head_answers_unless_fewer_are_named(make_config: MakeConfig) -> None:
+    assert make_config().n_groups == 4
+    assert make_config(n_kv_heads=1).n_groups == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "stacks"),
+    [("decoder", (False, True)), ("encoder", (True, False)), ("encoder-decoder", (True, True))],
+)
+def test_the_kind_says_which_stacks_there_are(
+    make_config: MakeConfig, kind: str, stacks: tuple[bool, bool]
+) -> None:
+    config = make_config(kind=kind)
+    assert (config.has_encoder, config.has_decoder) == stacks
+
+
+@pytest.mark.parametrize("positional", ["learned", "alibi", "none"])
+def test_an_odd_width_is_refused_only_where_dimensions_go_in_pairs(
+    make_config: MakeConfig, positional: str
+) -> None:
+    assert make_config(positional=positional, d_model=9, n_heads=3).d_head == 3
 
 
 def test_a_config_is_frozen(make_config: MakeConfig) -> None:

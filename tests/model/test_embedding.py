@@ -1,5 +1,6 @@
-"""Token embeddings, scaled, plus positions; and the same matrix back to logits."""
+"""Token embeddings, scaled, plus positions by any scheme; and the same matrix back to logits."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from model.config import TransformerConfig
-from model.embedding import Embedding
+from model.embedding import Embedding, TooManyPositions
 from model.hooks import HookedModule
 from model.positions import sinusoidal
 
@@ -54,3 +55,88 @@ def test_logits_are_products_with_the_embedding_matrix(embedding: Embedding) -> 
 
 def test_there_is_one_matrix_and_no_saved_encoding(embedding: Embedding) -> None:
     assert list(embedding.state_dict()) == ["vectors.weight"]
+
+
+# --- other schemes --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def make_embedding(
+    make_config: Callable[..., TransformerConfig], randomise: Callable[[nn.Module], None]
+) -> Callable[..., Embedding]:
+    def make(**changes: object) -> Embedding:
+        torch.manual_seed(0)
+        embedding = Embedding(make_config(**changes))
+        randomise(embedding)
+        return embedding
+
+    return make
+
+
+def test_learned_positions_are_rows_of_their_own_matrix(
+    make_embedding: Callable[..., Embedding],
+    watch: Callable[[nn.Module], HookedModule],
+    ids: Tensor,
+) -> None:
+    embedding = make_embedding(positional="learned")
+    assert embedding.positions.weight.shape == (48, 32)
+    with watch(embedding).capture(["part.*"]) as captured:
+        output = embedding(ids, start=37)
+    assert captured["part.positional"].equal(embedding.positions.weight[37:])
+    torch.testing.assert_close(output, captured["part.tokens"] + captured["part.positional"])
+
+
+@pytest.mark.parametrize(("start", "n_tokens"), [(0, 49), (38, 59)])
+def test_there_are_no_learned_positions_beyond_the_last(
+    make_embedding: Callable[..., Embedding], start: int, n_tokens: int
+) -> None:
+    text = torch.zeros(2, n_tokens - start, dtype=torch.long)
+    message = f"the text has {n_tokens} tokens, but positions are learned up to 48"
+    with pytest.raises(TooManyPositions, match=f"^{re.escape(message)}$"):
+        make_embedding(positional="learned")(text, start=start)
+
+
+@pytest.mark.parametrize("positional", ["rotary", "alibi", "none"])
+def test_schemes_inside_attention_add_nothing(
+    make_embedding: Callable[..., Embedding],
+    watch: Callable[[nn.Module], HookedModule],
+    ids: Tensor,
+    positional: str,
+) -> None:
+    embedding = make_embedding(positional=positional)
+    with watch(embedding).capture(["part.*"]) as captured:
+        embedding(ids, start=400)
+    assert list(captured) == ["part.tokens", "part.output"]
+    assert captured["part.output"].equal(captured["part.tokens"])
+
+
+def test_tokens_are_scaled_only_where_the_config_says_so(
+    make_embedding: Callable[..., Embedding],
+    watch: Callable[[nn.Module], HookedModule],
+    ids: Tensor,
+) -> None:
+    embedding = make_embedding(scales_embedding=False)
+    with watch(embedding).capture(["part.tokens"]) as captured:
+        embedding(ids)
+    assert captured["part.tokens"].equal(embedding.vectors.weight[ids])
+
+
+def test_an_embedding_norm_acts_on_the_sum(
+    make_embedding: Callable[..., Embedding],
+    watch: Callable[[nn.Module], HookedModule],
+    ids: Tensor,
+) -> None:
+    embedding = make_embedding(has_embedding_norm=True)
+    with watch(embedding).capture(["part.*"]) as captured:
+        output = embedding(ids)
+    total = captured["part.tokens"] + captured["part.positional"]
+    expected = torch.nn.functional.layer_norm(
+        total, [32], embedding.norm.scale, embedding.norm.shift
+    )
+    torch.testing.assert_close(output, expected)
+
+
+def test_two_stacks_may_share_one_matrix(make_config: Callable[..., TransformerConfig]) -> None:
+    first = Embedding(make_config())
+    second = Embedding(make_config(), first.vectors)
+    assert second.vectors is first.vectors

@@ -203,6 +203,33 @@ def test_experts_of_a_position_or_of_a_row_are_not_balanced() -> None:
         assert blockwise_balance_loss(probs, indices).item() == 2
 
 
+def test_padding_counts_nowhere_in_the_balance() -> None:
+    n_rows, n_positions = BLOCK_ROWS + 1, BLOCK_POSITIONS + 3
+    probs, indices = routed(n_rows, n_positions)
+    is_token = torch.arange(n_positions) < torch.tensor([35, 1, 32, 33, 9, 2, 0])[:, None]
+    total = 0.0
+    for row in range(0, n_rows, BLOCK_ROWS):
+        for place in range(0, n_positions, BLOCK_POSITIONS):
+            block = (slice(row, row + BLOCK_ROWS), slice(place, place + BLOCK_POSITIONS))
+            kept = is_token[block]
+            if kept.any():
+                loss = load_balance_loss(probs[block][kept], indices[block][kept])
+                total += int(kept.sum()) * loss.item()
+    loss = blockwise_balance_loss(probs, indices, is_token)
+    assert loss.item() == pytest.approx(total / int(is_token.sum()))
+    assert loss.item() != pytest.approx(blockwise_balance_loss(probs, indices).item())
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
+def test_experts_are_networks_of_the_configs_activation_and_biases(
+    make_config: Callable[..., TransformerConfig], x: Tensor, activation: str
+) -> None:
+    torch.manual_seed(0)
+    experts = Experts(make_config(activation=activation, feed_forward_bias=False))
+    assert not any(name.endswith("bias") for name, _ in experts.named_parameters())
+    torch.testing.assert_close(experts(x).output, token_by_token(experts, x), rtol=0, atol=1e-6)
+
+
 def test_the_layer_returns_its_own_balance_loss(
     make_experts: MakeExperts, x: Tensor, watch: Watch
 ) -> None:

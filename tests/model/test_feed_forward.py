@@ -36,6 +36,36 @@ def test_the_network_is_the_papers_formula(
     torch.testing.assert_close(network(x), expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [FeedForward, HookedFeedForward])
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_swiglu_is_the_product_of_a_gate_and_what_it_lets_through(
+    make_config: Callable[..., TransformerConfig],
+    randomise: Callable[[nn.Module], None],
+    x: Tensor,
+    kind: type[FeedForward],
+    has_bias: bool,
+) -> None:
+    network = kind(make_config(activation="swiglu", feed_forward_bias=has_bias))
+    randomise(network)
+
+    def affine(x: Tensor, projection: nn.Linear) -> Tensor:
+        return x @ projection.weight.T + (projection.bias if has_bias else 0)
+
+    gate = affine(x, network.gate_projection)
+    hidden = gate / (1 + torch.exp(-gate)) * affine(x, network.up_projection)
+    expected = affine(hidden, network.down_projection)
+    torch.testing.assert_close(network(x), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", [*ACTIVATIONS, "swiglu"])
+def test_without_biases_nothing_in_gives_nothing_out(
+    make_config: Callable[..., TransformerConfig], activation: str
+) -> None:
+    network = FeedForward(make_config(activation=activation, feed_forward_bias=False))
+    assert not any(name.endswith("bias") for name, _ in network.named_parameters())
+    assert (network(torch.zeros(3, 32)) == 0).all()
+
+
 def test_what_is_captured_is_what_was_computed(
     make_config: Callable[..., TransformerConfig],
     watch: Callable[[nn.Module], HookedModule],

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from model.config import POSITIONALS
 from model.generation import Sampling, generate, next_token_distribution
 from model.transformer import Transformer
 
@@ -199,6 +200,31 @@ def test_a_text_that_cannot_be_continued_is_refused(model: Transformer, n_ids: i
     message = f"generation continues 1 to 48 tokens, not {n_ids}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         next(generate(model, [0] * n_ids, n_tokens=1, sampling=GREEDY))
+
+
+@pytest.mark.parametrize("positional", POSITIONALS)
+def test_every_scheme_goes_on_with_a_cache_as_without(
+    make_model: Callable[..., Transformer], positional: str
+) -> None:
+    model = make_model(positional=positional, n_kv_heads=2)
+    cached, uncached = (
+        [
+            token.id
+            for token in generate(
+                model, [0, 5, 9], n_tokens=45, sampling=GREEDY, use_cache=use_cache
+            )
+        ]
+        for use_cache in (True, False)
+    )
+    assert cached == uncached
+    assert len(cached) == 45
+
+
+@pytest.mark.parametrize("kind", ["encoder", "encoder-decoder"])
+def test_only_a_decoder_continues_a_text(make_model: Callable[..., Transformer], kind: str) -> None:
+    message = f"a model of kind {kind!r} continues no text; generation needs a decoder"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        next(generate(make_model(kind=kind), [0], n_tokens=1, sampling=GREEDY))
 
 
 def test_generation_leaves_gradients_on_for_others(model: Transformer) -> None:

@@ -173,7 +173,7 @@ def test_nothing_is_stored_on_a_module_by_a_pass(model: Transformer, ids: Tensor
         model.edit(WEIGHTS, lambda weights: weights * 1),
         model.capture(["*"], heads=[1]),
     ):
-        model(ids, model.new_cache())
+        model(ids, cache=model.new_cache())
         assert stored(model) == before
     assert stored(model) == before
     torch.testing.assert_close(dict(model.state_dict()), state, rtol=0, atol=0)

@@ -1,4 +1,4 @@
-"""A decoder layer against PyTorch's own, and its residual stream."""
+"""A layer against PyTorch's own, and its residual stream."""
 
 from collections.abc import Callable
 
@@ -6,22 +6,34 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.attention import causal_mask
+from model.attention import MultiHeadAttention, causal_mask
 from model.config import TransformerConfig
 from model.hooks import HookedModule
-from model.layers import DecoderLayer
+from model.layers import LayerCache, Memory, TransformerLayer
 
-MakeLayer = Callable[..., DecoderLayer]
+MakeLayer = Callable[..., TransformerLayer]
 Watch = Callable[[nn.Module], HookedModule]
+IS_TOKEN = torch.arange(9) < torch.tensor([9, 5])[:, None]
 
 
 @pytest.fixture
 def make_layer(
     make_config: Callable[..., TransformerConfig], randomise: Callable[[nn.Module], None]
 ) -> MakeLayer:
-    def make(*, has_experts: bool = False, **changes: object) -> DecoderLayer:
+    def make(
+        *,
+        is_causal: bool = True,
+        has_cross_attention: bool = False,
+        has_experts: bool = False,
+        **changes: object,
+    ) -> TransformerLayer:
         torch.manual_seed(0)
-        layer = DecoderLayer(make_config(**changes), has_experts=has_experts)
+        layer = TransformerLayer(
+            make_config(**changes),
+            is_causal=is_causal,
+            has_cross_attention=has_cross_attention,
+            has_experts=has_experts,
+        )
         randomise(layer)
         return layer
 
@@ -33,37 +45,122 @@ def x() -> Tensor:
     return torch.randn(2, 9, 32, generator=torch.Generator().manual_seed(1))
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
-@pytest.mark.parametrize("is_watched", [False, True])
-def test_a_dense_layer_is_pytorchs_with_copied_weights(
-    make_layer: MakeLayer, watch: Watch, x: Tensor, activation: str, is_watched: bool
+# --- PyTorch's own --------------------------------------------------------------------------------
+
+
+def attention_weights_of(name: str, attention: MultiHeadAttention) -> dict[str, Tensor]:
+    """The weights of an attention by PyTorch's names."""
+    inputs = [attention.query_projection, attention.key_projection, attention.value_projection]
+    return {
+        f"{name}.in_proj_weight": torch.cat([each.weight for each in inputs]),
+        f"{name}.in_proj_bias": torch.cat([each.bias for each in inputs]),
+        f"{name}.out_proj.weight": attention.output_projection.weight,
+        f"{name}.out_proj.bias": attention.output_projection.bias,
+    }
+
+
+def weights_of(layer: TransformerLayer) -> dict[str, Tensor]:
+    """The weights of a layer by PyTorch's names; norms are numbered in the order they act."""
+    norms = [layer.attention_norm, layer.feed_forward_norm]
+    named = attention_weights_of("self_attn", layer.self_attention)
+    if layer.has_cross_attention:
+        named |= attention_weights_of("multihead_attn", layer.cross_attention)
+        norms.insert(1, layer.cross_attention_norm)
+    for number, norm in enumerate(norms, start=1):
+        named |= {f"norm{number}.weight": norm.scale, f"norm{number}.bias": norm.shift}
+    network = layer.feed_forward
+    for number, linear in enumerate([network.up_projection, network.down_projection], start=1):
+        named |= {f"linear{number}.weight": linear.weight, f"linear{number}.bias": linear.bias}
+    return named
+
+
+def note_weights(attention: nn.MultiheadAttention, noted: list[Tensor]) -> None:
+    """Let PyTorch's attention compute its weights head by head, and keep them."""
+    asked = {"need_weights": True, "average_attn_weights": False}
+    attention.register_forward_pre_hook(
+        lambda _, inputs, named: (inputs, named | asked), with_kwargs=True
+    )
+    attention.register_forward_hook(lambda _, inputs, outputs: noted.append(outputs[1]))
+
+
+same_layer = pytest.mark.parametrize("activation", ["relu", "gelu"])
+either_place = pytest.mark.parametrize("norm_place", ["pre", "post"])
+watched_or_not = pytest.mark.parametrize("is_watched", [False, True])
+
+
+@same_layer
+@either_place
+@watched_or_not
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_a_layer_is_pytorchs_encoder_layer(
+    make_layer: MakeLayer,
+    watch: Watch,
+    x: Tensor,
+    activation: str,
+    norm_place: str,
+    is_watched: bool,
+    is_causal: bool,
 ) -> None:
-    layer = make_layer(activation=activation)
+    layer = make_layer(
+        activation=activation, norm_place=norm_place, attention_bias=True, is_causal=is_causal
+    )
     reference = nn.TransformerEncoderLayer(
-        32, 4, 48, dropout=0.0, activation=activation, batch_first=True, norm_first=True
+        32, 4, 48, 0.0, activation, batch_first=True, norm_first=norm_place == "pre"
     )
-    attention, network = layer.self_attention, layer.feed_forward
-    projections = [attention.query_projection, attention.key_projection, attention.value_projection]
-    reference.load_state_dict(
-        {
-            "self_attn.in_proj_weight": torch.cat([each.weight for each in projections]),
-            "self_attn.in_proj_bias": torch.zeros(96),
-            "self_attn.out_proj.weight": attention.output_projection.weight,
-            "self_attn.out_proj.bias": torch.zeros(32),
-            "linear1.weight": network.up_projection.weight,
-            "linear1.bias": network.up_projection.bias,
-            "linear2.weight": network.down_projection.weight,
-            "linear2.bias": network.down_projection.bias,
-            "norm1.weight": layer.attention_norm.scale,
-            "norm1.bias": layer.attention_norm.shift,
-            "norm2.weight": layer.feed_forward_norm.scale,
-            "norm2.bias": layer.feed_forward_norm.shift,
-        }
+    reference.load_state_dict(weights_of(layer))
+    noted: list[Tensor] = []
+    note_weights(reference.self_attn, noted)
+    expected = reference(
+        x,
+        src_mask=~causal_mask(9, 9) if is_causal else None,
+        src_key_padding_mask=~IS_TOKEN,
     )
-    with watch(layer).capture(["*"] if is_watched else []):
-        output, _ = layer(x)
-    expected = reference(x, src_mask=~causal_mask(9, 9))
-    torch.testing.assert_close(output, expected, rtol=0, atol=2e-6)
+    with watch(layer).capture(["*"] if is_watched else []) as captured:
+        output, _ = layer(x, is_token=IS_TOKEN)
+    torch.testing.assert_close(output, expected, rtol=0, atol=1e-5)
+    if is_watched:
+        weights = captured["part.self_attention.weights"]
+        torch.testing.assert_close(weights, noted[0], rtol=0, atol=1e-6)
+
+
+@same_layer
+@either_place
+@watched_or_not
+def test_a_layer_with_cross_attention_is_pytorchs_decoder_layer(
+    make_layer: MakeLayer,
+    watch: Watch,
+    x: Tensor,
+    activation: str,
+    norm_place: str,
+    is_watched: bool,
+) -> None:
+    layer = make_layer(
+        activation=activation, norm_place=norm_place, attention_bias=True, has_cross_attention=True
+    )
+    reference = nn.TransformerDecoderLayer(
+        32, 4, 48, 0.0, activation, batch_first=True, norm_first=norm_place == "pre"
+    )
+    reference.load_state_dict(weights_of(layer))
+    noted: list[Tensor] = []
+    note_weights(reference.self_attn, noted)
+    note_weights(reference.multihead_attn, noted)
+    memory = x.flip(0, 1)
+    expected = reference(
+        x[:, :6],
+        memory,
+        tgt_mask=~causal_mask(6, 6),
+        memory_key_padding_mask=~IS_TOKEN,
+    )
+    with watch(layer).capture(["*"] if is_watched else []) as captured:
+        output, _ = layer(x[:, :6], memory=Memory(memory, IS_TOKEN))
+    torch.testing.assert_close(output, expected, rtol=0, atol=1e-5)
+    if is_watched:
+        for site, weights in zip(("self_attention", "cross_attention"), noted, strict=True):
+            seen = captured[f"part.{site}.weights"]
+            torch.testing.assert_close(seen, weights, rtol=0, atol=1e-6)
+
+
+# --- the residual stream --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("has_experts", "part"), [(False, "feed_forward"), (True, "experts")])
@@ -131,3 +228,57 @@ def test_experts_show_no_sites_of_a_dense_layer_and_the_other_way_round(
     routed = {site.name for site in watch(make_layer(has_experts=True)).sites}
     assert not any("experts" in name for name in dense)
     assert not any("feed_forward" in name for name in routed)
+
+
+# --- cross-attention ------------------------------------------------------------------------------
+
+
+def test_between_lies_what_self_attention_left_and_cross_attention_finds(
+    make_layer: MakeLayer, watch: Watch, x: Tensor
+) -> None:
+    layer = make_layer(has_cross_attention=True)
+    with watch(layer).capture(["*"]) as captured:
+        layer(x, memory=Memory(x.flip(1)))
+    seen = {site.removeprefix("part."): tensor for site, tensor in captured.items()}
+    places = [name for name in seen if name.startswith("residual.")]
+    assert places == [f"residual.{place}" for place in ("before", "between", "middle", "after")]
+    parts = ("self_attention", "cross_attention", "feed_forward")
+    for before, part, after in zip(places, parts, places[1:], strict=False):
+        torch.testing.assert_close(seen[before] + seen[f"{part}.output"], seen[after])
+
+
+def test_there_is_no_between_without_cross_attention(make_layer: MakeLayer, watch: Watch) -> None:
+    sites = {site.name for site in watch(make_layer()).sites}
+    assert not any("between" in site or "cross_attention" in site for site in sites)
+
+
+@pytest.mark.parametrize("has_cross_attention", [False, True])
+def test_with_the_norm_after_each_part_the_stream_is_normal_in_every_place(
+    make_layer: MakeLayer, watch: Watch, x: Tensor, has_cross_attention: bool
+) -> None:
+    layer = make_layer(has_cross_attention=has_cross_attention, norm_place="post")
+    with watch(layer).capture(["*"]) as captured:
+        layer(x, memory=Memory(x.flip(1)))
+    norms = {"middle": layer.attention_norm, "after": layer.feed_forward_norm}
+    if has_cross_attention:
+        norms = {"between": layer.attention_norm, "middle": layer.cross_attention_norm} | {
+            "after": layer.feed_forward_norm
+        }
+    for place, norm in norms.items():
+        plain = (captured[f"part.residual.{place}"] - norm.shift) / norm.scale
+        torch.testing.assert_close(plain.mean(dim=-1), torch.zeros(2, 9), rtol=0, atol=1e-4)
+        variance = plain.var(dim=-1, correction=0)
+        torch.testing.assert_close(variance, torch.ones(2, 9), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("norm_place", ["pre", "post"])
+def test_reading_with_a_layers_cache_is_reading_all_at_once(
+    make_layer: MakeLayer, x: Tensor, norm_place: str
+) -> None:
+    layer = make_layer(has_cross_attention=True, norm_place=norm_place, n_kv_heads=2)
+    memory = Memory(x.flip(1)[:, :7], IS_TOKEN[:, :7])
+    expected = layer(x, memory=memory).output
+    cache = LayerCache()
+    outputs = [layer(part, memory=memory, cache=cache).output for part in x.split([4, 1, 4], dim=1)]
+    torch.testing.assert_close(torch.cat(outputs, dim=1), expected, rtol=0, atol=1e-5)
+    assert (len(cache), len(cache.cross_attention)) == (9, 7)

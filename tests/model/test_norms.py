@@ -1,10 +1,14 @@
-"""Layer normalisation against its formula and PyTorch's own."""
+"""Both norms against their formulas and PyTorch's own."""
+
+from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.norms import LayerNorm
+from model.config import TransformerConfig
+from model.norms import LayerNorm, RMSNorm, make_norm
 
 
 @pytest.fixture
@@ -48,3 +52,52 @@ def test_a_constant_token_becomes_the_shift(norm: LayerNorm) -> None:
 
 def test_tokens_are_normalised_one_by_one(norm: LayerNorm, x: Tensor) -> None:
     torch.testing.assert_close(norm(x)[1, 3], norm(x[1, 3]))
+
+
+# --- RMSNorm --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rms_norm() -> RMSNorm:
+    torch.manual_seed(1)
+    norm = RMSNorm(16, 1e-2)
+    nn.init.normal_(norm.scale)
+    return norm
+
+
+def test_rms_norm_is_pytorchs_with_copied_weights(rms_norm: RMSNorm, x: Tensor) -> None:
+    expected = F.rms_norm(x, [16], rms_norm.scale, eps=1e-2)
+    torch.testing.assert_close(rms_norm(x), expected, rtol=0, atol=1e-6)
+
+
+def test_rms_norm_is_the_papers_formula(rms_norm: RMSNorm, x: Tensor) -> None:
+    size = torch.sqrt(x.square().mean(dim=-1, keepdim=True) + 1e-2)
+    torch.testing.assert_close(rms_norm(x), rms_norm.scale * x / size)
+
+
+def test_rms_norm_keeps_the_mean_and_takes_the_size(x: Tensor) -> None:
+    normalised = RMSNorm(16)(x)
+    size = normalised.square().mean(dim=-1)
+    torch.testing.assert_close(size, torch.ones(2, 5), rtol=0, atol=1e-4)
+    ratio = x.mean(dim=-1) / x.square().mean(dim=-1).sqrt()
+    torch.testing.assert_close(normalised.mean(dim=-1), ratio, rtol=0, atol=1e-4)
+
+
+def test_in_bfloat16_only_the_result_is_rounded(x: Tensor) -> None:
+    rounded = x.bfloat16()
+    expected = RMSNorm(16)(rounded.float()).bfloat16()
+    assert RMSNorm(16).bfloat16()(rounded).equal(expected)
+
+
+# --- by config ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "kind"), [("layer_norm", LayerNorm), ("rms_norm", RMSNorm)])
+def test_the_config_names_the_norm_and_its_epsilon(
+    make_config: Callable[..., TransformerConfig], name: str, kind: type[nn.Module]
+) -> None:
+    norm = make_norm(make_config(norm=name, norm_epsilon=0.5))
+    assert type(norm) is kind
+    assert norm.scale.shape == (32,)
+    small = 0.1 * torch.randn(1, 32, generator=torch.Generator().manual_seed(0))
+    assert norm(small).abs().max() < 0.5  # next to an epsilon of a half there is little to divide

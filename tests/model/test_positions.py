@@ -1,11 +1,14 @@
-"""Sinusoidal positions: the formula, and what the formula promises."""
+"""Every scheme of positions: its formula, and what the formula promises."""
 
 import math
 
 import pytest
 import torch
+from torch import Tensor
 
-from model.positions import sinusoidal
+from model.positions import alibi_bias, alibi_slopes, rotate, sinusoidal
+
+# --- sinusoidal ----------------------------------------------------------------------------------
 
 
 def test_every_number_is_the_papers_formula() -> None:
@@ -62,3 +65,78 @@ def test_the_encoding_is_float32_within_1() -> None:
     encoding = sinusoidal(300, 64)
     assert encoding.dtype == torch.float32
     assert encoding.abs().max() <= 1
+
+
+# --- rotary ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def vectors() -> Tensor:
+    """Two rows of three heads, ten positions, width 8."""
+    return torch.randn(2, 3, 10, 8, generator=torch.Generator().manual_seed(0))
+
+
+def test_every_pair_is_turned_by_the_papers_angle(vectors: Tensor) -> None:
+    turned = rotate(vectors, start=4)
+    for place in range(10):
+        for pair in range(4):
+            angle = (4 + place) / 10_000 ** (2 * pair / 8)
+            spin = torch.tensor(
+                [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
+            )
+            here = slice(2 * pair, 2 * pair + 2)
+            expected = vectors[..., place, here] @ spin.T
+            torch.testing.assert_close(turned[..., place, here], expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("shift", [1, 7, 500])
+def test_rotary_scores_depend_on_the_distance_alone(vectors: Tensor, shift: int) -> None:
+    queries, keys = vectors[0], vectors[1]
+    here = rotate(queries, start=3) @ rotate(keys).transpose(-2, -1)
+    there = rotate(queries, start=3 + shift) @ rotate(keys, start=shift).transpose(-2, -1)
+    torch.testing.assert_close(there, here, rtol=0, atol=1e-5)
+    elsewhere = rotate(queries, start=3 + shift) @ rotate(keys).transpose(-2, -1)
+    assert not torch.allclose(elsewhere, here, atol=1e-2)
+
+
+def test_turning_keeps_lengths_and_leaves_position_0_as_it_is(vectors: Tensor) -> None:
+    turned = rotate(vectors)
+    torch.testing.assert_close(turned.norm(dim=-1), vectors.norm(dim=-1))
+    assert turned[..., 0, :].equal(vectors[..., 0, :])
+
+
+def test_far_rotations_keep_their_digits() -> None:
+    turned = rotate(torch.tensor([[1.0, 0.0]]), start=1_000_000)
+    expected = [math.cos(1_000_000), math.sin(1_000_000)]
+    torch.testing.assert_close(turned[0], torch.tensor(expected), rtol=0, atol=1e-7)
+
+
+# --- ALiBi ----------------------------------------------------------------------------------------
+
+HALVES = [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]
+
+
+@pytest.mark.parametrize(
+    ("n_heads", "slopes"),
+    [
+        (1, [1 / 256]),
+        (2, [1 / 16, 1 / 256]),
+        (3, [1 / 16, 1 / 256, 1 / 4]),
+        (8, HALVES),
+        # Those of 8 heads, then the first, third, fifth and seventh of 16.
+        (12, [*HALVES, 2**-0.5, 2**-1.5, 2**-2.5, 2**-3.5]),
+        (16, [2 ** -(head / 2) for head in range(1, 17)]),
+    ],
+)
+def test_slopes_follow_the_papers_rule(n_heads: int, slopes: list[float]) -> None:
+    torch.testing.assert_close(alibi_slopes(n_heads), torch.tensor(slopes))
+
+
+def test_the_bias_grows_by_the_slope_with_every_step_away() -> None:
+    bias = alibi_bias(2, 2, 4)
+    steps = torch.tensor([[-2.0, -1.0, 0.0, -1.0], [-3.0, -2.0, -1.0, 0.0]])
+    torch.testing.assert_close(bias, torch.stack([steps / 16, steps / 256]))
+
+
+def test_the_bias_of_the_last_queries_is_the_last_rows_of_all() -> None:
+    assert alibi_bias(6, 3, 9).equal(alibi_bias(6, 9, 9)[:, -3:])

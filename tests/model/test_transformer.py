@@ -1,5 +1,7 @@
-"""The whole decoder: its sites, its sums, its future, its cache, its first weights."""
+"""The whole model, of every kind: sites, sums, sight, padding, cache, first weights."""
 
+import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -8,10 +10,21 @@ import torch
 from torch import Tensor, nn
 
 from model.attention import MultiHeadAttention
-from model.config import ExpertsConfig, TransformerConfig
+from model.config import KINDS, POSITIONALS, ExpertsConfig, TransformerConfig
+from model.embedding import TooManyPositions
+from model.hooks import Capture
 from model.transformer import Transformer
 
 MakeModel = Callable[..., Transformer]
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+every_scheme = pytest.mark.parametrize("positional", POSITIONALS)
+
+
+def read(model: Transformer, ids: Tensor, **others: Any) -> Tensor:
+    """The logits of a model of any kind; a target of six tokens goes with a source."""
+    target = (ids.flip(1)[:, :6],) if model.config.kind == "encoder-decoder" else ()
+    return model(ids, *target, **others).logits
 
 
 def test_the_model_has_every_site_with_its_axes(model: Transformer) -> None:
@@ -151,14 +164,56 @@ def test_only_the_watched_layer_takes_the_explicit_path(
     assert len(explicit) == 1
 
 
+# --- reading in pieces ----------------------------------------------------------------------------
+
+
+@every_scheme
 @pytest.mark.parametrize("sizes", [[11], [1] * 11, [4, 1, 6]])
 def test_reading_in_pieces_is_reading_at_once(
-    model: Transformer, ids: Tensor, sizes: list[int]
+    make_model: MakeModel, ids: Tensor, sizes: list[int], positional: str
 ) -> None:
+    model = make_model(positional=positional)
     cache = model.new_cache()
-    logits = [model(chunk, cache).logits for chunk in ids.split(sizes, dim=1)]
+    logits = [model(chunk, cache=cache).logits for chunk in ids.split(sizes, dim=1)]
     assert [len(layer) for layer in cache] == [11, 11]
     torch.testing.assert_close(torch.cat(logits, dim=1), model(ids).logits, rtol=0, atol=1e-5)
+
+
+@every_scheme
+@pytest.mark.parametrize("n_kv_heads", [1, 2, 4])
+def test_the_last_token_by_itself_attends_as_it_did_among_all(
+    make_model: MakeModel, ids: Tensor, positional: str, n_kv_heads: int
+) -> None:
+    model = make_model(positional=positional, n_kv_heads=n_kv_heads)
+    with model.capture(["*.weights", "*.scores"]) as whole:
+        model(ids)
+    cache = model.new_cache()
+    model(ids[:, :-1], cache=cache)
+    with model.capture(["*.weights", "*.scores"]) as captured:
+        model(ids[:, -1:], cache=cache)
+    for site, tensor in captured.items():
+        torch.testing.assert_close(tensor, whole[site][:, :, -1:], rtol=0, atol=1e-5, msg=site)
+
+
+@every_scheme
+@pytest.mark.parametrize("norm_place", ["pre", "post"])
+def test_a_target_in_pieces_is_a_target_at_once(
+    make_model: MakeModel, ids: Tensor, positional: str, norm_place: str
+) -> None:
+    model = make_model(
+        kind="encoder-decoder", positional=positional, norm_place=norm_place, n_kv_heads=2
+    )
+    is_token = torch.arange(11) < torch.tensor([11, 4])[:, None]
+    target = ids.flip(1)[:, :8]
+    expected = model(ids, target, is_token=is_token).logits
+    memory, _ = model.encode(ids, is_token=is_token)
+    torch.testing.assert_close(model.decode(target, memory).logits, expected, rtol=0, atol=1e-5)
+    cache = model.new_cache()
+    parts = [
+        model.decode(part, memory, cache=cache).logits for part in target.split([3, 1, 4], dim=1)
+    ]
+    torch.testing.assert_close(torch.cat(parts, dim=1), expected, rtol=0, atol=1e-5)
+    assert [(len(layer), len(layer.cross_attention)) for layer in cache] == [(8, 11), (8, 11)]
 
 
 def test_the_balance_loss_is_the_mean_over_the_layers_with_experts(
@@ -181,16 +236,21 @@ def test_the_same_seed_gives_the_same_model(make_model: MakeModel, ids: Tensor) 
     assert not make_model(seed=3)(ids).logits.equal(make_model(seed=4)(ids).logits)
 
 
+@pytest.mark.parametrize("positional", ["sinusoidal", "learned"])
 def test_first_matrices_have_the_deviation_that_keeps_variance(
-    make_config: Callable[..., TransformerConfig],
+    make_config: Callable[..., TransformerConfig], positional: str
 ) -> None:
     torch.manual_seed(0)
     moe = ExpertsConfig(n_experts=4, top_k=2, layers=(1, 3, 5))
-    model = Transformer(make_config(n_layers=6, d_model=128, d_ff=256, moe=moe))
+    model = Transformer(
+        make_config(n_layers=6, d_model=128, d_ff=256, moe=moe, positional=positional)
+    )
     matrices = {name: p for name, p in model.named_parameters() if p.ndim == 2}
     for name, matrix in matrices.items():
         deviation = matrix.std().item() * matrix.shape[-1] ** 0.5
-        if "embedding" in name:
+        if name.endswith("embedding.positions.weight"):
+            assert matrix.std().item() == pytest.approx(0.5**0.5, rel=0.05)
+        elif "embedding" in name:
             assert matrix.std().item() == pytest.approx(0.02, rel=0.05)
         elif name.endswith(("output_projection.weight", "down_projection.weight")):
             assert deviation == pytest.approx(1 / 12**0.5, rel=0.1), name
@@ -204,10 +264,13 @@ def test_first_matrices_have_the_deviation_that_keeps_variance(
         assert captured[f"decoder.layers.{layer}.residual.after"].var().item() < 3
 
 
+@every_kind
 def test_first_scales_are_1_and_all_other_vectors_0(
-    make_config: Callable[..., TransformerConfig],
+    make_config: Callable[..., TransformerConfig], kind: str
 ) -> None:
-    vectors = {name: p for name, p in Transformer(make_config()).named_parameters() if p.ndim == 1}
+    model = Transformer(make_config(kind=kind, attention_bias=True, has_embedding_norm=True))
+    vectors = {name: p for name, p in model.named_parameters() if p.ndim == 1}
+    assert f"{kind[:7]}.layers.0.self_attention.query_projection.bias" in vectors
     for name, vector in vectors.items():
         assert (vector == (1 if name.endswith("norm.scale") else 0)).all(), name
 
@@ -220,3 +283,293 @@ def test_bfloat16_gives_nearly_the_same(make_model: MakeModel, ids: Tensor) -> N
     assert logits.dtype == torch.bfloat16
     assert (logits.float() - expected).abs().mean() < 0.1 * expected.std()
     assert captured["decoder.layers.1.experts.router_probs"].dtype == torch.float32
+
+
+# --- sites of every kind and scheme ---------------------------------------------------------------
+
+STEPS = {"queries", "keys", "values", "scores", "weights", "context", "output"}
+ADDED, INSIDE = (
+    {"sinusoidal", "learned"},
+    {
+        "rotary": {"rotated_queries", "rotated_keys"},
+        "alibi": {"bias"},
+    },
+)
+
+
+def parts_below(model: Transformer, start: str) -> set[str]:
+    """The sites directly below a module, by their last names."""
+    names = [site.name for site in model.sites if site.name.startswith(f"{start}.")]
+    return {name.removeprefix(f"{start}.") for name in names}
+
+
+@every_kind
+@every_scheme
+def test_sites_are_where_their_scheme_and_kind_put_them(
+    make_model: MakeModel, kind: str, positional: str
+) -> None:
+    model = make_model(kind=kind, positional=positional)
+    stacks = {"encoder", "decoder"} if kind == "encoder-decoder" else {kind}
+    assert {site.name.split(".")[0] for site in model.sites} == {*stacks, "logits"}
+    for stack in stacks:
+        has_cross = kind == "encoder-decoder" and stack == "decoder"
+        added = {"positional"} if positional in ADDED else set()
+        assert parts_below(model, f"{stack}.embedding") == {"tokens", "output"} | added
+        for layer in range(2):
+            at = f"{stack}.layers.{layer}"
+            attention = STEPS | INSIDE.get(positional, set())
+            assert parts_below(model, f"{at}.self_attention") == attention
+            assert parts_below(model, f"{at}.cross_attention") == (STEPS if has_cross else set())
+            between = {"between"} if has_cross else set()
+            assert parts_below(model, f"{at}.residual") == {"before", "middle", "after"} | between
+
+
+@every_kind
+@every_scheme
+def test_every_site_of_every_kind_has_the_declared_axes(
+    make_model: MakeModel, ids: Tensor, kind: str, positional: str
+) -> None:
+    model = make_model(kind=kind, positional=positional, n_kv_heads=2)
+    with model.capture(["*"]) as captured:
+        read(model, ids)
+    fixed = {"batch": 2, "head": 4, "d_model": 32, "d_head": 8, "d_ff": 48}
+    fixed |= {"expert": 4, "top_k": 2, "vocab": 300}
+    n_decoded = 6 if kind == "encoder-decoder" else 11
+    for site in model.sites:
+        n_queries = 11 if site.name.startswith("encoder.") else n_decoded
+        n_keys = 11 if ".cross_attention." in site.name else n_queries
+        size = {**fixed, "query": n_queries, "position": n_queries, "key": n_keys}
+        assert captured[site.name].shape == tuple(size[axis] for axis in site.axes), site.name
+    assert set(captured) == {site.name for site in model.sites}
+
+
+@every_scheme
+@pytest.mark.parametrize("norm_place", ["pre", "post"])
+def test_scores_can_be_recomputed_from_what_was_captured_beside_them(
+    make_model: MakeModel, ids: Tensor, positional: str, norm_place: str
+) -> None:
+    model = make_model(
+        kind="encoder-decoder", positional=positional, norm_place=norm_place, n_kv_heads=2
+    )
+    with model.capture(["*"]) as captured:
+        read(model, ids)
+    attentions = [site.removesuffix(".scores") for site in captured if site.endswith(".scores")]
+    assert len(attentions) == 6
+    for at in attentions:
+        queries, keys = [
+            captured.get(f"{at}.rotated_{kind}", captured[f"{at}.{kind}"])
+            for kind in ("queries", "keys")
+        ]
+        expected = queries @ keys.transpose(-2, -1) / math.sqrt(8) + captured.get(f"{at}.bias", 0)
+        if at.startswith("decoder.") and at.endswith("self_attention"):
+            ahead = torch.ones(6, 6, dtype=torch.bool).triu(diagonal=1)
+            expected = expected.masked_fill(ahead, -math.inf)
+        torch.testing.assert_close(captured[f"{at}.scores"], expected, rtol=0, atol=1e-5, msg=at)
+        weights = captured[f"{at}.weights"]
+        torch.testing.assert_close(weights, expected.softmax(dim=-1), rtol=0, atol=1e-6, msg=at)
+        context = weights @ captured[f"{at}.values"]
+        torch.testing.assert_close(captured[f"{at}.context"], context, rtol=0, atol=1e-5, msg=at)
+
+
+# --- who sees what --------------------------------------------------------------------------------
+
+
+def changed_at(ids: Tensor, place: int) -> Tensor:
+    """The same ids with another token at one place."""
+    other = ids.clone()
+    other[:, place] = (other[:, place] + 1) % 300
+    return other
+
+
+def moved(before: Tensor, after: Tensor) -> list[bool]:
+    """For each position, whether its numbers changed in both rows."""
+    return (before - after).abs().amax(dim=-1).gt(1e-3).all(dim=0).tolist()
+
+
+@every_scheme
+def test_the_future_stays_zero_in_a_decoder(
+    make_model: MakeModel, ids: Tensor, positional: str
+) -> None:
+    model = make_model(positional=positional)
+    with model.capture(["*.weights"]) as captured:
+        before = model(ids).logits
+    assert all((weights.triu(diagonal=1) == 0).all() for weights in captured.values())
+    after = model(changed_at(ids, 5)).logits
+    torch.testing.assert_close(after[:, :5], before[:, :5], rtol=0, atol=1e-5)
+    assert moved(before, after)[5:] == [True] * 6
+
+
+@every_scheme
+def test_an_encoder_sees_both_ways(make_model: MakeModel, ids: Tensor, positional: str) -> None:
+    model = make_model(kind="encoder", positional=positional)
+    with model.capture(["*.weights"]) as captured:
+        before = model(ids).logits
+    assert all((weights > 0).all() for weights in captured.values())
+    for place in (0, 5, 10):
+        assert moved(before, model(changed_at(ids, place)).logits) == [True] * 11
+
+
+@every_scheme
+def test_a_decoder_beside_an_encoder_sees_all_of_the_source_and_its_own_past(
+    make_model: MakeModel, ids: Tensor, positional: str
+) -> None:
+    model = make_model(kind="encoder-decoder", positional=positional)
+    target = ids.flip(1)[:, :6]
+    with model.capture(["*.weights"]) as captured:
+        before = model(ids, target).logits
+    for site, weights in captured.items():
+        is_causal = site.startswith("decoder.") and "self_attention" in site
+        assert bool((weights.triu(diagonal=1) == 0).all()) == is_causal, site
+    for place in (0, 10):
+        assert moved(before, model(changed_at(ids, place), target).logits) == [True] * 6
+    after = model(ids, changed_at(target, 3)).logits
+    torch.testing.assert_close(after[:, :3], before[:, :3], rtol=0, atol=1e-5)
+    assert moved(before, after)[3:] == [True] * 3
+
+
+# --- padding --------------------------------------------------------------------------------------
+
+LENGTHS, TARGET_LENGTHS = (11, 7, 1), (2, 6, 4)
+
+
+def cut(captured: Capture, site: str, row: int, shape: torch.Size) -> Tensor:
+    """Of one row of a batch, what lies inside a smaller shape."""
+    return captured[site][row][tuple(slice(size) for size in shape)]
+
+
+@every_kind
+@every_scheme
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_a_padded_row_gets_the_numbers_it_gets_alone(
+    make_model: MakeModel, kind: str, positional: str, is_watched: bool
+) -> None:
+    model = make_model(kind=kind, positional=positional, n_kv_heads=2)
+    generator = torch.Generator().manual_seed(3)
+    ids, target = (torch.randint(300, (3, size), generator=generator) for size in (11, 6))
+    is_token = torch.arange(11) < torch.tensor(LENGTHS)[:, None]
+    has_target = kind == "encoder-decoder"
+    sites = ["*.residual.after", "logits", *(["*.weights", "*.router_probs"] if is_watched else [])]
+    with model.capture(sites) as together:
+        model(ids, target if has_target else None, is_token=is_token)
+    for row, (length, target_length) in enumerate(zip(LENGTHS, TARGET_LENGTHS, strict=True)):
+        own_target = target[row : row + 1, :target_length] if has_target else None
+        with model.capture(sites) as alone:
+            model(ids[row : row + 1, :length], own_target)
+        assert len(alone) == len(together)
+        for site, tensor in alone.items():
+            inside = cut(together, site, row, tensor.shape[1:])
+            torch.testing.assert_close(inside, tensor[0], rtol=0, atol=1e-5, msg=site)
+
+
+@every_kind
+def test_no_weight_falls_on_padding(make_model: MakeModel, ids: Tensor, kind: str) -> None:
+    model = make_model(kind=kind)
+    is_token = torch.arange(11) < torch.tensor([4, 11])[:, None]
+    with model.capture(["*.weights"]) as captured:
+        read(model, ids, is_token=is_token)
+    over_source = [tensor for tensor in captured.values() if tensor.shape[-1] == 11]
+    assert len(over_source) == (4 if kind == "encoder-decoder" else 2)
+    for weights in over_source:
+        assert (weights[0, ..., 4:] == 0).all()
+        torch.testing.assert_close(weights.sum(dim=-1), torch.ones(weights.shape[:-1]))
+
+
+# --- length, dropout, and what is refused ---------------------------------------------------------
+
+
+def test_learned_positions_refuse_a_longer_text(make_model: MakeModel) -> None:
+    model = make_model(positional="learned")
+    text = torch.zeros(1, 49, dtype=torch.long)
+    assert model(text[:, :48]).logits.shape == (1, 48, 300)
+    message = "the text has 49 tokens, but positions are learned up to 48"
+    with pytest.raises(TooManyPositions, match=f"^{re.escape(message)}$"):
+        model(text)
+    cache = model.new_cache()
+    model(text[:, :48], cache=cache)
+    with pytest.raises(TooManyPositions, match=f"^{re.escape(message)}$"):
+        model(text[:, 48:], cache=cache)
+
+
+@pytest.mark.parametrize("positional", sorted(set(POSITIONALS) - {"learned"}))
+def test_other_schemes_go_on_beyond_the_longest_text(
+    make_model: MakeModel, positional: str
+) -> None:
+    model = make_model(positional=positional)
+    text = torch.randint(300, (1, 60), generator=torch.Generator().manual_seed(2))
+    longer = model(text).logits
+    assert longer.isfinite().all()
+    torch.testing.assert_close(longer[:, :48], model(text[:, :48]).logits, rtol=0, atol=1e-5)
+
+
+@every_kind
+def test_dropout_acts_in_training_alone(make_model: MakeModel, ids: Tensor, kind: str) -> None:
+    model, without = make_model(kind=kind, dropout=0.5), make_model(kind=kind)
+    assert read(model, ids).equal(read(without, ids))
+    model.train()
+    assert not torch.allclose(read(model, ids), read(model, ids), atol=1e-3)
+
+
+@every_kind
+def test_a_target_goes_with_an_encoder_and_a_decoder_and_with_nothing_else(
+    make_model: MakeModel, ids: Tensor, kind: str
+) -> None:
+    model, both = make_model(kind=kind), kind == "encoder-decoder"
+    says = (
+        "a source and a target; pass target_ids" if both else "one text, so it takes no target_ids"
+    )
+    message = f"a model of kind {kind!r} reads {says}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        model(ids, None if both else ids)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "encoder-decoder"])
+def test_an_encoder_keeps_no_cache(make_model: MakeModel, ids: Tensor, kind: str) -> None:
+    model = make_model(kind=kind)
+    message = "an encoder keeps no cache; pass it to decode, after encode"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        read(model, ids, cache=model.new_cache())
+
+
+@every_kind
+def test_both_stacks_and_the_logits_share_one_matrix(
+    make_model: MakeModel, ids: Tensor, kind: str
+) -> None:
+    model = make_model(kind=kind)
+    assert len([name for name in model.weights() if name.endswith("vectors.weight")]) == 1
+    with model.capture(["*.embedding.tokens", "logits"]) as before:
+        read(model, ids)
+    with torch.no_grad():
+        model.vectors.mul_(3.0)
+    with model.capture(["*.embedding.tokens", "logits"]) as after:
+        read(model, ids)
+    for site in [site for site in before if site.endswith("tokens")]:
+        torch.testing.assert_close(after[site], 3 * before[site])
+    assert not torch.allclose(after["logits"], before["logits"], atol=1e-2)
+
+
+@every_kind
+def test_weights_taken_over_give_the_same_model(
+    make_model: MakeModel, ids: Tensor, kind: str
+) -> None:
+    one, other = make_model(kind=kind), make_model(kind=kind, seed=1)
+    assert not torch.allclose(read(one, ids), read(other, ids), atol=1e-2)
+    other.load_weights(one.weights())
+    assert read(one, ids).equal(read(other, ids))
+
+
+def test_weights_that_do_not_fit_are_refused_by_name(make_model: MakeModel) -> None:
+    model = make_model(kind="encoder-decoder")
+    weights = model.weights()
+    with pytest.raises(RuntimeError, match=r"^the weights hold an unknown extra$"):
+        model.load_weights({**weights, "extra": torch.zeros(1)})
+    del weights["decoder.norm.scale"]
+    with pytest.raises(RuntimeError, match=r"^the weights lack decoder\.norm\.scale$"):
+        model.load_weights(weights)
+
+
+def test_the_balance_loss_of_two_stacks_is_their_mean(make_model: MakeModel, ids: Tensor) -> None:
+    model = make_model(kind="encoder-decoder")
+    memory, encoder_loss = model.encode(ids)
+    decoder_loss = model.decode(ids.flip(1)[:, :6], memory).balance_loss
+    loss = model(ids, ids.flip(1)[:, :6]).balance_loss
+    torch.testing.assert_close(loss, (encoder_loss + decoder_loss) / 2)
