@@ -1,0 +1,130 @@
+"""Marian: an encoder–decoder with fixed positions and norms after the parts, as in the paper."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import MarianConfig, MarianMTModel
+
+from model.config import TransformerConfig
+from model.transformer import Transformer
+
+D_MODEL = 32
+NAMES = {
+    r"^model\.shared": "encoder.embedding.vectors",
+    r"^model\.": "",
+    r"self_attn_layer_norm": "attention_norm",
+    r"encoder_attn_layer_norm": "cross_attention_norm",
+    r"final_layer_norm": "feed_forward_norm",
+    r"self_attn\.": "self_attention.",
+    r"encoder_attn\.": "cross_attention.",
+    r"q_proj": "query_projection",
+    r"k_proj": "key_projection",
+    r"v_proj": "value_projection",
+    r"out_proj": "output_projection",
+    r"fc1": "feed_forward.up_projection",
+    r"fc2": "feed_forward.down_projection",
+}
+# Theirs puts all sines before all cosines, ours each sine beside its cosine. Every weight that
+# reads or writes the residual stream is put into our order, so the streams differ in nothing else.
+ORDER = torch.arange(D_MODEL).view(2, -1).T.flatten()
+WRITERS = ("output_projection", "down_projection")
+
+
+@pytest.fixture
+def reference(redraw: Callable[..., None]) -> MarianMTModel:
+    model = MarianMTModel(
+        MarianConfig(
+            vocab_size=60,
+            d_model=D_MODEL,
+            encoder_layers=2,
+            decoder_layers=2,
+            encoder_attention_heads=4,
+            decoder_attention_heads=4,
+            encoder_ffn_dim=48,
+            decoder_ffn_dim=48,
+            max_position_embeddings=16,
+            activation_function="relu",
+            scale_embedding=True,
+            pad_token_id=0,
+            eos_token_id=1,
+            forced_eos_token_id=1,
+            decoder_start_token_id=2,
+        )
+    )
+    model.set_attn_implementation("eager")
+    redraw(model)
+    return model
+
+
+def reorder(name: str, tensor: Tensor) -> Tensor:
+    part, kind = name.split(".")[-2:]
+    if part in WRITERS or part.endswith("norm"):
+        return tensor[ORDER]
+    return tensor[:, ORDER] if kind == "weight" else tensor
+
+
+@pytest.fixture
+def model(reference: MarianMTModel, rename: Callable[..., dict[str, Tensor]]) -> Transformer:
+    """Ours, with the weights of the reference."""
+    weights = {
+        name: tensor
+        for name, tensor in reference.state_dict().items()
+        if not any(part in name for part in ("embed_", "lm_head", "final_logits_bias"))
+    }
+    model = Transformer(
+        TransformerConfig(
+            kind="encoder-decoder",
+            n_layers=2,
+            n_heads=4,
+            d_model=D_MODEL,
+            d_ff=48,
+            vocab_size=60,
+            max_tokens=16,
+            norm_place="post",
+            activation="relu",
+            attention_bias=True,
+        )
+    )
+    renamed = rename(weights, NAMES)
+    model.load_weights({name: reorder(name, tensor) for name, tensor in renamed.items()})
+    return model.eval()
+
+
+@pytest.mark.parametrize("is_padded", [False, True])
+def test_every_state_weight_and_logit_is_marians(
+    reference: MarianMTModel,
+    model: Transformer,
+    ids: Tensor,
+    is_token: Tensor,
+    is_padded: bool,
+    by_layer: Callable[..., dict[str, Tensor]],
+    assert_agrees: Callable[..., None],
+) -> None:
+    mask = is_token if is_padded else torch.ones_like(is_token)
+    target = ids.flip(0)[:, :8]
+    with torch.no_grad(), model.capture(["*"]) as captured:
+        expected = reference(
+            ids,
+            attention_mask=mask.long(),
+            decoder_input_ids=target,
+            output_attentions=True,
+            output_hidden_states=True,
+        )
+        model(ids, target, is_token=is_token if is_padded else None)
+    read, *encoded = [state[..., ORDER] for state in expected.encoder_hidden_states]
+    begun, *decoded = [state[..., ORDER] for state in expected.decoder_hidden_states]
+    assert_agrees(
+        captured,
+        {
+            "encoder.embedding.output": read,
+            **by_layer(encoded, "encoder", "residual.after"),
+            **by_layer(expected.encoder_attentions, "encoder", "self_attention.weights"),
+            "decoder.embedding.output": begun,
+            **by_layer(decoded, "decoder", "residual.after"),
+            **by_layer(expected.decoder_attentions, "decoder", "self_attention.weights"),
+            **by_layer(expected.cross_attentions, "decoder", "cross_attention.weights"),
+            "logits": expected.logits,
+        },
+    )
