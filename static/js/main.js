@@ -3,17 +3,18 @@
  */
 
 import { asProblem, fetchModels, fetchTrace, Problem } from './core/api.js';
-import { sequential } from './core/colour.js';
+import { toggled, wordsAfter } from './core/masks.js';
 import { counted } from './core/number.js';
-import { strongestHeads } from './core/patterns.js';
-import { layersWith, request } from './core/sites.js';
-import { clamp, INITIAL, queryOf, readFragment, writeFragment } from './core/state.js';
-import { createChips } from './components/chips.js';
+import { tellingHead } from './core/patterns.js';
+import { hasTwoSides, placeOf, placesOf, predictingSide, weightsAt } from './core/places.js';
+import { request } from './core/sites.js';
+import { choosing, clamp, INITIAL, NOTHING_CHOSEN, queryOf, readFragment, writeFragment } from './core/state.js';
 import { createComposer } from './components/composer.js';
 import { showCard } from './components/model_card.js';
 import { createNotice } from './components/notice.js';
 import { plotly } from './components/plotly.js';
 import { createRetrier } from './components/retrier.js';
+import { createSentence } from './components/sentence.js';
 import { watchSticky } from './components/sticky.js';
 import { createTabs } from './components/tabs.js';
 import { createTheme, palette } from './components/theme.js';
@@ -39,10 +40,16 @@ const retrier = createRetrier(start);
 const notice = createNotice(byId('notice'), { onRetry: () => { retrier.stop(); start(); } });
 const composer = createComposer(byId('composer'), {
   onTyping: () => { controller?.abort(); retrier.stop(); },
-  onText: submit,
-  onModel: (model) => change({ model, layer: null, head: null, query: null }),
+  onText: (text, isTyped) => submit({ text, words: wordsAfter(state.text ?? '', text, state.words) }, isTyped),
+  onExample: (text) => submit({ text, words: '', target: null }, false),
+  onTarget: (target, isTyped) => submit({ target: target.trim() === '' ? null : target }, isTyped),
+  onModel: (model) => change({ model, target: null, where: '', layer: null, head: null, ...NOTHING_CHOSEN }),
 });
-const chips = createChips(byId('chips'), { onChoose: (query) => change({ query }) });
+const sentence = createSentence(byId('sentence'), {
+  onChoose: (side, index) => change(choosing(trace, side, index)),
+  onPress: press,
+  onPoint: markSentence,
+});
 const tabs = createTabs(byId('tabs'), VIEWS, { onChoose: (view) => change({ view }) });
 const sections = Object.fromEntries(VIEWS.map((view) => [view.id, createViewSection(view, {
   onCell: point,
@@ -54,10 +61,21 @@ byId('views').append(...VIEWS.map(({ id }) => sections[id].element));
 createTheme(byId('theme'), show);
 watchSticky(byId('sentence'));
 
-/** Reads the text unless it is the very one that was read. */
-function submit(text, isTyped) {
-  if (text !== state.text) change({ text, query: null }, isTyped);
+/** Reads what was written unless it is the very thing that was read. */
+function submit(written, isTyped) {
+  if (isReadAnew({ ...state, ...written }, state)) change({ ...written, ...NOTHING_CHOSEN }, isTyped);
   else if (!trace || controller.signal.aborted) read();
+}
+
+function isReadAnew(now, before) {
+  return ['text', 'model', 'target'].some((name) => now[name] !== before[name]);
+}
+
+/** A pressed token is chosen; where words can be masked, it is masked, or its word comes back. */
+function press(side, index) {
+  if (trace.text !== state.text) return; // what is shown is no longer what is being read
+  const masked = trace.card.has_mask ? toggled(trace, index, state.words) : null;
+  change(masked ?? choosing(trace, side, index));
 }
 
 function cardOf(id) {
@@ -97,9 +115,11 @@ function change(patch, isTyped = false) {
   retrier.stop();
   state = { ...state, ...patch };
   if (state.view !== before.view) pointed = null;
+  const isAnew = isReadAnew(state, before);
+  if (trace && !isAnew) settle();
   const address = writeFragment(state);
   if (address !== location.hash) history[isTyped ? 'replaceState' : 'pushState'](null, '', address);
-  if (state.text !== before.text || state.model !== before.model) read();
+  if (isAnew) read();
   else show();
 }
 
@@ -110,15 +130,17 @@ async function read() {
   const wanted = cardOf(state.model || catalogue.default);
   const card = wanted ?? cardOf(catalogue.default) ?? catalogue.models[0];
   state.text ??= card.examples[0]?.text ?? '';
-  composer.show({ text: state.text, model: wanted?.id ?? '', card });
+  if (card.kind !== 'encoder-decoder') state.target = null;
+  composer.show({ text: state.text, target: state.target, model: wanted?.id ?? '', card });
   showCard(byId('card'), card);
   if (!wanted) { fail(unknownModel()); return; }
   if (state.text.trim() === '') { empty(); return; }
   wait(true);
   try {
-    const answer = await fetchTrace({ model: card.id, text: state.text, ...request(VIEWS, card) }, signal);
+    const asked = { model: card.id, text: state.text, ...(state.target !== null && { target: state.target }) };
+    const answer = await fetchTrace({ ...asked, ...request(VIEWS, card) }, signal);
     if (signal.aborted) return;
-    trace = { ...answer, card };
+    trace = { ...answer, card, asked };
     arrived();
   } catch (error) {
     if (!signal.aborted) fail(error);
@@ -126,6 +148,8 @@ async function read() {
 }
 
 function unknownModel() {
+  const damaged = catalogue.unavailable?.find(({ id }) => id === state.model);
+  if (damaged) return new Problem({ title: 'Damaged model', detail: `The model “${damaged.id}” is damaged: ${damaged.reason}`, status: 404 });
   const known = catalogue.models.map(({ id }) => id).join(', ');
   return new Problem({ title: 'Unknown model', detail: `There is no model “${state.model}” here; there are: ${known}.`, status: 404 });
 }
@@ -137,33 +161,42 @@ function arrived() {
   byId('results').hidden = false;
   byId('status').textContent = statusOf(trace);
   pointed = null;
+  grid = null;
   settle();
   history.replaceState(null, '', writeFragment(state));
-  chips.show(trace);
+  composer.translate(trace.target);
+  sentence.show(trace);
   show();
 }
 
 /** Brings the state within what the trace holds; where nobody chose a head, opens a telling one. */
 function settle() {
-  const layers = layersWith(trace.tensors, 'self_attention.weights');
-  const heads = layers.length > 0 ? trace.tensors[layers[0].site].shape[0] : 0;
-  state = clamp(state, { layers: layers.length, heads, tokens: trace.tokens.length, views: VIEWS.map(({ id }) => id) });
+  const place = placeOf(state, trace);
+  const layers = weightsAt(place, trace);
+  state = clamp(state, {
+    layers: layers.length,
+    heads: layers.length > 0 ? trace.tensors[layers[0].site].shape[0] : 0,
+    tokens: (trace.target_tokens ?? trace.tokens).length,
+    sources: hasTwoSides(trace) ? trace.tokens.length : 0,
+    views: VIEWS.map(({ id }) => id),
+    places: placesOf(trace).length > 1 ? placesOf(trace).map(({ id }) => id) : [],
+  });
   if (state.layer !== null && state.head !== null) return;
-  const found = strongestHeads(trace);
-  const { layer = 0, head = 0 } = found.find(({ id }) => id === 'induction') ?? found[0] ?? {};
+  const { layer, head } = tellingHead(trace, place);
   state = { ...state, layer: state.layer ?? layer, head: state.head ?? head };
 }
 
-function statusOf({ tokens, card, timings }) {
+function statusOf({ tokens, target_tokens: target, card, timings }) {
   const total = Object.values(timings).reduce((sum, milliseconds) => sum + milliseconds, 0);
   const time = total > 0 ? `, read in ${Math.max(1, Math.round(total))} ms` : '';
-  return `${counted(tokens.length, 'token')} of at most ${card.max_tokens}${time}`;
+  const counts = target ? `${tokens.length} + ${counted(target.length, 'token')} of at most ${card.max_tokens} each` : `${counted(tokens.length, 'token')} of at most ${card.max_tokens}`;
+  return counts + time;
 }
 
 function wait(isWaiting) {
   byId('beam').hidden = !isWaiting;
   byId('main').setAttribute('aria-busy', String(isWaiting));
-  byId('results').classList.toggle('is-stale', isWaiting);
+  for (const part of ['results', 'translation']) byId(part).classList.toggle('is-stale', isWaiting);
   if (isWaiting && byId('notice').hidden) byId('status').textContent = 'Reading…';
 }
 
@@ -183,9 +216,11 @@ function allIsWell() {
 
 function fail(error) {
   const problem = asProblem(error);
+  if (state.target !== null) problem.texts = 'the text or your translation';
   wait(false);
   trace = null;
   byId('status').textContent = '';
+  composer.translate(null);
   byId('results').hidden = true;
   byId('empty').hidden = true;
   notice.show(problem, retrier.after(problem));
@@ -194,11 +229,12 @@ function fail(error) {
 /** Draws the open view. */
 function show() {
   if (!trace) return;
-  tabs.choose(state.view);
+  tabs.choose(state.view, VIEWS.map((view) => view.wording?.(trace, state).title ?? view.title));
   for (const { id } of VIEWS) sections[id].element.hidden = id !== state.view;
-  chips.choose(queryOf(state, trace));
   frame = { palette: palette(), height: plotHeight() };
   grid = sections[state.view].show(trace, { ...state, ...frame });
+  const side = grid?.sides?.rows ?? predictingSide(trace);
+  sentence.choose(side, queryOf(state, trace, side));
   markSentence();
 }
 
@@ -213,19 +249,8 @@ function point(cell, of, isKeyboard) {
   if (cell && isKeyboard) announce(of.describe(cell.row, cell.column));
 }
 
-/** The sentence follows the cursor; without one it shows what the view says at rest. */
 function markSentence() {
-  const scale = sequential(frame.palette.theme);
-  if (pointed) {
-    const { cell: { row, column }, grid: of } = pointed;
-    chips.mark(of.tokens(row, column));
-    chips.tint(of.tint?.(row) ?? null, scale, of.ceiling);
-    byId('readout').textContent = of.describe(row, column);
-    return;
-  }
-  chips.mark({});
-  chips.tint(grid?.rest?.tint ?? null, scale, grid?.ceiling);
-  byId('readout').textContent = grid?.rest?.readout ?? '';
+  sentence.mark(grid, pointed, frame.palette);
 }
 
 function announce(message) {
@@ -235,8 +260,9 @@ function announce(message) {
 window.addEventListener('popstate', () => {
   const before = state;
   state = { ...INITIAL, ...readFragment(location.hash) };
-  if (state.text !== before.text || state.model !== before.model) read();
-  else { if (trace) settle(); show(); }
+  if (isReadAnew(state, before)) { read(); return; }
+  if (trace) settle();
+  show();
 });
 new ResizeObserver(([{ contentRect }]) => {
   if (contentRect.width === width) return;

@@ -23,6 +23,12 @@ test('trying again is offered where it can help', () => {
   for (const status of [0, 404, 413, 422, 429, 500, 503]) assert.ok(advice(of(status)).endsWith('.'), String(status));
 });
 
+test('who wrote both texts is told that either may be at fault', () => {
+  const problem = new Problem({ title: 'x', status: 422 });
+  problem.texts = 'the text or your translation';
+  assert.equal(advice(problem), 'Change the text or your translation, and it is read again.');
+});
+
 test('how long a busy server wants to be left alone comes with the problem', async () => {
   const busy = new Response('{"title":"Busy"}', { status: 503, headers: { 'Retry-After': '4' } });
   assert.equal((await problemOf(busy)).retryAfter, 4);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { attention } from '../../static/js/views/attention.js';
-import { FRAME, longTrace, sampleTrace, TOKENS } from './sample.js';
+import { fillTrace, FRAME, longTrace, pairTrace, sampleTrace, TARGET_TOKENS, TOKENS } from './sample.js';
 
 const COUNT = TOKENS.length;
 
@@ -69,4 +69,57 @@ test('both axes keep their titles on a phone', () => {
   const { layout } = attention.figure(sampleTrace(), { ...FRAME, width: 358 });
   const said = layout.annotations.map(({ text }) => text);
   assert.ok(said.includes('query: attends ↓') && said.includes('key: attended to →'));
+});
+
+test('cross-attention is shown first: target tokens as rows, source tokens as columns', () => {
+  const { data: [map], grid, title, layout } = attention.figure(pairTrace(), FRAME);
+  assert.equal(title, 'Cross-attention, layer 1, head 0');
+  assert.deepEqual([map.z.length, map.z[0].length], [TARGET_TOKENS.length, TOKENS.length]);
+  assert.deepEqual([grid.rowLabels[1], grid.columnLabels[2]], ['il', 'saw']);
+  assert.deepEqual([layout.yaxis.ticktext[1], layout.xaxis.ticktext[2]], ['il', 'saw']);
+  assert.deepEqual(grid.sides, { rows: 'target', columns: 'source' });
+  assert.deepEqual(grid.request, { capture: ['decoder.layers.1.cross_attention.weights'], heads: [0] });
+  assert.ok(map.z.flat().every((weight) => weight !== null), 'nothing of the source is hidden');
+});
+
+test('a row of cross-attention tints the source, a column the target', () => {
+  const { grid } = attention.figure(pairTrace(), FRAME);
+  const row = grid.ofRow(1);
+  assert.equal(row.tint.length, TOKENS.length);
+  assert.equal(plain(row.readout), '“il” attends most to “saw” with weight 0.760 (cross-attention, layer 1, head 0)');
+  const column = grid.ofColumn(2);
+  assert.equal(column.tint.length, TARGET_TOKENS.length);
+  assert.equal(plain(column.readout), '“saw” is attended to most by “il”, with weight 0.760 (cross-attention, layer 1, head 0)');
+  assert.doesNotMatch(plain(grid.describe(0, 0)), /itself/, 'the two sentences’ first tokens are not the same');
+});
+
+test('a chosen place shows its own sentence on both axes', () => {
+  const encoder = attention.figure(pairTrace(), { ...FRAME, where: 'encoder', source: 3 });
+  assert.deepEqual([encoder.grid.rows, encoder.grid.columns, encoder.grid.chosen.row], [5, 5, 3]);
+  assert.deepEqual(encoder.grid.choose(2, 0), { source: 2 });
+  assert.ok(encoder.data[0].z.flat().every((weight) => weight !== null), 'an encoder sees both ways');
+  const decoder = attention.figure(pairTrace(), { ...FRAME, where: 'decoder', query: 1 });
+  assert.deepEqual([decoder.grid.rows, decoder.grid.columns, decoder.grid.chosen.row], [3, 3, 1]);
+  assert.deepEqual(decoder.data[0].z[0].slice(1), [null, null], 'a decoder does not see what comes later');
+});
+
+test('only places that exist are offered, and one alone is no choice', () => {
+  assert.deepEqual(attention.places(pairTrace()).map(({ title }) => title), ['Encoder', 'Decoder', 'Cross']);
+  assert.deepEqual([attention.places(sampleTrace()), attention.places(fillTrace())], [[], []]);
+});
+
+test('what is said fits the way the tokens look', () => {
+  assert.deepEqual(attention.wording(sampleTrace(), FRAME), {});
+  assert.match(attention.wording(fillTrace(), FRAME).help, /both ways/);
+  assert.match(attention.wording(pairTrace(), FRAME).help, /target looking at the source/);
+  assert.match(attention.wording(pairTrace(), { ...FRAME, where: 'encoder' }).help, /both ways/);
+  assert.deepEqual(attention.wording(pairTrace(), { ...FRAME, where: 'decoder' }), {});
+});
+
+test('cells of a map that is no square are squares, within the room there is', () => {
+  const { layout } = attention.figure(pairTrace(), FRAME);
+  const across = layout.width - layout.margin.l - layout.margin.r;
+  const down = layout.height - layout.margin.t - layout.margin.b;
+  assert.ok(Math.abs(across / TOKENS.length - down / TARGET_TOKENS.length) < 1e-9);
+  assert.ok(layout.width <= FRAME.width && layout.height <= FRAME.height);
 });

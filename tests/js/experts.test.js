@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { experts } from '../../static/js/views/experts.js';
-import { figuresOf, longTrace, sampleTrace, TOKENS } from './sample.js';
+import { figuresOf, longTrace, pairTrace, sampleTrace, TARGET_TOKENS, TOKENS } from './sample.js';
 
 const COUNT = TOKENS.length;
 
@@ -64,4 +64,21 @@ test('a dense model is called dense, and nothing is drawn for it', () => {
   assert.match(notice, /dense: no routing/);
   assert.equal(data, undefined);
   assert.equal(grid, undefined);
+});
+
+test('of an encoder–decoder with experts either stack can be looked at, with its own tokens', () => {
+  const trace = pairTrace();
+  assert.deepEqual(experts.places(trace), [], 'a dense one has nothing to choose from');
+  for (const [stack, count] of [['encoder', COUNT], ['decoder', TARGET_TOKENS.length]]) {
+    for (const [site, array] of Object.entries(sampleTrace().tensors).filter(([site]) => site.includes('.experts.'))) {
+      const [, columns] = array.shape;
+      trace.tensors[site.replace('decoder', stack)] = { ...array, shape: [count, columns], data: array.data.slice(0, count * columns) };
+    }
+  }
+  assert.deepEqual(experts.places(trace).map(({ id }) => id), ['encoder', 'decoder']);
+  const [encoder] = figuresOf(experts, trace, { where: 'encoder' });
+  assert.deepEqual([encoder.title, encoder.grid.columns, encoder.grid.sides.rows], ['Encoder, layer 1', COUNT, 'source']);
+  const [decoder, ...others] = figuresOf(experts, trace);
+  assert.deepEqual([decoder.title, decoder.grid.columns, decoder.grid.sides.rows, others.length], ['Decoder, layer 1', TARGET_TOKENS.length, 'target', 0]);
+  assert.deepEqual(decoder.grid.request.capture, ['decoder.layers.1.experts.*']);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { nextToken } from '../../static/js/views/next_token.js';
-import { FRAME, sampleTrace, TOKENS } from './sample.js';
+import { figuresOf, fillTrace, FRAME, pairTrace, sampleTrace, TOKENS } from './sample.js';
 
 const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 
@@ -67,4 +67,48 @@ test('a model that predicts none says so', () => {
   const trace = sampleTrace();
   trace.analyses = {};
   assert.match(nextToken.figure(trace, FRAME).notice, /does not predict/);
+});
+
+test('a model that sees both ways says what may stand at the mask', () => {
+  const trace = fillTrace();
+  const { title, help } = nextToken.wording(trace);
+  assert.equal(title, 'What may stand here');
+  assert.doesNotMatch(help, /next/);
+  const [{ grid, layout, ...figure }, ...others] = figuresOf(nextToken, trace);
+  assert.equal(others.length, 0);
+  assert.equal(plain(figure.title), 'At “[MASK]”');
+  assert.equal(layout.xaxis.title.text, 'probability of standing here');
+  assert.match(plain(grid.rest.readout), /^At “\[MASK\]”, “·saw” has probability 50\.0 %, rank 1 \(/);
+});
+
+test('at a token that can be seen the guess that stands there is marked, not the next one', () => {
+  const trace = fillTrace();
+  const [{ data: [bars] }] = figuresOf(nextToken, trace, { query: 1 });
+  assert.deepEqual(bars.text.filter((text) => text.includes('·')), ['&lt;0.1 % · stands here'], 'its id is 5, the third guess');
+});
+
+test('the word behind the mask is marked where it is known', () => {
+  const [{ data: [bars], grid }] = figuresOf(nextToken, fillTrace(), { words: 'saw' });
+  assert.match(bars.text[0], /50\.0 % · was here/);
+  assert.match(grid.describe(0, 0), /the word behind the mask/);
+});
+
+test('masks that are not chosen follow the chosen token', () => {
+  const titles = figuresOf(nextToken, fillTrace(), { query: 4 }).map(({ title }) => plain(title));
+  assert.deepEqual(titles, ['At “it”', 'At “[MASK]”']);
+});
+
+test('a guess can be put in the place of the mask', () => {
+  const [{ grid }] = figuresOf(nextToken, fillTrace(), { words: 'saw' });
+  assert.deepEqual(grid.choose(0, 0), { text: 'it saw <b> it', words: '', query: 2 });
+  assert.equal(figuresOf(nextToken, fillTrace(), { query: 1 })[0].grid.choose, undefined);
+});
+
+test('a translator’s guesses are about its target, and are added to it', () => {
+  const { title, grid, data: [bars] } = nextToken.figure(pairTrace(), FRAME);
+  assert.equal(plain(title), 'After “vit”');
+  assert.deepEqual(grid.sides, { rows: 'target', columns: 'target' });
+  assert.deepEqual(grid.choose(0, 0), { target: 'il vit saw', query: null });
+  assert.deepEqual(grid.choose(2, 0), {}, 'an end mark cannot be written');
+  assert.ok(bars.text.every((text) => !text.includes('came next')));
 });

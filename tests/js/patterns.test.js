@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fit, strongestHeads } from '../../static/js/core/patterns.js';
-import { sampleTrace } from './sample.js';
+import { fit, strongestHeads, tellingHead } from '../../static/js/core/patterns.js';
+import { placeOf } from '../../static/js/core/places.js';
+import { fillTrace, pairTrace, sampleTrace } from './sample.js';
 
 test('the mean weight on the token before is found, with its head', () => {
   const found = strongestHeads(sampleTrace()).find(({ id }) => id === 'previous');
@@ -45,4 +46,21 @@ test('queries of which nothing is expected do not count', () => {
   assert.equal(fit(weights, [[], [0]]), 0.3);
   assert.equal(fit(weights, [[0], [0]]), 0.65);
   assert.equal(fit(weights, [[], []]), 0);
+});
+
+test('an encoder may look at what comes after, and a translator goes along with the source', () => {
+  const trace = pairTrace();
+  const of = (where) => strongestHeads(trace, placeOf({ where }, trace)).map(({ id }) => id);
+  assert.ok(of('encoder').includes('next'));
+  assert.deepEqual(of('decoder'), ['first']);
+  assert.ok(of('cross').includes('diagonal'));
+  const { layer, score } = strongestHeads(trace, placeOf({ where: 'cross' }, trace))[0];
+  assert.deepEqual([layer, Number(score.toFixed(3))], [1, 0.84], 'two, three and two keys are expected of the rows: the strongest with 0.76, others with 0.06');
+  assert.ok(!strongestHeads(fillTrace()).some(({ id }) => id === 'induction'));
+});
+
+test('a telling head is opened in each place', () => {
+  const trace = pairTrace();
+  assert.equal(tellingHead(trace, placeOf({ where: 'cross' }, trace)).layer, 1, 'the layer that goes along with the source');
+  assert.deepEqual(tellingHead({ ...trace, tensors: {} }, null), { layer: 0, head: 0 });
 });

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { positions } from '../../static/js/views/positions.js';
-import { figuresOf, sampleTrace, TOKENS } from './sample.js';
+import { figuresOf, FRAME, pairTrace, sampleTrace, schemeTrace, TARGET_TOKENS, TOKENS } from './sample.js';
 
 const COUNT = TOKENS.length;
+
+const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 
 test('the encoding on a scale symmetric about zero', () => {
   const [{ data: [map], grid }] = figuresOf(positions, sampleTrace());
@@ -62,4 +64,47 @@ test('a model that adds none says so', () => {
     assert.match(notice, /adds no positional encoding/);
     assert.equal(data, undefined);
   }
+});
+
+test('of an encoder–decoder either stack can be looked at, with its own tokens', () => {
+  const trace = pairTrace();
+  assert.deepEqual(positions.places(trace).map(({ id }) => id), ['encoder', 'decoder']);
+  assert.deepEqual(['', 'cross', 'encoder'].map((where) => positions.place(trace, { where })), ['decoder', 'decoder', 'encoder']);
+  const [encoder] = figuresOf(positions, trace, { where: 'encoder' });
+  assert.deepEqual([encoder.grid.rows, encoder.grid.sides.rows, encoder.grid.request.capture], [COUNT, 'source', ['encoder.embedding.positional']]);
+  const [decoder] = figuresOf(positions, trace);
+  assert.deepEqual([decoder.grid.rows, decoder.grid.sides.rows], [TARGET_TOKENS.length, 'target']);
+  assert.deepEqual(positions.places(sampleTrace()), []);
+});
+
+test('rotary: the turned queries of layer 0, and how far each pair was turned', () => {
+  const [queries, turns] = figuresOf(positions, schemeTrace('rotary'));
+  assert.match(queries.title, /^Turned queries of layer 0, head 0$/);
+  assert.ok(Math.abs(queries.data[0].z[1][0] - 2 * Math.cos(1)) < 1e-6);
+  assert.deepEqual([turns.grid.columns, turns.grid.columnTitle], [2, 'pair']);
+  assert.ok(Math.abs(turns.grid.value(3, 0) - Math.cos(3)) < 1e-6);
+  assert.ok(Math.abs(turns.grid.value(3, 1) - Math.cos(0.03)) < 1e-6);
+  assert.match(positions.wording(schemeTrace('rotary')).help, /turns each query and key/);
+});
+
+test('queries are asked for only where they are turned', () => {
+  assert.deepEqual(positions.also({ positional: 'rotary' }), ['*.layers.0.self_attention.queries']);
+  assert.deepEqual(positions.also({ positional: 'sinusoidal' }), []);
+});
+
+test('ALiBi: the bias of the chosen head, and nothing for the future', () => {
+  const [figure, ...others] = figuresOf(positions, schemeTrace('alibi'), { head: 1 });
+  assert.equal(others.length, 0);
+  assert.equal(figure.title, 'Bias of head 1');
+  assert.equal(figure.data[0].z[3][1], -0.5);
+  assert.equal(figure.data[0].z[1][3], null);
+  assert.equal(plain(figure.grid.describe(3, 1)), '“it” at 1 is 2 away from “<b>”: the score changes by −0.500 (head 1)');
+  assert.match(positions.wording(schemeTrace('alibi')).help, /slope for each head/);
+});
+
+test('no scheme at all: said, and nothing drawn', () => {
+  const [{ notice, data }, ...others] = figuresOf(positions, schemeTrace('none'));
+  assert.match(notice, /no positional encoding; only the mask/);
+  assert.deepEqual([data, others.length], [undefined, 0]);
+  assert.deepEqual(positions.wording(schemeTrace('none'), FRAME).terms, []);
 });

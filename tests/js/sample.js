@@ -23,7 +23,7 @@ export const PALETTE = {
 };
 
 export const FRAME = {
-  text: TEXT, model: 'tiny', view: 'attention', layer: 1, head: 0, query: null, range: 'one', width: 600, height: 600, palette: PALETTE,
+  text: TEXT, model: 'tiny', view: 'attention', where: '', words: '', layer: 1, head: 0, query: null, source: null, range: 'one', width: 600, height: 600, palette: PALETTE,
 };
 
 function weights() {
@@ -91,6 +91,72 @@ export function sampleTrace(options) {
   return { id: 'x', model: 'tiny', revision: 'r', text: TEXT, tokens: TOKENS, target_tokens: null, tensors, analyses, timings: { forward_ms: 3 } };
 }
 
+export const TARGET = 'il vit';
+export const TARGET_TOKENS = [
+  { id: 0, text: '<s>', start: 0, end: 0, word: null, is_special: true },
+  { id: 8, text: 'il', start: 0, end: 2, word: 0, is_special: false },
+  { id: 9, text: ' vit', start: 2, end: 6, word: 1, is_special: false },
+];
+
+/** Weights of two heads: most of each row lies on the key that `favourite` names. */
+function leaning(rows, columns, favourite) {
+  const data = new Float32Array(HEADS * rows * columns).fill(0.3 / columns);
+  for (let row = 0; row < HEADS * rows; row += 1) data[row * columns + favourite(row % rows)] += 0.7;
+  return { axes: ['head', 'query', 'key'], shape: [HEADS, rows, columns], scale: 1, data };
+}
+
+/** A trace of an encoder–decoder: the source of `sampleTrace`, and a target that goes along with it. */
+export function pairTrace() {
+  const { analyses, ...trace } = sampleTrace();
+  const target = TARGET_TOKENS.length;
+  const wide = (count) => ({ axes: ['position', 'd_model'], shape: [count, 4], scale: 1, data: Float32Array.from({ length: count * 4 }, (_, at) => Math.sin(at + 1)) });
+  const tensors = { 'encoder.embedding.positional': wide(COUNT), 'decoder.embedding.positional': wide(target) };
+  for (let layer = 0; layer < LAYERS; layer += 1) {
+    tensors[`encoder.layers.${layer}.self_attention.weights`] = leaning(COUNT, COUNT, (row) => Math.min(row + 1, COUNT - 1));
+    tensors[`decoder.layers.${layer}.self_attention.weights`] = leaning(target, target, () => 0);
+    tensors[`decoder.layers.${layer}.cross_attention.weights`] = leaning(target, COUNT, layer === 0 ? () => 0 : (row) => row * 2);
+  }
+  const part = (name) => ({ ...analyses.next_token[name], shape: [target, 3], data: analyses.next_token[name].data.slice(0, target * 3) });
+  return {
+    ...trace, tensors, target: TARGET, target_tokens: TARGET_TOKENS, card: { kind: 'encoder-decoder', positional: 'sinusoidal' },
+    analyses: { next_token: { ids: part('ids'), probabilities: part('probabilities'), texts: TARGET_TOKENS.map(() => [' saw', '<i>&', '</s>']) } },
+  };
+}
+
+export const FILL_TEXT = 'it [MASK] <b> it';
+
+/** A trace of an encoder that fills in; the second word is masked. */
+export function fillTrace() {
+  const trace = sampleTrace({ isDense: true });
+  const tensors = {};
+  for (const [site, array] of Object.entries(trace.tensors)) tensors[site.replace('decoder', 'encoder')] = array;
+  const tokens = TOKENS.map((token, index) => {
+    if (index === 2) return { id: 2, text: '[MASK]', start: 2, end: 9, word: null, is_special: true };
+    return index < 2 ? token : { ...token, start: token.start + 3, end: token.end + 3 };
+  });
+  return { ...trace, tensors, tokens, text: FILL_TEXT, card: { kind: 'encoder', positional: 'learned', has_mask: true } };
+}
+
+/** A trace of a decoder that adds nothing to its embeddings, with what it has in its place. */
+export function schemeTrace(positional) {
+  const trace = { ...sampleTrace(), card: { kind: 'decoder', positional } };
+  delete trace.tensors['decoder.embedding.positional'];
+  const site = 'decoder.layers.0.self_attention';
+  const perHead = (axes, columns, value) => ({
+    axes, shape: [HEADS, COUNT, columns], scale: 1,
+    data: Float32Array.from({ length: HEADS * COUNT * columns }, (_, at) => value(Math.floor(at / columns) % COUNT, at % columns, Math.floor(at / columns / COUNT))),
+  });
+  if (positional === 'rotary') {
+    trace.tensors[`${site}.queries`] = perHead(['head', 'query', 'd_head'], 4, (_, column) => (column % 2 === 0 ? 2 : 0));
+    trace.tensors[`${site}.rotated_queries`] = perHead(['head', 'query', 'd_head'], 4, (position, column) => {
+      const angle = position / (column < 2 ? 1 : 100);
+      return 2 * (column % 2 === 0 ? Math.cos(angle) : Math.sin(angle));
+    });
+  }
+  if (positional === 'alibi') trace.tensors[`${site}.bias`] = perHead(['head', 'query', 'key'], COUNT, (query, key, head) => -Math.abs(query - key) / 2 ** (head + 1));
+  return trace;
+}
+
 /**
  * A trace of many tokens, everything in it evenly spread.
  * @param {number} count
@@ -118,7 +184,7 @@ export function longTrace(count) {
 
 /** The figures of a view, one for each of its panels. */
 export function figuresOf(view, trace, state = {}) {
-  const panels = view.panels?.(trace) ?? [{ id: '', state: {} }];
+  const panels = view.panels?.(trace, { ...FRAME, ...state }) ?? [{ id: '', state: {} }];
   return panels.map((panel) => view.figure(trace, { ...FRAME, ...state, ...panel.state }));
 }
 

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { clamp, INITIAL, queryOf, readFragment, writeFragment } from '../../static/js/core/state.js';
+import { choosing, clamp, INITIAL, queryOf, readFragment, writeFragment } from '../../static/js/core/state.js';
+import { fillTrace, pairTrace } from './sample.js';
 
 const STATES = {
-  plain: { text: 'The cat sat.', model: 'stories', view: 'experts', layer: 2, head: 5, query: 3, range: 'head' },
-  awkward: { text: 'a&b=c#d %41+ é 中文 👩‍🚀 مرحبا\n<s>\t"', model: 'x/y', view: 'attention', layer: 0, head: 0, query: 0, range: 'one' },
-  empty: { text: '', model: '', view: 'positions', layer: null, head: null, query: null, range: 'one' },
+  plain: { ...INITIAL, text: 'The cat sat.', model: 'stories', view: 'experts', layer: 2, head: 5, query: 3, range: 'head' },
+  awkward: { ...INITIAL, text: 'a&b=c#d %41+ é 中文 👩‍🚀 مرحبا\n<s>\t"', model: 'x/y', view: 'attention', layer: 0, head: 0, query: 0, range: 'one' },
+  empty: { ...INITIAL, text: '', model: '', view: 'positions', layer: null, head: null, query: null, range: 'one' },
+  translated: { ...INITIAL, text: 'A man', target: 'Un & un = 2', where: 'encoder', query: 1, source: 2 },
+  masked: { ...INITIAL, text: '[MASK] a [MASK]', words: ' été' },
 };
 
 for (const [name, state] of Object.entries(STATES)) {
@@ -23,6 +26,7 @@ test('nonsense in a link is left out', () => {
   assert.deepEqual(readFragment('#layer=-1&head=x&query=1e9&range=all'), {});
   assert.deepEqual(readFragment('#layer=03&query=%ZZ'), { layer: 3 });
   assert.deepEqual(readFragment(''), {});
+  assert.deepEqual(readFragment('#target=+'), {}, 'a blank translation is none');
 });
 
 test('half a surrogate pair makes a link, not an exception', () => {
@@ -41,4 +45,23 @@ test('the query is the last token until somebody chooses', () => {
   assert.equal(queryOf({ query: null }, trace), 2);
   assert.equal(queryOf({ query: 0 }, trace), 0);
   assert.equal(queryOf({ query: 7 }, trace), 2);
+});
+
+test('the query is a mask where there is one and nobody chose', () => {
+  assert.equal(queryOf({ query: null }, fillTrace()), 2);
+  assert.equal(queryOf({ query: 0 }, fillTrace()), 0);
+});
+
+test('of two sentences each has its own chosen token', () => {
+  const trace = pairTrace();
+  assert.deepEqual([queryOf({ query: 1, source: 3 }, trace), queryOf({ query: 1, source: 3 }, trace, 'source')], [1, 3]);
+  assert.deepEqual([choosing(trace, 'target', 1), choosing(trace, 'source', 1)], [{ query: 1 }, { source: 1 }]);
+  assert.deepEqual(choosing(fillTrace(), 'source', 1), { query: 1 });
+});
+
+test('a place that this model does not have is left to the page', () => {
+  const bounds = { layers: 4, heads: 6, tokens: 5, sources: 3, views: ['attention'], places: ['encoder', 'cross'] };
+  assert.equal(clamp({ ...INITIAL, where: 'encoder' }, bounds).where, 'encoder');
+  assert.equal(clamp({ ...INITIAL, where: 'decoder', source: 3 }, bounds).where, '');
+  assert.deepEqual([2, 3].map((source) => clamp({ ...INITIAL, source }, bounds).source), [2, null]);
 });

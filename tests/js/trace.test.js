@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { matrixAt, rowOf, traceFromSafetensors } from '../../static/js/core/trace.js';
+import { columnOf, matrixAt, rowOf, traceFromSafetensors } from '../../static/js/core/trace.js';
 import { arrays, safetensorsFile, TEXT, TOKENS } from './sample.js';
 
 function metadata(named) {
@@ -27,6 +27,17 @@ test('tokens that spell one character in bytes come with the character', () => {
   const tokens = [TOKENS[0], { ...TOKENS[1], text: '\\xc3', start: 0, end: 1 }, { ...TOKENS[1], text: '\\xa9', start: 0, end: 1 }];
   const trace = traceFromSafetensors(safetensorsFile({}, { tokens, text: 'é' }));
   assert.deepEqual(trace.tokens.map(({ part }) => part), [null, { whole: 'é', from: 1, to: 1, of: 2 }, { whole: 'é', from: 2, to: 2, of: 2 }]);
+});
+
+test('a target’s tokens come with their characters too', () => {
+  const target = [{ ...TOKENS[1], text: '\\xc3', start: 0, end: 1 }, { ...TOKENS[1], text: '\\xa9', start: 0, end: 1 }];
+  const trace = traceFromSafetensors(safetensorsFile({}, { tokens: TOKENS, text: TEXT, target: 'é', target_tokens: target }));
+  assert.deepEqual(trace.target_tokens.map(({ part }) => part.whole), ['é', 'é']);
+  assert.equal(traceFromSafetensors(safetensorsFile({}, { tokens: TOKENS, text: TEXT, target: null, target_tokens: null })).target_tokens, null);
+});
+
+test('a column is read down the rows', () => {
+  assert.deepEqual([...columnOf({ rows: 2, columns: 3, data: Float64Array.of(1, 2, 3, 4, 5, 6) }, 1)], [2, 5]);
 });
 
 test('16-bit weights come back as weights: rows sum to 1', () => {

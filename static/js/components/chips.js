@@ -1,5 +1,5 @@
 /**
- * The sentence as chips, one a token: choose the query, see what a row attends to.
+ * A sentence as chips, one a token: choose the query, see what a row attends to.
  */
 
 import { css, inkOn, levelOf } from '../core/colour.js';
@@ -11,49 +11,66 @@ const MARGIN = 5;
 
 /**
  * @param {HTMLElement} host
- * @param {{onChoose: (index: number) => void}} handlers
+ * @param {string} label for who cannot see it
+ * @param {Object} handlers
+ * @param {(index: number) => void} handlers.onChoose walked to
+ * @param {(index: number) => void} handlers.onPress clicked, or Enter pressed on it
+ * @param {(index: number|null) => void} handlers.onPoint under the pointer or in focus; null: no longer
  */
-export function createChips(host, { onChoose }) {
+export function createChips(host, label, { onChoose, onPress, onPoint }) {
   let chips = [];
+  const indexOf = (target) => chips.indexOf(target.closest('.chip'));
   host.setAttribute('role', 'listbox');
-  host.setAttribute('aria-label', 'Tokens; the chosen one is the query');
+  host.setAttribute('aria-label', label);
   host.setAttribute('aria-orientation', 'horizontal');
   host.addEventListener('click', ({ target }) => {
-    const index = chips.indexOf(target.closest('.chip'));
-    if (index >= 0) onChoose(index);
+    if (indexOf(target) >= 0) onPress(indexOf(target));
   });
   host.addEventListener('keydown', (event) => {
-    const index = step(event.key, chips.indexOf(event.target.closest('.chip')), chips.length, host.dir);
-    if (index === null) return;
+    const index = indexOf(event.target);
+    const to = step(event.key, index, chips.length, host.dir);
+    if (to === null) return;
     event.preventDefault();
-    chips[index].focus();
-    onChoose(index);
+    if (event.key === 'Enter' || event.key === ' ') { onPress(index); return; }
+    onChoose(to);
+    chips[to].focus();
   });
+  host.addEventListener('pointerover', ({ target, pointerType }) => {
+    if (pointerType !== 'touch' && indexOf(target) >= 0) onPoint(indexOf(target));
+  });
+  host.addEventListener('pointerleave', ({ pointerType }) => { if (pointerType !== 'touch') onPoint(null); });
+  host.addEventListener('focusin', ({ target }) => { if (indexOf(target) >= 0) onPoint(indexOf(target)); });
+  host.addEventListener('focusout', () => onPoint(null));
 
   return {
-    /** @param {import('../core/trace.js').Trace} trace */
-    show(trace) {
+    /**
+     * @param {import('../core/trace.js').Token[]} tokens
+     * @param {string} text
+     */
+    show(tokens, text) {
       const hadFocus = chips.indexOf(document.activeElement);
-      host.dir = directionOf(trace.text);
-      chips = trace.tokens.map(chip);
-      host.replaceChildren(...outlined(trace.tokens, chips));
-      if (hadFocus >= 0) chips[Math.min(hadFocus, chips.length - 1)]?.focus();
+      host.dir = directionOf(text);
+      chips = tokens.map(chip);
+      host.replaceChildren(...outlined(tokens, chips));
+      if (hadFocus >= 0) {
+        const focused = Math.min(hadFocus, chips.length - 1);
+        rove(focused);
+        chips[focused]?.focus();
+      }
     },
 
-    /** @param {number} query */
+    /** @param {number|null} query null: none of these tokens is the query */
     choose(query) {
-      chips.forEach((node, index) => {
-        node.setAttribute('aria-selected', String(index === query));
-        node.tabIndex = index === query ? 0 : -1;
-      });
+      chips.forEach((node, index) => node.setAttribute('aria-selected', String(index === query)));
+      rove(query ?? Math.max(0, chips.indexOf(document.activeElement)));
       reveal(host, [chips[query]]);
     },
 
     /**
      * Marks what the pointer or the cell cursor is on.
-     * @param {{query?: number, key?: number}} tokens
+     * @param {{query?: number, key?: number}} [tokens]
      */
-    mark({ query, key }) {
+    mark({ query, key } = {}) {
       host.classList.toggle('is-pointed', query !== undefined || key !== undefined);
       chips.forEach((node, index) => {
         node.classList.toggle('is-query', index === query);
@@ -63,7 +80,7 @@ export function createChips(host, { onChoose }) {
     },
 
     /**
-     * @param {Float64Array|null} weights over the tokens
+     * @param {Float64Array|null|undefined} weights over the tokens
      * @param {Uint8Array} scale colours
      * @param {number} ceiling weight at the top of the scale
      */
@@ -71,6 +88,11 @@ export function createChips(host, { onChoose }) {
       chips.forEach((node, index) => tintChip(node, weights?.[index], scale, ceiling));
     },
   };
+
+  /** One of the chips is reached by Tab. */
+  function rove(to) {
+    chips.forEach((node, index) => { node.tabIndex = index === to ? 0 : -1; });
+  }
 }
 
 /** Scrolls a long sentence, and nothing else, to these chips; where they lie too far apart, to the first. */

@@ -1,37 +1,40 @@
 /**
- * Where the sentence comes from: the text box, the examples, the menu of models.
+ * Where the sentence comes from: the text box, the examples, the menu of models; and for a translator
+ * the target that its decoder reads.
  */
 
 import { element } from './element.js';
 
 const PAUSE = 250;
 
+/** The menu's groups, in this order. */
+const KINDS = [
+  ['decoder', 'Decoders: what comes next'],
+  ['encoder', 'Encoders: what may stand here'],
+  ['encoder-decoder', 'Encoder–decoders: one text into another'],
+];
+
 /**
  * @param {HTMLFormElement} form
- * @param {{onTyping: () => void, onText: (text: string, isTyped: boolean) => void, onModel: (id: string) => void}} handlers
+ * @param {Object} handlers
+ * @param {() => void} handlers.onTyping
+ * @param {(text: string, isTyped: boolean) => void} handlers.onText
+ * @param {(text: string) => void} handlers.onExample
+ * @param {(target: string, isTyped: boolean) => void} handlers.onTarget '' for the model's own
+ * @param {(id: string) => void} handlers.onModel
  */
-export function createComposer(form, { onTyping, onText, onModel }) {
+export function createComposer(form, { onTyping, onText, onExample, onTarget, onModel }) {
   const box = form.querySelector('#text');
+  const target = form.querySelector('#target');
+  const translation = form.querySelector('#translation');
+  const translated = form.querySelector('#translated');
   const menu = form.querySelector('#model');
   const examples = form.querySelector('#examples');
-  let timer = 0;
   let offered = null;
 
-  function submit(isTyped) {
-    clearTimeout(timer);
-    onText(box.value, isTyped);
-  }
-  box.addEventListener('input', (event) => {
-    clearTimeout(timer);
-    onTyping();
-    if (!event.isComposing) timer = setTimeout(() => submit(true), PAUSE);
-  });
-  box.addEventListener('compositionend', () => { timer = setTimeout(() => submit(true), PAUSE); });
-  box.addEventListener('keydown', (event) => {
-    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    submit(false);
-  });
+  listen(box, onTyping, onText);
+  const submitTarget = listen(target, onTyping, onTarget);
+  form.querySelector('#own').addEventListener('click', () => { target.value = ''; submitTarget(); target.focus(); });
   form.addEventListener('submit', (event) => event.preventDefault());
   menu.addEventListener('change', () => onModel(menu.value));
 
@@ -40,25 +43,68 @@ export function createComposer(form, { onTyping, onText, onModel }) {
      * @param {{models: Object[], unavailable?: {id: string, reason: string}[]}} catalogue
      */
     offer({ models, unavailable = [] }) {
-      menu.replaceChildren(
-        ...models.map(({ id, title }) => element('option', { value: id }, title || id)),
-        ...unavailable.map(({ id, reason }) => element('option', { value: id, disabled: true, title: reason }, `${id} (unavailable)`)),
-      );
+      menu.replaceChildren(...groupsOf(models), ...damaged(unavailable));
     },
 
     /**
-     * @param {{text: string, model: string, card: Object}} shown `model` is '' where the menu holds none of that name
+     * @param {{text: string, target: string|null, model: string, card: Object}} shown `model` is '' where the menu holds none of that name
      */
-    show({ text, model, card }) {
+    show({ text, target: own, model, card }) {
       if (box.value !== text) box.value = text;
+      if (target.value.trim() !== (own ?? '').trim()) target.value = own ?? '';
+      translation.hidden = card.kind !== 'encoder-decoder';
+      translation.classList.toggle('is-own', own !== null);
       menu.value = model;
-      if (offered !== card.id) examples.replaceChildren(...card.examples.map((example) => exampleButton(example, onText)));
+      if (offered !== card.id) examples.replaceChildren(...card.examples.map((example) => exampleButton(example, onExample)));
       offered = card.id;
       for (const button of examples.children) button.setAttribute('aria-pressed', String(button.title === text));
+    },
+
+    /** @param {string|null} text what the model made of the sentence; null while nobody knows */
+    translate(text) {
+      translated.textContent = text === '' ? 'nothing: the model ends at once' : (text ?? '…');
+      translated.classList.toggle('is-nothing', !text);
     },
   };
 }
 
-function exampleButton({ title, text }, onText) {
-  return element('button', { type: 'button', title: text, onclick: () => onText(text, false) }, title);
+/**
+ * Submits a box when its typing pauses, and at once on Enter.
+ * @returns {() => void} submits it now
+ */
+function listen(box, onTyping, onText) {
+  let timer = 0;
+  const submit = (isTyped = false) => {
+    clearTimeout(timer);
+    onText(box.value, isTyped);
+  };
+  const wait = () => { timer = setTimeout(() => submit(true), PAUSE); };
+  box.addEventListener('input', (event) => {
+    clearTimeout(timer);
+    onTyping();
+    if (!event.isComposing) wait();
+  });
+  box.addEventListener('compositionend', wait);
+  box.addEventListener('keydown', (event) => {
+    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    submit();
+  });
+  return submit;
+}
+
+/** By kind, where there are several kinds. */
+function groupsOf(models) {
+  const option = ({ id, title }) => element('option', { value: id }, title || id);
+  const groups = KINDS.map(([kind, label]) => [label, models.filter((card) => card.kind === kind)]).filter(([, of]) => of.length > 0);
+  if (groups.length < 2) return models.map(option);
+  return groups.map(([label, of]) => element('optgroup', { label }, ...of.map(option)));
+}
+
+function damaged(unavailable) {
+  return unavailable.map(({ id, reason }) => element('option', { value: id, disabled: true, title: reason }, `${id} (damaged)`));
+}
+
+function exampleButton({ title, text }, onExample) {
+  return element('button', { type: 'button', title: text, onclick: () => onExample(text) }, title);
 }

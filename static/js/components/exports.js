@@ -3,6 +3,7 @@
  */
 
 import { csv } from '../core/csv.js';
+import { curlOf } from '../core/curl.js';
 import { exact } from '../core/number.js';
 import { element } from './element.js';
 
@@ -22,6 +23,7 @@ export function createExports(subject, announce) {
     button('CSV', 'Save the numbers for a spreadsheet', () => saveText(subject(), 'csv', 'text/csv', csvOf)),
     button('JSON', 'Save the numbers for a program', () => saveText(subject(), 'json', 'application/json', jsonOf)),
     button('Copy link', 'Copy a link that restores this view', copyLink),
+    button('Copy curl', 'Copy a command that asks the API for these numbers', () => copyCurl(subject())),
   );
 }
 
@@ -54,6 +56,11 @@ async function copyLink() {
   return 'Link copied';
 }
 
+async function copyCurl({ trace, grid }) {
+  await navigator.clipboard.writeText(curlOf(location.origin, { ...trace.asked, ...grid.request }));
+  return 'Command copied';
+}
+
 /** What a function of row and column gives, cell by cell; nothing is null. */
 function cellsOf({ rows, columns }, value) {
   const cell = (row, column) => {
@@ -76,6 +83,7 @@ function jsonOf({ trace, grid }) {
     model: trace.model,
     revision: trace.revision,
     text: trace.text,
+    ...(trace.target_tokens && { target: trace.target }),
     quantity: grid.quantity,
     axes: [grid.rowTitle, grid.columnTitle],
     rows: grid.rowLabels,

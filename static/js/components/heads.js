@@ -6,11 +6,11 @@
 import { sequential } from '../core/colour.js';
 import { share } from '../core/number.js';
 import { peak, rasterise } from '../core/raster.js';
-import { isCausal, layersWith } from '../core/sites.js';
+import { placeOf, weightsAt } from '../core/places.js';
+import { isCausal } from '../core/sites.js';
 import { walk } from '../core/cells.js';
 import { element } from './element.js';
 
-const SITE = 'self_attention.weights';
 const MARGIN = 44;
 const GAP = 6;
 const LARGEST = 72;
@@ -35,18 +35,18 @@ export function createHeads({ onChoose }) {
     caption.textContent = cell ? captionOf(layers[cell.row], cell.column) : 'Rows are layers, columns are heads, counted from 0. Point at a map, choose one to see it large.';
   };
   grid.addEventListener('click', ({ target }) => {
-    const cell = placeOf(cells, target);
+    const cell = cellOf(cells, target);
     if (cell) onChoose(layers[cell.row].layer, cell.column);
   });
   grid.addEventListener('keydown', (event) => {
-    const from = placeOf(cells, event.target);
+    const from = cellOf(cells, event.target);
     const to = from && walk(from, event.key, { rows: cells.length, columns: cells[0].length }, event.ctrlKey || event.metaKey);
     if (!to) return;
     event.preventDefault();
     rove(cells, to);
     cells[to.row][to.column].focus();
   });
-  for (const type of ['pointerover', 'focusin']) grid.addEventListener(type, ({ target }) => say(placeOf(cells, target)));
+  for (const type of ['pointerover', 'focusin']) grid.addEventListener(type, ({ target }) => say(cellOf(cells, target)));
   for (const type of ['pointerleave', 'focusout']) grid.addEventListener(type, () => say(null));
   say(null);
 
@@ -55,10 +55,11 @@ export function createHeads({ onChoose }) {
 
     /**
      * @param {import('../core/trace.js').Trace} trace
-     * @param {{layer: number, head: number, range: 'one'|'head', width: number, palette: {theme: 'light'|'dark'}}} state
+     * @param {{where: string, layer: number, head: number, range: 'one'|'head', width: number, palette: {theme: 'light'|'dark'}}} state
      */
     show(trace, state) {
-      if (trace !== painted.trace) layers = picturesOf(trace);
+      const place = placeOf(state, trace);
+      if (trace !== painted.trace || place?.id !== painted.place) layers = picturesOf(trace, place);
       const nHeads = layers[0]?.pictures.length ?? 0;
       const wanted = `${layers.map(({ layer }) => layer)} × ${nHeads}`;
       if (wanted !== shape) {
@@ -67,7 +68,7 @@ export function createHeads({ onChoose }) {
       }
       chosen = { row: layers.findIndex(({ layer }) => layer === state.layer), column: state.head };
       select(grid, cells, layers, chosen);
-      const wish = { trace, range: state.range, width: state.width, theme: state.palette.theme, ratio: window.devicePixelRatio };
+      const wish = { trace, place: place?.id, range: state.range, width: state.width, theme: state.palette.theme, ratio: window.devicePixelRatio };
       if (isSame(wish, painted)) return;
       paint(canvas, frame, layers, sizeFor(state.width, nHeads), state);
       painted = wish;
@@ -79,14 +80,14 @@ function isSame(a, b) {
   return Object.keys(a).every((name) => a[name] === b[name]);
 }
 
-function picturesOf({ tensors, tokens }) {
-  return layersWith(tensors, SITE).map(({ layer, site }) => {
-    const { shape: [nHeads, rows, columns], data, scale } = tensors[site];
+function picturesOf(trace, place) {
+  return weightsAt(place, trace).map(({ layer, site }) => {
+    const { shape: [nHeads, rows, columns], data, scale } = trace.tensors[site];
     const pictures = Array.from({ length: nHeads }, (_, head) => {
       const picture = { data, offset: head * rows * columns, rows, columns, scale, isCausal: isCausal(site) };
       return { ...picture, ceiling: peak(picture) };
     });
-    return { layer, pictures, tokens };
+    return { layer, pictures };
   });
 }
 
@@ -121,7 +122,7 @@ function rove(cells, { row, column }) {
   cells.forEach((line, r) => line.forEach((cell, c) => { cell.tabIndex = r === row && c === column ? 0 : -1; }));
 }
 
-function placeOf(cells, target) {
+function cellOf(cells, target) {
   for (let row = 0; row < cells.length; row += 1) {
     const column = cells[row].indexOf(target);
     if (column >= 0) return { row, column };

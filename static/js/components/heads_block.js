@@ -5,6 +5,7 @@
 
 import { share } from '../core/number.js';
 import { strongestHeads } from '../core/patterns.js';
+import { placeOf } from '../core/places.js';
 import { element } from './element.js';
 import { createHeads } from './heads.js';
 
@@ -22,7 +23,7 @@ export function createHeadsBlock({ onState }) {
     heads.element,
     patterns,
   );
-  let shown = null;
+  let shown = {};
   let found = [];
 
   return {
@@ -34,9 +35,10 @@ export function createHeadsBlock({ onState }) {
     show(trace, state) {
       range.querySelector(`[value="${state.range}"]`).checked = true;
       heads.show(trace, { ...state, width: block.clientWidth });
-      if (trace !== shown) {
-        shown = trace;
-        found = strongestHeads(trace);
+      const place = placeOf(state, trace);
+      if (trace !== shown.trace || place?.id !== shown.place) {
+        shown = { trace, place: place?.id };
+        found = strongestHeads(trace, place);
         patterns.replaceChildren(...patternList(found, onState));
       }
       patterns.querySelectorAll('button').forEach((button, index) => {

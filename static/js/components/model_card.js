@@ -18,8 +18,9 @@ export function showCard(host, card) {
 
 function factsOf(card) {
   return [
-    ['Kind', `${card.kind}, ${counted(card.n_layers, 'layer')} of ${counted(card.n_heads, 'head')}, ${rounded(card.parameters)} parameters, up to ${counted(card.max_tokens, 'token')}`],
+    ['Kind', `${card.kind.replace('-', '–')}, ${layersOf(card)} of ${counted(card.n_heads, 'head')}, ${rounded(card.parameters)} parameters, up to ${counted(card.max_tokens, 'token')}`],
     ['Positions', card.positional],
+    ['Keys and values', sharingOf(card)],
     ['Experts', expertsOf(card.moe)],
     ['Trained on', listed(card.trained_on)],
     ['Reaches', metricsOf(card.metrics)],
@@ -27,6 +28,15 @@ function factsOf(card) {
     ['Attribution', listed(card.attribution)],
     ['Revision', card.revision],
   ].filter(([, value]) => value);
+}
+
+function layersOf({ kind, n_layers: count }) {
+  return kind === 'encoder-decoder' ? `${count} + ${counted(count, 'layer')}` : counted(count, 'layer');
+}
+
+/** Only where heads share them. */
+function sharingOf({ n_heads: heads, n_kv_heads: shared = heads }) {
+  return shared === heads ? '' : `${shared} for ${counted(heads, 'head')} of queries`;
 }
 
 function listed(lines) {

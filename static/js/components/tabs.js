@@ -23,9 +23,13 @@ export function createTabs(host, views, { onChoose }) {
     onChoose(views[index].id);
   });
   return {
-    /** @param {string} id */
-    choose(id) {
+    /**
+     * @param {string} id
+     * @param {string[]} titles of all of them
+     */
+    choose(id, titles) {
       tabs.forEach((tab, index) => {
+        if (tab.textContent !== titles[index]) tab.textContent = titles[index];
         const isOpen = views[index].id === id;
         tab.setAttribute('aria-selected', String(isOpen));
         tab.tabIndex = isOpen ? 0 : -1;

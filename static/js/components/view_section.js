@@ -5,6 +5,7 @@
 import { element } from './element.js';
 import { createHeadsBlock } from './heads_block.js';
 import { createPanel } from './panel.js';
+import { createPlaces } from './places.js';
 
 const OVERVIEWS = { heads: createHeadsBlock };
 const ONE_PANEL = () => [{ id: '', state: {} }];
@@ -15,11 +16,15 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
  */
 export function createViewSection(view, handlers) {
   const overview = view.overview ? OVERVIEWS[view.overview](handlers) : null;
-  const stage = element('div', { class: view.arrangement === 'pair' ? 'panels is-pair' : 'panels' });
+  const stage = element('div', { class: view.arrangement ? `panels is-${view.arrangement}` : 'panels' });
+  const help = element('p', { class: 'help' });
+  const terms = element('dl', { class: 'terms' });
+  const places = createPlaces(`where-${view.id}`, (where) => handlers.onState({ where, layer: null, head: null }));
   const body = element('div', { class: overview ? 'view-body has-overview' : 'view-body' }, overview?.element ?? null, stage);
   const section = element('section', { class: 'view', id: `view-${view.id}`, role: 'tabpanel', 'aria-labelledby': `tab-${view.id}`, hidden: true },
-    element('p', { class: 'help' }, view.help), termList(view.terms), body,
+    help, terms, places.element, body,
   );
+  let told = '';
   let panels = [];
 
   function arrange(wanted) {
@@ -27,6 +32,15 @@ export function createViewSection(view, handlers) {
     for (const { panel } of panels) panel.destroy();
     panels = wanted.map(({ id }) => ({ id, panel: createPanel([view.id, id].filter(Boolean).join(' '), handlers) }));
     stage.replaceChildren(...panels.map(({ panel }) => panel.element));
+  }
+
+  /** Says what the view shows of this model; written only where it changed. */
+  function tell(wording) {
+    const said = { help: view.help, terms: view.terms, ...wording };
+    if (JSON.stringify(said) === told) return;
+    told = JSON.stringify(said);
+    help.textContent = said.help;
+    terms.replaceChildren(...termsOf(said.terms));
   }
 
   /** Runs a part of the view; what it throws is told in the view's own place. */
@@ -52,7 +66,9 @@ export function createViewSection(view, handlers) {
     show(trace, state) {
       let grid = null;
       guarded(null, () => {
-        const wanted = (view.panels ?? ONE_PANEL)(trace);
+        tell(view.wording?.(trace, state) ?? {});
+        places.show(view.places?.(trace) ?? [], view.place?.(trace, state));
+        const wanted = (view.panels ?? ONE_PANEL)(trace, state);
         arrange(wanted);
         overview?.show(trace, state);
         wanted.forEach((request, index) => {
@@ -69,8 +85,8 @@ export function createViewSection(view, handlers) {
   };
 }
 
-function termList(terms) {
-  return element('dl', { class: 'terms' }, ...terms.map(([word, meaning]) =>
+function termsOf(terms) {
+  return terms.map(([word, meaning]) =>
     element('div', {}, element('dt', { class: `is-${word.replace(/\W/g, '-')}` }, word), element('dd', {}, meaning)),
-  ));
+  );
 }

@@ -21,7 +21,7 @@ export class Problem extends Error {
 
 /**
  * @param {AbortSignal} signal
- * @returns {Promise<{default: string, models: Object[]}>}
+ * @returns {Promise<{default: string, models: Object[], unavailable: {id: string, reason: string}[]}>}
  */
 export async function fetchModels(signal) {
   const answer = await call(`${BASE}/models`, { signal, headers: { Accept: 'application/json' } });
@@ -29,7 +29,7 @@ export async function fetchModels(signal) {
 }
 
 /**
- * @param {{model: string, text: string, capture: string[], analyses: string[]}} wanted
+ * @param {{model: string, text: string, target?: string, capture: string[], analyses: string[]}} wanted
  * @param {AbortSignal} signal
  * @returns {Promise<import('./trace.js').Trace>}
  */
@@ -93,11 +93,11 @@ export function advice(problem, goesOn = false) {
   return goesOn ? `${whatToDo(problem)} This page goes on trying by itself.` : whatToDo(problem, ', then try again');
 }
 
-function whatToDo({ status }, then = '') {
+function whatToDo({ status, texts = 'the text' }, then = '') {
   if (status === 0) return `Check that the server is running${then}.`;
   if (status === 429 || status === 503) return `The server is busy. Wait a moment${then}.`;
   if (status === 404) return 'Choose another model.';
-  if (status >= 400 && status < 500) return 'Change the text, and it is read again.';
+  if (status >= 400 && status < 500) return `Change ${texts}, and it is read again.`;
   return 'Try again; if it stays, the server’s log says more.';
 }
 

@@ -23,12 +23,15 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {(row: number, column: number) => [string, string]} tip what, and how much
  * @property {(row: number, column: number) => {query?: number, key?: number}} tokens to mark in the sentence
  * @property {(row: number, column: number) => Partial<import('./state.js').State>} [choose]
- * @property {(row: number) => Float64Array} [tint] weights over the tokens, for the sentence
+ * @property {{rows: import('./places.js').Side, columns: import('./places.js').Side}} [sides] whose tokens rows and columns are; absent: the source’s
+ * @property {(row: number) => {readout: string, tint: Float64Array}} [ofRow] a row in words and as weights over the columns’ tokens
+ * @property {(column: number) => {readout: string, tint: Float64Array}} [ofColumn] the same of a column, where rows and columns are of different sentences
  * @property {number} [ceiling] the value at the top of the colour scale
  * @property {{readout: string, tint?: Float64Array}} [rest] what the sentence shows while nothing is pointed at
  * @property {(row: number, column: number) => number|undefined} [chosenWeight] of a cell that the model chose
  * @property {string} [chooseHint] what Enter does, if not making the cell’s token the chosen one
  * @property {string} [note] what else can be done with the drawing
+ * @property {{capture: string[], heads?: number[], analyses?: string[]}} [request] what of the API’s trace holds these numbers
  * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
  * @property {import('./cells.js').Cell} [start] where the keyboard enters
  * @property {{columns: Lettering, rows: Lettering}} [thinned] how labels thin out when zoomed; absent: no zoom
@@ -60,10 +63,14 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {string} title
  * @property {string} help one sentence
  * @property {[string, string][]} terms words the view uses, each in a few words
+ * @property {(trace: import('./trace.js').Trace, state: Object) => {title?: string, help?: string, terms?: [string, string][]}} [wording] what is said differently of this model
  * @property {string[]} needs globs over site names, or `analyses.<id>.<array>`
+ * @property {(card: Object) => string[]} [also] more globs, for models that have something of their own to show
+ * @property {(trace: import('./trace.js').Trace) => {id: string, title: string}[]} [places] where to look, if there is a choice
+ * @property {(trace: import('./trace.js').Trace, state: Object) => string} [place] the one that is looked at
  * @property {'heads'} [overview] what to choose from beside the figure
- * @property {'pair'} [arrangement] two figures side by side where there is room
- * @property {(trace: import('./trace.js').Trace) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
+ * @property {'pair'|'many'} [arrangement] two figures side by side where there is room, or as many as fit
+ * @property {(trace: import('./trace.js').Trace, state: Object) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
  * @property {(trace: import('./trace.js').Trace, state: Object) => Figure} figure
  */
 

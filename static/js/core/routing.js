@@ -14,15 +14,17 @@ import { matrixAt } from './trace.js';
  * @property {(expert: number, token: number) => number|undefined} weightOf undefined: not chosen
  * @property {number[]} load share of all choices that fell on each expert; they sum to 1
  * @property {number} topK experts chosen for each token
+ * @property {string} stem of the sites these arrays are from
  */
 
 /**
  * @param {Record<string, import('./trace.js').NamedArray>} tensors
  * @param {number} layer
+ * @param {string} [stack] `encoder` or `decoder`, where there are both
  * @returns {Routing|null} null where the layer is dense
  */
-export function routingOf(tensors, layer) {
-  const found = layersWith(tensors, 'experts.router_probs').find((candidate) => candidate.layer === layer);
+export function routingOf(tensors, layer, stack) {
+  const found = layersWith(tensors, 'experts.router_probs', stack).find((candidate) => candidate.layer === layer);
   if (!found) return null;
   const beside = (name) => matrixAt(tensors[found.site.replace(/router_probs$/, name)]);
   const byToken = beside('router_probs');
@@ -35,6 +37,7 @@ export function routingOf(tensors, layer) {
     weightOf: (expert, token) => weights.get(`${expert},${token}`),
     load: loadOf(choices, byToken.columns),
     topK: indices.columns,
+    stem: found.site.replace(/router_probs$/, ''),
   };
 }
 

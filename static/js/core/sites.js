@@ -15,12 +15,12 @@ export function matches(glob, site) {
 /**
  * What to ask the API for, so that every view has what it needs and nothing else travels.
  * Globs that name no site of the model are left out: a dense model has no router.
- * @param {{needs: string[]}[]} views
+ * @param {{needs: string[], also?: (card: Object) => string[]}[]} views
  * @param {{sites: {name: string}[]}} card
  * @returns {{capture: string[], analyses: string[]}}
  */
 export function request(views, card) {
-  const needs = [...new Set(views.flatMap((view) => view.needs))];
+  const needs = [...new Set(views.flatMap((view) => [...view.needs, ...(view.also?.(card) ?? [])]))];
   const analyses = needs.filter((need) => need.startsWith('analyses.')).map((need) => need.split('.')[1]);
   const capture = needs.filter((need) => card.sites.some(({ name }) => matches(need, name)));
   return { capture, analyses: [...new Set(analyses)] };
@@ -30,11 +30,12 @@ export function request(views, card) {
  * The layers of a trace that hold a site, in order.
  * @param {Record<string, unknown>} tensors
  * @param {string} ending `self_attention.weights`
+ * @param {string} [stack] `encoder` or `decoder`; of both where it is left out
  * @returns {{layer: number, site: string}[]}
  */
-export function layersWith(tensors, ending) {
+export function layersWith(tensors, ending, stack = '') {
   return Object.keys(tensors)
-    .filter((site) => site.endsWith(`.${ending}`))
+    .filter((site) => site.endsWith(`.${ending}`) && site.startsWith(stack))
     .map((site) => ({ layer: Number(site.match(/\.layers\.(\d+)\./)?.[1]), site }))
     .filter(({ layer }) => Number.isInteger(layer))
     .sort((a, b) => a.layer - b.layer);

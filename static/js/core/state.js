@@ -2,29 +2,41 @@
  * What the page shows, kept in the URL's fragment: a link restores it, and no server log sees it.
  */
 
+import { isMask } from './masks.js';
+import { hasTwoSides, predictingSide, tokensOf } from './places.js';
+
 /**
  * @typedef {Object} State
  * @property {string|null} text null: nobody has written yet, an example is shown
+ * @property {string|null} target what a translator's decoder shall read; null: its own translation
+ * @property {string} words those behind the masks of the text, as `masks.js` keeps them
  * @property {string} model '' is the server's default
  * @property {string} view
+ * @property {string} where `encoder`, `decoder` or `cross`; '' leaves it to the page
  * @property {number|null} layer counted from 0; null: the page chooses
  * @property {number|null} head counted from 0; null: the page chooses
- * @property {number|null} query index of the chosen token; null: the last one
+ * @property {number|null} query index of the chosen token, of the target where there is one; null: a mask, or the last one
+ * @property {number|null} source index of the chosen token of the source, where there is a target
  * @property {'one'|'head'} range where the colours end: at 1, or at each head's own maximum
  */
 
 /** @type {Readonly<State>} */
 export const INITIAL = Object.freeze({
   text: null,
+  target: null,
+  words: '',
   model: '',
   view: 'attention',
+  where: '',
   layer: null,
   head: null,
   query: null,
+  source: null,
   range: 'one',
 });
 
-const COUNTS = ['layer', 'head', 'query'];
+const WORDS = ['text', 'target', 'words', 'model', 'view', 'where'];
+const COUNTS = ['layer', 'head', 'query', 'source'];
 const RANGES = ['one', 'head'];
 
 /**
@@ -34,9 +46,10 @@ const RANGES = ['one', 'head'];
 export function readFragment(hash) {
   const fields = new URLSearchParams(hash.replace(/^#/, ''));
   const state = {};
-  for (const name of ['text', 'model', 'view']) {
+  for (const name of WORDS) {
     if (fields.has(name)) state[name] = fields.get(name);
   }
+  if (state.target?.trim() === '') delete state.target;
   for (const name of COUNTS) {
     if (/^\d{1,6}$/.test(fields.get(name) ?? '')) state[name] = Number(fields.get(name));
   }
@@ -59,16 +72,18 @@ export function writeFragment(state) {
 /**
  * Brings indices back into what the trace holds: a link may come from another model.
  * @param {State} state
- * @param {{layers: number, heads: number, tokens: number, views: string[]}} bounds
+ * @param {{layers: number, heads: number, tokens: number, sources?: number, views: string[], places?: string[]}} bounds `tokens` of the target where there is one, `sources` then of the source
  * @returns {State}
  */
-export function clamp(state, { layers, heads, tokens, views }) {
+export function clamp(state, { layers, heads, tokens, sources = 0, views, places = [] }) {
   return {
     ...state,
     view: views.includes(state.view) ? state.view : INITIAL.view,
+    where: places.includes(state.where) ? state.where : INITIAL.where,
     layer: within(state.layer, layers),
     head: within(state.head, heads),
-    query: state.query !== null && state.query < tokens ? state.query : null,
+    query: among(state.query, tokens),
+    source: among(state.source, sources),
   };
 }
 
@@ -76,11 +91,38 @@ function within(index, count) {
   return index === null || count === 0 ? index : Math.min(index, count - 1);
 }
 
+function among(index, count) {
+  return index !== null && index < count ? index : null;
+}
+
 /**
  * @param {State} state
- * @param {{tokens: unknown[]}} trace
- * @returns {number} the chosen token, the last one unless somebody chose
+ * @param {import('./trace.js').Trace} trace
+ * @param {import('./places.js').Side} [side] the one the model predicts from
+ * @returns {number} the chosen token; unless somebody chose, the first mask, or else the last token
  */
-export function queryOf({ query }, { tokens }) {
-  return query === null || query >= tokens.length ? tokens.length - 1 : query;
+export function queryOf(state, trace, side = predictingSide(trace)) {
+  const tokens = tokensOf(trace, side);
+  const index = state[nameOfChoice(trace, side)] ?? null;
+  if (index !== null && index < tokens.length) return index;
+  const mask = tokens.findIndex(isMask);
+  return mask >= 0 ? mask : tokens.length - 1;
 }
+
+/**
+ * What changes when a token is chosen.
+ * @param {import('./trace.js').Trace} trace
+ * @param {import('./places.js').Side} side
+ * @param {number} index
+ * @returns {Partial<State>}
+ */
+export function choosing(trace, side, index) {
+  return { [nameOfChoice(trace, side)]: index };
+}
+
+function nameOfChoice(trace, side) {
+  return hasTwoSides(trace) && side === 'source' ? 'source' : 'query';
+}
+
+/** What no other sentence and no other model can make use of. */
+export const NOTHING_CHOSEN = Object.freeze({ query: null, source: null });

@@ -33,10 +33,13 @@ import { parseSafetensors } from './safetensors.js';
  * @property {string} revision
  * @property {string} text
  * @property {Token[]} tokens
+ * @property {string|null} target what the decoder of an encoder–decoder read
+ * @property {Token[]|null} target_tokens
  * @property {Record<string, NamedArray>} tensors by site name
  * @property {Record<string, any>} analyses
  * @property {Record<string, number>} timings milliseconds
  * @property {Object} [card] the card of the model that made it
+ * @property {{model: string, text: string, target?: string}} [asked] what it was asked for with
  */
 
 const ANALYSIS_PREFIX = 'analyses.';
@@ -55,10 +58,11 @@ export function traceFromSafetensors(buffer) {
     if (name.startsWith(ANALYSIS_PREFIX)) placeAnalysis(analyses, name, named);
     else tensors[name] = named;
   }
-  return { ...facts, tokens: withParts(facts), timings: facts.timings ?? {}, analyses, tensors };
+  const target = facts.target_tokens && withParts(facts.target_tokens, facts.target);
+  return { ...facts, tokens: withParts(facts.tokens, facts.text), target_tokens: target ?? null, timings: facts.timings ?? {}, analyses, tensors };
 }
 
-function withParts({ tokens, text }) {
+function withParts(tokens, text) {
   const parts = partsOf(tokens, text);
   return tokens.map((token, index) => ({ ...token, part: parts[index] }));
 }
@@ -94,4 +98,13 @@ export function matrixAt({ shape, data, scale }, ...leading) {
  */
 export function rowOf({ columns, data }, row) {
   return data.subarray(row * columns, (row + 1) * columns);
+}
+
+/**
+ * @param {Matrix} matrix
+ * @param {number} column
+ * @returns {Float64Array} a copy of one column
+ */
+export function columnOf({ rows, columns, data }, column) {
+  return Float64Array.from({ length: rows }, (_, row) => data[row * columns + column]);
 }

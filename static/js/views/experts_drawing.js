@@ -28,12 +28,12 @@ export function isDown(width) {
 }
 
 /**
- * @param {import('../core/trace.js').Trace} trace
+ * @param {import('../core/trace.js').Token[]} tokens
  * @param {import('../core/figure.js').Frame} state
  * @param {import('../core/routing.js').Routing} routing
  * @returns {{data: Object[], layout: Object}}
  */
-export function drawing({ tokens }, { palette, width }, routing) {
+export function drawing(tokens, { palette, width }, routing) {
   const labels = tokenLabels(tokens);
   const box = (isDown(width) ? downBox : acrossBox)(labels, width, routing.load.length);
   return {

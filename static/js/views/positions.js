@@ -1,20 +1,17 @@
 /**
  * Positions: the encoding that was added to the embeddings, and how alike two positions are in it.
+ * Of schemes that add nothing: what they do instead, inside attention.
  */
 
-import { diverging, plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, colourBar, colourBarTitle, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested } from '../core/figure.js';
+import { diverging, sequential } from '../core/colour.js';
+import { letteringFor } from '../core/figure.js';
 import { signed, tick } from '../core/number.js';
+import { sideOf, stackOf, stacksOf, tokensOf } from '../core/places.js';
 import { cosineSimilarity } from '../core/similarity.js';
-import { matches } from '../core/sites.js';
-import { queryOf } from '../core/state.js';
 import { positionLabels, quoted } from '../core/text.js';
 import { matrixAt } from '../core/trace.js';
-
-const SITE = '*.embedding.positional';
-const DIMENSION_SPACE = 44;
-const NUMBER_SPACE = 26;
-const ROW_HEIGHT = { least: 3, most: 22 };
+import { DIMENSION_SPACE, dimensionMap, pairMap, reachOf, sharedGrid } from './position_drawing.js';
+import { SCHEMES, schemeOf } from './position_schemes.js';
 
 export const positions = {
   id: 'positions',
@@ -24,9 +21,13 @@ export const positions = {
     ['dimension', 'one of the d_model numbers that describe a token inside the model'],
     ['cosine similarity', 'how alike two patterns are: 1 where they are the same, less the more they differ'],
   ],
-  needs: [SITE],
+  needs: ['*.embedding.positional', ...SCHEMES.needs],
+  also: SCHEMES.also,
+  wording: (trace) => SCHEMES.wording(schemeOf(trace)),
+  places: stacksOf,
+  place: (trace, state) => stackOf(state, trace),
   arrangement: 'pair',
-  panels: () => [
+  panels: (trace) => SCHEMES.panels(schemeOf(trace)) ?? [
     { id: 'encoding', state: { plot: 'encoding' } },
     { id: 'similarity', state: { plot: 'similarity' } },
   ],
@@ -35,15 +36,17 @@ export const positions = {
 
 /**
  * @param {import('../core/trace.js').Trace} trace
- * @param {import('../core/state.js').State & import('../core/figure.js').Frame & {plot: 'encoding'|'similarity'}} state
+ * @param {import('../core/state.js').State & import('../core/figure.js').Frame & {plot: string}} state
  * @returns {import('../core/figure.js').Figure}
  */
 function figure(trace, state) {
+  const stack = stackOf(state, trace);
+  const site = `${stack}.embedding.positional`;
+  const subject = { stack, site, side: sideOf(stack, trace), tokens: tokensOf(trace, sideOf(stack, trace)) };
+  if (!trace.tensors[site]) return SCHEMES.figure(trace, state, subject);
   const title = state.plot === 'similarity' ? 'Similarity between positions' : 'The encoding that was added';
-  const site = Object.keys(trace.tensors).find((name) => matches(SITE, name));
-  if (!site) return { title, notice: 'This model adds no positional encoding to its embeddings.' };
-  const encoding = firstRows(matrixAt(trace.tensors[site]), trace.tokens.length);
-  return { title, ...(state.plot === 'similarity' ? similarity : encodingMap)(trace, state, encoding) };
+  const encoding = firstRows(matrixAt(trace.tensors[site]), subject.tokens.length);
+  return { title, ...(state.plot === 'similarity' ? similarity : encodingMap)(trace, state, encoding, subject) };
 }
 
 /** A model may capture every position it knows; only those of this text were added. */
@@ -52,49 +55,26 @@ function firstRows({ rows, columns, data }, count) {
   return { rows: kept, columns, data: data.subarray(0, kept * columns) };
 }
 
-function encodingMap(trace, state, encoding) {
-  const { palette } = state;
-  const labels = positionLabels(trace.tokens);
+function encodingMap(trace, state, encoding, subject) {
+  const labels = positionLabels(subject.tokens);
   const dimensions = Array.from({ length: encoding.columns }, (_, dimension) => String(dimension));
-  const margin = marginFor(labels, state.width);
-  const pixels = state.width - margin.l - margin.r;
-  const height = clampHeight(encoding.rows, state.height - margin.t - margin.b);
   const reach = reachOf(encoding.data);
-  const lettering = letteringFor(state.width);
   return {
     summary: `Positional encoding: ${encoding.rows} positions by ${encoding.columns} dimensions, none further from 0 than ${tick(reach)}.`,
-    data: [heatmap(encoding, { zmin: -reach, zmax: reach, colours: diverging(palette.theme) }, state)],
-    layout: {
-      ...baseLayout(palette, { width: state.width, height: height + margin.t + margin.b, margin }),
-      annotations: [colourBarTitle('value added', palette, orientationFor(state.width))],
-      xaxis: { ...labelAxis({ labels: dimensions, pixels, title: 'dimension', palette, lettering, space: DIMENSION_SPACE }), side: 'top' },
-      yaxis: downwards(labelAxis({ labels, pixels: height, title: 'position', palette, lettering })),
-    },
-    grid: encodingGrid(trace, state, encoding, labels, dimensions),
+    ...dimensionMap(encoding, { labels, dimensions, axis: 'dimension', reach, quantity: 'value added' }, state),
+    grid: encodingGrid(trace, state, encoding, { ...subject, labels, dimensions }),
   };
 }
 
-function similarity(trace, state, encoding) {
-  const { palette } = state;
+function similarity(trace, state, encoding, subject) {
   const cosines = cosineSimilarity(encoding);
-  const labels = positionLabels(trace.tokens);
-  const margin = marginFor(labels, state.width);
-  const room = state.width - margin.l - margin.r;
-  const side = Math.max(120, Math.min(room, state.height - margin.t - margin.b));
-  const lettering = letteringFor(state.width);
-  const scale = scaleFor(cosines.data, palette.theme);
+  const labels = positionLabels(subject.tokens);
+  const scale = scaleFor(cosines.data, state.palette.theme);
   const range = rangeInWords(cosines.data, scale);
-  const numbers = labels.map((_, position) => String(position));
   return {
     summary: `Cosine similarity between ${cosines.rows} positions, computed from the captured encoding. ${range}`,
-    data: [heatmap(cosines, scale, state)],
-    layout: {
-      ...baseLayout(palette, { width: side + margin.l + margin.r, height: side + margin.t + margin.b, margin }),
-      annotations: [colourBarTitle('cosine similarity', palette, orientationFor(state.width))],
-      xaxis: { ...labelAxis({ labels: numbers, pixels: side, title: 'position', palette, lettering, space: NUMBER_SPACE }), side: 'top' },
-      yaxis: downwards(labelAxis({ labels, pixels: side, title: 'position', palette, lettering })),
-    },
-    grid: { ...similarityGrid(trace, state, cosines, labels), note: range },
+    ...pairMap(cosines, { labels, scale, quantity: 'cosine similarity', axes: ['position', 'position'] }, state),
+    grid: { ...similarityGrid(trace, state, cosines, { ...subject, labels }), note: range },
   };
 }
 
@@ -116,47 +96,11 @@ function rangeInWords(cosines, { zmin, zmax }) {
   return `${found}; the colours run from ${tick(zmin)} to ${tick(zmax)}.`;
 }
 
-function heatmap(matrix, { zmin, zmax, colours }, { palette, width }) {
-  return {
-    type: 'heatmap',
-    z: nested(matrix),
-    zmin,
-    zmax,
-    colorscale: plotlyScale(colours),
-    colorbar: { ...colourBar(palette, orientationFor(width)), ...endsAt(zmin, zmax) },
-    hoverinfo: 'none',
-  };
-}
-
-/** Numbers at both ends of the colour bar, and at three places between. */
-function endsAt(zmin, zmax) {
-  const tickvals = [0, 1, 2, 3, 4].map((quarter) => zmin + ((zmax - zmin) * quarter) / 4);
-  return { tickvals, ticktext: tickvals.map(tick) };
-}
-
-function orientationFor(width) {
-  return isNarrow(width) ? 'h' : 'v';
-}
-
-/** The scale is the same on both sides of zero, and zero keeps the middle colour. */
-function reachOf(data) {
-  return data.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
-}
-
-function marginFor(labels, width) {
-  const left = labelWidth(labels, letteringFor(width)) + 30;
-  return isNarrow(width) ? { l: left, r: 8, t: 48, b: 58 } : { l: left, r: 76, t: 48, b: 12 };
-}
-
-function clampHeight(rows, room) {
-  return Math.max(rows * ROW_HEIGHT.least, Math.min(rows * ROW_HEIGHT.most, Math.max(room, 200)));
-}
-
-function encodingGrid(trace, state, encoding, labels, dimensions) {
-  const { tokens } = trace;
+function encodingGrid(trace, state, encoding, subject) {
+  const { tokens, labels, dimensions } = subject;
   const value = (row, column) => encoding.data[row * encoding.columns + column];
   return {
-    ...sharedGrid(trace, state, encoding, value),
+    ...sharedGrid(trace, state, subject, encoding, value),
     columnTitle: 'dimension',
     rowLabels: labels,
     columnLabels: dimensions,
@@ -169,11 +113,11 @@ function encodingGrid(trace, state, encoding, labels, dimensions) {
   };
 }
 
-function similarityGrid(trace, state, cosines, labels) {
-  const { tokens } = trace;
+function similarityGrid(trace, state, cosines, subject) {
+  const { tokens, labels } = subject;
   const value = (row, column) => cosines.data[row * cosines.columns + column];
   return {
-    ...sharedGrid(trace, state, cosines, value),
+    ...sharedGrid(trace, state, subject, cosines, value),
     columnTitle: 'position',
     rowLabels: labels,
     columnLabels: labels,
@@ -185,17 +129,3 @@ function similarityGrid(trace, state, cosines, labels) {
   };
 }
 
-function sharedGrid(trace, state, { rows, columns }, value) {
-  const query = queryOf(state, trace);
-  return {
-    rows,
-    columns,
-    rowTitle: 'position',
-    value,
-    format: (number) => signed(number, 4),
-    choose: (row) => ({ query: row }),
-    chosen: { row: query },
-    start: { row: query, column: 0 },
-    rest: { readout: `${quoted(trace.tokens[query])} stands at position ${query}` },
-  };
-}

@@ -1,0 +1,65 @@
+/**
+ * What the sentences show beside a drawing: which tokens are marked, how strongly each is tinted,
+ * and a line in words. It follows whatever is pointed at; at rest it shows the chosen token.
+ */
+
+/** @typedef {import('./places.js').Side} Side */
+
+/**
+ * @typedef {Object} Shown
+ * @property {Record<Side, {query?: number, key?: number}>} marks
+ * @property {Record<Side, Float64Array|null>} tints
+ * @property {string} readout
+ * @property {number} [ceiling]
+ */
+
+/**
+ * @typedef {{cell: import('./cells.js').Cell, grid: import('./figure.js').Grid}} PointedCell
+ * @typedef {{side: Side, index: number}} PointedToken
+ */
+
+const ONE_SIDE = { rows: 'source', columns: 'source' };
+
+/**
+ * @param {import('./figure.js').Grid|null} grid of the open view
+ * @param {PointedCell|PointedToken|null} pointed
+ * @returns {Shown}
+ */
+export function shownFor(grid, pointed) {
+  if (pointed?.cell) return ofCell(pointed.grid, pointed.cell);
+  return (pointed && grid && ofToken(grid, pointed)) ?? atRest(grid);
+}
+
+function ofCell(grid, { row, column }) {
+  const sides = grid.sides ?? ONE_SIDE;
+  const { query, key } = grid.tokens(row, column);
+  return {
+    marks: sides.rows === sides.columns ? { [sides.rows]: { query, key } } : { [sides.rows]: { query }, [sides.columns]: { key } },
+    tints: { [sides.columns]: grid.ofRow?.(row).tint ?? null },
+    readout: grid.describe(row, column),
+    ceiling: grid.ceiling,
+  };
+}
+
+/** A token of the rows shows its row, one of other columns its column; of other tokens there is nothing to show. */
+function ofToken(grid, { side, index }) {
+  const sides = grid.sides ?? ONE_SIDE;
+  if (side === sides.rows && grid.ofRow) {
+    const { tint, readout } = grid.ofRow(index);
+    return { marks: { [side]: { query: index } }, tints: { [sides.columns]: tint }, readout, ceiling: grid.ceiling };
+  }
+  if (side === sides.columns && grid.ofColumn) {
+    const { tint, readout } = grid.ofColumn(index);
+    return { marks: { [side]: { key: index } }, tints: { [sides.rows]: tint }, readout, ceiling: grid.ceiling };
+  }
+  return null;
+}
+
+function atRest(grid) {
+  return {
+    marks: {},
+    tints: grid?.rest?.tint ? { [(grid.sides ?? ONE_SIDE).columns]: grid.rest.tint } : {},
+    readout: grid?.rest?.readout ?? '',
+    ceiling: grid?.ceiling,
+  };
+}
