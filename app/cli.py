@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -31,17 +30,12 @@ Precision = Annotated[
     str | None,
     typer.Option(help="float32 or bfloat16.", show_default="float32", metavar="NAME"),
 ]
+Recipe = Literal["stories", "translate", "fill", "positions"]
 LogLevel = Literal["error", "warning", "info", "debug"]
 ModelsDir = Annotated[
     Path | None, typer.Option(help="A directory with more models, one folder each.")
 ]
 Model = Annotated[str | None, typer.Option(help="A model's id.", show_default="stories")]
-
-
-class Recipe(StrEnum):
-    """What can be trained."""
-
-    stories = "stories"
 
 
 @app.command()
@@ -79,6 +73,12 @@ def serve(
 def trace(
     text: Annotated[str, typer.Argument(help="What to read.")],
     model: Model = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="What a translator's decoder reads.", show_default="the model's translation"
+        ),
+    ] = None,
     capture: Annotated[
         list[str] | None, typer.Option(help="Site or glob; give it again for more.")
     ] = None,
@@ -98,7 +98,9 @@ def trace(
 
     settings = _settings(device=device, precision=precision, models_dir=models_dir)
     try:
-        order = TraceRequest(text=text, model=model, capture=capture, layers=layers, heads=heads)
+        order = TraceRequest(
+            text=text, target=target, model=model, capture=capture, layers=layers, heads=heads
+        )
         write_trace(order, settings, as_json=as_json, safetensors=safetensors)
     except ValidationError as error:
         _fail(_sentences(error))
@@ -111,9 +113,11 @@ def train(
     recipe: Annotated[Recipe, typer.Argument(help="What to train.")],
     out: Annotated[Path, typer.Option(help="Folder for the model and all that a resume needs.")],
     corpus: Annotated[
-        list[Path] | None, typer.Option(help="Text file, a paragraph a line; again for more.")
+        list[Path] | None, typer.Option(help="What to train on; again for more files.")
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Steps in all.", show_default="3300")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Steps in all.", show_default="the recipe's")
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(help="Decides the weights at the start and every row.", show_default="0"),
@@ -123,54 +127,113 @@ def train(
         str | None,
         typer.Option(help="float32, bfloat16, or auto: the faster one here.", show_default="auto"),
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="YAML file of settings to change: model:, rows: and loop:, each with names "
+            "and values under it.",
+            metavar="FILE",
+        ),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Change one setting of the recipe or the file: model.d_model=128, "
+            "loop.learning_rate=1e-3; again for more.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run stopped.")] = False,
 ) -> None:
-    """Train a model on your own text; Ctrl-C saves, --resume goes on."""
+    """Train a model on your own text; Ctrl-C saves, --resume goes on.
+
+    stories reads text, a paragraph a line; translate reads sentence pairs, source, tab, target.
+
+    Several processes train one model, each on its share of every batch, when torchrun starts them:
+    torchrun --nproc-per-node 2 -m app.cli train …
+    """
     from app.training import run_loop
+    from app.training_settings import read_settings, read_settings_file
+    from model.device import choose_device
     from model.training import run
+    from model.training.processes import join, local_rank
+    from model.training.settings import merge
 
     place = device or _settings().device
-    command = shlex.join(["headlight", *sys.argv[1:]])
     try:
-        if resume:
-            if corpus or seed is not None:
-                raise ValueError("a resumed run keeps its corpus and its seed; leave both out")
-            loop = run.resume(out, steps=steps, precision=precision, command=command, device=place)
-        else:
-            make_run = {Recipe.stories: run.stories_run}[recipe]
-            asked = make_run(
-                corpus or [],
-                steps=steps,
-                seed=seed or 0,
-                precision=precision or "auto",
-                command=command,
-            )
-            loop = run.start(asked, out, device=place)
-        if not run_loop(loop, loop.out.resolve().name):
-            raise typer.Exit(130)
+        with join(choose_device(place)) as processes:
+            command = _command(processes.size)
+            if resume:
+                if corpus or config or assignments or seed is not None:
+                    raise ValueError(
+                        "a resumed run keeps its corpus, its seed and its settings; leave them out"
+                    )
+                loop = run.resume(
+                    out,
+                    steps=steps,
+                    precision=precision,
+                    command=command,
+                    device=place,
+                    processes=processes,
+                )
+            else:
+                changes = read_settings_file(config) if config else {}
+                merge(changes, read_settings(assignments or []))
+                given = {"loop.steps": steps, "loop.seed": seed}
+                merge(changes, {name: value for name, value in given.items() if value is not None})
+                asked = run.make_run(
+                    recipe,
+                    corpus or [],
+                    settings=changes,
+                    precision=precision or "auto",
+                    command=command,
+                )
+                loop = run.start(asked, out, device=place, processes=processes)
+            is_finished = run_loop(loop, loop.out.resolve().name)
     except (ValueError, OSError) as error:
+        if local_rank() > 0:  # another process of this machine says it
+            sys.exit(1)
         _fail(str(error))
+    if not is_finished:
+        raise typer.Exit(130)
 
 
 @app.command()
 def evaluate(
     model: Annotated[str, typer.Argument(help="A model's id, or its folder.")],
     text: Annotated[
-        list[Path] | None, typer.Option(help="Held-out text, needed; again for more.")
+        list[Path] | None,
+        typer.Option(help="Held-out text, or held-out pairs for a translator; again for more."),
     ] = None,
     pairs: Annotated[
         Path | None, typer.Option(help="Minimal pairs: JSON lines of paradigm, good and bad.")
     ] = None,
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Option(help="What a translator was trained on, to compare with the IBM models."),
+    ] = None,
+    gold: Annotated[
+        Path | None, typer.Option(help="A word alignment to measure a translator's attention on.")
+    ] = None,
     device: Device = None,
 ) -> None:
-    """Measure a model on text it has not seen, and write the figures to its card."""
-    from app.training import evaluate_model
-    from model.checkpoint import ZOO
+    """Measure a model on text it has not seen, and write the figures to its card.
 
-    folder = ZOO / model if (ZOO / model).is_dir() else Path(model)
+    Without a text, what the project has of its own is measured.
+    """
+    from app.evaluation import evaluate_model
+    from model.checkpoint import CONFIG, ZOO
+    from model.evaluation.card_figures import Evidence
+
+    shipped = ZOO / model
+    folder = shipped if (shipped / CONFIG).is_file() else Path(model)
+    evidence = Evidence(
+        text=tuple(text or ()), corpus=tuple(corpus or ()), minimal_pairs=pairs, gold=gold
+    )
     try:
-        evaluate_model(folder, text or [], pairs, device or _settings().device)
-    except (ValueError, OSError) as error:
+        evaluate_model(folder, evidence, device or _settings().device)
+    except (ValueError, OSError, ImportError) as error:
         _fail(str(error))
 
 
@@ -180,6 +243,12 @@ def models(models_dir: ModelsDir = None) -> None:
     from app.terminal import write_models
 
     write_models(_settings(models_dir=models_dir))
+
+
+def _command(n_processes: int) -> str:
+    """What was typed, as it can be typed again."""
+    together = ["torchrun", "--nproc-per-node", str(n_processes), "-m", "app.cli"]
+    return shlex.join([*(together if n_processes > 1 else ["headlight"]), *sys.argv[1:]])
 
 
 def _settings(**given: Any) -> Settings:

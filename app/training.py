@@ -1,10 +1,8 @@
-"""What the command line shows of a training run and of an evaluation."""
+"""What the command line shows of a training run."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
+import torch
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -14,15 +12,12 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
-from model.card import ModelCard, flatten, read_card, write_card
-from model.checkpoint import CARD, load, write_whole
-from model.device import choose_device, machine_of
-from model.evaluation.minimal_pairs import read_pairs
-from model.evaluation.stories import evaluate
-from model.training.corpus import read_documents
-from model.training.loop import Loop, StepReport
+from model.card import ModelCard, read_card
+from model.checkpoint import CARD
+from model.device import machine_of
+from model.training.loop import Loop
+from model.training.metrics import StepReport
 from model.training.run import finish, read_run
 
 console = Console(highlight=False)
@@ -38,60 +33,63 @@ def run_loop(loop: Loop, title: str) -> bool:
     Returns:
         False when the run was stopped before its last step; its state is saved.
     """
-    with _progress() as progress:
-        task = progress.add_task("", total=loop.config.steps, completed=loop.step, figures="")
-        is_finished = loop.run(lambda report: _show(progress, task, report))
-    finish(loop, _card(loop, title))
+    shown = Console(highlight=False, quiet=not loop.processes.is_first)
+    shown.print(_headline(loop, title), markup=False, soft_wrap=True)
+    try:
+        with _progress(shown) as progress:
+            task = progress.add_task("", total=loop.config.steps, completed=loop.step, figures="")
+            is_finished = loop.run(lambda report: _show(progress, task, report))
+    except RuntimeError as error:
+        if not _is_out_of_memory(error):
+            raise
+        raise ValueError(
+            f"memory ran out in step {loop.step + 1}; read each batch in more parts with "
+            f"--set loop.accumulate={2 * loop.config.accumulate}, or make the model smaller"
+        ) from error
+    if loop.processes.is_first:
+        finish(loop, _card(loop, title))
     if is_finished:
-        console.print(f"trained {loop.step} steps; the model is in {loop.out}", markup=False)
+        shown.print(f"trained {loop.step} steps; the model is in {loop.out}", markup=False)
     else:
-        console.print(
+        shown.print(
             f"stopped after step {loop.step} and saved; go on with --out {loop.out} --resume",
             markup=False,
         )
     return is_finished
 
 
-def evaluate_model(
-    folder: Path, text: Sequence[Path], pairs: Path | None, device: str
-) -> dict[str, Any]:
-    """Measure a model, print the figures and write them to its card.
-
-    Args:
-        folder: the model.
-        text: files of held-out text.
-        pairs: a file of minimal pairs, or None.
-        device: where to run.
-
-    Raises:
-        ValueError: the folder, a file or the device cannot be used.
-    """
-    checkpoint = load(folder, device=choose_device(device))
-    card = checkpoint.description.card
-    if not text:
-        raise ValueError(_missing_text(card))
-    figures = evaluate(checkpoint, read_documents(text), read_pairs(pairs) if pairs else [])
-    console.print(_figures_table(figures, checkpoint.id))
-    renewed = replace(card, metrics=figures)
-    write_whole(folder / CARD, lambda path: write_card(path, renewed))
-    return figures
+def _headline(loop: Loop, title: str) -> str:
+    """What is about to be trained, and on what."""
+    config = loop.model.config
+    n_parameters = sum(parameter.numel() for parameter in loop.model.parameters())
+    facts = [
+        config.kind,
+        f"{n_parameters:,} parameters",
+        f"{config.vocab_size:,} tokens in the vocabulary",
+        f"{_precision(loop)} on {machine_of(loop.model.vectors.device)}",
+    ]
+    if loop.processes.size > 1:
+        facts.append(f"{loop.processes.size} processes")
+    return f"{title}: {', '.join(facts)}"
 
 
-def _missing_text(card: ModelCard) -> str:
-    """What to say to who names no text; a card may hold the command that measured its figures."""
-    known = card.training.get("evaluation")
-    by_card = f"; the figures on the card come from: {known}" if known else ""
-    return f"name held-out text with --text{by_card}"
+def _precision(loop: Loop) -> str:
+    return str(loop.precision).removeprefix("torch.")
 
 
-def _progress() -> Progress:
+def _is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether a device, or this machine, has no room left; the latter has no class of its own."""
+    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
+
+
+def _progress(shown: Console) -> Progress:
     return Progress(
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("steps {task.fields[figures]}"),
         TimeRemainingColumn(),
         TextColumn("left"),
-        console=console,
+        console=shown,
     )
 
 
@@ -100,7 +98,7 @@ def _show(progress: Progress, task: TaskID, report: StepReport) -> None:
     progress.update(task, completed=report.step, figures=figures)
     if report.valid_loss is not None:
         held_out = f"held-out loss {report.valid_loss:.3f}  balance loss {report.balance_loss:.3f}"
-        console.print(f"step {report.step:>6}  {figures}  {held_out}")
+        progress.console.print(f"step {report.step:>6}  {figures}  {held_out}")
 
 
 def _card(loop: Loop, title: str) -> ModelCard:
@@ -114,20 +112,16 @@ def _card(loop: Loop, title: str) -> ModelCard:
     fresh = ModelCard(title=title, licence="not stated", prose=prose)
     known = read_card(path) if path.exists() else fresh
     training = {
+        "recipe": read_run(loop.out).recipe,
         "command": " && ".join(read_run(loop.out).commands),
         "seed": loop.config.seed,
         "steps": loop.step,
         "tokens": loop.tokens,
         "hours": round(loop.seconds / 3600, 2),
-        "machine": machine_of(next(loop.model.parameters()).device),
-        "precision": str(loop.precision).removeprefix("torch."),
+        "machine": machine_of(loop.model.vectors.device),
+        "precision": _precision(loop),
     }
+    if loop.processes.size > 1:
+        training["processes"] = loop.processes.size
     is_same = known.training.get("steps") == loop.step
     return replace(known, training=training, metrics=known.metrics if is_same else {})
-
-
-def _figures_table(figures: Mapping[str, Any], title: str) -> Table:
-    table = Table("figure", "value", title=title)
-    for name, value in flatten(figures):
-        table.add_row(name, str(value))
-    return table

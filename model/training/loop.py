@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Protocol, runtime_checkable
@@ -14,14 +11,19 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import nn
 
-from model.training.losses import language_model_loss
-from model.training.muon import Muon
+from model.training.loop_config import LoopConfig
+from model.training.losses import token_losses
+from model.training.metrics import METRICS, StepReport, append_report, drop_reports_after
+from model.training.optimizers import make_optimizers
+from model.training.processes import ALONE, Processes
 from model.training.rows import Batch
-from model.training.schedule import warmup_stable_decay
+from model.training.schedule import SCHEDULES
 from model.training.state import STATE, load_state, save_state
-from model.transformer import Transformer
+from model.training.stop_requests import stop_requests
+from model.transformer import Prediction, Transformer
 
-METRICS = "metrics.jsonl"
+# The seeds of the parts of one step lie this far apart, further than any run has steps.
+PART_SEEDS = 10**12
 
 
 @runtime_checkable
@@ -35,54 +37,8 @@ class Batches(Protocol):
         """What no step trains on."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoopConfig:
-    """How long a run lasts and how it learns.
-
-    ``learning_rate`` is Muon's, for the matrices inside the layers; embeddings, norms and routers
-    learn by AdamW at ``adam_share`` of it. ``warmup`` counts steps, ``decay`` is the fraction of
-    all steps in which the rate falls.
-
-    Raises:
-        ValueError: a number is out of its range.
-    """
-
-    steps: int = 3300
-    seed: int = 0
-    learning_rate: float = 6e-3
-    adam_share: float = 0.5
-    warmup: int = 90
-    decay: float = 0.3
-    weight_decay: float = 0.05
-    clip: float = 1.0
-    balance_weight: float = 0.1
-    validate_every: int = 100
-    save_every: int = 50
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "validate_every", "save_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} ({getattr(self, name)}) must be at least 1")
-        if not 0 <= self.seed < 2**62:
-            raise ValueError(f"seed ({self.seed}) must lie between 0 and 2^62")
-        if self.learning_rate <= 0:
-            raise ValueError(f"learning_rate ({self.learning_rate}) must be positive")
-
-
 class Diverged(ValueError):
     """The loss is no number any more; going on would only spoil the weights."""
-
-
-@dataclass(frozen=True)
-class StepReport:
-    """One step as it is shown and logged; losses in nats, ``valid_loss`` where it was measured."""
-
-    step: int
-    loss: float
-    balance_loss: float
-    valid_loss: float | None
-    tokens: int
-    seconds: float
 
 
 Listener = Callable[[StepReport], None]
@@ -97,6 +53,7 @@ class Loop:
         config: how.
         out: the folder for the state and `METRICS`.
         precision: bfloat16 runs the matrix products under autocast.
+        processes: those that train together, all with the same arguments.
     """
 
     def __init__(
@@ -106,33 +63,46 @@ class Loop:
         config: LoopConfig,
         out: Path,
         precision: torch.dtype = torch.float32,
+        processes: Processes = ALONE,
     ) -> None:
         self.model = model
         self.batches = batches
         self.config = config
         self.out = out
         self.precision = precision
-        self.optimizers = make_optimizers(model, config)
+        self.processes = processes
+        self.optimizers = make_optimizers(
+            model,
+            config.optimizer,
+            learning_rate=config.learning_rate,
+            adam_share=config.adam_share,
+            weight_decay=config.weight_decay,
+        )
         self.step = 0
         self.tokens = 0
         self.seconds = 0.0
+        self._saved_step = -1
 
     def resume(self) -> None:
-        """Continue from the state in `out`.
+        """Continue from the state in `out`, or begin where none was saved yet.
 
         Raises:
-            CheckpointError: there is none, or it is of another model.
+            CheckpointError: the state is damaged, or of another model.
         """
-        progress = load_state(self.out / STATE, self.model, self.optimizers)
-        self.step = int(progress["step"])
-        self.tokens = int(progress["tokens"])
-        self.seconds = float(progress["seconds"])
-        _drop_after(self.out / METRICS, self.step)
+        if (self.out / STATE).exists():
+            progress = load_state(self.out / STATE, self.model, self.optimizers)
+            self.step = self._saved_step = int(progress["step"])
+            self.tokens = int(progress["tokens"])
+            self.seconds = float(progress["seconds"])
+        if self.processes.is_first:
+            drop_reports_after(self.out / METRICS, self.step)
 
     def save(self) -> None:
         """Write the state, whole or not at all."""
-        progress = {"step": self.step, "tokens": self.tokens, "seconds": self.seconds}
-        save_state(self.out / STATE, self.model, self.optimizers, progress)
+        if self.processes.is_first:
+            progress = {"step": self.step, "tokens": self.tokens, "seconds": self.seconds}
+            save_state(self.out / STATE, self.model, self.optimizers, progress)
+        self._saved_step = self.step
 
     def run(self, listener: Listener = lambda report: None) -> bool:
         """Train to the last step; False when Ctrl-C or SIGTERM stopped it, after saving.
@@ -140,15 +110,18 @@ class Loop:
         Raises:
             Diverged: the loss is not finite; the state saved last stays as it is.
         """
-        self.out.mkdir(parents=True, exist_ok=True)
-        with _stop_requests() as is_stopped:
-            while self.step < self.config.steps and not is_stopped():
+        if self.processes.is_first:
+            self.out.mkdir(parents=True, exist_ok=True)
+        with stop_requests() as is_stopped:
+            while self.step < self.config.steps and not self.processes.any(is_stopped()):
                 report = self._advance()
-                self._log(report)
+                if self.processes.is_first:
+                    append_report(self.out / METRICS, report)
                 listener(report)
                 if self.step % self.config.save_every == 0:
                     self.save()
-            self.save()
+            if self._saved_step != self.step:
+                self.save()
         return self.step >= self.config.steps
 
     def validate(self) -> float:
@@ -157,20 +130,18 @@ class Loop:
         device = _device_of(self.model)
         total = count = 0.0
         with torch.inference_mode():
-            for batch in self.batches.validation():
+            for batch in self.batches.validation()[self.processes.rank :: self.processes.size]:
                 batch = batch.to(device)
-                logits = self.model(batch.inputs).logits
-                loss = language_model_loss(logits, batch.targets, batch.is_counted)
-                n_counted = batch.is_counted.sum().item()
-                total += loss.item() * n_counted
-                count += n_counted
+                losses = token_losses(batch.predict(self.model).logits, batch.targets)
+                total += (losses * batch.is_counted).sum().item()
+                count += batch.is_counted.sum().item()
         self.model.train()
+        total, count = self.processes.sums([total, count])
         return total / count
 
     def _advance(self) -> StepReport:
         began = perf_counter()
-        torch.manual_seed(self.config.seed + self.step)  # dropout after a resume is the same
-        batch = self.batches.batch(self.step).to(_device_of(self.model))
+        batch = self.batches.batch(self.step)
         loss, balance_loss = self._update(batch)
         self.step += 1
         is_due = self.step % self.config.validate_every == 0 or self.step == self.config.steps
@@ -181,82 +152,59 @@ class Loop:
 
     def _update(self, batch: Batch) -> tuple[float, float]:
         config = self.config
-        factor = warmup_stable_decay(
+        factor = SCHEDULES[config.schedule](
             self.step,
             steps=config.steps,
             warmup=config.warmup,
             decay=int(config.decay * config.steps),
         )
         self.model.train()
-        # 1. Predict every token from those before it.
-        with torch.autocast(
-            batch.rows.device.type, self.precision, enabled=self.precision == torch.bfloat16
-        ):
-            logits, balance_loss = self.model(batch.inputs)
-        loss = language_model_loss(logits, batch.targets, batch.is_counted)
-        if not loss.isfinite():
-            raise Diverged(
-                f"the loss of step {self.step + 1} is {loss.item()}; what was saved before is kept"
-            )
-        # 2. How would each weight have to move?
+        # 1. Predict every target; how would each weight have to move?
         self.model.zero_grad()
-        (loss + config.balance_weight * balance_loss).backward()
+        loss, balance_loss = self.processes.sums(self._losses(batch))
+        if not math.isfinite(loss):
+            raise Diverged(
+                f"the loss of step {self.step + 1} is {loss}; what was saved before is kept"
+            )
+        self.processes.add_gradients(self.model.parameters())
         nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
-        # 3. Move it.
+        # 2. Move it.
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = factor * group["peak"]
             optimizer.step()
-        return loss.item(), balance_loss.item()
+        return loss, balance_loss
 
-    def _log(self, report: StepReport) -> None:
-        with (self.out / METRICS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(report.__dict__) + "\n")
+    def _losses(self, batch: Batch) -> tuple[float, float]:
+        """Add up the gradients of this process's parts of a batch, and their shares of its loss.
 
+        Returns:
+            The loss and the balance loss.
+        """
+        n_counted, total, balance_total = int(batch.is_counted.sum()), 0.0, 0.0
+        first, n_parts = self.processes.rank * self.config.accumulate, self._n_parts
+        for number in range(first, min(first + self.config.accumulate, len(batch.ids))):
+            part = batch.part(number, n_parts).to(_device_of(self.model))
+            # A part is the same after a resume, and whichever process reads it.
+            torch.manual_seed((self.config.seed + self.step + number * PART_SEEDS) % 2**63)
+            logits, balance_loss = self._predict(part)
+            losses = token_losses(logits, part.targets, smoothing=self.config.smoothing)
+            loss = (losses * part.is_counted).sum() / n_counted
+            balance_loss = balance_loss * len(part.ids) / len(batch.ids)
+            (loss + self.config.balance_weight * balance_loss).backward()
+            total += loss.item()
+            balance_total += balance_loss.item()
+        return total, balance_total
 
-def make_optimizers(model: Transformer, config: LoopConfig) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices inside the layers, AdamW for embeddings, norms, biases and routers."""
-    matrices, others = [], []
-    for name, parameter in model.named_parameters():
-        is_inner = parameter.ndim == 2 and ".layers." in name and "router" not in name
-        (matrices if is_inner else others).append(parameter)
-    adam_rate = config.adam_share * config.learning_rate
-    optimizers: list[torch.optim.Optimizer] = [
-        Muon(matrices, lr=config.learning_rate, weight_decay=config.weight_decay),
-        torch.optim.AdamW(others, lr=adam_rate, betas=(0.9, 0.95), weight_decay=0.0),
-    ]
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["peak"] = group["lr"]
-    return optimizers
+    @property
+    def _n_parts(self) -> int:
+        return self.processes.size * self.config.accumulate
+
+    def _predict(self, part: Batch) -> Prediction:
+        is_half = self.precision == torch.bfloat16
+        with torch.autocast(part.ids.device.type, self.precision, enabled=is_half):
+            return part.predict(self.model)
 
 
 def _device_of(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
-
-
-def _drop_after(metrics: Path, step: int) -> None:
-    """Forget the lines of steps that will be made again."""
-    if metrics.exists():
-        lines = metrics.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
-        metrics.write_text("".join(kept), encoding="utf-8")
-
-
-@contextmanager
-def _stop_requests() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C and SIGTERM into a flag, so that a step is never cut in the middle."""
-    requests: list[int] = []
-
-    def note(number: int, _frame: object) -> None:
-        requests.append(number)
-
-    try:
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread, so no signal arrives here
-        before = {}
-    try:
-        yield lambda: bool(requests)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

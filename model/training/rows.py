@@ -5,45 +5,70 @@ Which rows a step sees depends on the seed and the step alone, so a resumed run 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from model.training.corpus import TokenStream
+from model.transformer import Prediction, Transformer
 
 Rows = Int[Tensor, "row token"]
 
 
-class Batch(NamedTuple):
-    """Rows of tokens, and which of their tokens, as targets, count in the loss.
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """What a model reads in one step, and what it has to say to it.
 
-    ``rows`` (row, token) begin with the start token; ``is_counted`` (row, token − 1).
+    ``ids`` (row, token) and, token for token, ``targets`` and ``is_counted``, which says where a
+    target counts in the loss. An encoder–decoder reads ``source`` (row, source) first.
+    ``is_token`` says what of the encoder's text is no padding; None: all.
     """
 
-    rows: Tensor
+    ids: Tensor
+    targets: Tensor
     is_counted: Tensor
+    source: Tensor | None = None
+    is_token: Tensor | None = None
 
-    @property
-    def inputs(self) -> Rows:
-        """What the model reads: all tokens of a row but its last."""
-        return self.rows[:, :-1]
+    @classmethod
+    def of_rows(cls, rows: Rows, is_counted: Bool[Tensor, "row token-1"]) -> Batch:
+        """Rows for a decoder: it reads all tokens but the last, and says all but the first."""
+        return cls(ids=rows[:, :-1], targets=rows[:, 1:], is_counted=is_counted)
 
-    @property
-    def targets(self) -> Rows:
-        """What it has to predict: all tokens but the first."""
-        return self.rows[:, 1:]
+    def predict(self, model: Transformer) -> Prediction:
+        """What the model says."""
+        texts = [self.ids] if self.source is None else [self.source, self.ids]
+        prediction: Prediction = model(*texts, is_token=self.is_token)
+        return prediction
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on another device."""
-        return Batch(self.rows.to(device), self.is_counted.to(device))
+        return self._map(lambda tensor: tensor.to(device))
+
+    def part(self, number: int, of: int) -> Batch:
+        """Every `of`-th row from row `number` on."""
+        return self._map(lambda tensor: tensor[number::of])
 
     @classmethod
     def join(cls, *batches: Batch) -> Batch:
-        """The rows of several batches of one length."""
-        return cls(*(torch.cat(parts) for parts in zip(*batches, strict=True)))
+        """The rows of several batches of one length, without a source or padding."""
+        return cls(
+            ids=torch.cat([batch.ids for batch in batches]),
+            targets=torch.cat([batch.targets for batch in batches]),
+            is_counted=torch.cat([batch.is_counted for batch in batches]),
+        )
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        return Batch(
+            ids=change(self.ids),
+            targets=change(self.targets),
+            is_counted=change(self.is_counted),
+            source=None if self.source is None else change(self.source),
+            is_token=None if self.is_token is None else change(self.is_token),
+        )
 
 
 def generator_of(seed: int, *numbers: int) -> torch.Generator:
@@ -83,7 +108,7 @@ class TextRows:
         chosen = [orders[n // n_rows][n % n_rows] for n in range(first, first + count)]
         places = self.starts[torch.stack(chosen)][:, None] + torch.arange(self.length)
         rows = prepend(self.start_id, self.stream.ids[places])
-        return Batch(rows, torch.ones_like(rows[:, 1:], dtype=torch.bool))
+        return Batch.of_rows(rows, torch.ones_like(rows[:, 1:], dtype=torch.bool))
 
 
 def repeated_rows(
@@ -117,7 +142,7 @@ def repeated_rows(
         segment = ids[torch.randint(len(ids), (size,), generator=generator)]
         rows.append(segment.repeat(-(-length // size))[:length])
         is_repeated[number, :size] = False
-    return Batch(prepend(start_id, torch.stack(rows)), is_repeated)
+    return Batch.of_rows(prepend(start_id, torch.stack(rows)), is_repeated)
 
 
 def prepend(start_id: int, rows: Rows) -> Int[Tensor, "row token+1"]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import tokenizers
 import torch
 
 from model.card import ModelCard
@@ -20,14 +21,25 @@ from model.checkpoint import TOKENIZER, CheckpointError, save, write_whole
 from model.config import TransformerConfig
 from model.device import choose_device, choose_precision
 from model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
-from model.training import stories
-from model.training.corpus import CorpusError, TokenStream, read_documents
-from model.training.loop import METRICS, Loop, LoopConfig
-from model.training.rows import TextRows
+from model.training import fill, positions, stories, translate
+from model.training.corpus import CorpusError
+from model.training.loop import Loop
+from model.training.loop_config import LoopConfig
+from model.training.metrics import METRICS
+from model.training.processes import ALONE, Processes
+from model.training.recipe import Recipe
+from model.training.settings import PARTS, check, merge, settings_of
 from model.training.state import STATE
 from model.transformer import Transformer
 
 RUN = "run.json"
+MOST_TOKENS = 10_000_000
+RECIPES: dict[str, Recipe] = {
+    "stories": stories.RECIPE,
+    "translate": translate.RECIPE,
+    "fill": fill.RECIPE,
+    "positions": positions.RECIPE,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,34 +51,51 @@ class Run:
     was typed to get here.
     """
 
+    recipe: str
     corpus: tuple[str, ...]
     digests: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
-    model: TransformerConfig = stories.CONFIG
-    rows: stories.StoriesConfig = field(default_factory=stories.StoriesConfig)
-    loop: LoopConfig = field(default_factory=LoopConfig)
+    model: TransformerConfig
+    rows: Any
+    loop: LoopConfig
     precision: str = "auto"
 
 
-def stories_run(
+def make_run(
+    recipe: str,
     corpus: Sequence[Path],
     *,
-    steps: int | None = None,
-    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
     precision: str = "auto",
     command: str = "",
 ) -> Run:
-    """The run of the recipe `stories` on some text files.
+    """The run of a recipe on some files.
+
+    Args:
+        recipe: a name of `RECIPES`.
+        corpus: what to train on.
+        settings: what to change of the recipe: ``{"loop.steps": 100, "model": {"d_model": 64}}``.
+        precision: float32, bfloat16, or auto for the faster one.
+        command: what was typed, for the card.
 
     Raises:
-        ValueError: a number is out of its range.
+        ValueError: a setting is unknown, has another type, or a value that is not allowed.
     """
-    loop = LoopConfig(seed=seed) if steps is None else LoopConfig(seed=seed, steps=steps)
-    return Run(corpus=tuple(map(str, corpus)), commands=(command,), loop=loop, precision=precision)
+    changed = settings_of(RECIPES[recipe])
+    merge(changed, settings or {})
+    return Run(
+        recipe=recipe,
+        corpus=tuple(map(str, corpus)),
+        commands=(command,),
+        precision=precision,
+        **vars(check(changed, RECIPES[recipe])),
+    )
 
 
-def start(run: Run, out: Path, *, device: str = "auto") -> Loop:
+def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = ALONE) -> Loop:
     """Prepare a new run: learn the tokenizer, cut the rows, initialise the model.
+
+    Of several processes each reads the corpus; what could differ among them, the first decides.
 
     Raises:
         CorpusError: the corpus cannot be read or is too short.
@@ -75,23 +104,22 @@ def start(run: Run, out: Path, *, device: str = "auto") -> Loop:
     """
     if (out / STATE).exists():
         raise CheckpointError(f"{out} already holds a run; continue it with --resume")
-    precision = str(choose_precision(run.precision, choose_device(device))).removeprefix("torch.")
-    documents = read_documents(map(Path, run.corpus))
-    paragraphs = (line for document in documents for line in document.splitlines(keepends=True))
-    tokenizer = train_tokenizer(paragraphs, run.model.vocab_size)
-    model = replace(run.model, vocab_size=tokenizer.vocab_size)
+    precision = _settle(run.precision, device, processes)
+    recipe = RECIPES[run.recipe]
+    corpus = recipe.read([Path(path) for path in run.corpus])
+    tokenizer = _learn_tokenizer(recipe, corpus, run.model.vocab_size, processes)
     run = replace(
         run,
         corpus=tuple(str(Path(path).resolve()) for path in run.corpus),
         digests=tuple(map(_digest, run.corpus)),
-        model=model,
+        model=replace(run.model, vocab_size=tokenizer.vocab_size),
         precision=precision,
     )
-    loop = _loop(run, out, documents, tokenizer, device)
-    out.mkdir(parents=True, exist_ok=True)  # now that nothing is left to refuse
-    (out / METRICS).unlink(missing_ok=True)  # of a run that ended before it saved
-    write_whole(out / TOKENIZER, lambda path: path.write_text(tokenizer.to_json(), "utf-8"))
-    write_whole(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
+    loop = _loop(run, out, corpus, tokenizer, device, processes)
+    digests = json.loads(processes.first(json.dumps(run.digests)))
+    _require_same_corpus(run, digests, "is not the same file for every process")
+    if processes.is_first:
+        _write_start(run, out, tokenizer)
     return loop
 
 
@@ -102,8 +130,11 @@ def resume(
     precision: str | None = None,
     command: str = "",
     device: str = "auto",
+    processes: Processes = ALONE,
 ) -> Loop:
     """Prepare to continue the run in a folder, as it was begun or with other steps or precision.
+
+    A run that was killed before it saved anything begins again.
 
     Raises:
         CheckpointError: the folder holds no run, or a damaged one.
@@ -114,17 +145,17 @@ def resume(
     changed = replace(
         run,
         loop=replace(run.loop, steps=run.loop.steps if steps is None else steps),
-        precision=run.precision if precision is None else precision,
+        precision=run.precision if precision is None else _settle(precision, device, processes),
     )
     if changed != run:
         run = replace(changed, commands=(*run.commands, command))
-    documents = read_documents(map(Path, run.corpus))
-    for path, digest in zip(run.corpus, run.digests, strict=True):
-        if _digest(path) != digest:
-            raise CorpusError(f"{path} has changed since the run began, so it cannot go on")
-    loop = _loop(run, out, documents, tokenizer, device)
+    corpus = RECIPES[run.recipe].read([Path(path) for path in run.corpus])
+    digests = [_digest(path) for path in run.corpus]
+    _require_same_corpus(run, digests, "has changed since the run began, so it cannot go on")
+    loop = _loop(run, out, corpus, tokenizer, device, processes)
     loop.resume()
-    write_whole(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
+    if processes.is_first:
+        write_whole(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
     return loop
 
 
@@ -145,23 +176,63 @@ def finish(loop: Loop, card: ModelCard) -> None:
     save(loop.out, loop.model, read_tokenizer(loop.out / TOKENIZER), card)
 
 
-def _loop(run: Run, out: Path, documents: Sequence[str], tokenizer: Tokenizer, device: str) -> Loop:
+def _settle(precision: str, device: str, processes: Processes) -> str:
+    """The name of the precision; ``auto`` is measured, so that the first process decides."""
+    chosen = choose_precision(precision, choose_device(device))
+    return processes.first(str(chosen).removeprefix("torch."))
+
+
+def _learn_tokenizer(
+    recipe: Recipe, corpus: Any, vocab_size: int, processes: Processes
+) -> Tokenizer:
+    if vocab_size > MOST_TOKENS:
+        raise ValueError(f"vocab_size ({vocab_size}) must be at most {MOST_TOKENS}")
+    learned = ""
+    if processes.is_first:
+        texts = recipe.texts(corpus)
+        learned = train_tokenizer(texts, vocab_size, has_mask=recipe.has_mask).to_json()
+    return Tokenizer(tokenizers.Tokenizer.from_str(processes.first(learned)))
+
+
+def _require_same_corpus(run: Run, digests: Sequence[str], otherwise: str) -> None:
+    for path, digest, expected in zip(run.corpus, digests, run.digests, strict=True):
+        if digest != expected:
+            raise CorpusError(f"{path} {otherwise}")
+
+
+def _write_start(run: Run, out: Path, tokenizer: Tokenizer) -> None:
+    """Write what a resume needs; a folder with `RUN` holds all of it."""
+    out.mkdir(parents=True, exist_ok=True)  # now that nothing is left to refuse
+    for name in (RUN, METRICS):  # of a run that ended before it saved
+        (out / name).unlink(missing_ok=True)
+    write_whole(out / TOKENIZER, lambda path: path.write_text(tokenizer.to_json(), "utf-8"))
+    write_whole(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
+
+
+def _loop(
+    run: Run, out: Path, corpus: Any, tokenizer: Tokenizer, device: str, processes: Processes
+) -> Loop:
     place = choose_device(device)
-    text = TextRows.cut(
-        TokenStream.encode(documents, tokenizer),
-        length=run.model.max_tokens,
-        start_id=tokenizer.start_id,
-        seed=run.loop.seed,
-    )
-    batches = stories.StoriesBatches(text, run.rows, run.loop.seed)
+    batches = RECIPES[run.recipe].batches(corpus, tokenizer, run.model, run.rows, run.loop.seed)
     torch.manual_seed(run.loop.seed)
-    model = Transformer(run.model).to(place)
-    return Loop(model, batches, run.loop, out, choose_precision(run.precision, place))
+    try:
+        model = Transformer(run.model).to(place)
+    except (RuntimeError, MemoryError) as error:  # what PyTorch raises where memory ends
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"a model of this size cannot be made here: {reason}") from error
+    precision = choose_precision(run.precision, place)
+    return Loop(model, batches, run.loop, out, precision, processes)
 
 
 def _digest(path: str) -> str:
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """The SHA-256 of a file, or of all files below a folder."""
+    files = sorted(Path(path).rglob("*")) if Path(path).is_dir() else [Path(path)]
+    digest = hashlib.sha256()
+    for file in files:
+        if file.is_file():
+            with file.open("rb") as content:
+                digest.update(hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()
 
 
 def _to_json(run: Run) -> str:
@@ -170,15 +241,12 @@ def _to_json(run: Run) -> str:
 
 def _from_json(text: str) -> Run:
     data: dict[str, Any] = json.loads(text)
+    recipe = data.get("recipe", "stories")  # there was no other when runs did not name theirs
     return Run(
+        recipe=recipe,
         corpus=tuple(data["corpus"]),
         digests=tuple(data["digests"]),
         commands=tuple(data["commands"]),
-        model=TransformerConfig.from_dict(data["model"]),
-        rows=stories.StoriesConfig(
-            stages=tuple(stories.Stage(*stage) for stage in data["rows"]["stages"]),
-            held_out=data["rows"]["held_out"],
-        ),
-        loop=LoopConfig(**data["loop"]),
         precision=data["precision"],
+        **vars(check({part: data[part] for part in PARTS}, RECIPES[recipe])),
     )

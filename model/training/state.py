@@ -10,21 +10,22 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from model.checkpoint import CheckpointError, write_whole
+from model.transformer import Transformer
 
 STATE = "training.safetensors"
 
 
 def save_state(
     path: Path,
-    model: nn.Module,
+    model: Transformer,
     optimizers: Sequence[torch.optim.Optimizer],
     progress: Mapping[str, Any],
 ) -> None:
     """Write weights, optimizer moments and progress; the file before stays until this is whole."""
-    tensors = {f"model.{name}": tensor.contiguous() for name, tensor in model.state_dict().items()}
+    tensors = {f"model.{name}": tensor.contiguous() for name, tensor in model.weights().items()}
     for key, tensor in _moments(model, optimizers):
         tensors[key] = tensor.contiguous()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +34,7 @@ def save_state(
 
 
 def load_state(
-    path: Path, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]
+    path: Path, model: Transformer, optimizers: Sequence[torch.optim.Optimizer]
 ) -> dict[str, Any]:
     """Put weights and moments back; return the progress.
 
@@ -49,7 +50,7 @@ def load_state(
             for key, tensor in tensors.items()
             if key.startswith("model.")
         }
-        model.load_state_dict(weights)
+        model.load_weights(weights)
     except (OSError, SafetensorError, KeyError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"{path} does not continue this run: {error}") from error
     names = {parameter: name for name, parameter in model.named_parameters()}
@@ -66,7 +67,7 @@ def load_state(
 
 
 def _moments(
-    model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]
+    model: Transformer, optimizers: Sequence[torch.optim.Optimizer]
 ) -> list[tuple[str, Tensor]]:
     names = {parameter: name for name, parameter in model.named_parameters()}
     return [

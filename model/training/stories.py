@@ -11,11 +11,15 @@ stages see the books, and a share of repeated rows so that the heads are kept an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from model.config import ExpertsConfig, TransformerConfig
-from model.training.corpus import CorpusError
+from model.tokenizer import Tokenizer
+from model.training.corpus import CorpusError, TokenStream, lines, read_documents
+from model.training.loop_config import LoopConfig
+from model.training.recipe import Recipe
 from model.training.rows import Batch, TextRows, generator_of, repeated_rows
 
 CONFIG = TransformerConfig(
@@ -27,6 +31,10 @@ CONFIG = TransformerConfig(
     max_tokens=256,
     moe=ExpertsConfig(n_experts=8, top_k=2, layers=(0, 1, 2, 3)),
 )
+
+
+# More rows in one batch are a mistake that would fill any memory.
+MOST_ROWS = 65_536
 
 
 class Stage(NamedTuple):
@@ -61,7 +69,7 @@ class StoriesConfig:
     ``held_out`` text rows are for validation.
 
     Raises:
-        ValueError: there is no stage, or one without rows.
+        ValueError: there is no stage, one without rows, or a number is out of its range.
     """
 
     stages: tuple[Stage, ...] = STAGES
@@ -74,6 +82,12 @@ class StoriesConfig:
         for stage in self.stages:
             if stage.text + stage.drawn_by_frequency + stage.drawn_evenly < 1:
                 raise ValueError(f"{stage} has no rows")
+            if not all(0 <= number <= MOST_ROWS for number in stage[2:]) or stage.steps < 1:
+                raise ValueError(
+                    f"{stage} must have at least 1 step, and from 0 to {MOST_ROWS} rows of a kind"
+                )
+        if self.held_out < 1:
+            raise ValueError(f"held_out ({self.held_out}) must be at least 1")
 
 
 class StoriesBatches:
@@ -150,3 +164,25 @@ class StoriesBatches:
             start_id=self.text.start_id,
             generator=generator_of(self.seed, step, 1),
         )
+
+
+def _batches(
+    documents: Sequence[str],
+    tokenizer: Tokenizer,
+    model: TransformerConfig,
+    rows: StoriesConfig,
+    seed: int,
+) -> StoriesBatches:
+    stream = TokenStream.encode(documents, tokenizer)
+    text = TextRows.cut(stream, length=model.max_tokens, start_id=tokenizer.start_id, seed=seed)
+    return StoriesBatches(text, rows, seed)
+
+
+RECIPE = Recipe(
+    model=CONFIG,
+    rows=StoriesConfig(),
+    loop=LoopConfig(),
+    read=read_documents,
+    texts=lines,
+    batches=_batches,
+)

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from model.config import ExpertsConfig, TransformerConfig
-from model.training.loop import Loop, LoopConfig
+from model.training.loop import Loop
+from model.training.loop_config import LoopConfig
 from model.training.rows import Batch, generator_of
 from model.training.run import Run
 from model.training.stories import Stage, StoriesConfig
@@ -36,7 +37,7 @@ class Counting:
 
     def _rows(self, generator: torch.Generator) -> Batch:
         rows = torch.randint(40, (4, 1), generator=generator) + torch.arange(13)
-        return Batch(rows, torch.ones(4, 12, dtype=torch.bool))
+        return Batch.of_rows(rows, torch.ones(4, 12, dtype=torch.bool))
 
 
 @pytest.fixture
@@ -82,6 +83,7 @@ def corpus(tmp_path: Path) -> Path:
 def run(corpus: Path) -> Run:
     """A run of eight steps in both phases on the corpus."""
     return Run(
+        recipe="stories",
         corpus=(str(corpus),),
         model=SMALL,
         rows=StoriesConfig(

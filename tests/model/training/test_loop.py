@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,11 @@ import torch
 from torch import Tensor
 
 from model.checkpoint import CheckpointError
-from model.training.loop import METRICS, Diverged, Loop, LoopConfig, StepReport, make_optimizers
+from model.training.loop import Diverged, Loop
+from model.training.loop_config import LoopConfig
 from model.training.losses import language_model_loss
+from model.training.metrics import METRICS, StepReport
+from model.training.optimizers import make_optimizers
 from model.training.state import STATE
 
 MakeLoop = Callable[..., Loop]
@@ -35,6 +39,13 @@ def lines(loop: Loop) -> list[dict[str, Any]]:
 
 class StopError(Exception):
     """What ends a run from outside, without warning."""
+
+
+def repeat(loop: Loop, n_counted: list[int]) -> None:
+    """Let every batch be the first one, with so many targets of each row counted."""
+    batch = loop.batches.batch(0)
+    batch.is_counted[:] = torch.arange(12) < torch.tensor(n_counted)[:, None]
+    loop.batches.batch = lambda step: batch  # type: ignore[method-assign]
 
 
 def fail_at(step: int) -> Callable[[StepReport], None]:
@@ -104,15 +115,24 @@ def test_a_step_reports_what_happened(make_loop: MakeLoop) -> None:
     assert lines(loop) == [vars(report) for report in reports]
 
 
-def test_the_first_loss_is_that_of_the_untrained_model(make_loop: MakeLoop) -> None:
-    loop = make_loop(steps=1)
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_the_first_loss_is_that_of_the_untrained_model(
+    make_loop: MakeLoop, smoothing: float
+) -> None:
+    loop = make_loop(steps=1, smoothing=smoothing)
+    with torch.no_grad():  # so that smoothing makes a difference
+        loop.model.vectors *= 20
     batch = loop.batches.batch(0)
     torch.manual_seed(loop.config.seed)
-    logits = loop.model(batch.inputs).logits
-    expected = language_model_loss(logits, batch.targets, batch.is_counted)
+    logits = loop.model(batch.ids).logits
+    losses = [
+        language_model_loss(logits, batch.targets, batch.is_counted, smoothing=share).item()
+        for share in (0.0, 0.3)
+    ]
     reports: list[StepReport] = []
     loop.run(reports.append)
-    assert reports[0].loss == pytest.approx(expected.item(), abs=1e-5)
+    assert abs(losses[0] - losses[1]) > 0.1
+    assert reports[0].loss == pytest.approx(losses[smoothing > 0], abs=1e-5)
 
 
 def test_validation_is_the_mean_over_all_tokens_without_dropout(make_loop: MakeLoop) -> None:
@@ -120,7 +140,7 @@ def test_validation_is_the_mean_over_all_tokens_without_dropout(make_loop: MakeL
     total = count = 0.0
     loop.model.eval()
     for batch in loop.batches.validation():
-        logits = loop.model(batch.inputs).logits
+        logits = loop.model(batch.ids).logits
         loss = language_model_loss(logits, batch.targets, batch.is_counted)
         total += loss.item() * batch.targets.numel()
         count += batch.targets.numel()
@@ -136,6 +156,45 @@ def test_validation_changes_nothing(make_loop: MakeLoop) -> None:
     assert_same_weights(often, seldom)
 
 
+@pytest.mark.parametrize("accumulate", [2, 3, 9])
+def test_a_batch_read_in_parts_gives_the_same_update(make_loop: MakeLoop, accumulate: int) -> None:
+    """Four rows in even parts, uneven ones, and more parts than rows.
+
+    Without experts, which are balanced within each part, and without dropout.
+    """
+    dense = replace(make_loop().model.config, dropout=0.0, moe=None)
+    whole = make_loop("whole", model_config=dense, steps=1, smoothing=0.1)
+    parts = make_loop("parts", model_config=dense, steps=1, smoothing=0.1, accumulate=accumulate)
+    for loop in (whole, parts):
+        repeat(loop, n_counted=[12, 3, 12, 1])
+        loop.run()
+    assert lines(parts)[0]["loss"] == pytest.approx(lines(whole)[0]["loss"], abs=1e-6)
+    gradients = [{n: p.grad for n, p in loop.model.named_parameters()} for loop in (whole, parts)]
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-4, atol=1e-7)
+
+
+def test_a_part_without_a_counted_target_adds_nothing(make_loop: MakeLoop) -> None:
+    loop = make_loop(steps=1, accumulate=4)
+    repeat(loop, n_counted=[12, 0, 0, 0])
+    loop.run()
+    assert math.isfinite(lines(loop)[0]["loss"])
+    assert all(tensor.isfinite().all() for tensor in weights(loop).values())
+
+
+def test_the_schedule_and_the_optimizer_are_those_of_the_config(make_loop: MakeLoop) -> None:
+    loop = make_loop(steps=4, schedule="noam", warmup=1, optimizer="adamw", learning_rate=0.01)
+    (optimizer,) = loop.optimizers
+    assert isinstance(optimizer, torch.optim.AdamW)
+    rates: list[float] = []
+    loop.run(lambda _: rates.append(optimizer.param_groups[1]["lr"]))
+    assert rates == pytest.approx([0.01 / step**0.5 for step in (1, 2, 3, 4)])
+
+
+def test_validation_knows_no_smoothing(make_loop: MakeLoop) -> None:
+    plain, smooth = (make_loop(f"{share}", smoothing=share) for share in (0.0, 0.3))
+    assert plain.validate() == smooth.validate()
+
+
 def test_every_parameter_has_one_optimizer_and_matrices_in_layers_have_muon(
     make_loop: MakeLoop,
 ) -> None:
@@ -143,7 +202,7 @@ def test_every_parameter_has_one_optimizer_and_matrices_in_layers_have_muon(
     names = {parameter: name for name, parameter in model.named_parameters()}
     muon, adam = (
         [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
-        for optimizer in make_optimizers(model, LoopConfig())
+        for optimizer in make_optimizers(model, learning_rate=1.0)
     )
     assert sorted(muon + adam) == sorted(names.values())
     assert "decoder.layers.0.self_attention.query_projection.weight" in muon
@@ -181,6 +240,20 @@ def test_a_larger_balance_weight_balances_the_experts(make_loop: MakeLoop) -> No
         ({"learning_rate": 0.0}, "learning_rate (0.0) must be positive"),
         ({"seed": -1}, "seed (-1) must lie between 0 and 2^62"),
         ({"seed": 2**64}, f"seed ({2**64}) must lie between 0 and 2^62"),
+        ({"steps": 2**62}, f"steps ({2**62}) must lie between 0 and 2^62"),
+        ({"warmup": -1}, "warmup (-1) must lie between 0 and 2^62"),
+        ({"accumulate": 0}, "accumulate (0) must be at least 1"),
+        ({"adam_share": 0.0}, "adam_share (0.0) must be positive"),
+        ({"clip": 0.0}, "clip (0.0) must be positive"),
+        ({"decay": 1.5}, "decay (1.5) must lie in [0, 1]"),
+        ({"weight_decay": -1.0}, "weight_decay (-1.0) must be at least 0"),
+        ({"balance_weight": -0.1}, "balance_weight (-0.1) must be at least 0"),
+        ({"smoothing": 1.0}, "smoothing (1.0) must lie in [0, 1)"),
+        ({"optimizer": "sgd"}, "optimizer 'sgd' is unknown; choose one of muon, adamw"),
+        (
+            {"schedule": "flat"},
+            "schedule 'flat' is unknown; choose one of warmup_stable_decay, cosine, noam",
+        ),
     ],
 )
 def test_a_number_out_of_range_is_refused(config: dict[str, Any], message: str) -> None:
@@ -295,11 +368,23 @@ def test_signals_are_handled_as_before_once_a_run_has_ended(
     assert signal.getsignal(number) == before
 
 
-def test_a_run_without_a_state_cannot_be_resumed(make_loop: MakeLoop) -> None:
-    loop = make_loop("never")
+def test_a_run_without_a_state_begins_again(make_loop: MakeLoop) -> None:
+    killed = make_loop("killed", save_every=100)
+    with pytest.raises(StopError):
+        killed.run(fail_at(2))
+    resumed = make_loop("killed")
+    resumed.resume()
+    assert resumed.step == 0
+    assert lines(resumed) == []
+
+
+def test_a_damaged_state_cannot_be_resumed(make_loop: MakeLoop) -> None:
+    loop = make_loop(steps=2)
+    loop.run()
+    (loop.out / STATE).write_bytes(b"half")
     message = f"^{re.escape(str(loop.out / STATE))} does not continue this run: "
     with pytest.raises(CheckpointError, match=message):
-        loop.resume()
+        make_loop().resume()
 
 
 def test_losses_are_finite(make_loop: MakeLoop) -> None:

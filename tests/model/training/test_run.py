@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from model.card import ModelCard
-from model.checkpoint import CheckpointError, load
+from model.checkpoint import CheckpointError, load, write_whole
 from model.training.corpus import CorpusError
-from model.training.loop import METRICS, Loop, StepReport
-from model.training.run import RUN, Run, finish, resume, start, stories_run
+from model.training.loop import Loop
+from model.training.metrics import METRICS, StepReport
+from model.training.run import RECIPES, RUN, Run, finish, make_run, read_run, resume, start
 from model.training.state import STATE
 
 
@@ -121,11 +122,46 @@ def test_a_damaged_run_file_is_refused(tmp_path: Path, run: Run, contents: str) 
         resume(out, device="cpu")
 
 
-def test_a_run_that_never_saved_cannot_be_resumed(tmp_path: Path, run: Run) -> None:
+def test_a_run_that_never_saved_begins_again_when_resumed(tmp_path: Path, run: Run) -> None:
+    out = tmp_path / "out"
+    stop_at(2, start(run, out, device="cpu"))
+    resumed = resume(out, device="cpu")
+    assert resumed.step == 0
+    assert steps_of(out) == []
+    assert resumed.run()
+    through = start(run, tmp_path / "through", device="cpu")
+    through.run()
+    torch.testing.assert_close(weights(resumed), weights(through), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("broken_off", ["metrics.jsonl", "tokenizer.json", "run.json"])
+def test_a_start_that_is_killed_leaves_no_mixture_of_two_runs(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, broken_off: str
+) -> None:
     out = tmp_path / "out"
     start(run, out, device="cpu")
-    with pytest.raises(CheckpointError, match=f"^{re.escape(str(out / STATE))} does not continue"):
-        resume(out, device="cpu")
+
+    def break_off(path: Path, *arguments: object) -> None:
+        if path.name == broken_off:
+            raise StopError
+        write_whole(path, *arguments)
+
+    monkeypatch.setattr("model.training.run.write_whole", break_off)
+    other = replace(run, model=replace(run.model, vocab_size=280))
+    try:
+        start(other, out, device="cpu")
+    except StopError:
+        with pytest.raises(CheckpointError, match="holds no run to resume"):
+            resume(out, device="cpu")
+    else:
+        assert read_run(out).model.vocab_size == 280
+
+
+def test_a_model_that_is_too_large_is_refused(tmp_path: Path, run: Run) -> None:
+    huge = replace(run, model=replace(run.model, d_ff=10**15))
+    with pytest.raises(ValueError, match=r"^a model of this size cannot be made here: "):
+        start(huge, tmp_path / "out", device="cpu")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_corpus_that_has_gone_is_named(tmp_path: Path, run: Run) -> None:
@@ -181,11 +217,21 @@ def test_a_run_cannot_be_resumed_to_no_steps(tmp_path: Path, run: Run) -> None:
         resume(tmp_path / "out", device="cpu", steps=0)
 
 
-def test_a_recipe_takes_its_steps_and_its_seed() -> None:
-    run = stories_run([Path("a.txt"), Path("b.txt")], steps=7, seed=3, precision="bfloat16")
-    assert run.precision == "bfloat16"
+def test_a_run_is_its_recipe_with_some_settings_changed() -> None:
+    settings = {"loop.steps": 7, "model": {"d_model": 96}}
+    run = make_run("stories", [Path("a.txt"), Path("b.txt")], settings=settings, command="typed")
     assert run.corpus == ("a.txt", "b.txt")
-    assert (run.loop.steps, run.loop.seed) == (7, 3)
-    assert stories_run([]).loop.steps > 1000
-    with pytest.raises(ValueError, match=r"^steps \(0\) must be at least 1$"):
-        stories_run([], steps=0)
+    assert run.commands == ("typed",)
+    assert run.precision == "auto"
+    recipe = RECIPES["stories"]
+    assert run.loop == replace(recipe.loop, steps=7)
+    assert run.model == replace(recipe.model, d_model=96)
+    assert run.rows == recipe.rows
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_recipe_comes_back_from_its_run_file(recipe: str, tmp_path: Path) -> None:
+    run = make_run(recipe, [Path("a.txt")], precision="bfloat16")
+    (tmp_path / RUN).write_text(json.dumps(asdict(run)))
+    assert read_run(tmp_path) == run
+    assert run.loop.steps > 1000

@@ -9,13 +9,12 @@ import torch
 from torch import Tensor
 
 from model.checkpoint import CheckpointError
-from model.training.loop import LoopConfig, make_optimizers
+from model.training.optimizers import make_optimizers
 from model.training.state import load_state, save_state
 from model.transformer import Transformer
 
 MakeModel = Callable[..., Transformer]
 Optimizers = list[torch.optim.Optimizer]
-CONFIG = LoopConfig()
 
 
 def trained(model: Transformer, optimizers: Optimizers, ids: Tensor, steps: int = 2) -> None:
@@ -40,12 +39,12 @@ def test_weights_moments_and_progress_come_back(
     tmp_path: Path, make_model: MakeModel, ids: Tensor
 ) -> None:
     model = make_model(seed=1)
-    optimizers = make_optimizers(model, CONFIG)
+    optimizers = make_optimizers(model, learning_rate=6e-3)
     trained(model, optimizers, ids)
     save_state(tmp_path / "state", model, optimizers, {"step": 2, "seconds": 1.5})
 
     other = make_model(seed=2)
-    others = make_optimizers(other, CONFIG)
+    others = make_optimizers(other, learning_rate=6e-3)
     assert load_state(tmp_path / "state", other, others) == {"step": 2, "seconds": 1.5}
     torch.testing.assert_close(dict(other.state_dict()), dict(model.state_dict()), rtol=0, atol=0)
     assert len(moments(model, optimizers)) > len(list(model.parameters()))
@@ -56,13 +55,13 @@ def test_training_goes_on_as_if_it_had_never_stopped(
     tmp_path: Path, make_model: MakeModel, ids: Tensor
 ) -> None:
     model = make_model(seed=1)
-    optimizers = make_optimizers(model, CONFIG)
+    optimizers = make_optimizers(model, learning_rate=6e-3)
     trained(model, optimizers, ids, steps=2)
     save_state(tmp_path / "state", model, optimizers, {})
     trained(model, optimizers, ids, steps=2)
 
     other = make_model(seed=2)
-    others = make_optimizers(other, CONFIG)
+    others = make_optimizers(other, learning_rate=6e-3)
     load_state(tmp_path / "state", other, others)
     trained(other, others, ids, steps=2)
     torch.testing.assert_close(dict(other.state_dict()), dict(model.state_dict()), rtol=0, atol=0)
@@ -72,9 +71,9 @@ def test_a_state_of_no_step_comes_back_too(
     tmp_path: Path, make_model: MakeModel, ids: Tensor
 ) -> None:
     model = make_model(seed=1)
-    save_state(tmp_path / "state", model, make_optimizers(model, CONFIG), {"step": 0})
+    save_state(tmp_path / "state", model, make_optimizers(model, learning_rate=6e-3), {"step": 0})
     other = make_model(seed=2)
-    others = make_optimizers(other, CONFIG)
+    others = make_optimizers(other, learning_rate=6e-3)
     load_state(tmp_path / "state", other, others)
     trained(other, others, ids)
 
@@ -85,7 +84,7 @@ def test_a_state_that_cannot_be_read_is_named(
 ) -> None:
     path = tmp_path / "state"
     model = make_model()
-    optimizers = make_optimizers(model, CONFIG)
+    optimizers = make_optimizers(model, learning_rate=6e-3)
     if damage != "missing":
         save_state(path, model, optimizers, {})
         contents = path.read_bytes()
@@ -97,11 +96,11 @@ def test_a_state_that_cannot_be_read_is_named(
 def test_a_state_of_another_model_is_refused(tmp_path: Path, make_model: MakeModel) -> None:
     path = tmp_path / "state"
     model, other = make_model(), make_model(d_ff=64)
-    save_state(path, model, make_optimizers(model, CONFIG), {})
+    save_state(path, model, make_optimizers(model, learning_rate=6e-3), {})
     with pytest.raises(
         CheckpointError, match=r"(?s)does not continue this run: .*up_projection\.weight"
     ):
-        load_state(path, other, make_optimizers(other, CONFIG))
+        load_state(path, other, make_optimizers(other, learning_rate=6e-3))
 
 
 def test_a_state_replaces_the_one_before_when_it_is_whole(
@@ -109,7 +108,7 @@ def test_a_state_replaces_the_one_before_when_it_is_whole(
 ) -> None:
     path = tmp_path / "deep" / "state"
     model = make_model()
-    optimizers = make_optimizers(model, CONFIG)
+    optimizers = make_optimizers(model, learning_rate=6e-3)
     save_state(path, model, optimizers, {"step": 1})
 
     def fail(tensors: dict[str, Tensor], partial: Path, metadata: dict[str, str]) -> None:

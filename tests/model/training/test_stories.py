@@ -46,7 +46,7 @@ def test_a_stage_has_its_share_of_text_and_of_repeated_rows(batches: StoriesBatc
     for step, n_text, n_repeated in [(0, 0, 6), (2, 5, 1), (5, 4, 5), (20, 4, 5)]:
         batch = batches.batch(step)
         assert is_text(batch).tolist() == [True] * n_text + [False] * n_repeated
-        assert (batch.rows[:, 0] == START).all()
+        assert (batch.ids[:, 0] == START).all()
         assert batch.is_counted[:n_text].all()
         assert not batch.is_counted[n_text:, :4].any()
 
@@ -54,8 +54,8 @@ def test_a_stage_has_its_share_of_text_and_of_repeated_rows(batches: StoriesBatc
 def test_an_epoch_shows_every_row_but_those_held_out(batches: StoriesBatches) -> None:
     # 3 steps of 5 rows and 33 of 4 are four epochs of 37 rows, less one row.
     steps = [(step, 5 if step < 5 else 4) for step in range(2, 38)]
-    seen = [int(row[1]) for step, n_text in steps for row in batches.batch(step).rows[:n_text]]
-    held_out = [int(row[1]) for batch in batches.validation() for row in batch.rows]
+    seen = [int(row[0]) for step, n_text in steps for row in batches.batch(step).targets[:n_text]]
+    held_out = [int(row[0]) for batch in batches.validation() for row in batch.targets]
     assert sorted(held_out) == [740, 760, 780]
     assert len(seen) == 4 * 37 - 1
     for epoch in range(3):
@@ -81,24 +81,24 @@ def test_a_batch_depends_on_the_seed_and_the_step_alone(batches: StoriesBatches)
     again = StoriesBatches(text_rows(40), RECIPE, seed=0)
     other = StoriesBatches(text_rows(40), RECIPE, seed=1)
     for step in (7, 0, 5, 2):
-        assert again.batch(step).rows.equal(batches.batch(step).rows)
-        assert not other.batch(step).rows[-1].equal(batches.batch(step).rows[-1])
-    assert not batches.batch(0).rows.equal(batches.batch(1).rows)
-    assert not batches.batch(5).rows[-4].equal(batches.batch(5).rows[-1])
+        assert again.batch(step).targets.equal(batches.batch(step).targets)
+        assert not other.batch(step).targets[-1].equal(batches.batch(step).targets[-1])
+    assert not batches.batch(0).targets.equal(batches.batch(1).targets)
+    assert not batches.batch(5).targets[-4].equal(batches.batch(5).targets[-1])
 
 
 def test_validation_is_always_the_same_in_batches_of_16() -> None:
     batches = StoriesBatches(text_rows(400), replace(RECIPE, held_out=35), seed=0)
-    sizes = [len(batch.rows) for batch in batches.validation()]
+    sizes = [len(batch.targets) for batch in batches.validation()]
     assert sizes == [16, 16, 3]
     for one, other in zip(batches.validation(), batches.validation(), strict=True):
-        assert one.rows.equal(other.rows)
+        assert one.targets.equal(other.targets)
 
 
 @pytest.mark.parametrize(("n_rows", "n_held_out"), [(2, 1), (9, 1), (25, 2), (1000, 64)])
 def test_at_most_a_tenth_is_held_out_but_at_least_one_row(n_rows: int, n_held_out: int) -> None:
     batches = StoriesBatches(text_rows(n_rows), replace(RECIPE, held_out=64), seed=0)
-    assert sum(len(batch.rows) for batch in batches.validation()) == n_held_out
+    assert sum(len(batch.targets) for batch in batches.validation()) == n_held_out
 
 
 def test_a_corpus_of_one_row_is_refused() -> None:
@@ -115,6 +115,20 @@ def test_a_recipe_without_rows_is_refused() -> None:
         StoriesConfig(stages=())
     with pytest.raises(ValueError, match=r"^Stage\(steps=3, tokens=8, .*\) has no rows$"):
         StoriesConfig(stages=(Stage(3, tokens=8),))
+
+
+@pytest.mark.parametrize(
+    "stage", [Stage(0, 20, text=1), Stage(1, 20, text=-1, drawn_evenly=2), Stage(1, 20, 65_537)]
+)
+def test_a_stage_with_a_number_out_of_range_is_refused(stage: Stage) -> None:
+    message = f"{stage} must have at least 1 step, and from 0 to 65536 rows of a kind"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        StoriesConfig(stages=(stage,))
+
+
+def test_something_is_held_out() -> None:
+    with pytest.raises(ValueError, match=r"^held_out \(0\) must be at least 1$"):
+        StoriesConfig(held_out=0)
 
 
 @pytest.mark.parametrize("tokens", [11, 21])

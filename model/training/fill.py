@@ -1,0 +1,166 @@
+"""The recipe of `fill`: a small encoder that fills in masked tokens from both sides.
+
+    headlight train fill --corpus train.txt --out runs/fill
+
+Some tokens of every row are hidden (Devlin et al. 2019, https://arxiv.org/abs/1810.04805). Steps
+take turns with rows of different lengths, because whoever types one sentence asks about a short
+text, and an encoder that has seen long ones only spreads its attention too thin there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from model.config import TransformerConfig
+from model.tokenizer import Tokenizer
+from model.training.corpus import CorpusError, TokenStream, lines, read_documents
+from model.training.loop_config import LoopConfig
+from model.training.masking import mask_tokens
+from model.training.recipe import Recipe
+from model.training.rows import Batch, TextRows, generator_of, prepend
+
+CONFIG = TransformerConfig(
+    kind="encoder",
+    n_layers=4,
+    n_heads=6,
+    d_model=192,
+    d_ff=768,
+    vocab_size=4096,
+    max_tokens=128,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FillConfig:
+    """What the rows of `fill` hold.
+
+    ``lengths`` are the tokens of a row, start token left out, each length in its turn;
+    ``batch_tokens`` those of a batch; ``share`` of a row's tokens are hidden; the last ``held_out``
+    rows of the longest length are for validation.
+
+    Raises:
+        ValueError: a number is out of its range.
+    """
+
+    lengths: tuple[int, ...] = (16, 32, 64, 127)
+    batch_tokens: int = 6144
+    share: float = 0.2
+    held_out: int = 64
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengths", tuple(self.lengths))
+        if not self.lengths or min(self.lengths) < 2:
+            raise ValueError(f"lengths {list(self.lengths)} must name rows of two tokens or more")
+        if self.batch_tokens < max(self.lengths):
+            raise ValueError(
+                f"batch_tokens ({self.batch_tokens}) must hold one row of {max(self.lengths)}"
+            )
+        if not 0 < self.share <= 1:
+            raise ValueError(f"share ({self.share}) must be above 0 and at most 1")
+        if self.held_out < 1:
+            raise ValueError(f"held_out ({self.held_out}) must be at least 1")
+
+
+class FillBatches:
+    """The batches of the recipe.
+
+    Args:
+        stream: the corpus.
+        tokenizer: with a mask token.
+        max_tokens: what the model reads at most, start token included.
+        config: how the rows are made.
+        seed: decides every row and every mask together with the step.
+
+    Raises:
+        CorpusError: the corpus does not fill two of the longest rows.
+        ValueError: rows are longer than the model reads.
+    """
+
+    def __init__(
+        self,
+        stream: TokenStream,
+        tokenizer: Tokenizer,
+        max_tokens: int,
+        config: FillConfig,
+        seed: int,
+    ) -> None:
+        longest = max(config.lengths)
+        if longest >= max_tokens:
+            raise ValueError(f"lengths must lie below max_tokens ({max_tokens}), not {longest}")
+        assert tokenizer.mask_id is not None
+        self.mask_id, self.vocab_size = tokenizer.mask_id, tokenizer.vocab_size
+        self.start_id, self.end_id = tokenizer.start_id, tokenizer.end_id
+        self.config, self.seed = config, seed
+        starts = stream.row_starts(longest)
+        if len(starts) < 2:
+            raise CorpusError(
+                f"the corpus fills one row of {longest} tokens; training needs at least two, "
+                "one of them to validate on"
+            )
+        n_trained = len(starts) - min(config.held_out, max(1, len(starts) // 10))
+        self.held_out = stream.ids[starts[n_trained:, None] + torch.arange(longest)]
+        end = int(starts[n_trained])
+        if end < longest:
+            raise CorpusError(
+                f"the corpus has {len(stream.ids)} tokens, of which {end} are left to train on; a "
+                f"row takes {longest}"
+            )
+        trained = TokenStream(stream.ids[:end], stream.starts[stream.starts < end])
+        self.rows = [
+            TextRows.cut(trained, length=length, start_id=self.start_id, seed=seed)
+            for length in config.lengths
+        ]
+
+    def batch(self, step: int) -> Batch:
+        """Rows of the length whose turn it is."""
+        turn, kind = divmod(step, len(self.rows))
+        rows = self.rows[kind]
+        count = self.config.batch_tokens // rows.length
+        text = rows.take(turn * count, count)
+        ids = torch.cat([text.ids, text.targets[:, -1:]], dim=1)
+        return self._mask(ids, generator_of(self.seed, step))
+
+    def validation(self) -> list[Batch]:
+        """The held-out rows, with the same masks every time."""
+        ids = prepend(self.start_id, self.held_out)
+        return [
+            self._mask(part, generator_of(self.seed, number))
+            for number, part in enumerate(ids.split(16))
+        ]
+
+    def _mask(self, ids: torch.Tensor, generator: torch.Generator) -> Batch:
+        masked = mask_tokens(
+            ids,
+            mask_id=self.mask_id,
+            vocab_size=self.vocab_size,
+            is_maskable=(ids != self.start_id) & (ids != self.end_id),
+            share=self.config.share,
+            special_ids=(self.start_id, self.end_id),
+            generator=generator,
+        )
+        return Batch(ids=masked.ids, targets=masked.targets, is_counted=masked.is_counted)
+
+
+def _batches(
+    documents: Sequence[str],
+    tokenizer: Tokenizer,
+    model: TransformerConfig,
+    rows: FillConfig,
+    seed: int,
+) -> FillBatches:
+    stream = TokenStream.encode(documents, tokenizer)
+    return FillBatches(stream, tokenizer, model.max_tokens, rows, seed)
+
+
+RECIPE = Recipe(
+    model=CONFIG,
+    rows=FillConfig(),
+    loop=LoopConfig(steps=1400, decay=0.6),
+    read=read_documents,
+    texts=lines,
+    batches=_batches,
+    has_mask=True,
+)

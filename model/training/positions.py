@@ -1,0 +1,115 @@
+"""The recipe of the `positions-*` twins: small decoders that differ in their positions alone.
+
+    headlight train positions --corpus train.txt --out runs/positions-sinusoidal
+    headlight train positions --corpus train.txt --out runs/positions-learned \\
+        --set model.positional=learned --set model.max_tokens=128
+
+The same tokenizer, the same rows in the same order and the same seed, so whatever differs between
+two of them comes from the scheme. They see rows of 128 tokens; all but the learned positions can
+be asked about twice as many, to see which scheme carries on beyond what was trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from model.config import TransformerConfig
+from model.tokenizer import Tokenizer
+from model.training.corpus import CorpusError, TokenStream, lines, read_documents
+from model.training.loop_config import LoopConfig
+from model.training.recipe import Recipe
+from model.training.rows import Batch, TextRows
+
+CONFIG = TransformerConfig(
+    n_layers=2,
+    n_heads=4,
+    d_model=128,
+    d_ff=512,
+    vocab_size=2048,
+    max_tokens=256,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositionsConfig:
+    """Rows of ``tokens`` tokens, start token included, ``count`` in a batch.
+
+    The last ``held_out`` rows are for validation.
+
+    Raises:
+        ValueError: a number is out of its range.
+    """
+
+    tokens: int = 128
+    count: int = 32
+    held_out: int = 64
+
+    def __post_init__(self) -> None:
+        for name, least in (("tokens", 2), ("count", 1), ("held_out", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} ({getattr(self, name)}) must be at least {least}")
+
+
+class PositionsBatches:
+    """The batches of the recipe: rows of text, the same for every scheme.
+
+    Args:
+        text: rows of the corpus.
+        config: how many of them.
+
+    Raises:
+        CorpusError: there are not two rows, one to train on and one to validate on.
+    """
+
+    def __init__(self, text: TextRows, config: PositionsConfig) -> None:
+        if len(text.starts) < 2:
+            raise CorpusError(
+                f"the corpus fills one row of {text.length} tokens; training needs at least two, "
+                "one of them to validate on"
+            )
+        n_trained = len(text.starts) - min(config.held_out, max(1, len(text.starts) // 10))
+        # Rows may overlap, but none that is trained on reaches into one that is held out.
+        is_apart = text.starts + text.length <= text.starts[n_trained]
+        if not is_apart.any():
+            raise CorpusError(
+                f"the corpus has {len(text.stream.ids)} tokens, of which "
+                f"{int(text.starts[n_trained])} are left to train on; a row takes {text.length}"
+            )
+        self.trained = replace(text, starts=text.starts[is_apart])
+        self.held_out = replace(text, starts=text.starts[n_trained:])
+        self.config = config
+
+    def batch(self, step: int) -> Batch:
+        """The next rows of the epoch."""
+        return self.trained.take(step * self.config.count, self.config.count)
+
+    def validation(self) -> list[Batch]:
+        """The held-out rows."""
+        n_rows = len(self.held_out.starts)
+        return [self.held_out.take(row, min(16, n_rows - row)) for row in range(0, n_rows, 16)]
+
+
+def _batches(
+    documents: Sequence[str],
+    tokenizer: Tokenizer,
+    model: TransformerConfig,
+    rows: PositionsConfig,
+    seed: int,
+) -> PositionsBatches:
+    if rows.tokens > model.max_tokens:
+        raise ValueError(f"rows.tokens ({rows.tokens}) exceeds max_tokens ({model.max_tokens})")
+    stream = TokenStream.encode(documents, tokenizer)
+    # A row of n + 1 tokens, start token included, is read without its last: n tokens.
+    text = TextRows.cut(stream, length=rows.tokens, start_id=tokenizer.start_id, seed=seed)
+    return PositionsBatches(text, rows)
+
+
+RECIPE = Recipe(
+    model=CONFIG,
+    rows=PositionsConfig(),
+    loop=LoopConfig(steps=800, decay=0.6),
+    read=read_documents,
+    texts=lines,
+    batches=_batches,
+)

@@ -1,0 +1,185 @@
+"""The recipe `translate`: pairs of a corpus, some held out, for an encoder–decoder."""
+
+import re
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.config import TransformerConfig
+from model.tokenizer import Tokenizer, train_tokenizer
+from model.training.corpus import CorpusError, SentencePair
+from model.training.loop import Batches, Loop
+from model.training.metrics import StepReport
+from model.training.rows import Batch
+from model.training.run import Run, make_run, resume, start
+from model.training.translate import CONFIG, RECIPE, TranslateBatches, TranslateConfig
+
+SMALL = TransformerConfig(
+    kind="encoder-decoder",
+    n_layers=1,
+    n_heads=2,
+    d_model=16,
+    d_ff=24,
+    vocab_size=300,
+    max_tokens=24,
+    dropout=0.1,
+)
+
+
+def make_pairs(count: int = 80) -> list[SentencePair]:
+    """Sentences in two languages; every fourth source comes twice, with another translation."""
+    nouns = {"cat": "chat", "dog": "chien", "king": "roi", "tree": "arbre", "moon": "lune"}
+    names = list(nouns)
+    pairs = []
+    for number in range(count):
+        one, other = names[number % 5], names[number % 3]
+        english = f"the {one} {number} sees the {other}"
+        pairs.append(SentencePair(english, f"le {nouns[one]} {number} voit le {nouns[other]}"))
+        if number % 4 == 0:
+            pairs.append(SentencePair(english, f"le {nouns[one]} {number} aperçoit"))
+    return pairs
+
+
+@pytest.fixture(scope="module")
+def translation_tokenizer() -> Tokenizer:
+    return train_tokenizer(RECIPE.texts(make_pairs()), 300)
+
+
+def make_batches(
+    tokenizer: Tokenizer, *, max_tokens: int = 24, seed: int = 0, held_out: float = 0.2
+) -> TranslateBatches:
+    config = TranslateConfig(batch_tokens=200, held_out=held_out)
+    return TranslateBatches(make_pairs(), tokenizer, max_tokens, config, seed)
+
+
+def sources(tokenizer: Tokenizer, batch: Batch) -> list[str]:
+    assert batch.source is not None
+    assert batch.is_token is not None
+    return [
+        tokenizer.decode(row[is_token].tolist())
+        for row, is_token in zip(batch.source, batch.is_token, strict=True)
+    ]
+
+
+def test_no_source_is_both_trained_on_and_held_out(translation_tokenizer: Tokenizer) -> None:
+    batches = make_batches(translation_tokenizer)
+    held_out = {
+        text for batch in batches.validation() for text in sources(translation_tokenizer, batch)
+    }
+    trained: set[str] = set()
+    for step in range(60):  # more than one epoch
+        trained |= set(sources(translation_tokenizer, batches.batch(step)))
+    assert held_out
+    assert trained
+    assert not trained & held_out
+    assert trained | held_out == {pair.source for pair in make_pairs()}
+
+
+def test_what_is_held_out_depends_on_no_seed(translation_tokenizer: Tokenizer) -> None:
+    shown = [make_batches(translation_tokenizer, seed=seed).validation() for seed in (0, 1)]
+    for one, other in zip(*shown, strict=True):
+        assert one.targets.equal(other.targets)
+    first, second = (make_batches(translation_tokenizer, seed=seed).batch(0) for seed in (0, 1))
+    assert sources(translation_tokenizer, first) != sources(translation_tokenizer, second)
+
+
+def test_pairs_too_long_for_the_model_are_left_out(translation_tokenizer: Tokenizer) -> None:
+    lengths = []
+    for pair in make_pairs():
+        source, target = (len(translation_tokenizer.encode(text)) for text in pair)
+        lengths.append(max(source, target))  # <s> before the source, </s> after the target
+    limit = sorted(lengths)[len(lengths) // 2]
+    batches = make_batches(translation_tokenizer, max_tokens=limit)
+    kept = [*batches.trained.pairs, *batches.held_out.pairs]
+    assert len(kept) == sum(length <= limit for length in lengths)
+    assert max(max(len(pair.source), len(pair.target) + 1) for pair in kept) == limit
+
+
+def test_a_corpus_that_leaves_nothing_is_refused(translation_tokenizer: Tokenizer) -> None:
+    n_pairs = len(make_pairs())
+    nothing = f"of {n_pairs} pairs {n_pairs} have at most 24 tokens a side; with 0.001% held out "
+    with pytest.raises(CorpusError, match=f"^{re.escape(nothing)}none is left to validate on$"):
+        make_batches(translation_tokenizer, held_out=0.00001)
+    with pytest.raises(CorpusError, match=r"with 99\.9999% held out none is left to train on$"):
+        make_batches(translation_tokenizer, held_out=0.999999)
+    with pytest.raises(CorpusError, match=rf"^of {n_pairs} pairs 0 have at most 3 tokens a side"):
+        make_batches(translation_tokenizer, max_tokens=3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch_tokens": 0}, "batch_tokens (0) must be at least 1"),
+        ({"held_out": 0.0}, "held_out (0.0) must lie between 0 and 1"),
+        ({"held_out": 1.0}, "held_out (1.0) must lie between 0 and 1"),
+    ],
+)
+def test_a_number_out_of_range_is_refused(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        TranslateConfig(**changes)
+
+
+def test_both_languages_share_a_vocabulary(translation_tokenizer: Tokenizer) -> None:
+    assert list(RECIPE.texts(make_pairs(1))) == [text for pair in make_pairs(1) for text in pair]
+    for text in make_pairs(1)[0]:
+        assert len(translation_tokenizer.encode(text)) < len(text) / 2
+
+
+def test_the_shipped_recipe_fits_its_architecture(translation_tokenizer: Tokenizer) -> None:
+    assert CONFIG.kind == "encoder-decoder"
+    assert RECIPE.rows.batch_tokens >= 2 * CONFIG.max_tokens
+    rows = TranslateConfig(held_out=0.2)
+    batches = RECIPE.batches(make_pairs(), translation_tokenizer, CONFIG, rows, 0)
+    assert isinstance(batches, Batches)
+
+
+# --- a run ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("\n".join("\t".join(pair) for pair in make_pairs()) + "\n", encoding="utf-8")
+    settings = {
+        "model": SMALL.to_dict(),
+        "rows": {"batch_tokens": 200, "held_out": 0.2},
+        "loop": {"steps": 12, "warmup": 2, "save_every": 4, "validate_every": 6},
+    }
+    return make_run("translate", [path], settings=settings, precision="float32")
+
+
+class StopError(Exception):
+    """What ends a run from outside, without warning."""
+
+
+def losses_of(loop: Loop, stop_after: int = 1000) -> list[float]:
+    losses: list[float] = []
+
+    def listen(report: StepReport) -> None:
+        losses.append(report.loss)
+        if report.step == stop_after:
+            raise StopError
+
+    with suppress(StopError):
+        loop.run(listen)
+    return losses
+
+
+def test_a_resumed_run_has_the_loss_curve_of_one_that_ran_through(tmp_path: Path, run: Run) -> None:
+    through = losses_of(start(run, tmp_path / "through", device="cpu"))
+    stopped = losses_of(start(run, tmp_path / "out", device="cpu"), stop_after=6)
+    resumed = losses_of(resume(tmp_path / "out", device="cpu"))
+    assert (len(through), len(stopped), len(resumed)) == (12, 6, 8)
+    assert [*stopped[:4], *resumed] == through
+
+
+def test_a_model_learns_to_translate_what_it_has_seen(tmp_path: Path, run: Run) -> None:
+    longer = replace(run, loop=replace(run.loop, steps=25, learning_rate=2e-2, smoothing=0.0))
+    loop = start(longer, tmp_path / "out", device="cpu")
+    before = loop.validate()
+    loop.run()
+    assert loop.validate() < 0.7 * before
+    assert torch.isfinite(torch.tensor(loop.validate()))
