@@ -8,26 +8,21 @@ from math import prod
 
 from app.problems import over_limit
 from model.checkpoint import Description
+from model.tracing import Plan
 
 
-def count_cells(
-    description: Description, sites: Sequence[str], *, n_tokens: int, n_heads: int
-) -> int:
+def count_cells(description: Description, plan: Plan, sites: Sequence[str]) -> int:
     """The numbers that a capture of these sites holds.
 
     Args:
         description: the model.
+        plan: which texts will be read, and which heads kept.
         sites: names of sites, each once.
-        n_tokens: tokens of the text.
-        n_heads: how many heads are captured.
     """
     config = description.config
-    sizes = {
+    widths = {
         "batch": 1,
-        "query": n_tokens,
-        "key": n_tokens,
-        "position": n_tokens,
-        "head": n_heads,
+        "head": len(plan.heads or range(config.n_heads)),
         "d_head": config.d_head,
         "d_model": config.d_model,
         "d_ff": config.d_ff,
@@ -36,7 +31,12 @@ def count_cells(
         "top_k": config.moe.top_k if config.moe else 0,
     }
     axes = {site.name: site.axes for site in description.sites}
-    return sum(prod(sizes[axis] for axis in axes[site]) for site in sites)
+
+    def cells(site: str) -> int:
+        sizes = widths | plan.n_tokens(site)
+        return prod(sizes[axis] for axis in axes[site])
+
+    return sum(map(cells, sites))
 
 
 def require_cells(actual: int, limit: int) -> None:

@@ -18,7 +18,16 @@ Glob = Annotated[str, Field(min_length=1, max_length=MAX_GLOB_CHARACTERS)]
 Numbers = Annotated[
     list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1, max_length=MAX_NUMBERS)
 ]
-AnalysisName = Literal["next_token"]
+AnalysisName = Literal[
+    "next_token",
+    "rollout",
+    "head_labels",
+    "value_weighted",
+    "logit_lens",
+    "routing",
+    "alignment",
+    "attention_by_distance",
+]
 WireType = Literal["float32", "uint16"]
 
 
@@ -49,19 +58,36 @@ class TraceRequest(TokenizeRequest):
         heads=[0],
     )
 
+    target: str | None = Field(
+        None,
+        description="What the decoder of an encoder–decoder reads. Without it: the model's own "
+        "translation of the text. Other models take none.",
+    )
     capture: list[Glob] | None = Field(
         None,
         max_length=MAX_GLOBS,
         description="Site names or globs; a model's card lists its sites. Without it: attention "
         "weights, positional encoding, router probabilities, expert indices and weights.",
     )
-    layers: Numbers | None = Field(None, description="Of the sites in layers, only these layers.")
-    heads: Numbers | None = Field(None, description="Of arrays with a head axis, only these heads.")
+    layers: Numbers | None = Field(
+        None,
+        description="Of the sites in layers, only these layers; in an encoder–decoder, of both "
+        "stacks.",
+    )
+    heads: Numbers | None = Field(
+        None, description="Of arrays with a head axis, only these heads, in this order."
+    )
     analyses: list[AnalysisName] | None = Field(
         None,
         max_length=MAX_ANALYSES,
-        description="Quantities computed from the trace; next_token: the 20 likeliest "
-        "continuations of every position. Without it: next_token, where capture is left out too.",
+        description="Quantities computed from the trace. next_token: the 20 likeliest tokens "
+        "after every position, or at it in an encoder. rollout: attention followed through the "
+        "layers. head_labels: what each head does. value_weighted: weights times the size of what "
+        "they carry. logit_lens: what each layer would predict. routing: how the experts share "
+        "the tokens. alignment: which source word each target word comes from. "
+        "attention_by_distance: mean weights by distance. A model's card lists those it has. "
+        "What they read need not be captured: they read every layer, whatever layers says, but "
+        "only the heads that heads says. Without it: next_token, where capture is left out too.",
     )
     dtype: WireType = Field(
         "float32",
@@ -110,17 +136,56 @@ class TensorAnswer(_Answer):
 
 
 class NextTokenAnswer(_Answer):
-    """The likeliest continuations of every position, the likeliest first."""
+    """The likeliest tokens after every position, or at it in an encoder; the likeliest first."""
 
     ids: TensorAnswer
     probabilities: TensorAnswer
     texts: list[list[str]]
 
 
+class LogitLensAnswer(_Answer):
+    """The likeliest tokens by layer and position, the likeliest first."""
+
+    ids: TensorAnswer
+    probabilities: TensorAnswer
+    texts: list[list[list[str]]]
+
+
+class LabelsAnswer(_Answer):
+    """By attention, `.label`, `.label_scores` and `.label_queries`.
+
+    A label is an index into `labels`; the scores are in the same order, without the last.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, TensorAnswer]
+
+    labels: list[str]
+
+
+class AlignmentAnswer(_Answer):
+    """The words of the target by those of the source."""
+
+    weights: TensorAnswer = Field(description="Rows sum to 1.")
+    links: TensorAnswer = Field(description="1 where two words are linked.")
+    aligner: dict[str, int] = Field(
+        description="The layer and head that were read, and whether the row that reads a token "
+        "(shift 0) or the one that predicts it (1); empty: the mean over all layers and the heads "
+        "asked for."
+    )
+
+
 class AnalysesAnswer(_Answer):
     """The analyses asked for."""
 
     next_token: NextTokenAnswer | None = None
+    rollout: dict[str, TensorAnswer] | None = None
+    head_labels: LabelsAnswer | None = None
+    value_weighted: dict[str, TensorAnswer] | None = None
+    logit_lens: LogitLensAnswer | None = None
+    routing: dict[str, TensorAnswer] | None = None
+    alignment: AlignmentAnswer | None = None
+    attention_by_distance: dict[str, TensorAnswer] | None = None
 
 
 class TraceAnswer(_Answer):
@@ -132,7 +197,8 @@ class TraceAnswer(_Answer):
     precision: str = Field(description="What the model computed in: float32 or bfloat16.")
     text: str
     tokens: list[TokenAnswer]
-    target_tokens: list[TokenAnswer] | None
+    target: str | None = Field(description="The text of an encoder–decoder's decoder.")
+    target_tokens: list[TokenAnswer] | None = Field(description="What the decoder read.")
     heads: list[int] | None = Field(description="The heads on `head` axes; null: all, in order.")
     tensors: dict[str, TensorAnswer] = Field(description="By site name.")
     analyses: AnalysesAnswer
@@ -166,14 +232,19 @@ class ModelAnswer(_Answer):
 
     id: str
     title: str
-    kind: str
-    n_layers: int
+    kind: str = Field(description="decoder, encoder or encoder-decoder.")
+    n_layers: int = Field(description="Of each stack.")
     n_heads: int
     d_model: int
     d_ff: int
     vocab_size: int
     max_tokens: int
     positional: str
+    n_kv_heads: int = Field(description="Heads with keys and values; n_heads: multi-head.")
+    norm: str
+    norm_place: str = Field(description="pre: before each part; post: after it.")
+    activation: str
+    has_mask: bool = Field(description="Whether it fills in what a typed [MASK] stands for.")
     moe: ExpertsAnswer | None = Field(description="null: the model is dense.")
     parameters: int
     revision: str
@@ -182,6 +253,7 @@ class ModelAnswer(_Answer):
     attribution: list[str]
     metrics: dict[str, Any]
     sites: list[SiteAnswer]
+    analyses: list[str] = Field(description="The analyses that its sites allow.")
     examples: list[ExampleAnswer]
 
 

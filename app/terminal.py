@@ -42,7 +42,8 @@ def write_trace(
         elif as_json:
             sys.stdout.buffer.write(tracer.answer(order, JSON) + b"\n")
         else:
-            _print_trace(tracer.trace(order.model_copy(update={"analyses": ["next_token"]})))
+            answer = tracer.trace(order.model_copy(update={"analyses": ["next_token"]}))
+            _print_trace(answer, tracer.registry.describe(answer.trace.model).config.kind)
     except Problem as problem:
         raise ValueError(problem.detail) from problem
 
@@ -72,12 +73,15 @@ def _print_unavailable(registry: Registry) -> None:
         console.print(f"{model} is left out: {reason}", markup=False, style="yellow")
 
 
-def _print_trace(answer: Answer) -> None:
+def _print_trace(answer: Answer, kind: str) -> None:
     trace, found = answer.trace, answer.analyses["next_token"]
-    table = Table("", "token", "what may come next", title=f"{trace.model} reads")
+    expected = "what may stand here" if kind == "encoder" else "what may come next"
+    texts = [repr(text) for text in (trace.text, trace.target) if text is not None]
+    console.print(Text(f"{trace.model} reads {', then '.join(texts)}"), soft_wrap=True)
+    table = Table("", "token", expected)
     probabilities = found.arrays["probabilities"].data
-    for place, token in enumerate(trace.tokens):
-        best = zip(found.texts[place][:N_SHOWN], probabilities[place], strict=False)
+    for place, token in enumerate(trace.target_tokens or trace.tokens):
+        best = zip(found.beside["texts"][place][:N_SHOWN], probabilities[place], strict=False)
         shown = "   ".join(f"{text!r} {100 * float(p):.0f} %" for text, p in best)
         table.add_row(str(place), Text(repr(token.text)), Text(shown))
     console.print(table)

@@ -1,13 +1,14 @@
 """One request's work on the inference thread: check the text, trace it, analyse it, encode it."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import orjson
 
+from app.analyses import analyse, sites_of
 from app.cells import count_cells, require_cells
 from app.problems import Problem, over_limit
 from app.registry import Registry
@@ -15,21 +16,9 @@ from app.schemas import TokenizeRequest, TraceRequest
 from app.settings import Settings
 from app.wire import Analysis, Answer, NonFiniteError, encode
 from model import tracing
-from model.analysis import next_token
 from model.checkpoint import Checkpoint
 from model.sites import UnknownHead, UnknownLayer, UnknownSite
-from model.trace import NamedArray, Token, Trace
-
-
-@dataclass(frozen=True)
-class _Analyser:
-    """An analysis that can be asked for: what it needs, and what it computes from that."""
-
-    needs: tuple[str, ...]
-    analyse: Callable[[Trace], Mapping[str, NamedArray]]
-
-
-ANALYSERS = {"next_token": _Analyser(next_token.NEEDS, next_token.next_token)}
+from model.trace import Token, Trace
 
 _UNKNOWN: dict[type[Exception], str] = {
     UnknownSite: "unknown-site",
@@ -78,49 +67,54 @@ class Tracer:
             Problem: the text or the answer would be too long, or something asked for is unknown.
         """
         self.check_text(request.text)
+        if request.target is not None:
+            self.check_text(request.target, "target")
         checkpoint = self.registry.checkpoint(request.model)
         try:
             return self._trace(checkpoint, request)
         except tracing.TooManyTokens as error:
-            way_out = "send a shorter text"
-            raise over_limit(
-                "tokens", limit=error.limit, actual=error.actual, way_out=way_out
+            detail = f"{error}; send a shorter one"
+            raise Problem(
+                422, "too-many-tokens", detail, limit=error.limit, actual=error.actual
             ) from error
+        except tracing.NoTarget as error:
+            raise Problem(422, "no-target", str(error)) from error
         except tuple(_UNKNOWN) as error:
             raise Problem(422, _UNKNOWN[type(error)], str(error)) from error
 
-    def check_text(self, text: str) -> None:
+    def check_text(self, text: str, what: str = "text") -> None:
         """Refuse a text that is empty or too long, before anything else touches it.
+
+        Args:
+            text: what was sent.
+            what: what an error calls it.
 
         Raises:
             Problem: 422.
         """
         limit = self.settings.max_characters
         if len(text) > limit:
-            way_out = "send a shorter text"
+            way_out = f"send a shorter {what}"
             raise over_limit("characters", limit=limit, actual=len(text), way_out=way_out)
         if not text.strip():
-            raise Problem(422, "empty-text", "the text is empty; send at least one word")
+            raise Problem(422, "empty-text", f"the {what} is empty; send at least one word")
 
     def _trace(self, checkpoint: Checkpoint, request: TraceRequest) -> Answer:
-        plan = tracing.plan(
-            checkpoint,
-            request.text,
-            capture=request.capture,
-            layers=request.layers,
-            heads=request.heads,
-        )
-        needed = [site for name in request.wanted_analyses for site in ANALYSERS[name].needs]
-        captured = tuple(dict.fromkeys([*plan.sites, *needed]))
-        n_cells = count_cells(
-            checkpoint.description,
-            captured,
-            n_tokens=len(plan.tokens),
-            n_heads=len(plan.heads or range(checkpoint.config.n_heads)),
-        )
-        require_cells(n_cells, self.settings.max_cells)
+        needed = sites_of(request.wanted_analyses, checkpoint)
+        if request.target is None and checkpoint.config.kind == "encoder-decoder":
+            self._require_room(checkpoint, _shortest_plan(checkpoint, request), needed)
+        plan = _plan(checkpoint, request, request.target)
+        captured = self._require_room(checkpoint, plan, needed)
         trace = tracing.run(checkpoint, replace(plan, sites=captured))
         return _assemble(checkpoint, request, trace, plan.sites)
+
+    def _require_room(
+        self, checkpoint: Checkpoint, plan: tracing.Plan, needed: Sequence[str]
+    ) -> tuple[str, ...]:
+        """The sites of a plan and those needed besides, where all of them fit into an answer."""
+        captured = tuple(dict.fromkeys([*plan.sites, *needed]))
+        require_cells(count_cells(checkpoint.description, plan, captured), self.settings.max_cells)
+        return captured
 
 
 def trace_id(revision: str, precision: str, request: TraceRequest, sites: Sequence[str]) -> str:
@@ -128,8 +122,26 @@ def trace_id(revision: str, precision: str, request: TraceRequest, sites: Sequen
 
     It does not depend on how the numbers are encoded, nor on how the sites were spelled.
     """
-    asked = [revision, precision, request.text, sites, request.heads, request.wanted_analyses]
+    asked: list[Any] = [revision, precision, request.text, sites, request.heads]
+    asked += [request.wanted_analyses, request.target]
     return hashlib.sha256(orjson.dumps(asked)).hexdigest()[:32]
+
+
+def _plan(checkpoint: Checkpoint, request: TraceRequest, target: str | None) -> tracing.Plan:
+    return tracing.plan(
+        checkpoint,
+        request.text,
+        target,
+        capture=request.capture,
+        layers=request.layers,
+        heads=request.heads,
+    )
+
+
+def _shortest_plan(checkpoint: Checkpoint, request: TraceRequest) -> tracing.Plan:
+    """The plan where the translation, which takes time to make, is empty: fewest cells of all."""
+    plan = _plan(checkpoint, request, "a")
+    return replace(plan, target_tokens=(plan.target_tokens or ())[:1])
 
 
 def _assemble(
@@ -137,7 +149,7 @@ def _assemble(
 ) -> Answer:
     began = perf_counter()
     analyses: dict[str, Analysis] = {
-        name: _analyse(name, checkpoint, trace) for name in request.wanted_analyses
+        name: analyse(name, trace, checkpoint) for name in request.wanted_analyses
     }
     took = 1e3 * (perf_counter() - began)
     tensors = {site: trace.tensors[site] for site in sites}
@@ -148,10 +160,3 @@ def _assemble(
         analyses=analyses,
         dtype=request.dtype,
     )
-
-
-def _analyse(name: str, checkpoint: Checkpoint, trace: Trace) -> Analysis:
-    arrays = ANALYSERS[name].analyse(trace)
-    rows: Any = arrays["ids"].data.tolist()
-    texts = {token: checkpoint.tokenizer.text_of(token) for row in rows for token in row}
-    return Analysis(arrays=arrays, texts=[[texts[token] for token in row] for row in rows])

@@ -31,10 +31,10 @@ class NonFiniteError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """What an analysis computed: its arrays, and texts that go with them."""
+    """What an analysis computed: its arrays, and plain data that goes with them."""
 
     arrays: Mapping[str, NamedArray]
-    texts: list[list[str]]
+    beside: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +56,7 @@ class Answer:
             "precision": trace.precision,
             "text": trace.text,
             "tokens": trace.tokens,
+            "target": trace.target,
             "target_tokens": trace.target_tokens,
             "heads": trace.heads,
             "timings": {f"{step}_ms": round(took, 3) for step, took in trace.timings.items()},
@@ -85,7 +86,7 @@ def to_json(answer: Answer) -> bytes:
     tensors = {site: _json_array(array) for site, array in _wire_tensors(answer)}
     analyses = {
         name: {key: _json_array(_on_wire(key, array)) for key, array in analysis.arrays.items()}
-        | {"texts": analysis.texts}
+        | dict(analysis.beside)
         for name, analysis in answer.analyses.items()
     }
     return orjson.dumps(answer.members() | {"tensors": tensors, "analyses": analyses})
@@ -98,7 +99,7 @@ def to_safetensors(answer: Answer) -> bytes:
         for key, array in analysis.arrays.items():
             arrays[f"analyses.{name}.{key}"] = _on_wire(key, array)
     metadata = answer.members() | {
-        "analyses": {name: {"texts": found.texts} for name, found in answer.analyses.items()},
+        "analyses": {name: found.beside for name, found in answer.analyses.items()},
         "axes": {name: array.axes for name, array in arrays.items()},
         "scale": {name: array.scale for name, array in arrays.items() if array.scale},
     }

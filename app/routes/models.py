@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 
+from app.analyses import available
 from app.problems import described
 from app.schemas import (
     ExampleAnswer,
@@ -53,6 +54,11 @@ def model_answer(description: Description) -> ModelAnswer:
         vocab_size=config.vocab_size,
         max_tokens=config.max_tokens,
         positional=config.positional,
+        n_kv_heads=config.n_groups,
+        norm=config.norm,
+        norm_place=config.norm_place,
+        activation=config.activation,
+        has_mask=config.kind == "encoder",
         moe=ExpertsAnswer.model_validate(asdict(config.moe)) if config.moe else None,
         parameters=description.n_parameters,
         revision=description.revision,
@@ -64,5 +70,6 @@ def model_answer(description: Description) -> ModelAnswer:
             SiteAnswer(name=site.name, axes=[axis for axis in site.axes if axis != "batch"])
             for site in description.sites
         ],
+        analyses=available(description),
         examples=[ExampleAnswer(title=title, text=text) for title, text in card.examples.items()],
     )

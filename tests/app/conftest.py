@@ -30,29 +30,56 @@ from model.transformer import Transformer
 
 CORPUS = ["the cat sat on the mat because it was tired", "a small light reads the words aloud"]
 SIZES = {"n_layers": 2, "n_heads": 4, "d_model": 16, "d_ff": 24, "max_tokens": 64}
+MOE = ExpertsConfig(n_experts=4, top_k=2, layers=(1,))
+ALIGNER = {"layer": 1, "head": 2, "shift": 0, "error_rate": 0.5}
 
 
-def save_model(folder: Path, tokenizer: Tokenizer, moe: ExpertsConfig | None) -> None:
+def save_model(folder: Path, tokenizer: Tokenizer, *, metrics: Any = None, **config: Any) -> None:
     """A model of random weights that are the same in every run."""
     torch.manual_seed(7)
-    config = TransformerConfig(vocab_size=tokenizer.vocab_size, moe=moe, **SIZES)
-    card = ModelCard(title=folder.name.title(), licence="MIT", examples={"A cat": "The cat sat."})
-    save(folder, Transformer(config), tokenizer, card, dtype=torch.float32)
+    model = Transformer(TransformerConfig(vocab_size=tokenizer.vocab_size, **{**SIZES, **config}))
+    examples = {"A cat": "The cat sat."}
+    card = ModelCard(
+        title=folder.name.title(), licence="MIT", examples=examples, metrics=metrics or {}
+    )
+    save(folder, model, tokenizer, card, dtype=torch.float32)
 
 
 @pytest.fixture(scope="session")
 def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with `tiny`, which has experts in one of its layers, and `dense`."""
+    """A directory with one model of every kind.
+
+    `tiny`, the default, has experts in one of its layers and `dense` has none; `turning` has
+    rotary positions and heads that share keys; `slanted` has ALiBi; `translator` is an
+    encoder–decoder with experts whose card names a head that aligns; `filler` is an encoder.
+    """
     path = tmp_path_factory.mktemp("zoo")
     tokenizer = train_tokenizer(CORPUS * 20, vocab_size=300)
-    save_model(path / "tiny", tokenizer, ExpertsConfig(n_experts=4, top_k=2, layers=(1,)))
-    save_model(path / "dense", tokenizer, None)
+    masking = train_tokenizer(CORPUS * 20, vocab_size=300, has_mask=True)
+    aligns = {"alignment": {"pairs": 2, "head": ALIGNER}}
+    save_model(path / "tiny", tokenizer, moe=MOE)
+    save_model(path / "dense", tokenizer)
+    save_model(path / "turning", tokenizer, positional="rotary", n_kv_heads=2, norm="rms_norm")
+    save_model(path / "slanted", tokenizer, positional="alibi", activation="swiglu")
+    save_model(path / "translator", tokenizer, kind="encoder-decoder", moe=MOE, metrics=aligns)
+    save_model(path / "filler", masking, kind="encoder", positional="learned", norm_place="post")
     return path
+
+
+@pytest.fixture(scope="session")
+def model_ids(zoo: Path) -> list[str]:
+    """The ids of all models, in order."""
+    return sorted(folder.name for folder in zoo.iterdir())
 
 
 @pytest.fixture(scope="session")
 def tiny(zoo: Path) -> Checkpoint:
     return load(zoo / "tiny")
+
+
+@pytest.fixture(scope="session")
+def translator(zoo: Path) -> Checkpoint:
+    return load(zoo / "translator")
 
 
 @pytest.fixture(scope="session")

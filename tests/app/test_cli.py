@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import app
+from model import tracing
 
 
 @pytest.fixture
@@ -48,6 +49,52 @@ def test_a_trace_shows_the_next_token_and_the_arrays(headlight):
     assert "decoder.layers.0.self_attention.weights  head=2 query=3 key=3" in result.output
 
 
+def test_models_of_every_kind_are_named(headlight):
+    rows = headlight("models").output.splitlines()
+    for model, kind in (
+        ("tiny", "decoder"),
+        ("translator", "encoder-decoder"),
+        ("filler", "encoder"),
+    ):
+        assert any(row.split()[1:4:2] == [model, kind] for row in rows), model
+
+
+def test_a_translators_trace_shows_both_texts_and_what_follows_the_target(headlight, translator):
+    words = ["trace", "the cat", "--model", "translator", "--target", "a small light"]
+    result = headlight(*words, "--capture", "encoder.*.output")
+    assert result.exit_code == 0
+    assert "translator reads 'the cat', then 'a small light'" in result.output
+    assert "what may come next" in result.output
+    pieces = [token.text for token in translator.tokenizer.encode("a small light")]
+    rows = [line for line in result.output.splitlines() if "%" in line]
+    assert len(rows) == len(pieces)
+    assert all(repr(piece) in row for piece, row in zip(pieces, rows, strict=True))
+    assert "encoder.layers.0.self_attention.output  query=3 d_model=16" in result.output
+
+
+def test_a_translator_without_a_target_shows_its_translation(headlight, translator):
+    result = headlight("trace", "the cat", "--model", "translator")
+    target = tracing.trace(translator, "the cat").target
+    assert f"translator reads 'the cat', then {target!r}\n" in result.output
+
+
+def test_an_encoders_trace_shows_what_may_stand_at_each_place(headlight):
+    result = headlight("trace", "the [MASK] sat", "--model", "filler")
+    assert result.exit_code == 0
+    assert "filler reads 'the [MASK] sat'\n" in result.output
+    assert "what may stand here" in result.output
+    assert "'[MASK]'" in result.output
+
+
+def test_a_trace_with_a_target_is_what_the_api_answers(headlight, client):
+    words = ["trace", "the cat", "--model", "translator", "--target", "a light", "--json"]
+    printed = json.loads(headlight(*words).stdout)
+    asked = {"text": "the cat", "model": "translator", "target": "a light"}
+    answered = client.post("/api/v1/trace", json=asked).json()
+    del printed["timings"], answered["timings"]
+    assert printed == answered
+
+
 def test_a_trace_as_json_is_what_the_api_answers(headlight, client):
     result = headlight("trace", "the cat", "--json", "--capture", "*.weights")
     printed = json.loads(result.stdout)
@@ -71,14 +118,17 @@ def test_a_trace_can_be_a_safetensors_file(headlight, tmp_path, from_safetensors
     ("words", "sentence"),
     [
         (["trace", " "], "the text is empty; send at least one word"),
-        (["trace", "a", "--model", "gpt"], "there is no model 'gpt'; there is dense, tiny"),
+        (["trace", "a", "--model", "gpt"], "there is no model 'gpt'; there is dense, filler, "),
         (["trace", "a", "--heads", "9"], "there is no head 9; the heads are 0 to 3"),
         (["trace", "a", "--capture", "decoder.layer.*"], "did you mean 'decoder.layers.*'?"),
         (["trace", "a", "--device", "tpu"], "device: Input should be 'auto', 'cpu'"),
         (["trace", "a", "--safetensors", "/no/such/place"], "No such file or directory"),
         (["trace", "a\udcff"], "lone surrogate"),
+        (["trace", "a", "--target", "b"], "the model 'tiny' reads one text; leave the target out"),
+        (["trace", "a", "--model", "translator", "--target", " "], "the target is empty; send"),
+        (["trace", "a", "--model", "translator", "--target", "\udcff"], "lone surrogate"),
         (["trace", "a", "--precision", "int8"], "precision: Input should be 'float32' or"),
-        (["serve", "--model", "gpt"], "there is no model 'gpt'; there is dense, tiny"),
+        (["serve", "--model", "gpt"], "there is no model 'gpt'; there is dense, filler, "),
         (["serve", "--device", "tpu"], "device: Input should be 'auto', 'cpu'"),
     ],
 )

@@ -21,13 +21,14 @@ def test_warming_up_is_not_held_to_the_limits_of_clients(settings):
     assert state.is_ready
 
 
-def test_a_missing_default_model_is_the_reason_for_not_being_ready(settings):
+def test_a_missing_default_model_is_the_reason_for_not_being_ready(settings, model_ids):
     state = State(settings.model_copy(update={"default_model": "gone"}))
     asyncio.run(state.warm_up())
     state.engine.close()
     assert not state.is_ready
     assert state.why_not_ready == (
-        "the default model did not start: there is no model 'gone'; there is dense, tiny"
+        "the default model did not start: there is no model 'gone'; "
+        f"there is {', '.join(model_ids)}"
     )
 
 

@@ -31,9 +31,13 @@ def test_the_id_depends_on_whatever_decides_the_numbers():
         id_of(precision="bfloat16"),
         id_of(request=TraceRequest(text="b")),
         id_of(request=TraceRequest(text="a", heads=[0])),
+        id_of(request=TraceRequest(text="a", target="b")),
+        id_of(request=TraceRequest(text="a", target="c")),
+        id_of(request=TraceRequest(text="a", analyses=["rollout"])),
+        id_of(request=TraceRequest(text="a", analyses=["rollout", "next_token"])),
         id_of(sites=("logits", "decoder.embedding.positional")),
     ]
-    assert len({id_of(), *others}) == 6
+    assert len({id_of(), *others}) == 1 + len(others)
 
 
 def test_the_tracer_answers_without_a_server(settings):

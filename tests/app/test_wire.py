@@ -34,7 +34,7 @@ def answer_with(dtype="float32", **arrays):
     )
     ranks = Analysis(
         arrays={"ids": NamedArray(("query", "rank"), np.array([[1, 2]], dtype=np.int64))},
-        texts=[["a", "b"]],
+        beside={"texts": [["a", "b"]]},
     )
     return Answer(id="id", trace=trace, analyses={"next_token": ranks}, dtype=dtype)
 
@@ -50,6 +50,7 @@ def test_json_has_every_member():
             {"id": 5, "text": TOKEN.text, "start": 0, "end": 5, "word": 0, "is_special": False}
         ],
         "precision": "float32",
+        "target": None,
         "target_tokens": None,
         "heads": [3],
         "timings": {"forward_ms": 1.235},

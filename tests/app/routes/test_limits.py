@@ -30,8 +30,8 @@ def test_the_environment_variable_of_each_is_named(limits):
     assert limits["max_tokens"]["env"] is None
 
 
-def test_tokens_are_limited_by_model(limits):
-    assert limits["max_tokens"]["value"] == {"dense": 64, "tiny": 64}
+def test_tokens_are_limited_by_model(limits, model_ids):
+    assert limits["max_tokens"]["value"] == dict.fromkeys(model_ids, 64)
 
 
 def test_every_limit_of_the_request_is_shown(limits):

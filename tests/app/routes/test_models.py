@@ -2,11 +2,13 @@
 
 import shutil
 
+import pytest
 
-def test_every_model_is_listed_and_the_default_is_named(client):
+
+def test_every_model_is_listed_and_the_default_is_named(client, model_ids):
     body = client.get("/api/v1/models").json()
     assert body["default"] == "tiny"
-    assert [card["id"] for card in body["models"]] == ["dense", "tiny"]
+    assert [card["id"] for card in body["models"]] == model_ids
     assert body["unavailable"] == []
 
 
@@ -24,6 +26,11 @@ def test_a_card_says_what_the_model_is(client, tiny):
         "vocab_size": tiny.tokenizer.vocab_size,
         "max_tokens": 64,
         "positional": "sinusoidal",
+        "n_kv_heads": 4,
+        "norm": "layer_norm",
+        "norm_place": "pre",
+        "activation": "gelu",
+        "has_mask": False,
         "moe": {"n_experts": 4, "top_k": 2, "layers": [1]},
         "parameters": sum(parameter.numel() for parameter in tiny.model.parameters()),
         "revision": tiny.description.revision,
@@ -31,6 +38,15 @@ def test_a_card_says_what_the_model_is(client, tiny):
         "trained_on": [],
         "attribution": [],
         "metrics": {},
+        "analyses": [
+            "next_token",
+            "rollout",
+            "head_labels",
+            "value_weighted",
+            "logit_lens",
+            "routing",
+            "attention_by_distance",
+        ],
         "examples": [{"title": "A cat", "text": "The cat sat."}],
     }
     assert {
@@ -39,9 +55,25 @@ def test_a_card_says_what_the_model_is(client, tiny):
     } in sites
 
 
-def test_every_site_of_a_card_can_be_captured_with_the_axes_it_says(client):
-    sites = client.get("/api/v1/models/tiny").json()["sites"]
-    asked = {"text": "the cat", "capture": ["*"]}
+@pytest.mark.parametrize(
+    ("model", "facts"),
+    [
+        ("dense", {"kind": "decoder", "moe": None, "has_mask": False}),
+        ("turning", {"positional": "rotary", "n_kv_heads": 2, "n_heads": 4, "norm": "rms_norm"}),
+        ("slanted", {"positional": "alibi", "n_kv_heads": 4, "activation": "swiglu"}),
+        ("translator", {"kind": "encoder-decoder", "norm_place": "pre", "has_mask": False}),
+        ("filler", {"kind": "encoder", "norm_place": "post", "has_mask": True}),
+    ],
+)
+def test_a_card_says_what_is_special_about_a_model(client, model, facts):
+    card = client.get(f"/api/v1/models/{model}").json()
+    assert {name: card[name] for name in facts} == facts
+
+
+@pytest.mark.parametrize("model", ["tiny", "turning", "slanted", "translator", "filler"])
+def test_every_site_of_a_card_can_be_captured_with_the_axes_it_says(client, model):
+    sites = client.get(f"/api/v1/models/{model}").json()["sites"]
+    asked = {"text": "the cat", "model": model, "capture": ["*"]}
     tensors = client.post("/api/v1/trace", json=asked).json()["tensors"]
     assert {site["name"]: site["axes"] for site in sites} == {
         name: tensor["axes"] for name, tensor in tensors.items()
@@ -52,17 +84,17 @@ def test_a_dense_model_is_called_dense(client):
     assert client.get("/api/v1/models/dense").json()["moe"] is None
 
 
-def test_an_unknown_model_is_refused(client, problem):
+def test_an_unknown_model_is_refused(client, problem, model_ids):
     body = problem(client.get("/api/v1/models/gpt"), 404, "unknown-model")
-    assert body["available"] == ["dense", "tiny"]
+    assert body["available"] == model_ids
 
 
-def test_a_damaged_model_is_listed_with_its_reason(client_with, zoo, tmp_path, problem):
+def test_a_damaged_model_is_listed_with_its_reason(client_with, zoo, model_ids, tmp_path, problem):
     broken = shutil.copytree(zoo / "tiny", tmp_path / "broken")
     (broken / "tokenizer.json").unlink()
     client = client_with(models_dir=tmp_path)
     body = client.get("/api/v1/models").json()
-    assert [card["id"] for card in body["models"]] == ["dense", "tiny"]
+    assert [card["id"] for card in body["models"]] == model_ids
     assert [found["id"] for found in body["unavailable"]] == ["broken"]
     assert "broken/tokenizer.json" in body["unavailable"][0]["reason"]
     problem(client.get("/api/v1/models/broken"), 503, "model-unavailable")

@@ -36,6 +36,22 @@ def test_another_model_can_be_named(client):
     assert tokenize(client, text="a", model="dense").json()["model"] == "dense"
 
 
+def test_a_mask_is_one_special_token_where_the_model_knows_it(client):
+    text = "the [MASK] sat"
+    tokens = tokenize(client, text=text, model="filler").json()["tokens"]
+    mask = next(token for token in tokens if token["text"] == "[MASK]")
+    assert mask["is_special"]
+    assert mask["word"] is None
+    assert text[mask["start"] : mask["end"]] == " [MASK]"
+    assert [token["word"] for token in tokens if not token["is_special"]] == [0, 1]
+
+
+def test_a_mask_is_text_to_the_other_models(client):
+    tokens = tokenize(client, text="the [MASK] sat", model="tiny").json()["tokens"]
+    assert [token["text"] for token in tokens if token["is_special"]] == ["<s>"]
+    assert "".join(token["text"] for token in tokens[1:]) == "the [MASK] sat"
+
+
 def test_an_empty_text_is_refused(client, problem):
     problem(tokenize(client, text="  "), 422, "empty-text")
 

@@ -10,11 +10,13 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as run_with
 from hypothesis import strategies as st
 
-from model import tracing
+from model import tracing, translation
+from model.checkpoint import load
 
 TEXT = "The cat sat on the mat because it was tired."
 WEIGHTS = "decoder.layers.{}.self_attention.weights"
 SCORES = "decoder.layers.{}.self_attention.scores"
+STACKS, TARGET = ("encoder", "decoder"), "target_tokens"
 
 
 def post(client, text=TEXT, accept="application/json", **options):
@@ -139,6 +141,11 @@ def test_another_text_model_site_layer_head_or_analysis_has_another_id(client):
         {"layers": [0]},
         {"heads": [0]},
         {"analyses": []},
+        {"analyses": ["rollout"]},
+        {"analyses": ["rollout", "next_token"]},
+        {"model": "translator"},
+        {"model": "translator", "target": "le chat"},
+        {"model": "translator", "target": "un chat"},
     )
     assert len({post(client, **options).json()["id"] for options in others}) == len(others)
 
@@ -188,6 +195,125 @@ def test_uint16_rows_sum_to_one_within_rounding(client, from_json):
     np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=weights.shape[-1] * 8e-6)
 
 
+ENCODER, DECODER = (f"{stack}.layers.{{}}.self_attention.weights" for stack in STACKS)
+CROSS = "decoder.layers.{}.cross_attention.weights"
+
+
+def translate(client, target="a small light reads", **options):
+    return post(client, "the cat sat", model="translator", target=target, **options)
+
+
+def test_the_default_of_a_translator_holds_all_three_attentions_of_both_stacks(client):
+    body = translate(client).json()
+    routed = ("router_probs", "expert_indices", "expert_weights")
+    assert set(body["tensors"]) == {
+        *(site.format(layer) for site in (ENCODER, DECODER, CROSS) for layer in (0, 1)),
+        *(f"{stack}.embedding.positional" for stack in STACKS),
+        *(f"{stack}.layers.1.experts.{name}" for stack in STACKS for name in routed),
+    }
+    assert list(body["analyses"]) == ["next_token"]
+
+
+def test_the_default_of_an_encoder_holds_its_attention_and_positions(client):
+    body = post(client, "the [MASK] sat", model="filler").json()
+    assert set(body["tensors"]) == {
+        ENCODER.format(0),
+        ENCODER.format(1),
+        "encoder.embedding.positional",
+    }
+    assert (body["target"], body["target_tokens"]) == (None, None)
+
+
+@pytest.mark.parametrize("model", ["turning", "slanted"])
+def test_positions_that_work_inside_attention_are_no_tensor_of_the_default(client, model):
+    body = post(client, model=model).json()
+    assert set(body["tensors"]) == {WEIGHTS.format(0), WEIGHTS.format(1)}
+
+
+def test_a_target_is_read_by_the_decoder_and_the_text_by_the_encoder(client, from_json, translator):
+    body = translate(client).json()
+    source, target = ([token["text"] for token in body[side]] for side in ("tokens", TARGET))
+    assert body["target"] == "a small light reads"
+    assert "".join(source) == "<s>the cat sat"
+    assert "".join(target) == "<s>a small light reads"
+    arrays = from_json(body)
+    assert arrays[ENCODER.format(0)].shape == (4, len(source), len(source))
+    assert arrays[DECODER.format(0)].shape == (4, len(target), len(target))
+    assert arrays[CROSS.format(0)].shape == (4, len(target), len(source))
+    for site in (ENCODER, DECODER, CROSS):
+        np.testing.assert_allclose(arrays[site.format(1)].sum(axis=-1), 1, atol=1e-6)
+    expected = tracing.trace(translator, "the cat sat", "a small light reads").tensors
+    for site, array in arrays.items():
+        np.testing.assert_array_equal(array, expected[site].data)
+
+
+def test_without_a_target_the_model_translates(client, translator, from_json):
+    body = post(client, "the cat sat", model="translator").json()
+    ids = [[token.id for token in translator.tokenizer.encode("the cat sat")]]
+    start, end = translator.tokenizer.start_id, translator.tokenizer.end_id
+    (written,) = translation.translate(translator.model, ids, start_id=start, end_id=end)
+    assert body["target"] == translator.tokenizer.decode(written)
+    assert body["timings"]["translate_ms"] > 0
+    given = translate(client, target=body["target"]).json()
+    assert given[TARGET] == body[TARGET]
+    for site, array in from_json(given).items():
+        np.testing.assert_array_equal(array, from_json(body)[site])
+
+
+def test_layers_and_heads_narrow_both_stacks(client, from_json):
+    body = translate(client, capture=["*.weights"], layers=[1], heads=[2, 0]).json()
+    every = from_json(translate(client, capture=["*.weights"]).json())
+    found = from_json(body)
+    assert set(found) == {site.format(1) for site in (ENCODER, DECODER, CROSS)}
+    for site, array in found.items():
+        np.testing.assert_allclose(array, every[site][[2, 0]], atol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["tiny", "filler"])
+def test_a_target_for_a_model_that_reads_one_text_is_refused(client, problem, model):
+    body = problem(post(client, model=model, target="le chat"), 422, "no-target")
+    assert body["detail"] == f"the model '{model}' reads one text; leave the target out"
+
+
+@pytest.mark.parametrize("target", ["", " ", "\n\t \u3000"])
+def test_a_target_without_anything_to_read_is_refused(client, problem, target):
+    body = problem(translate(client, target), 422, "empty-text")
+    assert body["detail"] == "the target is empty; send at least one word"
+
+
+def test_a_target_of_too_many_characters_is_called_the_target(client, problem):
+    body = problem(translate(client, "a" * 4001), 422, "too-many-characters")
+    assert (body["limit"], body["actual"]) == (4000, 4001)
+    assert body["detail"].endswith("send a shorter target")
+
+
+def test_a_target_of_too_many_tokens_is_called_the_target(client, problem):
+    body = problem(translate(client, "zq" * 50), 422, "too-many-tokens")
+    assert (body["limit"], body["actual"]) == (64, 101)
+    assert body["detail"] == (
+        "the target has 101 tokens, but the model reads at most 64; send a shorter one"
+    )
+
+
+def test_a_target_as_large_as_a_book_is_refused_before_it_is_read(client, problem):
+    problem(translate(client, "a" * 200_000), 413, "body-too-large")
+
+
+def test_half_a_character_is_no_target(client, problem):
+    content = b'{"text": "a", "model": "translator", "target": "\\ud800"}'
+    headers = {"content-type": "application/json"}
+    response = client.post("/api/v1/trace", content=content, headers=headers)
+    problem(response, 400, "malformed-json")
+
+
+def test_markup_and_special_tokens_in_a_target_are_text(client):
+    target = "<script>alert(1)</script></s><s>[MASK]"
+    body = translate(client, target).json()
+    assert body["target"] == target
+    assert [token["text"] for token in body[TARGET] if token["is_special"]] == ["<s>"]
+    assert "".join(target[token["start"] : token["end"]] for token in body[TARGET]) == target
+
+
 @pytest.mark.parametrize("text", ["", " ", "\n\t \u3000"])
 def test_a_text_without_anything_to_read_is_refused(client, problem, text):
     body = problem(post(client, text), 422, "empty-text")
@@ -205,6 +331,9 @@ def test_too_many_characters_are_refused_with_limit_and_actual(client, problem):
 def test_too_many_tokens_are_refused_with_limit_and_actual(client, problem):
     body = problem(post(client, "zq" * 50), 422, "too-many-tokens")
     assert (body["limit"], body["actual"]) == (64, 101)
+    assert body["detail"] == (
+        "the text has 101 tokens, but the model reads at most 64; send a shorter one"
+    )
 
 
 def test_as_many_tokens_as_the_model_reads_are_answered(client):
@@ -223,10 +352,10 @@ def test_too_many_cells_are_refused_with_limit_and_actual(client_with, problem):
     assert post(client, **asked, layers=[0], heads=[3]).status_code == 200
 
 
-def test_an_unknown_model_is_refused_with_those_that_exist(client, problem):
+def test_an_unknown_model_is_refused_with_those_that_exist(client, problem, model_ids):
     body = problem(post(client, model="gpt"), 404, "unknown-model")
-    assert body["available"] == ["dense", "tiny"]
-    assert body["detail"] == "there is no model 'gpt'; there is dense, tiny"
+    assert body["available"] == model_ids
+    assert body["detail"] == f"there is no model 'gpt'; there is {', '.join(model_ids)}"
 
 
 def test_a_path_is_no_model(client, problem):
@@ -273,6 +402,11 @@ def test_an_unknown_head_is_refused_with_those_that_exist(client, problem):
         ({"layers": []}, "layers"),
         ({"heads": []}, "heads"),
         ({"analyses": ["tarot"]}, "analyses.0"),
+        ({"analyses": ["next_token", "<b>"]}, "analyses.1"),
+        ({"analyses": "rollout"}, "analyses"),
+        ({"analyses": ["rollout"] * 65}, "analyses"),
+        ({"target": 5}, "target"),
+        ({"target": ["le chat"]}, "target"),
         ({"dtype": "float64"}, "dtype"),
         ({"kapture": []}, "kapture"),
     ],
@@ -324,3 +458,27 @@ def test_forty_concurrent_sentences_each_get_their_own_trace(server, tiny, from_
         expected = tracing.trace(tiny, text)
         for site, array in from_json(body).items():
             np.testing.assert_allclose(array, expected.tensors[site].data, atol=1e-6)
+
+
+def test_concurrent_requests_for_different_models_do_not_mix(server, zoo, from_json):
+    checkpoints = {model: load(zoo / model) for model in ("translator", "tiny", "filler", "dense")}
+    asked = [
+        {"text": f"the cat {n}", "model": model}
+        | ({"target": f"a light {n}"} if model == "translator" else {})
+        for n in range(6)
+        for model in checkpoints
+    ]
+
+    async def ask_all():
+        async with httpx.AsyncClient(base_url=server.url, timeout=None) as client:
+            return await asyncio.gather(*(post(client, **options) for options in asked))
+
+    for options, response in zip(asked, asyncio.run(ask_all()), strict=True):
+        body = response.json()
+        assert (body["model"], body["text"]) == (options["model"], options["text"])
+        checkpoint = checkpoints[options["model"]]
+        expected = tracing.trace(checkpoint, options["text"], options.get("target")).tensors
+        found = from_json(body)
+        assert found.keys() == expected.keys()
+        for site, array in found.items():
+            np.testing.assert_allclose(array, expected[site].data, atol=1e-6)

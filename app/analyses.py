@@ -1,0 +1,171 @@
+"""The analyses that a request may name: what each needs of a trace, and what it sends."""
+
+import fnmatch
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from app.problems import Problem
+from app.wire import Analysis
+from model.analysis import (
+    alignment,
+    attention_by_distance,
+    head_labels,
+    logit_lens,
+    next_token,
+    rollout,
+    routing,
+    value_weighted,
+)
+from model.checkpoint import Checkpoint, Description
+from model.trace import NamedArray, Trace
+
+Arrays = Mapping[str, NamedArray]
+
+_ALIGNER = ("layer", "head", "shift")
+
+
+@dataclass(frozen=True)
+class _Analyser:
+    """An analysis: the sites it needs, how it is computed, and what goes with its arrays."""
+
+    needs: tuple[str, ...]
+    analyse: Callable[[Trace, Checkpoint], Arrays]
+    beside: Callable[[Arrays, Trace, Checkpoint], Mapping[str, Any]] = lambda *_: {}
+
+
+def parameters_of(checkpoint: Checkpoint, globs: Sequence[str]) -> dict[str, NamedArray]:
+    """Weights of a model by name, with named axes; W_O is cut into heads."""
+    found = {}
+    for name, tensor in checkpoint.model.weights().items():
+        if any(fnmatch.fnmatchcase(name, glob) for glob in globs):
+            found[name] = _named(name, tensor.detach().float().cpu(), checkpoint.config.n_heads)
+    return found
+
+
+def sites_of(names: Sequence[str], checkpoint: Checkpoint) -> list[str]:
+    """The sites that some analyses need, each once.
+
+    Raises:
+        Problem: 422 where the model has nothing that one of them could be computed from.
+    """
+    known = [site.name for site in checkpoint.description.sites]
+    needed: dict[str, None] = {}
+    for name in names:
+        for glob in ANALYSERS[name].needs:
+            sites = fnmatch.filter(known, glob)
+            if not sites:
+                raise Problem(
+                    422,
+                    "no-such-analysis",
+                    f"{name} is computed from {glob}, which the model '{checkpoint.id}' has not; "
+                    f"its analyses are {', '.join(available(checkpoint.description))}",
+                )
+            needed.update(dict.fromkeys(sites))
+    return list(needed)
+
+
+def available(description: Description) -> list[str]:
+    """The analyses that a model has the sites for."""
+    known = [site.name for site in description.sites]
+    return [
+        name
+        for name, analyser in ANALYSERS.items()
+        if all(fnmatch.filter(known, glob) for glob in analyser.needs)
+    ]
+
+
+def analyse(name: str, trace: Trace, checkpoint: Checkpoint) -> Analysis:
+    """One analysis of a trace that holds its sites.
+
+    Raises:
+        Problem: 422 where this text gives it nothing to work on.
+    """
+    analyser = ANALYSERS[name]
+    try:
+        arrays = analyser.analyse(trace, checkpoint)
+    except ValueError as error:
+        raise Problem(422, "nothing-to-analyse", f"{name}: {error}") from error
+    return Analysis(arrays=arrays, beside=analyser.beside(arrays, trace, checkpoint))
+
+
+def _named(name: str, tensor: Tensor, n_heads: int) -> NamedArray:
+    if name.endswith("output_projection.weight"):
+        by_head = tensor.T.reshape(n_heads, -1, len(tensor))
+        return NamedArray(("head", "d_head", "d_model"), by_head.numpy())
+    axes = ("vocab", "d_model") if tensor.ndim == 2 else ("d_model",)
+    return NamedArray(axes, tensor.numpy())
+
+
+def _texts(arrays: Arrays, _: Trace, checkpoint: Checkpoint) -> dict[str, Any]:
+    """What the tokens of an array of ids spell, nested as the ids are."""
+    ids = arrays["ids"].data
+    known = {int(token): checkpoint.tokenizer.text_of(int(token)) for token in np.unique(ids)}
+
+    def spell(part: Any) -> Any:
+        return [spell(each) for each in part] if isinstance(part, list) else known[part]
+
+    return {"texts": spell(ids.tolist())}
+
+
+def _logit_lens(trace: Trace, checkpoint: Checkpoint) -> Arrays:
+    parameters = parameters_of(checkpoint, logit_lens.PARAMETERS)
+    epsilon = checkpoint.config.norm_epsilon
+    return logit_lens.logit_lens(trace, parameters, epsilon=epsilon)
+
+
+def _value_weighted(trace: Trace, checkpoint: Checkpoint) -> Arrays:
+    parameters = parameters_of(checkpoint, value_weighted.PARAMETERS)
+    return value_weighted.value_weighted(trace, parameters)
+
+
+def _aligner(trace: Trace, checkpoint: Checkpoint) -> dict[str, int]:
+    """The head that the card found to align words best, if the trace holds it."""
+    found = checkpoint.description.card.metrics.get("alignment")
+    head = found.get("head") if isinstance(found, Mapping) else None
+    chosen: dict[str, Any] = (
+        {key: head.get(key) for key in _ALIGNER} if isinstance(head, Mapping) else {}
+    )
+    is_held = (
+        all(type(number) is int for number in chosen.values())
+        and chosen.get("layer") in range(checkpoint.config.n_layers)
+        and chosen.get("head") in (trace.heads or range(checkpoint.config.n_heads))
+        and chosen.get("shift") in (0, 1)
+    )
+    return chosen if is_held else {}
+
+
+def _alignment(trace: Trace, checkpoint: Checkpoint) -> Arrays:
+    if chosen := _aligner(trace, checkpoint):
+        layers, heads = [chosen["layer"]], [chosen["head"]]
+        return alignment.alignment(trace, layers=layers, heads=heads, shift=chosen["shift"])
+    return alignment.alignment(trace)
+
+
+ANALYSERS: dict[str, _Analyser] = {
+    "next_token": _Analyser(
+        next_token.NEEDS, lambda trace, _: next_token.next_token(trace), _texts
+    ),
+    "rollout": _Analyser(rollout.NEEDS, lambda trace, _: rollout.rollout(trace)),
+    "head_labels": _Analyser(
+        head_labels.NEEDS,
+        lambda trace, _: head_labels.head_labels(trace),
+        lambda *_: {"labels": list(head_labels.LABELS)},
+    ),
+    "value_weighted": _Analyser(value_weighted.NEEDS, _value_weighted),
+    # It makes logits of every layer, so a text whose logits would be too many is too long for it.
+    "logit_lens": _Analyser((*logit_lens.NEEDS, *next_token.NEEDS), _logit_lens, _texts),
+    "routing": _Analyser(routing.NEEDS, lambda trace, _: routing.routing(trace)),
+    "alignment": _Analyser(
+        alignment.NEEDS,
+        _alignment,
+        lambda _, trace, checkpoint: {"aligner": _aligner(trace, checkpoint)},
+    ),
+    "attention_by_distance": _Analyser(
+        attention_by_distance.NEEDS,
+        lambda trace, _: attention_by_distance.attention_by_distance(trace),
+    ),
+}
