@@ -62,8 +62,8 @@ format: $(VENV)/.installed-test ## Put the Python code into its one format
 lock: $(VENV)/.installed ## Renew constraints.txt with the newest versions that fit pyproject.toml
 	$(PIP) install --quiet --constraint constraints.txt uv
 	@echo '# Every version the project is installed and tested with. Renewed by `make lock`.' > $(VENV)/lock
-	$(BIN)/uv pip compile pyproject.toml --group test --group tools --upgrade --quiet \
-		--universal --python-version 3.11 --no-header >> $(VENV)/lock
+	$(BIN)/uv pip compile pyproject.toml --extra evaluate --group test --group tools --upgrade \
+		--quiet --universal --python-version 3.11 --no-header >> $(VENV)/lock
 	mv $(VENV)/lock constraints.txt
 
 docker: ## Build the container image
