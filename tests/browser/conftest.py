@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -29,7 +30,7 @@ from playwright.sync_api import (
 
 from model.card import ModelCard
 from model.checkpoint import save
-from model.config import TransformerConfig
+from model.config import ExpertsConfig, TransformerConfig
 from model.tokenizer import train_tokenizer
 from model.transformer import Transformer
 
@@ -52,18 +53,45 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(5 * SECONDS))
 
 
+TEXTS = ["the cat sat on the mat", "a little light", "le chat dort sur le tapis"]
+EXAMPLES = {
+    "fill": {"A blank": "The cat [MASK] on the mat.", "A light": "a little light"},
+    "pairs": {"A cat": "the cat sat on the mat", "A light": "a little light"},
+}
+TINY: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "fill": {"kind": "encoder", "positional": "learned"},
+    "pairs": {
+        "kind": "encoder-decoder",
+        "moe": ExpertsConfig(n_experts=4, top_k=2, layers=(1,)),
+    },
+    "rotary": {"positional": "rotary"},
+    "alibi": {"positional": "alibi"},
+    "none": {"positional": "none"},
+}
+
+
 @pytest.fixture(scope="session")
 def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with `plain`, a tiny dense model."""
+    """A directory of tiny models of random weights, one of each kind, and a damaged one."""
     path = tmp_path_factory.mktemp("models")
-    tokenizer = train_tokenizer(["the cat sat on the mat", "a little light"] * 20, vocab_size=300)
-    torch.manual_seed(5)
-    config = TransformerConfig(
-        n_layers=2, n_heads=2, d_model=16, d_ff=24, max_tokens=64, vocab_size=tokenizer.vocab_size
-    )
-    card = ModelCard(title="Plain", licence="MIT", examples={"A cat": "The cat sat."})
-    save(path / "plain", Transformer(config), tokenizer, card, dtype=torch.float32)
+    for name, choices in TINY.items():
+        save_tiny(path / name, choices)
+    (path / "damaged").mkdir()
+    (path / "damaged" / "config.json").write_text("{")
     return path
+
+
+def save_tiny(folder: Path, choices: dict[str, Any]) -> None:
+    """A dense decoder, but for what is chosen."""
+    is_encoder = choices.get("kind") == "encoder"
+    tokenizer = train_tokenizer(TEXTS * 20, vocab_size=300, has_mask=is_encoder)
+    sizes = {"n_layers": 2, "n_heads": 2, "d_model": 16, "d_ff": 24, "max_tokens": 64}
+    torch.manual_seed(5)
+    config = TransformerConfig(vocab_size=tokenizer.vocab_size, **sizes, **choices)
+    examples = EXAMPLES.get(folder.name, {"A cat": "The cat sat."})
+    card = ModelCard(title=folder.name.title(), licence="MIT", examples=examples)
+    save(folder, Transformer(config), tokenizer, card, dtype=torch.float32)
 
 
 @pytest.fixture(scope="session")
@@ -172,6 +200,11 @@ class Reader:
         return self.page.locator(".chip").all_text_contents()
 
     @property
+    def target(self) -> list[str]:
+        """The tokens that the decoder read."""
+        return self.page.locator("#target-chips .chip").all_text_contents()
+
+    @property
     def readout(self) -> str:
         return plain(self.page.locator("#readout").text_content())
 
@@ -186,6 +219,31 @@ class Reader:
     @property
     def fragment(self) -> str:
         return urlsplit(self.page.url).fragment
+
+    def tints(self, chips: str = "#chips") -> list[int]:
+        """How dark each token of a sentence is."""
+        seen = self.page.locator(f"{chips} .chip").evaluate_all(
+            "(chips) => chips.map((chip) => getComputedStyle(chip).backgroundColor)"
+        )
+        return [765 - sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in seen]
+
+    def strongest(self, chips: str = "#chips") -> int:
+        """The token of a sentence that is tinted most."""
+        tints = self.tints(chips)
+        return tints.index(max(tints))
+
+    @contextmanager
+    def reading_anew(self) -> Iterator[None]:
+        """What is done in the block makes the page read; after it, that is drawn."""
+        with self.page.expect_response(lambda answer: is_trace(answer.request)):
+            yield
+        self.wait_until_drawn()
+
+    def asks(self) -> list[dict[str, Any]]:
+        """What the page asks of the API from now on."""
+        asked: list[dict[str, Any]] = []
+        self.page.on("request", lambda r: is_trace(r) and asked.append(r.post_data_json))
+        return asked
 
     def tip(self, panel: int = 0) -> str:
         """What stands beside the cursor, if anything does."""

@@ -98,6 +98,20 @@ def test_turning_the_phone_turns_the_experts_and_keeps_the_token(phone):
     assert phone.readout.startswith("“did” goes through expert")
 
 
+def test_turning_the_phone_moves_the_colour_bar_with_its_numbers(phone):
+    phone.open(text=TEXT, layer=1, head=2)
+    assert labels(phone, "x")
+    phone.page.set_viewport_size({"width": 844, "height": 390})
+    phone.view.locator('.nsewdrag[data-subplot="xy"]').wait_for(state="attached")
+    phone.page.wait_for_timeout(1000)
+    area = phone.view.locator('.nsewdrag[data-subplot="xy"]').bounding_box()
+    numbers = phone.view.locator(".colorbar text").evaluate_all(
+        "(nodes) => nodes.map((node) => node.getBoundingClientRect().left)"
+    )
+    assert numbers
+    assert min(numbers) >= area["x"] + area["width"]
+
+
 @pytest.mark.parametrize("view", ["attention", "positions", "experts", "next_token"])
 def test_what_can_be_pressed_is_large_enough_for_a_finger(phone, view):
     phone.open(text=TEXT, view=view)

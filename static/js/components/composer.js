@@ -10,7 +10,7 @@ const PAUSE = 250;
 /** The menu's groups, in this order. */
 const KINDS = [
   ['decoder', 'Decoders: what comes next'],
-  ['encoder', 'Encoders: what may stand here'],
+  ['encoder', 'Encoders: what fits here'],
   ['encoder-decoder', 'Encoder–decoders: one text into another'],
 ];
 

@@ -23,7 +23,7 @@ export function createExports(subject, announce) {
     button('CSV', 'Save the numbers for a spreadsheet', () => saveText(subject(), 'csv', 'text/csv', csvOf)),
     button('JSON', 'Save the numbers for a program', () => saveText(subject(), 'json', 'application/json', jsonOf)),
     button('Copy link', 'Copy a link that restores this view', copyLink),
-    button('Copy curl', 'Copy a command that asks the API for these numbers', () => copyCurl(subject())),
+    button('curl', 'Copy a command that asks the API for these numbers', () => copyCurl(subject())),
   );
 }
 

@@ -107,6 +107,7 @@ export function createPlot({ onCell, onChoose }) {
       hint.textContent = hintFor(wanted.grid);
       note.textContent = noteFor(wanted.grid);
       const Plotly = await plotly();
+      if (figure && orientationOf(figure) !== orientationOf(wanted)) startAfresh(Plotly, drawing);
       await Plotly.react(drawing, wanted.data, withZoom(wanted), CONFIG);
       drawing.querySelector('.plot-waiting')?.remove();
       const before = figure?.grid;
@@ -127,6 +128,16 @@ export function createPlot({ onCell, onChoose }) {
       if (drawing.classList.contains('js-plotly-plot')) window.Plotly.purge(drawing);
     },
   };
+}
+
+function orientationOf({ data }) {
+  return data[0].colorbar?.orientation;
+}
+
+/** Plotly leaves the numbers of a colour bar where they were when the bar is laid on its other side. */
+function startAfresh(Plotly, drawing) {
+  Plotly.purge(drawing);
+  delete drawing.dataset.keepsLabels;
 }
 
 /** Does the cell still mean what it meant? Resized, a drawing may lie on its other side. */

@@ -54,8 +54,8 @@ const GOING_ON = {
 function wording(trace) {
   if (isFilling(trace)) {
     return {
-      title: 'What may stand here',
-      help: 'Having read what is before and behind it, the model gives every token of its vocabulary a probability of standing at a place; these are the likeliest, at masks first.',
+      title: 'What fits here',
+      help: 'What may stand here: having read what is before and behind a place, the model gives every token of its vocabulary a probability of standing there; these are the likeliest, at masks first.',
     };
   }
   if (!hasTwoSides(trace)) return {};

@@ -97,7 +97,7 @@ function turns(trace, state, subject) {
   const value = (row, column) => cosines.data[row * cosines.columns + column];
   const { tokens } = subject;
   return mapOf(trace, state, { ...subject, site }, cosines, {
-    title: 'How far each pair was turned',
+    title: 'Turn of each pair',
     axis: 'pair', reach: 1, quantity: 'cosine of the turn', value,
     request: { capture: [site.replace('rotated_', ''), site], heads: [state.head] },
     describe: (row, column) => `Position ${row}, ${quoted(tokens[row])}: pair ${column} was turned by an angle of cosine ${signed(value(row, column))} (layer 0, head ${state.head})`,

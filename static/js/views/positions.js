@@ -44,7 +44,7 @@ function figure(trace, state) {
   const site = `${stack}.embedding.positional`;
   const subject = { stack, site, side: sideOf(stack, trace), tokens: tokensOf(trace, sideOf(stack, trace)) };
   if (!trace.tensors[site]) return SCHEMES.figure(trace, state, subject);
-  const title = state.plot === 'similarity' ? 'Similarity between positions' : 'The encoding that was added';
+  const title = state.plot === 'similarity' ? 'Similarity of positions' : 'The encoding that was added';
   const encoding = firstRows(matrixAt(trace.tensors[site]), subject.tokens.length);
   return { title, ...(state.plot === 'similarity' ? similarity : encodingMap)(trace, state, encoding, subject) };
 }
