@@ -1,0 +1,215 @@
+"""The recipe `fill`: rows of several lengths with some tokens hidden."""
+
+import re
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.config import TransformerConfig
+from model.tokenizer import Tokenizer, train_tokenizer
+from model.training.corpus import CorpusError, TokenStream
+from model.training.fill import CONFIG, RECIPE, FillBatches, FillConfig
+from model.training.rows import Batch
+
+DOCUMENTS = [
+    "".join(f"Number {n} saw the cat of number {n + 1}, and left.\n" for n in range(first, end))
+    for first, end in ((0, 60), (60, 61), (61, 140))
+]
+SMALL = FillConfig(lengths=(5, 9, 17), batch_tokens=60, share=0.3, held_out=6)
+
+
+@pytest.fixture(scope="module")
+def masked_tokenizer() -> Tokenizer:
+    return train_tokenizer(DOCUMENTS, 300, has_mask=True)
+
+
+@pytest.fixture(scope="module")
+def stream(masked_tokenizer: Tokenizer) -> TokenStream:
+    return TokenStream.encode(DOCUMENTS, masked_tokenizer)
+
+
+@pytest.fixture(scope="module")
+def batches(stream: TokenStream, masked_tokenizer: Tokenizer) -> FillBatches:
+    return FillBatches(stream, masked_tokenizer, 18, SMALL, seed=0)
+
+
+def same(one: Batch, other: Batch) -> bool:
+    return all(
+        torch.equal(getattr(one, name), getattr(other, name))
+        for name in ("ids", "targets", "is_counted")
+    )
+
+
+def windows(ids: Tensor, length: int) -> set[tuple[int, ...]]:
+    return set(map(tuple, ids.unfold(0, length, 1).tolist()))
+
+
+def test_every_length_has_its_turn(batches: FillBatches) -> None:
+    shapes = [tuple(batches.batch(step).ids.shape) for step in range(6)]
+    assert shapes == 2 * [(12, 6), (6, 10), (3, 18)]
+
+
+def test_rows_are_the_corpus_after_a_start_token(
+    batches: FillBatches, stream: TokenStream, masked_tokenizer: Tokenizer
+) -> None:
+    for step in range(9):
+        rows = batches.batch(step).targets
+        assert (rows[:, 0] == masked_tokenizer.start_id).all()
+        assert set(map(tuple, rows[:, 1:].tolist())) <= windows(stream.ids, rows.shape[1] - 1)
+
+
+def test_a_step_decides_its_batch(
+    batches: FillBatches, stream: TokenStream, masked_tokenizer: Tokenizer
+) -> None:
+    again = FillBatches(stream, masked_tokenizer, 18, SMALL, seed=0)
+    assert all(same(again.batch(step), batches.batch(step)) for step in (7, 3, 0))
+    other = FillBatches(stream, masked_tokenizer, 18, SMALL, seed=1)
+    assert not torch.equal(other.batch(0).targets, batches.batch(0).targets)
+    assert not torch.equal(other.batch(0).is_counted, batches.batch(0).is_counted)
+
+
+def test_a_row_comes_back_with_other_masks(batches: FillBatches) -> None:
+    masks: dict[tuple[int, ...], set[tuple[bool, ...]]] = {}
+    for step in range(0, 3 * 60, 3):
+        batch = batches.batch(step)
+        for row, chosen in zip(batch.targets.tolist(), batch.is_counted.tolist(), strict=True):
+            masks.setdefault(tuple(row), set()).add(tuple(chosen))
+    assert max(map(len, masks.values())) > 1
+
+
+def test_an_epoch_trains_on_every_row_once(batches: FillBatches) -> None:
+    for kind, rows in enumerate(batches.rows):
+        n_rows, seen = len(rows.starts), []
+        step = kind
+        while len(seen) < n_rows:
+            seen += list(map(tuple, batches.batch(step).targets.tolist()))
+            step += len(batches.rows)
+        starts = (rows.stream.ids[rows.starts[:, None] + torch.arange(rows.length)]).tolist()
+        assert sorted(row[1:] for row in seen[:n_rows]) == sorted(map(tuple, starts))
+
+
+def test_no_token_is_both_trained_on_and_held_out(
+    batches: FillBatches, stream: TokenStream
+) -> None:
+    starts = stream.row_starts(17)
+    held_out = starts[-6:]
+    assert torch.equal(batches.held_out, stream.ids[held_out[:, None] + torch.arange(17)])
+    for rows in batches.rows:
+        assert int(rows.starts.max()) + rows.length <= int(held_out[0])
+    assert int(batches.rows[-1].starts.max()) + 17 == int(held_out[0]), "all before is trained on"
+
+
+def test_the_numbers_of_held_out_rows_are_not_trained_on(
+    batches: FillBatches, masked_tokenizer: Tokenizer
+) -> None:
+    """The corpus counts upwards, so its end can be told by its words."""
+    trained = {tuple(row) for step in range(90) for row in batches.batch(step).targets.tolist()}
+    text = masked_tokenizer.decode(token for row in trained for token in row)
+    assert "137" not in text
+    assert "138" not in text
+    held_out = masked_tokenizer.decode(batches.held_out.flatten().tolist())
+    assert "138" in held_out
+
+
+def test_only_ordinary_tokens_are_hidden(batches: FillBatches, masked_tokenizer: Tokenizer) -> None:
+    special = torch.tensor([masked_tokenizer.start_id, masked_tokenizer.end_id])
+    n_hidden = n_ends = 0
+    for step in range(60):
+        batch = batches.batch(step)
+        is_special = torch.isin(batch.targets, special)
+        n_ends += int((batch.targets == masked_tokenizer.end_id).sum())
+        assert not batch.is_counted[is_special].any()
+        assert torch.equal(batch.ids[~batch.is_counted], batch.targets[~batch.is_counted])
+        assert not torch.isin(batch.ids[batch.is_counted], special).any()
+        assert batch.is_counted.any(dim=1).all()
+        n_hidden += int((batch.ids == masked_tokenizer.mask_id).sum())
+    assert n_ends, "no row held an end token, so nothing was shown"
+    assert n_hidden
+
+
+def test_a_share_of_tokens_is_hidden(batches: FillBatches) -> None:
+    counted = torch.cat([batches.batch(step).is_counted[:, 1:] for step in range(2, 120, 3)])
+    assert float(counted.float().mean()) == pytest.approx(0.3, abs=0.02)
+
+
+def test_the_held_out_rows_have_the_same_masks_every_time(batches: FillBatches) -> None:
+    first, second = batches.validation(), batches.validation()
+    assert all(map(same, first, second))
+    rows = torch.cat([batch.targets for batch in first])
+    assert torch.equal(rows[:, 1:], batches.held_out)
+    assert (rows[:, 0] == batches.start_id).all()
+
+
+def test_many_held_out_rows_are_read_in_parts(
+    stream: TokenStream, masked_tokenizer: Tokenizer
+) -> None:
+    config = FillConfig(lengths=(3, 4), batch_tokens=8, held_out=40)
+    parts = FillBatches(stream, masked_tokenizer, 5, config, seed=0).validation()
+    assert [len(part.ids) for part in parts] == [16, 16, 8]
+
+
+def test_at_most_a_tenth_is_held_out(stream: TokenStream, masked_tokenizer: Tokenizer) -> None:
+    config = FillConfig(lengths=(17,), batch_tokens=60, held_out=10_000)
+    batches = FillBatches(stream, masked_tokenizer, 18, config, seed=0)
+    assert len(batches.held_out) == len(stream.row_starts(17)) // 10
+
+
+@pytest.mark.parametrize(
+    ("n_tokens", "message"),
+    [
+        (16, "the corpus has 16 tokens; training needs at least 17"),
+        (
+            17,
+            "the corpus fills one row of 17 tokens; training needs at least two, "
+            "one of them to validate on",
+        ),
+        (20, "the corpus has 20 tokens, of which 3 are left to train on; a row takes 17"),
+    ],
+)
+def test_a_corpus_that_is_too_short_is_refused(
+    stream: TokenStream, masked_tokenizer: Tokenizer, n_tokens: int, message: str
+) -> None:
+    short = TokenStream(stream.ids[:n_tokens], stream.starts[:1])
+    with pytest.raises(CorpusError, match=f"^{re.escape(message)}$"):
+        FillBatches(short, masked_tokenizer, 18, SMALL, seed=0)
+
+
+def test_rows_fit_the_model_with_their_start_token(
+    stream: TokenStream, masked_tokenizer: Tokenizer
+) -> None:
+    message = "lengths must lie below max_tokens (17), not 17"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        FillBatches(stream, masked_tokenizer, 17, SMALL, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lengths": ()}, "lengths [] must name rows of two tokens or more"),
+        ({"lengths": (16, 1)}, "lengths [16, 1] must name rows of two tokens or more"),
+        ({"batch_tokens": 126}, "batch_tokens (126) must hold one row of 127"),
+        ({"share": 0.0}, "share (0.0) must be above 0 and at most 1"),
+        ({"share": 1.5}, "share (1.5) must be above 0 and at most 1"),
+        ({"held_out": 0}, "held_out (0) must be at least 1"),
+    ],
+)
+def test_the_settings_are_checked(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        FillConfig(**changes)
+
+
+def test_the_recipe_is_an_encoder_with_a_mask_that_reads_its_longest_rows(
+    masked_tokenizer: Tokenizer,
+) -> None:
+    assert CONFIG.kind == "encoder"
+    assert RECIPE.has_mask
+    assert max(RECIPE.rows.lengths) + 1 == CONFIG.max_tokens
+    config = TransformerConfig(
+        kind="encoder", n_layers=1, n_heads=2, d_model=16, d_ff=24, vocab_size=300, max_tokens=18
+    )
+    made = RECIPE.batches(DOCUMENTS, masked_tokenizer, config, SMALL, 0)
+    again = FillBatches(
+        TokenStream.encode(DOCUMENTS, masked_tokenizer), masked_tokenizer, 18, SMALL, 0
+    )
+    assert same(made.batch(4), again.batch(4))

@@ -1,0 +1,141 @@
+"""The recipe of the `positions-*` twins: the same rows whatever the scheme."""
+
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+
+from model.config import TransformerConfig
+from model.tokenizer import Tokenizer, train_tokenizer
+from model.training.corpus import CorpusError, TokenStream
+from model.training.positions import CONFIG, RECIPE, PositionsBatches, PositionsConfig
+from model.training.rows import Batch, TextRows
+
+# Paragraphs of many lengths, so that rows overlap wherever one begins early enough.
+DOCUMENTS = ["".join(f"Number {n} saw{' the cat' * (n % 5)}, and left.\n" for n in range(150))]
+SMALL = PositionsConfig(tokens=16, count=4, held_out=7)
+MODEL = TransformerConfig(n_layers=1, n_heads=2, d_model=16, d_ff=24, vocab_size=300, max_tokens=32)
+
+
+@pytest.fixture(scope="module")
+def words() -> Tokenizer:
+    return train_tokenizer(DOCUMENTS, 300)
+
+
+def make_batches(words: Tokenizer, *, seed: int = 0, **changes: object) -> PositionsBatches:
+    return RECIPE.batches(DOCUMENTS, words, replace(MODEL, **changes), SMALL, seed)
+
+
+def same(one: Batch, other: Batch) -> bool:
+    return torch.equal(one.ids, other.ids) and torch.equal(one.targets, other.targets)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"positional": "learned", "max_tokens": 16},
+        {"positional": "rotary"},
+        {"positional": "alibi"},
+        {"max_tokens": 64},
+    ],
+)
+def test_every_scheme_reads_the_same_rows(words: Tokenizer, changes: dict[str, object]) -> None:
+    one, other = make_batches(words), make_batches(words, **changes)
+    assert all(same(one.batch(step), other.batch(step)) for step in range(40))
+    assert all(map(same, one.validation(), other.validation()))
+
+
+def test_a_model_reads_as_many_tokens_as_the_settings_say(words: Tokenizer) -> None:
+    batches = make_batches(words)
+    for batch in (batches.batch(0), batches.batch(99)):
+        assert batch.ids.shape == batch.targets.shape == (4, 16)
+        assert (batch.ids[:, 0] == words.start_id).all()
+        assert torch.equal(batch.ids[:, 1:], batch.targets[:, :-1])
+        assert batch.is_counted.all()
+
+
+def test_a_step_decides_its_batch(words: Tokenizer) -> None:
+    batches, other = make_batches(words), make_batches(words, seed=1)
+    assert all(same(make_batches(words).batch(step), batches.batch(step)) for step in (9, 2))
+    assert not same(batches.batch(0), batches.batch(1))
+    assert not same(batches.batch(0), other.batch(0))
+
+
+def test_an_epoch_trains_on_every_row_once(words: Tokenizer) -> None:
+    batches = make_batches(words)
+    n_rows = len(batches.trained.starts)
+    rows = [tuple(row) for step in range(n_rows) for row in batches.batch(step).targets.tolist()]
+    epochs = [sorted(rows[first : first + n_rows]) for first in range(0, len(rows), n_rows)]
+    assert epochs == 4 * [epochs[0]]
+    assert len(set(epochs[0])) == n_rows
+
+
+def test_no_row_that_is_trained_on_reaches_into_one_that_is_held_out(words: Tokenizer) -> None:
+    """Rows overlap in this corpus, so leaving out numbers of rows would not be enough."""
+    n_cut = 0
+    for held_out in range(1, 12):
+        config = replace(SMALL, held_out=held_out)
+        batches = RECIPE.batches(DOCUMENTS, words, MODEL, config, 0)
+        ends = batches.trained.starts + 16
+        assert int(ends.max()) <= int(batches.held_out.starts.min())
+        assert len(batches.held_out.starts) == held_out
+        n_rows = len(TokenStream.encode(DOCUMENTS, words).row_starts(16))
+        n_cut += n_rows - held_out - len(batches.trained.starts)
+    assert n_cut > 0, "no row was left out, so nothing was shown"
+
+
+def test_the_held_out_rows_are_the_last_in_parts(words: Tokenizer) -> None:
+    stream = TokenStream.encode(DOCUMENTS, words)
+    text = TextRows.cut(stream, length=8, start_id=words.start_id, seed=0)
+    batches = PositionsBatches(text, PositionsConfig(tokens=8, count=2, held_out=20))
+    parts = batches.validation()
+    assert [len(part.ids) for part in parts] == [16, 4]
+    found = sorted(row for part in parts for row in part.targets.tolist())
+    expected = stream.ids[text.starts[-20:][:, None] + torch.arange(8)].tolist()
+    assert found == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("n_tokens", "message"),
+    [
+        (15, "the corpus has 15 tokens; training needs at least 16"),
+        (
+            16,
+            "the corpus fills one row of 16 tokens; training needs at least two, "
+            "one of them to validate on",
+        ),
+        (20, "the corpus has 20 tokens, of which 4 are left to train on; a row takes 16"),
+    ],
+)
+def test_a_corpus_that_is_too_short_is_refused(
+    words: Tokenizer, n_tokens: int, message: str
+) -> None:
+    stream = TokenStream.encode(DOCUMENTS, words)
+    short = TokenStream(stream.ids[:n_tokens], stream.starts[:1])
+    with pytest.raises(CorpusError, match=f"^{re.escape(message)}$"):
+        PositionsBatches(TextRows.cut(short, length=16, start_id=0, seed=0), SMALL)
+
+
+def test_rows_fit_the_model(words: Tokenizer) -> None:
+    message = "rows.tokens (16) exceeds max_tokens (15)"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        make_batches(words, max_tokens=15)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tokens": 1}, "tokens (1) must be at least 2"),
+        ({"count": 0}, "count (0) must be at least 1"),
+        ({"held_out": 0}, "held_out (0) must be at least 1"),
+    ],
+)
+def test_the_settings_are_checked(changes: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        PositionsConfig(**changes)
+
+
+def test_the_twins_can_read_twice_what_they_were_trained_on() -> None:
+    assert CONFIG.kind == "decoder"
+    assert RECIPE.rows.tokens * 2 == CONFIG.max_tokens
