@@ -55,12 +55,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 TEXTS = ["the cat sat on the mat", "a little light", "le chat dort sur le tapis"]
 EXAMPLES = {
-    "fill": {"A blank": "The cat [MASK] on the mat.", "A light": "a little light"},
+    "blanks": {"A blank": "The cat [MASK] on the mat.", "A light": "a little light"},
     "pairs": {"A cat": "the cat sat on the mat", "A light": "a little light"},
 }
 TINY: dict[str, dict[str, Any]] = {
     "plain": {},
-    "fill": {"kind": "encoder", "positional": "learned"},
+    "blanks": {"kind": "encoder", "positional": "learned"},
     "pairs": {
         "kind": "encoder-decoder",
         "moe": ExpertsConfig(n_experts=4, top_k=2, layers=(1,)),

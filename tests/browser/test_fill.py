@@ -11,7 +11,7 @@ MASKED = "the [MASK] sat on the mat"
 
 @pytest.fixture
 def filling(reader):
-    reader.open(model="fill", text=TEXT, layer=0, head=0)
+    reader.open(model="blanks", text=TEXT, layer=0, head=0)
     return reader
 
 
@@ -21,14 +21,14 @@ def press_word(reader, word):
 
 
 def test_a_typed_mask_is_one_special_token(reader):
-    reader.open(model="fill", text=MASKED)
+    reader.open(model="blanks", text=MASKED)
     assert reader.page.locator(".chip.is-special").all_text_contents() == ["<s>", "[MASK]"]
     assert reader.page.locator(".chip[aria-selected=true]").text_content() == "[MASK]"
 
 
 def test_attention_looks_both_ways_and_nothing_of_it_is_hidden(filling, ask):
     site = "encoder.layers.0.self_attention.weights"
-    weights = ask("trace", model="fill", text=TEXT, capture=[site])["tensors"][site]["data"][0]
+    weights = ask("trace", model="blanks", text=TEXT, capture=[site])["tensors"][site]["data"][0]
     last = len(weights) - 1
     box = filling.page.locator(".heads-cell").first.bounding_box()
     corner = filling.colour(box["x"] + box["width"] - 2, box["y"] + 2)
@@ -84,7 +84,7 @@ def test_the_keyboard_walks_the_words_and_enter_masks_them(filling):
 
 
 def test_a_mask_without_a_known_word_is_only_chosen(reader):
-    reader.open(model="fill", text=MASKED, query=0)
+    reader.open(model="blanks", text=MASKED, query=0)
     reader.page.locator(".chip", has_text="[MASK]").click()
     reader.wait_until_drawn()
     assert reader.page.input_value("#text") == MASKED
@@ -92,8 +92,8 @@ def test_a_mask_without_a_known_word_is_only_chosen(reader):
 
 
 def test_what_may_stand_at_the_mask_is_told_with_probabilities(reader, ask):
-    reader.open(model="fill", text=MASKED, view="next_token")
-    told = ask("trace", model="fill", text=MASKED, capture=[], analyses=["next_token"])
+    reader.open(model="blanks", text=MASKED, view="next_token")
+    told = ask("trace", model="blanks", text=MASKED, capture=[], analyses=["next_token"])
     guesses = told["analyses"]["next_token"]
     mask = next(i for i, token in enumerate(told["tokens"]) if token["text"] == "[MASK]")
     first = guesses["probabilities"]["data"][mask][0]
@@ -105,14 +105,14 @@ def test_what_may_stand_at_the_mask_is_told_with_probabilities(reader, ask):
 
 
 def test_every_mask_has_its_guesses_the_chosen_one_first(reader):
-    reader.open(model="fill", text="[MASK] cat [MASK]", view="next_token", query=3)
+    reader.open(model="blanks", text="[MASK] cat [MASK]", view="next_token", query=3)
     titles = [re.sub("[\u2068\u2069]", "", t) for t in reader.view.locator("h2").all_inner_texts()]
     assert titles == ["At “[MASK]” at 3", "At “[MASK]” at 1"]
 
 
 def test_a_guess_can_be_put_in_the_place_of_the_mask(reader, ask):
-    reader.open(model="fill", text=MASKED, view="next_token")
-    told = ask("trace", model="fill", text=MASKED, capture=[], analyses=["next_token"])
+    reader.open(model="blanks", text=MASKED, view="next_token")
+    told = ask("trace", model="blanks", text=MASKED, capture=[], analyses=["next_token"])
     mask = next(i for i, token in enumerate(told["tokens"]) if token["text"] == "[MASK]")
     texts = told["analyses"]["next_token"]["texts"][mask][:12]
     piece = next(text for text in texts if re.fullmatch(r" ?[a-z]+", text))
@@ -137,14 +137,14 @@ def test_words_of_other_models_are_chosen_not_masked(reader):
 @pytest.mark.parametrize("view", ["attention", "next_token"])
 def test_axe_finds_nothing_wrong_with_masks(visit, view):
     reader = visit(bypass_csp=True)
-    reader.open(model="fill", text=MASKED, view=view)
+    reader.open(model="blanks", text=MASKED, view=view)
     found = Axe().run(reader.page).response["violations"]
     assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found] == []
 
 
 def test_masks_fit_a_phone_and_can_be_pressed_there(visit):
     reader = visit(width=390, height=844, has_touch=True, is_mobile=True)
-    reader.open(model="fill", text=MASKED, view="next_token")
+    reader.open(model="blanks", text=MASKED, view="next_token")
     widths = reader.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert widths[0] <= widths[1]
     with reader.reading_anew():

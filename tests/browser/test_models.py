@@ -17,7 +17,7 @@ def test_the_menu_offers_every_model_by_kind_and_names_the_damaged(reader):
         "Encoder–decoders",
     ]
     offered = {label.split(":")[0]: titles for label, titles in groups}
-    assert "Fill" in offered["Encoders"]
+    assert "Blanks" in offered["Encoders"]
     assert {"Plain", "Rotary", "Alibi", "None"} < set(offered["Decoders"])
     assert "Pairs" in offered["Encoder–decoders"]
     damaged = menu.locator("option[value=damaged]")
@@ -29,7 +29,7 @@ def test_the_menu_offers_every_model_by_kind_and_names_the_damaged(reader):
 def test_another_model_keeps_the_text_and_brings_its_own_examples_and_card(reader):
     reader.open(text=TEXT, layer=3, head=5)
     for model, kind, example in [
-        ("fill", "encoder, 2 layers of 2 heads", "A blank"),
+        ("blanks", "encoder, 2 layers of 2 heads", "A blank"),
         ("pairs", "encoder–decoder, 2 + 2 layers of 2 heads", "A cat"),
         ("plain", "decoder, 2 layers of 2 heads", "A cat"),
     ]:
@@ -86,9 +86,9 @@ def test_the_bias_of_alibi_is_what_the_model_added(reader, ask):
 
 
 def test_learned_positions_are_shown_like_sinusoidal_ones(reader, ask):
-    reader.open(model="fill", text=TEXT, view="positions")
+    reader.open(model="blanks", text=TEXT, view="positions")
     site = "encoder.embedding.positional"
-    told = ask("trace", model="fill", text=TEXT, capture=[site])["tensors"][site]["data"]
+    told = ask("trace", model="blanks", text=TEXT, capture=[site])["tensors"][site]["data"]
     reader.page.mouse.move(*reader.cell(2, 3, len(told), len(told[0])))
     assert reader.readout.startswith(f"Position 2, “{reader.chips[2].strip('·')}”: ")
     assert reader.tip().split("\n")[1].replace("−", "-") == f"{told[2][3]:.4f}"
