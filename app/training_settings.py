@@ -17,8 +17,8 @@ class _Loader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key, (place, _) in zip(keys, node.value, strict=True):
-            if keys.count(key) > 1 and not isinstance(key, list | dict):
+        for number, (key, (place, _)) in enumerate(zip(keys, node.value, strict=True)):
+            if key in keys[:number] and not isinstance(key, list | dict):
                 raise yaml.constructor.ConstructorError(
                     None, None, f"{key!r} is there twice", place.start_mark
                 )

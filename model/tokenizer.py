@@ -6,7 +6,8 @@ vocabulary is spelled in bytes. Sennrich et al. 2016; Radford et al. 2019, secti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -17,13 +18,17 @@ from model.trace import Token
 
 START = "<s>"
 END = "</s>"
+MASK = "[MASK]"
+# A mask stands for a piece with the space before it, as pieces of words have one.
+TYPED_MASK = re.compile(r" ?\[MASK\]")
 
 
 class Tokenizer:
     """Text to token ids and back, with the place of every token in the text.
 
     Args:
-        backend: a byte-level tokenizer whose vocabulary holds `START` and `END`.
+        backend: a byte-level tokenizer whose vocabulary holds `START` and `END`, and perhaps
+            `MASK`: a typed "[MASK]" is that token then.
 
     Raises:
         ValueError: the backend lacks a special token, or is not byte-level.
@@ -34,8 +39,12 @@ class Tokenizer:
         self._backend.encode_special_tokens = True  # a typed "<s>" is text, not the token
         self.start_id = self._special_id(START)
         self.end_id = self._special_id(END)
+        self.mask_id: int | None = backend.token_to_id(MASK)
+        known = {START: self.start_id, END: self.end_id, MASK: self.mask_id}
+        self._special = {token: piece for piece, token in known.items() if token is not None}
         for piece in backend.get_vocab():
-            if piece not in (START, END) and not _bytes_by_letter().keys() >= set(piece):
+            is_special = backend.token_to_id(piece) in self._special
+            if not is_special and not _bytes_by_letter().keys() >= set(piece):
                 raise ValueError(f"the piece {piece!r} is not spelled in the byte-level alphabet")
 
     @property
@@ -56,20 +65,15 @@ class Tokenizer:
                 f"character {error.start} is a lone surrogate (U+{ord(text[error.start]):04X}), "
                 "which is no text; send the whole character"
             ) from error
-        encoding = self._backend.encode(text, add_special_tokens=False)
-        start = Token(id=self.start_id, text=START, start=0, end=0, word=None, is_special=True)
-        pieces = zip(encoding.ids, encoding.offsets, encoding.word_ids, strict=True)
-        return [start] + [
-            Token(
-                id=token,
-                text=self.text_of(token),
-                start=begin,
-                end=end,
-                word=word,
-                is_special=False,
-            )
-            for token, (begin, end), word in pieces
-        ]
+        tokens = [self._special_token(self.start_id, 0, 0)]
+        begin = n_words = 0
+        for mask in self._masks(text):
+            pieces = self._pieces(text[begin : mask.start()], begin, n_words)
+            n_words += len({piece.word for piece in pieces})
+            tokens += pieces
+            tokens.append(self._special_token(self.mask_id, *mask.span()))
+            begin = mask.end()
+        return tokens + self._pieces(text[begin:], begin, n_words)
 
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts, without start tokens: the fast way to read a corpus."""
@@ -78,8 +82,7 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text that the tokens spell; special tokens spell nothing."""
-        special = {self.start_id, self.end_id}
-        spelled = b"".join(self._bytes_of(token) for token in ids if token not in special)
+        spelled = b"".join(self._bytes_of(token) for token in ids if token not in self._special)
         return spelled.decode(errors="replace")
 
     def text_of(self, token: int) -> str:
@@ -88,13 +91,37 @@ class Tokenizer:
         Raises:
             ValueError: there is no such token.
         """
-        if token in (self.start_id, self.end_id):
-            return START if token == self.start_id else END
+        if token in self._special:
+            return self._special[token]
         return self._bytes_of(token).decode(errors="backslashreplace")
 
     def to_json(self) -> str:
         """The tokenizer as the JSON that `read_tokenizer` reads."""
         return self._backend.to_str(pretty=True)
+
+    def _masks(self, text: str) -> Iterator[re.Match[str]]:
+        return iter(()) if self.mask_id is None else TYPED_MASK.finditer(text)
+
+    def _special_token(self, token: int, start: int, end: int) -> Token:
+        piece = self._special[token]
+        return Token(id=token, text=piece, start=start, end=end, word=None, is_special=True)
+
+    def _pieces(self, text: str, start: int, first_word: int) -> list[Token]:
+        """The pieces of a stretch of text that begins at `start` with word `first_word`."""
+        encoding = self._backend.encode(text, add_special_tokens=False)
+        return [
+            Token(
+                id=token,
+                text=self.text_of(token),
+                start=start + begin,
+                end=start + end,
+                word=first_word + word,
+                is_special=False,
+            )
+            for token, (begin, end), word in zip(
+                encoding.ids, encoding.offsets, encoding.word_ids, strict=True
+            )
+        ]
 
     def _bytes_of(self, token: int) -> bytes:
         piece = self._backend.id_to_token(token) if token >= 0 else None
@@ -110,14 +137,20 @@ class Tokenizer:
         return int(found)
 
 
-def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
-    """Learn a vocabulary: start from the 256 bytes, merge the most frequent pair, repeat."""
+def train_tokenizer(texts: Iterable[str], vocab_size: int, *, has_mask: bool = False) -> Tokenizer:
+    """Learn a vocabulary: start from the 256 bytes, merge the most frequent pair, repeat.
+
+    Args:
+        texts: what to learn from.
+        vocab_size: the greatest number of tokens.
+        has_mask: whether there is a token for a masked piece.
+    """
     backend = tokenizers.Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
-        special_tokens=[START, END],
+        special_tokens=[START, END, MASK] if has_mask else [START, END],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )

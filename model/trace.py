@@ -46,9 +46,10 @@ class NamedArray:
 class Trace:
     """What one model did with one text: its tokens and the captured arrays by site.
 
-    One text, so no array has a batch axis. ``precision`` is what the model computed in, float32 or
-    bfloat16. ``heads`` says which heads the ``head`` axes hold (None: all, in order). ``timings``
-    are milliseconds by step.
+    One text, so no array has a batch axis. An encoder–decoder reads a second text, ``target``, with
+    its decoder: ``target_tokens`` are what the decoder read. ``precision`` is what the model
+    computed in, float32 or bfloat16. ``heads`` says which heads the ``head`` axes hold (None: all,
+    in order). ``timings`` are milliseconds by step.
     """
 
     model: str
@@ -56,6 +57,7 @@ class Trace:
     precision: str
     text: str
     tokens: tuple[Token, ...]
+    target: str | None = None
     target_tokens: tuple[Token, ...] | None = None
     tensors: Mapping[str, NamedArray]
     heads: tuple[int, ...] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -14,9 +14,11 @@ from model.checkpoint import Checkpoint
 from model.hooks import Capture
 from model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
 from model.trace import NamedArray, Token, Trace
+from model.translation import translate
 
 DEFAULT_CAPTURE = (
     "*.self_attention.weights",
+    "*.cross_attention.weights",
     "*.embedding.positional",
     "*.experts.router_probs",
     "*.experts.expert_indices",
@@ -28,28 +30,47 @@ class EmptyText(ValueError):
     """A text without anything to read."""
 
 
+class NoTarget(ValueError):
+    """A target for a model that reads one text only."""
+
+
 class TooManyTokens(ValueError):
     """A text of more tokens than the model can read."""
 
-    def __init__(self, actual: int, limit: int) -> None:
-        super().__init__(f"the text has {actual} tokens, but the model reads at most {limit}")
+    def __init__(self, actual: int, limit: int, what: str = "text") -> None:
+        super().__init__(f"the {what} has {actual} tokens, but the model reads at most {limit}")
         self.actual = actual
         self.limit = limit
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a pass will read and keep; ``tokenize_ms`` is what cutting the text took."""
+    """What a pass will read and keep; ``timings`` are the milliseconds that planning took."""
 
     text: str
     tokens: tuple[Token, ...]
+    target: str | None
+    target_tokens: tuple[Token, ...] | None
     sites: tuple[str, ...]
     heads: tuple[int, ...] | None
-    tokenize_ms: float
+    timings: Mapping[str, float]
+
+    def n_tokens(self, site: str) -> dict[str, int]:
+        """How many queries, keys and positions a site has."""
+        n_source = len(self.tokens)
+        n_target = n_source if self.target_tokens is None else len(self.target_tokens)
+        n_queries = n_source if site.startswith("encoder.") else n_target
+        n_keys = n_source if ".cross_attention." in site else n_queries
+        return {"query": n_queries, "key": n_keys, "position": n_queries}
 
 
-def read_tokens(checkpoint: Checkpoint, text: str) -> tuple[Token, ...]:
+def read_tokens(checkpoint: Checkpoint, text: str, what: str = "text") -> tuple[Token, ...]:
     """The tokens that the model would read for a text.
+
+    Args:
+        checkpoint: the model and its tokenizer.
+        text: the text.
+        what: what an error calls it.
 
     Raises:
         EmptyText: the text is empty or blank.
@@ -57,11 +78,42 @@ def read_tokens(checkpoint: Checkpoint, text: str) -> tuple[Token, ...]:
         ValueError: it holds a lone surrogate.
     """
     if not text.strip():
-        raise EmptyText("the text is empty; type at least one word")
+        raise EmptyText(f"the {what} is empty; type at least one word")
     tokens = tuple(checkpoint.tokenizer.encode(text))
     if len(tokens) > checkpoint.config.max_tokens:
-        raise TooManyTokens(len(tokens), checkpoint.config.max_tokens)
+        raise TooManyTokens(len(tokens), checkpoint.config.max_tokens, what)
     return tokens
+
+
+def read_target(
+    checkpoint: Checkpoint, tokens: Sequence[Token], target: str | None
+) -> tuple[str | None, tuple[Token, ...] | None]:
+    """What the decoder of an encoder–decoder reads: the target, or the model's own translation.
+
+    Args:
+        checkpoint: the model.
+        tokens: of the source.
+        target: a text of the user's own; None: the model translates the source.
+
+    Raises:
+        EmptyText, TooManyTokens, ValueError: as `read_tokens`, of the target.
+        NoTarget: there is a target and the model reads one text only.
+    """
+    if checkpoint.config.kind != "encoder-decoder":
+        if target is not None:
+            raise NoTarget(f"the model '{checkpoint.id}' reads one text; leave the target out")
+        return None, None
+    if target is not None:
+        return target, read_tokens(checkpoint, target, "target")
+    tokenizer = checkpoint.tokenizer
+    (ids,) = translate(
+        checkpoint.model,
+        [[token.id for token in tokens]],
+        start_id=tokenizer.start_id,
+        end_id=tokenizer.end_id,
+    )
+    text = tokenizer.decode(ids)
+    return text, tuple(tokenizer.encode(text)[: checkpoint.config.max_tokens])
 
 
 def select_sites(
@@ -98,6 +150,7 @@ def select_sites(
 def plan(
     checkpoint: Checkpoint,
     text: str,
+    target: str | None = None,
     *,
     capture: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
@@ -105,21 +158,37 @@ def plan(
 ) -> Plan:
     """Cut a text into tokens and choose the sites: what can be known before a pass.
 
+    An encoder–decoder without a target translates the text here, to know what it will read.
+
     Args:
         checkpoint: the model and its tokenizer.
         text: what to read; the start token is put before it.
+        target: what the decoder of an encoder–decoder reads; None: its own translation.
         capture: globs over site names; None: `DEFAULT_CAPTURE`.
         layers: of the sites in a layer, only those in these layers.
         heads: of the arrays with a head axis, only these heads.
 
     Raises:
-        EmptyText, TooManyTokens, UnknownSite, UnknownLayer, UnknownHead: with what would do.
+        EmptyText, TooManyTokens, NoTarget, UnknownSite, UnknownLayer, UnknownHead: with what
+            would do.
     """
+    sites = tuple(select_sites(checkpoint, capture, layers, heads))
     began = perf_counter()
     tokens = read_tokens(checkpoint, text)
-    took = 1e3 * (perf_counter() - began)
-    sites = tuple(select_sites(checkpoint, capture, layers, heads))
-    return Plan(text, tokens, sites, None if heads is None else tuple(heads), took)
+    timings = {"tokenize": 1e3 * (perf_counter() - began)}
+    began = perf_counter()
+    target, target_tokens = read_target(checkpoint, tokens, target)
+    if target_tokens is not None:
+        timings["translate"] = 1e3 * (perf_counter() - began)
+    return Plan(
+        text=text,
+        tokens=tokens,
+        target=target,
+        target_tokens=target_tokens,
+        sites=sites,
+        heads=None if heads is None else tuple(heads),
+        timings=timings,
+    )
 
 
 def run(checkpoint: Checkpoint, plan: Plan) -> Trace:
@@ -129,9 +198,9 @@ def run(checkpoint: Checkpoint, plan: Plan) -> Trace:
         The arrays by site without a batch axis, float32 or int32, on the CPU.
     """
     began = perf_counter()
-    ids = torch.tensor([[token.id for token in plan.tokens]], device=checkpoint.device)
+    ids = [_ids(tokens, checkpoint) for tokens in (plan.tokens, plan.target_tokens) if tokens]
     with torch.inference_mode(), checkpoint.model.capture(plan.sites, heads=plan.heads) as captured:
-        checkpoint.model(ids)
+        checkpoint.model(*ids)
         tensors = _arrays(captured, checkpoint)
     took = 1e3 * (perf_counter() - began)
     return Trace(
@@ -140,22 +209,30 @@ def run(checkpoint: Checkpoint, plan: Plan) -> Trace:
         precision=checkpoint.precision,
         text=plan.text,
         tokens=plan.tokens,
+        target=plan.target,
+        target_tokens=plan.target_tokens,
         tensors=tensors,
         heads=plan.heads,
-        timings={"tokenize": plan.tokenize_ms, "forward": took},
+        timings={**plan.timings, "forward": took},
     )
 
 
 def trace(
     checkpoint: Checkpoint,
     text: str,
+    target: str | None = None,
     *,
     capture: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
 ) -> Trace:
     """Read a text and keep what was asked for: `plan`, then `run`."""
-    return run(checkpoint, plan(checkpoint, text, capture=capture, layers=layers, heads=heads))
+    planned = plan(checkpoint, text, target, capture=capture, layers=layers, heads=heads)
+    return run(checkpoint, planned)
+
+
+def _ids(tokens: Sequence[Token], checkpoint: Checkpoint) -> Tensor:
+    return torch.tensor([[token.id for token in tokens]], device=checkpoint.device)
 
 
 def _arrays(captured: Capture, checkpoint: Checkpoint) -> dict[str, NamedArray]:

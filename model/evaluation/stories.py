@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jaxtyping import Int
@@ -12,6 +12,7 @@ from model.checkpoint import Checkpoint
 from model.evaluation.attention_heads import HeadScore, induction_head, previous_token_head
 from model.evaluation.bits_per_byte import bits_per_byte
 from model.evaluation.expert_load import expert_load, load_entropy
+from model.evaluation.figures import rounded
 from model.evaluation.minimal_pairs import MinimalPair, pair_accuracy
 from model.training.corpus import CorpusError, TokenStream
 
@@ -55,7 +56,7 @@ def evaluate(
         accuracy = pair_accuracy(checkpoint, pairs)
         figures["minimal_pairs"] = sum(accuracy.values()) / len(accuracy)
         figures["minimal_pairs_by_paradigm"] = accuracy
-    return _rounded(figures)
+    return rounded(figures)
 
 
 def _rows(ids: Int[Tensor, " all"], length: int) -> Int[Tensor, "row token"]:
@@ -66,14 +67,3 @@ def _rows(ids: Int[Tensor, " all"], length: int) -> Int[Tensor, "row token"]:
 
 def _named(score: HeadScore) -> dict[str, int | float]:
     return {"layer": score.layer, "head": score.head, "weight": score.weight}
-
-
-def _rounded(figures: Mapping[Any, Any]) -> dict[Any, Any]:
-    return {
-        name: _rounded(value)
-        if isinstance(value, Mapping)
-        else round(value, 4)
-        if isinstance(value, float)
-        else value
-        for name, value in figures.items()
-    }

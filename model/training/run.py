@@ -240,7 +240,9 @@ def _to_json(run: Run) -> str:
 
 
 def _from_json(text: str) -> Run:
-    data: dict[str, Any] = json.loads(text)
+    data: Any = json.loads(text)
+    if not isinstance(data, dict):
+        raise ValueError("a run is a JSON object")
     recipe = data.get("recipe", "stories")  # there was no other when runs did not name theirs
     return Run(
         recipe=recipe,

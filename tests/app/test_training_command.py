@@ -1,4 +1,4 @@
-"""`headlight train` and `headlight evaluate`, from a text file to figures on a card."""
+"""`headlight train`, from a text file to a model and its card."""
 
 import json
 import math
@@ -571,72 +571,3 @@ def test_torchrun_trains_one_model_in_two_processes(
         assert logged(name) == pytest.approx(logged(name, "alone"), abs=1e-4), name
     valid_losses = [each[-1] for each in (logged("valid_loss"), logged("valid_loss", "alone"))]
     assert valid_losses[0] == pytest.approx(valid_losses[1], abs=1e-4)
-
-
-# --- evaluate -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def trained(corpus: str, small_recipe: None) -> str:
-    """The folder of a small trained model."""
-    assert train("--corpus", corpus).exit_code == 0
-    return "out"
-
-
-def test_figures_are_printed_and_written_to_the_card(trained: str, corpus: str) -> None:
-    Path("pairs.jsonl").write_text('{"paradigm": "verbs", "good": "a cat", "bad": "cat a"}\n')
-    before = read_card(Path("out/CARD.md"))
-    result = headlight(
-        "evaluate", trained, "--text", corpus, "--pairs", "pairs.jsonl", "--device", "cpu"
-    )
-    assert result.exit_code == 0, result.output
-    card = read_card(Path("out/CARD.md"))
-    assert replace(card, metrics={}) == before
-    assert 0 < card.metrics["bits_per_byte"] < 8
-    assert set(card.metrics["expert_load_entropy"]) == {"layer_0"}
-    assert set(card.metrics["minimal_pairs_by_paradigm"]) == {"verbs"}
-    shown = result.stdout
-    assert str(card.metrics["bits_per_byte"]) in shown
-    assert str(card.metrics["induction_head"]["weight"]) in shown
-    assert "minimal_pairs_by_paradigm.verbs" in shown
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--text", "none.txt"], "none.txt cannot be read: No such file or directory"),
-        (["--text", "short.txt"], "the text has 3 tokens; evaluation needs at least 23"),
-        (["--text", "corpus.txt", "--pairs", "short.txt"], "short.txt, line 1 is no minimal pair"),
-        (["--text", "corpus.txt", "--device", "tpu"], "device 'tpu' is unknown"),
-    ],
-)
-def test_what_cannot_be_measured_is_one_sentence_and_leaves_the_card(
-    trained: str, arguments: list[str], message: str
-) -> None:
-    Path("short.txt").write_text("a\n")
-    before = Path("out/CARD.md").read_bytes()
-    result = headlight("evaluate", trained, *arguments)
-    assert result.stderr.startswith(message)
-    assert result.stderr.count("\n") == 1
-    assert result.exit_code == 1
-    assert Path("out/CARD.md").read_bytes() == before
-
-
-def test_who_names_no_text_is_told_what_the_card_knows(trained: str) -> None:
-    assert_sentence(headlight("evaluate", trained), "name held-out text with --text")
-    path = Path("out/CARD.md")
-    card = read_card(path)
-    known = {**card.training, "evaluation": "headlight evaluate out --text valid.txt"}
-    write_card(path, replace(card, training=known))
-    assert_sentence(
-        headlight("evaluate", trained),
-        "name held-out text with --text; the figures on the card come from: "
-        "headlight evaluate out --text valid.txt",
-    )
-
-
-def test_a_model_that_is_not_there_is_one_sentence(corpus: str) -> None:
-    result = headlight("evaluate", "nowhere", "--text", corpus)
-    assert result.stderr.startswith("nowhere/config.json: ")
-    assert result.stderr.count("\n") == 1
-    assert result.exit_code == 1

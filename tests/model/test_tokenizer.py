@@ -28,6 +28,12 @@ TEXTS = [
 any_text = st.text(st.characters(exclude_categories=["Cs"]))
 
 
+@pytest.fixture(scope="module")
+def masked_tokenizer() -> Tokenizer:
+    """A vocabulary of 300 pieces with a mask token."""
+    return train_tokenizer(["The cat chased the mouse under a tree.\n"] * 3, 300, has_mask=True)
+
+
 def spelled(tokenizer: Tokenizer, text: str) -> str:
     return tokenizer.decode(token.id for token in tokenizer.encode(text))
 
@@ -195,3 +201,92 @@ def test_a_tokenizer_without_special_tokens_is_refused(
     path.write_text(tokenizer.to_json().replace("</s>", "<end>"), encoding="utf-8")
     with pytest.raises(ValueError, match=r"the vocabulary lacks the special token </s>$"):
         read_tokenizer(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "masks"),
+    [
+        ("the [MASK] cat", {0: "the", 1: " cat"}, [(3, 10)]),
+        ("[MASK] cat", {0: " cat"}, [(0, 6)]),
+        ("[MASK]", {}, [(0, 6)]),
+        (" [MASK]", {}, [(0, 7)]),
+        ("the cat [MASK]", {0: "the", 1: " cat"}, [(7, 14)]),
+        ("the cat [MASK].", {0: "the", 1: " cat", 2: "."}, [(7, 14)]),
+        ("un[MASK]able", {0: "un", 1: "able"}, [(2, 8)]),
+        ("the  [MASK]\n", {0: "the", 1: " ", 2: "\n"}, [(4, 11)]),
+        ("[MASK][MASK] a [MASK]", {0: " a"}, [(0, 6), (6, 12), (14, 21)]),
+        ("X[MASK] a-b [MASK] c", {0: "X", 1: " a", 2: "-", 3: "b", 4: " c"}, [(1, 7), (11, 18)]),
+    ],
+)
+def test_a_typed_mask_is_one_token_with_the_space_before_it(
+    masked_tokenizer: Tokenizer, text: str, words: dict[int, str], masks: list[tuple[int, int]]
+) -> None:
+    start, *pieces = masked_tokenizer.encode(text)
+    assert start.id == masked_tokenizer.start_id
+    hidden = [piece for piece in pieces if piece.id == masked_tokenizer.mask_id]
+    assert [(piece.start, piece.end) for piece in hidden] == masks
+    assert {(piece.text, piece.word, piece.is_special) for piece in hidden} == {
+        ("[MASK]", None, True)
+    }
+    assert not any(piece.is_special for piece in pieces if piece not in hidden)
+    spelled_words: dict[int | None, str] = {}
+    for piece in pieces:
+        if piece not in hidden:
+            known = spelled_words.get(piece.word, "")
+            spelled_words[piece.word] = known + text[piece.start : piece.end]
+    assert spelled_words == words
+    edges = [piece.start for piece in pieces] + [len(text)]
+    assert edges == [0] + [piece.end for piece in pieces], "tokens follow without a gap"
+
+
+@pytest.mark.parametrize("text", ["the [mask] cat", "[ MASK ]", "MASK", "[MASK", "[[MASKED]]"])
+def test_what_only_looks_like_a_mask_is_text(masked_tokenizer: Tokenizer, text: str) -> None:
+    pieces = masked_tokenizer.encode(text)[1:]
+    assert not any(piece.is_special for piece in pieces)
+    assert spelled(masked_tokenizer, text) == text
+
+
+def test_a_typed_mask_is_text_where_the_vocabulary_has_none(tokenizer: Tokenizer) -> None:
+    assert tokenizer.mask_id is None
+    pieces = tokenizer.encode("the [MASK] cat")[1:]
+    assert not any(piece.is_special for piece in pieces)
+    assert spelled(tokenizer, "the [MASK] cat") == "the [MASK] cat"
+
+
+def test_a_mask_spells_nothing_and_shows_its_name(masked_tokenizer: Tokenizer) -> None:
+    assert masked_tokenizer.mask_id == 2
+    assert masked_tokenizer.text_of(2) == "[MASK]"
+    assert spelled(masked_tokenizer, "the [MASK] cat") == "the cat"
+
+
+def test_text_around_a_mask_is_cut_as_it_is_without_one(masked_tokenizer: Tokenizer) -> None:
+    mask_id = masked_tokenizer.mask_id
+    hidden = [piece.id for piece in masked_tokenizer.encode("The cat [MASK] the mouse")]
+    whole = [piece.id for piece in masked_tokenizer.encode("The cat chased the mouse")]
+    place = hidden.index(mask_id)
+    n_after = len(hidden) - place - 1
+    assert whole[:place] == hidden[:place]
+    assert whole[-n_after:] == hidden[-n_after:]
+
+
+def test_a_mask_in_a_corpus_is_text(masked_tokenizer: Tokenizer) -> None:
+    (ids,) = masked_tokenizer.encode_ids(["the [MASK] cat"])
+    assert masked_tokenizer.mask_id not in ids
+    assert masked_tokenizer.decode(ids) == "the [MASK] cat"
+
+
+def test_a_mask_is_a_mask_after_a_reload_too(masked_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(masked_tokenizer.to_json(), encoding="utf-8")
+    again = read_tokenizer(path)
+    assert again.mask_id == masked_tokenizer.mask_id
+    for text in [*TEXTS, "the [MASK] cat [MASK]", "a<s>b"]:
+        assert again.encode(text) == masked_tokenizer.encode(text)
+    assert again.encode_ids(["a [MASK]"]) == masked_tokenizer.encode_ids(["a [MASK]"])
+    assert again.to_json() == masked_tokenizer.to_json()
+
+
+def test_a_text_of_many_masks_is_read_at_once(masked_tokenizer: Tokenizer) -> None:
+    tokens = masked_tokenizer.encode("a [MASK]" * 5000)
+    assert [token.word for token in tokens[1::2]] == list(range(5000))
+    assert all(token.id == masked_tokenizer.mask_id for token in tokens[2::2])

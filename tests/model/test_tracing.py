@@ -1,7 +1,9 @@
 """From a text to a Trace: what is kept, in which form, and what is refused."""
 
+import json
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +11,17 @@ import torch
 
 from model.checkpoint import Checkpoint, load
 from model.sites import UnknownHead, UnknownLayer, UnknownSite
-from model.tracing import EmptyText, TooManyTokens, read_tokens, select_sites, trace
+from model.tokenizer import train_tokenizer
+from model.tracing import (
+    EmptyText,
+    NoTarget,
+    TooManyTokens,
+    plan,
+    read_tokens,
+    select_sites,
+    trace,
+)
+from model.translation import translate
 
 SENTENCE = "The cat chased the mouse."
 MakeCheckpoint = Callable[..., Checkpoint]
@@ -166,8 +178,171 @@ def test_unknown_names_are_refused(checkpoint: Checkpoint) -> None:
 def test_refusals_are_value_errors() -> None:
     assert issubclass(EmptyText, ValueError)
     assert issubclass(TooManyTokens, ValueError)
+    assert issubclass(NoTarget, ValueError)
 
 
 def test_layers_that_leave_nothing_of_the_capture_are_refused(checkpoint: Checkpoint) -> None:
     with pytest.raises(UnknownSite, match=r"nothing of \['decoder.layers.0.\*'\] lies in layers"):
         trace(checkpoint, SENTENCE, capture=["decoder.layers.0.*"], layers=[1])
+
+
+# --- an encoder, and an encoder with a decoder ----------------------------------------------------
+
+SIZES = {"head": 4, "d_model": 32, "d_head": 8, "d_ff": 48, "vocab": 300}
+TARGET = "Le chat."
+
+
+@pytest.fixture(scope="module")
+def translator(make_checkpoint: MakeCheckpoint) -> Checkpoint:
+    return make_checkpoint(kind="encoder-decoder", moe=None)
+
+
+@pytest.fixture(scope="module")
+def encoder(make_checkpoint: MakeCheckpoint) -> Checkpoint:
+    return make_checkpoint(kind="encoder", moe=None)
+
+
+@pytest.mark.parametrize("positional", ["sinusoidal", "learned", "rotary", "alibi"])
+@pytest.mark.parametrize("kind", ["decoder", "encoder", "encoder-decoder"])
+def test_a_plan_knows_the_shape_of_every_array(
+    make_checkpoint: MakeCheckpoint, kind: str, positional: str
+) -> None:
+    checkpoint = make_checkpoint(kind=kind, moe=None, positional=positional)
+    target = TARGET if kind == "encoder-decoder" else None
+    planned = plan(checkpoint, SENTENCE, target, capture=["*"])
+    traced = trace(checkpoint, SENTENCE, target, capture=["*"])
+    assert set(traced.tensors) == {site.name for site in checkpoint.description.sites}
+    for site, array in traced.tensors.items():
+        sizes = SIZES | planned.n_tokens(site)
+        assert array.data.shape == tuple(sizes[axis] for axis in array.axes), site
+
+
+def test_queries_are_of_one_text_and_keys_of_cross_attention_of_the_other(
+    translator: Checkpoint,
+) -> None:
+    traced = trace(translator, SENTENCE, TARGET, capture=["*.weights", "logits"])
+    n_source, n_target = len(traced.tokens), len(traced.target_tokens or ())
+    assert n_source != n_target
+    shapes = {site: array.data.shape for site, array in traced.tensors.items()}
+    for layer in (0, 1):
+        source, target = f"encoder.layers.{layer}", f"decoder.layers.{layer}"
+        assert shapes[f"{source}.self_attention.weights"] == (4, n_source, n_source)
+        assert shapes[f"{target}.self_attention.weights"] == (4, n_target, n_target)
+        assert shapes[f"{target}.cross_attention.weights"] == (4, n_target, n_source)
+    assert shapes["logits"] == (n_target, 300)
+    for site, array in traced.tensors.items():
+        if site.endswith("weights"):
+            np.testing.assert_allclose(array.data.sum(axis=-1), 1, atol=1e-6)
+
+
+def test_the_default_of_a_translator_has_all_its_attention(translator: Checkpoint) -> None:
+    assert list(trace(translator, SENTENCE, TARGET).tensors) == [
+        "encoder.embedding.positional",
+        "encoder.layers.0.self_attention.weights",
+        "encoder.layers.1.self_attention.weights",
+        "decoder.embedding.positional",
+        "decoder.layers.0.self_attention.weights",
+        "decoder.layers.0.cross_attention.weights",
+        "decoder.layers.1.self_attention.weights",
+        "decoder.layers.1.cross_attention.weights",
+    ]
+
+
+def test_a_target_is_read_as_it_was_sent(translator: Checkpoint) -> None:
+    traced = trace(translator, SENTENCE, TARGET, capture=["logits"])
+    assert traced.target == TARGET
+    assert traced.target_tokens == tuple(translator.tokenizer.encode(TARGET))
+    texts = (traced.tokens, traced.target_tokens)
+    ids = [torch.tensor([[token.id for token in tokens]]) for tokens in texts]
+    with torch.inference_mode():
+        expected = translator.model(*ids).logits[0]
+    np.testing.assert_allclose(traced.tensors["logits"].data, expected.numpy(), atol=1e-5)
+    assert set(traced.timings) == {"tokenize", "translate", "forward"}
+
+
+def test_without_a_target_a_translator_reads_its_own_translation(translator: Checkpoint) -> None:
+    tokenizer = translator.tokenizer
+    (ids,) = translate(
+        translator.model,
+        [[token.id for token in tokenizer.encode(SENTENCE)]],
+        start_id=tokenizer.start_id,
+        end_id=tokenizer.end_id,
+    )
+    own = trace(translator, SENTENCE, capture=["*"])
+    assert own.target == tokenizer.decode(ids)
+    assert own.target
+    assert own.target_tokens is not None
+    assert len(own.target_tokens) <= translator.config.max_tokens
+    assert own.target_tokens == tuple(tokenizer.encode(own.target)[: translator.config.max_tokens])
+    if own.target_tokens == tuple(tokenizer.encode(own.target)):
+        sent = trace(translator, SENTENCE, own.target, capture=["*"])
+        assert sent.target_tokens == own.target_tokens
+        for site, array in own.tensors.items():
+            assert np.array_equal(array.data, sent.tensors[site].data), site
+
+
+def test_a_translation_of_nothing_is_the_start_token(translator: Checkpoint) -> None:
+    def end(logits: torch.Tensor) -> torch.Tensor:
+        logits[..., translator.tokenizer.end_id] += 100
+        return logits
+
+    with translator.model.edit("logits", end):
+        traced = trace(translator, SENTENCE)
+    assert traced.target == ""
+    assert [token.text for token in traced.target_tokens or ()] == ["<s>"]
+
+
+@pytest.mark.parametrize("kind", ["encoder", "encoder-decoder"])
+def test_a_trace_survives_json_but_for_masked_scores(
+    make_checkpoint: MakeCheckpoint, kind: str
+) -> None:
+    traced = trace(make_checkpoint(kind=kind, moe=None), SENTENCE, capture=["*"])
+    for site, array in traced.tensors.items():
+        if not site.startswith("decoder.") or not site.endswith("self_attention.scores"):
+            json.dumps(array.data.tolist(), allow_nan=False)
+
+
+def test_an_encoder_sees_both_sides_and_has_logits_for_every_token(encoder: Checkpoint) -> None:
+    traced = trace(encoder, SENTENCE, capture=["*.weights", "logits"])
+    assert traced.target is None
+    assert traced.target_tokens is None
+    assert set(traced.timings) == {"tokenize", "forward"}
+    assert traced.tensors["logits"].data.shape == (len(traced.tokens), 300)
+    weights = traced.tensors["encoder.layers.0.self_attention.weights"].data
+    assert (weights > 0).all()
+
+
+def test_a_mask_is_traced_as_one_special_token(make_folder: Callable[..., Path]) -> None:
+    masked = train_tokenizer([SENTENCE] * 3, 300, has_mask=True)
+    folder = make_folder(kind="encoder", moe=None, vocab_size=masked.vocab_size)
+    (folder / "tokenizer.json").write_text(masked.to_json(), encoding="utf-8")
+    checkpoint = load(folder)
+    traced = trace(checkpoint, "The [MASK] chased", capture=["logits"])
+    hidden = [token for token in traced.tokens if token.id == masked.mask_id]
+    assert [(token.text, token.start, token.end) for token in hidden] == [("[MASK]", 3, 10)]
+    assert len(traced.tensors["logits"].data) == len(traced.tokens)
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder"])
+def test_a_target_for_a_model_of_one_text_is_refused(
+    make_checkpoint: MakeCheckpoint, kind: str
+) -> None:
+    message = "the model 'tiny' reads one text; leave the target out"
+    with pytest.raises(NoTarget, match=f"^{re.escape(message)}$"):
+        trace(make_checkpoint(kind=kind, moe=None), SENTENCE, TARGET)
+
+
+@pytest.mark.parametrize("target", ["", " \n"])
+def test_a_blank_target_is_refused(translator: Checkpoint, target: str) -> None:
+    with pytest.raises(EmptyText, match=r"^the target is empty; type at least one word$"):
+        trace(translator, SENTENCE, target)
+
+
+def test_a_target_that_is_too_long_is_refused(translator: Checkpoint) -> None:
+    limit = translator.config.max_tokens
+    traced = trace(translator, SENTENCE, "Q" * (limit - 1), capture=["logits"])
+    assert len(traced.tensors["logits"].data) == limit
+    message = f"the target has {limit + 1} tokens, but the model reads at most {limit}"
+    with pytest.raises(TooManyTokens, match=f"^{re.escape(message)}$") as refused:
+        trace(translator, SENTENCE, "Q" * limit)
+    assert (refused.value.actual, refused.value.limit) == (limit + 1, limit)

@@ -1,8 +1,14 @@
 """The models that ship: complete, and small enough to be cloned by everybody."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
+
+from app.main import create_app
+from app.settings import Settings
 
 ZOO = Path(__file__).parents[2] / "model" / "zoo"
 MEGABYTE = 10**6
@@ -13,8 +19,64 @@ def size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_model_ships() -> None:
-    assert "stories" in [model.name for model in MODELS]
+SHIPPED = {
+    "stories": "decoder",
+    "translate": "encoder-decoder",
+    "fill": "encoder",
+    "positions-alibi": "decoder",
+    "positions-learned": "decoder",
+    "positions-rotary": "decoder",
+    "positions-sinusoidal": "decoder",
+}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    """A server of the models that ship, as `headlight serve` makes it."""
+    app = create_app(Settings(models_dir=None, queue_seconds=100))
+    with TestClient(app, base_url="http://localhost") as client:
+        yield client
+
+
+def test_the_models_that_ship_are_these() -> None:
+    assert {model.name for model in MODELS} == set(SHIPPED)
+
+
+@pytest.mark.parametrize("model", SHIPPED)
+def test_a_shipped_model_shows_every_example_of_its_card(model: str, client: TestClient) -> None:
+    card = client.get(f"/api/v1/models/{model}").json()
+    assert card["kind"] == SHIPPED[model]
+    assert card["examples"]
+    for example in card["examples"]:
+        answer = client.post("/api/v1/trace", json={"model": model, "text": example["text"]})
+        assert answer.status_code == 200, answer.text
+        body = answer.json()
+        assert (body["target_tokens"] is not None) == (card["kind"] == "encoder-decoder")
+        weights = [site for site in body["tensors"] if site.endswith("_attention.weights")]
+        n_attentions = 3 if card["kind"] == "encoder-decoder" else 1
+        assert len(weights) == n_attentions * card["n_layers"]
+
+
+@pytest.mark.parametrize("model", SHIPPED)
+def test_a_shipped_model_gives_every_analysis_that_its_card_lists(
+    model: str, client: TestClient
+) -> None:
+    card = client.get(f"/api/v1/models/{model}").json()
+    asked = {"model": model, "text": card["examples"][0]["text"], "analyses": card["analyses"]}
+    answer = client.post("/api/v1/trace", json=asked)
+    assert answer.status_code == 200, answer.text
+    assert set(answer.json()["analyses"]) == set(card["analyses"])
+
+
+def test_the_twins_differ_in_their_positions_alone() -> None:
+    twins = [model for model in MODELS if model.name.startswith("positions-")]
+    configs = [json.loads((twin / "config.json").read_text()) for twin in twins]
+    assert len({config.pop("positional") for config in configs}) == 4
+    # Only learned positions end where training did.
+    assert sorted(config.pop("max_tokens") for config in configs) == [128, 256, 256, 256]
+    assert all(config == configs[0] for config in configs)
+    vocabularies = {(twin / "tokenizer.json").read_bytes() for twin in twins}
+    assert len(vocabularies) == 1
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)

@@ -234,4 +234,4 @@ def test_a_recipe_comes_back_from_its_run_file(recipe: str, tmp_path: Path) -> N
     run = make_run(recipe, [Path("a.txt")], precision="bfloat16")
     (tmp_path / RUN).write_text(json.dumps(asdict(run)))
     assert read_run(tmp_path) == run
-    assert run.loop.steps > 1000
+    assert run.loop.steps >= 800

@@ -1,0 +1,101 @@
+"""Every figure on the cards of the `positions-*` twins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from model.checkpoint import Checkpoint
+from model.embedding import TooManyPositions
+from model.evaluation.figures import rounded
+from model.training.corpus import CorpusError, TokenStream
+from model.training.losses import token_losses
+from model.training.positions import PositionsConfig
+from model.training.rows import prepend
+
+WEIGHTS = "decoder.layers.*.self_attention.weights"
+DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)
+BATCH_ROWS = 16
+
+
+def evaluate(
+    checkpoint: Checkpoint,
+    documents: Sequence[str],
+    *,
+    trained_tokens: int | None = None,
+    n_rows: int = 256,
+) -> dict[str, Any]:
+    """Compare the loss inside the trained length and beyond it, and see how far heads look.
+
+    Args:
+        checkpoint: a decoder.
+        documents: held-out text.
+        trained_tokens: the length that it was trained with; None: that of the recipe.
+        n_rows: rows of twice that length to read, at most.
+
+    Returns:
+        ``nats_per_token`` (of the first `trained_tokens` predictions of a row, and of as many
+        after them, None where the model refuses so long a text) and ``attention_by_distance``
+        (per layer, the mean weight over heads and queries on the key so many tokens before,
+        inside the trained length), rounded to four digits.
+
+    Raises:
+        CorpusError: the text is shorter than one row.
+    """
+    trained = PositionsConfig().tokens if trained_tokens is None else trained_tokens
+    ids = TokenStream.encode(documents, checkpoint.tokenizer).ids
+    length = 2 * trained
+    if len(ids) < length:
+        raise CorpusError(f"the text has {len(ids)} tokens; evaluation needs at least {length}")
+    rows = ids[: len(ids) // length * length].view(-1, length)[:n_rows]
+    losses = _losses(checkpoint, rows)
+    inside = _losses(checkpoint, rows[:, :trained]) if losses is None else losses[:, :trained]
+    beyond = None if losses is None else losses[:, trained:].mean().item()
+    return rounded(
+        {
+            "nats_per_token": {
+                "inside_trained_length": inside.mean().item(),
+                "at_twice_the_length": beyond,
+            },
+            "trained_tokens": trained,
+            "rows": len(rows),
+            "attention_by_distance": _by_distance(checkpoint, rows[:64, :trained]),
+        }
+    )
+
+
+def _losses(
+    checkpoint: Checkpoint, rows: Int[Tensor, "row token"]
+) -> Float[Tensor, "row token"] | None:
+    """The loss of every token; None where the model refuses so long a text."""
+    losses = []
+    for part in rows.split(BATCH_ROWS):
+        ids = prepend(checkpoint.tokenizer.start_id, part).to(checkpoint.device)
+        try:
+            with torch.inference_mode():
+                logits = checkpoint.model(ids[:, :-1]).logits
+        except TooManyPositions:
+            return None
+        losses.append(token_losses(logits, ids[:, 1:]).cpu())
+    return torch.cat(losses)
+
+
+def _by_distance(
+    checkpoint: Checkpoint, rows: Int[Tensor, "row token"]
+) -> dict[str, dict[str, float]]:
+    """Per layer, the mean weight on the key at each distance before the query."""
+    ids = prepend(checkpoint.tokenizer.start_id, rows)[:, :-1].to(checkpoint.device)
+    with torch.inference_mode(), checkpoint.model.capture([WEIGHTS]) as captured:
+        checkpoint.model(ids)
+    return {
+        f"layer_{number}": {
+            f"distance_{distance}": weights.diagonal(-distance, dim1=-2, dim2=-1).mean().item()
+            for distance in DISTANCES
+            if distance < ids.shape[1]
+        }
+        for number, weights in enumerate(captured.values())
+    }

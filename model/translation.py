@@ -1,0 +1,176 @@
+"""Translating: write the target whose tokens are together the likeliest, by beam search.
+
+At every step each of the best unfinished targets is tried with its likeliest next tokens, and the
+best of all these go on; those that end are finished. Sutskever et al. 2014,
+https://arxiv.org/abs/1409.3215, section 3.2. Finished targets compare by
+log-probability / length^penalty (Wu et al. 2016, https://arxiv.org/abs/1609.08144, section 7,
+without its constants).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from model.layers import Memory
+from model.transformer import Transformer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beam:
+    """How a translation is searched for.
+
+    ``width`` targets are kept at every step, and as many finished ones end the search; 1 takes the
+    likeliest token each time.
+    ``length_penalty`` 0 compares sums of log-probabilities, 1 their means.
+
+    Raises:
+        ValueError: a number is out of its range.
+    """
+
+    width: int = 4
+    length_penalty: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise ValueError(f"width ({self.width}) must be at least 1")
+        if self.length_penalty < 0:
+            raise ValueError(f"length_penalty ({self.length_penalty}) must be 0 or more")
+
+
+def longest_target(n_source: int, max_tokens: int) -> int:
+    """The tokens a translation may have, without start and with end: twice the source's and ten."""
+    return min(2 * n_source + 10, max_tokens - 1)
+
+
+def translate(
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    *,
+    start_id: int,
+    end_id: int,
+    beam: Beam | None = None,
+) -> list[list[int]]:
+    """Translate some texts together; each gets the translation it gets alone.
+
+    Args:
+        model: an encoder–decoder in eval mode.
+        sources: token ids, start token first; at least one.
+        start_id: the token that opens a target.
+        end_id: the token that closes it.
+        beam: how to search.
+
+    Returns:
+        The ids of each target without special tokens.
+
+    Raises:
+        ValueError: the model is no encoder–decoder.
+    """
+    if model.config.kind != "encoder-decoder":
+        raise ValueError(f"a model of kind {model.config.kind!r} translates nothing")
+    with torch.inference_mode():
+        return _Search(model, sources, start_id, end_id, beam or Beam()).run()
+
+
+class _Search:
+    """One beam search over a batch; rows are (text, place in its beam)."""
+
+    def __init__(
+        self,
+        model: Transformer,
+        sources: Sequence[Sequence[int]],
+        start_id: int,
+        end_id: int,
+        beam: Beam,
+    ) -> None:
+        self.model, self.beam = model, beam
+        self.start_id, self.end_id = start_id, end_id
+        device = model.vectors.device
+        lengths = torch.tensor([len(source) for source in sources], device=device)
+        ids = torch.full((len(sources), int(lengths.max())), end_id, device=device)
+        for row, source in enumerate(sources):
+            ids[row, : len(source)] = torch.tensor(source, device=device)
+        is_token = torch.arange(ids.shape[1], device=device) < lengths[:, None]
+        memory, _ = model.encode(ids, is_token=is_token)
+        self.memory = Memory(*(part.repeat_interleave(beam.width, 0) for part in memory))
+        self.cache = model.new_cache()
+        self.limits = [longest_target(len(source), model.config.max_tokens) for source in sources]
+        shape = (len(sources), beam.width)
+        self.ids = torch.full((*shape, 1), start_id, device=device)
+        # All places of a beam begin alike, so only the first counts at the first step.
+        self.scores = torch.full(shape, -torch.inf, device=device)
+        self.scores[:, 0] = 0.0
+        self.best: list[tuple[float, list[int]]] = [(-torch.inf, [])] * len(sources)
+        self.n_finished = [0] * len(sources)
+
+    def run(self) -> list[list[int]]:
+        for length in range(1, max(self.limits) + 1):
+            self._extend(self._log_probabilities(), length)
+            if self._is_over(length):
+                break
+        return [ids for _, ids in self.best]
+
+    def _log_probabilities(self) -> Float[Tensor, "text place vocab"]:
+        logits = self.model.decode(
+            self.ids[..., -1:].flatten(0, 1), self.memory, cache=self.cache
+        ).logits
+        logits = logits[:, -1].float().clone()
+        logits[:, self.start_id] = -torch.inf  # no target holds it, whatever the model thinks
+        return logits.log_softmax(dim=-1).unflatten(0, self.scores.shape)
+
+    def _extend(self, log_probabilities: Float[Tensor, "text place vocab"], length: int) -> None:
+        """Keep the best unfinished targets, and note the finished ones."""
+        width, vocab = self.scores.shape[1], log_probabilities.shape[-1]
+        totals = (self.scores[..., None] + log_probabilities).flatten(1)
+        scores, choices = totals.topk(2 * width, dim=-1)  # half of them may be finished
+        places, tokens = choices // vocab, choices % vocab
+        is_end = tokens == self.end_id
+        self._note(scores, places, tokens, length)
+        order = is_end.int().sort(dim=-1, stable=True).indices[:, :width]
+        self.scores = scores.gather(1, order)
+        places, tokens = places.gather(1, order), tokens.gather(1, order)
+        rows = torch.arange(len(places), device=places.device)[:, None]
+        self.ids = torch.cat([self.ids[rows, places], tokens[..., None]], dim=-1)
+        for layer in self.cache:
+            layer.self_attention.select((rows * width + places).flatten())
+
+    def _note(
+        self,
+        scores: Float[Tensor, "text choice"],
+        places: Int[Tensor, "text choice"],
+        tokens: Int[Tensor, "text choice"],
+        length: int,
+    ) -> None:
+        """Finish the best targets that end here; one at its limit ends without its end token."""
+        for text, limit in enumerate(self.limits):
+            if self._is_done(text) or length > limit:
+                continue
+            for choice in range(self.beam.width):
+                token, score = int(tokens[text, choice]), float(scores[text, choice])
+                if score > -torch.inf and (token == self.end_id or length == limit):
+                    ids = self.ids[text, int(places[text, choice]), 1:].tolist()
+                    ids += [] if token == self.end_id else [token]
+                    self._finish(text, ids, score / length**self.beam.length_penalty)
+
+    def _finish(self, text: int, ids: list[int], score: float) -> None:
+        self.n_finished[text] += 1
+        if score > self.best[text][0]:
+            self.best[text] = (score, ids)
+
+    def _is_done(self, text: int) -> bool:
+        """Whether as many targets are finished as the beam is wide."""
+        return self.n_finished[text] >= self.beam.width
+
+    def _is_over(self, length: int) -> bool:
+        """Whether every text is done, at its limit, or can find nothing better any more."""
+        reachable = self.scores[:, 0].tolist()
+        return all(
+            self._is_done(text)
+            or length >= limit
+            or reachable[text] / limit**self.beam.length_penalty <= self.best[text][0]
+            for text, limit in enumerate(self.limits)
+        )

@@ -1,0 +1,148 @@
+"""Which figures a card shows, and what they are measured on."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.card import read_card, write_card
+from model.checkpoint import Checkpoint, load
+from model.evaluation import fill, positions, stories, translate
+from model.evaluation.card_figures import SAMPLE, Evidence, measure, recipe_of, sample_figures
+from model.evaluation.minimal_pairs import MinimalPair
+from model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from model.tokenizer import train_tokenizer
+from model.training.corpus import CorpusError, SentencePair, read_documents
+
+MakeFolder = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def make_named(make_folder: MakeFolder) -> Callable[..., Checkpoint]:
+    """A dense model whose card names a recipe: ``make_named("positions", kind="decoder")``."""
+
+    def make(recipe: str | None = None, **changes: object) -> Checkpoint:
+        folder = make_folder(**{"moe": None, "n_layers": 1, **changes})
+        if changes.get("kind") == "encoder":
+            tokenizer = train_tokenizer(["the cat saw a dog " * 3], 300, has_mask=True)
+            size = tokenizer.vocab_size
+            folder = make_folder(moe=None, n_layers=1, vocab_size=size, **changes)
+            (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+        path = folder / "CARD.md"
+        training = {} if recipe is None else {"recipe": recipe}
+        write_card(path, replace(read_card(path), training=training))
+        return load(folder)
+
+    return make
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("The quick brown fox saw a dog, and the dog saw a cat.\n" * 20)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "named", "recipe"),
+    [
+        ("decoder", None, "stories"),
+        ("decoder", "stories", "stories"),
+        ("decoder", "positions", "positions"),
+        ("decoder", "poems", "stories"),
+        ("decoder", "fill", "stories"),
+        ("encoder", None, "fill"),
+        ("encoder", "positions", "fill"),
+        ("encoder-decoder", None, "translate"),
+        ("encoder-decoder", "translate", "translate"),
+    ],
+)
+def test_the_card_names_the_recipe_or_the_kind_does(
+    make_named: Callable[..., Checkpoint], kind: str, named: str | None, recipe: str
+) -> None:
+    assert recipe_of(make_named(named, kind=kind)) == recipe
+
+
+def test_the_sample_needs_no_other_files(
+    make_named: Callable[..., Checkpoint], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    documents = read_documents([SAMPLE])
+    assert len(documents) == 1
+    storyteller = make_named()
+    assert sample_figures(storyteller) == stories.evaluate(storyteller, documents, [])
+    twin = make_named("positions")
+    assert sample_figures(twin) == positions.evaluate(twin, documents)
+    encoder = make_named(kind="encoder")
+    assert sample_figures(encoder) == fill.evaluate(encoder, documents)
+
+
+def test_a_translator_is_measured_on_the_projects_own_pairs(
+    make_named: Callable[..., Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gold = read_gold(ENGLISH_FRENCH_GOLD)[:5]
+    for module in ("card_figures", "translate"):
+        monkeypatch.setattr(f"model.evaluation.{module}.read_gold", lambda path: gold)
+    translator = make_named(kind="encoder-decoder")
+    pairs = [SentencePair(pair.english, pair.french) for pair in gold]
+    figures = sample_figures(translator)
+    assert figures == translate.evaluate(translator, pairs)
+    assert figures["alignment"]["pairs"] == 5
+    assert set(figures) == {"bleu", "alignment"}
+
+
+def test_the_sample_alone_is_measured_where_nothing_else_is_given(
+    make_named: Callable[..., Checkpoint],
+) -> None:
+    checkpoint = make_named()
+    assert measure(checkpoint, Evidence()) == {"sample": sample_figures(checkpoint)}
+
+
+def test_evidence_is_measured_beside_the_sample(
+    make_named: Callable[..., Checkpoint], text: Path, tmp_path: Path
+) -> None:
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text('{"paradigm": "verbs", "good": "a cat", "bad": "cat a"}\n')
+    checkpoint = make_named()
+    figures = measure(checkpoint, Evidence(text=(text,), minimal_pairs=pairs))
+    sample = figures.pop("sample")
+    assert sample == sample_figures(checkpoint)
+    minimal = [MinimalPair("verbs", "a cat", "cat a")]
+    assert figures == stories.evaluate(checkpoint, read_documents([text]), minimal)
+
+
+def test_a_model_that_reads_more_than_the_sample_has_figures_of_the_text_alone(
+    make_named: Callable[..., Checkpoint], monkeypatch: pytest.MonkeyPatch, text: Path
+) -> None:
+    checkpoint = make_named(max_tokens=400)
+    short = text.with_name("short.txt")
+    short.write_text("A cat.\n")
+    monkeypatch.setattr("model.evaluation.card_figures.SAMPLE", short)
+    assert "sample" not in measure(checkpoint, Evidence(text=(text,)))
+    with pytest.raises(CorpusError, match=r"^the text has \d+ tokens; evaluation needs at least"):
+        measure(checkpoint, Evidence())
+
+
+@pytest.mark.parametrize(
+    ("kind", "recipe", "evidence", "thing"),
+    [
+        ("decoder", "stories", {"corpus": (Path("a"),)}, "a corpus"),
+        ("decoder", "stories", {"gold": Path("a")}, "a word alignment"),
+        ("decoder", "positions", {"minimal_pairs": Path("a")}, "minimal pairs"),
+        ("encoder", "fill", {"minimal_pairs": Path("a")}, "minimal pairs"),
+        ("encoder-decoder", "translate", {"minimal_pairs": Path("a")}, "minimal pairs"),
+    ],
+)
+def test_evidence_that_a_recipe_has_no_use_for_is_refused(
+    make_named: Callable[..., Checkpoint], kind: str, recipe: str, evidence: dict, thing: str
+) -> None:
+    message = f"a model of the recipe '{recipe}' is not measured on {thing}; leave that out"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        measure(make_named(recipe, kind=kind), Evidence(**evidence))
+
+
+def test_a_missing_file_is_named(make_named: Callable[..., Checkpoint]) -> None:
+    with pytest.raises(CorpusError, match=r"^none.txt cannot be read: No such file or directory$"):
+        measure(make_named(), Evidence(text=(Path("none.txt"),)))

@@ -1,0 +1,191 @@
+"""Beam search, against a search through every target there is."""
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import pytest
+import torch
+
+from model.transformer import Transformer
+from model.translation import Beam, longest_target, translate
+
+START, END = 0, 1
+MakeModel = Callable[..., Transformer]
+SOURCES = [[START, 2], [START, 3, 4, 2, 4], [START, 4, 4, 3]]
+EVERYTHING = Beam(width=200)
+
+
+@pytest.fixture(scope="module")
+def make_translator(make_model: MakeModel) -> MakeModel:
+    """A random translator of five tokens that prefers some: ``make_translator(seed=1)``."""
+
+    def make(**changes: object) -> Transformer:
+        small = {"kind": "encoder-decoder", "moe": None, "vocab_size": 5, "max_tokens": 5}
+        model = make_model(**{**small, **changes})
+        with torch.no_grad():
+            model.vectors.mul_(20)
+        return model
+
+    return make
+
+
+def search(
+    model: Transformer, sources: Sequence[Sequence[int]], beam: Beam | None = None
+) -> list[list[int]]:
+    return translate(model, sources, start_id=START, end_id=END, beam=beam)
+
+
+def log_probabilities(
+    model: Transformer, source: Sequence[int], targets: Sequence[Sequence[int]]
+) -> list[float]:
+    """Of targets with their end tokens, where they have one, in one pass without a cache."""
+    longest = max(map(len, targets))
+    ids = torch.tensor([[START, *ids, *[END] * (longest - len(ids))] for ids in targets])
+    with torch.inference_mode():
+        logits = model(torch.tensor([source] * len(targets)), ids[:, :-1]).logits
+        logits[..., START] = -torch.inf  # the start token is no choice
+    chances = logits.log_softmax(dim=-1).gather(2, ids[:, 1:, None])[..., 0]
+    is_counted = torch.arange(longest) < torch.tensor([[len(ids)] for ids in targets])
+    return (chances * is_counted).sum(dim=1).tolist()
+
+
+def every_target(limit: int) -> list[tuple[int, ...]]:
+    ended = [(*words, END) for n in range(limit) for words in product((2, 3, 4), repeat=n)]
+    return ended + list(product((2, 3, 4), repeat=limit))
+
+
+def best_of_all(model: Transformer, source: Sequence[int], penalty: float) -> list[int]:
+    targets = every_target(longest_target(len(source), model.config.max_tokens))
+    sums = log_probabilities(model, source, targets)
+    scores = [total / len(ids) ** penalty for total, ids in zip(sums, targets, strict=True)]
+    return [token for token in targets[scores.index(max(scores))] if token != END]
+
+
+def greedy(model: Transformer, source: Sequence[int]) -> list[int]:
+    """The likeliest token, again and again, reading the whole target at every step."""
+    ids: list[int] = []
+    for _ in range(longest_target(len(source), model.config.max_tokens)):
+        with torch.inference_mode():
+            logits = model(torch.tensor([source]), torch.tensor([[START, *ids]])).logits[0, -1]
+        ids.append(1 + int(logits[1:].argmax()))  # the start token is no choice
+        if ids[-1] == END:
+            return ids[:-1]
+    return ids
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 3.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_wide_beam_finds_the_best_of_all_targets(
+    make_translator: MakeModel, seed: int, penalty: float
+) -> None:
+    model = make_translator(seed=seed)
+    found = search(model, SOURCES, Beam(width=200, length_penalty=penalty))
+    assert found == [best_of_all(model, source, penalty) for source in SOURCES]
+
+
+@pytest.mark.parametrize("positional", ["sinusoidal", "learned", "rotary", "alibi"])
+def test_a_beam_of_one_takes_the_likeliest_token_each_time(
+    make_translator: MakeModel, positional: str
+) -> None:
+    lengths = set()
+    for seed in range(6):
+        model = make_translator(seed=seed, vocab_size=12, max_tokens=16, positional=positional)
+        expected = [greedy(model, source) for source in SOURCES]
+        assert search(model, SOURCES, Beam(width=1)) == expected
+        lengths |= set(map(len, expected))
+    assert len(lengths) > 1, "no target ended before its limit"
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_a_text_gets_the_same_alone_and_in_company(make_translator: MakeModel, width: int) -> None:
+    for seed in range(4):
+        model = make_translator(seed=seed, vocab_size=12, max_tokens=20)
+        together = search(model, SOURCES, Beam(width=width))
+        alone = [search(model, [source], Beam(width=width))[0] for source in SOURCES]
+        assert together == alone
+        assert together == search(model, SOURCES, Beam(width=width)), "not repeatable"
+
+
+def test_a_wider_beam_finds_a_likelier_target_than_greed(make_translator: MakeModel) -> None:
+    gains = []
+    for seed in range(6):
+        model = make_translator(seed=seed)
+        narrow, wide = (search(model, SOURCES, beam) for beam in (Beam(width=1), EVERYTHING))
+        for source, *targets in zip(SOURCES, narrow, wide, strict=True):
+            scores = [mean_log_probability(model, source, target) for target in targets]
+            gains.append(scores[1] - scores[0])
+    assert min(gains) > -1e-6
+    assert max(gains) > 0.01
+
+
+def mean_log_probability(model: Transformer, source: list[int], target: list[int]) -> float:
+    limit = longest_target(len(source), model.config.max_tokens)
+    ids = target if len(target) == limit else [*target, END]
+    (total,) = log_probabilities(model, source, [ids])
+    return total / len(ids)
+
+
+def test_a_target_that_never_ends_stops_at_its_limit(make_translator: MakeModel) -> None:
+    model = make_translator(max_tokens=32)
+
+    def never_end(logits: torch.Tensor) -> torch.Tensor:
+        logits[..., END] = -100
+        return logits
+
+    with model.edit("logits", never_end):
+        found = search(model, SOURCES)
+    assert [len(target) for target in found] == [14, 20, 18]
+
+
+def test_a_target_may_end_at_once(make_translator: MakeModel) -> None:
+    model = make_translator()
+
+    def end(logits: torch.Tensor) -> torch.Tensor:
+        logits[..., END] += 100
+        return logits
+
+    with model.edit("logits", end):
+        assert search(model, SOURCES) == [[], [], []]
+
+
+def test_no_target_holds_a_special_token(make_translator: MakeModel) -> None:
+    model = make_translator()
+
+    def begin_again(logits: torch.Tensor) -> torch.Tensor:
+        logits[..., START] += 100
+        return logits
+
+    with model.edit("logits", begin_again):
+        found = search(model, SOURCES)
+    assert found == search(model, SOURCES), "the start token is no choice"
+    assert not {START, END} & {token for target in found for token in target}
+
+
+@pytest.mark.parametrize(
+    ("n_source", "max_tokens", "expected"),
+    [(1, 128, 12), (20, 128, 50), (100, 128, 127), (5, 1, 0)],
+)
+def test_a_target_has_twice_the_source_and_ten_but_fits_the_model(
+    n_source: int, max_tokens: int, expected: int
+) -> None:
+    assert longest_target(n_source, max_tokens) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"width": 0}, "width (0) must be at least 1"),
+        ({"length_penalty": -0.5}, "length_penalty (-0.5) must be 0 or more"),
+    ],
+)
+def test_a_beam_is_checked(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Beam(**changes)
+
+
+@pytest.mark.parametrize("kind", ["decoder", "encoder"])
+def test_only_a_translator_translates(make_model: MakeModel, kind: str) -> None:
+    model = make_model(kind=kind, moe=None)
+    with pytest.raises(ValueError, match=f"^a model of kind '{kind}' translates nothing$"):
+        search(model, SOURCES)

@@ -1,0 +1,83 @@
+"""The figures on the shipped models' cards are what their weights give, on anybody's machine.
+
+`headlight evaluate NAME` measures a model on texts of the project's own and writes the figures to
+its card under ``sample``; here they are measured again. The other figures need text that does not
+come with the project.
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from model.card import flatten, read_card
+from model.checkpoint import ZOO, load
+from model.evaluation.card_figures import sample_figures
+
+MODELS = sorted(path.name for path in ZOO.glob("[!_.]*") if path.is_dir())
+# Processors add up in different orders, which moves a logit by some 1e-6: a mean stays within the
+# fourth digit of a card, but where two answers are nearly equal another one may win, and one of
+# five hundred is 2e-3.
+TOLERANCE = 2e-3
+# BLEU is a rate in hundredths.
+TOLERANCES = {"bleu.text": 100 * TOLERANCE}
+
+
+def differences(told: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures that a card and a measurement do not share, by name: (told, measured)."""
+    one, other = dict(flatten(told)), dict(flatten(measured))
+    return {
+        name: (one.get(name, "missing"), other.get(name, "missing"))
+        for name in one.keys() | other.keys()
+        if name not in one.keys() & other.keys() or not is_near(name, one[name], other[name])
+    }
+
+
+def is_near(name: str, one: Any, other: Any) -> bool:
+    if isinstance(one, float) or isinstance(other, float):
+        return one is not None and other is not None and abs(one - other) <= tolerance(name)
+    return bool(one == other)  # counts, places, and what could not be measured
+
+
+def tolerance(name: str) -> float:
+    return TOLERANCES.get(name, TOLERANCE)
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request: pytest.FixtureRequest) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a card tells of the sample, and what is measured."""
+    told = read_card(ZOO / request.param / "CARD.md").metrics.get("sample")
+    assert told, f"the card has no sample figures; run: headlight evaluate {request.param}"
+    return dict(told), sample_figures(load(ZOO / request.param))
+
+
+def test_a_card_tells_what_the_weights_give(model: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    told, measured = model
+    assert differences(told, measured) == {}
+
+
+def test_every_single_figure_of_a_card_is_compared(
+    model: tuple[dict[str, Any], dict[str, Any]],
+) -> None:
+    told, measured = model
+    names = [name for name, _ in flatten(told)]
+    for name in names:
+        changed, gone = deepcopy(told), deepcopy(told)
+        value = dict(flatten(told))[name]
+        change(changed, name, 1 if value is None else value + 3 * tolerance(name))
+        change(gone, name)
+        assert set(differences(changed, measured)) == {name}
+        assert set(differences(gone, measured)) == {name}
+    assert set(differences(told | {"new": 1}, measured)) == {"new"}
+
+
+def change(figures: dict[str, Any], name: str, value: Any = None) -> None:
+    """Give a nested figure another value, or remove it."""
+    *path, last = name.split(".")
+    for part in path:
+        figures = figures[part]
+    if value is None:
+        del figures[last]
+    else:
+        figures[last] = value
