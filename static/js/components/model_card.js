@@ -48,14 +48,25 @@ function expertsOf(moe) {
   return `${moe.n_experts} in layers ${moe.layers.join(', ')}; the router chooses ${moe.top_k} for each token`;
 }
 
-/** How much text was measured is no achievement. */
-const AMOUNTS = ['tokens', 'bytes'];
+/** How much was measured is no achievement. */
+const AMOUNTS = ['tokens', 'bytes', 'masked_words', 'rows', 'trained_tokens'];
 
-/** Single numbers, and the weights of heads; whole tables belong to the card's file. */
+/** Of figures that come in groups, the one that counts, and what to call it. */
+const HEADLINES = {
+  bleu: ['BLEU', (found) => found.text],
+  alignment: ['error rate of the head that aligns words best', (found) => found.head?.error_rate],
+  nats_per_token: ['nats per token', (found) => found.inside_trained_length ?? found],
+};
+
+/** Single numbers, the weights of heads, and headlines; whole tables belong to the card's file. */
 function metricsOf(metrics = {}) {
   return Object.entries(metrics)
-    .map(([name, value]) => [name, value?.weight ?? value])
-    .filter(([name, value]) => typeof value === 'number' && !AMOUNTS.includes(name))
-    .map(([name, value]) => `${name.replace(/_/g, ' ')} ${Number(value.toPrecision(3))}`)
+    .filter(([name]) => !AMOUNTS.includes(name))
+    .map(([name, value]) => {
+      const [title, read] = HEADLINES[name] ?? [name.replace(/_/g, ' '), (found) => found?.weight ?? found];
+      return [title, read(value)];
+    })
+    .filter(([, value]) => typeof value === 'number')
+    .map(([title, value]) => `${title} ${Number(value.toPrecision(3))}`)
     .join(' · ');
 }
