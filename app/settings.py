@@ -60,9 +60,9 @@ class Settings(BaseSettings):
         ge=1,
     )
     max_body_bytes: int = _limit(
-        65_536,
+        131_072,
         "bytes",
-        "Room for max_characters written as 12-byte escapes, and for the options beside them.",
+        "Room for two texts of max_characters written as 12-byte escapes, and for the options.",
         ge=1,
     )
     queue_length: int = _limit(

@@ -141,8 +141,8 @@ def select_sites(
         require_heads(heads, checkpoint.config.n_heads)
     if layers is not None:
         require_layers(layers, names)
-        sites = [site for site in sites if layer_of(site) in {None, *layers}]
-        if not sites:
+        matched, sites = sites, [site for site in sites if layer_of(site) in {None, *layers}]
+        if matched and not sites:
             raise UnknownSite(f"nothing of {list(capture)} lies in layers {list(layers)}")
     return sites
 

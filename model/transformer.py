@@ -154,7 +154,14 @@ class Transformer(HookedModule):
             memory: from `encode`, where there is an encoder.
             is_token: which of `ids` are tokens; None: all.
             cache: from `new_cache`, holding the tokens before `ids`; it is extended.
+
+        Raises:
+            ValueError: there is no decoder, or one that looks at a memory and none is given.
         """
+        if not self.config.has_decoder:
+            raise ValueError("a model of kind 'encoder' has no decoder")
+        if self.config.has_encoder and memory is None:
+            raise ValueError("this decoder looks at a source; pass the memory that encode gives")
         x, loss = self.decoder(ids, is_token=is_token, memory=memory, cache=cache)
         return Prediction(self.logits(self.decoder.embedding.unembed(x)), loss)
 

@@ -48,26 +48,26 @@ def test_probes_are_answered_by_whatever_name_they_ask(client_with, problem):
 
 
 def test_a_long_body_is_refused_by_its_declared_length(client, problem):
-    response = client.post("/api/v1/trace", json={"text": "a" * 70_000})
+    response = client.post("/api/v1/trace", json={"text": "a" * 140_000})
     body = problem(response, 413, "body-too-large")
-    assert body["limit"] == 65_536
-    assert body["actual"] > 70_000
-    assert body["detail"] == "the body is longer than 65,536 bytes; send a shorter text"
+    assert body["limit"] == 131_072
+    assert body["actual"] > 140_000
+    assert body["detail"] == "the body is longer than 131,072 bytes; send a shorter text"
 
 
 def test_a_long_body_is_refused_where_it_declares_no_length(client, problem):
-    chunks = (b" " * 10_000 for _ in range(10))
+    chunks = (b" " * 10_000 for _ in range(20))
     headers = {"content-type": "application/json"}
     body = problem(
         client.post("/api/v1/trace", content=chunks, headers=headers), 413, "body-too-large"
     )
-    assert body["limit"] == 65_536
+    assert body["limit"] == 131_072
     assert "actual" not in body
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/nowhere", "/static/nothing.js"])
 def test_a_long_body_is_refused_where_nobody_reads_it(client, problem, path):
-    problem(client.request("GET", path, content=b"a" * 70_000), 413, "body-too-large")
+    problem(client.request("GET", path, content=b"a" * 140_000), 413, "body-too-large")
 
 
 def test_an_exception_nobody_expected_is_a_problem_that_tells_nothing(

@@ -186,6 +186,10 @@ def test_layers_that_leave_nothing_of_the_capture_are_refused(checkpoint: Checkp
         trace(checkpoint, SENTENCE, capture=["decoder.layers.0.*"], layers=[1])
 
 
+def test_who_captures_nothing_may_name_layers(checkpoint: Checkpoint) -> None:
+    assert trace(checkpoint, SENTENCE, capture=[], layers=[1]).tensors == {}
+
+
 # --- an encoder, and an encoder with a decoder ----------------------------------------------------
 
 SIZES = {"head": 4, "d_model": 32, "d_head": 8, "d_ff": 48, "vocab": 300}

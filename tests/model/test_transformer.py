@@ -522,6 +522,20 @@ def test_a_target_goes_with_an_encoder_and_a_decoder_and_with_nothing_else(
         model(ids, None if both else ids)
 
 
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("encoder", "a model of kind 'encoder' has no decoder"),
+        ("encoder-decoder", "this decoder looks at a source; pass the memory that encode gives"),
+    ],
+)
+def test_what_decodes_needs_a_decoder_and_what_it_looks_at(
+    make_model: MakeModel, ids: Tensor, kind: str, message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        make_model(kind=kind).decode(ids)
+
+
 @pytest.mark.parametrize("kind", ["encoder", "encoder-decoder"])
 def test_an_encoder_keeps_no_cache(make_model: MakeModel, ids: Tensor, kind: str) -> None:
     model = make_model(kind=kind)
