@@ -72,10 +72,10 @@ function heatmap(matrix, { zmin, zmax, colours }, { palette, width }) {
   };
 }
 
-/** Numbers at both ends of the colour bar, and at three places between. */
+/** Numbers at both ends of the colour bar, and at three places between, short enough for its title. */
 function endsAt(zmin, zmax) {
   const tickvals = [0, 1, 2, 3, 4].map((quarter) => zmin + ((zmax - zmin) * quarter) / 4);
-  return { tickvals, ticktext: tickvals.map(tick) };
+  return { tickvals, ticktext: tickvals.map((value) => tick(Number(value.toPrecision(3)))) };
 }
 
 function orientationFor(width) {
