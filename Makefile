@@ -83,7 +83,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Headlight into $(VENV)"
 	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip hatchling
 	@$(install-torch)
-	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable .
+	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[evaluate]'
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from app.problems import Problem
@@ -51,7 +51,11 @@ def write_trace(
 def write_models(settings: Settings) -> None:
     """Print a table of the models, and the damaged folders with their reasons."""
     registry = registry_of(settings)
-    table = Table("id", "kind", "layers", "heads", "experts", "parameters", "tokens", "title")
+    table = Table(
+        Column("id", no_wrap=True), Column("kind", no_wrap=True), box=None, pad_edge=False
+    )
+    for name in ("layers", "heads", "experts", "weights", "tokens"):
+        table.add_column(name, justify="right", no_wrap=True)
     for found in registry.descriptions.values():
         config, moe = found.config, found.config.moe
         table.add_row(
@@ -60,9 +64,8 @@ def write_models(settings: Settings) -> None:
             str(config.n_layers),
             str(config.n_heads),
             f"{moe.top_k} of {moe.n_experts}" if moe else "dense",
-            f"{found.n_parameters:,}",
+            f"{found.n_parameters / 1e6:.1f} M",
             str(config.max_tokens),
-            Text(found.card.title),
         )
     console.print(table)
     _print_unavailable(registry)
@@ -82,9 +85,16 @@ def _print_trace(answer: Answer, kind: str) -> None:
     probabilities = found.arrays["probabilities"].data
     for place, token in enumerate(trace.target_tokens or trace.tokens):
         best = zip(found.beside["texts"][place][:N_SHOWN], probabilities[place], strict=False)
-        shown = "   ".join(f"{text!r} {100 * float(p):.0f} %" for text, p in best)
+        shown = "   ".join(f"{text!r} {_percent(float(p))}" for text, p in best)
         table.add_row(str(place), Text(repr(token.text)), Text(shown))
     console.print(table)
     for site, array in trace.tensors.items():
         sizes = zip(array.axes, array.data.shape, strict=True)
         console.print(f"{site}  {' '.join(f'{axis}={size}' for axis, size in sizes)}")
+
+
+def _percent(probability: float) -> str:
+    """A probability as a whole percentage that is never rounded to none or to certainty."""
+    if probability < 0.005:
+        return "<1 %"
+    return ">99 %" if probability > 0.995 else f"{100 * probability:.0f} %"

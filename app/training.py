@@ -97,8 +97,10 @@ def _show(progress: Progress, task: TaskID, report: StepReport) -> None:
     figures = f"loss {report.loss:.3f}  {report.tokens / report.seconds:,.0f} tokens/s"
     progress.update(task, completed=report.step, figures=figures)
     if report.valid_loss is not None:
-        held_out = f"held-out loss {report.valid_loss:.3f}  balance loss {report.balance_loss:.3f}"
-        progress.console.print(f"step {report.step:>6}  {figures}  {held_out}")
+        figures += f"  held-out loss {report.valid_loss:.3f}"
+        if report.balance_loss:  # a dense model has none
+            figures += f"  balance loss {report.balance_loss:.3f}"
+        progress.console.print(f"step {report.step:>6}  {figures}", soft_wrap=True)
 
 
 def _card(loop: Loop, title: str) -> ModelCard:

@@ -139,6 +139,7 @@ def resume(
     Raises:
         CheckpointError: the folder holds no run, or a damaged one.
         CorpusError: the corpus is no longer where it was, or no longer the same.
+        ValueError: the run has made more steps than are asked for.
     """
     run = read_run(out)
     tokenizer = read_tokenizer(out / TOKENIZER)
@@ -154,6 +155,8 @@ def resume(
     _require_same_corpus(run, digests, "has changed since the run began, so it cannot go on")
     loop = _loop(run, out, corpus, tokenizer, device, processes)
     loop.resume()
+    if steps is not None and steps < loop.step:
+        raise ValueError(f"the run is at step {loop.step} already; steps ({steps}) must be more")
     if processes.is_first:
         write_whole(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
     return loop

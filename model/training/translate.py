@@ -110,7 +110,7 @@ def _texts(pairs: Sequence[SentencePair]) -> Iterable[str]:
 RECIPE = Recipe(
     model=CONFIG,
     rows=TranslateConfig(),
-    loop=LoopConfig(steps=6800, decay=0.6, smoothing=0.1, validate_every=200, save_every=100),
+    loop=LoopConfig(steps=5600, decay=0.6, smoothing=0.1, validate_every=200, save_every=100),
     read=read_pairs,
     texts=_texts,
     batches=lambda pairs, tokenizer, model, rows, seed: TranslateBatches(

@@ -56,7 +56,7 @@ def test_models_of_every_kind_are_named(headlight):
         ("translator", "encoder-decoder"),
         ("filler", "encoder"),
     ):
-        assert any(row.split()[1:4:2] == [model, kind] for row in rows), model
+        assert any(row.split()[:2] == [model, kind] for row in rows), model
 
 
 def test_a_translators_trace_shows_both_texts_and_what_follows_the_target(headlight, translator):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from app.cli import app
 from model.card import ModelCard, read_card, write_card
-from model.checkpoint import load, save
+from model.checkpoint import ZOO, load, save
 from model.config import ExpertsConfig, TransformerConfig
 from model.evaluation import translate
 from model.evaluation.card_figures import sample_figures
@@ -206,12 +206,20 @@ def test_an_unknown_device_is_one_sentence(decoder: str) -> None:
     assert_sentence(result, "device 'tpu' is unknown; choose one of auto, cpu, cuda, mps")
 
 
-@pytest.mark.parametrize("name", ["nowhere", ".", ""])
-def test_a_model_that_is_not_there_is_one_sentence(name: str) -> None:
+@pytest.mark.parametrize("name", [".", ""])
+def test_a_folder_without_a_model_is_one_sentence(name: str) -> None:
     result = evaluate(name)
     assert result.stderr.startswith(f"{Path(name) / 'config.json'}: ")
     assert result.stderr.count("\n") == 1
     assert result.exit_code == 1
+
+
+def test_a_model_that_is_not_there_is_answered_with_those_that_are() -> None:
+    shipped = ", ".join(sorted(path.name for path in ZOO.iterdir() if path.is_dir()))
+    assert_sentence(
+        evaluate("nowhere"),
+        f"there is no model or folder 'nowhere'; the models that ship are {shipped}",
+    )
 
 
 def test_a_folder_that_one_stands_in_can_be_measured(

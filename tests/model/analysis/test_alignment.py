@@ -162,3 +162,12 @@ def test_a_text_without_words_is_refused(make_tokens: MakeTokens) -> None:
 def test_a_first_word_that_no_row_predicts_is_refused(make_tokens: MakeTokens) -> None:
     with pytest.raises(ValueError, match="no row predicts the first token 'the'; use shift 0"):
         word_links(np.ones((1, 1)), make_tokens("le"), make_tokens("the"), shift=1)
+
+
+def test_layers_are_numbered_as_in_the_model(make_trace: MakeTrace) -> None:
+    trace = make_trace({SITE.format(3): [WEIGHTS]}, SOURCE, target=TARGET)
+    assert alignment(trace, layers=[3])["links"].data.tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(
+        ValueError, match=r"^layer 0 cannot be averaged; the trace holds layers \[3\]"
+    ):
+        alignment(trace, layers=[0])

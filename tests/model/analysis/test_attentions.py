@@ -73,3 +73,12 @@ def test_another_number_of_tokens_is_refused(make_trace: MakeTrace) -> None:
     trace = make_trace({"decoder.layers.0.self_attention.weights": [[[1.0]]]}, "<s> a")
     with pytest.raises(ValueError, match=r"2 tokens that attend and 2 that are attended to"):
         attentions_of(trace)[0].tokens(trace)
+
+
+def test_all_of_the_encoder_comes_first_and_weights_are_float64(make_trace: MakeTrace) -> None:
+    sites = [
+        f"{stack}.layers.{n}.self_attention" for stack in ("encoder", "decoder") for n in (0, 1)
+    ]
+    found = attentions_of(make_trace({f"{site}.weights": [[[1.0]]] for site in sites[::-1]}))
+    assert [attention.path for attention in found] == sites
+    assert {attention.weights.dtype for attention in found} == {np.dtype(np.float64)}

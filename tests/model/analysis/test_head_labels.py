@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -155,6 +156,16 @@ def test_weights_that_go_by_distance_are_positional_and_by_content_are_not(
     assert scores[3] == 0
 
 
+def test_a_positional_score_by_hand(make_trace: MakeTrace) -> None:
+    weights = [[1.0, 0, 0], [0.2, 0.8, 0], [0.1, 0.3, 0.6]]
+    found = head_labels(make_trace({f"{DECODER}.weights": [weights]}, "<s> a b"))
+    # Five cells at three distances, whose means are .7, .25 and .1; even would be 1/2 and 1/3.
+    unexplained = 2 * 0.1**2 + 2 * 0.05**2
+    varied = 2 * 0.3**2 + (7 / 30) ** 2 + (1 / 30) ** 2 + (8 / 30) ** 2
+    expected = 1 - (unexplained / (5 - 3)) / (varied / 5)
+    assert scores_of(found, DECODER)["positional"] == pytest.approx(expected, abs=1e-6)
+
+
 def test_an_even_two_way_head_has_nothing_for_positions_to_explain(make_trace: MakeTrace) -> None:
     weights = np.full((1, 7, 7), 1 / 7)
     found = head_labels(make_trace({f"{ENCODER}.weights": weights}, "<s> a b c d e </s>"))
@@ -187,6 +198,43 @@ def test_a_two_way_text_has_a_sink_at_either_end(make_trace: MakeTrace) -> None:
     ]:
         found = head_labels(make_trace({f"{ENCODER}.weights": [ends]}, text))
         assert scores_of(found, ENCODER)["sink"] == pytest.approx(expected)
+
+
+def test_a_mask_at_the_end_is_no_sink(make_trace: MakeTrace) -> None:
+    weights = [[0.2, 0.2, 0.6], [0.3, 0.1, 0.6], [0.5, 0.4, 0.1]]
+    trace = make_trace({f"{ENCODER}.weights": [weights]}, "<s> a b")
+    mask = replace(trace.tokens[-1], text="[MASK]", word=None, is_special=True)
+    trace = replace(trace, tokens=(*trace.tokens[:-1], mask))
+    assert scores_of(head_labels(trace), ENCODER)["sink"] == pytest.approx((0.3 + 0.5) / 2)
+
+
+def test_an_end_that_only_it_can_see_is_no_sink(make_trace: MakeTrace) -> None:
+    found = head_labels(make_trace({f"{DECODER}.weights": [even(4)]}, "<s> a b </s>"))
+    assert scores_of(found, DECODER)["current"] == pytest.approx((1 / 2 + 1 / 3 + 1 / 4) / 3)
+
+
+def test_the_greatest_score_of_a_group_is_the_label(make_trace: MakeTrace) -> None:
+    text = "<s> a b c d e f g h a b c"
+    n_tokens = len(text.split())
+    copies = looking_at(n_tokens, lambda query: query - 8 if query > 8 else query - 1)
+    found = head_labels(make_trace({f"{DECODER}.weights": [copies]}, text))
+    scores = scores_of(found, DECODER)
+    assert 0.5 < scores["previous"] < scores["same_token"]
+    assert labels_of(found, DECODER) == ["same_token"]
+
+
+def test_a_monotonic_score_by_hand(make_trace: MakeTrace) -> None:
+    weights = [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0.5, 0.5]]
+    trace = make_trace({f"{CROSS}.weights": [weights]}, "<s> a b c", target="<s> d e")
+    # The places of d and e vary by 1/4, those of a, b and c by 11/16; both together by 3/8.
+    expected = (3 / 8) / math.sqrt(1 / 4 * 11 / 16)
+    assert scores_of(head_labels(trace), CROSS)["monotonic"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_source_of_one_word_has_no_order(make_trace: MakeTrace) -> None:
+    weights = [[[1.0, 0], [0.2, 0.8], [0.3, 0.7]]]
+    trace = make_trace({f"{CROSS}.weights": weights}, "<s> a", target="<s> b c")
+    assert "monotonic" not in scores_of(head_labels(trace), CROSS)
 
 
 def test_cross_attention_along_the_diagonal_is_monotonic(make_trace: MakeTrace) -> None:

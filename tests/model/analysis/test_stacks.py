@@ -40,6 +40,8 @@ def test_a_gap_between_layers_is_refused() -> None:
     require_all_layers({0: None, 1: None}, "decoder", "residual.after")
     with pytest.raises(ValueError, match=r"lacks decoder\.layers\.1\.residual\.after"):
         require_all_layers({0: None, 2: None}, "decoder", "residual.after")
+    with pytest.raises(ValueError, match=r"lacks encoder\.layers\.0\.residual\.after"):
+        require_all_layers({1: None}, "encoder", "residual.after")
 
 
 def test_the_decoder_of_an_encoder_decoder_reads_the_target(make_trace: MakeTrace) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -91,6 +92,48 @@ def test_a_translator_is_measured_on_the_projects_own_pairs(
     assert figures == translate.evaluate(translator, pairs)
     assert figures["alignment"]["pairs"] == 5
     assert set(figures) == {"bleu", "alignment"}
+
+
+def test_a_translator_is_measured_on_every_file_that_it_is_given(
+    make_named: Callable[..., Checkpoint], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple] = []
+
+    def record(_: Checkpoint, pairs: list[SentencePair], **others: object) -> dict:
+        calls.append((pairs, others))
+        return {}
+
+    monkeypatch.setattr(translate, "evaluate", record)
+    text, corpus = tmp_path / "text.tsv", tmp_path / "corpus.tsv"
+    text.write_text("a cat\tun chat\n", encoding="utf-8")
+    corpus.write_text("a dog\tun chien\n", encoding="utf-8")
+    evidence = Evidence(text=(text,), corpus=(corpus,), gold=ENGLISH_FRENCH_GOLD)
+    measure(make_named(kind="encoder-decoder"), evidence)
+    gold = read_gold(ENGLISH_FRENCH_GOLD)
+    assert calls == [
+        (
+            [SentencePair("a cat", "un chat")],
+            {"trained_on": [SentencePair("a dog", "un chien")], "literary": gold},
+        ),
+        ([SentencePair(pair.english, pair.french) for pair in gold], {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "recipe", "module"), [("encoder", "fill", fill), ("decoder", "positions", positions)]
+)
+def test_a_model_is_measured_on_the_text_that_it_is_given(
+    make_named: Callable[..., Checkpoint],
+    text: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    recipe: str,
+    module: ModuleType,
+) -> None:
+    monkeypatch.setattr(module, "evaluate", lambda _, documents: {"read": documents})
+    figures = measure(make_named(recipe, kind=kind), Evidence(text=(text,)))
+    sample = {"read": read_documents([SAMPLE])}
+    assert figures == {"read": read_documents([text]), "sample": sample}
 
 
 def test_the_sample_alone_is_measured_where_nothing_else_is_given(

@@ -86,6 +86,11 @@ def test_batches_are_filled_with_pairs_of_like_length() -> None:
     assert lengths != sorted(lengths)
 
 
+def test_a_long_source_does_not_shrink_the_batches_after_it() -> None:
+    batches = make_batches([(19, 1), (2, 5), (2, 5), (2, 5)], n_tokens=30)
+    assert [len(batch.ids) for batch in batches.in_order()] == [1, 3]
+
+
 def test_a_decoder_reads_the_target_after_its_start_and_says_it_with_its_end() -> None:
     pairs = [Pair([START, 5, 6], [7]), Pair([START, 8], [9, 10, 11])]
     batch = PairBatches(pairs, 100, START, END, seed=0).pad(pairs)

@@ -122,6 +122,15 @@ def test_a_damaged_run_file_is_refused(tmp_path: Path, run: Run, contents: str) 
         resume(out, device="cpu")
 
 
+def test_a_run_cannot_be_resumed_to_a_step_that_is_past(tmp_path: Path, run: Run) -> None:
+    out = tmp_path / "out"
+    start(run, out, device="cpu").run()
+    message = r"^the run is at step 8 already; steps \(7\) must be more$"
+    with pytest.raises(ValueError, match=message):
+        resume(out, steps=7, device="cpu")
+    assert resume(out, steps=8, device="cpu").step == 8
+
+
 def test_a_run_that_never_saved_begins_again_when_resumed(tmp_path: Path, run: Run) -> None:
     out = tmp_path / "out"
     stop_at(2, start(run, out, device="cpu"))
