@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from model.transformer import Transformer
-from model.translation import Beam, longest_target, translate
+from model.translation import Beam, _Search, longest_target, translate
 
 START, END = 0, 1
 MakeModel = Callable[..., Transformer]
@@ -189,3 +189,28 @@ def test_only_a_translator_translates(make_model: MakeModel, kind: str) -> None:
     model = make_model(kind=kind, moe=None)
     with pytest.raises(ValueError, match=f"^a model of kind '{kind}' translates nothing$"):
         search(model, SOURCES)
+
+
+class Rereading(_Search):
+    """The same search, which reads every target from its start at every step."""
+
+    def _log_probabilities(self) -> torch.Tensor:
+        self.cache = []
+        logits = self.model.decode(self.ids.flatten(0, 1), self.memory).logits[:, -1].clone()
+        logits[:, START] = -torch.inf
+        return logits.log_softmax(dim=-1).unflatten(0, self.scores.shape)
+
+
+@pytest.mark.parametrize("width", [2, 5])
+def test_what_a_beam_remembers_goes_with_its_targets(make_model: MakeModel, width: int) -> None:
+    model = make_model(kind="encoder-decoder", moe=None, vocab_size=60, max_tokens=24)
+    with torch.no_grad():  # so that every token depends on all before it
+        for layer in model.decoder.layers:
+            layer.self_attention.value_projection.weight.mul_(5)
+            layer.self_attention.output_projection.weight.mul_(5)
+        model.vectors.mul_(5)
+    sources = [[START, *range(first, first + 5)] for first in range(2, 50, 6)]
+    with torch.inference_mode():
+        expected = Rereading(model, sources, START, END, Beam(width=width)).run()
+    assert search(model, sources, Beam(width=width)) == expected
+    assert len({tuple(target) for target in expected}) > 2, "the sources are told apart"
