@@ -229,8 +229,8 @@ def evaluate(
     shipped = ZOO / model
     folder = shipped if (shipped / CONFIG).is_file() else Path(model)
     if not folder.is_dir():
-        shipped = ", ".join(sorted(each.name for each in ZOO.iterdir() if each.is_dir()))
-        _fail(f"there is no model or folder {model!r}; the models that ship are {shipped}")
+        names = ", ".join(sorted(each.name for each in ZOO.iterdir() if each.is_dir()))
+        _fail(f"there is no model or folder {model!r}; the models that ship are {names}")
     evidence = Evidence(
         text=tuple(text or ()), corpus=tuple(corpus or ()), minimal_pairs=pairs, gold=gold
     )

@@ -213,4 +213,3 @@ def test_what_a_beam_remembers_goes_with_its_targets(make_model: MakeModel, widt
     with torch.inference_mode():
         expected = Rereading(model, sources, START, END, Beam(width=width)).run()
     assert search(model, sources, Beam(width=width)) == expected
-    assert len({tuple(target) for target in expected}) > 2, "the sources are told apart"
