@@ -153,7 +153,7 @@ def test_open_answers_finish_when_the_server_is_told_to_stop(serving, settings, 
 
 
 def test_a_long_body_without_a_length_is_refused_over_a_real_connection(server, problem):
-    chunks = (b" " * 10_000 for _ in range(10))
+    chunks = (b" " * 10_000 for _ in range(20))
     headers = {"content-type": "application/json"}
     response = httpx.post(f"{server.url}/api/v1/tokenize", content=chunks, headers=headers)
     problem(response, 413, "body-too-large")
