@@ -5,7 +5,6 @@ Warstadt et al. 2020, BLiMP, https://arxiv.org/abs/1912.00582.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 import torch
 
 from model.checkpoint import Checkpoint
-from model.training.corpus import CorpusError
+from model.training.corpus_files import read_members
 from model.training.losses import token_losses
 
 
@@ -28,29 +27,12 @@ class MinimalPair:
 
 
 def read_pairs(path: Path) -> list[MinimalPair]:
-    """Read JSON lines with the keys ``paradigm``, ``good`` and ``bad``.
+    """Read JSON lines with the members ``paradigm``, ``good`` and ``bad``.
 
     Raises:
-        CorpusError: the file is missing or a line is no pair; the message names the line.
+        CorpusError: the file cannot be read or a line is no pair; the message names the line.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"{path} cannot be read: {error}") from error
-    pairs = [_pair(line, path, number) for number, line in enumerate(lines, start=1) if line]
-    if not pairs:
-        raise CorpusError(f"{path} is empty; it needs a minimal pair a line")
-    return pairs
-
-
-def _pair(line: str, path: Path, number: int) -> MinimalPair:
-    try:
-        pair = MinimalPair(**json.loads(line))
-    except (TypeError, ValueError) as error:
-        raise CorpusError(f"{path}, line {number} is no minimal pair: {error}") from error
-    if not all(isinstance(text, str) and text for text in vars(pair).values()):
-        raise CorpusError(f"{path}, line {number}: paradigm, good and bad must be texts")
-    return pair
+    return [MinimalPair(*texts) for texts in read_members(path, ("paradigm", "good", "bad"))]
 
 
 def pair_accuracy(checkpoint: Checkpoint, pairs: Sequence[MinimalPair]) -> dict[str, float]:

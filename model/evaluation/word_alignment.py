@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from tokenizers import pre_tokenizers
 
-from model.training.corpus import CorpusError
+from model.training.corpus_files import CorpusError, read_lines
 
 Link = tuple[int, int]  # an English word and a French one, each counted from 0
 
@@ -148,14 +148,11 @@ def read_gold(path: Path) -> list[GoldPair]:
         CorpusError: the file cannot be read or a line is no aligned pair; the message names the
             line.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"{path} cannot be read: {error}") from error
-    pairs = [_read_pair(line, path, number) for number, line in enumerate(lines, start=1) if line]
-    if not pairs:
-        raise CorpusError(f"{path} is empty; it needs an aligned pair a line")
-    return pairs
+    return [
+        _read_pair(line, path, number)
+        for number, line in enumerate(read_lines(path), start=1)
+        if line.strip()
+    ]
 
 
 def _read_pair(line: str, path: Path, number: int) -> GoldPair:
