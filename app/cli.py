@@ -148,7 +148,8 @@ def train(
 ) -> None:
     """Train a model on your own text; Ctrl-C saves, --resume goes on.
 
-    stories reads text, a paragraph a line; translate reads sentence pairs, source, tab, target.
+    stories, fill and positions read text, a paragraph a line; translate reads sentence pairs:
+    source, tab, target.
 
     Several processes train one model, each on its share of every batch, when torchrun starts them:
     torchrun --nproc-per-node 2 -m app.cli train …

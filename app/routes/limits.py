@@ -46,6 +46,6 @@ def _max_tokens(state: State) -> LimitAnswer:
     return LimitAnswer(
         value={model: description.config.max_tokens for model, description in found.items()},
         unit="tokens",
-        reason="The longest text that each model was trained to read, start token included.",
+        reason="The longest text that each model reads, start token included.",
         env=None,
     )
