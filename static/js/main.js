@@ -2,13 +2,15 @@
  * The page: state in, requests out, views on the screen.
  */
 
+import { bodyOf, createAnswers } from './core/answers.js';
 import { asProblem, fetchModels, fetchTrace, Problem } from './core/api.js';
 import { toggled, wordsAfter } from './core/masks.js';
 import { counted } from './core/number.js';
 import { tellingHead } from './core/patterns.js';
-import { hasTwoSides, placeOf, placesOf, predictingSide, weightsAt } from './core/places.js';
+import { hasTwoSides, placeOf, placesOf, predictingSide, tokensOf, weightsAt } from './core/places.js';
 import { request } from './core/sites.js';
-import { choosing, clamp, INITIAL, NOTHING_CHOSEN, queryOf, readFragment, writeFragment } from './core/state.js';
+import { standardsOf } from './core/fields.js';
+import { choosing, clamp, fieldsOf, NOTHING_CHOSEN, queryOf, readFragment, writeFragment } from './core/state.js';
 import { createComposer } from './components/composer.js';
 import { showCard } from './components/model_card.js';
 import { createNotice } from './components/notice.js';
@@ -23,13 +25,15 @@ import { VIEWS } from './views/registry.js';
 
 const byId = (id) => document.getElementById(id);
 const LARGEST_PLOT = 760;
+const FIELDS = fieldsOf(VIEWS);
 
 /** @type {import('./core/state.js').State} */
-let state = { ...INITIAL, ...readFragment(location.hash) };
+let state = stateOf(location.hash);
 let catalogue = { default: '', models: [] };
 /** @type {import('./core/trace.js').Trace|null} */
 let trace = null;
 let controller = null;
+const waiting = { forTrace: false, forAnswers: false };
 let pointed = null;
 let frame = { palette: palette(), height: LARGEST_PLOT };
 /** @type {import('./core/figure.js').Grid|null} */
@@ -37,6 +41,7 @@ let grid = null;
 let width = 0;
 
 const retrier = createRetrier(start);
+const answers = createAnswers({ fetch: fetchWithCard, onArrival: show });
 const notice = createNotice(byId('notice'), { onRetry: () => { retrier.stop(); start(); } });
 const composer = createComposer(byId('composer'), {
   onTyping: () => { controller?.abort(); retrier.stop(); },
@@ -55,11 +60,16 @@ const sections = Object.fromEntries(VIEWS.map((view) => [view.id, createViewSect
   onCell: point,
   onChoose: (cell, grid) => change(grid.choose(cell.row, cell.column)),
   onState: change,
+  onRedraw: show,
   announce,
 })]));
 byId('views').append(...VIEWS.map(({ id }) => sections[id].element));
 createTheme(byId('theme'), show);
 watchSticky(byId('sentence'));
+
+function stateOf(fragment) {
+  return { ...standardsOf(FIELDS), ...readFragment(fragment, FIELDS) };
+}
 
 /** Reads what was written unless it is the very thing that was read. */
 function submit(written, isTyped) {
@@ -117,7 +127,7 @@ function change(patch, isTyped = false) {
   if (state.view !== before.view) pointed = null;
   const isAnew = isReadAnew(state, before);
   if (trace && !isAnew) settle();
-  const address = writeFragment(state);
+  const address = writeFragment(state, FIELDS);
   if (address !== location.hash) history[isTyped ? 'replaceState' : 'pushState'](null, '', address);
   if (isAnew) read();
   else show();
@@ -138,13 +148,19 @@ async function read() {
   wait(true);
   try {
     const asked = { model: card.id, text: state.text, ...(state.target !== null && { target: state.target }) };
-    const answer = await fetchTrace({ ...asked, ...request(VIEWS, card) }, signal);
+    const answer = await fetchWithCard({ ...asked, ...request(VIEWS, card) }, signal);
     if (signal.aborted) return;
-    trace = { ...answer, card, asked };
+    trace = { ...answer, asked };
+    answers.retry();
     arrived();
   } catch (error) {
     if (!signal.aborted) fail(error);
   }
+}
+
+async function fetchWithCard(body, signal) {
+  const { model, text, target } = body;
+  return { ...(await fetchTrace(body, signal)), card: cardOf(model), asked: { model, text, ...(target !== undefined && { target }) } };
 }
 
 function unknownModel() {
@@ -163,7 +179,7 @@ function arrived() {
   pointed = null;
   grid = null;
   settle();
-  history.replaceState(null, '', writeFragment(state));
+  history.replaceState(null, '', writeFragment(state, FIELDS));
   composer.translate(trace.target);
   sentence.show(trace);
   show();
@@ -178,6 +194,7 @@ function settle() {
     heads: layers.length > 0 ? trace.tensors[layers[0].site].shape[0] : 0,
     tokens: (trace.target_tokens ?? trace.tokens).length,
     sources: hasTwoSides(trace) ? trace.tokens.length : 0,
+    keys: tokensOf(trace, place?.columns ?? 'source').length,
     views: VIEWS.map(({ id }) => id),
     places: placesOf(trace).length > 1 ? placesOf(trace).map(({ id }) => id) : [],
   });
@@ -194,19 +211,32 @@ function statusOf({ tokens, target_tokens: target, card, timings }) {
 }
 
 function wait(isWaiting) {
-  byId('beam').hidden = !isWaiting;
-  byId('main').setAttribute('aria-busy', String(isWaiting));
+  waiting.forTrace = isWaiting;
+  showWaiting();
   for (const part of ['results', 'translation']) byId(part).classList.toggle('is-stale', isWaiting);
   if (isWaiting && byId('notice').hidden) byId('status').textContent = 'Reading…';
 }
 
+function showWaiting() {
+  const isWaiting = waiting.forTrace || waiting.forAnswers;
+  byId('beam').hidden = !isWaiting;
+  byId('main').setAttribute('aria-busy', String(isWaiting));
+}
+
 function empty() {
-  wait(false);
+  drop();
   allIsWell();
-  trace = null;
   byId('status').textContent = '';
   byId('results').hidden = true;
   byId('empty').hidden = false;
+}
+
+/** What was shown is no more, and nothing more is asked for it. */
+function drop() {
+  trace = null;
+  answers.want({});
+  waiting.forAnswers = false;
+  wait(false);
 }
 
 function allIsWell() {
@@ -217,8 +247,7 @@ function allIsWell() {
 function fail(error) {
   const problem = asProblem(error);
   if (state.target !== null) problem.texts = 'the text or your translation';
-  wait(false);
-  trace = null;
+  drop();
   byId('status').textContent = '';
   composer.translate(null);
   byId('results').hidden = true;
@@ -231,11 +260,30 @@ function show() {
   if (!trace) return;
   tabs.choose(state.view, VIEWS.map((view) => view.wording?.(trace, state).title ?? view.title));
   for (const { id } of VIEWS) sections[id].element.hidden = id !== state.view;
-  frame = { palette: palette(), height: plotHeight() };
+  frame = { palette: palette(), height: plotHeight(), cards: catalogue.models };
+  frame.answers = answersFor(VIEWS.find(({ id }) => id === state.view));
   grid = sections[state.view].show(trace, { ...state, ...frame });
   const side = grid?.sides?.rows ?? predictingSide(trace);
   sentence.choose(side, queryOf(state, trace, side));
   markSentence();
+}
+
+/** What the open view asks for besides the trace; while it is on its way, the page says so. */
+function answersFor(view) {
+  const found = answers.want(Object.fromEntries(asksOf(view).map(([name, ask]) => [name, bodyOf(ask, trace)])));
+  waiting.forAnswers = Object.values(found).some((answer) => answer.isWaiting);
+  showWaiting();
+  return found;
+}
+
+/** A view that throws here shows it in its own place: its figure lacks an answer. */
+function asksOf(view) {
+  try {
+    return Object.entries(view.asks?.(trace, { ...state, ...frame }) ?? {});
+  } catch (error) {
+    console.warn(error);
+    return [];
+  }
 }
 
 function plotHeight() {
@@ -259,7 +307,7 @@ function announce(message) {
 
 window.addEventListener('popstate', () => {
   const before = state;
-  state = { ...INITIAL, ...readFragment(location.hash) };
+  state = stateOf(location.hash);
   if (isReadAnew(state, before)) { read(); return; }
   if (trace) settle();
   show();

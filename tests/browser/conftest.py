@@ -180,7 +180,7 @@ class Reader:
     def wait_until_drawn(self) -> None:
         self.page.wait_for_selector("#main[aria-busy=false]")
         self.page.wait_for_selector(
-            ".view:not([hidden]) :is(.plot .nsewdrag, .panel-notice:not([hidden])),"
+            ".view:not([hidden]) :is(.plot .nsewdrag, .plot .sankey, .panel-notice:not([hidden])),"
             "#notice:not([hidden]), #empty:not([hidden])",
             state="attached",
         )

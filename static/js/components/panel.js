@@ -9,24 +9,42 @@ import { createTable } from './table.js';
 
 /**
  * @param {string} name for saved files: `attention`, `experts-layer-1`
- * @param {{onCell: Function, onChoose: Function, announce: (message: string) => void}} handlers
+ * @param {{onCell: Function, onChoose: Function, onState: Function, announce: (message: string) => void}} handlers
  */
 export function createPanel(name, handlers) {
   let trace = null;
   let figure = null;
   const heading = element('h2', {});
+  const help = element('p', { class: 'panel-help', hidden: true });
+  const facts = element('dl', { class: 'panel-facts', hidden: true });
+  const actions = element('div', { class: 'panel-actions', hidden: true });
   const notice = element('p', { class: 'panel-notice', hidden: true });
   const plot = createPlot(handlers);
   const table = createTable();
   const exports = createExports(() => ({ trace, grid: figure.grid, plot, name: fileName(name, figure) }), handlers.announce);
   const head = element('div', { class: 'panel-head' }, heading, exports);
-  const panel = element('section', { class: 'panel' }, head, notice, plot.element, table.element);
+  const panel = element('section', { class: 'panel' }, head, help, facts, notice, plot.element, actions, table.element);
 
   function tell(message, isFailure) {
     notice.textContent = message;
     notice.hidden = message === '';
     notice.classList.toggle('is-failure', isFailure);
     for (const part of [exports, plot.element, table.element]) part.hidden = message !== '';
+  }
+
+  /** What stands around the drawing; an action that stays the same keeps its button, and its focus. */
+  function surround({ help: said = '', facts: found = [], actions: offered = [] }) {
+    help.textContent = said;
+    help.hidden = said === '';
+    facts.replaceChildren(...found.map(([term, value]) => element('div', {}, element('dt', {}, term), element('dd', {}, value))));
+    facts.hidden = found.length === 0;
+    actions.hidden = offered.length === 0;
+    while (actions.children.length > offered.length) actions.lastChild.remove();
+    offered.forEach(({ label, patch }, index) => {
+      const button = actions.children[index] ?? actions.appendChild(element('button', { type: 'button', class: 'button' }));
+      button.textContent = label;
+      button.onclick = () => handlers.onState(patch);
+    });
   }
 
   return {
@@ -42,6 +60,7 @@ export function createPanel(name, handlers) {
       figure = wanted;
       heading.textContent = wanted.title;
       panel.setAttribute('aria-label', wanted.title);
+      surround(wanted);
       tell(wanted.notice ?? '', false);
       if (wanted.notice) return;
       table.show(wanted.grid);
@@ -50,6 +69,7 @@ export function createPanel(name, handlers) {
 
     /** @param {string} message */
     fail(message) {
+      surround({});
       tell(message, true);
     },
 

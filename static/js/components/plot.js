@@ -52,9 +52,10 @@ export function createPlot({ onCell, onChoose }) {
     if (!area) return;
     const { grid } = figure;
     const at = (rows, columns) => boxOf(rows, columns, area, grid);
+    const isMatrix = grid.columns > 1 && !grid.geometry;
     place(marks.chosen, grid.chosen && at(grid.chosen.row, grid.chosen.column));
-    place(marks.row, cell && grid.columns > 1 && at(cell.row, undefined));
-    place(marks.column, cell && grid.columns > 1 && at(undefined, cell.column));
+    place(marks.row, cell && isMatrix && at(cell.row, undefined));
+    place(marks.column, cell && isMatrix && at(undefined, cell.column));
     place(marks.cell, cell && at(cell.row, cell.column));
     showTip(tip, cell && grid.tip(cell.row, cell.column), cell && at(cell.row, cell.column), plot);
   }
@@ -103,7 +104,7 @@ export function createPlot({ onCell, onChoose }) {
      */
     async draw(wanted) {
       plot.setAttribute('aria-label', wanted.summary);
-      plot.setAttribute('aria-roledescription', wanted.grid.columns > 1 ? 'heatmap' : 'bar chart');
+      plot.setAttribute('aria-roledescription', wanted.grid.kind ?? (wanted.grid.columns > 1 ? 'heatmap' : 'bar chart'));
       hint.textContent = hintFor(wanted.grid);
       note.textContent = noteFor(wanted.grid);
       const Plotly = await plotly();
@@ -179,7 +180,12 @@ function areaOf(drawing) {
   return {
     left: size('x'), top: size('y'), width: size('width'), height: size('height'),
     window: { columns: [left + 0.5, right + 0.5], rows: [top + 0.5, bottom + 0.5] },
+    axes: { x: [left, right], y: [top, bottom] },
   };
+}
+
+function coordinatesAt(x, y, { x: [left, right], y: [top, bottom] }) {
+  return [left + x * (right - left), top + y * (bottom - top)];
 }
 
 function cellUnder(event, drawing, grid) {
@@ -188,6 +194,7 @@ function cellUnder(event, drawing, grid) {
   const box = drawing.getBoundingClientRect();
   const x = (event.clientX - box.left - area.left) / area.width;
   const y = (event.clientY - box.top - area.top) / area.height;
+  if (grid.geometry) return x < 0 || x > 1 || y < 0 || y > 1 ? null : grid.geometry.at(...coordinatesAt(x, y, area.axes));
   return cellAt(x, y, windowFor(area, grid), grid);
 }
 
@@ -198,10 +205,21 @@ function windowFor({ window }, grid) {
 
 /** Pixels of a cell, a whole row (no column) or a whole column (no row), cut to the plot area. */
 function boxOf(row, column, area, grid) {
+  if (grid.geometry) return boxIn(grid.geometry.box(row, column), area);
   const { columns, rows } = windowFor(area, grid);
   const across = span(column, columns, area.left, area.width);
   const down = span(row, rows, area.top, area.height);
   return across && down && { left: across[0], width: across[1], top: down[0], height: down[1] };
+}
+
+/** Pixels of a box that a drawing of its own geometry gives in the coordinates of its axes. */
+function boxIn(box, { left, top, width, height, axes }) {
+  if (!box) return null;
+  const across = (x) => left + ((x - axes.x[0]) / (axes.x[1] - axes.x[0])) * width;
+  const down = (y) => top + ((y - axes.y[0]) / (axes.y[1] - axes.y[0])) * height;
+  const [x0, x1] = [across(box.x0), across(box.x1)].sort((a, b) => a - b);
+  const [y0, y1] = [down(box.y0), down(box.y1)].sort((a, b) => a - b);
+  return { left: x0, width: x1 - x0, top: y0, height: y1 - y0 };
 }
 
 function span(index, [first, last], start, length) {

@@ -2,6 +2,7 @@
  * A view on the page: its sentence of help, its words, its figures. A view that throws says so here.
  */
 
+import { createControls } from './controls.js';
 import { element } from './element.js';
 import { createHeadsBlock } from './heads_block.js';
 import { createPanel } from './panel.js';
@@ -12,17 +13,18 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
 
 /**
  * @param {import('../core/figure.js').View} view
- * @param {{onCell: Function, onChoose: Function, onState: Function, announce: Function}} handlers
+ * @param {{onCell: Function, onChoose: Function, onState: Function, onRedraw: Function, announce: Function}} handlers
  */
 export function createViewSection(view, handlers) {
   const overview = view.overview ? OVERVIEWS[view.overview](handlers) : null;
   const stage = element('div', { class: view.arrangement ? `panels is-${view.arrangement}` : 'panels' });
   const help = element('p', { class: 'help' });
   const terms = element('dl', { class: 'terms' });
-  const places = createPlaces(`where-${view.id}`, (where) => handlers.onState({ where, layer: null, head: null }));
-  const body = element('div', { class: overview ? 'view-body has-overview' : 'view-body' }, overview?.element ?? null, stage);
+  const places = createPlaces(`where-${view.id}`, (where) => handlers.onState({ where, layer: null, head: null, key: null }));
+  const controls = createControls(view.id, handlers.onState);
+  const body = element('div', { class: overview ? `view-body has-overview is-${view.overview}` : 'view-body' }, overview?.element ?? null, stage);
   const section = element('section', { class: 'view', id: `view-${view.id}`, role: 'tabpanel', 'aria-labelledby': `tab-${view.id}`, hidden: true },
-    help, terms, places.element, body,
+    help, terms, places.element, controls.element, body,
   );
   let told = '';
   let panels = [];
@@ -68,13 +70,15 @@ export function createViewSection(view, handlers) {
       guarded(null, () => {
         tell(view.wording?.(trace, state) ?? {});
         places.show(view.places?.(trace) ?? [], view.place?.(trace, state));
-        const wanted = (view.panels ?? ONE_PANEL)(trace, state);
-        arrange(wanted);
+        controls.show(view.controls?.(trace, state) ?? []);
         overview?.show(trace, state);
+        const whole = { ...state, ...overview?.state?.() };
+        const wanted = (view.panels ?? ONE_PANEL)(trace, whole);
+        arrange(wanted);
         wanted.forEach((request, index) => {
           const { panel } = panels[index];
           guarded(panel, () => {
-            const figure = view.figure(trace, { ...state, ...request.state, width: panel.width() });
+            const figure = view.figure(trace, { ...whole, ...request.state, width: panel.width() });
             grid ??= figure.grid ?? null;
             panel.show(trace, figure);
           });

@@ -34,7 +34,16 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {{capture: string[], heads?: number[], analyses?: string[]}} [request] what of the API’s trace holds these numbers
  * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
  * @property {import('./cells.js').Cell} [start] where the keyboard enters
+ * @property {Geometry} [geometry] of a drawing whose cells are no plain matrix on its axes
+ * @property {string} [kind] what a screen reader calls the drawing, if not a heatmap or a bar chart
  * @property {{columns: Lettering, rows: Lettering}} [thinned] how labels thin out when zoomed; absent: no zoom
+ */
+
+/**
+ * Where cells lie, in the coordinates of the axes.
+ * @typedef {Object} Geometry
+ * @property {(row?: number, column?: number) => {x0: number, x1: number, y0: number, y1: number}|null} box null: not in the drawing
+ * @property {(x: number, y: number) => import('./cells.js').Cell|null} at
  */
 
 /**
@@ -45,6 +54,9 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {Object} [layout] Plotly's layout
  * @property {Grid} [grid]
  * @property {string} [notice] said instead of a drawing, when there is nothing to draw
+ * @property {string} [help] one sentence under the title
+ * @property {[string, string][]} [facts] numbers that belong to it, each by its name
+ * @property {{label: string, patch: Partial<import('./state.js').State>}[]} [actions] what may come next, as buttons under it
  */
 
 /**
@@ -55,6 +67,8 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {{theme: 'light'|'dark', surface: string, ink: string, muted: string, line: string, font: string}} palette
  * @property {number} layer
  * @property {number} head
+ * @property {Record<string, import('./answers.js').Answer>} answers to what the view asks for, by its names
+ * @property {Object[]} cards of all models
  */
 
 /**
@@ -68,7 +82,10 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {(card: Object) => string[]} [also] more globs, for models that have something of their own to show
  * @property {(trace: import('./trace.js').Trace) => {id: string, title: string}[]} [places] where to look, if there is a choice
  * @property {(trace: import('./trace.js').Trace, state: Object) => string} [place] the one that is looked at
- * @property {'heads'} [overview] what to choose from beside the figure
+ * @property {Record<string, import('./fields.js').Field<any>>} [fields] state of its own, by names that no other view has
+ * @property {(trace: import('./trace.js').Trace, state: Object) => Record<string, Object>} [asks] further traces that this state needs: what to ask for, by a name
+ * @property {(trace: import('./trace.js').Trace, state: Object) => import('../components/controls.js').Control[]} [controls] its switches
+ * @property {string} [overview] a part of the page that no drawing can be
  * @property {'pair'|'many'} [arrangement] two figures side by side where there is room, or as many as fit
  * @property {(trace: import('./trace.js').Trace, state: Object) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
  * @property {(trace: import('./trace.js').Trace, state: Object) => Figure} figure

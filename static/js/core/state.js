@@ -2,6 +2,7 @@
  * What the page shows, kept in the URL's fragment: a link restores it, and no server log sees it.
  */
 
+import { choice, count, standardsOf, text } from './fields.js';
 import { isMask } from './masks.js';
 import { hasTwoSides, predictingSide, tokensOf } from './places.js';
 
@@ -17,65 +18,85 @@ import { hasTwoSides, predictingSide, tokensOf } from './places.js';
  * @property {number|null} head counted from 0; null: the page chooses
  * @property {number|null} query index of the chosen token, of the target where there is one; null: a mask, or the last one
  * @property {number|null} source index of the chosen token of the source, where there is a target
+ * @property {number|null} key index of the chosen key; null: the page chooses
  * @property {'one'|'head'} range where the colours end: at 1, or at each head's own maximum
  */
 
-/** @type {Readonly<State>} */
-export const INITIAL = Object.freeze({
-  text: null,
-  target: null,
-  words: '',
-  model: '',
-  view: 'attention',
-  where: '',
-  layer: null,
-  head: null,
-  query: null,
-  source: null,
-  range: 'one',
+const RANGES = ['one', 'head'];
+
+/** What every view shares; a view has fields of its own besides. */
+export const SHARED_FIELDS = Object.freeze({
+  text: text(null),
+  target: { ...text(null), read: (written) => (written.trim() === '' ? undefined : written) },
+  words: text(),
+  model: text(),
+  view: text('attention'),
+  where: text(),
+  layer: count(),
+  head: count(),
+  query: count(),
+  source: count(),
+  key: count(),
+  range: choice(RANGES),
 });
 
-const WORDS = ['text', 'target', 'words', 'model', 'view', 'where'];
-const COUNTS = ['layer', 'head', 'query', 'source'];
-const RANGES = ['one', 'head'];
+/** @type {Readonly<State>} */
+export const INITIAL = Object.freeze(standardsOf(SHARED_FIELDS));
+
+/**
+ * The fields of the whole page.
+ * @param {import('./figure.js').View[]} views
+ * @returns {Record<string, import('./fields.js').Field<any>>}
+ * @throws {Error} where two fields have one name
+ */
+export function fieldsOf(views) {
+  const fields = { ...SHARED_FIELDS };
+  for (const { id, fields: own = {} } of views) {
+    for (const name of Object.keys(own)) {
+      if (name in fields) throw new Error(`the view ${id} names a field ${name}, and there is one already`);
+    }
+    Object.assign(fields, own);
+  }
+  return fields;
+}
 
 /**
  * @param {string} hash with or without its `#`
+ * @param {Record<string, import('./fields.js').Field<any>>} [fields]
  * @returns {Partial<State>} only what the fragment says and means
  */
-export function readFragment(hash) {
-  const fields = new URLSearchParams(hash.replace(/^#/, ''));
+export function readFragment(hash, fields = SHARED_FIELDS) {
+  const written = new URLSearchParams(hash.replace(/^#/, ''));
   const state = {};
-  for (const name of WORDS) {
-    if (fields.has(name)) state[name] = fields.get(name);
+  for (const [name, field] of Object.entries(fields)) {
+    const value = written.has(name) ? field.read(written.get(name)) : undefined;
+    if (value !== undefined) state[name] = value;
   }
-  if (state.target?.trim() === '') delete state.target;
-  for (const name of COUNTS) {
-    if (/^\d{1,6}$/.test(fields.get(name) ?? '')) state[name] = Number(fields.get(name));
-  }
-  if (RANGES.includes(fields.get('range'))) state.range = fields.get('range');
   return state;
 }
 
 /**
  * @param {State} state
+ * @param {Record<string, import('./fields.js').Field<any>>} [fields]
  * @returns {string} `#text=…&layer=…`, leaving out whatever is as it would be anyway
  */
-export function writeFragment(state) {
-  const fields = new URLSearchParams();
-  for (const name of Object.keys(INITIAL)) {
-    if (state[name] !== INITIAL[name]) fields.set(name, String(state[name]));
+export function writeFragment(state, fields = SHARED_FIELDS) {
+  const written = new URLSearchParams();
+  for (const [name, { standard, write }] of Object.entries(fields)) {
+    const value = state[name];
+    const isStandard = value === undefined || value === standard || (Array.isArray(value) && value.length === 0);
+    if (!isStandard && value !== null) written.set(name, write(value));
   }
-  return `#${fields}`;
+  return `#${written}`;
 }
 
 /**
  * Brings indices back into what the trace holds: a link may come from another model.
  * @param {State} state
- * @param {{layers: number, heads: number, tokens: number, sources?: number, views: string[], places?: string[]}} bounds `tokens` of the target where there is one, `sources` then of the source
+ * @param {{layers: number, heads: number, tokens: number, sources?: number, keys?: number, views: string[], places?: string[]}} bounds `tokens` of the target where there is one, `sources` then of the source; `keys` of the place that is looked at
  * @returns {State}
  */
-export function clamp(state, { layers, heads, tokens, sources = 0, views, places = [] }) {
+export function clamp(state, { layers, heads, tokens, sources = 0, keys = 0, views, places = [] }) {
   return {
     ...state,
     view: views.includes(state.view) ? state.view : INITIAL.view,
@@ -84,6 +105,7 @@ export function clamp(state, { layers, heads, tokens, sources = 0, views, places
     head: within(state.head, heads),
     query: among(state.query, tokens),
     source: among(state.source, sources),
+    key: among(state.key, keys),
   };
 }
 
@@ -125,4 +147,4 @@ function nameOfChoice(trace, side) {
 }
 
 /** What no other sentence and no other model can make use of. */
-export const NOTHING_CHOSEN = Object.freeze({ query: null, source: null });
+export const NOTHING_CHOSEN = Object.freeze({ query: null, source: null, key: null });

@@ -1,0 +1,82 @@
+/**
+ * What a link can say: each field of the page's state knows how it is written and what it may mean.
+ */
+
+/**
+ * @template T
+ * @typedef {Object} Field
+ * @property {T} standard what holds where the link says nothing
+ * @property {(text: string) => T|undefined} read undefined: the link means nothing by it
+ * @property {(value: T) => string} write
+ */
+
+const LONGEST_LIST = 1024;
+
+/**
+ * @param {string|null} [standard]
+ * @returns {Field<string|null>}
+ */
+export function text(standard = '') {
+  return { standard, read: (written) => written, write: String };
+}
+
+/**
+ * A number of something, from 0 on; null: the page chooses.
+ * @returns {Field<number|null>}
+ */
+export function count() {
+  return { standard: null, read: (written) => (/^\d{1,6}$/.test(written) ? Number(written) : undefined), write: String };
+}
+
+/**
+ * Numbers of things, in the order they were chosen in.
+ * @returns {Field<number[]>}
+ */
+export function counts() {
+  return {
+    standard: Object.freeze([]),
+    read: (written) => (isListOfCounts(written) ? written.split('.').map(Number) : undefined),
+    write: (list) => list.join('.'),
+  };
+}
+
+function isListOfCounts(written) {
+  return /^\d{1,6}(\.\d{1,6})*$/.test(written) && written.split('.').length <= LONGEST_LIST;
+}
+
+/**
+ * One of several words; the first holds where the link says nothing.
+ * @param {string[]} values
+ * @returns {Field<string>}
+ */
+export function choice(values) {
+  return { standard: values[0], read: (written) => (values.includes(written) ? written : undefined), write: String };
+}
+
+/**
+ * @param {boolean} [standard]
+ * @returns {Field<boolean>}
+ */
+export function flag(standard = false) {
+  return { standard, read: (written) => ({ 0: false, 1: true })[written], write: (value) => (value ? '1' : '0') };
+}
+
+/**
+ * @param {{least: number, most: number, standard: number|null}} range null: the page chooses
+ * @returns {Field<number|null>}
+ */
+export function number({ least, most, standard }) {
+  return {
+    standard,
+    read: (written) => {
+      const value = written.trim() === '' ? NaN : Number(written);
+      return value >= least && value <= most ? value : undefined;
+    },
+    write: String,
+  };
+}
+
+/** @param {Record<string, Field<any>>} fields */
+export function standardsOf(fields) {
+  return Object.fromEntries(Object.entries(fields).map(([name, { standard }]) => [name, standard]));
+}

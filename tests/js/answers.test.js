@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { bodyOf, createAnswers, noticeOf } from '../../static/js/core/answers.js';
+import { Problem } from '../../static/js/core/api.js';
+
+const TRACE = { tensors: { logits: { data: [1, 2, 3] } } };
+
+/** Answers by hand: each call waits until it is let go on. */
+function byHand() {
+  const calls = [];
+  let arrivals = 0;
+  const answers = createAnswers({
+    fetch: (body, signal) => new Promise((resolve, reject) => {
+      signal.addEventListener('abort', () => reject(new DOMException('stopped', 'AbortError')));
+      calls.push({ body, signal, resolve, reject });
+    }),
+    onArrival: () => { arrivals += 1; },
+  });
+  return { answers, calls, arrivals: () => arrivals };
+}
+
+const settled = () => new Promise((resolve) => { setImmediate(resolve); });
+
+test('the same wish is asked for once, and its answer is kept', async () => {
+  const { answers, calls, arrivals } = byHand();
+  assert.deepEqual(answers.want({ lens: { text: 'a' } }), { lens: { isWaiting: true } });
+  answers.want({ other: { text: 'a' } });
+  assert.equal(calls.length, 1);
+  calls[0].resolve(TRACE);
+  await settled();
+  assert.equal(arrivals(), 1);
+  assert.equal(answers.want({ lens: { text: 'a' } }).lens.trace, TRACE);
+  answers.want({});
+  assert.equal(answers.want({ lens: { text: 'a' } }).lens.trace, TRACE, 'kept while nobody looks');
+  assert.equal(calls.length, 1);
+});
+
+test('what nobody waits for any more is given up, and says nothing', async () => {
+  const { answers, calls, arrivals } = byHand();
+  answers.want({ lens: { text: 'a' } });
+  answers.want({ lens: { text: 'b' } });
+  assert.ok(calls[0].signal.aborted);
+  calls[0].resolve(TRACE);
+  await settled();
+  assert.equal(arrivals(), 0);
+  assert.deepEqual(answers.want({ lens: { text: 'b' } }), { lens: { isWaiting: true } });
+});
+
+test('a refusal is an answer until it is asked for again', async () => {
+  const { answers, calls } = byHand();
+  answers.want({ lens: { text: 'a' } });
+  calls[0].reject(new Problem({ title: 'Too much', detail: 'Ask for less.', status: 422 }));
+  await settled();
+  assert.equal(noticeOf(answers.want({ lens: { text: 'a' } }).lens), 'Too much. Ask for less.');
+  assert.equal(calls.length, 1);
+  answers.retry();
+  answers.want({ lens: { text: 'a' } });
+  assert.equal(calls.length, 2);
+});
+
+test('what is kept is bounded, and what is looked at stays', async () => {
+  const { answers, calls } = byHand();
+  const big = { tensors: { logits: { data: new Uint8Array(20e6) } } };
+  for (const text of ['a', 'b']) {
+    answers.want({ lens: { text } });
+    calls.at(-1).resolve(big);
+    await settled();
+  }
+  assert.ok(answers.want({ lens: { text: 'b' } }).lens.trace);
+  answers.want({ lens: { text: 'a' } });
+  assert.equal(calls.length, 3, 'the older of two that are too much was dropped');
+});
+
+test('a wish is for the page’s own texts and model unless it names others', () => {
+  const trace = { asked: { model: 'translate', text: 'A cat', target: null }, target: 'Un chat' };
+  assert.deepEqual(bodyOf({ analyses: ['alignment'] }, trace), { model: 'translate', text: 'A cat', target: 'Un chat', capture: [], analyses: ['alignment'] });
+  assert.deepEqual(bodyOf({ model: 'stories', capture: ['logits'] }, trace), { model: 'stories', text: 'A cat', capture: ['logits'] });
+  assert.deepEqual(bodyOf({ text: 'A dog' }, trace), { model: 'translate', text: 'A dog', capture: [] });
+  assert.equal('target' in bodyOf({}, { ...trace, target: ' ' }), false, 'a blank translation cannot be sent');
+});
+
+test('waiting has words', () => {
+  assert.equal(noticeOf(undefined), 'Reading…');
+  assert.equal(noticeOf({ isWaiting: true }), 'Reading…');
+  assert.equal(noticeOf({ trace: TRACE }), '');
+});
