@@ -16,6 +16,7 @@ from model.analysis import (
     head_labels,
     logit_lens,
     next_token,
+    residual_stream,
     rollout,
     routing,
     value_weighted,
@@ -117,6 +118,11 @@ def _logit_lens(trace: Trace, checkpoint: Checkpoint) -> Arrays:
     return logit_lens.logit_lens(trace, parameters, epsilon=epsilon)
 
 
+def _residual_stream(trace: Trace, checkpoint: Checkpoint) -> Arrays:
+    config = checkpoint.config
+    return residual_stream.residual_stream(trace, norm=config.norm, norm_place=config.norm_place)
+
+
 def _value_weighted(trace: Trace, checkpoint: Checkpoint) -> Arrays:
     parameters = parameters_of(checkpoint, value_weighted.PARAMETERS)
     return value_weighted.value_weighted(trace, parameters)
@@ -158,6 +164,7 @@ ANALYSERS: dict[str, _Analyser] = {
     "value_weighted": _Analyser(value_weighted.NEEDS, _value_weighted),
     # It makes logits of every layer, so a text whose logits would be too many is too long for it.
     "logit_lens": _Analyser((*logit_lens.NEEDS, *next_token.NEEDS), _logit_lens, _texts),
+    "residual_stream": _Analyser(residual_stream.NEEDS, _residual_stream),
     "routing": _Analyser(routing.NEEDS, lambda trace, _: routing.routing(trace)),
     "alignment": _Analyser(
         alignment.NEEDS,

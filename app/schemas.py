@@ -24,6 +24,7 @@ AnalysisName = Literal[
     "head_labels",
     "value_weighted",
     "logit_lens",
+    "residual_stream",
     "routing",
     "alignment",
     "attention_by_distance",
@@ -83,8 +84,9 @@ class TraceRequest(TokenizeRequest):
         description="Quantities computed from the trace. next_token: the 20 likeliest tokens "
         "after every position, or at it in an encoder. rollout: attention followed through the "
         "layers. head_labels: what each head does. value_weighted: weights times the size of what "
-        "they carry. logit_lens: what each layer would predict. routing: how the experts share "
-        "the tokens. alignment: which source word each target word comes from. "
+        "they carry. logit_lens: what each layer would predict. residual_stream: the norm of the "
+        "stream, of what each part writes to it, and what the layer norms see. routing: how the "
+        "experts share the tokens. alignment: which source word each target word comes from. "
         "attention_by_distance: mean weights by distance. A model's card lists those it has. "
         "What they read need not be captured: they read every layer, whatever layers says, but "
         "only the heads that heads says. Without it: next_token, where capture is left out too.",
@@ -183,6 +185,7 @@ class AnalysesAnswer(_Answer):
     head_labels: LabelsAnswer | None = None
     value_weighted: dict[str, TensorAnswer] | None = None
     logit_lens: LogitLensAnswer | None = None
+    residual_stream: dict[str, TensorAnswer] | None = None
     routing: dict[str, TensorAnswer] | None = None
     alignment: AlignmentAnswer | None = None
     attention_by_distance: dict[str, TensorAnswer] | None = None

@@ -10,7 +10,7 @@ from app.analyses import ANALYSERS, analyse, available
 from app.problems import Problem
 from app.schemas import AnalysisName, TraceAnswer
 from model import tracing
-from model.analysis import alignment, head_labels, rollout
+from model.analysis import alignment, head_labels, residual_stream, rollout
 from model.checkpoint import load
 
 EVERY = (*get_args(AnalysisName),)
@@ -159,6 +159,24 @@ def test_weighted_values_are_those_of_the_models_own_projection(client, zoo, mod
             sizes = np.linalg.norm(written, axis=1)
             expected = trace.tensors[f"{path}.weights"].data[place] * sizes
             np.testing.assert_allclose(array(sent)[place], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "norm", "norm_place"),
+    [
+        ("tiny", "layer_norm", "pre"),
+        ("turning", "rms_norm", "pre"),
+        ("filler", "layer_norm", "post"),
+        ("translator", "layer_norm", "pre"),
+    ],
+)
+def test_the_stream_is_read_with_the_norms_that_the_model_has(client, zoo, model, norm, norm_place):
+    found = analyses_of(client, model, "residual_stream")["residual_stream"]
+    trace = traced(load(zoo / model))
+    expected = residual_stream.residual_stream(trace, norm=norm, norm_place=norm_place)
+    assert found.keys() == expected.keys()
+    for key, sent in found.items():
+        np.testing.assert_allclose(array(sent), expected[key].data, rtol=1e-5, atol=1e-6)
 
 
 def test_the_labels_that_are_sent_name_the_numbers(client, zoo):

@@ -44,6 +44,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
             "head_labels",
             "value_weighted",
             "logit_lens",
+            "residual_stream",
             "routing",
             "attention_by_distance",
         ],

@@ -13,7 +13,10 @@ from model.transformer import Transformer
 AXES = {
     "weights": ("head", "query", "key"),
     "values": ("head", "key", "d_head"),
+    "residual.before": ("query", "d_model"),
+    "residual.middle": ("query", "d_model"),
     "after": ("query", "d_model"),
+    "output": ("query", "d_model"),
     "router_probs": ("query", "expert"),
     "expert_indices": ("query", "top_k"),
     "logits": ("query", "vocab"),

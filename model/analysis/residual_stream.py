@@ -1,0 +1,152 @@
+"""The residual stream: how long it is, what each part writes to it, and what the norms see.
+
+Every part of a layer reads the stream and adds to it (Elhage et al. 2021,
+https://transformer-circuits.pub/2021/framework/index.html). Where nothing normalises the stream
+itself, it grows with depth, and a write of the same length turns it less and less (Heimersheim and
+Turner 2023, https://www.lesswrong.com/posts/8mizBCm3dyc432nK8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from model.analysis.stacks import layers_of, require_all_layers
+from model.trace import NamedArray, Trace
+
+NEEDS = ("*.layers.*.residual.*", "*.layers.*.output")
+PLACES = ("before", "between", "middle", "after")
+# What writes at each place but the last, the sites it may write through, and the norm it has.
+PARTS = {
+    "self_attention": (("self_attention",), "attention_norm"),
+    "cross_attention": (("cross_attention",), "cross_attention_norm"),
+    "feed_forward": (("feed_forward", "experts"), "feed_forward_norm"),
+}
+
+Vectors = Float[np.ndarray, "query d_model"]
+Named = dict[str, Float[np.ndarray, " query"]]
+
+
+@dataclass(frozen=True)
+class _Write:
+    """One addition to the stream: which part wrote, what, and to what."""
+
+    part: str
+    norm: str
+    stream: Vectors
+    written: Vectors
+
+
+def residual_stream(
+    trace: Trace, *, norm: str = "layer_norm", norm_place: str = "pre"
+) -> dict[str, NamedArray]:
+    """Norms of the stream and of what is written to it, layer by layer.
+
+    Args:
+        trace: with every ``{stack}.layers.N.residual.*`` and every output of a part, (query,
+            d_model), of the layers from 0 on.
+        norm: ``layer_norm`` or ``rms_norm``.
+        norm_place: ``pre``, where norms see the stream that a part is about to read, or ``post``,
+            where they see the sum of the stream and what was written.
+
+    Returns:
+        For ``encoder`` and ``decoder``, where there is one; (layer, query), float32:
+
+        - ``decoder.residual_norm.before``, ``.between``, ``.middle``, ``.after``: ‖x‖ at a layer's
+          places; ``between`` only beside cross-attention.
+        - ``decoder.written_norm.self_attention``, ``.cross_attention``, ``.feed_forward``: ‖w‖ of
+          what a part writes; experts stand under feed_forward, whose place they take.
+        - ``decoder.cosine.self_attention``, …: x·w / ‖x‖‖w‖ of a write with the stream that it is
+          added to: above 0 it pushes along, below 0 against; 0 where either has no length.
+        - ``decoder.mean.attention_norm``, ``.cross_attention_norm``, ``.feed_forward_norm`` and
+          ``decoder.deviation.attention_norm``, …: μ and σ over the d_model features of what enters
+          each LayerNorm, √(Σ(x−μ)²/d_model) without the ε. Of an RMSNorm, which does not centre,
+          ``decoder.root_mean_square.attention_norm``, …: √(Σx²/d_model).
+        - ``decoder.mean.norm`` and so on, (query): of the last norm, which only ``pre`` has.
+
+    Raises:
+        KeyError: the trace holds no residual stream, or lacks a place of it or what a part wrote.
+        ValueError: a layer below another is missing, or a name is unknown.
+    """
+    if norm not in _STATISTICS:
+        raise ValueError(f"norm {norm!r} is unknown; choose one of {', '.join(_STATISTICS)}")
+    if norm_place not in ("pre", "post"):
+        raise ValueError(f"norm_place {norm_place!r} is unknown; choose pre or post")
+    found: dict[str, NamedArray] = {}
+    for stack, layers in layers_of(trace, "residual.before").items():
+        require_all_layers(layers, stack, "residual.before")
+        by_layer = [_layer(trace, f"{stack}.layers.{layer}", norm, norm_place) for layer in layers]
+        for name in by_layer[0]:
+            rows = np.stack([each[name] for each in by_layer])
+            found[f"{stack}.{name}"] = _named(rows, "layer", "query")
+        if norm_place == "pre":
+            last = _vectors(trace, f"{stack}.layers.{max(layers)}.residual.after")
+            for statistic, row in _STATISTICS[norm](last).items():
+                found[f"{stack}.{statistic}.norm"] = _named(row, "query")
+    return found
+
+
+def _layer(trace: Trace, path: str, norm: str, norm_place: str) -> Named:
+    found: Named = {}
+    for place in PLACES:
+        if place != "between" or f"{path}.residual.{place}" in trace.tensors:
+            stream = _vectors(trace, f"{path}.residual.{place}")
+            found[f"residual_norm.{place}"] = np.linalg.norm(stream, axis=-1)
+    for write in _writes(trace, path):
+        found[f"written_norm.{write.part}"] = np.linalg.norm(write.written, axis=-1)
+        found[f"cosine.{write.part}"] = cosine(write.stream, write.written)
+        entering = write.stream if norm_place == "pre" else write.stream + write.written
+        for statistic, row in _STATISTICS[norm](entering).items():
+            found[f"{statistic}.{write.norm}"] = row
+    return found
+
+
+def _writes(trace: Trace, path: str) -> Iterator[_Write]:
+    """What the parts of a layer add, in their order; cross-attention only where there is one."""
+    has_between = f"{path}.residual.between" in trace.tensors
+    places = PLACES[:3] if has_between else ("before", "middle")
+    parts = [part for part in PARTS if has_between or part != "cross_attention"]
+    for place, part in zip(places, parts, strict=True):
+        sites, norm = PARTS[part]
+        held = [
+            f"{path}.{site}.output" for site in sites if f"{path}.{site}.output" in trace.tensors
+        ]
+        written = _vectors(trace, (held or [f"{path}.{sites[0]}.output"])[0])
+        yield _Write(part, norm, _vectors(trace, f"{path}.residual.{place}"), written)
+
+
+def cosine(
+    first: Float[np.ndarray, "*rows d_model"], second: Float[np.ndarray, "*rows d_model"]
+) -> Float[np.ndarray, "*rows"]:
+    """The cosine of the angle between vectors, in [-1, 1]; 0 where either has no length."""
+    lengths = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
+    products = (first * second).sum(axis=-1)
+    found: Float[np.ndarray, "*rows"] = products / np.where(lengths > 0, lengths, 1)
+    return found.clip(-1, 1)
+
+
+def _layer_norm_sees(x: Vectors) -> Named:
+    """Ba et al. 2016, https://arxiv.org/abs/1607.06450, equation 3."""
+    return {"mean": x.mean(axis=-1), "deviation": x.std(axis=-1)}
+
+
+def _rms_norm_sees(x: Vectors) -> Named:
+    """Zhang and Sennrich 2019, https://arxiv.org/abs/1910.07467, equation 4."""
+    return {"root_mean_square": np.sqrt(np.square(x).mean(axis=-1))}
+
+
+_STATISTICS = {"layer_norm": _layer_norm_sees, "rms_norm": _rms_norm_sees}
+
+
+def _vectors(trace: Trace, site: str) -> Vectors:
+    tensors: Mapping[str, NamedArray] = trace.tensors
+    if site not in tensors:
+        raise KeyError(f"{site} is missing; capture '*.residual.*' and '*.output'")
+    return tensors[site].data.astype(np.float64)
+
+
+def _named(data: Float[np.ndarray, ...], *axes: str) -> NamedArray:
+    return NamedArray(axes, data.astype(np.float32))

@@ -1,0 +1,225 @@
+"""How long the residual stream is, what is written to it, and what the norms see."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from model.analysis.residual_stream import cosine, residual_stream
+from model.trace import NamedArray, Trace
+from model.transformer import Transformer
+
+MakeTrace = Callable[..., Trace]
+
+LAYER = "decoder.layers.0"
+# One token whose stream is (3, 4). Attention adds (4, -3), across it, which makes (7, 1); the
+# feed-forward network takes half of that away again.
+BY_HAND = {
+    f"{LAYER}.residual.before": [[3.0, 4]],
+    f"{LAYER}.self_attention.output": [[4.0, -3]],
+    f"{LAYER}.residual.middle": [[7.0, 1]],
+    f"{LAYER}.feed_forward.output": [[-3.5, -0.5]],
+    f"{LAYER}.residual.after": [[3.5, 0.5]],
+}
+CHANGES = [
+    {},
+    {"norm": "rms_norm"},
+    {"norm_place": "post"},
+    {"norm": "rms_norm", "norm_place": "post", "feed_forward_bias": False},
+    {"kind": "encoder", "norm_place": "post", "has_embedding_norm": True, "moe": None},
+    {"kind": "encoder-decoder"},
+    {"kind": "encoder-decoder", "norm_place": "post"},
+]
+READS = pytest.mark.parametrize("changes", CHANGES, ids=str)
+PARTS = ("self_attention", "cross_attention", "feed_forward")
+NORMS = ("attention_norm", "cross_attention_norm", "feed_forward_norm")
+
+
+def values(found: dict[str, NamedArray], name: str) -> object:
+    return found[name].data.tolist()
+
+
+def test_one_layer_by_hand(make_trace: MakeTrace) -> None:
+    found = residual_stream(make_trace(BY_HAND))
+    assert values(found, "decoder.residual_norm.before") == [[5]]
+    np.testing.assert_allclose(values(found, "decoder.residual_norm.middle"), [[50**0.5]])
+    np.testing.assert_allclose(values(found, "decoder.residual_norm.after"), [[12.5**0.5]])
+    assert values(found, "decoder.written_norm.self_attention") == [[5]]
+    assert values(found, "decoder.cosine.self_attention") == [[0]]
+    np.testing.assert_allclose(values(found, "decoder.cosine.feed_forward"), [[-1]], rtol=1e-6)
+
+
+def test_norms_before_the_parts_see_the_stream_by_hand(make_trace: MakeTrace) -> None:
+    # (3, 4), (7, 1) and, before the last norm, (3.5, .5).
+    found = residual_stream(make_trace(BY_HAND))
+    expected = {"attention_norm": (3.5, 0.5), "feed_forward_norm": (4, 3)}
+    for norm, (mean, deviation) in expected.items():
+        assert values(found, f"decoder.mean.{norm}") == [[mean]]
+        assert values(found, f"decoder.deviation.{norm}") == [[deviation]]
+    assert (values(found, "decoder.mean.norm"), values(found, "decoder.deviation.norm")) == (
+        [2],
+        [1.5],
+    )
+
+
+def test_norms_after_the_parts_see_the_sum_and_there_is_no_last_one(make_trace: MakeTrace) -> None:
+    # (3, 4) + (4, -3) = (7, 1), and half of (7, 1).
+    found = residual_stream(make_trace(BY_HAND), norm_place="post")
+    expected = {"attention_norm": (4, 3), "feed_forward_norm": (2, 1.5)}
+    for norm, (mean, deviation) in expected.items():
+        assert values(found, f"decoder.mean.{norm}") == [[mean]]
+        assert values(found, f"decoder.deviation.{norm}") == [[deviation]]
+    assert not any(name.endswith(".norm") for name in found)
+
+
+def test_an_rms_norm_sees_one_number(make_trace: MakeTrace) -> None:
+    found = residual_stream(make_trace(BY_HAND), norm="rms_norm")
+    np.testing.assert_allclose(
+        values(found, "decoder.root_mean_square.attention_norm"), [[12.5**0.5]]
+    )
+    np.testing.assert_allclose(values(found, "decoder.root_mean_square.norm"), [6.25**0.5])
+    assert not any(".mean." in name or ".deviation." in name for name in found)
+
+
+def test_the_arrays_are_small_and_their_axes_are_named(
+    make_model: Callable[..., Transformer], read: Callable[..., Trace]
+) -> None:
+    found = residual_stream(read(make_model(), [5, 6, 7]))
+    names = [
+        *(f"residual_norm.{place}" for place in ("before", "middle", "after")),
+        *(f"{name}.{part}" for name in ("written_norm", "cosine") for part in PARTS[::2]),
+        *(f"{name}.{norm}" for name in ("mean", "deviation") for norm in NORMS[::2]),
+    ]
+    by_layer = {f"decoder.{name}": ("layer", "query") for name in names}
+    last = {"decoder.mean.norm": ("query",), "decoder.deviation.norm": ("query",)}
+    assert {name: array.axes for name, array in found.items()} == by_layer | last
+    assert {array.data.dtype for array in found.values()} == {np.dtype(np.float32)}
+    assert found["decoder.cosine.self_attention"].data.shape == (2, 3)
+
+
+@READS
+def test_norms_and_cosines_are_pytorchs(
+    make_model: Callable[..., Transformer],
+    read: Callable[..., Trace],
+    changes: dict[str, object],
+) -> None:
+    model = make_model(n_layers=3, **changes)
+    trace = read(model, [5, 6, 7, 8], *target_of(changes))
+    found = residual_stream(trace, norm=model.config.norm, norm_place=model.config.norm_place)
+    held = {site: torch.tensor(array.data) for site, array in trace.tensors.items()}
+    for site in (site for site in held if ".residual." in site):
+        stack, _, layer, _, place = site.split(".")
+        close(found[f"{stack}.residual_norm.{place}"].data[int(layer)], held[site].norm(dim=-1))
+    for site in (site for site in held if ".layers." in site and site.endswith(".output")):
+        stack, _, layer, part, _ = site.split(".")
+        stream = held[f"{stack}.layers.{layer}.residual.{place_before(part)}"]
+        part = "feed_forward" if part == "experts" else part
+        cosines = F.cosine_similarity(stream, held[site], dim=-1)
+        close(found[f"{stack}.written_norm.{part}"].data[int(layer)], held[site].norm(dim=-1))
+        close(found[f"{stack}.cosine.{part}"].data[int(layer)], cosines)
+
+
+@READS
+def test_the_statistics_are_of_what_enters_the_models_own_norms(
+    make_model: Callable[..., Transformer],
+    read: Callable[..., Trace],
+    changes: dict[str, object],
+) -> None:
+    model = make_model(**changes)
+    entered: dict[str, Tensor] = {}
+    for name, module in model.named_modules():
+        if name.endswith("norm") and "embedding" not in name:
+            module.register_forward_pre_hook(
+                lambda _, inputs, name=name: entered.update({name: inputs[0][0].double()})
+            )
+    trace = read(model, [5, 6, 7, 8], *target_of(changes))
+    found = residual_stream(trace, norm=model.config.norm, norm_place=model.config.norm_place)
+    if model.config.norm_place == "post":
+        entered = {name: x for name, x in entered.items() if ".layers." in name}
+    assert len(entered) >= 4
+    for name, x in entered.items():
+        stack, *layer, norm = name.replace("layers.", "").split(".")
+        for statistic, row in statistics(x, model.config.norm).items():
+            seen = found[f"{stack}.{statistic}.{norm}"].data
+            close(seen[int(layer[0])] if layer else seen, row)
+    last = [name for name in entered if ".layers." not in name]
+    assert len({name for name in found if name.endswith(".norm")}) == len(last) * (
+        1 if model.config.norm == "rms_norm" else 2
+    )
+
+
+def statistics(x: Tensor, norm: str) -> dict[str, Tensor]:
+    if norm == "rms_norm":
+        return {"root_mean_square": x.square().mean(dim=-1).sqrt()}
+    return {"mean": x.mean(dim=-1), "deviation": x.std(dim=-1, correction=0)}
+
+
+def target_of(changes: dict[str, object]) -> list[list[int]]:
+    return [[9, 10, 11]] if changes.get("kind") == "encoder-decoder" else []
+
+
+def place_before(part: str) -> str:
+    if part == "self_attention":
+        return "before"
+    return "between" if part == "cross_attention" else "middle"
+
+
+def close(found: np.ndarray, expected: Tensor) -> None:
+    np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_write_of_no_length_has_no_direction() -> None:
+    rows = np.array([[0.0, 0], [3, 4], [0, 0]])
+    others = np.array([[1.0, 1], [0, 0], [0, 0]])
+    assert cosine(rows, others).tolist() == [0, 0, 0]
+
+
+def test_a_cosine_never_leaves_its_range() -> None:
+    row = np.full((1, 3), 0.1)
+    assert cosine(row, 3 * row).tolist() == [pytest.approx(1)]
+    assert abs(cosine(row, -7 * row)[0]) <= 1
+
+
+@pytest.mark.parametrize(
+    ("missing", "named"),
+    [
+        ("self_attention.output", "self_attention.output"),
+        ("feed_forward.output", "feed_forward.output"),
+        ("residual.middle", "residual.middle"),
+    ],
+)
+def test_what_a_trace_lacks_is_named(make_trace: MakeTrace, missing: str, named: str) -> None:
+    held = {site: rows for site, rows in BY_HAND.items() if not site.endswith(missing)}
+    with pytest.raises(KeyError, match=rf"{LAYER}\.{named} is missing; capture"):
+        residual_stream(make_trace(held))
+
+
+def test_a_trace_without_a_stream_is_refused(make_trace: MakeTrace) -> None:
+    with pytest.raises(KeyError, match=r"residual\.before'; capture it"):
+        residual_stream(make_trace({}))
+
+
+def test_a_gap_between_layers_is_refused(make_trace: MakeTrace) -> None:
+    later = {site.replace("layers.0", "layers.1"): rows for site, rows in BY_HAND.items()}
+    with pytest.raises(ValueError, match=r"lacks decoder\.layers\.0\.residual\.before"):
+        residual_stream(make_trace(later))
+
+
+@pytest.mark.parametrize(
+    ("unknown", "said"),
+    [
+        (
+            {"norm": "batch_norm"},
+            "norm 'batch_norm' is unknown; choose one of layer_norm, rms_norm",
+        ),
+        ({"norm_place": "between"}, "norm_place 'between' is unknown; choose pre or post"),
+    ],
+)
+def test_unknown_norms_are_refused(
+    make_trace: MakeTrace, unknown: dict[str, str], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        residual_stream(make_trace(BY_HAND), **unknown)
