@@ -169,7 +169,7 @@ def _passed_limit(errors: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _field(location: Iterable[str | int]) -> str:
-    names = [str(part) for part in location if part != "body"]
+    names = [str(part) for part in location if part not in ("body", "query")]
     return _printable(".".join(names)[:MAX_ECHO] or "body")
 
 

@@ -12,6 +12,7 @@ MAX_GLOB_CHARACTERS = 200
 MAX_ANALYSES = 64
 MAX_NUMBERS = 256
 MAX_MODEL_ID_CHARACTERS = 64
+MAX_POSITIONAL_SIZE = 2**20
 
 ModelId = Annotated[str, Field(min_length=1, max_length=MAX_MODEL_ID_CHARACTERS)]
 Glob = Annotated[str, Field(min_length=1, max_length=MAX_GLOB_CHARACTERS)]
@@ -30,6 +31,8 @@ AnalysisName = Literal[
     "attention_by_distance",
 ]
 WireType = Literal["float32", "uint16"]
+Scheme = Literal["sinusoidal", "learned", "rotary", "alibi"]
+Size = Annotated[int, Field(ge=1, le=MAX_POSITIONAL_SIZE)]
 
 
 def _example(**members: Any) -> ConfigDict:
@@ -103,6 +106,26 @@ class TraceRequest(TokenizeRequest):
         if self.analyses is None:
             return ["next_token"] if self.capture is None else []
         return sorted(set(self.analyses))
+
+
+class PositionalRequest(BaseModel):
+    """An encoding of positions: of a scheme by its sizes, or of a model as it has it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    scheme: Scheme | None = Field(
+        None, description="How positions are encoded; a model's own may be left out."
+    )
+    model: ModelId | None = Field(
+        None,
+        description="A model, whose scheme, width and heads are taken; learned positions are "
+        "always those of a model.",
+    )
+    length: Size = Field(description="How many positions, from 0 on.")
+    width: Size | None = Field(
+        None, description="d_model of sinusoidal, d_head of rotary positions; an even number."
+    )
+    heads: Size | None = Field(None, description="How many heads ALiBi gives slopes to.")
 
 
 class _Answer(BaseModel):
@@ -206,6 +229,22 @@ class TraceAnswer(_Answer):
     tensors: dict[str, TensorAnswer] = Field(description="By site name.")
     analyses: AnalysesAnswer
     timings: dict[str, float] = Field(description="Milliseconds by step.")
+
+
+class PositionalAnswer(_Answer):
+    """An encoding of positions. Sizes that the scheme does not know are null."""
+
+    scheme: Scheme
+    model: str | None
+    length: int
+    width: int | None
+    heads: int | None
+    tensors: dict[str, TensorAnswer] = Field(
+        description="sinusoidal: encoding (position, d_model) and frequencies (pair), in radians "
+        "a position. learned: encoding; of an encoder–decoder encoder.encoding and "
+        "decoder.encoding. rotary: angles, cos and sin (position, pair). alibi: slopes (head) and "
+        "bias (head, query, key), on both sides of the diagonal.",
+    )
 
 
 class SiteAnswer(_Answer):

@@ -98,8 +98,28 @@ def to_safetensors(answer: Answer) -> bytes:
     for name, analysis in answer.analyses.items():
         for key, array in analysis.arrays.items():
             arrays[f"analyses.{name}.{key}"] = _on_wire(key, array)
-    metadata = answer.members() | {
-        "analyses": {name: found.beside for name, found in answer.analyses.items()},
+    analyses = {name: found.beside for name, found in answer.analyses.items()}
+    return _safetensors_file(arrays, answer.members() | {"analyses": analyses})
+
+
+def encode_arrays(
+    arrays: Mapping[str, NamedArray], members: Mapping[str, Any], media_type: str
+) -> bytes:
+    """Arrays that come from no trace, with what goes beside them, as a trace's tensors are sent.
+
+    Raises:
+        NonFiniteError: an array holds NaN or an infinity.
+    """
+    sent = {name: _on_wire(name, array) for name, array in arrays.items()}
+    if media_type == SAFETENSORS:
+        return _safetensors_file(sent, members)
+    tensors = {name: _json_array(array) for name, array in sent.items()}
+    return orjson.dumps({**members, "tensors": tensors})
+
+
+def _safetensors_file(arrays: Mapping[str, _WireArray], members: Mapping[str, Any]) -> bytes:
+    metadata = {
+        **members,
         "axes": {name: array.axes for name, array in arrays.items()},
         "scale": {name: array.scale for name, array in arrays.items() if array.scale},
     }

@@ -47,6 +47,11 @@ def position_angles(
     return positions[:, None] / 10_000.0**exponents
 
 
+def frequencies(width: int) -> Float[Tensor, " frequency"]:
+    """How far each pair of dimensions turns from one position to the next, in radians."""
+    return position_angles(1, width, start=1)[0]
+
+
 def rotate(
     vectors: Float[Tensor, "*batch position d_head"], *, start: int = 0
 ) -> Float[Tensor, "*batch position d_head"]:

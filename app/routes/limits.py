@@ -23,6 +23,11 @@ _OF_REQUESTS = {
         "Longer than any model's id.",
     ),
     "max_analyses": (schemas.MAX_ANALYSES, "analyses", "More than there are."),
+    "max_positional_size": (
+        schemas.MAX_POSITIONAL_SIZE,
+        "positions, dimensions or heads",
+        "Longer and wider than any encoding in use; max_cells limits their product.",
+    ),
     "max_numbers": (schemas.MAX_NUMBERS, "layers or heads", "More than any model here has."),
 }
 

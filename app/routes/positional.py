@@ -1,0 +1,39 @@
+"""Encodings of positions: any scheme by length and width, without a text."""
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from app.negotiation import negotiate
+from app.positional import positional_answer
+from app.problems import described
+from app.schemas import PositionalAnswer, PositionalRequest
+from app.state import Shared
+from app.wire import MEDIA_TYPES, SAFETENSORS
+
+router = APIRouter(prefix="/api/v1", tags=["positional"])
+
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": PositionalAnswer,
+        "description": "The encoding, as JSON or as one safetensors file.",
+        "content": {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}},
+    },
+    **described(404, 406, 422, 503),
+}
+
+
+@router.get("/positional", response_class=Response, responses=_ANSWERS)
+async def positional(
+    order: Annotated[PositionalRequest, Query()], request: Request, state: Shared
+) -> Response:
+    """What a scheme adds, by how much it turns or how far it lowers, position by position.
+
+    `scheme` with its sizes, or `model` alone: then scheme, width and heads are the model's.
+    """
+    media_type = negotiate(request.headers.get("accept", ""), MEDIA_TYPES)
+    work = partial(positional_answer, order, state.registry, state.settings, media_type)
+    return Response(
+        await state.run(request, work), media_type=media_type, headers={"Vary": "Accept"}
+    )
