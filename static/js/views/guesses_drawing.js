@@ -1,0 +1,75 @@
+/**
+ * The likeliest tokens as bars, the likeliest on top; the one that is right has the key's colour.
+ */
+
+import { css, sequential } from '../core/colour.js';
+import { baseLayout, downwards, labelAxis, labelWidth } from '../core/figure.js';
+import { percent, tick } from '../core/number.js';
+import { escapeForPlotly } from '../core/text.js';
+import { roundTicks } from '../core/ticks.js';
+
+const ROW_HEIGHT = 30;
+/** Rows are high enough for every label. */
+const LETTERING = { size: 13, letters: 14, space: 1 };
+const NUMBER = { size: 12, letters: 24, space: 1 };
+const WIDEST = 760;
+const MOST_TICKS = 4;
+/** Where all are unlikely, bars stay short. */
+const LEAST_END = 0.026;
+
+/**
+ * @param {import('../core/figure.js').Frame} state
+ * @param {import('../core/guesses.js').Guess[]} guesses
+ * @param {import('../core/guesses.js').Words} words
+ * @returns {{data: Object[], layout: Object}}
+ */
+export function guessBars({ palette, width }, guesses, words) {
+  const scale = sequential(palette.theme);
+  const labels = guesses.map(({ name }) => name);
+  const margin = { l: labelWidth(labels, LETTERING) + 16, r: 16, t: 4, b: 44 };
+  const height = guesses.length * ROW_HEIGHT;
+  const total = Math.min(width, WIDEST);
+  return {
+    data: [
+      {
+        type: 'bar',
+        orientation: 'h',
+        x: guesses.map(({ probability }) => probability),
+        y: guesses.map((_, rank) => rank),
+        width: 0.66,
+        text: guesses.map((guess) => escapeForPlotly(numberOf(guess))),
+        textposition: 'outside',
+        textfont: { size: 12, color: palette.ink },
+        cliponaxis: false,
+        hoverinfo: 'none',
+        marker: { color: guesses.map(({ mark }) => (mark ? palette.key : css(scale, 128))), line: { width: 0 } },
+      },
+    ],
+    layout: {
+      ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
+      xaxis: probabilityAxis(guesses, palette, total - margin.l - margin.r, words),
+      yaxis: downwards(labelAxis({ labels, pixels: height, title: '', palette, lettering: LETTERING })),
+    },
+  };
+}
+
+/** What stands at the end of a bar. */
+function numberOf({ probability, mark }) {
+  return `${percent(probability)}${mark ? ` · ${mark}` : ''}`;
+}
+
+/** Ends where every bar has room for its number behind it; no tick is past all there is. */
+function probabilityAxis(guesses, palette, pixels, { event }) {
+  const ends = guesses.map((guess) => guess.probability / (1 - Math.min(0.8, (labelWidth([numberOf(guess)], NUMBER) + 8) / pixels)));
+  const end = Math.max(...ends, LEAST_END);
+  const tickvals = roundTicks(Math.min(end, 1), MOST_TICKS);
+  return {
+    range: [0, end],
+    tickvals,
+    ticktext: tickvals.map((probability) => `${tick(probability * 100)} %`),
+    tickfont: { size: 11, color: palette.muted },
+    title: { text: `probability of ${event}`, font: { size: 12, color: palette.muted }, standoff: 8 },
+    gridcolor: palette.line,
+    zerolinecolor: palette.line,
+  };
+}
