@@ -14,6 +14,7 @@ from model.analysis import (
     alignment,
     attention_by_distance,
     head_labels,
+    head_outputs,
     logit_lens,
     next_token,
     residual_stream,
@@ -22,6 +23,7 @@ from model.analysis import (
     value_weighted,
 )
 from model.checkpoint import Checkpoint, Description
+from model.sites import layer_of
 from model.trace import NamedArray, Trace
 
 Arrays = Mapping[str, NamedArray]
@@ -31,11 +33,17 @@ _ALIGNER = ("layer", "head", "shift")
 
 @dataclass(frozen=True)
 class _Analyser:
-    """An analysis: the sites it needs, how it is computed, and what goes with its arrays."""
+    """An analysis: the sites it needs, how it is computed, and what goes with its arrays.
+
+    One that works layer by layer reads only the layers that are asked for; where it gives more
+    numbers than it reads, `axes` are those of the array that it makes of each site.
+    """
 
     needs: tuple[str, ...]
     analyse: Callable[[Trace, Checkpoint], Arrays]
     beside: Callable[[Arrays, Trace, Checkpoint], Mapping[str, Any]] = lambda *_: {}
+    is_by_layer: bool = False
+    axes: tuple[str, ...] = ()
 
 
 def parameters_of(checkpoint: Checkpoint, globs: Sequence[str]) -> dict[str, NamedArray]:
@@ -47,8 +55,15 @@ def parameters_of(checkpoint: Checkpoint, globs: Sequence[str]) -> dict[str, Nam
     return found
 
 
-def sites_of(names: Sequence[str], checkpoint: Checkpoint) -> list[str]:
+def sites_of(
+    names: Sequence[str], checkpoint: Checkpoint, layers: Sequence[int] | None = None
+) -> list[str]:
     """The sites that some analyses need, each once.
+
+    Args:
+        names: of the analyses.
+        checkpoint: the model.
+        layers: those that are asked for, which analyses that work layer by layer keep to.
 
     Raises:
         Problem: 422 where the model has nothing that one of them could be computed from.
@@ -56,6 +71,7 @@ def sites_of(names: Sequence[str], checkpoint: Checkpoint) -> list[str]:
     known = [site.name for site in checkpoint.description.sites]
     needed: dict[str, None] = {}
     for name in names:
+        keeps_to = layers if ANALYSERS[name].is_by_layer else None
         for glob in ANALYSERS[name].needs:
             sites = fnmatch.filter(known, glob)
             if not sites:
@@ -65,8 +81,22 @@ def sites_of(names: Sequence[str], checkpoint: Checkpoint) -> list[str]:
                     f"{name} is computed from {glob}, which the model '{checkpoint.id}' has not; "
                     f"its analyses are {', '.join(available(checkpoint.description))}",
                 )
-            needed.update(dict.fromkeys(sites))
+            needed.update((site, None) for site in sites if _is_in(site, keeps_to))
     return list(needed)
+
+
+def made_of(names: Sequence[str], sites: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """The arrays that analyses make beyond what they read: a site and the axes of each."""
+    return [
+        (site, analyser.axes)
+        for analyser in (ANALYSERS[name] for name in names)
+        for glob in (analyser.needs if analyser.axes else ())
+        for site in fnmatch.filter(sites, glob)
+    ]
+
+
+def _is_in(site: str, layers: Sequence[int] | None) -> bool:
+    return layers is None or layer_of(site) in layers
 
 
 def available(description: Description) -> list[str]:
@@ -128,6 +158,11 @@ def _value_weighted(trace: Trace, checkpoint: Checkpoint) -> Arrays:
     return value_weighted.value_weighted(trace, parameters)
 
 
+def _head_outputs(trace: Trace, checkpoint: Checkpoint) -> Arrays:
+    parameters = parameters_of(checkpoint, head_outputs.PARAMETERS)
+    return head_outputs.head_outputs(trace, parameters)
+
+
 def _aligner(trace: Trace, checkpoint: Checkpoint) -> dict[str, int]:
     """The head that the card found to align words best, if the trace holds it."""
     found = checkpoint.description.card.metrics.get("alignment")
@@ -162,6 +197,9 @@ ANALYSERS: dict[str, _Analyser] = {
         lambda *_: {"labels": list(head_labels.LABELS)},
     ),
     "value_weighted": _Analyser(value_weighted.NEEDS, _value_weighted),
+    "head_outputs": _Analyser(
+        head_outputs.NEEDS, _head_outputs, is_by_layer=True, axes=head_outputs.AXES
+    ),
     # It makes logits of every layer, so a text whose logits would be too many is too long for it.
     "logit_lens": _Analyser((*logit_lens.NEEDS, *next_token.NEEDS), _logit_lens, _texts),
     "residual_stream": _Analyser(residual_stream.NEEDS, _residual_stream),

@@ -11,13 +11,19 @@ from model.checkpoint import Description
 from model.tracing import Plan
 
 
-def count_cells(description: Description, plan: Plan, sites: Sequence[str]) -> int:
+def count_cells(
+    description: Description,
+    plan: Plan,
+    sites: Sequence[str],
+    made: Sequence[tuple[str, tuple[str, ...]]] = (),
+) -> int:
     """The numbers that a capture of these sites holds.
 
     Args:
         description: the model.
         plan: which texts will be read, and which heads kept.
         sites: names of sites, each once.
+        made: sites of which further arrays are made, with the axes of these.
     """
     config = description.config
     widths = {
@@ -30,13 +36,14 @@ def count_cells(description: Description, plan: Plan, sites: Sequence[str]) -> i
         "expert": config.moe.n_experts if config.moe else 0,
         "top_k": config.moe.top_k if config.moe else 0,
     }
-    axes = {site.name: site.axes for site in description.sites}
+    axes_of = {site.name: site.axes for site in description.sites}
 
-    def cells(site: str) -> int:
+    def cells(site: str, axes: tuple[str, ...]) -> int:
         sizes = widths | plan.n_tokens(site)
-        return prod(sizes[axis] for axis in axes[site])
+        return prod(sizes[axis] for axis in axes)
 
-    return sum(map(cells, sites))
+    captured = [(site, axes_of[site]) for site in sites]
+    return sum(cells(site, axes) for site, axes in (*captured, *made))
 
 
 def require_cells(actual: int, limit: int) -> None:

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.edits import EditRequests
+
 MAX_GLOBS = 64
 MAX_GLOB_CHARACTERS = 200
 MAX_ANALYSES = 64
@@ -24,6 +26,7 @@ AnalysisName = Literal[
     "rollout",
     "head_labels",
     "value_weighted",
+    "head_outputs",
     "logit_lens",
     "residual_stream",
     "routing",
@@ -87,12 +90,21 @@ class TraceRequest(TokenizeRequest):
         description="Quantities computed from the trace. next_token: the 20 likeliest tokens "
         "after every position, or at it in an encoder. rollout: attention followed through the "
         "layers. head_labels: what each head does. value_weighted: weights times the size of what "
-        "they carry. logit_lens: what each layer would predict. residual_stream: the norm of the "
+        "they carry. head_outputs: what each head writes, of the layers that layers says. "
+        "logit_lens: what each layer would predict. residual_stream: the norm of the "
         "stream, of what each part writes to it, and what the layer norms see. routing: how the "
         "experts share the tokens. alignment: which source word each target word comes from. "
         "attention_by_distance: mean weights by distance. A model's card lists those it has. "
         "What they read need not be captured: they read every layer, whatever layers says, but "
-        "only the heads that heads says. Without it: next_token, where capture is left out too.",
+        "for head_outputs, and only the heads that heads says. Without it: next_token, where "
+        "capture is left out too.",
+    )
+    edits: EditRequests | None = Field(
+        None,
+        description="What the pass changes, and all that follows from it: heads_off and "
+        "experts_off switch heads or experts off, no_scaling leaves 1/√d_head out, temperature "
+        "divides the scores of attention. A translation that the model makes itself, without "
+        "target, is made without them, so that passes with and without edits read the same tokens.",
     )
     dtype: WireType = Field(
         "float32",
@@ -106,6 +118,11 @@ class TraceRequest(TokenizeRequest):
         if self.analyses is None:
             return ["next_token"] if self.capture is None else []
         return sorted(set(self.analyses))
+
+    @property
+    def wanted_edits(self) -> list[str]:
+        """The edits as JSON, in an order of their own: that of the request decides nothing."""
+        return sorted(edit.model_dump_json() for edit in self.edits or ())
 
 
 class PositionalRequest(BaseModel):
@@ -157,7 +174,10 @@ class TensorAnswer(_Answer):
     shape: list[int]
     dtype: Literal["float32", "int32", "uint16"]
     scale: float | None = Field(None, description="Of uint16: value = data × scale.")
-    data: list[Any] = Field(description="Nested lists; a masked score (-inf) is null.")
+    data: list[Any] = Field(
+        description="Nested lists; -inf, as masked scores and the logits of experts that are off "
+        "are, is null."
+    )
 
 
 class NextTokenAnswer(_Answer):
@@ -207,6 +227,7 @@ class AnalysesAnswer(_Answer):
     rollout: dict[str, TensorAnswer] | None = None
     head_labels: LabelsAnswer | None = None
     value_weighted: dict[str, TensorAnswer] | None = None
+    head_outputs: dict[str, TensorAnswer] | None = None
     logit_lens: LogitLensAnswer | None = None
     residual_stream: dict[str, TensorAnswer] | None = None
     routing: dict[str, TensorAnswer] | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from app.analyses import analyse, sites_of
+from app.analyses import analyse, made_of, sites_of
 from app.cells import count_cells, require_cells
 from app.problems import Problem, over_limit
 from app.registry import Registry
@@ -17,6 +17,7 @@ from app.settings import Settings
 from app.wire import Analysis, Answer, NonFiniteError, encode
 from model import tracing
 from model.checkpoint import Checkpoint
+from model.edits import ImpossibleEdit, UnknownExpert
 from model.sites import UnknownHead, UnknownLayer, UnknownSite
 from model.trace import Token, Trace
 
@@ -24,6 +25,8 @@ _UNKNOWN: dict[type[Exception], str] = {
     UnknownSite: "unknown-site",
     UnknownLayer: "unknown-layer",
     UnknownHead: "unknown-head",
+    UnknownExpert: "unknown-expert",
+    ImpossibleEdit: "impossible-edit",
 }
 
 
@@ -100,20 +103,26 @@ class Tracer:
             raise Problem(422, "empty-text", f"the {what} is empty; send at least one word")
 
     def _trace(self, checkpoint: Checkpoint, request: TraceRequest) -> Answer:
-        needed = sites_of(request.wanted_analyses, checkpoint)
+        needed = sites_of(request.wanted_analyses, checkpoint, request.layers)
+        made = made_of(request.wanted_analyses, needed)
         if request.target is None and checkpoint.config.kind == "encoder-decoder":
-            self._require_room(checkpoint, _shortest_plan(checkpoint, request), needed)
+            self._require_room(checkpoint, _shortest_plan(checkpoint, request), needed, made)
         plan = _plan(checkpoint, request, request.target)
-        captured = self._require_room(checkpoint, plan, needed)
+        captured = self._require_room(checkpoint, plan, needed, made)
         trace = tracing.run(checkpoint, replace(plan, sites=captured))
         return _assemble(checkpoint, request, trace, plan.sites)
 
     def _require_room(
-        self, checkpoint: Checkpoint, plan: tracing.Plan, needed: Sequence[str]
+        self,
+        checkpoint: Checkpoint,
+        plan: tracing.Plan,
+        needed: Sequence[str],
+        made: Sequence[tuple[str, tuple[str, ...]]],
     ) -> tuple[str, ...]:
         """The sites of a plan and those needed besides, where all of them fit into an answer."""
         captured = tuple(dict.fromkeys([*plan.sites, *needed]))
-        require_cells(count_cells(checkpoint.description, plan, captured), self.settings.max_cells)
+        n_cells = count_cells(checkpoint.description, plan, captured, made)
+        require_cells(n_cells, self.settings.max_cells)
         return captured
 
 
@@ -123,7 +132,7 @@ def trace_id(revision: str, precision: str, request: TraceRequest, sites: Sequen
     It does not depend on how the numbers are encoded, nor on how the sites were spelled.
     """
     asked: list[Any] = [revision, precision, request.text, sites, request.heads]
-    asked += [request.wanted_analyses, request.target]
+    asked += [request.wanted_analyses, request.target, request.wanted_edits]
     return hashlib.sha256(orjson.dumps(asked)).hexdigest()[:32]
 
 
@@ -135,6 +144,7 @@ def _plan(checkpoint: Checkpoint, request: TraceRequest, target: str | None) -> 
         capture=request.capture,
         layers=request.layers,
         heads=request.heads,
+        edits=[edit.read() for edit in request.edits or ()],
     )
 
 

@@ -22,6 +22,7 @@ SAFETENSORS = "application/x-safetensors"
 MEDIA_TYPES = (JSON, SAFETENSORS)
 
 UINT16_SCALE = 1 / 65535
+MASKED_SITES = (".scores", ".router_logits")
 UNIT_SITES = frozenset({"weights", "router_probs", "expert_weights"})
 
 
@@ -76,13 +77,13 @@ def encode(answer: Answer, media_type: str) -> bytes:
     """The answer as bytes of that media type, one of `MEDIA_TYPES`.
 
     Raises:
-        NonFiniteError: a tensor holds NaN, or an infinity that is no masked score.
+        NonFiniteError: a tensor holds NaN, or an infinity that masks nothing.
     """
     return to_safetensors(answer) if media_type == SAFETENSORS else to_json(answer)
 
 
 def to_json(answer: Answer) -> bytes:
-    """The answer as JSON; masked scores are null."""
+    """The answer as JSON; masked scores, and experts that are off, are null."""
     tensors = {site: _json_array(array) for site, array in _wire_tensors(answer)}
     analyses = {
         name: {key: _json_array(_on_wire(key, array)) for key, array in analysis.arrays.items()}
@@ -93,7 +94,7 @@ def to_json(answer: Answer) -> bytes:
 
 
 def to_safetensors(answer: Answer) -> bytes:
-    """The answer as a safetensors file; masked scores are -inf."""
+    """The answer as a safetensors file; masked scores, and experts that are off, are -inf."""
     arrays = dict(_wire_tensors(answer))
     for name, analysis in answer.analyses.items():
         for key, array in analysis.arrays.items():
@@ -151,7 +152,7 @@ def _as_uint16(array: _WireArray) -> _WireArray:
 
 def _require_finite(name: str, data: NDArray[Any]) -> None:
     is_allowed = np.isfinite(data)
-    if name.endswith(".scores"):
+    if name.endswith(MASKED_SITES):
         is_allowed |= np.isneginf(data)
     if not is_allowed.all():
         raise NonFiniteError(f"{name} holds {data[~is_allowed][0]}; the answer would not be true")

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoint import Checkpoint
+from model.edits import PassEdit, editing, hooks_of
 from model.hooks import Capture
 from model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
 from model.trace import NamedArray, Token, Trace
@@ -45,7 +46,7 @@ class TooManyTokens(ValueError):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a pass will read and keep; ``timings`` are the milliseconds that planning took."""
+    """What a pass will read, change and keep; ``timings`` are the milliseconds of planning."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -54,6 +55,7 @@ class Plan:
     sites: tuple[str, ...]
     heads: tuple[int, ...] | None
     timings: Mapping[str, float]
+    edits: tuple[PassEdit, ...] = ()
 
     def n_tokens(self, site: str) -> dict[str, int]:
         """How many queries, keys and positions a site has."""
@@ -155,10 +157,12 @@ def plan(
     capture: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
+    edits: Sequence[PassEdit] = (),
 ) -> Plan:
     """Cut a text into tokens and choose the sites: what can be known before a pass.
 
-    An encoder–decoder without a target translates the text here, to know what it will read.
+    An encoder–decoder without a target translates the text here, to know what it will read; it
+    does so without the edits, so that passes with and without them read the same tokens.
 
     Args:
         checkpoint: the model and its tokenizer.
@@ -167,11 +171,13 @@ def plan(
         capture: globs over site names; None: `DEFAULT_CAPTURE`.
         layers: of the sites in a layer, only those in these layers.
         heads: of the arrays with a head axis, only these heads.
+        edits: what the pass will change.
 
     Raises:
-        EmptyText, TooManyTokens, NoTarget, UnknownSite, UnknownLayer, UnknownHead: with what
-            would do.
+        EmptyText, TooManyTokens, NoTarget, UnknownSite, UnknownLayer, UnknownHead, UnknownExpert,
+            ImpossibleEdit: with what would do.
     """
+    hooks_of(checkpoint.config, edits)
     sites = tuple(select_sites(checkpoint, capture, layers, heads))
     began = perf_counter()
     tokens = read_tokens(checkpoint, text)
@@ -188,6 +194,7 @@ def plan(
         sites=sites,
         heads=None if heads is None else tuple(heads),
         timings=timings,
+        edits=tuple(edits),
     )
 
 
@@ -199,8 +206,13 @@ def run(checkpoint: Checkpoint, plan: Plan) -> Trace:
     """
     began = perf_counter()
     ids = [_ids(tokens, checkpoint) for tokens in (plan.tokens, plan.target_tokens) if tokens]
-    with torch.inference_mode(), checkpoint.model.capture(plan.sites, heads=plan.heads) as captured:
-        checkpoint.model(*ids)
+    model = checkpoint.model
+    with (
+        torch.inference_mode(),
+        editing(model, plan.edits),
+        model.capture(plan.sites, heads=plan.heads) as captured,
+    ):
+        model(*ids)
         tensors = _arrays(captured, checkpoint)
     took = 1e3 * (perf_counter() - began)
     return Trace(
@@ -225,9 +237,12 @@ def trace(
     capture: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
+    edits: Sequence[PassEdit] = (),
 ) -> Trace:
     """Read a text and keep what was asked for: `plan`, then `run`."""
-    planned = plan(checkpoint, text, target, capture=capture, layers=layers, heads=heads)
+    planned = plan(
+        checkpoint, text, target, capture=capture, layers=layers, heads=heads, edits=edits
+    )
     return run(checkpoint, planned)
 
 

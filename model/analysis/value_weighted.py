@@ -5,12 +5,13 @@ Kobayashi et al. 2020, https://arxiv.org/abs/2004.10102: a large weight on a sho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Float
 
 from model.analysis.attentions import attentions_of
+from model.analysis.projections import projection_of
 from model.trace import NamedArray, Trace
 
 NEEDS = ("*_attention.weights", "*_attention.values")
@@ -37,28 +38,16 @@ def value_weighted(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[s
     """
     found: dict[str, NamedArray] = {}
     for attention in attentions_of(trace):
-        values = _look_up(trace.tensors, f"{attention.path}.values").data.astype(np.float64)
-        projection = _look_up(parameters, f"{attention.path}.output_projection.weight").data
-        written = values @ _chosen(projection.astype(np.float64), trace.heads, len(values))
+        values = _values_of(attention.path, trace)
+        written = values @ projection_of(attention.path, parameters, trace.heads, len(values))
         norms = np.linalg.norm(written, axis=-1)  # head key
         weighted = attention.weights * norms[:, None, :]
         found[attention.path] = NamedArray(("head", "query", "key"), weighted.astype(np.float32))
     return found
 
 
-def _look_up(arrays: Mapping[str, NamedArray], name: str) -> NamedArray:
-    if name not in arrays:
+def _values_of(path: str, trace: Trace) -> Float[np.ndarray, "head key d_head"]:
+    name = f"{path}.values"
+    if name not in trace.tensors:
         raise KeyError(f"{name} is missing, and the weights alone do not say how long values are")
-    return arrays[name]
-
-
-def _chosen(
-    projection: Float[np.ndarray, "all d_head d_model"], heads: Sequence[int] | None, n_heads: int
-) -> Float[np.ndarray, "head d_head d_model"]:
-    chosen = range(len(projection)) if heads is None else heads
-    if len(chosen) != n_heads or max(chosen) >= len(projection):
-        raise ValueError(
-            f"the output projection has {len(projection)} heads, but the trace holds the values of "
-            f"{n_heads} (heads: {'all' if heads is None else list(heads)})"
-        )
-    return projection[list(chosen)]
+    return trace.tensors[name].data.astype(np.float64)

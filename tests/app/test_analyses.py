@@ -179,6 +179,52 @@ def test_the_stream_is_read_with_the_norms_that_the_model_has(client, zoo, model
         np.testing.assert_allclose(array(sent), expected[key].data, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("model", ["tiny", "turning", "translator", "filler"])
+def test_what_the_heads_write_adds_up_to_the_output_of_the_attention(client, model, from_json):
+    body = post(client, model, capture=["*_attention.output"], analyses=["head_outputs"]).json()
+    outputs, found = from_json(body), body["analyses"]["head_outputs"]
+    assert {f"{path}.output" for path in found} == set(outputs)
+    for path, sent in found.items():
+        assert sent["axes"] == ["head", "query", "d_model"]
+        np.testing.assert_allclose(array(sent).sum(axis=0), outputs[f"{path}.output"], atol=1e-5)
+
+
+def test_what_the_heads_write_is_sent_of_the_layers_and_heads_asked_for(client):
+    every = analyses_of(client, "translator", "head_outputs")["head_outputs"]
+    asked = {"layers": [1], "heads": [2, 0]}
+    found = analyses_of(client, "translator", "head_outputs", **asked)["head_outputs"]
+    assert set(found) == {path for path in every if ".1." in path}
+    for path, sent in found.items():
+        np.testing.assert_allclose(array(sent), array(every[path])[[2, 0]], atol=1e-6)
+
+
+def test_a_head_that_is_off_writes_nothing(client):
+    edits = [{"kind": "heads_off", "heads": [1]}]
+    found = analyses_of(client, "tiny", "head_outputs", edits=edits)["head_outputs"]
+    for sent in found.values():
+        assert (array(sent)[1] == 0).all()
+        assert (array(sent)[[0, 2, 3]] != 0).any()
+
+
+@pytest.mark.parametrize("name", ["next_token", "logit_lens"])
+def test_analyses_read_what_an_edit_left(client, name):
+    edits = [{"kind": "temperature", "value": 5.0}]
+    plain, edited = (
+        array(analyses_of(client, "tiny", name, **options)[name]["probabilities"])
+        for options in ({}, {"edits": edits})
+    )
+    assert np.abs(plain[-1] - edited[-1]).max() > 1e-6
+
+
+def test_the_lens_after_the_last_layer_is_the_prediction_of_the_edited_pass(client):
+    edits = [{"kind": "heads_off", "heads": [0, 2]}, {"kind": "experts_off", "experts": [1]}]
+    found = analyses_of(client, "tiny", "logit_lens", "next_token", edits=edits)
+    lens, prediction = (
+        array(found[name]["probabilities"]) for name in ("logit_lens", "next_token")
+    )
+    np.testing.assert_allclose(lens[-1], prediction, atol=1e-6)
+
+
 def test_the_labels_that_are_sent_name_the_numbers(client, zoo):
     found = analyses_of(client, "translator", "head_labels")["head_labels"]
     labels = found.pop("labels")

@@ -63,6 +63,17 @@ def test_a_translation_that_would_be_too_large_is_refused(client_with, problem, 
     assert client.post("/api/v1/trace", json={**asked, "heads": [0]}).status_code == 200
 
 
+@pytest.mark.parametrize("options", [{}, {"heads": [2]}])
+def test_what_an_analysis_makes_is_counted_where_it_is_more_than_it_reads(
+    client_with, problem, options
+):
+    client = client_with(max_cells=10)
+    asked = {"text": "z" * 15, "capture": [], "analyses": ["head_outputs"], "layers": [1]}
+    body = problem(client.post("/api/v1/trace", json=asked | options), 422, "too-many-cells")
+    n_heads = len(options.get("heads", range(4)))
+    assert body["actual"] == n_heads * 16 * 4 + n_heads * 16 * 16
+
+
 @pytest.mark.parametrize("analysis", ["next_token", "logit_lens"])
 def test_what_an_analysis_needs_is_counted(client_with, problem, tiny, analysis):
     client = client_with(max_cells=10)

@@ -12,6 +12,8 @@ from app.schemas import TraceRequest
 from app.tracer import Tracer, trace_id
 from app.wire import JSON
 
+NO_SCALING = {"kind": "no_scaling"}
+HEADS_OFF = {"kind": "heads_off", "heads": [0]}
 REQUEST = TraceRequest(text="a")
 
 
@@ -25,6 +27,13 @@ def test_the_id_does_not_depend_on_the_order_of_analyses_or_on_the_encoding():
     assert id_of(request=first) == id_of(request=second)
 
 
+def test_the_id_does_not_depend_on_the_order_of_edits():
+    first = TraceRequest(text="a", edits=[NO_SCALING, HEADS_OFF])
+    second = TraceRequest(text="a", edits=[HEADS_OFF, NO_SCALING | {"layer": None}])
+    assert id_of(request=first) == id_of(request=second)
+    assert id_of(request=TraceRequest(text="a", edits=[])) == id_of()
+
+
 def test_the_id_depends_on_whatever_decides_the_numbers():
     others = [
         id_of(revision="r2"),
@@ -33,6 +42,9 @@ def test_the_id_depends_on_whatever_decides_the_numbers():
         id_of(request=TraceRequest(text="a", heads=[0])),
         id_of(request=TraceRequest(text="a", target="b")),
         id_of(request=TraceRequest(text="a", target="c")),
+        id_of(request=TraceRequest(text="a", edits=[NO_SCALING])),
+        id_of(request=TraceRequest(text="a", edits=[NO_SCALING | {"layer": 0}])),
+        id_of(request=TraceRequest(text="a", edits=[NO_SCALING, HEADS_OFF])),
         id_of(request=TraceRequest(text="a", analyses=["rollout"])),
         id_of(request=TraceRequest(text="a", analyses=["rollout", "next_token"])),
         id_of(sites=("logits", "decoder.embedding.positional")),

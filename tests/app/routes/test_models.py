@@ -43,6 +43,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
             "rollout",
             "head_labels",
             "value_weighted",
+            "head_outputs",
             "logit_lens",
             "residual_stream",
             "routing",

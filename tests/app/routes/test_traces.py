@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as run_with
 from hypothesis import strategies as st
 
-from model import tracing, translation
+from model import edits, tracing, translation
 from model.checkpoint import load
 
 TEXT = "The cat sat on the mat because it was tired."
@@ -146,6 +146,8 @@ def test_another_text_model_site_layer_head_or_analysis_has_another_id(client):
         {"model": "translator"},
         {"model": "translator", "target": "le chat"},
         {"model": "translator", "target": "un chat"},
+        {"edits": [{"kind": "no_scaling"}]},
+        {"edits": [{"kind": "no_scaling", "layer": 0}]},
     )
     assert len({post(client, **options).json()["id"] for options in others}) == len(others)
 
@@ -312,6 +314,137 @@ def test_markup_and_special_tokens_in_a_target_are_text(client):
     assert body["target"] == target
     assert [token["text"] for token in body[TARGET] if token["is_special"]] == ["<s>"]
     assert "".join(target[token["start"] : token["end"]] for token in body[TARGET]) == target
+
+
+# --- edits ----------------------------------------------------------------------------------------
+
+
+EDITS = [
+    {"kind": "heads_off", "heads": [1, 3], "layer": 0},
+    {"kind": "experts_off", "experts": [2]},
+    {"kind": "no_scaling", "where": "decoder"},
+    {"kind": "temperature", "value": 2.5, "layer": 1},
+]
+
+
+def test_an_edited_pass_is_that_of_a_direct_computation(client, tiny, from_json):
+    read = [
+        edits.HeadsOff(heads=(1, 3), layer=0),
+        edits.ExpertsOff(experts=(2,)),
+        edits.NoScaling(where="decoder"),
+        edits.Temperature(value=2.5, layer=1),
+    ]
+    found = from_json(post(client, capture=["*"], edits=EDITS).json())
+    expected = tracing.trace(tiny, TEXT, capture=["*"], edits=read).tensors
+    plain = tracing.trace(tiny, TEXT, capture=["logits"]).tensors
+    for site, array in found.items():
+        np.testing.assert_array_equal(array, expected[site].data)
+    assert np.abs(found["logits"] - plain["logits"].data).max() > 1e-3
+
+
+def test_the_pass_after_an_edited_one_is_as_it_was(client):
+    before = post(client).json()
+    assert post(client, edits=EDITS).json()["tensors"] != before["tensors"]
+    assert post(client).json()["tensors"] == before["tensors"]
+
+
+def test_the_logits_of_an_expert_that_is_off_are_null(client, from_safetensors):
+    asked = {"capture": ["*.router_logits"], "edits": [{"kind": "experts_off", "experts": [2]}]}
+    rows = post(client, **asked).json()["tensors"]["decoder.layers.1.experts.router_logits"]["data"]
+    assert all([number is None for number in row] == [False, False, True, False] for row in rows)
+    response = post(client, **asked, accept="application/x-safetensors")
+    (sent,) = from_safetensors(response.content)[0].values()
+    assert np.isneginf(sent[:, 2]).all()
+
+
+def test_a_translation_is_made_without_the_edits_so_that_both_passes_read_the_same(client):
+    plain = post(client, "the cat sat", model="translator").json()
+    everything_off = [{"kind": "heads_off", "heads": [0, 1, 2, 3]}]
+    edited = post(client, "the cat sat", model="translator", edits=everything_off).json()
+    assert edited[TARGET] == plain[TARGET]
+    assert edited["tensors"] != plain["tensors"]
+
+
+@pytest.mark.parametrize(
+    ("model", "edit", "kind", "detail"),
+    [
+        (
+            "tiny",
+            {"kind": "heads_off", "heads": [4]},
+            "unknown-head",
+            "there is no head 4; the heads are 0 to 3",
+        ),
+        (
+            "tiny",
+            {"kind": "no_scaling", "layer": 7},
+            "unknown-layer",
+            "there is no layer 7; the layers are 0 to 1",
+        ),
+        (
+            "tiny",
+            {"kind": "experts_off", "experts": [4]},
+            "unknown-expert",
+            "there is no expert 4; the experts are 0 to 3",
+        ),
+        (
+            "dense",
+            {"kind": "experts_off", "experts": [0]},
+            "impossible-edit",
+            "the model is dense: it has no experts to switch off",
+        ),
+        (
+            "tiny",
+            {"kind": "experts_off", "experts": [0, 1, 2]},
+            "impossible-edit",
+            "of the 4 experts of decoder.layers.1.experts 1 would be left, and every token visits "
+            "2; switch at most 2 off",
+        ),
+        (
+            "tiny",
+            {"kind": "temperature", "value": 2.0, "where": "cross"},
+            "impossible-edit",
+            "the model has no attention at 'cross'; it has attention at decoder",
+        ),
+    ],
+)
+def test_an_edit_that_cannot_be_is_refused_with_the_way_out(
+    client, problem, model, edit, kind, detail
+):
+    body = problem(post(client, model=model, edits=[edit]), 422, kind)
+    assert body["detail"] == detail
+
+
+@pytest.mark.parametrize(
+    ("edit", "field"),
+    [
+        ({}, "edits.0"),
+        ({"kind": "head_off"}, "edits.0"),
+        ({"kind": "<b>"}, "edits.0"),
+        ("no_scaling", "edits.0"),
+        ({"kind": "heads_off"}, "edits.0.heads_off.heads"),
+        ({"kind": "heads_off", "heads": []}, "edits.0.heads_off.heads"),
+        ({"kind": "heads_off", "heads": [-1]}, "edits.0.heads_off.heads.0"),
+        ({"kind": "heads_off", "heads": ["0"]}, "edits.0.heads_off.heads.0"),
+        ({"kind": "heads_off", "heads": [0], "where": "left"}, "edits.0.heads_off.where"),
+        ({"kind": "no_scaling", "layer": "0"}, "edits.0.no_scaling.layer"),
+        ({"kind": "no_scaling", "heads": [0]}, "edits.0.no_scaling.heads"),
+        ({"kind": "experts_off", "experts": [0], "where": "cross"}, "edits.0.experts_off.where"),
+        ({"kind": "temperature"}, "edits.0.temperature.value"),
+        ({"kind": "temperature", "value": 0}, "edits.0.temperature.value"),
+        ({"kind": "temperature", "value": -2.5}, "edits.0.temperature.value"),
+        ({"kind": "temperature", "value": 1e9}, "edits.0.temperature.value"),
+        ({"kind": "temperature", "value": "2"}, "edits.0.temperature.value"),
+    ],
+)
+def test_a_wrong_member_of_an_edit_is_named(client, problem, edit, field):
+    body = problem(post(client, edits=[edit]), 422, "invalid-request")
+    assert [error["field"] for error in body["errors"]] == [field]
+
+
+def test_more_edits_than_are_allowed_are_refused_with_limit_and_actual(client, problem):
+    body = problem(post(client, edits=[{"kind": "no_scaling"}] * 17), 422, "invalid-request")
+    assert (body["limit"], body["actual"]) == (16, 17)
+    assert post(client, edits=[{"kind": "no_scaling"}] * 16).status_code == 200
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t \u3000"])

@@ -15,6 +15,7 @@ AXES = {
     "values": ("head", "key", "d_head"),
     "residual.before": ("query", "d_model"),
     "residual.middle": ("query", "d_model"),
+    "context": ("head", "query", "d_head"),
     "after": ("query", "d_model"),
     "output": ("query", "d_model"),
     "router_probs": ("query", "expert"),

@@ -96,5 +96,5 @@ def test_a_projection_of_other_heads_is_refused(
     make_trace: MakeTrace, parameters: dict[str, NamedArray], heads: tuple[int, ...] | None
 ) -> None:
     trace = make_trace({f"{PATH}.weights": [WEIGHTS], f"{PATH}.values": [VALUES[0]]}, heads=heads)
-    with pytest.raises(ValueError, match="has 2 heads, but the trace holds the values of 1"):
+    with pytest.raises(ValueError, match="has 2 heads, but the trace holds those of 1"):
         value_weighted(trace, parameters)
