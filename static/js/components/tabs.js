@@ -31,11 +31,17 @@ export function createTabs(host, views, { onChoose }) {
       tabs.forEach((tab, index) => {
         if (tab.textContent !== titles[index]) tab.textContent = titles[index];
         const isOpen = views[index].id === id;
+        if (isOpen && tab.getAttribute('aria-selected') !== 'true') reveal(host, tab);
         tab.setAttribute('aria-selected', String(isOpen));
         tab.tabIndex = isOpen ? 0 : -1;
       });
     },
   };
+}
+
+/** Where the tabs do not fit side by side, brings one into the middle; nothing else scrolls. */
+function reveal(host, tab) {
+  host.scrollLeft = tab.offsetLeft - host.offsetLeft - (host.clientWidth - tab.offsetWidth) / 2;
 }
 
 function next(key, from, count) {
