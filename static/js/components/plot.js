@@ -7,6 +7,7 @@ import { cellAt, walk } from '../core/cells.js';
 import { ticksFor } from '../core/ticks.js';
 import { ticks } from '../core/figure.js';
 import { element } from './element.js';
+import { createHighlight } from './highlight.js';
 import { plotly } from './plotly.js';
 
 /** @typedef {import('../core/cells.js').Cell} Cell */
@@ -32,8 +33,9 @@ export function createPlot({ onCell, onChoose }) {
   const note = element('p', { class: 'plot-note' });
   const drawing = element('div', { class: 'plot-drawing' }, element('p', { class: 'plot-waiting' }, 'Drawing…'));
   const marks = Object.fromEntries(MARKS.map((name) => [name, element('div', { class: `plot-mark is-${name}` })]));
+  const highlight = createHighlight();
   const tip = element('div', { class: 'tip', 'aria-hidden': 'true' });
-  const plot = element('div', { class: 'plot', role: 'application', tabindex: 0, 'aria-describedby': hint.id }, drawing, ...Object.values(marks), tip);
+  const plot = element('div', { class: 'plot', role: 'application', tabindex: 0, 'aria-describedby': hint.id }, drawing, highlight.element, ...Object.values(marks), tip);
   /** @type {Figure|null} */
   let figure = null;
   /** @type {Cell|null} */
@@ -52,10 +54,11 @@ export function createPlot({ onCell, onChoose }) {
     if (!area) return;
     const { grid } = figure;
     const at = (rows, columns) => boxOf(rows, columns, area, grid);
-    const isMatrix = grid.columns > 1 && !grid.geometry;
+    const hasSides = grid.columns > 1 && (!grid.geometry || grid.geometry.highlight);
+    highlight.show(cell && grid.geometry?.highlight?.(cell), area);
     place(marks.chosen, grid.chosen && at(grid.chosen.row, grid.chosen.column));
-    place(marks.row, cell && isMatrix && at(cell.row, undefined));
-    place(marks.column, cell && isMatrix && at(undefined, cell.column));
+    place(marks.row, cell && hasSides && at(cell.row, undefined));
+    place(marks.column, cell && hasSides && at(undefined, cell.column));
     place(marks.cell, cell && at(cell.row, cell.column));
     showTip(tip, cell && grid.tip(cell.row, cell.column), cell && at(cell.row, cell.column), plot);
   }
@@ -147,7 +150,7 @@ function isSameKind(before, { rows, columns, rowTitle }, cell) {
 }
 
 function sameCell(a, b) {
-  return a === b || (a !== null && b !== null && a.row === b.row && a.column === b.column);
+  return a === b || (a !== null && b !== null && a.row === b.row && a.column === b.column && a.of === b.of);
 }
 
 function hintFor(grid) {

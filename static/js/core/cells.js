@@ -2,7 +2,7 @@
  * Walking a grid of cells with the keyboard.
  */
 
-/** @typedef {{row: number, column: number}} Cell */
+/** @typedef {{row: number, column: number, of?: 'row'|'column'}} Cell `of`: its whole row or column is meant */
 
 const PAGE = 8;
 

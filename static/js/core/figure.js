@@ -44,6 +44,15 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @typedef {Object} Geometry
  * @property {(row?: number, column?: number) => {x0: number, x1: number, y0: number, y1: number}|null} box null: not in the drawing
  * @property {(x: number, y: number) => import('./cells.js').Cell|null} at
+ * @property {(cell: import('./cells.js').Cell) => Highlight} [highlight] what stands out while a cell is pointed at
+ */
+
+/**
+ * What a drawing shows of one cell above the others, in the coordinates of the axes.
+ * @typedef {Object} Highlight
+ * @property {{x0: number, x1: number, y0: number, y1: number}} veil the part of the drawing that steps back
+ * @property {{x0: number, x1: number, y0: number, y1: number, width: number, colour: string}[]} lines
+ * @property {{x: number, y: number, text: string, isStrong: boolean}[]} numbers
  */
 
 /**
