@@ -260,6 +260,30 @@ class Reader:
             box["y"] + (row + 0.5) / rows * box["height"],
         )
 
+    def take(self, label: str, panel: int = 0) -> None:
+        """Choose one of the ways to take a drawing along."""
+        exports = self.view.locator(".exports").nth(panel)
+        name = self.page.get_by_text(label, exact=True)
+        item = exports.locator("[role=menuitem]", has=name)
+        if not item.is_visible():
+            exports.locator(".menu", has=name).locator(".menu-button").click()
+        item.click()
+
+    def save(self, label: str, folder: Path, panel: int = 0) -> Path:
+        """Save a drawing as a file."""
+        with self.page.expect_download() as download:
+            self.take(label, panel)
+        path = folder / download.value.suggested_filename
+        download.value.save_as(path)
+        return path
+
+    def copy(self, label: str, panel: int = 0) -> str:
+        """Copy code; the window must be allowed to read the clipboard."""
+        self.page.evaluate("navigator.clipboard.writeText('')")
+        self.take(label, panel)
+        self.page.wait_for_function("navigator.clipboard.readText().then((text) => text !== '')")
+        return self.page.evaluate("navigator.clipboard.readText()")
+
     def colour(self, x: float, y: float) -> tuple[int, int, int]:
         """The colour that the eye sees at a point of the screen."""
         clip = {"x": round(x), "y": round(y), "width": 1, "height": 1}

@@ -196,12 +196,7 @@ def test_numbers_taken_along_have_both_sentences(visit, answer, tmp_path):
     reader = visit(permissions=("clipboard-read", "clipboard-write"))
     reader.open(**LINK, target=OWN)
     weights = answer(target=OWN)
-    saved = {}
-    for label in ("CSV", "JSON"):
-        with reader.page.expect_download() as download:
-            reader.view.get_by_role("button", name=label).click()
-        saved[label] = tmp_path / download.value.suggested_filename
-        download.value.save_as(saved[label])
+    saved = {label: reader.save(label, tmp_path) for label in ("CSV", "JSON")}
     assert saved["CSV"].name == "headlight-attention-cross-attention-layer-1-head-1.csv"
     rows = list(csv.reader(saved["CSV"].read_text().splitlines()))
     assert rows[0][1:] == [token.strip("·") for token in reader.chips[: len(weights[0])]]
@@ -209,9 +204,7 @@ def test_numbers_taken_along_have_both_sentences(visit, answer, tmp_path):
     told = json.loads(saved["JSON"].read_text())
     assert (told["text"], told["target"]) == (TEXT, OWN)
     assert told["values"][1] == pytest.approx(weights[1], abs=1e-6)
-    reader.view.get_by_role("button", name="curl", exact=True).click()
-    reader.page.locator("#announcer", has_text="Command copied").wait_for(state="attached")
-    words = shlex.split(reader.page.evaluate("navigator.clipboard.readText()"))
+    words = shlex.split(reader.copy("curl"))
     body = json.loads(words[-1])
     assert body == {
         "model": "pairs",

@@ -144,18 +144,3 @@ def test_each_view_says_in_a_sentence_what_it_shows_and_has_a_table(reader, titl
     assert reader.view.locator(".terms dt").count() >= 1
     for panel in range(reader.view.locator(".plot").count()):
         assert len(reader.table(panel)) > 2
-
-
-def test_numbers_and_pictures_can_be_taken_along(reader, tmp_path):
-    reader.open(text=TEXT, layer=0, head=1)
-    saved = {}
-    for label in ("PNG", "SVG", "CSV", "JSON"):
-        with reader.page.expect_download() as download:
-            reader.view.get_by_role("button", name=label).click()
-        saved[label] = tmp_path / download.value.suggested_filename
-        download.value.save_as(saved[label])
-    assert saved["PNG"].name == "headlight-attention-layer-0-head-1.png"
-    assert saved["PNG"].read_bytes().startswith(b"\x89PNG")
-    assert "attention weight" in saved["SVG"].read_text()
-    assert saved["CSV"].read_text().splitlines()[1].startswith("<s>,1,")
-    assert '"quantity": "attention weight, layer 0, head 1"' in saved["JSON"].read_text()

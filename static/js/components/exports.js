@@ -1,47 +1,88 @@
 /**
- * Taking a drawing along: as a picture, as its numbers, or as a link that restores it.
+ * Taking a drawing along: as a picture, as its numbers, as a page of its own, as code that asks for
+ * the same numbers, or as a link that restores it.
  */
 
-import { csv } from '../core/csv.js';
+import { callOf } from '../core/call.js';
 import { curlOf } from '../core/curl.js';
-import { exact } from '../core/number.js';
+import { pythonOf } from '../core/python.js';
+import { csvOf, numbersOf } from '../core/taken.js';
+import { copy } from './clipboard.js';
 import { element } from './element.js';
+import { createMenu } from './menu.js';
+import { plotlySource } from './plotly.js';
+import { standaloneOf } from './standalone.js';
+import { palette } from './theme.js';
+
+const TELLING = 4000;
 
 /**
- * @param {() => {trace: import('../core/trace.js').Trace, grid: import('../core/figure.js').Grid, plot: {image: (format: string) => Promise<string>}, name: string}} subject
+ * @typedef {Object} Subject
+ * @property {import('../core/trace.js').Trace} trace
+ * @property {import('../core/figure.js').Figure} figure
+ * @property {Object[]} cards of all models
+ * @property {{image: (format: string) => Promise<string>}} plot
+ * @property {string} name of a file, without its ending
+ * @property {string} help what there is to see, in a sentence
+ */
+
+/**
+ * @param {() => Subject} subject
  * @param {(message: string) => void} announce
  */
 export function createExports(subject, announce) {
-  const button = (label, title, act) => element('button', {
-    type: 'button',
-    title,
-    onclick: () => act().then(announce, (error) => announce(`That did not work: ${error.message}`)),
-  }, label);
-  return element('div', { class: 'exports', role: 'group', 'aria-label': 'Save' },
-    button('PNG', 'Save the drawing as a picture', () => saveImage(subject(), 'png')),
-    button('SVG', 'Save the drawing as vector graphics', () => saveImage(subject(), 'svg')),
-    button('CSV', 'Save the numbers for a spreadsheet', () => saveText(subject(), 'csv', 'text/csv', csvOf)),
-    button('JSON', 'Save the numbers for a program', () => saveText(subject(), 'json', 'application/json', jsonOf)),
-    button('Copy link', 'Copy a link that restores this view', copyLink),
-    button('curl', 'Copy a command that asks the API for these numbers', () => copyCurl(subject())),
+  const said = element('span', { class: 'exports-said', 'aria-hidden': 'true' });
+  let timer = 0;
+  const tell = (message) => {
+    announce(message);
+    said.textContent = message;
+    clearTimeout(timer);
+    timer = setTimeout(() => { said.textContent = ''; }, TELLING);
+  };
+  const acting = (act) => () => act(subject()).then(tell, (error) => tell(`That did not work: ${error.message}.`));
+  const item = (label, help, act) => ({ label, help, act: acting(act) });
+  const link = element('button', { type: 'button', title: 'Copy a link that restores this view', onclick: acting(copyLink) }, 'Copy link');
+  return element('div', { class: 'exports', role: 'group', 'aria-label': 'Take it along' },
+    said,
+    createMenu('Save', 'Save as a file', [
+      item('PNG', 'a picture', (of) => saveImage(of, 'png')),
+      item('SVG', 'vector graphics', (of) => saveImage(of, 'svg')),
+      item('HTML', 'a page that opens offline', saveStandalone),
+      item('CSV', 'numbers for a spreadsheet', ({ figure, name }) => saveText(csvOf(figure.grid), 'text/csv', `${name}.csv`)),
+      item('JSON', 'numbers for a program', saveNumbers),
+    ]),
+    createMenu('Code', 'Copy code that asks the API for these numbers', [
+      item('curl', 'a command for a shell', copyCurl),
+      item('Python', 'a script, nothing to install', copyPython),
+    ]),
+    link,
   );
 }
 
 async function saveImage({ plot, name }, format) {
-  const answer = await (await blobOf(await plot.image(format)));
-  return save(answer, `${name}.${format}`);
+  return save(blobOf(await plot.image(format)), `${name}.${format}`);
 }
 
 /** A data URL as a blob, decoded here: `fetch` of a data URL is not allowed by the page's policy. */
-async function blobOf(url) {
+function blobOf(url) {
   const [head, body] = [url.slice(0, url.indexOf(',')), url.slice(url.indexOf(',') + 1)];
   const type = head.match(/^data:([^;,]+)/)[1];
   if (!head.endsWith(';base64')) return new Blob([decodeURIComponent(body)], { type });
   return new Blob([Uint8Array.from(atob(body), (character) => character.charCodeAt(0))], { type });
 }
 
-async function saveText(subject, ending, type, write) {
-  return save(new Blob([write(subject)], { type }), `${subject.name}.${ending}`);
+async function saveStandalone({ trace, figure, cards, name, help }) {
+  const script = await plotlySource();
+  const page = standaloneOf({ trace, figure, cards, help, script, palette: palette(), address: location.href, date: new Date() });
+  return saveText(page, 'text/html', `${name}.html`);
+}
+
+async function saveNumbers({ trace, figure, cards, name }) {
+  return saveText(JSON.stringify(numbersOf(trace, figure.grid, cards), null, 1), 'application/json', `${name}.json`);
+}
+
+async function saveText(text, type, name) {
+  return save(new Blob([text], { type }), name);
 }
 
 function save(blob, name) {
@@ -52,43 +93,16 @@ function save(blob, name) {
 }
 
 async function copyLink() {
-  await navigator.clipboard.writeText(location.href);
+  await copy(location.href);
   return 'Link copied';
 }
 
-async function copyCurl({ trace, grid }) {
-  await navigator.clipboard.writeText(curlOf(location.origin, { ...trace.asked, ...grid.request }));
+async function copyCurl({ trace, figure }) {
+  await copy(curlOf(location.origin, callOf(trace, figure.grid)));
   return 'Command copied';
 }
 
-/** What a function of row and column gives, cell by cell; nothing is null. */
-function cellsOf({ rows, columns }, value) {
-  const cell = (row, column) => {
-    const found = value(row, column);
-    return found === undefined || Number.isNaN(found) ? null : Number(exact(found));
-  };
-  return Array.from({ length: rows }, (_, row) => Array.from({ length: columns }, (_, column) => cell(row, column)));
-}
-
-/** Where cells were chosen, their weights follow in rows of their own. */
-function csvOf({ grid }) {
-  const header = [grid.columnTitle ? `${grid.rowTitle} \\ ${grid.columnTitle}` : grid.rowTitle, ...grid.columnLabels];
-  const body = (value, suffix) => cellsOf(grid, value).map((cells, row) => [grid.rowLabels[row] + suffix, ...cells.map((cell) => (cell === null ? '' : String(cell)))]);
-  const weights = grid.chosenWeight ? body(grid.chosenWeight, ': weight where chosen') : [];
-  return csv([header, ...body(grid.value, ''), ...weights]);
-}
-
-function jsonOf({ trace, grid }) {
-  return JSON.stringify({
-    model: trace.model,
-    revision: trace.revision,
-    text: trace.text,
-    ...(trace.target_tokens && { target: trace.target }),
-    quantity: grid.quantity,
-    axes: [grid.rowTitle, grid.columnTitle],
-    rows: grid.rowLabels,
-    columns: grid.columnLabels,
-    values: cellsOf(grid, grid.value),
-    ...(grid.chosenWeight && { weights_where_chosen: cellsOf(grid, grid.chosenWeight) }),
-  }, null, 1);
+async function copyPython({ trace, figure }) {
+  await copy(pythonOf(location.origin, callOf(trace, figure.grid), figure.grid.quantity));
+  return 'Script copied';
 }

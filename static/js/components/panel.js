@@ -14,6 +14,7 @@ import { createTable } from './table.js';
 export function createPanel(name, handlers) {
   let trace = null;
   let figure = null;
+  let around = { cards: [], help: '' };
   const heading = element('h2', {});
   const help = element('p', { class: 'panel-help', hidden: true });
   const facts = element('dl', { class: 'panel-facts', hidden: true });
@@ -21,7 +22,7 @@ export function createPanel(name, handlers) {
   const notice = element('p', { class: 'panel-notice', hidden: true });
   const plot = createPlot(handlers);
   const table = createTable();
-  const exports = createExports(() => ({ trace, grid: figure.grid, plot, name: fileName(name, figure) }), handlers.announce);
+  const exports = createExports(() => ({ trace, figure, plot, name: fileName(name, figure), ...around }), handlers.announce);
   const head = element('div', { class: 'panel-head' }, heading, exports);
   const panel = element('section', { class: 'panel' }, head, help, facts, notice, plot.element, actions, table.element);
 
@@ -54,10 +55,12 @@ export function createPanel(name, handlers) {
     /**
      * @param {import('../core/trace.js').Trace} of
      * @param {import('../core/figure.js').Figure} wanted
+     * @param {{cards: Object[], help: string}} setting of all models, and what the view shows in a sentence
      */
-    show(of, wanted) {
+    show(of, wanted, setting) {
       trace = of;
       figure = wanted;
+      around = { cards: setting.cards, help: wanted.help ?? setting.help };
       heading.textContent = wanted.title;
       panel.setAttribute('aria-label', wanted.title);
       surround(wanted);

@@ -29,3 +29,13 @@ export function plotly() {
   });
   return arriving;
 }
+
+/**
+ * @returns {Promise<string>} the script itself, for a file that shall need no server
+ * @throws {Error} which says what to do
+ */
+export async function plotlySource() {
+  const answer = await fetch(document.getElementById('plotly').href).catch(() => null);
+  if (!answer?.ok) throw new Error('the server does not answer; check that it is running, then save again');
+  return answer.text();
+}

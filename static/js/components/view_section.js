@@ -80,7 +80,7 @@ export function createViewSection(view, handlers) {
           guarded(panel, () => {
             const figure = view.figure(trace, { ...whole, ...request.state, width: panel.width() });
             grid ??= figure.grid ?? null;
-            panel.show(trace, figure);
+            panel.show(trace, figure, { cards: state.cards, help: help.textContent });
           });
         });
       });

@@ -31,7 +31,8 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {(row: number, column: number) => number|undefined} [chosenWeight] of a cell that the model chose
  * @property {string} [chooseHint] what Enter does, if not making the cell’s token the chosen one
  * @property {string} [note] what else can be done with the drawing
- * @property {{capture: string[], heads?: number[], analyses?: string[]}} [request] what of the API’s trace holds these numbers
+ * @property {{capture: string[], heads?: number[], analyses?: string[], edits?: Object[], model?: string, text?: string, target?: string}} [request] what of the API’s trace holds these numbers
+ * @property {import('./call.js').Call} [call] where they come from another call than that for a trace
  * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
  * @property {import('./cells.js').Cell} [start] where the keyboard enters
  * @property {Geometry} [geometry] of a drawing whose cells are no plain matrix on its axes

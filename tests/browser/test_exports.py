@@ -1,0 +1,230 @@
+"""Every way to take a drawing along, taken as a person would, and what was taken then used."""
+
+import json
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import httpx
+import pytest
+from playwright.sync_api import Page
+
+TEXT = "Once upon a time there was a little"
+CLIPBOARD = ("clipboard-read", "clipboard-write")
+
+
+@pytest.fixture
+def writer(visit):
+    """A person whose browser lets them look into the clipboard."""
+    return visit(permissions=CLIPBOARD)
+
+
+def test_pictures_and_numbers_are_saved_as_files(reader, tmp_path):
+    reader.open(text=TEXT, layer=0, head=1)
+    saved = {label: reader.save(label, tmp_path) for label in ("PNG", "SVG", "CSV", "JSON")}
+    assert saved["PNG"].name == "headlight-attention-layer-0-head-1.png"
+    assert saved["PNG"].read_bytes().startswith(b"\x89PNG")
+    assert "attention weight" in saved["SVG"].read_text()
+    assert saved["CSV"].read_text().splitlines()[1].startswith("<s>,1,")
+    assert json.loads(saved["JSON"].read_text())["quantity"] == (
+        "attention weight, layer 0, head 1"
+    )
+
+
+def test_the_menus_are_walked_by_arrow_keys_and_left_by_escape(reader):
+    reader.open(text=TEXT)
+    page = reader.page
+    focused = "document.activeElement.textContent"
+    button = reader.view.get_by_role("button", name="Save", exact=True)
+    button.focus()
+    page.keyboard.press("Enter")
+    assert button.get_attribute("aria-expanded") == "true"
+    assert page.evaluate(focused).startswith("PNG")
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(focused).startswith("JSON")
+    page.keyboard.press("h")
+    assert page.evaluate(focused).startswith("HTML")
+    page.keyboard.press("Escape")
+    assert not page.get_by_role("menu").is_visible()
+    assert page.evaluate(focused) == "Save"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("End")
+    with page.expect_download() as download:
+        page.keyboard.press("Enter")
+    assert download.value.suggested_filename.endswith(".json")
+    assert reader.announced == f"Saved {download.value.suggested_filename}"
+    assert page.evaluate(focused) == "Save"
+
+
+def test_a_menu_closes_when_focus_or_a_press_goes_elsewhere(reader):
+    reader.open(text=TEXT)
+    menu = reader.page.get_by_role("menu")
+    reader.view.get_by_role("button", name="Code").click()
+    reader.page.keyboard.press("Tab")
+    assert not menu.is_visible()
+    reader.view.get_by_role("button", name="Code").click()
+    reader.page.mouse.click(5, 5)
+    assert not menu.is_visible()
+
+
+@pytest.mark.parametrize("name", ["Save", "Code"])
+def test_on_a_phone_an_open_menu_is_within_the_screen(visit, name):
+    reader = visit(width=390, height=844)
+    reader.open(text=TEXT)
+    reader.view.get_by_role("button", name=name, exact=True).click()
+    box = reader.page.get_by_role("menu").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+
+
+# The standalone file
+
+
+def plain(text):
+    """Text without the invisible marks that keep a token's direction to itself."""
+    return text.replace("\u2068", "").replace("\u2069", "")
+
+
+@dataclass
+class Opened:
+    """A file that is open in a browser without a network."""
+
+    page: Page
+    errors: list[str]
+    asked: list[str]
+
+
+@pytest.fixture
+def open_offline(chromium):
+    context = chromium.new_context(offline=True, viewport={"width": 1000, "height": 900})
+
+    def open_(path):
+        opened = Opened(context.new_page(), [], [])
+        page = opened.page
+        page.on(
+            "console", lambda m: m.type in ("error", "warning") and opened.errors.append(m.text)
+        )
+        page.on("pageerror", lambda error: opened.errors.append(str(error)))
+        page.on("request", lambda request: opened.asked.append(request.url))
+        page.goto(path.as_uri())
+        page.wait_for_selector("#drawing .main-svg", state="attached")
+        return opened
+
+    yield open_
+    context.close()
+
+
+@pytest.mark.parametrize("view", ["attention", "positions", "experts", "next_token"])
+def test_a_saved_page_opens_offline_with_its_drawing_and_its_numbers(
+    reader, tmp_path, open_offline, view
+):
+    reader.open(text=TEXT, view=view, layer=1, head=2)
+    path = reader.save("HTML", tmp_path)
+    numbers = json.loads(reader.save("JSON", tmp_path).read_text())
+    opened = open_offline(path)
+    assert opened.page.title() == f"{reader.view.locator('.panel h2').first.text_content()}: {TEXT}"
+    assert json.loads(opened.page.locator("#numbers").text_content()) == numbers
+    facts = opened.page.locator("dl").text_content()
+    assert f"stories, revision {numbers['revision']}" in facts
+    assert reader.page.url in facts
+    opened.page.get_by_text("The numbers as a table").click()
+    table = opened.page.locator("tr").evaluate_all(
+        "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
+    )
+    assert [row[0] for row in table[1:]] == numbers["rows"]
+    assert table[0][1:] == numbers["columns"]
+    assert opened.errors == []
+    assert [url for url in opened.asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def test_a_saved_map_tells_a_number_at_the_pointer(reader, tmp_path, open_offline):
+    reader.open(text=TEXT, layer=0, head=5)
+    page = open_offline(reader.save("HTML", tmp_path)).page
+    box = page.locator('.nsewdrag[data-subplot="xy"]').bounding_box()
+    count = len(reader.chips)
+    page.mouse.move(box["x"] + 3.5 / count * box["width"], box["y"] + 4.5 / count * box["height"])
+    page.locator(".hoverlayer text").first.wait_for()
+    told = page.locator(".hoverlayer").text_content()
+    reader.page.mouse.move(*reader.cell(4, 3, count, count))
+    assert plain(told) == reader.tip().replace("\n", "")
+
+
+def test_what_a_text_holds_does_nothing_in_a_saved_page(reader, tmp_path, open_offline):
+    text = 'a</script><script>document.title="gone"</script><img src=x onerror=alert(1)> &amp; "b"'
+    reader.open(text=text)
+    opened = open_offline(reader.save("HTML", tmp_path))
+    assert opened.page.title().endswith(text)
+    assert opened.page.locator(".text").text_content() == text
+    assert opened.page.locator("img").count() == 0
+    assert opened.errors == []
+
+
+def test_saving_a_page_while_the_server_is_gone_says_what_to_do(visit):
+    reader = visit(allow="Failed to load resource|ERR_")
+    reader.open(text=TEXT)
+    reader.page.route("**/plotly.min.js*", lambda route: route.abort())
+    reader.take("HTML")
+    reader.view.get_by_text("check that it is running, then save again").wait_for()
+
+
+# Code that gives the same numbers
+
+
+def run_python(script):
+    done = subprocess.run([sys.executable, "-I", "-"], input=script, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def answers_of(reader, panel=0):
+    """What curl and the script are told by the server."""
+    words = shlex.split(reader.copy("curl", panel))
+    assert words[0] == "curl"
+    by_curl = httpx.post(words[2], content=words[-1], headers=dict([words[4].split(": ")]))
+    script = reader.copy("Python", panel)
+    printed = run_python(script)
+    answer = run_python(script + "\nprint('---')\nprint(json.dumps(trace))").split("---\n")[1]
+    return by_curl.json(), json.loads(answer), printed
+
+
+def test_curl_and_python_give_the_numbers_of_a_head(writer, tmp_path):
+    writer.open(text=TEXT, layer=1, head=2)
+    shown = json.loads(writer.save("JSON", tmp_path).read_text())["values"]
+    by_curl, by_python, printed = answers_of(writer)
+    site = "decoder.layers.1.self_attention.weights"
+    assert f"{site} ['head', 'query', 'key'] [1, {len(shown)}, {len(shown)}]" in printed
+    for answer in (by_curl, by_python):
+        for query, row in enumerate(answer["tensors"][site]["data"][0]):
+            assert row[: query + 1] == pytest.approx(shown[query][: query + 1], abs=1e-5)
+
+
+def test_python_gives_the_numbers_of_an_analysis(writer, tmp_path):
+    writer.open(text=TEXT, view="next_token")
+    shown = [row[0] for row in json.loads(writer.save("JSON", tmp_path).read_text())["values"]]
+    _, answer, printed = answers_of(writer)
+    assert "next_token.probabilities" in printed
+    found = answer["analyses"]["next_token"]["probabilities"]["data"][-1]
+    assert found[: len(shown)] == pytest.approx(shown, abs=1e-6)
+
+
+@pytest.mark.parametrize("view", ["positions", "experts"])
+def test_python_runs_for_every_drawing_of_a_view(writer, view):
+    writer.open(text=TEXT, view=view)
+    for panel in range(writer.view.locator(".exports").count()):
+        _, answer, _ = answers_of(writer, panel)
+        assert answer["text"] == TEXT
+        assert answer["tensors"]
+
+
+def test_code_carries_a_text_that_is_hard_to_quote(writer):
+    text = """it's "quoted" \\n $HOME `id` <b> {x} %s é 猫 \u202e"""
+    writer.open(text=text)
+    by_curl, by_python, _ = answers_of(writer)
+    assert by_curl["text"] == by_python["text"] == text
+
+
+def test_code_carries_the_model_and_the_target(writer):
+    writer.open(text="the cat sat", model="pairs", target="le chat dort", where="cross")
+    _, answer, _ = answers_of(writer)
+    assert (answer["model"], answer["target"]) == ("pairs", "le chat dort")
