@@ -12,7 +12,18 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from app.assets import HOME, FreshFiles, package_dir
 from app.middleware import ProblemResponses, SecurityHeaders, TrustedHosts
 from app.problems import ANY_ERROR, install_problems
-from app.routes import docs, health, limits, models, page, positional, scripts, tokens, traces
+from app.routes import (
+    docs,
+    generation,
+    health,
+    limits,
+    models,
+    page,
+    positional,
+    scripts,
+    tokens,
+    traces,
+)
 from app.settings import Settings
 from app.state import State
 
@@ -49,7 +60,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.shared = State(settings)
     install_problems(app)
-    for routes in (models, traces, tokens, positional, limits, health, docs, page, scripts):
+    api = (models, traces, generation, tokens, positional, limits)
+    for routes in (*api, health, docs, page, scripts):
         app.include_router(routes.router)
     app.mount("/docs/files", FreshFiles(directory=package_dir("fastapi_swagger") / "resources"))
     app.mount("/static", FreshFiles(directory=HOME / "static"))

@@ -61,16 +61,20 @@ class Problem(HTTPException):
         self.kind = kind
         self.members = members
 
-    def response(self) -> Response:
-        """The problem as an answer."""
-        body = {
+    def document(self) -> dict[str, Any]:
+        """The problem's members."""
+        return {
             "type": f"urn:headlight:problem:{self.kind}",
             "title": self.kind.replace("-", " ").capitalize().replace("json", "JSON"),
             "status": self.status_code,
             "detail": _printable(self.detail),
             **self.members,
         }
-        return Response(orjson.dumps(body), self.status_code, self.headers, MEDIA_TYPE)
+
+    def response(self) -> Response:
+        """The problem as an answer."""
+        body = orjson.dumps(self.document())
+        return Response(body, self.status_code, self.headers, MEDIA_TYPE)
 
 
 def echo(value: object) -> str:
@@ -89,7 +93,8 @@ def over_limit(what: str, *, limit: int, actual: int, way_out: str) -> Problem:
         way_out: what to do about it.
     """
     detail = f"{actual:,} {what} are more than the {limit:,} that are allowed; {way_out}"
-    return Problem(422, f"too-many-{what}", detail, limit=limit, actual=actual)
+    kind = f"too-many-{what.replace(' ', '-')}"
+    return Problem(422, kind, detail, limit=limit, actual=actual)
 
 
 def unexpected() -> Problem:

@@ -12,6 +12,7 @@ from app.settings import ANY_ADDRESS, Settings
 
 if TYPE_CHECKING:
     from app.registry import Registry
+    from app.streams import Streams
 
 
 class PortError(OSError):
@@ -32,6 +33,24 @@ def listen(host: str, port: int) -> socket.socket:
         why = (error.strerror or str(error)).partition(" (while")[0].lower()
         way_out = "stop what runs there, or choose another with --port"
         raise PortError(f"cannot listen on {host}:{port}: {why}; {way_out}") from error
+
+
+class Server(uvicorn.Server):
+    """A server that lets its streams end by themselves when it is told to stop.
+
+    Args:
+        config: what to serve, and how.
+        streams: those of the application that is served.
+    """
+
+    def __init__(self, config: uvicorn.Config, streams: "Streams") -> None:
+        super().__init__(config)
+        self.streams = streams
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Tell the streams, then wait for open answers as long as the settings allow."""
+        self.streams.stop()
+        await super().shutdown(sockets)
 
 
 def serve(listener: socket.socket, host: str, settings: Settings, log_level: str) -> None:
@@ -62,7 +81,7 @@ def serve(listener: socket.socket, host: str, settings: Settings, log_level: str
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
     with suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[listener])
+        Server(config, application.state.shared.streams).run(sockets=[listener])
 
 
 def address_of(listener: socket.socket) -> str:

@@ -65,6 +65,26 @@ class Settings(BaseSettings):
         "Room for two texts of max_characters written as 12-byte escapes, and for the options.",
         ge=1,
     )
+    max_new_tokens: int = _limit(
+        256,
+        "tokens",
+        "Tokens that one request may have written: as many as the shipped models can read.",
+        ge=1,
+    )
+    max_streams: int = _limit(
+        8,
+        "streams",
+        "Texts that are written on at one time; their tokens take turns on the inference thread, "
+        "with whatever else is asked, so more of them would only make each slower.",
+        ge=1,
+    )
+    stream_patience_seconds: float = _limit(
+        30.0,
+        "seconds",
+        "How long a client may leave an event of its stream unread before the stream is cut: its "
+        "place is wanted by others.",
+        gt=0,
+    )
     queue_length: int = _limit(
         64,
         "requests",

@@ -9,10 +9,12 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 
 from app.engine import Engine
+from app.generator import Generator
 from app.problems import Problem
 from app.registry import registry_of
 from app.schemas import TraceRequest
 from app.settings import Settings
+from app.streams import Streams
 from app.tracer import Tracer
 from app.wire import JSON
 
@@ -39,10 +41,14 @@ class State:
         self.settings = settings
         self.registry = registry_of(settings)
         self.tracer = Tracer(self.registry, settings)
+        self.generator = Generator(self.tracer)
         self.engine = Engine(
             queue_length=settings.queue_length,
             queue_seconds=settings.queue_seconds,
             retry_after_seconds=settings.retry_after_seconds,
+        )
+        self.streams = Streams(
+            limit=settings.max_streams, retry_after_seconds=settings.retry_after_seconds
         )
         self.is_ready = False
         self.why_not_ready = "the default model is being loaded"

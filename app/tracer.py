@@ -1,7 +1,8 @@
 """One request's work on the inference thread: check the text, trace it, analyse it, encode it."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -28,6 +29,26 @@ _UNKNOWN: dict[type[Exception], str] = {
     UnknownExpert: "unknown-expert",
     ImpossibleEdit: "impossible-edit",
 }
+
+
+@contextmanager
+def told_as_problems() -> Iterator[None]:
+    """Turn what the model refuses inside the block into what a client can read.
+
+    Raises:
+        Problem: 422.
+    """
+    try:
+        yield
+    except tracing.TooManyTokens as error:
+        detail = f"{error}; send a shorter one"
+        raise Problem(
+            422, "too-many-tokens", detail, limit=error.limit, actual=error.actual
+        ) from error
+    except tracing.NoTarget as error:
+        raise Problem(422, "no-target", str(error)) from error
+    except tuple(_UNKNOWN) as error:
+        raise Problem(422, _UNKNOWN[type(error)], str(error)) from error
 
 
 class Tracer:
@@ -73,17 +94,8 @@ class Tracer:
         if request.target is not None:
             self.check_text(request.target, "target")
         checkpoint = self.registry.checkpoint(request.model)
-        try:
+        with told_as_problems():
             return self._trace(checkpoint, request)
-        except tracing.TooManyTokens as error:
-            detail = f"{error}; send a shorter one"
-            raise Problem(
-                422, "too-many-tokens", detail, limit=error.limit, actual=error.actual
-            ) from error
-        except tracing.NoTarget as error:
-            raise Problem(422, "no-target", str(error)) from error
-        except tuple(_UNKNOWN) as error:
-            raise Problem(422, _UNKNOWN[type(error)], str(error)) from error
 
     def check_text(self, text: str, what: str = "text") -> None:
         """Refuse a text that is empty or too long, before anything else touches it.

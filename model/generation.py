@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from model.transformer import Transformer
+from model.transformer import Cache, Transformer
+
+
+class NonFiniteLogits(ValueError):
+    """Logits that hold NaN or an infinity: nothing can be drawn from them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +42,45 @@ class Sampling:
             raise ValueError(f"top_p ({self.top_p}) must lie in (0, 1]")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GeneratedToken:
-    """A drawn token and the distribution (vocab) it was drawn from."""
+    """A token that was written, and how the model came to it.
+
+    ``distribution`` (vocab) is what it was drawn from, ``model_distribution`` what the model said
+    before temperature, top-k and top-p. ``is_forced``: it was given, not drawn. ``row`` holds what
+    was captured, by site, of the one query that predicted it: without axes for batch and query.
+    """
 
     id: int
-    probability: float
     distribution: Float[Tensor, " vocab"]
+    model_distribution: Float[Tensor, " vocab"]
+    is_forced: bool = False
+    row: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def probability(self) -> float:
+        """In the distribution that it was drawn from: 0 where a forced one could not be drawn."""
+        return float(self.distribution[self.id])
+
+    @property
+    def model_probability(self) -> float:
+        """In the model's own distribution."""
+        return float(self.model_distribution[self.id])
+
+    @property
+    def rank(self) -> int:
+        """Its place by the model's own probability, from 1; of equals the smaller id is first."""
+        return self.likeliest().index(self.id) + 1
+
+    def likeliest(self, count: int | None = None) -> list[int]:
+        """The ids of the likeliest tokens, by the model's own probability.
+
+        Args:
+            count: how many; None: all.
+        """
+        order = self.model_distribution.argsort(descending=True, stable=True)
+        ids: list[int] = order[:count].tolist()
+        return ids
 
 
 def next_token_distribution(
@@ -64,6 +100,7 @@ def next_token_distribution(
         ranked = probabilities[order] * kept
         ranked = ranked / ranked.sum()
         kept &= ranked.cumsum(dim=0) - ranked < sampling.top_p
+        kept[0] = True  # a p below what float32 can tell from 0 would leave nothing
     allowed = torch.zeros_like(kept).index_put((order,), kept)
     return probabilities * allowed / (probabilities * allowed).sum()
 
@@ -75,8 +112,12 @@ def generate(
     n_tokens: int,
     sampling: Sampling,
     seed: int = 0,
+    forced: Sequence[int] = (),
     stop_id: int | None = None,
     use_cache: bool = True,
+    capture: Sequence[str] = (),
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
 ) -> Iterator[GeneratedToken]:
     """Yield up to `n_tokens` tokens that continue `ids`.
 
@@ -86,29 +127,80 @@ def generate(
         n_tokens: how many to draw at most; the model's `max_tokens` ends the text too.
         sampling: how to draw.
         seed: of the random numbers, drawn on the CPU so that every device gives the same.
+        forced: tokens to take in place of the first drawn ones. Their random numbers are drawn
+            all the same, so the tokens after them are those of a run that drew what is forced.
         stop_id: a token that ends the text after it is yielded.
         use_cache: keep keys and values instead of reading the whole text at every step.
+        capture: sites, or globs over them, to keep the last query's row of, at every step.
+        layers: of the sites in a layer, only those in these layers.
+        heads: of what has a head axis, only these heads, in this order.
 
     Raises:
         ValueError: there is no token to continue, or more than the model can read; or the model
-            is no decoder.
+            is no decoder, or a forced token is none of its own.
+        UnknownSite, UnknownLayer, UnknownHead: there is no such thing to capture.
+        NonFiniteLogits: the model's weights are damaged.
     """
+    _require_continuable(model, ids, forced)
+    limit = model.config.max_tokens
+    axes = {site.name: site.axes for site in model.sites}
+    generator = torch.Generator().manual_seed(seed)
+    text = list(ids)
+    cache = model.new_cache() if use_cache else None
+    for step in range(min(n_tokens, limit - len(ids))):
+        with torch.inference_mode():
+            if cache and capture:
+                _read(model, text[len(cache[0]) : -1], cache)
+            unread = text[len(cache[0]) :] if cache else text
+            with model.capture(capture, layers=layers, heads=heads) as captured:
+                logits = _read(model, unread, cache)[-1].float().cpu()
+            row = {site: _last_query(tensor, axes[site]) for site, tensor in captured.items()}
+            distribution = next_token_distribution(logits, sampling)
+            drawn = int(torch.multinomial(distribution, 1, generator=generator))
+            token = GeneratedToken(
+                id=forced[step] if step < len(forced) else drawn,
+                distribution=distribution,
+                model_distribution=next_token_distribution(logits, Sampling()),
+                is_forced=step < len(forced),
+                row=row,
+            )
+        text.append(token.id)
+        yield token
+        if token.id == stop_id:
+            return
+
+
+def _require_continuable(model: Transformer, ids: Sequence[int], forced: Sequence[int]) -> None:
     if (kind := model.config.kind) != "decoder":
         raise ValueError(f"a model of kind {kind!r} continues no text; generation needs a decoder")
     limit = model.config.max_tokens
     if not 1 <= len(ids) <= limit:
         raise ValueError(f"generation continues 1 to {limit} tokens, not {len(ids)}")
-    generator = torch.Generator().manual_seed(seed)
-    device = model.vectors.device
-    text = list(ids)
-    cache = model.new_cache() if use_cache else None
-    for _ in range(min(n_tokens, limit - len(ids))):
-        unread = text[len(cache[0]) :] if cache else text
-        with torch.inference_mode():
-            logits = model(torch.tensor([unread], device=device), cache=cache).logits[0, -1]
-            distribution = next_token_distribution(logits, sampling)
-            drawn = int(torch.multinomial(distribution, 1, generator=generator))
-        text.append(drawn)
-        yield GeneratedToken(drawn, float(distribution[drawn]), distribution)
-        if drawn == stop_id:
-            return
+    n_ids = model.config.vocab_size
+    for token in forced:
+        if not 0 <= token < n_ids:
+            raise ValueError(f"there is no token {token} to force; the ids are 0 to {n_ids - 1}")
+
+
+def _read(
+    model: Transformer, ids: Sequence[int], cache: Cache | None
+) -> Float[Tensor, "query vocab"]:
+    """The logits after every token of `ids`; the cache is extended by them.
+
+    Raises:
+        NonFiniteLogits: nothing could be drawn from the last ones.
+    """
+    if not ids:
+        return model.vectors.new_empty(0, model.config.vocab_size)
+    logits: Tensor = model(torch.tensor([ids], device=model.vectors.device), cache=cache).logits[0]
+    if not logits[-1].isfinite().all():
+        raise NonFiniteLogits("the logits hold NaN or an infinity, so no token can be drawn")
+    return logits
+
+
+def _last_query(tensor: Tensor, axes: tuple[str, ...]) -> Tensor:
+    """What a captured tensor holds of the last query of its one text; on the CPU."""
+    for axis in ("query", "batch"):  # from the right, so that the axis before keeps its number
+        if axis in axes:
+            tensor = tensor.select(axes.index(axis), -1)
+    return tensor.cpu()

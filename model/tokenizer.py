@@ -95,6 +95,10 @@ class Tokenizer:
             return self._special[token]
         return self._bytes_of(token).decode(errors="backslashreplace")
 
+    def is_special(self, token: int) -> bool:
+        """Whether a token is one of `START`, `END` and `MASK`, which spell nothing."""
+        return token in self._special
+
     def to_json(self) -> str:
         """The tokenizer as the JSON that `read_tokenizer` reads."""
         return self._backend.to_str(pretty=True)

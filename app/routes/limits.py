@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 
-from app import schemas
+from app import generation_schemas, schemas
 from app.schemas import LimitAnswer
 from app.state import Shared, State
 
@@ -27,6 +27,11 @@ _OF_REQUESTS = {
         schemas.MAX_POSITIONAL_SIZE,
         "positions, dimensions or heads",
         "Longer and wider than any encoding in use; max_cells limits their product.",
+    ),
+    "max_alternatives": (
+        generation_schemas.MAX_ALTERNATIVES,
+        "tokens",
+        "More than anybody looks through at one step.",
     ),
     "max_numbers": (schemas.MAX_NUMBERS, "layers or heads", "More than any model here has."),
 }

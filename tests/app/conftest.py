@@ -19,6 +19,7 @@ from fastapi.testclient import TestClient
 from safetensors import safe_open
 
 from app.main import create_app
+from app.server import Server as ServerProcess
 from app.server import listen
 from app.settings import Settings
 from app.state import State
@@ -123,7 +124,8 @@ def serve(settings: Settings) -> Iterator[Server]:
     """A warm server behind real connections."""
     listener = listen("127.0.0.1", 0)
     app = create_app(settings)
-    running = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=2))
+    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=2)
+    running = ServerProcess(config, app.state.shared.streams)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
     thread.start()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"

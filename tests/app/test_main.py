@@ -8,6 +8,7 @@ CALLS = {
     ("get", "/api/v1/models"),
     ("get", "/api/v1/models/{model}"),
     ("post", "/api/v1/trace"),
+    ("post", "/api/v1/generate"),
     ("post", "/api/v1/tokenize"),
     ("get", "/api/v1/limits"),
     ("get", "/healthz"),

@@ -10,7 +10,14 @@ import torch
 from torch import Tensor
 
 from model.config import POSITIONALS
-from model.generation import Sampling, generate, next_token_distribution
+from model.generation import (
+    GeneratedToken,
+    NonFiniteLogits,
+    Sampling,
+    generate,
+    next_token_distribution,
+)
+from model.sites import UnknownHead
 from model.transformer import Transformer
 
 # Probabilities .1 .4 .05 .3 .15: an order that is neither rising nor falling
@@ -68,6 +75,7 @@ def test_top_k_keeps_the_k_most_likely(top_k: int, expected: list[float]) -> Non
 @pytest.mark.parametrize(
     ("top_p", "expected"),
     [
+        (5e-324, [0, 1, 0, 0, 0]),
         (0.01, [0, 1, 0, 0, 0]),
         (0.39, [0, 1, 0, 0, 0]),
         (0.41, [0, 4 / 7, 0, 3 / 7, 0]),
@@ -246,3 +254,145 @@ def test_reading_on_with_a_cache_reads_one_token_at_a_time(
     monkeypatch.setattr(model.decoder.embedding, "forward", note)
     list(generate(model, [0, 5, 9], n_tokens=4, sampling=GREEDY))
     assert lengths == [3, 1, 1, 1]
+
+
+# --- forced tokens --------------------------------------------------------------------------------
+
+
+def test_forcing_what_was_drawn_changes_nothing(model: Transformer) -> None:
+    drawn = list(generate(model, [0, 5, 9], n_tokens=12, sampling=Sampling(), seed=3))
+    forced = [token.id for token in drawn[:7]]
+    again = list(
+        generate(model, [0, 5, 9], n_tokens=12, sampling=Sampling(), seed=3, forced=forced)
+    )
+    assert [token.id for token in again] == [token.id for token in drawn]
+    assert [token.is_forced for token in again] == [True] * 7 + [False] * 5
+    for one, other in zip(again, drawn, strict=True):
+        assert one.probability == pytest.approx(other.probability, abs=1e-6)
+
+
+def test_a_step_draws_the_same_number_whatever_was_forced_before_it(model: Transformer) -> None:
+    with model.edit("logits", torch.zeros_like):  # so that the text makes no difference
+        drawn = [token.id for token in generate(model, [0], n_tokens=9, sampling=Sampling())]
+        forced = [(token + 1) % 300 for token in drawn[:4]]
+        other = generate(model, [0], n_tokens=9, sampling=Sampling(), forced=forced)
+        assert [token.id for token in other] == forced + drawn[4:]
+
+
+def test_a_forced_token_is_read_and_measured_like_any_other(model: Transformer) -> None:
+    (first, second) = generate(model, [0], n_tokens=2, sampling=GREEDY, forced=[17])
+    assert (first.id, first.is_forced) == (17, True)
+    assert first.probability == 0, "greedy decoding could not have drawn it"
+    own = model(torch.tensor([[0]])).logits[0, -1].softmax(dim=-1).detach()
+    assert first.model_probability == pytest.approx(float(own[17]), abs=1e-6)
+    assert second.id == int(model(torch.tensor([[0, 17]])).logits[0, -1].argmax())
+
+
+def test_a_forced_stop_token_ends_the_text(model: Transformer) -> None:
+    tokens = generate(model, [0], n_tokens=9, sampling=Sampling(), forced=[7, 1, 8], stop_id=1)
+    assert [token.id for token in tokens] == [7, 1]
+
+
+@pytest.mark.parametrize("token", [-1, 300])
+def test_a_token_that_is_not_there_cannot_be_forced(model: Transformer, token: int) -> None:
+    message = f"there is no token {token} to force; the ids are 0 to 299"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        next(generate(model, [0], n_tokens=1, sampling=GREEDY, forced=[5, token]))
+
+
+# --- what is kept of a step -----------------------------------------------------------------------
+
+
+def test_the_rank_counts_from_the_likeliest_and_of_equals_the_smaller_id_is_first() -> None:
+    probabilities = torch.tensor([0.1, 0.4, 0.1, 0.25, 0.15])
+    tokens = [
+        GeneratedToken(id=token, distribution=probabilities, model_distribution=probabilities)
+        for token in range(5)
+    ]
+    assert [token.rank for token in tokens] == [4, 1, 5, 2, 3]
+    assert tokens[0].likeliest(3) == [1, 3, 4]
+    assert len(tokens[0].likeliest()) == 5
+
+
+def test_the_models_own_distribution_knows_no_temperature_and_no_truncation(
+    model: Transformer,
+) -> None:
+    sampling = Sampling(temperature=0.5, top_k=3)
+    token = next(generate(model, [0, 5], n_tokens=1, sampling=sampling))
+    own = model(torch.tensor([[0, 5]])).logits[0, -1].softmax(dim=-1)
+    torch.testing.assert_close(token.model_distribution, own, rtol=0, atol=1e-6)
+    assert (token.distribution > 0).sum() == 3
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+@pytest.mark.parametrize("positional", POSITIONALS)
+def test_rows_are_those_of_one_pass_over_the_whole_text(
+    make_model: Callable[..., Transformer], positional: str, use_cache: bool
+) -> None:
+    model = make_model(positional=positional, n_kv_heads=2)
+    prompt = [0, 5, 9, 31]
+    sites = ["*.self_attention.weights", "*.experts.expert_*", "*.residual.after"]
+    options = {"n_tokens": 8, "sampling": Sampling(), "capture": sites, "use_cache": use_cache}
+    tokens = list(generate(model, prompt, **options))
+    with torch.inference_mode(), model.capture(sites) as whole:
+        model(torch.tensor([[*prompt, *(token.id for token in tokens)]]))
+    for step, token in enumerate(tokens):
+        query = len(prompt) + step - 1
+        assert set(token.row) == set(whole)
+        for site, row in token.row.items():
+            expected = whole[site][0]
+            if site.endswith(".weights") and "attention" in site:
+                assert row.shape == (4, query + 1)
+                assert torch.allclose(row.sum(dim=-1), torch.ones(4), atol=1e-6)
+                expected = expected[:, query, : query + 1]
+            else:
+                expected = expected[query]
+            torch.testing.assert_close(row, expected, rtol=0, atol=1e-5)
+
+
+def test_only_the_layers_and_heads_asked_for_are_kept(model: Transformer) -> None:
+    sites = ["*.self_attention.weights"]
+    token = next(
+        generate(
+            model, [0, 5], n_tokens=1, sampling=GREEDY, capture=sites, layers=[1], heads=[3, 0]
+        )
+    )
+    (site,) = token.row
+    assert site == "decoder.layers.1.self_attention.weights"
+    whole = next(generate(model, [0, 5], n_tokens=1, sampling=GREEDY, capture=sites)).row[site]
+    torch.testing.assert_close(token.row[site], whole[[3, 0]], rtol=0, atol=1e-6)
+    with pytest.raises(UnknownHead):
+        next(generate(model, [0], n_tokens=1, sampling=GREEDY, capture=sites, heads=[4]))
+
+
+def test_who_keeps_rows_draws_what_others_draw(model: Transformer) -> None:
+    drawn = [
+        [
+            token.id
+            for token in generate(model, [0, 5], n_tokens=20, sampling=Sampling(), capture=sites)
+        ]
+        for sites in ([], ["*.weights"])
+    ]
+    assert drawn[0] == drawn[1]
+
+
+def test_only_the_last_query_is_ever_watched(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths: list[int] = []
+    embed: Callable[..., Tensor] = model.decoder.embedding.forward
+
+    def note(ids: Tensor, **start: int) -> Tensor:
+        lengths.append(ids.shape[1])
+        return embed(ids, **start)
+
+    monkeypatch.setattr(model.decoder.embedding, "forward", note)
+    list(generate(model, [0, 5, 9], n_tokens=3, sampling=GREEDY, capture=["*.weights"]))
+    assert lengths == [2, 1, 1, 1]
+
+
+def test_logits_that_nothing_can_be_drawn_from_are_named(model: Transformer) -> None:
+    with model.edit("logits", lambda logits: logits * math.nan):
+        tokens = generate(model, [0, 5], n_tokens=3, sampling=Sampling())
+        with pytest.raises(NonFiniteLogits, match="NaN or an infinity"):
+            next(tokens)

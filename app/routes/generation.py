@@ -1,0 +1,65 @@
+"""Generation: a text written on, one Server-Sent Event for each token."""
+
+import logging
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from app.generation_schemas import GenerateRequest, GenerationEvent
+from app.generator import Writing, encode_event
+from app.json_route import JsonRoute
+from app.negotiation import negotiate
+from app.problems import Problem, described, unexpected
+from app.state import Shared, State
+from app.streams import EVENT_STREAM, EventStream
+
+logger = logging.getLogger(__name__)
+
+router = APIRouter(prefix="/api/v1", tags=["generation"], route_class=JsonRoute)
+
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": GenerationEvent,
+        "description": "Server-Sent Events: one `start`, a `token` for each token, and one `end` "
+        "or `error`. `data` is one line of JSON.",
+        "content": {EVENT_STREAM: {"schema": {"type": "object", "title": "An event"}}},
+    },
+    **described(400, 404, 406, 413, 415, 422, 503),
+}
+
+
+async def _place(state: Shared) -> AsyncIterator[None]:
+    """A place for the stream, kept until the last event is sent or the client is gone."""
+    with state.streams.place():
+        yield
+
+
+@router.post("/generate", status_code=200, response_class=EventStream, responses=_ANSWERS)
+async def generate(
+    order: GenerateRequest, request: Request, state: Shared, _: Annotated[None, Depends(_place)]
+) -> Response:
+    """Write on from a text, token by token.
+
+    Each event comes as soon as its token is written. Between two tokens other requests have their
+    turn. Who closes the connection ends the work. Only decoders write on.
+    """
+    negotiate(request.headers.get("accept", ""), (EVENT_STREAM,))
+    writing, first = await state.run(request, partial(state.generator.begin, order))
+    return EventStream(_events(state, writing, first), state.settings.stream_patience_seconds)
+
+
+async def _events(state: State, writing: Writing, first: bytes) -> AsyncIterator[bytes]:
+    """The first event, and then one from every turn on the inference thread."""
+    event: bytes | None = first
+    try:
+        while event is not None and not state.streams.is_stopping:
+            yield event
+            event = await state.engine.run(writing.write)
+        yield (event or b"") + writing.end(is_stopping=event is not None)
+    except Problem as problem:
+        yield encode_event("error", problem.document())
+    except Exception:
+        logger.exception("a stream broke off")
+        yield encode_event("error", unexpected().document())

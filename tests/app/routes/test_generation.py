@@ -1,0 +1,583 @@
+"""POST /api/v1/generate: a text written on, event by event."""
+
+import asyncio
+import json
+import math
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as run_with
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from app.generation_schemas import GenerationEvent
+from app.generator import Writing
+from app.problems import Problem
+from model import generation, tracing
+from model.generation import Sampling
+
+TEXT = "the cat sat on the mat"
+
+
+def events_of(content):
+    """The events of a stream: [(name, data)]."""
+    blocks = content.decode().split("\n\n")
+    assert blocks.pop() == ""
+    events = []
+    for block in blocks:
+        event, data = block.split("\n")
+        assert event.startswith("event: ")
+        assert data.startswith("data: ")
+        events.append((event[7:], json.loads(data[6:])))
+    return events
+
+
+def post(client, text=TEXT, n_tokens=6, **options):
+    body = {"text": text, "n_tokens": n_tokens, **options}
+    return client.post("/api/v1/generate", json=body)
+
+
+def read(client, *args, **options):
+    """What is told of every token, and the end."""
+    answer = post(client, *args, **options)
+    assert answer.status_code == 200, answer.text
+    start, *tokens, end = events_of(answer.content)
+    assert (start[0], end[0]) == ("start", "end")
+    assert {name for name, _ in tokens} <= {"token"}
+    return [data for _, data in tokens], end[1]
+
+
+def wait_for(condition, seconds=10):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+# --- what is written ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"temperature": 0.0},
+        {"temperature": 1.7, "top_k": 30, "seed": 5},
+        {"top_p": 0.9, "seed": 2**63 - 1},
+    ],
+)
+def test_the_tokens_are_those_of_a_direct_computation(client, tiny, options):
+    tokens, end = read(client, n_tokens=10, **options)
+    ids = [token.id for token in tiny.tokenizer.encode(TEXT)]
+    how = {name: value for name, value in options.items() if name != "seed"}
+    expected = list(
+        generation.generate(
+            tiny.model,
+            ids,
+            n_tokens=10,
+            sampling=Sampling(**how),
+            seed=options.get("seed", 0),
+            stop_id=tiny.tokenizer.end_id,
+        )
+    )
+    assert [token["id"] for token in tokens] == [token.id for token in expected]
+    for token, told in zip(expected, tokens, strict=True):
+        assert told["probability"] == pytest.approx(token.probability, abs=1e-6)
+        assert told["model_probability"] == pytest.approx(token.model_probability, abs=1e-6)
+        assert told["rank"] == token.rank
+        assert told["text"] == tiny.tokenizer.text_of(token.id)
+    assert end["n_tokens"] == len(tokens)
+    assert end["text"] == tiny.tokenizer.decode(token.id for token in expected)
+
+
+def test_the_start_tells_the_model_and_the_tokens_of_the_text(client, tiny):
+    name, data = events_of(post(client).content)[0]
+    assert name == "start"
+    assert data["model"] == "tiny"
+    assert data["revision"] == tiny.description.revision
+    tokenized = client.post("/api/v1/tokenize", json={"text": TEXT}).json()
+    assert data["tokens"] == tokenized["tokens"]
+
+
+def test_tokens_are_counted_from_the_text_on(client, tiny):
+    n_before = len(tiny.tokenizer.encode(TEXT))
+    tokens, _ = read(client)
+    assert [token["index"] for token in tokens] == list(range(6))
+    assert [token["position"] for token in tokens] == list(range(n_before, n_before + 6))
+
+
+def test_rows_and_experts_are_those_of_a_trace_of_the_whole_text(client, tiny):
+    tokens, _ = read(client, n_tokens=8)
+    trace = trace_of(tiny, [token["id"] for token in tokens])
+    for token in tokens:
+        attention, query = token["attention"], token["position"] - 1
+        assert attention["axes"] == ["layer", "head", "key"]
+        assert (attention["layers"], attention["heads"]) == ([0, 1], [0, 1, 2, 3])
+        for layer, rows in zip(attention["layers"], attention["data"], strict=True):
+            weights = trace[f"decoder.layers.{layer}.self_attention.weights"]
+            np.testing.assert_allclose(rows, weights[:, query, : query + 1], atol=1e-5)
+        np.testing.assert_allclose(np.sum(attention["data"], axis=-1), 1, atol=1e-5)
+        (routed,) = token["experts"]
+        experts = f"decoder.layers.{routed['layer']}.experts"
+        assert routed["experts"] == trace[f"{experts}.expert_indices"][query].tolist()
+        for told, site in (("weights", "expert_weights"), ("probabilities", "router_probs")):
+            expected = trace[f"{experts}.{site}"][query]
+            np.testing.assert_allclose(routed[told], expected, atol=1e-5)
+
+
+def trace_of(checkpoint, written):
+    """The arrays of one pass over the text and what was written after it."""
+    ids = [token.id for token in checkpoint.tokenizer.encode(TEXT)]
+    planned = tracing.plan(checkpoint, TEXT)
+    pieces = [
+        type(planned.tokens[0])(**{**vars(planned.tokens[0]), "id": i}) for i in ids + written
+    ]
+    whole = tracing.Plan(**{**vars(planned), "tokens": tuple(pieces)})
+    return {site: array.data for site, array in tracing.run(checkpoint, whole).tensors.items()}
+
+
+def test_layers_and_heads_narrow_what_is_told(client):
+    every, _ = read(client)
+    some, _ = read(client, layers=[0], heads=[2, 0])
+    for one, other in zip(some, every, strict=True):
+        assert one["id"] == other["id"]
+        assert (one["attention"]["layers"], one["attention"]["heads"]) == ([0], [2, 0])
+        expected = np.array(other["attention"]["data"])[:1, [2, 0]]
+        np.testing.assert_allclose(one["attention"]["data"], expected, atol=1e-6)
+        assert one["experts"] == [], "there are some, but not in layer 0"
+
+
+def test_a_dense_model_has_no_experts(client):
+    assert all(token["experts"] is None for token in read(client, model="dense")[0])
+
+
+@pytest.mark.parametrize("model", ["turning", "slanted"])
+def test_every_decoder_writes(client, model):
+    assert len(read(client, model=model)[0]) == 6
+
+
+def test_alternatives_are_the_likeliest_tokens_with_both_probabilities(client):
+    (token,), _ = read(client, n_tokens=1, n_alternatives=5, top_k=2, temperature=0.5)
+    own, drawn = (
+        [alternative[name] for alternative in token["alternatives"]]
+        for name in ("model_probability", "probability")
+    )
+    assert own == sorted(own, reverse=True)
+    assert drawn[2:] == [0, 0, 0], "cut off by top_k"
+    squares = [probability**2 for probability in own[:2]]
+    assert drawn[:2] == pytest.approx([square / sum(squares) for square in squares], abs=1e-5)
+    chosen = token["alternatives"][token["rank"] - 1]
+    assert (chosen["id"], chosen["text"]) == (token["id"], token["text"])
+    assert read(client, n_tokens=1, n_alternatives=0)[0][0]["alternatives"] == []
+
+
+def test_forced_tokens_come_first_and_the_rest_is_what_it_would_have_been(client):
+    tokens, _ = read(client, n_tokens=8, seed=4)
+    forced = [token["id"] for token in tokens[:5]]
+    again, _ = read(client, n_tokens=8, seed=4, forced=forced)
+    assert [token["id"] for token in again] == [token["id"] for token in tokens]
+    assert [token["is_forced"] for token in again] == [True] * 5 + [False] * 3
+    assert again[2]["alternatives"] == tokens[2]["alternatives"]
+
+
+def test_an_alternative_can_be_taken_by_its_id(client):
+    (first,), _ = read(client, n_tokens=1)
+    other = first["alternatives"][7]["id"]
+    tokens, _ = read(client, n_tokens=3, forced=[other])
+    assert tokens[0]["id"] == other
+    assert tokens[0]["rank"] == 8
+    ids = {token["position"]: token["id"] for token in tokens}
+    assert len(ids) == 3
+
+
+def test_the_end_says_why(client, tiny):
+    assert read(client)[1]["reason"] == "length"
+    tokens, end = read(client, forced=[70, tiny.tokenizer.end_id])
+    assert (len(tokens), end["reason"], end["n_tokens"]) == (2, "end_of_text", 2)
+    assert (tokens[-1]["text"], tokens[-1]["is_special"]) == ("</s>", True)
+    tokens, end = read(client, text="z" * 61, n_tokens=9)
+    assert (len(tokens), end["reason"]) == (2, "max_tokens")
+
+
+def test_a_text_that_fills_the_model_ends_at_once(client):
+    assert read(client, text="z" * 63) == ([], {"reason": "max_tokens", "n_tokens": 0, "text": ""})
+
+
+def test_events_are_what_the_documentation_says(client):
+    event = TypeAdapter(GenerationEvent)
+    found = events_of(post(client).content)
+    assert {name for name, _ in found} == {"start", "token", "end"}
+    for name, data in found:
+        text = json.dumps({"event": name, "data": data})
+        event.validate_json(text, strict=True, extra="forbid")
+
+
+def test_the_documentation_has_every_event(client):
+    described = client.get("/openapi.json").json()["paths"]["/api/v1/generate"]["post"]
+    (stream,) = described["responses"]["200"]["content"].items()
+    assert stream[0] == "text/event-stream"
+    events = [ref["$ref"].rpartition("/")[2] for ref in stream[1]["schema"]["anyOf"]]
+    assert events == ["StartEvent", "TokenEvent", "EndEvent", "ErrorEvent"]
+
+
+def test_no_cache_keeps_a_stream(client):
+    answer = post(client)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+# --- problems -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"), [("translator", "encoder-decoder"), ("filler", "encoder")]
+)
+def test_a_model_that_is_no_decoder_names_those_that_are(client, problem, model, kind):
+    body = problem(post(client, model=model), 422, "no-generation")
+    assert body["available"] == ["dense", "slanted", "tiny", "turning"]
+    assert body["detail"] == (
+        f"the model '{model}', an {kind}, continues no text; "
+        "those that do: dense, slanted, tiny, turning"
+    )
+
+
+def test_more_tokens_than_the_limit_are_refused(client, client_with, problem):
+    body = problem(post(client, n_tokens=257), 422, "too-many-new-tokens")
+    assert (body["limit"], body["actual"]) == (256, 257)
+    assert body["detail"] == "257 new tokens are more than the 256 that are allowed; ask for fewer"
+    problem(post(client_with(max_new_tokens=3), n_tokens=4), 422, "too-many-new-tokens")
+
+
+def test_more_forced_tokens_than_tokens_are_refused(client, problem):
+    body = problem(post(client, n_tokens=2, forced=[1, 2, 3]), 422, "too-many-forced-tokens")
+    assert (body["limit"], body["actual"]) == (2, 3)
+
+
+def test_a_forced_token_that_the_model_does_not_have_is_refused(client, problem, tiny):
+    n_ids = tiny.config.vocab_size
+    body = problem(post(client, forced=[5, n_ids]), 422, "unknown-token")
+    assert body["detail"] == (
+        f"there is no token {n_ids}; the ids of the model 'tiny' are 0 to {n_ids - 1}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"layers": [2]}, "unknown-layer"),
+        ({"heads": [4]}, "unknown-head"),
+        ({"heads": [1, 1]}, "unknown-head"),
+        ({"text": " \n"}, "empty-text"),
+        ({"text": "zq" * 50}, "too-many-tokens"),
+        ({"text": "a" * 4001}, "too-many-characters"),
+    ],
+)
+def test_what_cannot_be_had_is_refused(client, problem, options, kind):
+    problem(post(client, **options), 422, kind)
+
+
+def test_an_unknown_model_is_refused(client, problem):
+    problem(post(client, model="gpt"), 404, "unknown-model")
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"text": None}, "text"),
+        ({"n_tokens": 0}, "n_tokens"),
+        ({"n_tokens": 2.0}, "n_tokens"),
+        ({"n_tokens": True}, "n_tokens"),
+        ({"forced": ["1"]}, "forced.0"),
+        ({"forced": [-1]}, "forced.0"),
+        ({"forced": [2**80]}, "forced.0"),
+        ({"forced": None}, "forced"),
+        ({"temperature": -0.1}, "temperature"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"top_k": 0}, "top_k"),
+        ({"top_p": 0}, "top_p"),
+        ({"top_p": 1.01}, "top_p"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 2**63}, "seed"),
+        ({"n_alternatives": 101}, "n_alternatives"),
+        ({"layers": []}, "layers"),
+        ({"analyses": []}, "analyses"),
+    ],
+)
+def test_a_wrong_member_is_named(client, problem, options, field):
+    body = problem(post(client, **options), 422, "invalid-request")
+    assert [error["field"] for error in body["errors"]] == [field]
+
+
+def test_how_many_tokens_are_wanted_must_be_said(client, problem):
+    answer = client.post("/api/v1/generate", json={"text": TEXT})
+    problem(answer, 422, "invalid-request")
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", '"\\ud800"'])
+def test_numbers_that_are_none_are_no_json(client, problem, number):
+    content = f'{{"text": "a", "n_tokens": 2, "temperature": {number}}}'
+    headers = {"content-type": "application/json"}
+    response = client.post("/api/v1/generate", content=content, headers=headers)
+    assert response.status_code in (400, 422)
+    problem(response, response.status_code, json.loads(response.content)["type"].rpartition(":")[2])
+
+
+def test_who_does_not_take_events_is_told(client, problem):
+    body = {"text": TEXT, "n_tokens": 1}
+    response = client.post("/api/v1/generate", json=body, headers={"accept": "application/json"})
+    assert problem(response, 406, "not-acceptable")["offered"] == ["text/event-stream"]
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=5,
+)
+NAMES = ("text", "model", "forced", "temperature", "top_k", "top_p", "seed", "n_alternatives")
+
+
+@run_with(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    body=st.fixed_dictionaries(
+        {}, optional=dict.fromkeys((*NAMES, "layers", "heads", "n_tokens"), JSON)
+    )
+)
+def test_nothing_that_is_sent_is_a_500(client, body):
+    answer = client.post("/api/v1/generate", json={"text": "a", "n_tokens": 2, **body})
+    assert answer.status_code in (200, 404, 422), answer.text
+
+
+@run_with(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    temperature=st.floats(min_value=0, allow_nan=False, allow_infinity=False),
+    top_k=st.none() | st.integers(1, 2**31 - 1),
+    top_p=st.none() | st.floats(min_value=0, max_value=1, exclude_min=True),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_every_way_to_draw_that_is_allowed_works(client, temperature, top_k, top_p, seed):
+    tokens, _ = read(
+        client, n_tokens=2, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
+    )
+    for token in tokens:
+        assert 0 < token["probability"] <= 1
+        assert all(math.isfinite(each["probability"]) for each in token["alternatives"])
+
+
+@pytest.mark.parametrize("text", ["<b>&</s><s>", "😀" * 12, "مرحبا بالعالم", "\x00\x1b[31m\u202e"])
+def test_any_text_can_be_continued(client, text):
+    assert len(read(client, text=text, n_tokens=2)[0]) == 2
+
+
+def test_damaged_weights_are_a_problem_before_the_first_token(client, problem, tiny, monkeypatch):
+    def damaged(*_):
+        raise generation.NonFiniteLogits("the logits hold NaN")
+        yield
+
+    monkeypatch.setattr(Writing, "_generate", damaged)
+    problem(post(client), 503, "model-unavailable")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (generation.NonFiniteLogits("the logits hold NaN"), "model-unavailable"),
+        (Problem(503, "queue-full", "come back"), "queue-full"),
+        (ZeroDivisionError(), "internal-error"),
+    ],
+)
+def test_what_goes_wrong_later_is_an_event(client, monkeypatch, error, kind):
+    real = Writing._generate
+
+    def break_off(writing):
+        steps = real(writing)
+        yield next(steps)
+        yield next(steps)
+        raise error
+
+    monkeypatch.setattr(Writing, "_generate", break_off)
+    found = events_of(post(client).content)
+    assert [name for name, _ in found] == ["start", "token", "token", "error"]
+    assert found[-1][1]["type"] == f"urn:headlight:problem:{kind}"
+    TypeAdapter(GenerationEvent).validate_python({"event": "error", "data": found[-1][1]})
+
+
+# --- turns, places, and clients that leave --------------------------------------------------------
+
+
+@pytest.fixture
+def hold_tokens(monkeypatch):
+    """Makes every token after the first wait for a permit; what was begun is counted."""
+    begun, permits = [], threading.Semaphore(0)
+    real = Writing.write
+
+    def write(writing):
+        begun.append(writing.request.text)
+        if writing.written:
+            assert permits.acquire(timeout=20)
+        return real(writing)
+
+    monkeypatch.setattr(Writing, "write", write)
+    yield begun, permits
+    for _ in range(1000):
+        permits.release()
+
+
+def connect(server, text=TEXT, n_tokens=200):
+    """A connection on which a stream was asked for."""
+    url = httpx.URL(server.url)
+    body = json.dumps({"text": text, "n_tokens": n_tokens}).encode()
+    head = (
+        "POST /api/v1/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    connection = socket.create_connection((url.host, url.port), timeout=10)
+    connection.sendall(head.encode() + body)
+    return connection
+
+
+def receive(connection, what, count=1, received=b""):
+    """What has come when something has come so often."""
+    while received.count(what) < count:
+        received += connection.recv(100_000)
+    return received
+
+
+def is_idle(server):
+    return server.state.engine.n_jobs == 0 and server.state.streams.n_open == 0
+
+
+def test_who_leaves_ends_the_work_after_the_token_in_progress(server, hold_tokens):
+    begun, permits = hold_tokens
+    with connect(server) as connection:
+        receive(connection, b"event: token")
+        wait_for(lambda: len(begun) == 2)
+        assert server.state.streams.n_open == 1
+    wait_for(lambda: server.state.streams.n_open == 0)
+    permits.release()
+    wait_for(lambda: is_idle(server))
+    time.sleep(0.2)
+    assert len(begun) == 2
+
+
+def test_other_requests_have_their_turn_between_two_tokens(server, hold_tokens):
+    begun, permits = hold_tokens
+    with connect(server) as connection, ThreadPoolExecutor() as pool:
+        receive(connection, b"event: token")
+        wait_for(lambda: len(begun) == 2)
+        ask = {"text": "the cat"}
+        other = pool.submit(httpx.post, f"{server.url}/api/v1/tokenize", json=ask, timeout=20)
+        wait_for(lambda: server.state.engine.n_jobs == 2)
+        permits.release()
+        assert other.result().status_code == 200
+        wait_for(lambda: len(begun) == 3)
+    permits.release()
+    wait_for(lambda: is_idle(server))
+
+
+def test_each_token_is_sent_as_soon_as_it_is_written(server, hold_tokens):
+    _, permits = hold_tokens
+    with connect(server, n_tokens=3) as connection:
+        received = b""
+        for count in (1, 2, 3):
+            received = receive(connection, b"event: token", count, received)
+            assert received.count(b"event: token") == count
+            permits.release()
+        receive(connection, b"event: end", received=received)
+    wait_for(lambda: is_idle(server))
+
+
+def test_more_streams_than_there_are_places_are_refused(serving, settings, hold_tokens, problem):
+    begun, permits = hold_tokens
+    strict = settings.model_copy(update={"max_streams": 1, "retry_after_seconds": 7})
+    with serving(strict) as server:
+        with connect(server) as connection:
+            receive(connection, b"event: token")
+            body = {"text": "b", "n_tokens": 1}
+            response = httpx.post(f"{server.url}/api/v1/generate", json=body, timeout=5)
+            refused = problem(response, 503, "too-many-streams")
+            assert (refused["limit"], refused["actual"]) == (1, 1)
+            assert response.headers["retry-after"] == "7"
+        wait_for(lambda: server.state.streams.n_open == 0)
+        permits.release(2)
+        again = httpx.post(f"{server.url}/api/v1/generate", json=body, timeout=20)
+        assert again.status_code == 200
+    assert begun.count("b") == 2, "one that is written and one look for a further"
+
+
+def test_a_refused_request_gives_its_place_back(client, problem):
+    for _ in range(20):
+        problem(post(client, model="filler"), 422, "no-generation")
+    assert client.app.state.shared.streams.n_open == 0
+    assert len(read(client)[0]) == 6
+
+
+def test_a_client_that_reads_nothing_is_cut_off(serving, settings):
+    impatient = settings.model_copy(update={"stream_patience_seconds": 0.3})
+    with serving(impatient) as server:
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        url = httpx.URL(server.url)
+        connection.connect((url.host, url.port))
+        with connection:
+            forever(server, connection)
+            wait_for(lambda: server.state.streams.n_open == 1)
+            wait_for(lambda: is_idle(server), seconds=20)
+
+
+def forever(server, connection):
+    """Ask for a stream that never ends by itself and fills every buffer on its way."""
+    server.state.generator.begin = lambda _: (Flood(), b"event: token\n\n")
+    body = b'{"text": "a", "n_tokens": 2}'
+    head = "POST /api/v1/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+
+
+class Flood:
+    """Events as large as buffers."""
+
+    def write(self):
+        return b"data: " + b"z" * 1_000_000 + b"\n\n"
+
+
+def test_streams_end_by_themselves_when_the_server_is_told_to_stop(serving, settings, hold_tokens):
+    begun, permits = hold_tokens
+    with ThreadPoolExecutor() as pool:
+        with serving(settings) as server:
+            body = {"text": TEXT, "n_tokens": 200}
+            url = f"{server.url}/api/v1/generate"
+            answer = pool.submit(httpx.post, url, json=body, timeout=20)
+            wait_for(lambda: len(begun) == 2)
+            stopping = threading.Timer(0.3, permits.release)
+            stopping.start()
+        *_, token, end = events_of(answer.result().content)
+    assert token[0] == "token"
+    assert end == ("end", {**end[1], "reason": "server_stopping", "n_tokens": 2})
+
+
+def test_two_streams_at_one_time_hold_what_each_holds_alone(client):
+    async def both():
+        transport = httpx.ASGITransport(app=client.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as other:
+            body = {"text": TEXT, "n_tokens": 5}
+            return await asyncio.gather(
+                *(other.post("/api/v1/generate", json={**body, "seed": seed}) for seed in (1, 2))
+            )
+
+    together = [events_of(answer.content) for answer in asyncio.run(both())]
+    assert together == [events_of(post(client, n_tokens=5, seed=seed).content) for seed in (1, 2)]
+    assert together[0] != together[1]
