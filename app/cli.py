@@ -212,7 +212,9 @@ def evaluate(
     ] = None,
     corpus: Annotated[
         list[Path] | None,
-        typer.Option(help="What a translator was trained on, to compare with the IBM models."),
+        typer.Option(
+            help="What the model was trained on: for what each expert takes, or for the IBM models."
+        ),
     ] = None,
     gold: Annotated[
         Path | None, typer.Option(help="A word alignment to measure a translator's attention on.")

@@ -283,6 +283,34 @@ class ExpertsAnswer(_Answer):
     layers: list[int]
 
 
+class ExpertTokenAnswer(_Answer):
+    """A token that an expert takes."""
+
+    text: str
+    share: float = Field(description="Of its occurrences, how many go to the expert.")
+    count: int = Field(description="How often it occurred.")
+
+
+class ExpertTakesAnswer(_Answer):
+    """What one expert takes of the training text."""
+
+    share: float = Field(description="Of all tokens; top_k / n_experts where all take as many.")
+    kinds: dict[str, float] = Field(description="Of each kind of token.")
+    tokens: list[ExpertTokenAnswer] = Field(
+        description="What it takes most above its share, the surest first."
+    )
+
+
+class ExpertTokensAnswer(_Answer):
+    """What the experts take of the training text, counted by `headlight evaluate`."""
+
+    text: list[str] = Field(description="The files.")
+    tokens: int = Field(description="How many tokens of them were read.")
+    least_count: int = Field(description="A token that occurred less often is not listed.")
+    kinds: dict[str, float] = Field(description="The share of the tokens that is of each kind.")
+    layers: dict[str, list[ExpertTakesAnswer]] = Field(description="By layer, expert by expert.")
+
+
 class ExampleAnswer(_Answer):
     """A text worth reading with a model."""
 
@@ -315,6 +343,9 @@ class ModelAnswer(_Answer):
     trained_on: list[str]
     attribution: list[str]
     metrics: dict[str, Any]
+    expert_tokens: ExpertTokensAnswer | None = Field(
+        description="null: the model is dense, or nobody counted."
+    )
     sites: list[SiteAnswer]
     analyses: list[str] = Field(description="The analyses that its sites allow.")
     examples: list[ExampleAnswer]

@@ -1,13 +1,14 @@
 """A model card: what a model was trained on, how, under which licence, and what it reaches.
 
-A ``CARD.md`` is prose for people, headed by YAML for programs; the table of figures at its end is
-written from the YAML. Mitchell et al. 2019, https://arxiv.org/abs/1810.03993.
+A ``CARD.md`` is prose for people, headed by YAML for programs; the tables at its end are written
+from the YAML. Mitchell et al. 2019, https://arxiv.org/abs/1810.03993.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,31 @@ import yaml
 
 FENCE = re.compile(r"^---\n", re.MULTILINE)
 FIGURES = "## Figures"
-TABLE = re.compile(rf"^{FIGURES}\n\n(?:\|.*\n)+\Z", re.MULTILINE)
+EXPERTS = "## What the experts take"
+TABLES = [
+    re.compile(rf"^{heading}\n\n(?:\|.*\n)+\n?\Z", re.MULTILINE) for heading in (FIGURES, EXPERTS)
+]
 LISTS = ("trained_on", "attribution")
-MAPPINGS = ("examples", "training", "metrics")
+MAPPINGS = ("examples", "training", "metrics", "expert_tokens")
+# What `expert_tokens` holds; a card may have been edited by hand.
+EXPERT_TOKENS = {
+    "text": [str],
+    "tokens": int,
+    "least_count": int,
+    "kinds": {str: float},
+    "layers": {
+        str: [
+            {
+                "share": float,
+                "kinds": {str: float},
+                "tokens": [{"text": str, "share": float, "count": int}],
+            }
+        ]
+    },
+}
+# A bar would end the cell of a table.
+VISIBLE = str.maketrans({" ": "·", "\n": "↵", "\t": "⇥", "|": "\\|"})
+YAML_MAP, YAML_SEQUENCE, YAML_TEXT = (f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str"))
 IN_YAML = {list: "list", dict: "mapping", str: "text"}
 
 
@@ -28,7 +51,8 @@ class ModelCard:
 
     ``examples`` are texts worth reading with the model, by what there is to see in them;
     ``training`` holds the command, seed, steps, tokens, hours and machine; ``metrics`` the
-    figures that ``headlight evaluate`` measured; ``prose`` the Markdown below the YAML.
+    figures that ``headlight evaluate`` measured, and ``expert_tokens`` what it found the experts
+    to take (`model.evaluation.expert_tokens`); ``prose`` the Markdown below the YAML.
     """
 
     title: str
@@ -38,6 +62,7 @@ class ModelCard:
     examples: Mapping[str, str] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    expert_tokens: Mapping[str, Any] = field(default_factory=dict)
     prose: str = ""
 
 
@@ -58,7 +83,10 @@ def read_card(path: Path) -> ModelCard:
         head = yaml.safe_load(parts[1])
     except yaml.YAMLError as error:
         raise ValueError(f"{path} has broken YAML: {error}") from error
-    return _card_of(head, TABLE.sub("", parts[2]).strip(), path)
+    prose = parts[2]
+    for table in TABLES:
+        prose = table.sub("", prose)
+    return _card_of(head, prose.strip(), path)
 
 
 def write_card(path: Path, card: ModelCard) -> None:
@@ -67,9 +95,13 @@ def write_card(path: Path, card: ModelCard) -> None:
     prose = head.pop("prose")
     for name in LISTS:
         head[name] = list(head[name])
-    written = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
+    found = head.pop("expert_tokens")
+    if found:  # a dense model has none
+        head["expert_tokens"] = _in_lines(found)
+    written = yaml.dump(head, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    experts = _experts_section(card.expert_tokens) if card.expert_tokens else ""
     figures = _figures_section(card.metrics) if card.metrics else ""
-    path.write_text(f"---\n{written}---\n\n{prose}\n{figures}", encoding="utf-8")
+    path.write_text(f"---\n{written}---\n\n{prose}\n{experts}{figures}", encoding="utf-8")
 
 
 def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -86,6 +118,88 @@ def _figures_section(figures: Mapping[str, Any]) -> str:
     return f"\n{FIGURES}\n\n| figure | value |\n|---|---|\n{rows}"
 
 
+def _experts_section(found: Mapping[str, Any]) -> str:
+    rows = "".join(
+        f"| {layer} | {number} | {100 * expert['share']:.1f} % | {_spelled(expert['tokens'])} |\n"
+        for layer, experts in found["layers"].items()
+        for number, expert in enumerate(experts)
+    )
+    head = "| layer | expert | of all tokens | most of all |\n|---|---|---|---|\n"
+    return f"\n{EXPERTS}\n\n{head}{rows}"
+
+
+def _spelled(tokens: Iterable[Mapping[str, Any]]) -> str:
+    """Tokens as code, with spaces and line breaks that can be seen."""
+    return " ".join(_code(token["text"].translate(VISIBLE)) for token in tokens)
+
+
+def _code(text: str) -> str:
+    fence = "``" if "`" in text else "`"
+    space = " " if "`" in text else ""
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a `_Line` and a `_Row` on as few lines as they take, and a line break as ``\\n``."""
+
+
+class _Line(dict[str, Any]):
+    """A mapping that is written on a line."""
+
+
+class _Row(list[Any]):
+    """A list that is written on a line."""
+
+
+_Dumper.add_representer(
+    _Line, lambda dumper, line: dumper.represent_mapping(YAML_MAP, line.items(), flow_style=True)
+)
+_Dumper.add_representer(
+    _Row, lambda dumper, row: dumper.represent_sequence(YAML_SEQUENCE, row, flow_style=True)
+)
+_Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        YAML_TEXT, text, style='"' if "\n" in text else ""
+    ),
+)
+
+
+def _in_lines(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What the experts take, to be written with few line breaks."""
+    return {
+        **found,
+        "kinds": _Line(found["kinds"]),
+        "layers": {
+            layer: [
+                {
+                    "share": expert["share"],
+                    "kinds": _Line(expert["kinds"]),
+                    "tokens": _Row(map(_Line, expert["tokens"])),
+                }
+                for expert in experts
+            ]
+            for layer, experts in found["layers"].items()
+        },
+    }
+
+
+def _fits(value: object, shape: object) -> bool:
+    """Is this plain data of the shape: types, ``[shape]``, ``{str: shape}`` or named shapes?"""
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_fits(each, shape[0]) for each in value)
+    if isinstance(shape, dict):
+        if not isinstance(value, dict) or not (str in shape or set(value) == set(shape)):
+            return False
+        return all(
+            isinstance(name, str) and _fits(each, shape.get(str) or shape[name])
+            for name, each in value.items()
+        )
+    if shape is float:
+        return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, shape) and not isinstance(value, bool)  # type: ignore[arg-type]
+
+
 def _card_of(head: object, prose: str, path: Path) -> ModelCard:
     known = {entry.name for entry in fields(ModelCard)} - {"prose"}
     if not isinstance(head, dict) or not set(head) <= known:
@@ -95,6 +209,11 @@ def _card_of(head: object, prose: str, path: Path) -> ModelCard:
         values[name] = tuple(map(str, _of_type(list, name, values.get(name) or [], path)))
     for name in MAPPINGS:
         values[name] = _of_type(dict, name, values.get(name) or {}, path)
+    if values["expert_tokens"] and not _fits(values["expert_tokens"], EXPERT_TOKENS):
+        raise ValueError(
+            f"{path}: expert_tokens is not as 'headlight evaluate' writes it; remove it, and "
+            "measure again with --corpus"
+        )
     values["examples"] = {str(title): str(text) for title, text in values["examples"].items()}
     for name in ("title", "licence"):
         values[name] = _of_type(str, name, values.get(name), path)

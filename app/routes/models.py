@@ -9,6 +9,7 @@ from app.problems import described
 from app.schemas import (
     ExampleAnswer,
     ExpertsAnswer,
+    ExpertTokensAnswer,
     ModelAnswer,
     ModelsAnswer,
     SiteAnswer,
@@ -66,6 +67,9 @@ def model_answer(description: Description) -> ModelAnswer:
         trained_on=list(card.trained_on),
         attribution=list(card.attribution),
         metrics=dict(card.metrics),
+        expert_tokens=(
+            ExpertTokensAnswer.model_validate(card.expert_tokens) if card.expert_tokens else None
+        ),
         sites=[
             SiteAnswer(name=site.name, axes=[axis for axis in site.axes if axis != "batch"])
             for site in description.sites

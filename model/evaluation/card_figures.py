@@ -14,6 +14,7 @@ from typing import Any
 
 from model.checkpoint import Checkpoint
 from model.evaluation import fill, positions, stories, translate
+from model.evaluation.expert_tokens import expert_tokens
 from model.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
 from model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from model.training.corpus import CorpusError, SentencePair, read_documents, read_pairs
@@ -25,9 +26,10 @@ SAMPLE = Path(__file__).with_name("sample.txt")
 class Evidence:
     """What figures are measured on, as files.
 
-    ``text`` is held-out text, or held-out pairs for a translator. ``corpus`` is what a translator
-    was trained on, ``minimal_pairs`` are sentences right and wrong, ``gold`` another word
-    alignment.
+    ``text`` is held-out text, or held-out pairs for a translator. ``corpus`` is what the model was
+    trained on: what the experts of a storyteller take is counted there, and a translator is
+    compared with others that learn from it. ``minimal_pairs`` are sentences right and wrong,
+    ``gold`` another word alignment.
     """
 
     text: tuple[Path, ...] = ()
@@ -47,7 +49,8 @@ def recipe_of(checkpoint: Checkpoint) -> str:
 def measure(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
     """The figures of a model: on the evidence, and under ``sample`` on the project's own texts.
 
-    A sample that is shorter than what the model reads is left out where there is evidence.
+    A sample that is shorter than what the model reads is left out where there is evidence. Of a
+    storyteller's corpus there are no figures: see `measure_expert_tokens`.
 
     Raises:
         CorpusError: a file cannot be used, or is too short.
@@ -67,6 +70,22 @@ def measure(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
     return figures
 
 
+def measure_expert_tokens(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+    """What the experts of a storyteller take of its corpus, and the names of its files.
+
+    Returns:
+        As `expert_tokens`, and ``text``; nothing without a corpus, or of another recipe.
+
+    Raises:
+        CorpusError: a file cannot be used, or is too short.
+        ValueError: the model is dense.
+    """
+    if not evidence.corpus or recipe_of(checkpoint) != "stories":
+        return {}
+    found = expert_tokens(checkpoint, read_documents(evidence.corpus))
+    return {"text": [path.name for path in evidence.corpus], **found}
+
+
 def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
     """The figures on the texts that come with the project.
 
@@ -82,6 +101,8 @@ def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _stories(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+    if evidence == Evidence(corpus=evidence.corpus):
+        return {}
     pairs = read_minimal_pairs(evidence.minimal_pairs) if evidence.minimal_pairs else []
     return stories.evaluate(checkpoint, read_documents(evidence.text), pairs)
 
@@ -118,7 +139,7 @@ class _Measured:
 
 _OPTIONAL = {"corpus": "a corpus", "minimal_pairs": "minimal pairs", "gold": "a word alignment"}
 _MEASURED = {
-    "stories": _Measured("decoder", frozenset({"text", "minimal_pairs"}), _stories),
+    "stories": _Measured("decoder", frozenset({"text", "corpus", "minimal_pairs"}), _stories),
     "translate": _Measured("encoder-decoder", frozenset({"text", "corpus", "gold"}), _translate),
     "fill": _Measured("encoder", frozenset({"text"}), _fill),
     "positions": _Measured("decoder", frozenset({"text"}), _positions),

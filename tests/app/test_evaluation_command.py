@@ -238,3 +238,26 @@ def test_a_model_that_ships_is_known_by_its_name(
     monkeypatch.setattr("model.checkpoint.ZOO", folder / "zoo")
     assert evaluate("mine").exit_code == 0
     assert "sample" in read_card(Path("zoo/mine/CARD.md")).metrics
+
+
+def test_a_corpus_says_what_each_expert_takes_and_leaves_the_figures_alone(
+    decoder: str, corpus: str
+) -> None:
+    result = evaluate(decoder, "--corpus", corpus)
+    assert result.exit_code == 0, result.output
+    card = read_card(CARD)
+    assert card.metrics == {**MADE.metrics, "sample": sample_figures(load("out"))}
+    assert card.expert_tokens["text"] == ["corpus.txt"]
+    experts = card.expert_tokens["layers"]["decoder.layers.0"]
+    assert len(experts) == 4
+    assert sum(expert["share"] for expert in experts) == pytest.approx(2, abs=2e-4)
+    assert "most of all" in result.stdout
+    assert evaluate(decoder, "--text", corpus).exit_code == 0
+    renewed = read_card(CARD)
+    assert renewed.expert_tokens == card.expert_tokens
+    assert renewed.metrics["tokens"] > 7
+
+
+def test_a_dense_model_has_no_experts_to_count(corpus: str) -> None:
+    result = evaluate(make(moe=None), "--corpus", corpus)
+    assert_sentence(result, "out is dense: it has no experts; leave the corpus out")

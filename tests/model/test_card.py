@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from model.card import ModelCard, flatten, read_card, write_card
 
@@ -82,7 +83,7 @@ def test_a_card_written_by_hand_may_leave_fields_out(tmp_path: Path) -> None:
     assert read_card(tmp_path / "CARD.md") == ModelCard(title="T", licence="L")
 
 
-KEYS = "attribution, examples, licence, metrics, title, trained_on, training"
+KEYS = "attribution, examples, expert_tokens, licence, metrics, title, trained_on, training"
 
 
 @pytest.mark.parametrize(
@@ -140,4 +141,83 @@ def test_a_missing_or_unreadable_card_is_named(tmp_path: Path) -> None:
         read_card(path)
     path.write_bytes(b"---\ntitle: \xff\n---\n")
     with pytest.raises(ValueError, match=f"^{re.escape(str(path))} cannot be read: .*utf-8"):
+        read_card(path)
+
+
+FOUND = {
+    "text": ["train.txt"],
+    "tokens": 1000,
+    "least_count": 10,
+    "kinds": {"punctuation": 0.25, "start_of_word": 0.75},
+    "layers": {
+        "decoder.layers.0": [
+            {"share": 0.5, "kinds": {"punctuation": 1.0}, "tokens": []},
+            {
+                "share": 0.5,
+                "kinds": {"punctuation": 0.0},
+                "tokens": [
+                    {"text": " the", "share": 0.99, "count": 70},
+                    {"text": "|", "share": 0.98, "count": 60},
+                    {"text": "\n`", "share": 0.97, "count": 50},
+                ],
+            },
+        ]
+    },
+}
+
+
+def test_what_the_experts_take_comes_back_and_is_a_table_before_the_figures(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "CARD.md"
+    card = replace(FULL, expert_tokens=FOUND)
+    write_card(path, card)
+    assert read_card(path) == card
+    text = path.read_text(encoding="utf-8")
+    assert "      tokens: [{text: ' the', share: 0.99, count: 70}, {text: '|', share: 0.98" in text
+    assert r'text: "\n`"' in text
+    assert (
+        "And more: after a rule.\n\n## What the experts take\n\n"
+        "| layer | expert | of all tokens | most of all |\n|---|---|---|---|\n"
+        "| decoder.layers.0 | 0 | 50.0 % |  |\n"
+        "| decoder.layers.0 | 1 | 50.0 % | `·the` `\\|` `` ↵` `` |\n"
+        "\n## Figures\n\n"
+    ) in text
+    renewed = replace(read_card(path), expert_tokens={}, metrics={})
+    write_card(path, renewed)
+    assert read_card(path) == renewed
+    assert "expert" not in path.read_text(encoding="utf-8")
+
+
+def test_the_table_of_the_experts_may_stand_alone(tmp_path: Path) -> None:
+    path = tmp_path / "CARD.md"
+    card = replace(FULL, metrics={}, expert_tokens=FOUND)
+    for _ in range(2):
+        write_card(path, card)
+        assert read_card(path) == card
+    assert path.read_text(encoding="utf-8").count("## What the experts take") == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"text": "train.txt"},
+        {"tokens": "many"},
+        {"tokens": True},
+        {"kinds": {"punctuation": "most"}},
+        {"kinds": {"punctuation": float("nan")}},
+        {"layers": {0: []}},
+        {"layers": {"decoder.layers.0": [{"share": 0.5}]}},
+        {"layers": {"decoder.layers.0": [FOUND["layers"]["decoder.layers.0"][0] | {"name": "a"}]}},
+    ],
+)
+def test_experts_that_were_edited_wrongly_are_refused(tmp_path: Path, change: dict) -> None:
+    path = tmp_path / "CARD.md"
+    head = {"title": "T", "licence": "L", "expert_tokens": FOUND | change}
+    path.write_text(f"---\n{yaml.safe_dump(head)}---\n")
+    message = (
+        f"{path}: expert_tokens is not as 'headlight evaluate' writes it; remove it, and measure "
+        "again with --corpus"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         read_card(path)

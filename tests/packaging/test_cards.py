@@ -13,7 +13,9 @@ import pytest
 
 from model.card import flatten, read_card
 from model.checkpoint import ZOO, load
-from model.evaluation.card_figures import sample_figures
+from model.evaluation.card_figures import SAMPLE, sample_figures
+from model.evaluation.expert_tokens import count_taken
+from model.training.corpus import TokenStream, read_documents
 
 MODELS = sorted(path.name for path in ZOO.glob("[!_.]*") if path.is_dir())
 # Processors add up in different orders, which moves a logit by some 1e-6: a mean stays within the
@@ -81,3 +83,40 @@ def change(figures: dict[str, Any], name: str, value: Any = None) -> None:
         del figures[last]
     else:
         figures[last] = value
+
+
+ROUTED = [name for name in MODELS if load(ZOO / name).config.moe]
+
+
+@pytest.mark.parametrize("name", ROUTED)
+def test_a_card_says_of_every_expert_what_it_takes(name: str) -> None:
+    found = read_card(ZOO / name / "CARD.md").expert_tokens
+    checkpoint = load(ZOO / name)
+    moe = checkpoint.config.moe
+    command = read_card(ZOO / name / "CARD.md").training["evaluation"]
+    assert all(f"--corpus {file}" in command for file in found["text"])
+    assert list(found["layers"]) == [f"decoder.layers.{layer}" for layer in moe.layers]
+    for experts in found["layers"].values():
+        assert len(experts) == moe.n_experts
+        assert sum(expert["share"] for expert in experts) == pytest.approx(moe.top_k, abs=1e-3)
+        assert all(0 < len(expert["tokens"]) <= 12 for expert in experts)
+
+
+@pytest.mark.parametrize("name", ROUTED)
+def test_the_experts_have_the_habits_that_a_card_tells_in_any_text(name: str) -> None:
+    """The training text does not come with the project; what the experts took there shows here."""
+    checkpoint = load(ZOO / name)
+    tokenizer = checkpoint.tokenizer
+    ids = {tokenizer.text_of(token): token for token in range(tokenizer.vocab_size)}
+    stream = TokenStream.encode(read_documents([SAMPLE]), tokenizer).ids
+    length = checkpoint.config.max_tokens - 1
+    taken = count_taken(checkpoint, stream[: len(stream) // length * length].view(-1, length))
+    told = read_card(ZOO / name / "CARD.md").expert_tokens["layers"]
+    for layer, experts in told.items():
+        kept = seen = 0
+        for number, expert in enumerate(experts):
+            listed = [ids[token["text"]] for token in expert["tokens"]]
+            kept += int(taken[layer].tokens[listed, number].sum())
+            seen += int(taken[layer].all_tokens[listed].sum())
+        assert seen > 200, layer
+        assert kept / seen > 0.95, layer

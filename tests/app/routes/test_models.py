@@ -1,8 +1,11 @@
 """GET /api/v1/models: cards."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
+
+from model.card import read_card, write_card
 
 
 def test_every_model_is_listed_and_the_default_is_named(client, model_ids):
@@ -38,6 +41,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
         "trained_on": [],
         "attribution": [],
         "metrics": {},
+        "expert_tokens": None,
         "analyses": [
             "next_token",
             "rollout",
@@ -84,6 +88,38 @@ def test_every_site_of_a_card_can_be_captured_with_the_axes_it_says(client, mode
 
 def test_a_dense_model_is_called_dense(client):
     assert client.get("/api/v1/models/dense").json()["moe"] is None
+
+
+EXPERT_TOKENS = {
+    "text": ["train.txt"],
+    "tokens": 900,
+    "least_count": 5,
+    "kinds": {"punctuation": 0.1},
+    "layers": {
+        "decoder.layers.1": [
+            {
+                "share": 0.5,
+                "kinds": {"punctuation": 0.75},
+                "tokens": [{"text": " <b>", "share": 0.9, "count": 40}],
+            }
+        ]
+    },
+}
+
+
+def test_a_card_says_what_each_expert_takes_of_the_training_text(client_with, zoo, tmp_path):
+    path = shutil.copytree(zoo / "tiny", tmp_path / "counted") / "CARD.md"
+    write_card(path, replace(read_card(path), expert_tokens=EXPERT_TOKENS))
+    client = client_with(models_dir=tmp_path)
+    assert client.get("/api/v1/models/counted").json()["expert_tokens"] == EXPERT_TOKENS
+
+
+def test_experts_that_were_edited_wrongly_are_a_damage_of_one_model(client_with, zoo, tmp_path):
+    path = shutil.copytree(zoo / "tiny", tmp_path / "edited") / "CARD.md"
+    write_card(path, replace(read_card(path), expert_tokens=EXPERT_TOKENS | {"tokens": "900"}))
+    (damaged,) = client_with(models_dir=tmp_path).get("/api/v1/models").json()["unavailable"]
+    assert damaged["id"] == "edited"
+    assert "measure again with --corpus" in damaged["reason"]
 
 
 def test_an_unknown_model_is_refused(client, problem, model_ids):

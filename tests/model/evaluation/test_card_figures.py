@@ -11,7 +11,15 @@ import pytest
 from model.card import read_card, write_card
 from model.checkpoint import Checkpoint, load
 from model.evaluation import fill, positions, stories, translate
-from model.evaluation.card_figures import SAMPLE, Evidence, measure, recipe_of, sample_figures
+from model.evaluation.card_figures import (
+    SAMPLE,
+    Evidence,
+    measure,
+    measure_expert_tokens,
+    recipe_of,
+    sample_figures,
+)
+from model.evaluation.expert_tokens import expert_tokens
 from model.evaluation.minimal_pairs import MinimalPair
 from model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from model.tokenizer import train_tokenizer
@@ -171,7 +179,8 @@ def test_a_model_that_reads_more_than_the_sample_has_figures_of_the_text_alone(
 @pytest.mark.parametrize(
     ("kind", "recipe", "evidence", "thing"),
     [
-        ("decoder", "stories", {"corpus": (Path("a"),)}, "a corpus"),
+        ("decoder", "positions", {"corpus": (Path("a"),)}, "a corpus"),
+        ("encoder", "fill", {"corpus": (Path("a"),)}, "a corpus"),
         ("decoder", "stories", {"gold": Path("a")}, "a word alignment"),
         ("decoder", "positions", {"minimal_pairs": Path("a")}, "minimal pairs"),
         ("encoder", "fill", {"minimal_pairs": Path("a")}, "minimal pairs"),
@@ -189,3 +198,28 @@ def test_evidence_that_a_recipe_has_no_use_for_is_refused(
 def test_a_missing_file_is_named(make_named: Callable[..., Checkpoint]) -> None:
     with pytest.raises(CorpusError, match=r"^none.txt cannot be read: No such file or directory$"):
         measure(make_named(), Evidence(text=(Path("none.txt"),)))
+
+
+def test_what_the_experts_take_is_counted_on_the_corpus_alone(
+    make_checkpoint: Callable[..., Checkpoint], text: Path
+) -> None:
+    checkpoint = make_checkpoint()
+    found = measure_expert_tokens(checkpoint, Evidence(corpus=(text, text)))
+    counted = expert_tokens(checkpoint, read_documents([text, text]))
+    assert found == {"text": ["text.txt", "text.txt"], **counted}
+    assert measure_expert_tokens(checkpoint, Evidence(text=(text,))) == {}
+    assert set(measure(checkpoint, Evidence(corpus=(text,)))) == {"sample"}
+
+
+def test_a_dense_storyteller_has_nothing_to_count(
+    make_named: Callable[..., Checkpoint], text: Path
+) -> None:
+    with pytest.raises(ValueError, match=r"^tiny is dense: it has no experts; leave the corpus"):
+        measure_expert_tokens(make_named(), Evidence(corpus=(text,)))
+
+
+def test_the_corpus_of_a_translator_is_not_counted(
+    make_named: Callable[..., Checkpoint], text: Path
+) -> None:
+    translator = make_named(kind="encoder-decoder")
+    assert measure_expert_tokens(translator, Evidence(corpus=(text,))) == {}
