@@ -11,6 +11,7 @@ CALLS = {
     ("post", "/api/v1/generate"),
     ("post", "/api/v1/tokenize"),
     ("get", "/api/v1/limits"),
+    ("get", "/api/v1/positional"),
     ("get", "/healthz"),
     ("get", "/readyz"),
 }
