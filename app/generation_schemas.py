@@ -26,6 +26,13 @@ class GenerateRequest(TokenizeRequest):
         "on from an alternative. Each has its event. The random numbers of the steps after them "
         "are those of a run that drew them.",
     )
+    skip: int = Field(
+        default=0,
+        ge=0,
+        lt=2**31,
+        description="Forced tokens, from the first on, that have no event. They are read at once: "
+        "to write one more token after many costs little more than that one.",
+    )
     n_tokens: int = Field(
         ge=1, lt=2**31, description="How many tokens to write at most, forced ones included."
     )

@@ -53,7 +53,7 @@ class Writing:
         self.request = request
         self.tokens = tokens
         self.heads = request.heads or list(range(checkpoint.config.n_heads))
-        self.written: list[int] = []
+        self.written = request.forced[: request.skip]
         self._steps = self._generate()
 
     def start(self) -> bytes:
@@ -110,6 +110,7 @@ class Writing:
             ),
             seed=request.seed,
             forced=request.forced,
+            skip=request.skip,
             stop_id=self.checkpoint.tokenizer.end_id,
             capture=[glob for glob in (WEIGHTS, *ROUTING) if fnmatch.filter(names, glob)],
             layers=request.layers,
@@ -207,6 +208,13 @@ class Generator:
                 limit=request.n_tokens,
                 actual=n_forced,
                 way_out="n_tokens counts them too, so raise it, or force fewer",
+            )
+        if request.skip > n_forced:
+            raise over_limit(
+                "skipped tokens",
+                limit=n_forced,
+                actual=request.skip,
+                way_out="only tokens of forced can be skipped",
             )
 
     def _require_decoder(self, checkpoint: Checkpoint) -> None:

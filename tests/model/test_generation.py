@@ -293,6 +293,30 @@ def test_a_forced_stop_token_ends_the_text(model: Transformer) -> None:
     assert [token.id for token in tokens] == [7, 1]
 
 
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_forced_tokens_that_are_skipped_change_nothing_after_them(
+    model: Transformer, use_cache: bool
+) -> None:
+    options = {"n_tokens": 12, "sampling": Sampling(), "seed": 3, "capture": ["*.weights"]}
+    drawn = list(generate(model, [0, 5, 9], **options))
+    forced = [token.id for token in drawn[:8]]
+    for skip in (1, 7, 8):
+        rest = list(
+            generate(model, [0, 5, 9], **options, forced=forced, skip=skip, use_cache=use_cache)
+        )
+        assert [token.id for token in rest] == [token.id for token in drawn[skip:]]
+        assert [token.is_forced for token in rest] == [True] * (8 - skip) + [False] * 4
+        for one, other in zip(rest, drawn[skip:], strict=True):
+            assert one.probability == pytest.approx(other.probability, abs=1e-5)
+            for site, row in other.row.items():
+                torch.testing.assert_close(one.row[site], row, rtol=0, atol=1e-5)
+
+
+def test_nothing_comes_after_a_stop_token_that_is_skipped(model: Transformer) -> None:
+    options = {"n_tokens": 9, "sampling": Sampling(), "stop_id": 1}
+    assert list(generate(model, [0], **options, forced=[7, 1], skip=2)) == []
+
+
 @pytest.mark.parametrize("token", [-1, 300])
 def test_a_token_that_is_not_there_cannot_be_forced(model: Transformer, token: int) -> None:
     message = f"there is no token {token} to force; the ids are 0 to 299"

@@ -186,6 +186,17 @@ def test_forced_tokens_come_first_and_the_rest_is_what_it_would_have_been(client
     assert again[2]["alternatives"] == tokens[2]["alternatives"]
 
 
+def test_skipped_tokens_have_no_event_and_count(client):
+    tokens, end = read(client, n_tokens=8, seed=4)
+    forced = [token["id"] for token in tokens[:6]]
+    rest, same_end = read(client, n_tokens=8, seed=4, forced=forced, skip=6)
+    assert [token["index"] for token in rest] == [6, 7]
+    assert [token["id"] for token in rest] == [token["id"] for token in tokens[6:]]
+    assert [token["position"] for token in rest] == [token["position"] for token in tokens[6:]]
+    assert same_end == end
+    assert read(client, n_tokens=6, seed=4, forced=forced, skip=6)[0] == []
+
+
 def test_an_alternative_can_be_taken_by_its_id(client):
     (first,), _ = read(client, n_tokens=1)
     other = first["alternatives"][7]["id"]
@@ -260,6 +271,11 @@ def test_more_forced_tokens_than_tokens_are_refused(client, problem):
     assert (body["limit"], body["actual"]) == (2, 3)
 
 
+def test_only_forced_tokens_can_be_skipped(client, problem):
+    body = problem(post(client, forced=[1, 2], skip=3), 422, "too-many-skipped-tokens")
+    assert (body["limit"], body["actual"]) == (2, 3)
+
+
 def test_a_forced_token_that_the_model_does_not_have_is_refused(client, problem, tiny):
     n_ids = tiny.config.vocab_size
     body = problem(post(client, forced=[5, n_ids]), 422, "unknown-token")
@@ -298,6 +314,7 @@ def test_an_unknown_model_is_refused(client, problem):
         ({"forced": [-1]}, "forced.0"),
         ({"forced": [2**80]}, "forced.0"),
         ({"forced": None}, "forced"),
+        ({"skip": -1}, "skip"),
         ({"temperature": -0.1}, "temperature"),
         ({"temperature": "hot"}, "temperature"),
         ({"top_k": 0}, "top_k"),
@@ -344,7 +361,17 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
     max_leaves=5,
 )
-NAMES = ("text", "model", "forced", "temperature", "top_k", "top_p", "seed", "n_alternatives")
+NAMES = (
+    "text",
+    "model",
+    "forced",
+    "skip",
+    "temperature",
+    "top_k",
+    "top_p",
+    "seed",
+    "n_alternatives",
+)
 
 
 @run_with(
