@@ -1,4 +1,4 @@
-"""Positions, experts and next tokens, and the model that has no experts."""
+"""Positions and experts, and the model that has no experts."""
 
 import math
 import re
@@ -92,55 +92,3 @@ def test_the_menu_changes_the_model(reader):
     reader.page.get_by_text("dense: no routing").wait_for()
     assert "model=plain" in reader.fragment
     assert "none: the model is dense" in reader.page.locator("#card").text_content()
-
-
-def test_next_tokens_are_the_likeliest_with_their_probabilities(reader, ask):
-    reader.open(text=TEXT, view="next_token")
-    guesses = ask("trace", text=TEXT, capture=[], analyses=["next_token"])["analyses"]["next_token"]
-    texts, probabilities = guesses["texts"][-1], guesses["probabilities"]["data"][-1]
-    bars = reader.view.locator(".bars .bartext").all_text_contents()
-    assert bars == [f"{100 * p:.1f} %" if p >= 0.0005 else "<0.1 %" for p in probabilities[:12]]
-    labels = reader.view.locator(".ytick text").all_text_contents()
-    assert labels[0] == texts[0].replace(" ", "·").replace("\n", "↵")
-    assert "After “little”" in reader.view.locator("h2").text_content().replace(
-        "\u2068", ""
-    ).replace("\u2069", "")
-
-
-def test_the_next_token_is_that_of_the_chosen_position(reader, ask):
-    reader.open(text=TEXT, view="next_token")
-    reader.page.locator(".chip").nth(2).click()
-    reader.wait_until_drawn()
-    assert reader.readout.startswith("After “upon”, ")
-    guesses = ask("trace", text=TEXT, capture=[], analyses=["next_token"])["analyses"]["next_token"]
-    first = guesses["probabilities"]["data"][2][0]
-    assert (
-        reader.view.locator(".bars .bartext")
-        .first.text_content()
-        .startswith(f"{100 * first:.1f} %")
-    )
-
-
-def test_a_likely_continuation_can_be_added_by_keyboard(reader, ask):
-    reader.open(text=TEXT, view="next_token")
-    guesses = ask("trace", text=TEXT, capture=[], analyses=["next_token"])["analyses"]["next_token"]
-    piece = next(text for text in guesses["texts"][-1] if re.fullmatch(r" [a-z]+", text))
-    reader.view.locator(".plot").focus()
-    for _ in range(guesses["texts"][-1].index(piece)):
-        reader.page.keyboard.press("ArrowDown")
-    assert f"“{piece.replace(' ', '·')}” has probability" in reader.announced
-    with reader.page.expect_response("**/api/v1/trace"):
-        reader.page.keyboard.press("Enter")
-    reader.wait_until_drawn()
-    assert reader.page.input_value("#text") == TEXT + piece
-    assert reader.chips[-1] == piece.replace(" ", "·")
-
-
-@pytest.mark.parametrize("title", ["Attention", "Positions", "Experts", "Next token"])
-def test_each_view_says_in_a_sentence_what_it_shows_and_has_a_table(reader, title):
-    reader.open(text=TEXT)
-    reader.choose_view(title)
-    assert reader.view.locator(".help").text_content().endswith(".")
-    assert reader.view.locator(".terms dt").count() >= 1
-    for panel in range(reader.view.locator(".plot").count()):
-        assert len(reader.table(panel)) > 2

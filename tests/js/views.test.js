@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { callOf } from '../../static/js/core/call.js';
+import { standardsOf } from '../../static/js/core/fields.js';
 import { fieldsOf, readFragment, writeFragment } from '../../static/js/core/state.js';
+import { csvOf } from '../../static/js/core/taken.js';
 import { VIEWS } from '../../static/js/views/registry.js';
 import { figuresOf, FRAME, longTrace, sampleTrace } from './sample.js';
 import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from './view_contract.js';
@@ -50,9 +53,35 @@ for (const view of VIEWS) {
 
   test(`${view.id}: its state goes into the link and comes back`, () => {
     const fields = fieldsOf(VIEWS);
-    for (const [name, { standard }] of Object.entries(view.fields ?? {})) {
+    for (const [name, field] of Object.entries(view.fields ?? {})) {
       assert.ok(name.startsWith(view.id), `${name} is a field of ${view.id}`);
-      assert.deepEqual(readFragment(writeFragment({ [name]: standard }, fields), fields), {});
+      assert.deepEqual(readFragment(writeFragment({ [name]: field.standard }, fields), fields), {});
+      const other = anotherValueOf(field);
+      assert.notEqual(other, undefined, `a link can say nothing about ${name}`);
+      assert.deepEqual(readFragment(writeFragment({ [name]: other }, fields), fields), { [name]: other });
     }
   });
+
+  test(`${view.id}: what its switches set is kept in the link`, () => {
+    const fields = fieldsOf(VIEWS);
+    for (const { kind, name, patch } of view.controls?.(sampleTrace(), { ...FRAME, ...standardsOf(fields) }) ?? []) {
+      for (const set of kind === 'button' ? Object.keys(patch) : [name]) assert.ok(set in fields, `${set} is no field`);
+    }
+  });
+
+  test(`${view.id}: its numbers can be taken along, and asked for by code`, () => {
+    for (const { title, grid } of drawn(figuresOf(view, sampleTrace()))) {
+      assert.ok(grid.rows > 0 && grid.columns > 0 && grid.quantity, title);
+      assert.ok(csvOf(grid).split('\r\n').length > grid.rows, title);
+      const { path, body } = callOf(sampleTrace(), grid);
+      assert.match(path, /^\/api\/v1\/[a-z]+/, title);
+      assert.ok(grid.call || body.capture?.length > 0 || body.analyses?.length > 0, `${title}: the code asks for nothing`);
+    }
+  });
+}
+
+/** Some value that a field does not have to begin with. */
+function anotherValueOf({ standard, read, values = [] }) {
+  const written = [...values.map(String), '1', '0', '2', '0.5', 'another'];
+  return written.map((text) => read(text)).find((value) => value !== undefined && JSON.stringify(value) !== JSON.stringify(standard));
 }

@@ -8,6 +8,7 @@
  * @property {T} standard what holds where the link says nothing
  * @property {(text: string) => T|undefined} read undefined: the link means nothing by it
  * @property {(value: T) => string} write
+ * @property {T[]} [values] all it may be, where they are few
  */
 
 const LONGEST_LIST = 1024;
@@ -50,7 +51,7 @@ function isListOfCounts(written) {
  * @returns {Field<string>}
  */
 export function choice(values) {
-  return { standard: values[0], read: (written) => (values.includes(written) ? written : undefined), write: String };
+  return { standard: values[0], values, read: (written) => (values.includes(written) ? written : undefined), write: String };
 }
 
 /**

@@ -1,0 +1,150 @@
+"""What every view promises, tried on each: help, a link, numbers, a table, ways out, a keyboard."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+VIEWS_FOLDER = Path(__file__).parents[2] / "static" / "js" / "views"
+VIEWS = re.findall(r"from '\./(\w+)\.js'", (VIEWS_FOLDER / "registry.js").read_text())
+TEXT = "The old fox saw the hen, and the old"
+# A model and a text on which a view has something to draw, where that is not the standard one.
+ELSEWHERE = {"translate": {"model": "translate", "text": "The black cat is sleeping."}}
+CLIPBOARD = ("clipboard-read", "clipboard-write")
+# A drawing of many small figures says the same of each.
+MOST_PANELS = 3
+
+
+def link(view, **more):
+    return {"text": TEXT, "view": view, **ELSEWHERE.get(view, {}), **more}
+
+
+def open_drawn(reader, view):
+    """Open a view and wait for its first drawing; give the numbers of its panels that are drawn."""
+    reader.open(**link(view))
+    reader.view.locator(".panel .plot-drawing .main-svg").first.wait_for(state="attached")
+    reader.page.wait_for_selector("#main[aria-busy=false]")
+    panels = reader.view.locator(".panel")
+    drawn = [index for index in range(panels.count()) if is_drawn(panels.nth(index))]
+    assert drawn
+    return drawn[:MOST_PANELS]
+
+
+def is_drawn(panel):
+    return panel.locator(".exports").is_visible()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_it_says_in_a_sentence_what_it_shows_and_what_its_words_mean(reader, view):
+    open_drawn(reader, view)
+    help_ = reader.view.locator(".help").text_content()
+    assert re.fullmatch(r"[A-Z“].{20,400}\.", help_)
+    assert reader.view.locator(".terms dt").count() >= 1
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_sent_link_restores_it(reader, visit, view):
+    open_drawn(reader, view)
+    sent = reader.fragment
+    titles = reader.view.locator(".panel h2").all_text_contents()
+    reader.page.goto("about:blank")
+    reader.page.goto(f"{reader.url}/#{sent}")
+    reader.wait_until_drawn()
+    reader.view.locator(".panel .plot-drawing .main-svg").first.wait_for(state="attached")
+    reader.page.wait_for_selector("#main[aria-busy=false]")
+    assert reader.fragment == sent
+    assert reader.view.get_attribute("id") == f"view-{view}"
+    assert reader.view.locator(".panel h2").all_text_contents() == titles
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_its_table_csv_and_json_hold_the_same_cells(reader, tmp_path, view):
+    for panel in open_drawn(reader, view):
+        block = reader.view.locator(".panel").nth(panel)
+        told = json.loads(reader.save("JSON", tmp_path, panel).read_text())
+        rows = list(csv.reader(reader.save("CSV", tmp_path, panel).read_text().splitlines()))
+        block.locator(".table-block summary").click()
+        block.locator("table").wait_for()
+        table = block.locator("tr").evaluate_all(
+            "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
+        )
+        assert rows[0][1:] == table[0][1:] == told["columns"]
+        for row, values in enumerate(told["values"]):
+            read = [float(cell) if cell else None for cell in rows[row + 1][1:]]
+            assert read == pytest.approx(values)
+        for row, line in enumerate(table[1:]):
+            assert [cell == "" for cell in line[1:]] == [v is None for v in told["values"][row]]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_its_pictures_and_its_page_can_be_saved(reader, tmp_path, view):
+    (panel, *_) = open_drawn(reader, view)
+    assert reader.save("PNG", tmp_path, panel).read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in reader.save("SVG", tmp_path, panel).read_text()
+    page = reader.save("HTML", tmp_path, panel)
+    opened = reader.page.context.browser.new_context(offline=True).new_page()
+    errors, asked = [], []
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    opened.on("console", lambda m: m.type == "error" and errors.append(m.text))
+    opened.on("request", lambda r: asked.append(r.url))
+    opened.goto(page.as_uri())
+    opened.wait_for_selector("#drawing .main-svg", state="attached")
+    assert opened.locator("h1").text_content() in reader.view.text_content()
+    assert errors == []
+    assert [url for url in asked if url.startswith("http")] == []
+    opened.context.close()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_its_code_is_answered_by_the_server(visit, view):
+    reader = visit(permissions=CLIPBOARD)
+    for panel in open_drawn(reader, view):
+        script = reader.copy("Python", panel)
+        compile(script, "copied", "exec")
+        url = re.search(r'"(http[^"]+)"', script).group(1)
+        assert url.startswith(reader.url + "/api/v1/")
+        body = re.search(r"^body = (.*?)^request", script, flags=re.MULTILINE | re.DOTALL)
+        answer = (
+            httpx.post(url, json=eval(body.group(1)), timeout=60)
+            if body
+            else httpx.get(url, timeout=60)
+        )
+        assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_keyboard_reaches_a_cell_of_it_and_the_cell_is_read_out(reader, view):
+    (panel, *_) = open_drawn(reader, view)
+    page = reader.page
+    page.locator(f"#tab-{view}").focus()
+    plot = reader.view.locator(".panel").nth(panel).locator(".plot")
+    for _ in range(90):
+        page.keyboard.press("Tab")
+        if plot.evaluate("(node) => node === document.activeElement"):
+            break
+    assert plot.evaluate("(node) => node === document.activeElement"), "Tab never comes to it"
+    assert plot.evaluate("(node) => getComputedStyle(node).outlineStyle") != "none"
+    assert plot.get_attribute("aria-label")
+    heard = {reader.announced}
+    for key in ("Control+Home", "ArrowRight", "ArrowDown", "Control+End"):
+        page.keyboard.press(key)
+        heard.add(reader.announced)
+    assert len(heard) >= 2
+    assert all(len(sentence) > 10 for sentence in heard)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_nothing_wrong_with_it(visit, view, theme, width):
+    reader = visit(width=width, color_scheme=theme, bypass_csp=True)
+    for panel in open_drawn(reader, view)[:1]:
+        reader.view.locator(".panel").nth(panel).locator(".table-block summary").click()
+    found = Axe().run(reader.page).response["violations"]
+    assert [
+        (rule["id"], [node["html"][:200] for node in rule["nodes"]][:3]) for rule in found
+    ] == []
