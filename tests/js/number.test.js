@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { counted, exact, percent, rounded, share, shortShare, signed, tick } from '../../static/js/core/number.js';
+import { amount, counted, exact, percent, rounded, share, shortShare, signed, tick } from '../../static/js/core/number.js';
 
 test('a share keeps its digits', () => {
   assert.equal(share(0.3121), '0.312');
   assert.equal(share(1, 2), '1.00');
+});
+
+test('an amount has the digits that count', () => {
+  assert.deepEqual([123.4, -4.567, 0.0018349, 0, 1234].map((value) => amount(value)), ['123', '−4.57', '0.00183', '0', '1230']);
+  assert.equal(amount(123.45, 4), '123.5');
 });
 
 test('an exact 0 is 0, and what is nearly nothing is not called nothing', () => {

@@ -74,6 +74,6 @@ function cellOf(grid, row, column) {
   const value = grid.value(row, column);
   if (Number.isNaN(value)) return element('td', { 'aria-label': 'nothing' }, '');
   const weight = grid.chosenWeight?.(row, column);
-  if (weight === undefined) return element('td', {}, grid.format(value));
+  if (weight === undefined) return element('td', {}, element('bdi', {}, grid.written?.(row, column) ?? grid.format(value)));
   return element('td', { class: 'is-marked' }, `${grid.format(value)} ✓ ${grid.format(weight)}`);
 }

@@ -17,7 +17,7 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
  */
 export function createViewSection(view, handlers) {
   const overview = view.overview ? OVERVIEWS[view.overview](handlers) : null;
-  const stage = element('div', { class: view.arrangement ? `panels is-${view.arrangement}` : 'panels' });
+  const stage = element('div', { class: 'panels' });
   const help = element('p', { class: 'help' });
   const terms = element('dl', { class: 'terms' });
   const places = createPlaces(`where-${view.id}`, (where) => handlers.onState({ where, layer: null, head: null, key: null }));
@@ -69,12 +69,13 @@ export function createViewSection(view, handlers) {
       let grid = null;
       guarded(null, () => {
         tell(view.wording?.(trace, state) ?? {});
-        places.show(view.places?.(trace) ?? [], view.place?.(trace, state));
+        places.show(view.places?.(trace, state) ?? [], view.place?.(trace, state));
         controls.show(view.controls?.(trace, state) ?? []);
         overview?.show(trace, state);
         const whole = { ...state, ...overview?.state?.() };
         const wanted = (view.panels ?? ONE_PANEL)(trace, whole);
         arrange(wanted);
+        stage.className = classOf(arrangementOf(view, trace, whole));
         wanted.forEach((request, index) => {
           const { panel } = panels[index];
           guarded(panel, () => {
@@ -87,6 +88,14 @@ export function createViewSection(view, handlers) {
       return grid;
     },
   };
+}
+
+function arrangementOf({ arrangement }, trace, state) {
+  return typeof arrangement === 'function' ? arrangement(trace, state) : arrangement;
+}
+
+function classOf(arrangement) {
+  return arrangement ? `panels is-${arrangement}` : 'panels';
 }
 
 function termsOf(terms) {

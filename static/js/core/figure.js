@@ -19,6 +19,7 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {string} quantity what a cell holds, for the table's caption and the export
  * @property {(row: number, column: number) => number} value NaN where there is nothing
  * @property {(value: number) => string} format
+ * @property {(row: number, column: number) => string} [written] a cell in the table, where its number alone says too little
  * @property {(row: number, column: number) => string} describe a sentence for the readout
  * @property {(row: number, column: number) => [string, string]} tip what, and how much
  * @property {(row: number, column: number) => {query?: number, key?: number}} tokens to mark in the sentence
@@ -82,6 +83,11 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  */
 
 /**
+ * Two figures side by side where there is room, as many as fit, or as many as fit below the first.
+ * @typedef {'pair'|'many'|'led'|''} Arrangement
+ */
+
+/**
  * @typedef {Object} View
  * @property {string} id
  * @property {string} title
@@ -90,13 +96,13 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {(trace: import('./trace.js').Trace, state: Object) => {title?: string, help?: string, terms?: [string, string][]}} [wording] what is said differently of this model
  * @property {string[]} needs globs over site names, or `analyses.<id>.<array>`
  * @property {(card: Object) => string[]} [also] more globs, for models that have something of their own to show
- * @property {(trace: import('./trace.js').Trace) => {id: string, title: string}[]} [places] where to look, if there is a choice
+ * @property {(trace: import('./trace.js').Trace, state: Object) => {id: string, title: string}[]} [places] where to look, if there is a choice
  * @property {(trace: import('./trace.js').Trace, state: Object) => string} [place] the one that is looked at
  * @property {Record<string, import('./fields.js').Field<any>>} [fields] state of its own, by names that no other view has
  * @property {(trace: import('./trace.js').Trace, state: Object) => Record<string, Object>} [asks] further traces that this state needs: what to ask for, by a name
  * @property {(trace: import('./trace.js').Trace, state: Object) => import('../components/controls.js').Control[]} [controls] its switches
  * @property {string} [overview] a part of the page that no drawing can be
- * @property {'pair'|'many'} [arrangement] two figures side by side where there is room, or as many as fit
+ * @property {Arrangement | ((trace: import('./trace.js').Trace, state: Object) => Arrangement)} [arrangement] of several figures; absent: one below the other
  * @property {(trace: import('./trace.js').Trace, state: Object) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
  * @property {(trace: import('./trace.js').Trace, state: Object) => Figure} figure
  */

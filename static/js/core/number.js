@@ -48,6 +48,16 @@ export function signed(value, digits = 3) {
 }
 
 /**
+ * An amount of any size.
+ * @param {number} value
+ * @param {number} [figures] how many digits count
+ * @returns {string} `123`, `−4.57`, `0.00183`
+ */
+export function amount(value, figures = 3) {
+  return String(Number(value.toPrecision(figures))).replace('-', MINUS);
+}
+
+/**
  * The end of a scale, or a tick on it: no more digits than it needs.
  * @param {number} value
  * @returns {string} `0.6`, `−1`

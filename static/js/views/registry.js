@@ -6,6 +6,7 @@ import { attention } from './attention.js';
 import { experts } from './experts.js';
 import { nextToken } from './next_token.js';
 import { positions } from './positions.js';
+import { stream } from './stream.js';
 
 /** @type {import('../core/figure.js').View[]} */
-export const VIEWS = [attention, positions, experts, nextToken];
+export const VIEWS = [attention, positions, experts, stream, nextToken];
