@@ -17,6 +17,7 @@ import { createNotice } from './components/notice.js';
 import { plotly } from './components/plotly.js';
 import { createRetrier } from './components/retrier.js';
 import { createSentence } from './components/sentence.js';
+import { createSkip } from './components/skip.js';
 import { watchSticky } from './components/sticky.js';
 import { createTabs } from './components/tabs.js';
 import { createTheme, palette } from './components/theme.js';
@@ -66,6 +67,7 @@ const sections = Object.fromEntries(VIEWS.map((view) => [view.id, createViewSect
 byId('views').append(...VIEWS.map(({ id }) => sections[id].element));
 createTheme(byId('theme'), show);
 watchSticky(byId('sentence'));
+createSkip(document.querySelector('.skip'), byId('text'));
 
 function stateOf(fragment) {
   return { ...standardsOf(FIELDS), ...readFragment(fragment, FIELDS) };

@@ -1,18 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { css, diverging, inkOn, levelOf, luminance, plotlyScale, sequential } from '../../static/js/core/colour.js';
+import { apart, EYES, seen } from './colour_blindness.js';
 
-/** OKLab lightness of bytes, computed the way back. */
-function lightness(scale, level) {
-  const [r, g, b] = [...scale.subarray(level * 3, level * 3 + 3)].map((byte) => {
-    const c = byte / 255;
-    return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
-  });
-  const l = Math.cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b);
-  const m = Math.cbrt(0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b);
-  const s = Math.cbrt(0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b);
-  return 0.2104542553 * l + 0.793617785 * m - 0.0040720468 * s;
-}
+/** A distance in OKLab that an eye tells when the two lie side by side. */
+const JUST_SEEN = 0.02;
+
+const at = (scale, level, eyes = 'all cones') => seen(scale.subarray(level * 3, level * 3 + 3), eyes);
+const lightness = (scale, level, eyes) => at(scale, level, eyes)[0];
 
 for (const theme of ['light', 'dark']) {
   test(`the ${theme} scale for weights climbs in even steps of lightness`, () => {
@@ -32,6 +27,32 @@ for (const theme of ['light', 'dark']) {
       assert.ok(Math.abs(lightness(scale, step) - lightness(scale, 255 - step)) < 0.03, `level ${step}`);
     }
   });
+
+  for (const eyes of EYES) {
+    test(`the ${theme} scale for weights only ever climbs, and sixteenths of it can be told apart: ${eyes}`, () => {
+      const scale = sequential(theme);
+      const upwards = Math.sign(lightness(scale, 255, eyes) - lightness(scale, 0, eyes));
+      for (let level = 8; level < 256; level += 1) {
+        assert.ok(upwards * (lightness(scale, level, eyes) - lightness(scale, level - 8, eyes)) > 0.01, `levels ${level - 8} and ${level}`);
+      }
+      for (let level = 16; level < 256; level += 1) {
+        assert.ok(apart(at(scale, level, eyes), at(scale, level - 16, eyes)) > JUST_SEEN, `levels ${level - 16} and ${level}`);
+      }
+    });
+
+    test(`the ${theme} scale for signed values fades towards zero, and its sides can be told apart: ${eyes}`, () => {
+      const scale = diverging(theme);
+      const towardsZero = Math.sign(lightness(scale, 127, eyes) - lightness(scale, 0, eyes));
+      for (let level = 8; level < 128; level += 1) {
+        for (const [out, near] of [[level - 8, level], [263 - level, 255 - level]]) {
+          assert.ok(towardsZero * (lightness(scale, near, eyes) - lightness(scale, out, eyes)) > 0.01, `levels ${out} and ${near}`);
+        }
+      }
+      for (let level = 0; level <= 96; level += 1) {
+        assert.ok(apart(at(scale, level, eyes), at(scale, 255 - level, eyes)) > 3 * JUST_SEEN, `levels ${level} and ${255 - level}`);
+      }
+    });
+  }
 
   test(`every level of the ${theme} scales takes text of contrast 4.5 or more`, () => {
     for (const scale of [sequential(theme), diverging(theme)]) {

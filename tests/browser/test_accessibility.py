@@ -1,0 +1,90 @@
+"""The page for who sees it otherwise, or goes through it by keys alone."""
+
+import pytest
+
+TEXT = "The animal did not cross the street because it was too tired."
+FOCUS = """() => {
+  const node = document.activeElement;
+  const shown = node.matches('.segmented input') ? node.nextElementSibling : node;
+  const style = getComputedStyle(shown);
+  return {
+    what: node === document.body ? '' : node.outerHTML.slice(0, 160),
+    isMarked: style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2,
+    isNamed: Boolean(node.ariaLabel || node.textContent.trim() || node.labels?.length),
+  };
+}"""
+
+
+def test_tab_goes_through_the_whole_page_with_a_visible_focus_and_out_again(reader):
+    reader.open(text=TEXT, layer=1, head=2)
+    seen = []
+    for _ in range(80):
+        reader.page.keyboard.press("Tab")
+        stop = reader.page.evaluate(FOCUS)
+        if not stop["what"] or (seen and stop["what"] == seen[0]):
+            break
+        seen.append(stop["what"])
+        assert stop["isMarked"], f"nobody sees where the focus is: {stop['what']}"
+        assert stop["isNamed"], f"nobody hears where the focus is: {stop['what']}"
+    else:
+        raise AssertionError("the focus never leaves the page")
+    everything = " ".join(seen)
+    for part in ('class="skip"', 'id="text"', 'id="model"', 'class="plot"', "menu-button"):
+        assert part in everything
+
+
+def test_the_first_stop_skips_to_what_the_model_did(reader):
+    reader.open(text=TEXT)
+    reader.page.keyboard.press("Tab")
+    reader.page.keyboard.press("Enter")
+    assert reader.page.evaluate("document.activeElement.id") == "results"
+    assert "text=The+animal" in reader.fragment, "the view is still in the address"
+
+
+def test_nothing_moves_for_who_asks_for_no_motion(reader):
+    reader.open(text=TEXT)
+    reader.page.locator(".heads-cell").nth(3).click()
+    reader.view.get_by_role("button", name="Save", exact=True).click()
+    reader.page.keyboard.press("Escape")
+    reader.choose_view("Positions")
+    assert reader.page.evaluate("document.getAnimations().length") == 0
+
+
+@pytest.fixture
+def forced(visit):
+    reader = visit(forced_colors="active")
+    reader.open(text=TEXT, layer=1, head=2)
+    return reader
+
+
+def style(locator, name):
+    return locator.evaluate("(node, name) => getComputedStyle(node)[name]", name)
+
+
+def test_with_forced_colours_lines_say_what_is_chosen(forced):
+    page = forced.page
+    assert style(page.locator(".heads-cell[aria-selected=true]"), "outlineStyle") == "solid"
+    assert style(page.locator(".heads-cell[aria-selected=false]").first, "outlineStyle") == "none"
+    tabs = page.locator("#tabs button")
+    widths = [style(tab, "borderBottomWidth") for tab in tabs.all()]
+    assert widths[0] == "2px"
+    assert set(widths[1:]) == {"0px"}
+    forced.view.locator(".plot").focus()
+    page.keyboard.press("ArrowUp")
+    assert style(forced.view.locator(".plot-mark.is-cell"), "outlineStyle") == "solid"
+
+
+def test_with_forced_colours_the_colours_that_are_numbers_stay(forced):
+    assert len(set(forced.tints())) > 2
+    count = len(forced.chips)
+    forced.page.mouse.move(0, 0)
+    first = forced.colour(*forced.cell(0, 0, count, count))
+    future = forced.colour(*forced.cell(0, count - 1, count, count))
+    assert first != future
+
+
+def test_at_twice_the_size_nothing_is_cut_off(visit):
+    reader = visit(width=640, height=400, device_scale_factor=2)
+    reader.open(text=TEXT)
+    widths = reader.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert widths[0] <= widths[1]
