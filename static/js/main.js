@@ -3,7 +3,7 @@
  */
 
 import { bodyOf, createAnswers } from './core/answers.js';
-import { asProblem, fetchModels, fetchTrace, Problem } from './core/api.js';
+import { asProblem, fetchModels, fetchPositional, fetchTrace, Problem } from './core/api.js';
 import { toggled, wordsAfter } from './core/masks.js';
 import { counted } from './core/number.js';
 import { tellingHead } from './core/patterns.js';
@@ -42,7 +42,7 @@ let grid = null;
 let width = 0;
 
 const retrier = createRetrier(start);
-const answers = createAnswers({ fetch: fetchWithCard, onArrival: show });
+const answers = createAnswers({ fetch: fetchAnswer, onArrival: show });
 const notice = createNotice(byId('notice'), { onRetry: () => { retrier.stop(); start(); } });
 const composer = createComposer(byId('composer'), {
   onTyping: () => { controller?.abort(); retrier.stop(); },
@@ -158,6 +158,10 @@ async function read() {
   } catch (error) {
     if (!signal.aborted) fail(error);
   }
+}
+
+async function fetchAnswer(body, signal) {
+  return body.positional ? fetchPositional(body.positional, signal) : fetchWithCard(body, signal);
 }
 
 async function fetchWithCard(body, signal) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bodyOf, createAnswers, noticeOf } from '../../static/js/core/answers.js';
-import { Problem } from '../../static/js/core/api.js';
+import { positionalPath, Problem } from '../../static/js/core/api.js';
 
 const TRACE = { tensors: { logits: { data: [1, 2, 3] } } };
 
@@ -83,4 +83,10 @@ test('waiting has words', () => {
   assert.equal(noticeOf(undefined), 'Reading…');
   assert.equal(noticeOf({ isWaiting: true }), 'Reading…');
   assert.equal(noticeOf({ trace: TRACE }), '');
+});
+
+test('an encoding of positions is asked for without any text', () => {
+  const positional = { scheme: 'rotary', length: 7, width: 16 };
+  assert.deepEqual(bodyOf({ positional }, { asked: { model: 'tiny', text: 'a' }, target: null }), { positional });
+  assert.equal(positionalPath(positional), '/api/v1/positional?scheme=rotary&length=7&width=16');
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { amount, counted, exact, percent, rounded, share, shortShare, signed, tick } from '../../static/js/core/number.js';
+import { amount, counted, exact, percent, rounded, share, shortShare, signed, small, tick } from '../../static/js/core/number.js';
 
 test('a share keeps its digits', () => {
   assert.equal(share(0.3121), '0.312');
@@ -65,4 +65,11 @@ test('an exact number has the digits that give it back, and no more', () => {
     assert.ok(exact(value).length <= String(value).length);
   }
   assert.equal(exact(0.1), '0.1', 'a float64 stays as it is');
+});
+
+test('a tiny difference is told by its power of ten', () => {
+  assert.equal(small(0), '0');
+  assert.equal(small(0.25), '0.250');
+  assert.equal(small(4.2e-8), '4.2·10⁻⁸');
+  assert.equal(small(1.26e-12), '1.3·10⁻¹²');
 });

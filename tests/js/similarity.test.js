@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cosineSimilarity } from '../../static/js/core/similarity.js';
+import { byDistance, cosineSimilarity } from '../../static/js/core/similarity.js';
 
 test('same direction 1, right angle 0, opposite −1, whatever the length', () => {
   const { data } = cosineSimilarity({ rows: 4, columns: 2, data: Float64Array.of(1, 0, 5, 0, 0, 2, -3, 0) });
@@ -29,4 +29,17 @@ test('sinusoidal positions are as alike as their distance says, wherever they st
   }
   const cosines = cosineSimilarity({ rows: 40, columns: width, data }).data;
   for (const distance of [1, 5, 20]) assert.ok(Math.abs(cosines[distance] - cosines[10 * 40 + 10 + distance]) < 1e-9);
+});
+
+test('by distance: mean, least and greatest of all pairs so far apart', () => {
+  const cosines = { rows: 3, columns: 3, data: Float64Array.of(1, 0.5, -0.2, 0.5, 1, 0.1, -0.2, 0.1, 1) };
+  const { mean, least, most } = byDistance(cosines);
+  mean.forEach((value, distance) => assert.ok(Math.abs(value - [1, 0.3, -0.2][distance]) < 1e-12));
+  assert.deepEqual([...least], [1, 0.1, -0.2]);
+  assert.deepEqual([...most], [1, 0.5, -0.2]);
+});
+
+test('of one position there is distance 0 alone', () => {
+  const { mean, least, most } = byDistance({ rows: 1, columns: 1, data: Float64Array.of(1) });
+  assert.deepEqual([[...mean], [...least], [...most]], [[1], [1], [1]]);
 });

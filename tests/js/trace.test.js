@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { columnOf, matrixAt, rowOf, traceFromSafetensors } from '../../static/js/core/trace.js';
+import { columnOf, encodingFromSafetensors, matrixAt, rowOf, traceFromSafetensors } from '../../static/js/core/trace.js';
 import { arrays, safetensorsFile, TEXT, TOKENS } from './sample.js';
 
 function metadata(named) {
@@ -56,4 +56,12 @@ test('leading indices choose the matrix', () => {
   const array = { shape: [2, 3, 2, 2], scale: 0.5, data: Float32Array.from({ length: 24 }, (_, i) => i) };
   assert.deepEqual([...matrixAt(array, 1, 2).data], [10, 10.5, 11, 11.5]);
   assert.deepEqual([...rowOf(matrixAt(array, 0, 1), 1)], [3, 3.5]);
+});
+
+test('an encoding of positions comes without tokens', () => {
+  const named = { slopes: [['head'], [2], Float32Array.of(0.5, 0.25)] };
+  const encoding = encodingFromSafetensors(safetensorsFile(named, { scheme: 'alibi', model: null, heads: 2, axes: { slopes: ['head'] } }));
+  assert.deepEqual([encoding.scheme, encoding.model, encoding.heads], ['alibi', null, 2]);
+  assert.deepEqual(encoding.tensors.slopes.axes, ['head']);
+  assert.deepEqual([...encoding.tensors.slopes.data], [0.5, 0.25]);
 });

@@ -5,7 +5,7 @@
 
 import { asProblem } from './api.js';
 
-/** @typedef {{trace: import('./trace.js').Trace} | {problem: import('./api.js').Problem} | {isWaiting: true}} Answer */
+/** @typedef {{trace: import('./trace.js').Trace | import('./trace.js').Encoding} | {problem: import('./api.js').Problem} | {isWaiting: true}} Answer */
 
 /** Numbers are what weighs: 32 million of them are 128 MB. */
 const MOST_KEPT = 24;
@@ -13,12 +13,14 @@ const MOST_NUMBERS = 32e6;
 
 /**
  * What a view asks for, as the API takes it. Model and texts are those of the page's trace, the
- * translation that it made included, unless the view names its own.
+ * translation that it made included, unless the view names its own. An encoding of positions needs
+ * no text: `{positional: {scheme, length, width}}`.
  * @param {Object} ask
  * @param {import('./trace.js').Trace} trace
- * @returns {Object} a body for `POST /api/v1/trace`
+ * @returns {Object} a body for `POST /api/v1/trace`, or what to ask of `GET /api/v1/positional`
  */
 export function bodyOf(ask, { asked, target }) {
+  if (ask.positional) return { positional: ask.positional };
   const isOther = 'text' in ask || 'model' in ask;
   const texts = isOther ? { model: asked.model, text: asked.text } : { model: asked.model, text: asked.text, target: target?.trim() ? target : null };
   const body = { ...texts, capture: [], ...ask };

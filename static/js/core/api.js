@@ -3,7 +3,7 @@
  */
 
 import { retryAfterOf } from './retry.js';
-import { traceFromSafetensors } from './trace.js';
+import { encodingFromSafetensors, traceFromSafetensors } from './trace.js';
 
 const BASE = '/api/v1';
 
@@ -41,6 +41,21 @@ export async function fetchTrace(wanted, signal) {
     body: JSON.stringify(wanted),
   });
   return traceFromSafetensors(await arrived(answer.arrayBuffer()));
+}
+
+/**
+ * @param {{scheme?: string, model?: string, length: number, width?: number, heads?: number}} wanted
+ * @param {AbortSignal} signal
+ * @returns {Promise<import('./trace.js').Encoding>}
+ */
+export async function fetchPositional(wanted, signal) {
+  const answer = await call(positionalPath(wanted), { signal, headers: { Accept: 'application/x-safetensors' } });
+  return encodingFromSafetensors(await arrived(answer.arrayBuffer()));
+}
+
+/** @param {Record<string, string|number>} wanted */
+export function positionalPath(wanted) {
+  return `${BASE}/positional?${new URLSearchParams(wanted)}`;
 }
 
 async function call(url, options) {

@@ -108,3 +108,13 @@ export function rounded(count) {
 export function counted(count, noun) {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
+
+/**
+ * How far two numbers that should be the same are apart: `4.2·10⁻⁸`.
+ * @param {number} difference 0 or more
+ */
+export function small(difference) {
+  if (difference === 0 || difference >= 1e-3) return share(difference);
+  const [digits, power] = difference.toExponential(1).split('e-');
+  return `${digits}·10⁻${[...power].map((digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[digit]).join('')}`;
+}

@@ -42,6 +42,8 @@ import { parseSafetensors } from './safetensors.js';
  * @property {{model: string, text: string, target?: string}} [asked] what it was asked for with
  */
 
+/** @typedef {{scheme: string, model: string|null, length: number, tensors: Record<string, NamedArray>}} Encoding of positions, without a text */
+
 const ANALYSIS_PREFIX = 'analyses.';
 
 /**
@@ -49,17 +51,30 @@ const ANALYSIS_PREFIX = 'analyses.';
  * @returns {Trace}
  */
 export function traceFromSafetensors(buffer) {
-  const { metadata, arrays } = parseSafetensors(buffer);
-  const facts = Object.fromEntries(Object.entries(metadata).map(([key, json]) => [key, JSON.parse(json)]));
+  const { facts, arrays } = read(buffer);
   const analyses = { ...facts.analyses };
   const tensors = {};
-  for (const [name, array] of Object.entries(arrays)) {
-    const named = nameAxes(name, array, facts);
+  for (const [name, named] of Object.entries(arrays)) {
     if (name.startsWith(ANALYSIS_PREFIX)) placeAnalysis(analyses, name, named);
     else tensors[name] = named;
   }
   const target = facts.target_tokens && withParts(facts.target_tokens, facts.target);
   return { ...facts, tokens: withParts(facts.tokens, facts.text), target_tokens: target ?? null, timings: facts.timings ?? {}, analyses, tensors };
+}
+
+/**
+ * @param {ArrayBuffer} buffer an encoding of positions as one safetensors file
+ * @returns {Encoding}
+ */
+export function encodingFromSafetensors(buffer) {
+  const { facts, arrays } = read(buffer);
+  return { ...facts, tensors: arrays };
+}
+
+function read(buffer) {
+  const { metadata, arrays } = parseSafetensors(buffer);
+  const facts = Object.fromEntries(Object.entries(metadata).map(([key, json]) => [key, JSON.parse(json)]));
+  return { facts, arrays: Object.fromEntries(Object.entries(arrays).map(([name, array]) => [name, nameAxes(name, array, facts)])) };
 }
 
 function withParts(tokens, text) {

@@ -15,11 +15,11 @@ const ROW_HEIGHT = { least: 3, most: 22 };
 /**
  * Positions by dimensions, in colours that tell below zero from above.
  * @param {import('../core/trace.js').Matrix} matrix
- * @param {{labels: string[], dimensions: string[], axis: string, reach: number, quantity: string}} named `reach` is where the colours end on both sides
+ * @param {{labels: string[], dimensions: string[], axis: string, reach: number, quantity: string, rows?: string}} named `reach` is where the colours end on both sides; `rows`: what a row is, if not a position
  * @param {import('../core/figure.js').Frame} state
  * @returns {{data: Object[], layout: Object}}
  */
-export function dimensionMap(matrix, { labels, dimensions, axis, reach, quantity }, state) {
+export function dimensionMap(matrix, { labels, dimensions, axis, reach, quantity, rows = 'position' }, state) {
   const { palette, width } = state;
   const margin = marginFor(labels, width);
   const pixels = width - margin.l - margin.r;
@@ -31,7 +31,7 @@ export function dimensionMap(matrix, { labels, dimensions, axis, reach, quantity
       ...baseLayout(palette, { width, height: height + margin.t + margin.b, margin }),
       annotations: [colourBarTitle(quantity, palette, orientationFor(width))],
       xaxis: { ...labelAxis({ labels: dimensions, pixels, title: axis, palette, lettering, space: DIMENSION_SPACE }), side: 'top' },
-      yaxis: downwards(labelAxis({ labels, pixels: height, title: 'position', palette, lettering })),
+      yaxis: downwards(labelAxis({ labels, pixels: height, title: rows, palette, lettering })),
     },
   };
 }
@@ -53,7 +53,7 @@ export function pairMap(matrix, { labels, scale, quantity, axes: [rows, columns]
     data: [heatmap(matrix, scale, state)],
     layout: {
       ...baseLayout(palette, { width: side + margin.l + margin.r, height: side + margin.t + margin.b, margin }),
-      annotations: [colourBarTitle(quantity, palette, orientationFor(width))],
+      annotations: [clear(colourBarTitle(quantity, palette, orientationFor(width)))],
       xaxis: { ...labelAxis({ labels: numbers, pixels: side, title: columns, palette, lettering, space: NUMBER_SPACE }), side: 'top' },
       yaxis: downwards(labelAxis({ labels, pixels: side, title: rows, palette, lettering })),
     },
@@ -70,6 +70,11 @@ function heatmap(matrix, { zmin, zmax, colours }, { palette, width }) {
     colorbar: { ...colourBar(palette, orientationFor(width)), ...endsAt(zmin, zmax) },
     hoverinfo: 'none',
   };
+}
+
+/** A little further from its numbers: those of a bias have three places behind the point. */
+function clear(title) {
+  return title.textangle ? { ...title, xshift: title.xshift + 8 } : title;
 }
 
 /** Numbers at both ends of the colour bar, and at three places between, short enough for its title. */
@@ -93,7 +98,7 @@ export function reachOf(data) {
 
 function marginFor(labels, width) {
   const left = labelWidth(labels, letteringFor(width)) + 30;
-  return isNarrow(width) ? { l: left, r: 8, t: 48, b: 58 } : { l: left, r: 76, t: 48, b: 12 };
+  return isNarrow(width) ? { l: left, r: 8, t: 48, b: 58 } : { l: left, r: 84, t: 48, b: 12 };
 }
 
 function clampHeight(rows, room) {

@@ -44,9 +44,9 @@ const WORDING = {
 };
 
 const PANELS = {
-  rotary: [{ id: 'queries', state: { plot: 'queries' } }, { id: 'turns', state: { plot: 'turns' } }],
-  alibi: [{ id: 'bias', state: { plot: 'bias' } }],
-  none: [{ id: 'none', state: { plot: 'none' } }],
+  rotary: ['queries', 'turns'],
+  alibi: ['bias'],
+  none: ['none'],
 };
 
 export const SCHEMES = {
@@ -86,6 +86,14 @@ function rotatedQueries(trace, state, subject) {
     axis: 'dimension', reach, quantity: 'turned query', value,
     describe: (row, column) => `Position ${row}, ${quoted(tokens[row])}: dimension ${column} of its turned query is ${signed(value(row, column))} (layer 0, head ${state.head})`,
   });
+}
+
+/**
+ * The sites of the queries of layer 0 before and after they were turned.
+ * @param {string} stack
+ */
+export function turnSites(stack) {
+  return { before: `${stack}.${ATTENTION}.queries`, after: `${stack}.${ATTENTION}.rotated_queries` };
 }
 
 /** How far each pair was turned, read off the queries before and after. */

@@ -4,6 +4,7 @@
  */
 
 import { diverging, sequential } from '../core/colour.js';
+import { choice, count, counts } from '../core/fields.js';
 import { letteringFor } from '../core/figure.js';
 import { signed, tick } from '../core/number.js';
 import { sideOf, stackOf, stacksOf, tokensOf } from '../core/places.js';
@@ -11,7 +12,28 @@ import { cosineSimilarity } from '../core/similarity.js';
 import { positionLabels, quoted } from '../core/text.js';
 import { matrixAt } from '../core/trace.js';
 import { DIMENSION_SPACE, dimensionMap, pairMap, reachOf, sharedGrid } from './position_drawing.js';
+import { ROTATION } from './position_rotation.js';
 import { SCHEMES, schemeOf } from './position_schemes.js';
+import { headControl, SIDES } from './position_sides.js';
+import { TWINS } from './position_twins.js';
+import { WAVES } from './position_waves.js';
+
+/** What can be shown; the parts of the view, each with its own switches, panels and figures. */
+const PARTS = {
+  encoding: { controls: () => [], panels: ({ scheme }) => SCHEMES.panels(scheme) ?? ['encoding', 'similarity'], figure: maps },
+  waves: WAVES,
+  rotation: ROTATION,
+  schemes: SIDES,
+  twins: TWINS,
+};
+
+const OPTIONS = [
+  { id: 'encoding', title: 'Maps', help: 'all positions by all dimensions' },
+  { id: 'waves', title: 'Lines', help: 'single dimensions as waves, and similarity by distance' },
+  { id: 'rotation', title: 'Rotation', help: 'what carries one position to another' },
+  { id: 'schemes', title: 'Schemes', help: 'four ways to encode as many positions' },
+  { id: 'twins', title: 'Twins', help: 'models that differ in their positions alone, on this text' },
+];
 
 export const positions = {
   id: 'positions',
@@ -23,16 +45,67 @@ export const positions = {
   ],
   needs: ['*.embedding.positional', ...SCHEMES.needs],
   also: SCHEMES.also,
-  wording: (trace) => SCHEMES.wording(schemeOf(trace)),
+  fields: {
+    positions_show: choice(OPTIONS.map(({ id }) => id)),
+    positions_dimensions: counts(),
+    positions_dimension: count(),
+    positions_pairs: counts(),
+    positions_shift: count(),
+    positions_layer: count(),
+    positions_scale: choice(['linear', 'log']),
+  },
+  wording: (trace, state = {}) => wordingOf(trace, partOf(state)),
   places: stacksOf,
   place: (trace, state) => stackOf(state, trace),
-  arrangement: 'pair',
-  panels: (trace) => SCHEMES.panels(schemeOf(trace)) ?? [
-    { id: 'encoding', state: { plot: 'encoding' } },
-    { id: 'similarity', state: { plot: 'similarity' } },
-  ],
+  arrangement: (_, state) => (partOf(state) === 'schemes' || partOf(state) === 'twins' ? 'many' : 'pair'),
+  asks: (trace, state) => PARTS[partOf(state)].asks?.(trace, state, subjectOf(trace, state)) ?? {},
+  controls,
+  panels,
   figure,
 };
+
+function partOf({ positions_show: show }) {
+  return PARTS[show] ? show : 'encoding';
+}
+
+const ROTATING = [
+  ['rotation', 'turning a pair of numbers like the hand of a clock, which changes its direction and never its length'],
+  ['R(k)', 'the rotation that belongs to k steps; each pair of dimensions turns at a speed of its own'],
+];
+const WORDING = {
+  waves: { terms: [['dimension', 'one of the d_model numbers that describe a token inside the model'], ['distance', 'how many positions two tokens are apart']] },
+  rotation: { terms: ROTATING },
+  schemes: { help: 'Four ways to tell a model where a token stands, for as many positions as this text has.', terms: [['slope', 'how much each step away lowers a score; ALiBi gives every head its own']] },
+  twins: { help: 'Small models that were trained alike and differ only in how they encode positions, on this text: how much attention each head gives to the token so many places back.', terms: [['mean weight', 'of all tokens that have one so many places back']] },
+};
+
+/** Of a scheme that adds nothing the words for its maps hold for its lines and turns too. */
+function wordingOf(trace, part) {
+  const scheme = schemeOf(trace);
+  return { ...SCHEMES.wording(scheme), ...(part === 'waves' && scheme !== '' ? {} : WORDING[part]) };
+}
+
+/** What is looked at: a stack, its side of the text, and the encoding that was added to it, if any. */
+function subjectOf(trace, state) {
+  const stack = stackOf(state, trace);
+  const site = `${stack}.embedding.positional`;
+  const side = sideOf(stack, trace);
+  const tokens = tokensOf(trace, side);
+  const encoding = trace.tensors[site] ? firstRows(matrixAt(trace.tensors[site]), tokens.length) : null;
+  return { stack, site, side, tokens, encoding, scheme: schemeOf(trace), heads: trace.card?.n_heads ?? 1 };
+}
+
+function controls(trace, state) {
+  const part = partOf(state);
+  const subject = subjectOf(trace, state);
+  const show = { kind: 'choice', name: 'positions_show', label: 'Show', options: OPTIONS, value: part };
+  const hasHeads = part !== 'twins' && part !== 'schemes' && ['rotary', 'alibi'].includes(subject.scheme) && !(part === 'rotation' && subject.scheme === 'alibi');
+  return [show, ...(hasHeads ? [headControl(state, subject.heads)] : []), ...PARTS[part].controls(trace, state, subject)];
+}
+
+function panels(trace, state) {
+  return PARTS[partOf(state)].panels(subjectOf(trace, state), state, trace).map((plot) => ({ id: plot, state: { plot } }));
+}
 
 /**
  * @param {import('../core/trace.js').Trace} trace
@@ -40,13 +113,13 @@ export const positions = {
  * @returns {import('../core/figure.js').Figure}
  */
 function figure(trace, state) {
-  const stack = stackOf(state, trace);
-  const site = `${stack}.embedding.positional`;
-  const subject = { stack, site, side: sideOf(stack, trace), tokens: tokensOf(trace, sideOf(stack, trace)) };
-  if (!trace.tensors[site]) return SCHEMES.figure(trace, state, subject);
+  return PARTS[partOf(state)].figure(trace, state, subjectOf(trace, state));
+}
+
+function maps(trace, state, subject) {
+  if (!subject.encoding) return SCHEMES.figure(trace, state, subject);
   const title = state.plot === 'similarity' ? 'Similarity of positions' : 'The encoding that was added';
-  const encoding = firstRows(matrixAt(trace.tensors[site]), subject.tokens.length);
-  return { title, ...(state.plot === 'similarity' ? similarity : encodingMap)(trace, state, encoding, subject) };
+  return { title, ...(state.plot === 'similarity' ? similarity : encodingMap)(trace, state, subject.encoding, subject) };
 }
 
 /** A model may capture every position it knows; only those of this text were added. */
