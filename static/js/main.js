@@ -4,9 +4,9 @@
 
 import { bodyOf, createAnswers } from './core/answers.js';
 import { asProblem, fetchModels, fetchPositional, fetchTrace, Problem } from './core/api.js';
+import { tellingHead } from './core/head_labels.js';
 import { toggled, wordsAfter } from './core/masks.js';
 import { counted } from './core/number.js';
-import { tellingHead } from './core/patterns.js';
 import { hasTwoSides, placeOf, placesOf, predictingSide, tokensOf, weightsAt } from './core/places.js';
 import { request } from './core/sites.js';
 import { standardsOf } from './core/fields.js';

@@ -38,7 +38,7 @@ test('the chosen query is the row that tints the sentence', () => {
   const { grid } = attention.figure(sampleTrace(), { ...FRAME, query: 2 });
   assert.equal(grid.chosen.row, 2);
   assert.ok(Math.abs(grid.rest.tint[1] - 0.8) < 1e-4);
-  assert.deepEqual(grid.choose(3, 1), { query: 3 });
+  assert.deepEqual(grid.choose(3, 1), { query: 3, key: 1 });
 });
 
 test('colours end at 1, or at the head’s own strongest weight', () => {
@@ -96,7 +96,7 @@ test('a row of cross-attention tints the source, a column the target', () => {
 test('a chosen place shows its own sentence on both axes', () => {
   const encoder = attention.figure(pairTrace(), { ...FRAME, where: 'encoder', source: 3 });
   assert.deepEqual([encoder.grid.rows, encoder.grid.columns, encoder.grid.chosen.row], [5, 5, 3]);
-  assert.deepEqual(encoder.grid.choose(2, 0), { source: 2 });
+  assert.deepEqual(encoder.grid.choose(2, 0), { source: 2, key: 0 });
   assert.ok(encoder.data[0].z.flat().every((weight) => weight !== null), 'an encoder sees both ways');
   const decoder = attention.figure(pairTrace(), { ...FRAME, where: 'decoder', query: 1 });
   assert.deepEqual([decoder.grid.rows, decoder.grid.columns, decoder.grid.chosen.row], [3, 3, 1]);

@@ -14,7 +14,7 @@ test('a star stands for anything, a dot for a dot', () => {
 
 test('a request asks for what the views need and the model has', () => {
   const dense = { sites: ['decoder.embedding.positional', 'decoder.layers.0.self_attention.weights', 'logits'].map(site) };
-  assert.deepEqual(request(VIEWS, dense), { capture: ['*.self_attention.weights', '*.embedding.positional'], analyses: ['next_token'] });
+  assert.deepEqual(request(VIEWS, dense), { capture: ['*.self_attention.weights', '*.embedding.positional'], analyses: ['head_labels', 'next_token'] });
   const routed = { sites: [...dense.sites, site('decoder.layers.0.experts.router_probs')] };
   assert.ok(request(VIEWS, routed).capture.includes('*.experts.router_probs'));
   const rotary = { positional: 'rotary', sites: ['queries', 'rotated_queries'].map((name) => site(`decoder.layers.0.self_attention.${name}`)) };

@@ -68,15 +68,16 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
 
     /**
      * Marks what the pointer or the cell cursor is on.
-     * @param {{query?: number, key?: number}} [tokens]
+     * @param {{query?: number|number[], key?: number|number[]}} [tokens] one, or the pieces of a word
      */
-    mark({ query, key } = {}) {
-      host.classList.toggle('is-pointed', query !== undefined || key !== undefined);
+    mark({ query = [], key = [] } = {}) {
+      const [queries, keys] = [[query].flat(), [key].flat()];
+      host.classList.toggle('is-pointed', queries.length + keys.length > 0);
       chips.forEach((node, index) => {
-        node.classList.toggle('is-query', index === query);
-        node.classList.toggle('is-key', index === key);
+        node.classList.toggle('is-query', queries.includes(index));
+        node.classList.toggle('is-key', keys.includes(index));
       });
-      reveal(host, [chips[query], chips[key]]);
+      reveal(host, [chips[queries.at(-1)], chips[keys.at(-1)]]);
     },
 
     /**

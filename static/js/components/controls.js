@@ -20,6 +20,8 @@ import { element } from './element.js';
  * @property {string} [placeholder]
  * @property {Object} [patch] what a button sets
  * @property {boolean} [disabled]
+ * @property {boolean} [isMore] seldom wanted: it stands behind “More”
+ * @property {boolean} [isSet] of these, one that is not as it would be anyway is never out of sight
  */
 
 /** More options than this are a menu. */
@@ -34,6 +36,21 @@ export function createControls(id, onState) {
   const host = element('div', { class: 'controls', role: 'group', 'aria-label': 'How it is shown', hidden: true });
   /** @type {Map<string, {element: HTMLElement, update: (control: Control) => void}>} */
   let drawn = new Map();
+  const count = element('span', {});
+  const rest = element('div', { class: 'controls-rest' });
+  const more = element('details', { class: 'controls-more' }, element('summary', {}, 'More', count), rest);
+  let layout = '';
+
+  /** Puts controls where they belong; those that stay where they are keep the focus. */
+  function arrange(controls) {
+    const places = JSON.stringify(controls.map((control) => [keyOf(control), Boolean(control.isMore)]));
+    if (places === layout) return;
+    layout = places;
+    const parts = (isMore) => controls.filter((control) => Boolean(control.isMore) === isMore).map((control) => drawn.get(keyOf(control)).element);
+    const behind = parts(true);
+    replace(rest, behind);
+    replace(host, behind.length > 0 ? [...parts(false), more] : parts(false));
+  }
 
   return {
     element: host,
@@ -47,11 +64,18 @@ export function createControls(id, onState) {
         now.set(key, drawn.get(key) ?? KINDS[control.kind](control, `${id}-${control.name ?? control.label}`, onState));
         now.get(key).update(control);
       }
-      const isSame = now.size === drawn.size && [...now.keys()].every((key, index) => key === [...drawn.keys()][index]);
-      if (!isSame) host.replaceChildren(...[...now.values()].map((part) => part.element));
       drawn = now;
+      arrange(controls);
+      const nSet = controls.filter(({ isMore, isSet }) => isMore && isSet).length;
+      count.textContent = nSet > 0 ? `: ${nSet} set` : '';
     },
   };
+}
+
+/** Takes out what is gone and puts in what is new; a node that is moved would lose the focus. */
+function replace(host, wanted) {
+  for (const node of [...host.children]) if (!wanted.includes(node)) node.remove();
+  wanted.forEach((node, index) => { if (host.children[index] !== node) host.insertBefore(node, host.children[index] ?? null); });
 }
 
 /** What makes a control another one. */

@@ -1,46 +1,63 @@
 /**
  * Every head of every layer as a small map. The maps are pixels on one canvas; over each lies a
- * button, so that mouse, touch, keyboard and screen reader all reach it.
+ * button, so that mouse, touch, keyboard and screen reader all reach it, and under it what the head
+ * does with this text.
  */
 
-import { sequential } from '../core/colour.js';
-import { share } from '../core/number.js';
-import { peak, rasterise } from '../core/raster.js';
-import { placeOf, weightsAt } from '../core/places.js';
-import { isCausal } from '../core/sites.js';
 import { walk } from '../core/cells.js';
+import { sequential } from '../core/colour.js';
+import { arranged, bareTitle, labelInWords, labelledHeads } from '../core/head_labels.js';
+import { share, shortShare } from '../core/number.js';
+import { placeOf, weightsAt } from '../core/places.js';
+import { inksOf, paintInto, peak } from '../core/raster.js';
+import { isCausal } from '../core/sites.js';
 import { element } from './element.js';
+
+/** @typedef {import('../core/head_labels.js').LabelledHead} LabelledHead */
+/** @typedef {{title: string, help: string, heads: LabelledHead[]}} Row */
 
 const MARGIN = 44;
 const GAP = 6;
 const LARGEST = 72;
 const SMALLEST = 12;
+/** Maps narrower than this have their labels shortened. */
+const ROOM_FOR_WORDS = 62;
+const ORDERS = {
+  layer: 'Rows are layers, columns are heads, counted from 0. Point at a map, choose one to see it large.',
+  label: 'Heads that do the same stand together, those that do it most first. Point at a map, choose one to see it large.',
+};
+
+let count = 0;
 
 /**
  * @param {{onChoose: (layer: number, head: number) => void}} handlers
  */
 export function createHeads({ onChoose }) {
+  count += 1;
+  const id = `heads-${count}`;
   const canvas = element('canvas', { 'aria-hidden': 'true' });
-  const grid = element('div', { class: 'heads-grid', role: 'grid', 'aria-label': 'Heads: rows are layers, columns are heads' });
+  const grid = element('div', { class: 'heads-grid', role: 'grid' });
   const caption = element('p', { class: 'heads-caption' });
   const frame = element('div', { class: 'heads' }, canvas, grid);
-  const block = element('div', {}, frame, caption);
-  let layers = [];
+  let pictures = new Map();
+  let labels = [];
+  /** @type {Row[]} */
+  let rows = [];
+  /** @type {HTMLElement[][]} */
   let cells = [];
-  let shape = '';
-  let chosen = { row: 0, column: 0 };
+  let built = {};
   let painted = {};
 
   const say = (cell) => {
-    caption.textContent = cell ? captionOf(layers[cell.row], cell.column) : 'Rows are layers, columns are heads, counted from 0. Point at a map, choose one to see it large.';
+    caption.textContent = cell ? captionOf(rows[cell.row].heads[cell.column], pictures) : ORDERS[built.order ?? 'layer'];
   };
   grid.addEventListener('click', ({ target }) => {
     const cell = cellOf(cells, target);
-    if (cell) onChoose(layers[cell.row].layer, cell.column);
+    if (cell) onChoose(rows[cell.row].heads[cell.column].layer, rows[cell.row].heads[cell.column].head);
   });
   grid.addEventListener('keydown', (event) => {
     const from = cellOf(cells, event.target);
-    const to = from && walk(from, event.key, { rows: cells.length, columns: cells[0].length }, event.ctrlKey || event.metaKey);
+    const to = from && step(from, event, cells);
     if (!to) return;
     event.preventDefault();
     rove(cells, to);
@@ -51,27 +68,34 @@ export function createHeads({ onChoose }) {
   say(null);
 
   return {
-    element: block,
+    element: element('div', {}, frame, caption),
 
     /**
      * @param {import('../core/trace.js').Trace} trace
-     * @param {{where: string, layer: number, head: number, range: 'one'|'head', width: number, palette: {theme: 'light'|'dark'}}} state
+     * @param {{where: string, layer: number, head: number, range: 'one'|'head', order: 'layer'|'label', width: number, palette: {theme: 'light'|'dark'}}} state
      */
     show(trace, state) {
       const place = placeOf(state, trace);
-      if (trace !== painted.trace || place?.id !== painted.place) layers = picturesOf(trace, place);
-      const nHeads = layers[0]?.pictures.length ?? 0;
-      const wanted = `${layers.map(({ layer }) => layer)} × ${nHeads}`;
-      if (wanted !== shape) {
-        cells = build(grid, layers, nHeads);
-        shape = wanted;
+      const { order = 'layer' } = state;
+      if (trace !== painted.trace || place?.id !== painted.place) {
+        pictures = picturesOf(trace, place);
+        labels = labelledHeads(trace, place);
       }
-      chosen = { row: layers.findIndex(({ layer }) => layer === state.layer), column: state.head };
-      select(grid, cells, layers, chosen);
-      const wish = { trace, place: place?.id, range: state.range, width: state.width, theme: state.palette.theme, ratio: window.devicePixelRatio };
-      if (isSame(wish, painted)) return;
-      paint(canvas, frame, layers, sizeFor(state.width, nHeads), state);
-      painted = wish;
+      const nColumns = labels[0]?.heads.length ?? 0;
+      const size = sizeFor(state.width, nColumns, order);
+      const wish = { labels, order, nColumns, isShort: size < ROOM_FOR_WORDS };
+      if (!isSame(wish, built)) {
+        rows = arranged(labels, order);
+        cells = build(grid, rows, { ...wish, id });
+        built = wish;
+        say(null);
+      }
+      select(grid, rows, cells, state);
+      const look = { trace, place: place?.id, order, size, range: state.range, width: state.width, theme: state.palette.theme, ratio: window.devicePixelRatio || 1 };
+      if (isSame(look, painted)) return;
+      fit(frame, size, nColumns);
+      paint({ canvas, frame, cells, rows, pictures }, look);
+      painted = look;
     },
   };
 }
@@ -80,42 +104,78 @@ function isSame(a, b) {
   return Object.keys(a).every((name) => a[name] === b[name]);
 }
 
+const keyOf = ({ layer, head }) => `${layer} ${head}`;
+
+/** By layer and head, what there is to paint. */
 function picturesOf(trace, place) {
-  return weightsAt(place, trace).map(({ layer, site }) => {
+  const found = new Map();
+  for (const { layer, site } of weightsAt(place, trace)) {
     const { shape: [nHeads, rows, columns], data, scale } = trace.tensors[site];
-    const pictures = Array.from({ length: nHeads }, (_, head) => {
+    for (let head = 0; head < nHeads; head += 1) {
       const picture = { data, offset: head * rows * columns, rows, columns, scale, isCausal: isCausal(site) };
-      return { ...picture, ceiling: peak(picture) };
-    });
-    return { layer, pictures };
-  });
+      found.set(keyOf({ layer, head }), { ...picture, ceiling: peak(picture) });
+    }
+  }
+  return found;
 }
 
-function build(grid, layers, nHeads) {
-  const cells = layers.map(({ layer, pictures }) =>
-    pictures.map((_, head) =>
-      element('button', { type: 'button', class: 'heads-cell', role: 'gridcell', tabindex: -1, 'aria-label': `Layer ${layer}, head ${head}` }),
-    ),
-  );
-  const corner = element('span', { class: 'heads-label is-corner', role: 'presentation' }, '');
-  const top = element('div', { class: 'heads-row', role: 'row' }, corner, ...Array.from({ length: nHeads }, (_, head) =>
-    element('span', { class: 'heads-label is-head', role: 'columnheader', 'aria-label': `head ${head}` }, String(head)),
+/** Of rows of different lengths: a step down ends in the last cell of a shorter one. */
+function step(from, event, cells) {
+  const columns = cells[from.row].length;
+  const to = walk(from, event.key, { rows: cells.length, columns }, event.ctrlKey || event.metaKey);
+  return to && { row: to.row, column: event.key === 'End' ? cells[to.row].length - 1 : Math.min(to.column, cells[to.row].length - 1) };
+}
+
+function headerOf({ title, help }, order) {
+  if (order === 'layer') return element('span', { class: 'heads-label is-layer', role: 'rowheader', 'aria-label': help }, title);
+  return element('span', { class: 'heads-label is-group', role: 'rowheader', 'aria-label': help, title: help }, bareTitle({ title }));
+}
+
+function build(grid, rows, { order, isShort, id, nColumns }) {
+  grid.setAttribute('aria-label', order === 'layer' ? 'Heads: rows are layers, columns are heads' : 'Heads: a row for each label');
+  const names = rows.map(({ heads }, row) => heads.map((head, column) => nameOf(head, `${id}-${row}-${column}`, { order, isShort })));
+  const cells = rows.map(({ heads }, row) => heads.map(({ layer, head }, column) => element('button', {
+    type: 'button', class: 'heads-cell', role: 'gridcell', tabindex: -1,
+    'aria-label': `Layer ${layer}, head ${head}`, 'aria-describedby': names[row][column].id,
+  })));
+  const lines = rows.map((line, row) => element('div', { class: 'heads-row', role: 'row' },
+    headerOf(line, order),
+    ...cells[row].map((cell, column) => element('div', { class: 'heads-item' }, cell, names[row][column])),
   ));
-  const rows = cells.map((row, index) =>
-    element('div', { class: 'heads-row', role: 'row' },
-      element('span', { class: 'heads-label is-layer', role: 'rowheader', 'aria-label': `layer ${layers[index].layer}` }, String(layers[index].layer)),
-      ...row,
-    ),
-  );
-  grid.replaceChildren(top, ...rows);
+  lines.forEach((line, row) => line.style.setProperty('--columns', Math.min(rows[row].heads.length, nColumns)));
+  grid.classList.toggle('is-grouped', order === 'label');
+  grid.classList.toggle('is-short', isShort);
+  grid.replaceChildren(...(order === 'layer' ? [headline(rows[0]?.heads ?? [])] : []), ...lines);
   return cells;
 }
 
-function select(grid, cells, layers, { row, column }) {
-  cells.forEach((line, r) => line.forEach((cell, c) => cell.setAttribute('aria-selected', String(r === row && c === column))));
-  grid.querySelectorAll('.is-layer').forEach((label, r) => label.classList.toggle('is-current', r === row));
-  grid.querySelectorAll('.is-head').forEach((label, c) => label.classList.toggle('is-current', c === column));
-  if (!grid.contains(document.activeElement)) rove(cells, { row: Math.max(row, 0), column });
+function headline(heads) {
+  return element('div', { class: 'heads-row', role: 'row' },
+    element('span', { class: 'heads-label is-corner', role: 'presentation' }, ''),
+    ...heads.map(({ head }) => element('span', { class: 'heads-label is-head', role: 'columnheader', 'aria-label': `head ${head}` }, String(head))),
+  );
+}
+
+/** What stands under a map: in the order of layers its label, in the order of labels its place. */
+function nameOf({ layer, head, label, score }, id, { order, isShort }) {
+  const words = order === 'label' ? `${layer}.${head}` : isShort ? label?.short : bareTitle(label);
+  return element('span', { class: label?.id === 'mixed' ? 'heads-name is-mixed' : 'heads-name', id },
+    element('span', { 'aria-hidden': 'true' }, words ?? ''),
+    score === null ? null : element('span', { class: 'heads-score', 'aria-hidden': 'true' }, shortShare(score)),
+    element('span', { class: 'unseen' }, labelInWords({ label, score }, share)),
+  );
+}
+
+function select(grid, rows, cells, { layer, head }) {
+  let chosen = { row: 0, column: 0 };
+  rows.forEach(({ heads }, row) => heads.forEach((each, column) => {
+    const isChosen = each.layer === layer && each.head === head;
+    cells[row][column].setAttribute('aria-selected', String(isChosen));
+    if (isChosen) chosen = { row, column };
+  }));
+  grid.querySelectorAll('.is-layer').forEach((label, row) => label.classList.toggle('is-current', row === chosen.row));
+  grid.querySelectorAll('.is-head').forEach((label, column) => label.classList.toggle('is-current', column === chosen.column));
+  if (!grid.contains(document.activeElement)) rove(cells, chosen);
 }
 
 function rove(cells, { row, column }) {
@@ -130,34 +190,39 @@ function cellOf(cells, target) {
   return null;
 }
 
-function captionOf({ layer, pictures }, head) {
-  return `Layer ${layer}, head ${head}: strongest weight ${share(pictures[head].ceiling)}`;
+function captionOf(labelled, pictures) {
+  const words = labelInWords(labelled, share);
+  const help = labelled.label && labelled.score !== null ? ` (${labelled.label.help})` : '';
+  return `Layer ${labelled.layer}, head ${labelled.head}: ${words ? `${words}${help}; ` : ''}strongest weight ${share(pictures.get(keyOf(labelled)).ceiling)}`;
 }
 
-function sizeFor(width, nHeads) {
-  const room = (width - MARGIN - nHeads * GAP) / Math.max(nHeads, 1);
+function sizeFor(width, nHeads, order) {
+  const room = (width - (order === 'layer' ? MARGIN : 0) - nHeads * GAP) / Math.max(nHeads, 1);
   return Math.max(SMALLEST, Math.min(LARGEST, Math.floor(room)));
 }
 
-function paint(canvas, frame, layers, size, { range, palette }) {
-  const ratio = window.devicePixelRatio || 1;
-  const nHeads = layers[0]?.pictures.length ?? 0;
+function fit(frame, size, nColumns) {
   for (const [name, value] of [['--size', size], ['--gap', GAP], ['--margin', MARGIN]]) frame.style.setProperty(name, `${value}px`);
-  frame.style.setProperty('--heads', nHeads);
+  frame.style.setProperty('--heads', nColumns);
+}
+
+/** All maps into one picture, and that onto the canvas at once. */
+function paint({ canvas, frame, cells, rows, pictures }, { size, range, theme, ratio }) {
   const box = frame.getBoundingClientRect();
-  canvas.width = Math.round(box.width * ratio);
-  canvas.height = Math.round(box.height * ratio);
-  canvas.style.width = `${canvas.width / ratio}px`;
-  canvas.style.height = `${canvas.height / ratio}px`;
-  const context = canvas.getContext('2d');
-  const colours = sequential(palette.theme);
-  const pixels = Math.round(size * ratio);
-  frame.querySelectorAll('.heads-cell').forEach((button, index) => {
-    const { pictures } = layers[Math.floor(index / nHeads)];
-    const picture = pictures[index % nHeads];
-    const ceiling = range === 'head' ? picture.ceiling : 1;
-    const image = new ImageData(rasterise({ ...picture, ceiling }, pixels, colours), pixels, pixels);
-    const place = button.getBoundingClientRect();
-    context.putImageData(image, Math.round((place.left - box.left) * ratio), Math.round((place.top - box.top) * ratio));
-  });
+  const width = Math.max(1, Math.round(box.width * ratio));
+  const height = Math.max(1, Math.round(box.height * ratio));
+  const side = Math.round(size * ratio);
+  const image = new ImageData(width, height);
+  const sheet = { pixels: new Uint32Array(image.data.buffer), width };
+  const inks = inksOf(sequential(theme));
+  const within = (place, most) => Math.max(0, Math.min(Math.round(place * ratio), most - side));
+  rows.forEach(({ heads }, row) => heads.forEach((head, column) => {
+    const picture = pictures.get(keyOf(head));
+    const { left, top } = cells[row][column].getBoundingClientRect();
+    const square = { left: within(left - box.left, width), top: within(top - box.top, height), size: side };
+    if (side <= Math.min(width, height)) paintInto(sheet, square, { ...picture, ceiling: range === 'head' ? picture.ceiling : 1 }, inks);
+  }));
+  Object.assign(canvas, { width, height });
+  Object.assign(canvas.style, { width: `${width / ratio}px`, height: `${height / ratio}px` });
+  canvas.getContext('2d').putImageData(image, 0, 0);
 }

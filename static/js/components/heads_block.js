@@ -1,25 +1,30 @@
 /**
- * The side of the Attention view that heads are chosen from: all of them at a glance, the range of
- * their colours, and where in this sentence the well-known kinds of head are.
+ * The side of the Attention view that heads are chosen from: all of them at a glance, how they are
+ * coloured and ordered, and where in this text the well-known kinds of head are.
  */
 
+import { helpOf, strongestHeads } from '../core/head_labels.js';
 import { share } from '../core/number.js';
-import { strongestHeads } from '../core/patterns.js';
 import { placeOf } from '../core/places.js';
+import { capitalised } from '../core/text.js';
 import { element } from './element.js';
 import { createHeads } from './heads.js';
 
-const RANGES = [['one', '0 to 1'], ['head', '0 to each head’s strongest']];
+/** The switches of the overview: the field each sets, and what it may be. */
+const SWITCHES = [
+  { field: 'range', label: 'Colours', legend: 'Range of the colours', options: [['one', '0 to 1', 'The same colours for every head'], ['head', '0 to strongest', 'To each head’s own strongest weight']] },
+  { field: 'attention_order', label: 'Sorted by', legend: 'Order of the heads', options: [['layer', 'Layer', 'A row a layer'], ['label', 'Label', 'Heads that do the same together']] },
+];
 
 /**
  * @param {{onState: (patch: Partial<import('../core/state.js').State>) => void}} handlers
  */
 export function createHeadsBlock({ onState }) {
   const heads = createHeads({ onChoose: (layer, head) => onState({ layer, head }) });
-  const range = rangeControl((value) => onState({ range: value }));
+  const switches = SWITCHES.map((wanted) => radios(wanted, onState));
   const patterns = element('div', { class: 'patterns' });
   const block = element('section', { class: 'heads-block', 'aria-label': 'All heads' },
-    element('div', { class: 'heads-head' }, element('h2', {}, 'All heads'), range),
+    element('div', { class: 'heads-head' }, element('h2', {}, 'All heads'), ...switches),
     heads.element,
     patterns,
   );
@@ -33,8 +38,8 @@ export function createHeadsBlock({ onState }) {
      * @param {import('../core/state.js').State & import('../core/figure.js').Frame} state
      */
     show(trace, state) {
-      range.querySelector(`[value="${state.range}"]`).checked = true;
-      heads.show(trace, { ...state, width: block.clientWidth });
+      SWITCHES.forEach(({ field }, index) => { switches[index].querySelector(`[value="${state[field]}"]`).checked = true; });
+      heads.show(trace, { ...state, order: state.attention_order, width: block.clientWidth });
       const place = placeOf(state, trace);
       if (trace !== shown.trace || place?.id !== shown.place) {
         shown = { trace, place: place?.id };
@@ -48,16 +53,15 @@ export function createHeadsBlock({ onState }) {
   };
 }
 
-function rangeControl(onChange) {
-  const radios = RANGES.map(([value, label]) =>
-    element('label', {}, element('input', { type: 'radio', name: 'range', value }), element('span', {}, label)),
-  );
+function radios({ field, label, legend, options }, onState) {
   const control = element('fieldset', { class: 'heads-range' },
-    element('legend', { class: 'unseen' }, 'Range of the colours'),
-    element('span', { 'aria-hidden': 'true' }, 'Colours'),
-    element('div', { class: 'segmented' }, ...radios),
+    element('legend', { class: 'unseen' }, legend),
+    element('span', { 'aria-hidden': 'true' }, label),
+    element('div', { class: 'segmented' }, ...options.map(([value, title, help]) =>
+      element('label', { title: help }, element('input', { type: 'radio', name: field, value }), element('span', {}, title)),
+    )),
   );
-  control.addEventListener('change', ({ target }) => onChange(target.value));
+  control.addEventListener('change', ({ target }) => onState({ [field]: target.value }));
   return control;
 }
 
@@ -65,13 +69,14 @@ function patternList(found, onState) {
   if (found.length === 0) return [];
   return [
     element('h2', {}, 'Heads worth a look'),
-    element('p', { class: 'patterns-note' }, 'For each pattern, the head that follows it most in this sentence, with its mean weight there.'),
-    element('ul', {}, ...found.map(({ title, help, layer, head, score }) =>
-      element('li', {}, element('button', { type: 'button', title: help, onclick: () => onState({ layer, head }) },
-        element('span', { class: 'patterns-title' }, title),
+    element('p', { class: 'patterns-note' }, 'For each label that says where heads look, the head that does it most in this text, with its score.'),
+    element('ul', {}, ...found.map((pattern) => {
+      const { title, layer, head, score } = pattern;
+      return element('li', {}, element('button', { type: 'button', title: helpOf(pattern), onclick: () => onState({ layer, head }) },
+        element('span', { class: 'patterns-title' }, capitalised(title)),
         element('span', { class: 'patterns-place' }, `layer ${layer}, head ${head}`),
         element('span', { class: 'patterns-score' }, share(score, 2)),
-      )),
-    )),
+      ));
+    })),
   ];
 }

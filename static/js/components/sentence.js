@@ -3,7 +3,7 @@
  * marked by what is pointed at, and a line that says it in words.
  */
 
-import { sequential } from '../core/colour.js';
+import { diverging, sequential } from '../core/colour.js';
 import { hasTwoSides, tokensOf } from '../core/places.js';
 import { shownFor } from '../core/strip.js';
 import { createChips } from './chips.js';
@@ -66,7 +66,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
       const shown = shownFor(grid, cell ?? pointed);
       for (const side of SIDES) {
         strips[side].mark(shown.marks[side]);
-        strips[side].tint(shown.tints[side], sequential(theme), shown.ceiling);
+        strips[side].tint(shown.tints[side], (shown.isSigned ? diverging : sequential)(theme), shown.ceiling);
       }
       find('readout').textContent = shown.readout;
     },

@@ -22,12 +22,15 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {(row: number, column: number) => string} [written] a cell in the table, where its number alone says too little
  * @property {(row: number, column: number) => string} describe a sentence for the readout
  * @property {(row: number, column: number) => [string, string]} tip what, and how much
- * @property {(row: number, column: number) => {query?: number, key?: number}} tokens to mark in the sentence
+ * @property {(row: number, column: number) => {query?: number|number[], key?: number|number[]}} tokens to mark in the sentence
+ * @property {(token: number) => number} [rowOf] the row of a token; −1: it has none; absent: rows are tokens
+ * @property {(token: number) => number} [columnOf] the same of columns
  * @property {(row: number, column: number) => Partial<import('./state.js').State>} [choose]
  * @property {{rows: import('./places.js').Side, columns: import('./places.js').Side}} [sides] whose tokens rows and columns are; absent: the source’s
  * @property {(row: number) => {readout: string, tint: Float64Array}} [ofRow] a row in words and as weights over the columns’ tokens
  * @property {(column: number) => {readout: string, tint: Float64Array}} [ofColumn] the same of a column, where rows and columns are of different sentences
  * @property {number} [ceiling] the value at the top of the colour scale
+ * @property {boolean} [isSigned] tints count from the bottom of a scale that has zero in its middle
  * @property {{readout: string, tint?: Float64Array}} [rest] what the sentence shows while nothing is pointed at
  * @property {(row: number, column: number) => number|undefined} [chosenWeight] of a cell that the model chose
  * @property {string} [chooseHint] what Enter does, if not making the cell’s token the chosen one

@@ -7,10 +7,11 @@
 
 /**
  * @typedef {Object} Shown
- * @property {Record<Side, {query?: number, key?: number}>} marks
+ * @property {Record<Side, {query?: number|number[], key?: number|number[]}>} marks
  * @property {Record<Side, Float64Array|null>} tints
  * @property {string} readout
  * @property {number} [ceiling]
+ * @property {boolean} [isSigned]
  */
 
 /**
@@ -37,22 +38,27 @@ function ofCell(grid, { row, column }) {
     marks: sides.rows === sides.columns ? { [sides.rows]: { query, key } } : { [sides.rows]: { query }, [sides.columns]: { key } },
     tints: { [sides.columns]: grid.ofRow?.(row).tint ?? null },
     readout: grid.describe(row, column),
-    ceiling: grid.ceiling,
+    ...scaleOf(grid),
   };
 }
 
 /** A token of the rows shows its row, one of other columns its column; of other tokens there is nothing to show. */
 function ofToken(grid, { side, index }) {
   const sides = grid.sides ?? ONE_SIDE;
-  if (side === sides.rows && grid.ofRow) {
-    const { tint, readout } = grid.ofRow(index);
-    return { marks: { [side]: { query: index } }, tints: { [sides.columns]: tint }, readout, ceiling: grid.ceiling };
+  const [row, column] = [grid.rowOf, grid.columnOf].map((placeOf) => (placeOf ? placeOf(index) : index));
+  if (side === sides.rows && grid.ofRow && row >= 0) {
+    const { tint, readout } = grid.ofRow(row);
+    return { marks: { [side]: { query: grid.rowOf ? grid.tokens(row, 0).query : index } }, tints: { [sides.columns]: tint }, readout, ...scaleOf(grid) };
   }
-  if (side === sides.columns && grid.ofColumn) {
-    const { tint, readout } = grid.ofColumn(index);
-    return { marks: { [side]: { key: index } }, tints: { [sides.rows]: tint }, readout, ceiling: grid.ceiling };
+  if (side === sides.columns && grid.ofColumn && column >= 0) {
+    const { tint, readout } = grid.ofColumn(column);
+    return { marks: { [side]: { key: grid.columnOf ? grid.tokens(0, column).key : index } }, tints: { [sides.rows]: tint }, readout, ...scaleOf(grid) };
   }
   return null;
+}
+
+function scaleOf(grid) {
+  return { ceiling: grid?.ceiling, isSigned: Boolean(grid?.isSigned) };
 }
 
 function atRest(grid) {
@@ -60,6 +66,6 @@ function atRest(grid) {
     marks: {},
     tints: grid?.rest?.tint ? { [(grid.sides ?? ONE_SIDE).columns]: grid.rest.tint } : {},
     readout: grid?.rest?.readout ?? '',
-    ceiling: grid?.ceiling,
+    ...scaleOf(grid),
   };
 }

@@ -102,6 +102,11 @@ export function named(tokens, index) {
   return isRepeated ? `${quoted(tokens[index])} at ${index}` : quoted(tokens[index]);
 }
 
+/** @param {string} text not empty */
+export function capitalised(text) {
+  return text[0].toUpperCase() + text.slice(1);
+}
+
 /**
  * Plotly reads HTML in every label; a token must never become a tag.
  * @param {string} text

@@ -4,6 +4,8 @@
  * is the sum over its pieces, attention from a word their mean, so that rows still sum to 1.
  */
 
+import { nameOf, quoted } from './text.js';
+
 /** @typedef {import('./trace.js').Token & {first: number, last: number}} Unit tokens `first` to `last`, read as one */
 
 /**
@@ -84,4 +86,33 @@ function mergedCell({ columns, data }, row, column) {
     }
   }
   return isSeen ? sum / (row.last - row.first + 1) : NaN;
+}
+
+const NAMED_ALONE = 40;
+
+/**
+ * What an axis lists: names, and in a long text the place of the first token besides.
+ * @param {Unit[]} units
+ */
+export function unitLabels(units) {
+  return units.length > NAMED_ALONE ? units.map((unit) => `${unit.first} ${nameOf(unit)}`) : units.map(nameOf);
+}
+
+/**
+ * One of them in a sentence: in quotation marks, and with its place where the name is not enough.
+ * @param {Unit[]} units
+ * @param {number} index
+ */
+export function namedUnit(units, index) {
+  const name = nameOf(units[index]);
+  const isRepeated = units.some((unit, other) => other !== index && nameOf(unit) === name);
+  return isRepeated ? `${quoted(units[index])} at ${units[index].first}` : quoted(units[index]);
+}
+
+/**
+ * @param {Unit} unit
+ * @returns {number|number[]} the index of its token, or of each of them
+ */
+export function tokensIn({ first, last }) {
+  return first === last ? first : Array.from({ length: last - first + 1 }, (_, index) => first + index);
 }

@@ -1,45 +1,51 @@
 /**
- * Attention: one head's weights, every query by every key.
+ * Attention: one head's weights, every query by every key; or its scores, or several heads at once.
  */
 
-import { plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, colourBar, colourBarTitle, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested } from '../core/figure.js';
-import { share } from '../core/number.js';
-import { placeOf, placesOf, tokensOf, weightsAt } from '../core/places.js';
-import { isCausal } from '../core/sites.js';
-import { choosing, queryOf } from '../core/state.js';
-import { named, tokenLabels } from '../core/text.js';
-import { columnOf, matrixAt, rowOf } from '../core/trace.js';
+import { noticeOf } from '../core/answers.js';
+import { FIELDS } from '../core/attention_switches.js';
+import { capitalised } from '../core/text.js';
+import { placeOf, placesOf } from '../core/places.js';
+import { choosing } from '../core/state.js';
+import { controlsFor } from './attention_controls.js';
+import { matrixDrawing } from './attention_drawing.js';
+import { chosenIn, gridOf } from './attention_grid.js';
+import { notesOf } from './attention_notes.js';
+import { asks, settingOf, subjectOf } from './attention_subject.js';
 
-const ROOM_FOR_GAPS = 12;
-const LEAST_SIDE = 160;
-const TITLES = { query: 'query: attends', key: 'key: attended to' };
 const HEAD = ['head', 'one of several attentions that a layer runs side by side'];
+const SUM = ' A row sums to 1.';
 
 export const attention = {
   id: 'attention',
   title: 'Attention',
-  help: 'Each row is a token looking back: the stronger a cell’s colour, the more of that earlier token it takes in. A row sums to 1.',
+  help: `Each row is a token looking back: the stronger a cell’s colour, the more of that earlier token it takes in.${SUM}`,
   terms: [
     ['query', 'the token that attends (a row)'],
     ['key', 'a token it attends to (a column)'],
     HEAD,
   ],
-  needs: ['*.self_attention.weights', '*.cross_attention.weights'],
+  needs: ['*.self_attention.weights', '*.cross_attention.weights', 'analyses.head_labels'],
+  fields: FIELDS,
   overview: 'heads',
   wording: (trace, state) => WORDING[placeOf(state, trace)?.id] ?? {},
   places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
   place: (trace, state) => placeOf(state, trace)?.id,
+  asks,
+  controls: (trace, state) => {
+    const setting = settingOf(trace, state);
+    return setting ? controlsFor(setting) : [];
+  },
   figure,
 };
 
 /** What is said differently where a token does not only look back. */
 const WORDING = {
   encoder: {
-    help: 'Each row is a token looking both ways: the stronger a cell’s colour, the more of that token it takes in. A row sums to 1.',
+    help: `Each row is a token looking both ways: the stronger a cell’s colour, the more of that token it takes in.${SUM}`,
   },
   cross: {
-    help: 'Each row is a token of the target looking at the source: what it takes in helps to choose the token that comes after it. A row sums to 1.',
+    help: `Each row is a token of the target looking at the source: what it takes in helps to choose the token that comes after it.${SUM}`,
     terms: [
       ['query', 'the token of the target that attends (a row)'],
       ['key', 'a token of the source it attends to (a column)'],
@@ -54,157 +60,28 @@ const WORDING = {
  * @returns {import('../core/figure.js').Figure}
  */
 function figure(trace, state) {
-  const place = placeOf(state, trace);
-  const found = weightsAt(place, trace).find(({ layer }) => layer === state.layer);
-  if (!found) return { title: 'Attention', notice: 'This trace holds no attention weights.' };
-  const subject = subjectOf(trace, state, place, found.site);
+  const setting = settingOf(trace, state);
+  if (!setting) return { title: 'Attention', notice: 'This trace holds no attention weights.' };
+  const awaited = Object.keys(asks(trace, state)).map((name) => noticeOf(state.answers?.[name])).find(Boolean);
+  if (awaited) return { title: 'Attention', notice: awaited };
+  const subject = subjectOf(trace, state, setting);
+  const { name, quantity, matrix } = subject;
+  if (matrix.rows * matrix.columns === 0) return { title: capitalised(name), notice: 'Every token is hidden. Hide fewer of them to see the map.' };
+  const chosen = chosenIn(trace, state, subject);
   return {
-    title: subject.name[0].toUpperCase() + subject.name.slice(1),
-    summary: `Attention weights of ${subject.name}: ${subject.weights.rows} queries by ${subject.weights.columns} keys.`,
-    ...drawing(state, subject),
+    title: capitalised(name) + quantity.suffix,
+    summary: `${capitalised(quantity.noun)} of ${name}: ${matrix.rows} queries by ${matrix.columns} keys.`,
+    help: notesOf(trace, subject),
+    ...matrixDrawing(state, subject, chosen.isChosen ? chosen : null),
     grid: gridOf(trace, state, subject),
+    actions: actionsFor(trace, state, subject, chosen),
   };
 }
 
-/** What is shown: a head's weights, the tokens of both axes, and the head by its name. */
-function subjectOf(trace, state, place, site) {
-  const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
-  return {
-    place,
-    site,
-    name: `${where}layer ${state.layer}, head ${state.head}`,
-    weights: weightsOf(trace, site, state.head),
-    queries: tokensOf(trace, place.rows),
-    keys: tokensOf(trace, place.columns),
-  };
-}
-
-/** A head's weights; the future, which a decoder never sees, is NaN rather than 0. */
-function weightsOf({ tensors }, site, head) {
-  const matrix = matrixAt(tensors[site], head);
-  if (!isCausal(site)) return matrix;
-  for (let query = 0; query < matrix.rows; query += 1) {
-    matrix.data.fill(NaN, query * matrix.columns + query + 1, (query + 1) * matrix.columns);
-  }
-  return matrix;
-}
-
-function drawing(state, { weights, queries, keys }) {
-  const { palette } = state;
-  const labels = { rows: tokenLabels(queries), columns: tokenLabels(keys) };
-  const lettering = letteringFor(state.width);
-  const widths = { rows: labelWidth(labels.rows, lettering), columns: labelWidth(labels.columns, lettering) };
-  const box = (isNarrow(state.width) ? tightBox : roomyBox)(state, widths, weights);
-  const axis = { palette, lettering };
-  return {
-    data: [
-      {
-        type: 'heatmap',
-        z: nested(weights),
-        zmin: 0,
-        zmax: ceilingOf(weights, state.range),
-        colorscale: plotlyScale(sequential(palette.theme)),
-        colorbar: colourBar(palette, box.orientation),
-        hoverinfo: 'none',
-        xgap: box.cell >= ROOM_FOR_GAPS ? 1 : 0,
-        ygap: box.cell >= ROOM_FOR_GAPS ? 1 : 0,
-      },
-    ],
-    layout: {
-      ...baseLayout(palette, box),
-      annotations: [colourBarTitle('attention weight', palette, box.orientation), ...box.titles(palette)],
-      xaxis: { ...labelAxis({ ...axis, labels: labels.columns, pixels: box.across, title: box.axisTitles.key, color: palette.key }), side: 'top', tickangle: box.tickangle },
-      yaxis: downwards(labelAxis({ ...axis, labels: labels.rows, pixels: box.down, title: box.axisTitles.query, color: palette.query })),
-    },
-  };
-}
-
-/** Titles beside the axes, labels aslant, the colour bar at the right. */
-function roomyBox(size, label, weights) {
-  const slanted = Math.ceil(label.columns * 0.72);
-  const margin = { l: label.rows + 30, r: Math.max(76, slanted), t: slanted + 40, b: 12 };
-  return { ...squaresIn(size, margin, weights), orientation: 'v', tickangle: -45, axisTitles: TITLES, titles: () => [] };
-}
-
-/** Every pixel for the map: upright labels, both titles in one line above them, the colour bar below. */
-function tightBox(size, label, weights) {
-  const margin = { l: label.rows + 14, r: 4, t: label.columns + 28, b: 58 };
-  const title = { showarrow: false, xref: 'paper', yref: 'paper', y: 1, yanchor: 'bottom', yshift: label.columns + 8 };
-  const titles = ({ query, key }) => [
-    { ...title, text: `${TITLES.query} ↓`, x: 0, xanchor: 'left', xshift: -margin.l, font: { size: 12, color: query } },
-    { ...title, text: `${TITLES.key} →`, x: 1, xanchor: 'right', font: { size: 12, color: key } },
-  ];
-  return { ...squaresIn(size, margin, weights), orientation: 'h', tickangle: -90, axisTitles: { query: '', key: '' }, titles };
-}
-
-/** Cells are square, and the longer side of the map is never too short to be read. */
-function squaresIn({ width, height }, margin, { rows, columns }) {
-  const room = Math.min((width - margin.l - margin.r) / columns, (height - margin.t - margin.b) / rows);
-  const cell = Math.max(LEAST_SIDE / Math.max(rows, columns), room);
-  const [across, down] = [cell * columns, cell * rows];
-  return { margin, cell, across, down, width: across + margin.l + margin.r, height: down + margin.t + margin.b };
-}
-
-function ceilingOf({ data }, range) {
-  if (range !== 'head') return 1;
-  return data.reduce((most, weight) => (weight > most ? weight : most), 0) || 1;
-}
-
-function gridOf(trace, state, subject) {
-  const { place, site, name, weights, queries, keys } = subject;
-  const value = (row, column) => weights.data[row * weights.columns + column];
-  const query = queryOf(state, trace, place.rows);
-  return {
-    rows: weights.rows,
-    columns: weights.columns,
-    sides: { rows: place.rows, columns: place.columns },
-    rowTitle: 'query',
-    columnTitle: 'key',
-    rowLabels: tokenLabels(queries),
-    columnLabels: tokenLabels(keys),
-    quantity: `attention weight, ${name}`,
-    request: { capture: [site], heads: [state.head] },
-    value,
-    format: (weight) => share(weight, 4),
-    describe: (row, column) => sentence(subject, row, column),
-    tip: (row, column) => [
-      `${named(queries, row)} → ${named(keys, column)}`,
-      Number.isNaN(value(row, column)) ? 'hidden: not yet read' : share(value(row, column), 4),
-    ],
-    tokens: (row, column) => ({ query: row, key: column }),
-    ofRow: (row) => rowShown(subject, row),
-    ...(place.id === 'cross' && { ofColumn: (column) => columnShown(subject, column) }),
-    choose: (row) => choosing(trace, place.rows, row),
-    ceiling: ceilingOf(weights, state.range),
-    chosen: { row: query },
-    start: { row: query, column: strongestIn(rowOf(weights, query)) },
-    rest: rowShown(subject, query),
-    thinned: { rows: letteringFor(state.width), columns: letteringFor(state.width) },
-  };
-}
-
-/** What a query looks at. */
-function rowShown(subject, row) {
-  const tint = rowOf(subject.weights, row);
-  return { tint, readout: sentence(subject, row, strongestIn(tint), 'attends most to') };
-}
-
-/** Who looks at a key. These weights are of different rows, so they need not sum to 1. */
-function columnShown({ queries, keys, weights, name }, column) {
-  const tint = columnOf(weights, column);
-  const row = strongestIn(tint);
-  return { tint, readout: `${named(keys, column)} is attended to most by ${named(queries, row)}, with weight ${share(tint[row])} (${name})` };
-}
-
-function strongestIn(weights) {
-  return weights.reduce((best, weight, index) => (weight > weights[best] ? index : best), 0);
-}
-
-function sentence({ place, weights, queries, keys, name }, row, column, verb = 'attends to') {
-  const weight = weights.data[row * weights.columns + column];
-  if (Number.isNaN(weight)) {
-    return `${named(queries, row)} cannot attend to ${named(keys, column)}, which comes later (${name})`;
-  }
-  const target = row === column && place.rows === place.columns ? 'itself' : named(keys, column);
-  return `${named(queries, row)} ${verb} ${target} with weight ${share(weight)} (${name})`;
+/** The arithmetic of a cell can be opened where the cell is one head’s, of one query and one key. */
+function actionsFor(trace, { layer, head, key }, { place, switches, matrix, quantity, columns }, { query, row, column }) {
+  if (switches.which !== 'head' || switches.isWords || switches.isRenormalised || row < 0) return [];
+  const value = matrix.data[row * matrix.columns + column];
+  const label = Number.isNaN(value) ? 'Why is it hidden?' : `Why ${quantity.write(value)}?`;
+  return [{ label, patch: { view: 'why', ...choosing(trace, place.rows, query), key: columns[column].first, layer, head } }];
 }

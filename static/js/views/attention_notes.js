@@ -1,0 +1,39 @@
+/**
+ * What is to be known of a map besides its numbers: what was merged, left out or drawn empty, and
+ * whether its rows still sum to 1.
+ */
+
+import { tokensOf } from '../core/places.js';
+import { percent } from '../core/number.js';
+import { quoted } from '../core/text.js';
+
+/**
+ * @param {import('../core/trace.js').Trace} trace
+ * @param {import('./attention_subject.js').Subject} subject
+ * @returns {string} '' where the map is as it would be anyway
+ */
+export function notesOf(trace, subject) {
+  const { quantity, switches } = subject;
+  return [quantity.note, ofHeads(switches), ofWords(switches), ofHidden(trace, subject), ofThreshold(switches)].filter(Boolean).join(' ');
+}
+
+function ofHeads({ which, isShare }) {
+  return which === 'max' && isShare ? 'Cell by cell the largest weight of any head, so rows sum to 1 or more.' : '';
+}
+
+function ofWords({ isWords, which }) {
+  if (!isWords) return '';
+  return `Pieces of a word are read as one: columns summed, rows averaged${which === 'max' ? '' : ', so that rows still sum to 1'}.`;
+}
+
+function ofHidden(trace, { place, switches: { hidden, isRenormalised, isShare } }) {
+  if (hidden === 'nothing') return '';
+  const what = hidden === 'first' ? `The first token, ${quoted(tokensOf(trace, place.columns)[0])}, is hidden` : 'Special tokens are hidden';
+  if (!isShare) return `${what}.`;
+  return isRenormalised ? `${what}, and rows are renormalised: what is left of each sums to 1 again.` : `${what}; rows are not renormalised: they sum to what is left.`;
+}
+
+function ofThreshold({ threshold, isShare }) {
+  if (threshold === 0) return '';
+  return isShare ? `Cells under ${threshold} are drawn empty.` : `Cells under ${percent(threshold, 0)} of the scale are drawn empty.`;
+}

@@ -1,0 +1,161 @@
+/**
+ * What the Attention view shows: the numbers that its switches ask for, and what they are called.
+ * Each head is merged into words, then heads are combined, then tokens are left out: merging sums
+ * and averages, which a largest head would not survive.
+ */
+
+import { switchesOf } from '../core/attention_switches.js';
+import { combined } from '../core/combine.js';
+import { cutTo, left, renormalised } from '../core/hide.js';
+import { placeOf, placesOf, tokensOf, weightsAt } from '../core/places.js';
+import { QUANTITIES, ROLLOUT, scaleOf } from '../core/quantities.js';
+import { isCausal } from '../core/sites.js';
+import { matrixAt } from '../core/trace.js';
+import { alone, merged, wordsOf } from '../core/words.js';
+
+/** @typedef {import('../core/trace.js').Matrix} Matrix */
+/** @typedef {import('../core/words.js').Unit} Unit */
+
+/**
+ * @typedef {Object} Subject
+ * @property {import('../core/places.js').Place} place
+ * @property {import('../core/attention_switches.js').Switches} switches
+ * @property {import('../core/quantities.js').Quantity} quantity
+ * @property {import('../core/quantities.js').Scale} scale
+ * @property {string} name which heads of which layer
+ * @property {Matrix} matrix rows by columns; NaN where nothing may be seen
+ * @property {Unit[]} rows
+ * @property {Unit[]} columns
+ * @property {Object} request what of the API’s trace holds these numbers
+ */
+
+/**
+ * Where the view looks, and how it is set to.
+ * @param {import('../core/trace.js').Trace} trace
+ * @param {Object} state
+ * @returns {{place: import('../core/places.js').Place, site: string, nHeads: number, switches: import('../core/attention_switches.js').Switches}|null} null: there is no attention there
+ */
+export function settingOf(trace, state) {
+  const place = placeOf(state, trace);
+  const site = weightsAt(place, trace).find(({ layer }) => layer === state.layer)?.site;
+  if (!site) return null;
+  const [nHeads] = trace.tensors[site].shape;
+  return { place, site, nHeads, switches: switchesOf(state, { placeId: place.id, nHeads }) };
+}
+
+/**
+ * What has to be asked for besides the weights.
+ * @param {import('../core/trace.js').Trace} trace
+ * @param {Object} state
+ * @returns {Record<string, Object>}
+ */
+export function asks(trace, state) {
+  const setting = settingOf(trace, state);
+  if (!setting) return {};
+  const { site, switches } = setting;
+  if (switches.which === 'rollout') return { attention: { analyses: ['rollout'] } };
+  if (switches.what === 'scores') return { attention: { capture: [scoresOf(site)] } };
+  if (switches.what === 'value_weighted') return { attention: { analyses: ['value_weighted'], layers: [state.layer] } };
+  return {};
+}
+
+const pathOf = (site) => site.replace(/\.weights$/, '');
+const scoresOf = (site) => `${pathOf(site)}.scores`;
+
+/**
+ * @param {import('../core/trace.js').Trace} trace
+ * @param {Object} state whose answers are here
+ * @param {NonNullable<ReturnType<typeof settingOf>>} setting
+ * @returns {Subject}
+ */
+export function subjectOf(trace, state, setting) {
+  const { place, switches } = setting;
+  const { array, heads, request } = sourceOf(trace, state, setting);
+  const units = { rows: unitsOf(trace, place.rows, switches), columns: unitsOf(trace, place.columns, switches) };
+  const each = heads.map((head) => byUnit(seen(matrixAt(array, head), setting.site), units, switches));
+  const { matrix, rows, columns } = withoutHidden(combined(each, switches.which === 'max' ? 'max' : 'mean'), units, place, switches);
+  return {
+    place,
+    switches,
+    quantity: switches.which === 'rollout' ? { ...ROLLOUT, ...(switches.what === 'log' && { note: `${ROLLOUT.note} ${QUANTITIES.log.note}` }) } : QUANTITIES[switches.what],
+    scale: scaleOf(switches.what, matrix, { range: state.range, most: mostOf(array, switches.what) }),
+    name: nameOf(trace, state, setting, heads),
+    matrix,
+    rows,
+    columns,
+    request,
+  };
+}
+
+/** The array that the numbers are in, and which of its heads. */
+function sourceOf(trace, state, { place, site, nHeads, switches }) {
+  const { which, what } = switches;
+  if (which === 'rollout') {
+    return { array: found(state).analyses.rollout[place.stack], heads: [state.layer], request: { capture: [], analyses: ['rollout'] } };
+  }
+  const heads = { head: [state.head], heads: switches.heads }[which] ?? Array.from({ length: nHeads }, (_, head) => head);
+  const some = heads.length < nHeads ? { heads } : {};
+  if (what === 'scores') return { array: found(state).tensors[scoresOf(site)], heads, request: { capture: [scoresOf(site)], ...some } };
+  if (what === 'value_weighted') {
+    return { array: found(state).analyses.value_weighted[pathOf(site)], heads, request: { capture: [], analyses: ['value_weighted'], layers: [state.layer], ...some } };
+  }
+  return { array: trace.tensors[site], heads, request: { capture: [site], ...some } };
+}
+
+const found = ({ answers }) => answers.attention.trace;
+
+function unitsOf(trace, side, { isWords }) {
+  const tokens = tokensOf(trace, side);
+  return isWords ? wordsOf(tokens, side === 'target' ? trace.target : trace.text) : alone(tokens);
+}
+
+/** What may not be seen, the future of a decoder, is NaN rather than 0 or minus infinity. */
+function seen(matrix, site) {
+  const { rows, columns, data } = matrix;
+  for (let at = 0; at < data.length; at += 1) if (!Number.isFinite(data[at])) data[at] = NaN;
+  for (let row = 0; row < rows && isCausal(site); row += 1) data.fill(NaN, row * columns + row + 1, (row + 1) * columns);
+  return matrix;
+}
+
+function byUnit(matrix, { rows, columns }, { isWords }) {
+  return isWords ? merged(matrix, rows, columns) : matrix;
+}
+
+/** A hidden token is no key any more; where the queries are of the same text, no query either. */
+function withoutHidden(matrix, units, place, { hidden, isRenormalised }) {
+  if (hidden === 'nothing') return { matrix, ...units };
+  const columns = left(units.columns, hidden);
+  const rows = place.rows === place.columns ? left(units.rows, hidden) : units.rows.map((_, index) => index);
+  const kept = cutTo(matrix, rows, columns);
+  return {
+    matrix: isRenormalised ? renormalised(kept) : kept,
+    rows: rows.map((index) => units.rows[index]),
+    columns: columns.map((index) => units.columns[index]),
+  };
+}
+
+/** The largest of all heads, so that colours mean the same from head to head; weights end at 1 anyway. */
+function mostOf({ data, scale }, what) {
+  if (what !== 'scores' && what !== 'value_weighted') return 1;
+  let most = 0;
+  for (let at = 0; at < data.length; at += 1) {
+    const size = Math.abs(data[at]);
+    if (size > most && size < Infinity) most = size;
+  }
+  return most * scale;
+}
+
+function nameOf(trace, { layer }, { place, switches }, heads) {
+  const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
+  return where + {
+    head: `layer ${layer}, head ${heads[0]}`,
+    heads: heads.length === 1 ? `layer ${layer}, head ${heads[0]}` : `layer ${layer}, mean of heads ${listed(heads)}`,
+    mean: `layer ${layer}, mean of all heads`,
+    max: `layer ${layer}, largest of all heads`,
+    rollout: `rollout up to layer ${layer}`,
+  }[switches.which];
+}
+
+function listed(numbers) {
+  return `${numbers.slice(0, -1).join(', ')} and ${numbers.at(-1)}`;
+}
