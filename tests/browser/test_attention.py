@@ -189,7 +189,7 @@ def test_a_touch_reads_a_cell(visit, weights):
 
 
 def test_the_heads_worth_a_look_lead_to_their_head(shown):
-    shown.page.get_by_role("button", name=re.compile("The token before")).click()
+    shown.page.get_by_role("button", name=re.compile("Previous token")).click()
     shown.wait_until_drawn()
     place = shown.page.locator(".patterns [aria-pressed=true] .patterns-place").first.text_content()
     assert shown.chosen_head.lower() == place

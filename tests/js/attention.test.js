@@ -109,11 +109,12 @@ test('only places that exist are offered, and one alone is no choice', () => {
 });
 
 test('what is said fits the way the tokens look', () => {
-  assert.deepEqual(attention.wording(sampleTrace(), FRAME), {});
+  assert.deepEqual(attention.wording(sampleTrace(), FRAME), { help: attention.help, terms: attention.terms });
   assert.match(attention.wording(fillTrace(), FRAME).help, /both ways/);
   assert.match(attention.wording(pairTrace(), FRAME).help, /target looking at the source/);
   assert.match(attention.wording(pairTrace(), { ...FRAME, where: 'encoder' }).help, /both ways/);
-  assert.deepEqual(attention.wording(pairTrace(), { ...FRAME, where: 'decoder' }), {});
+  assert.match(attention.wording(pairTrace(), { ...FRAME, where: 'decoder' }).help, /looking back/);
+  assert.deepEqual(attention.wording({ ...sampleTrace(), tensors: {} }, FRAME), {});
 });
 
 test('cells of a map that is no square are squares, within the room there is', () => {

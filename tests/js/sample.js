@@ -214,3 +214,25 @@ export function safetensorsFile(named, metadata = {}, padding = 0) {
   for (const bytes of parts) { file.set(bytes, at); at += bytes.length; }
   return file.buffer;
 }
+
+/** As the API names them; the last has no score. */
+export const LABELS = ['previous', 'next', 'current', 'same_token', 'induction', 'monotonic', 'sink', 'broad', 'positional', 'narrow', 'mixed'];
+
+/**
+ * The analysis `head_labels` as the API sends it.
+ * @param {Record<string, {label: string, scores?: Record<string, number>}[]>} found heads by attention
+ * @param {Record<string, number>} [queries] over how many each score is a mean, if not over four
+ */
+export function headLabels(found, queries = {}) {
+  const names = LABELS.slice(0, -1);
+  const analysis = { labels: LABELS };
+  for (const [path, heads] of Object.entries(found)) {
+    analysis[`${path}.label`] = { axes: ['head'], shape: [heads.length], scale: 1, data: Int32Array.from(heads, ({ label }) => LABELS.indexOf(label)) };
+    analysis[`${path}.label_scores`] = {
+      axes: ['head', 'label'], shape: [heads.length, names.length], scale: 1,
+      data: Float32Array.from(heads.flatMap(({ scores = {} }) => names.map((name) => scores[name] ?? 0))),
+    };
+    analysis[`${path}.label_queries`] = { axes: ['label'], shape: [names.length], scale: 1, data: Int32Array.from(names, (name) => queries[name] ?? 4) };
+  }
+  return analysis;
+}

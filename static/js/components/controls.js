@@ -37,6 +37,7 @@ export function createControls(id, onState) {
   /** @type {Map<string, {element: HTMLElement, update: (control: Control) => void}>} */
   let drawn = new Map();
   const count = element('span', {});
+  const row = element('div', { class: 'controls-row' });
   const rest = element('div', { class: 'controls-rest' });
   const more = element('details', { class: 'controls-more' }, element('summary', {}, 'More', count), rest);
   let layout = '';
@@ -49,7 +50,8 @@ export function createControls(id, onState) {
     const parts = (isMore) => controls.filter((control) => Boolean(control.isMore) === isMore).map((control) => drawn.get(keyOf(control)).element);
     const behind = parts(true);
     replace(rest, behind);
-    replace(host, behind.length > 0 ? [...parts(false), more] : parts(false));
+    replace(row, parts(false));
+    replace(host, behind.length > 0 ? [row, more] : [row]);
   }
 
   return {

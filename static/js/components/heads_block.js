@@ -13,7 +13,7 @@ import { createHeads } from './heads.js';
 /** The switches of the overview: the field each sets, and what it may be. */
 const SWITCHES = [
   { field: 'range', label: 'Colours', legend: 'Range of the colours', options: [['one', '0 to 1', 'The same colours for every head'], ['head', '0 to strongest', 'To each head’s own strongest weight']] },
-  { field: 'attention_order', label: 'Sorted by', legend: 'Order of the heads', options: [['layer', 'Layer', 'A row a layer'], ['label', 'Label', 'Heads that do the same together']] },
+  { field: 'attention_order', label: 'Sort', legend: 'Order of the heads', options: [['layer', 'Layer', 'A row a layer'], ['label', 'Label', 'Heads that do the same together']] },
 ];
 
 /**

@@ -24,6 +24,15 @@ export const FIELDS = Object.freeze({
 const STANDARDS = standardsOf(FIELDS);
 
 /**
+ * A line is as strong as what it stands for is large: there are none of less than nothing, and none on
+ * a scale that starts elsewhere.
+ * @param {What} what
+ */
+export function canBeLines(what) {
+  return what === 'weights' || what === 'value_weighted';
+}
+
+/**
  * @typedef {Object} Switches
  * @property {What} what
  * @property {Which} which
@@ -52,7 +61,7 @@ export function switchesOf(state, { placeId, nHeads }) {
     what,
     which: isPossible ? set('which') : 'head',
     heads: heads.length > 0 ? heads : [state.head],
-    as: set('as'),
+    as: canBeLines(what) ? set('as') : 'matrix',
     isWords: isShare && set('words'),
     hidden,
     isRenormalised: isShare && hidden !== 'nothing' && set('renormalise'),

@@ -71,7 +71,7 @@ export const ROLLOUT = {
   noun: 'rollout',
   note: 'How much of what stands at a row’s token after this layer came in at each column’s token, if attention alone, averaged over heads, moved it and half of everything stayed where it was.',
   say: (query, key, much) => `${much} of what stands at ${query} came in at ${key}`,
-  sayMost: (query, key, much) => `Most of what stands at ${query}, ${much}, came in at ${key}`,
+  sayMost: (query, key, much) => `Of what stands at ${query}, most came in at ${key}: ${much}`,
   sayLookedAt: (query, key, much) => `What came in at ${key} went most to ${query}: ${much}`,
 };
 
@@ -109,7 +109,7 @@ export function scaleOf(what, matrix, { range, most }) {
 function logScale(end) {
   const top = Math.max(Math.log10(end), FLOOR + 1);
   const powers = Array.from({ length: Math.floor(top) - FLOOR + 1 }, (_, step) => FLOOR + step);
-  const named = (power) => (power === FLOOR ? `≤${10 ** FLOOR}` : String(Number((10 ** power).toFixed(-FLOOR))));
+  const named = (power) => `${power === FLOOR ? '≤' : ''}${Number((10 ** power).toFixed(-FLOOR))}`;
   return {
     bottom: FLOOR,
     top,

@@ -8,27 +8,24 @@ import { capitalised } from '../core/text.js';
 import { placeOf, placesOf } from '../core/places.js';
 import { choosing } from '../core/state.js';
 import { controlsFor } from './attention_controls.js';
-import { matrixDrawing } from './attention_drawing.js';
+import { leastOf, matrixDrawing } from './attention_drawing.js';
 import { chosenIn, gridOf } from './attention_grid.js';
 import { notesOf } from './attention_notes.js';
 import { asks, settingOf, subjectOf } from './attention_subject.js';
-
-const HEAD = ['head', 'one of several attentions that a layer runs side by side'];
-const SUM = ' A row sums to 1.';
+import { wordingFor } from './attention_wording.js';
+import { linesFigure } from './lines_drawing.js';
 
 export const attention = {
   id: 'attention',
   title: 'Attention',
-  help: `Each row is a token looking back: the stronger a cell’s colour, the more of that earlier token it takes in.${SUM}`,
-  terms: [
-    ['query', 'the token that attends (a row)'],
-    ['key', 'a token it attends to (a column)'],
-    HEAD,
-  ],
+  ...wordingFor('decoder'),
   needs: ['*.self_attention.weights', '*.cross_attention.weights', 'analyses.head_labels'],
   fields: FIELDS,
   overview: 'heads',
-  wording: (trace, state) => WORDING[placeOf(state, trace)?.id] ?? {},
+  wording: (trace, state) => {
+    const setting = settingOf(trace, state);
+    return setting ? wordingFor(setting.place.id, setting.switches) : {};
+  },
   places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
   place: (trace, state) => placeOf(state, trace)?.id,
   asks,
@@ -37,21 +34,6 @@ export const attention = {
     return setting ? controlsFor(setting) : [];
   },
   figure,
-};
-
-/** What is said differently where a token does not only look back. */
-const WORDING = {
-  encoder: {
-    help: `Each row is a token looking both ways: the stronger a cell’s colour, the more of that token it takes in.${SUM}`,
-  },
-  cross: {
-    help: `Each row is a token of the target looking at the source: what it takes in helps to choose the token that comes after it.${SUM}`,
-    terms: [
-      ['query', 'the token of the target that attends (a row)'],
-      ['key', 'a token of the source it attends to (a column)'],
-      HEAD,
-    ],
-  },
 };
 
 /**
@@ -71,11 +53,33 @@ function figure(trace, state) {
   return {
     title: capitalised(name) + quantity.suffix,
     summary: `${capitalised(quantity.noun)} of ${name}: ${matrix.rows} queries by ${matrix.columns} keys.`,
-    help: notesOf(trace, subject),
-    ...matrixDrawing(state, subject, chosen.isChosen ? chosen : null),
-    grid: gridOf(trace, state, subject),
+    ...(subject.switches.as === 'lines' ? asLines : asMatrix)(trace, state, subject, chosen),
     actions: actionsFor(trace, state, subject, chosen),
   };
+}
+
+function asMatrix(trace, state, subject, chosen) {
+  const drawing = matrixDrawing(state, subject, chosen.isChosen ? chosen : null);
+  return { ...drawing, help: notesOf(trace, subject), grid: gridOf(trace, state, subject) };
+}
+
+/** Of the chosen query the lines stand out. */
+function asLines(trace, state, subject, { row }) {
+  const grid = gridOf(trace, state, subject);
+  const { data, layout, geometry, left } = linesFigure({
+    rows: grid.rowLabels,
+    columns: grid.columnLabels,
+    weights: subject.matrix,
+    titles: { rows: 'query', columns: 'key' },
+    quantity: subject.quantity.noun,
+    palette: state.palette,
+    width: state.width,
+    height: state.height,
+    threshold: Math.max(0, leastOf(subject)),
+    ceiling: subject.scale.top,
+    chosenRow: row < 0 ? null : row,
+  });
+  return { data, layout, help: notesOf(trace, subject, left), grid: { ...grid, geometry, kind: 'diagram of lines', thinned: undefined } };
 }
 
 /** The arithmetic of a cell can be opened where the cell is one head’s, of one query and one key. */

@@ -2,6 +2,7 @@
  * The switches of the Attention view. Those that do not go with what is chosen are not offered.
  */
 
+import { canBeLines } from '../core/attention_switches.js';
 import { QUANTITIES } from '../core/quantities.js';
 import { percent } from '../core/number.js';
 
@@ -54,7 +55,7 @@ function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }
   };
   const more = [isShare && words, hide, isShare && hidden !== 'nothing' && renormalise, what !== 'scores' && least];
   return [
-    { kind: 'choice', name: 'attention_as', label: 'As', options: AS, value: as },
+    ...(canBeLines(what) ? [{ kind: 'choice', name: 'attention_as', label: 'As', options: AS, value: as }] : []),
     ...more.filter(Boolean).map((control) => ({ ...control, isMore: true })),
   ];
 }

@@ -47,7 +47,7 @@ export function gridOf(trace, state, subject) {
     columnTitle: 'key',
     rowLabels: unitLabels(rows),
     columnLabels: unitLabels(columns),
-    quantity: `${quantity.noun}, ${subject.name}`,
+    quantity: `${quantity.noun}, ${subject.name}${subject.details}`,
     request,
     value,
     format: (number) => quantity.write(number, DIGITS),
@@ -107,10 +107,10 @@ function highestIn(values) {
   return best;
 }
 
-function sentence({ place, matrix, rows, columns, quantity, name }, row, column, way = 'say') {
+function sentence({ place, matrix, rows, columns, quantity, name, details }, row, column, way = 'say') {
   const value = matrix.data[row * matrix.columns + column];
   const query = namedUnit(rows, row);
-  if (Number.isNaN(value)) return `${query} cannot attend to ${namedUnit(columns, column)}, which comes later (${name})`;
+  if (Number.isNaN(value)) return `${query} cannot attend to ${namedUnit(columns, column)}, which comes later (${name}${details})`;
   const isItself = place.rows === place.columns && rows[row].first === columns[column].first;
-  return `${quantity[way](query, isItself && way !== 'sayLookedAt' ? 'itself' : namedUnit(columns, column), quantity.write(value))} (${name})`;
+  return `${quantity[way](query, isItself && way !== 'sayLookedAt' ? 'itself' : namedUnit(columns, column), quantity.write(value))} (${name}${details})`;
 }

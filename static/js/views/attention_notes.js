@@ -4,17 +4,22 @@
  */
 
 import { tokensOf } from '../core/places.js';
-import { percent } from '../core/number.js';
+import { counted, percent } from '../core/number.js';
 import { quoted } from '../core/text.js';
 
 /**
  * @param {import('../core/trace.js').Trace} trace
  * @param {import('./attention_subject.js').Subject} subject
+ * @param {number} [nLeft] lines that are too many to be drawn
  * @returns {string} '' where the map is as it would be anyway
  */
-export function notesOf(trace, subject) {
+export function notesOf(trace, subject, nLeft = 0) {
   const { quantity, switches } = subject;
-  return [quantity.note, ofHeads(switches), ofWords(switches), ofHidden(trace, subject), ofThreshold(switches)].filter(Boolean).join(' ');
+  return [quantity.note, ofHeads(switches), ofWords(switches), ofHidden(trace, subject), ofThreshold(switches), ofLines(nLeft)].filter(Boolean).join(' ');
+}
+
+function ofLines(nLeft) {
+  return nLeft > 0 ? `The ${counted(nLeft, 'faintest line')} are left out.` : '';
 }
 
 function ofHeads({ which, isShare }) {
@@ -33,7 +38,8 @@ function ofHidden(trace, { place, switches: { hidden, isRenormalised, isShare } 
   return isRenormalised ? `${what}, and rows are renormalised: what is left of each sums to 1 again.` : `${what}; rows are not renormalised: they sum to what is left.`;
 }
 
-function ofThreshold({ threshold, isShare }) {
+function ofThreshold({ threshold, isShare, as }) {
   if (threshold === 0) return '';
-  return isShare ? `Cells under ${threshold} are drawn empty.` : `Cells under ${percent(threshold, 0)} of the scale are drawn empty.`;
+  const what = as === 'lines' ? ['Lines', 'are not drawn'] : ['Cells', 'are drawn empty'];
+  return `${what[0]} under ${isShare ? threshold : `${percent(threshold, 0)} of the scale`} ${what[1]}.`;
 }

@@ -23,6 +23,7 @@ import { alone, merged, wordsOf } from '../core/words.js';
  * @property {import('../core/quantities.js').Quantity} quantity
  * @property {import('../core/quantities.js').Scale} scale
  * @property {string} name which heads of which layer
+ * @property {string} details what was done to their numbers, each after a comma; '' for nothing
  * @property {Matrix} matrix rows by columns; NaN where nothing may be seen
  * @property {Unit[]} rows
  * @property {Unit[]} columns
@@ -80,6 +81,7 @@ export function subjectOf(trace, state, setting) {
     quantity: switches.which === 'rollout' ? { ...ROLLOUT, ...(switches.what === 'log' && { note: `${ROLLOUT.note} ${QUANTITIES.log.note}` }) } : QUANTITIES[switches.what],
     scale: scaleOf(switches.what, matrix, { range: state.range, most: mostOf(array, switches.what) }),
     name: nameOf(trace, state, setting, heads),
+    details: detailsOf(switches),
     matrix,
     rows,
     columns,
@@ -154,6 +156,16 @@ function nameOf(trace, { layer }, { place, switches }, heads) {
     max: `layer ${layer}, largest of all heads`,
     rollout: `rollout up to layer ${layer}`,
   }[switches.which];
+}
+
+function detailsOf({ isWords, hidden, isRenormalised }) {
+  const done = [
+    isWords && 'by word',
+    hidden === 'first' && 'first token hidden',
+    hidden === 'special' && 'special tokens hidden',
+    isRenormalised && 'renormalised',
+  ];
+  return done.filter(Boolean).map((part) => `, ${part}`).join('');
 }
 
 function listed(numbers) {
