@@ -171,8 +171,8 @@ test('on a phone positions stand below one another', () => {
 
 test('layer norms show mean and deviation, an RMSNorm its root mean square', () => {
   const trace = sampleTrace();
-  const titles = (options) => figuresOf(stream, trace, { stream_show: 'layer_norm', answers: answersOf(trace, { stream: streamAnalysis(COUNT, options) }) }).map(({ title }) => title.replace(/ of .*/, ''));
-  assert.deepEqual(titles({}), ['Mean', 'Standard deviation', 'Mean', 'Standard deviation']);
+  const titles = (options) => figuresOf(stream, trace, { stream_show: 'layer_norm', answers: answersOf(trace, { stream: streamAnalysis(COUNT, options) }) }).map(({ title }) => title.replace(/ that each .*/, ''));
+  assert.deepEqual(titles({}), ['Mean', 'Deviation', 'Mean', 'Deviation']);
   assert.deepEqual(titles({ isRms: true }), ['Root mean square', 'Root mean square']);
 });
 

@@ -4,6 +4,7 @@
  */
 
 import { cellAt, walk } from '../core/cells.js';
+import { isSame } from '../core/same.js';
 import { ticksFor } from '../core/ticks.js';
 import { ticks } from '../core/figure.js';
 import { element } from './element.js';
@@ -41,6 +42,18 @@ export function createPlot({ onCell, onChoose }) {
   /** @type {Cell|null} */
   let cell = null;
   let pressed = null;
+  /** @type {{asked: {data: Object[], layout: Object}, done: Promise<unknown>}|null} */
+  let painted = null;
+
+  /** What is asked for again, because another cell was chosen, stays as it is. */
+  function paint(Plotly, wanted) {
+    const asked = { data: wanted.data, layout: withZoom(wanted) };
+    if (painted && isSame(painted.asked, asked)) return painted.done;
+    if (painted && orientationOf(painted.asked) !== orientationOf(wanted)) startAfresh(Plotly, drawing);
+    painted = { asked, done: Plotly.react(drawing, wanted.data, withZoom(wanted), CONFIG) };
+    painted.done.catch(() => { painted = null; });
+    return painted.done;
+  }
 
   function point(to, isKeyboard = false) {
     if (sameCell(cell, to)) return;
@@ -111,8 +124,7 @@ export function createPlot({ onCell, onChoose }) {
       hint.textContent = hintFor(wanted.grid);
       note.textContent = noteFor(wanted.grid);
       const Plotly = await plotly();
-      if (figure && orientationOf(figure) !== orientationOf(wanted)) startAfresh(Plotly, drawing);
-      await Plotly.react(drawing, wanted.data, withZoom(wanted), CONFIG);
+      await paint(Plotly, wanted);
       drawing.querySelector('.plot-waiting')?.remove();
       const before = figure?.grid;
       figure = wanted;

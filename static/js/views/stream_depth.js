@@ -52,7 +52,7 @@ const QUANTITIES = {
     reach: 1,
   },
   mean: {
-    title: 'Mean of what enters each norm',
+    title: 'Mean that each norm sees',
     unit: 'mean over d_model',
     help: 'LayerNorm takes this mean away from each of the token’s d_model numbers.',
     read: (found, stack, card) => normDepth(found, stack, card, 'mean'),
@@ -60,14 +60,14 @@ const QUANTITIES = {
     isSigned: true,
   },
   deviation: {
-    title: 'Standard deviation of what enters each norm',
+    title: 'Deviation that each norm sees',
     unit: 'standard deviation over d_model',
-    help: 'LayerNorm divides by it: however long the stream has become, what a part reads is of one size.',
+    help: 'LayerNorm divides by this standard deviation: however long the stream has become, what a part reads is of one size.',
     read: (found, stack, card) => normDepth(found, stack, card, 'deviation'),
     say: ({ name }, value, token) => `What enters ${name} has standard deviation ${value} at ${token}`,
   },
   root_mean_square: {
-    title: 'Root mean square of what enters each norm',
+    title: 'Root mean square that each norm sees',
     unit: 'root mean square over d_model',
     help: 'RMSNorm divides by it and leaves the mean where it is.',
     read: (found, stack, card) => normDepth(found, stack, card, 'root_mean_square'),
