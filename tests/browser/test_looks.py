@@ -1,9 +1,13 @@
 """Sizes, themes, and what a screen reader is given."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+REGISTRY = Path(__file__).parents[2] / "static" / "js" / "views" / "registry.js"
 TEXT = "Dorothy and Toto went into the forest. It was dark, and Dorothy held the little dog."
-VIEWS = ["attention", "positions", "experts", "next_token"]
+VIEWS = re.findall(r"from '\./(\w+)\.js'", REGISTRY.read_text())
 
 
 @pytest.mark.parametrize("width", [390, 820, 1440])
