@@ -29,6 +29,8 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {{rows: import('./places.js').Side, columns: import('./places.js').Side}} [sides] whose tokens rows and columns are; absent: the source’s
  * @property {(row: number) => {readout: string, tint: Float64Array}} [ofRow] a row in words and as weights over the columns’ tokens
  * @property {(column: number) => {readout: string, tint: Float64Array}} [ofColumn] the same of a column, where rows and columns are of different sentences
+ * @property {(index: number) => {readout: string, tint: Float64Array}} [ofToken] a token of the sentence, where rows are something else
+ * @property {(row: number, column: number) => Float64Array|null} [tint] of a cell, as weights over the columns’ tokens, where it is not its row
  * @property {number} [ceiling] the value at the top of the colour scale
  * @property {boolean} [isSigned] tints count from the bottom of a scale that has zero in its middle
  * @property {{readout: string, tint?: Float64Array}} [rest] what the sentence shows while nothing is pointed at

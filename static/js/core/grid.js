@@ -22,6 +22,7 @@ export function turned(grid) {
     describe: swapped(grid.describe),
     tip: swapped(grid.tip),
     tokens: swapped(grid.tokens),
+    tint: swapped(grid.tint),
     choose: swapped(grid.choose),
     chosenWeight: swapped(grid.chosenWeight),
     chosen: turnedCell(grid.chosen),

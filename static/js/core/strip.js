@@ -36,7 +36,7 @@ function ofCell(grid, { row, column }) {
   const { query, key } = grid.tokens(row, column);
   return {
     marks: sides.rows === sides.columns ? { [sides.rows]: { query, key } } : { [sides.rows]: { query }, [sides.columns]: { key } },
-    tints: { [sides.columns]: grid.ofRow?.(row).tint ?? null },
+    tints: { [sides.columns]: (grid.tint ? grid.tint(row, column) : grid.ofRow?.(row).tint) ?? null },
     readout: grid.describe(row, column),
     ...scaleOf(grid),
   };
@@ -45,6 +45,10 @@ function ofCell(grid, { row, column }) {
 /** A token of the rows shows its row, one of other columns its column; of other tokens there is nothing to show. */
 function ofToken(grid, { side, index }) {
   const sides = grid.sides ?? ONE_SIDE;
+  if (side === sides.rows && grid.ofToken) {
+    const { tint, readout } = grid.ofToken(index);
+    return { marks: { [side]: { query: index } }, tints: { [sides.columns]: tint }, readout, ...scaleOf(grid) };
+  }
   const [row, column] = [grid.rowOf, grid.columnOf].map((placeOf) => (placeOf ? placeOf(index) : index));
   if (side === sides.rows && grid.ofRow && row >= 0) {
     const { tint, readout } = grid.ofRow(row);

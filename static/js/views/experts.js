@@ -1,112 +1,137 @@
 /**
- * Experts: which feed-forward networks of a mixture each token was sent through.
+ * Experts: which feed-forward networks of a mixture each token was sent through, the way of a token
+ * through all of them, and what each of them takes of the training text.
  */
 
-import { turned } from '../core/grid.js';
-import { percent, share } from '../core/number.js';
+import { choice, count } from '../core/fields.js';
 import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../core/places.js';
-import { routingOf } from '../core/routing.js';
+import { stagesOf } from '../core/routes.js';
 import { layersWith } from '../core/sites.js';
 import { choosing, queryOf } from '../core/state.js';
-import { named, tokenLabels } from '../core/text.js';
-import { drawing, isDown } from './experts_drawing.js';
+import { routingFigure } from './experts_routing.js';
+import { flowFigure } from './experts_route.js';
+import { kindsFigure, takenFigure } from './experts_takes.js';
+import { expertOf } from './experts_words.js';
+import { waysFigure } from './experts_ways.js';
+
+const SHOWS = [
+  { id: 'routing', title: 'Routing', help: 'What the routers of all layers decide' },
+  { id: 'route', title: 'Route', help: 'The way of the tokens through the layers' },
+  { id: 'specialities', title: 'Specialities', help: 'What each expert takes of the training text' },
+];
+
+const EXPERT = ['expert', 'one of the feed-forward networks of a layer'];
+const TERMS = {
+  routing: [
+    EXPERT,
+    ['load', 'share of all choices that fell on an expert; the line marks an even share'],
+    ['router entropy', '−Σ p·ln p over the experts: 0 where the router is sure, ln n_experts where all are alike to it'],
+    ['balance loss', 'n_experts · Σ load·mean probability: 1 where both are even, n_experts where one expert takes all; training keeps it low (Fedus et al. 2021, section 2.2)'],
+  ],
+  route: [
+    EXPERT,
+    ['ribbon', 'as wide as the weight of the tokens that go along it; the chosen token’s is blue'],
+  ],
+  specialities: [
+    EXPERT,
+    ['kind', 'what a token is by its spelling and by the token before it'],
+    ['share', 'how many of a token’s occurrences go to the expert'],
+  ],
+};
+const HELP = {
+  routing: 'In a mixture of experts a router sends each token through a few of several small networks; the marked ones were chosen, each with the weight its answer gets.',
+  route: 'Layer by layer a token goes through other experts; its answers are mixed by weight, so its way splits and joins.',
+  specialities: 'Nobody told an expert what to be good at: over the training text it turns out, by what the router sends to it more often than to the others.',
+};
+
+const FIGURES = { routing: routingFigure, flow: flowFigure, ways: waysFigure, kinds: kindsFigure, taken: takenFigure };
 
 export const experts = {
   id: 'experts',
   title: 'Experts',
-  help: 'In a mixture of experts a router sends each token through a few of several small networks; the marked ones were chosen, each with the weight its answer gets.',
-  terms: [
-    ['expert', 'one of the feed-forward networks of a layer'],
-    ['load', 'share of all choices that fell on an expert; the line marks an even share'],
-  ],
+  help: HELP.routing,
+  terms: TERMS.routing,
   needs: ['*.experts.router_probs', '*.experts.expert_indices', '*.experts.expert_weights'],
-  places: (trace) => (routersOf(trace).length > 0 ? stacksOf(trace) : []),
+  fields: { experts_show: choice(SHOWS.map(({ id }) => id)), experts_expert: count() },
+  wording: (trace, { experts_show: show = 'routing' }) => (isDense(trace) ? {} : { help: HELP[show], terms: TERMS[show] }),
+  places: (trace) => (isDense(trace) ? [] : stacksOf(trace)),
   place: (trace, state) => stackOf(state, trace),
+  arrangement: (_, { experts_show: show }) => (show === 'specialities' ? 'pair' : undefined),
+  controls,
   panels,
   figure,
 };
 
-/** One panel for each layer of the stack that routes; a dense model keeps one, to say so. */
-function panels(trace, state) {
-  const stack = stackOf(state, trace);
-  const layers = routersOf(trace, stack);
-  if (layers.length === 0) return [{ id: 'dense', state: {} }];
-  return layers.map(({ layer }) => ({ id: `layer-${layer}`, state: { layer, stack } }));
+function isDense({ tensors }) {
+  return layersWith(tensors, 'experts.router_probs').length === 0;
 }
 
-function routersOf({ tensors }, stack) {
-  return layersWith(tensors, 'experts.router_probs', stack);
+function controls(trace, state) {
+  const scene = sceneOf(trace, state);
+  if (scene.stages.length === 0) return [];
+  const { experts_show: show = 'routing' } = state;
+  const kinds = { kind: 'choice', name: 'experts_show', label: 'Show', options: SHOWS, value: show };
+  if (show !== 'specialities') return [kinds];
+  const layers = scene.stages.map(({ layer }) => ({ id: layer, title: String(layer) }));
+  const all = scene.stage.routing.load.map((_, expert) => ({ id: expert, title: `Expert ${expert}` }));
+  return [
+    kinds,
+    { kind: 'choice', name: 'layer', label: 'Layer', options: layers, value: scene.stage.layer },
+    { kind: 'choice', name: 'experts_expert', label: 'Expert', options: all, value: scene.expert },
+  ];
+}
+
+/** One panel for each layer of the stack that routes; a dense model keeps one, to say so. */
+function panels(trace, state) {
+  const { stages, stack } = sceneOf(trace, state);
+  if (stages.length === 0) return [{ id: 'dense', state: { stack } }];
+  const part = (name) => ({ id: name, state: { part: name, stack } });
+  if (state.experts_show === 'route') return ['flow', 'ways'].map(part);
+  if (state.experts_show === 'specialities') return ['kinds', 'taken'].map(part);
+  return stages.map(({ layer }) => ({ id: `layer-${layer}`, state: { part: 'routing', stack, drawn: layer } }));
+}
+
+/**
+ * What all figures of the view look at.
+ * @typedef {Object} Scene
+ * @property {'encoder'|'decoder'} stack
+ * @property {import('../core/places.js').Side} side
+ * @property {import('../core/trace.js').Token[]} tokens
+ * @property {number} query the chosen token
+ * @property {import('../core/routes.js').Stage[]} stages
+ * @property {import('../core/routes.js').Stage} stage the layer that is looked at
+ * @property {number} expert the one that is looked at
+ * @property {(layer: number) => string} nameOf a layer in a sentence
+ * @property {(token: number) => Partial<import('../core/state.js').State>} choose what changes when a token is chosen
+ */
+
+/** @returns {Scene} */
+function sceneOf(trace, state) {
+  const stack = state.stack ?? stackOf(state, trace);
+  const side = sideOf(stack, trace);
+  const query = queryOf(state, trace, side);
+  const stages = stagesOf(trace, stack);
+  const stage = stages.find(({ layer }) => layer === state.layer) ?? stages[0];
+  const nameOf = (layer) => (hasTwoSides(trace) ? `${stack}, layer ${layer}` : `layer ${layer}`);
+  const choose = (token) => choosing(trace, side, token);
+  return { stack, side, query, stages, stage, nameOf, choose, tokens: tokensOf(trace, side), expert: stage && expertOf(state, stage, query) };
 }
 
 /**
  * @param {import('../core/trace.js').Trace} trace
- * @param {import('../core/state.js').State & import('../core/figure.js').Frame & {stack?: 'encoder'|'decoder'}} state
+ * @param {import('../core/state.js').State & import('../core/figure.js').Frame & {part?: string, stack?: 'encoder'|'decoder', drawn?: number}} state
  * @returns {import('../core/figure.js').Figure}
  */
 function figure(trace, state) {
-  const routing = routingOf(trace.tensors, state.layer, state.stack);
-  if (!routing) return dense(trace, state);
-  const side = sideOf(state.stack, trace);
-  const tokens = tokensOf(trace, side);
-  const name = hasTwoSides(trace) ? `${state.stack}, layer ${state.layer}` : `layer ${state.layer}`;
-  const grid = gridOf(trace, state, { routing, side, tokens, name });
-  return {
-    title: name[0].toUpperCase() + name.slice(1),
-    summary: `Routing of ${name}: ${routing.probabilities.rows} experts by ${tokens.length} tokens, ${routing.topK} chosen for each.`,
-    ...drawing(tokens, state, routing),
-    grid: isDown(state.width) ? turned(grid) : grid,
-  };
+  const scene = sceneOf(trace, state);
+  if (scene.stages.length === 0) return dense(trace, scene);
+  return FIGURES[state.part ?? 'routing'](trace, state, scene);
 }
 
-function dense({ tensors, model }, { layer }) {
-  if (layersWith(tensors, 'experts.router_probs').length > 0) {
-    return { title: `Layer ${layer}`, notice: `Layer ${layer} is dense: no routing.` };
-  }
+function dense(trace, { stack }) {
+  if (!isDense(trace)) return { title: 'Dense', notice: `The ${stack} is dense: no routing. The other stack has experts.` };
   return {
     title: 'Dense',
-    notice: `${model} is dense: no routing. Every token goes through the same feed-forward network in each layer, so there are no experts to show.`,
+    notice: `${trace.model} is dense: no routing. Every token goes through the same feed-forward network in each layer, so there are no experts to show.`,
   };
-}
-
-function gridOf(trace, state, { routing, side, tokens, name }) {
-  const { probabilities, load, weightOf } = routing;
-  const query = queryOf(state, trace, side);
-  const value = (row, column) => probabilities.data[row * probabilities.columns + column];
-  return {
-    rows: probabilities.rows,
-    columns: probabilities.columns,
-    sides: { rows: side, columns: side },
-    rowTitle: 'expert',
-    columnTitle: 'token',
-    rowLabels: load.map((part, expert) => `${expert} (load ${percent(part)})`),
-    columnLabels: tokenLabels(tokens),
-    quantity: `router probability, ${name}`,
-    request: { capture: [`${routing.stem}*`] },
-    value,
-    format: (probability) => share(probability, 4),
-    describe: (row, column) => sentence(named(tokens, column), row, value(row, column), weightOf(row, column), name),
-    tip: (row, column) => [`${named(tokens, column)} → expert ${row}`, tipNumber(value(row, column), weightOf(row, column))],
-    tokens: (_, column) => ({ query: column }),
-    choose: (_, column) => choosing(trace, side, column),
-    chosen: { column: query },
-    start: { row: 0, column: query },
-    rest: { readout: choicesInWords(named(tokens, query), query, name, routing) },
-    chosenWeight: weightOf,
-  };
-}
-
-function tipNumber(probability, weight) {
-  return share(probability, 4) + (weight === undefined ? '' : `, chosen: weight ${share(weight)}`);
-}
-
-function sentence(name, expert, probability, weight, where) {
-  const verdict = weight === undefined ? 'not chosen' : `chosen, with weight ${share(weight)}`;
-  return `The router gives expert ${expert} probability ${share(probability)} for ${name}: ${verdict} (${where})`;
-}
-
-function choicesInWords(name, query, where, { choices }) {
-  const parts = choices
-    .filter(({ token }) => token === query)
-    .map(({ expert, weight }) => `expert ${expert} with weight ${share(weight)}`);
-  return `${name} goes through ${parts.join(' and ')} (${where})`;
 }

@@ -8,6 +8,7 @@ import { css, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js'
 import { baseLayout, colourBar, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested } from '../core/figure.js';
 import { percent, shortShare } from '../core/number.js';
 import { escapeForPlotly, tokenLabels } from '../core/text.js';
+import { entropyAxis, entropyBars, entropyTitle, mostEntropyLine, STRIP } from './experts_entropy.js';
 
 const EXPERT_HEIGHT = 24;
 const LOAD = { across: 190, down: 44 };
@@ -37,12 +38,13 @@ export function drawing(tokens, { palette, width }, routing) {
   const labels = tokenLabels(tokens);
   const box = (isDown(width) ? downBox : acrossBox)(labels, width, routing.load.length);
   return {
-    data: [heatmap(routing, palette, box), choiceMarks(routing, palette, box), loadBars(routing, palette, box), loadNumbers(routing, palette, box)],
+    data: [heatmap(routing, palette, box), choiceMarks(routing, palette, box), loadBars(routing, palette, box), loadNumbers(routing, palette, box), entropyBars(routing, palette, box)],
     layout: {
       ...baseLayout(palette, box),
       ...axes(labels, routing, palette, box),
-      shapes: [evenShare(routing, palette, box), ...outlines(routing, palette, box)],
-      annotations: [...titles(palette, box), probabilityTitle(palette)],
+      ...entropyAxis(routing, palette, box),
+      shapes: [evenShare(routing, palette, box), ...outlines(routing, palette, box), mostEntropyLine(routing, palette, box)],
+      annotations: [...titles(palette, box), probabilityTitle(palette), entropyTitle(palette, box)],
     },
   };
 }
@@ -53,9 +55,13 @@ function acrossBox(labels, width, nExperts) {
   const margin = { l: 44, r: 8, t: Math.ceil(labelWidth(labels, lettering) * 0.72) + 14, b: 40 };
   const room = width - margin.l - margin.r;
   const along = room - GUTTER.across - LOAD.across;
+  const height = nExperts * EXPERT_HEIGHT + STRIP.gap + STRIP.across;
   return {
     isDown: false, lettering, margin, room, along, width,
-    height: nExperts * EXPERT_HEIGHT + margin.t + margin.b,
+    height: height + margin.t + margin.b,
+    strip: [0, STRIP.across / height],
+    experts: [(STRIP.across + STRIP.gap) / height, 1],
+    loadFrom: (along + GUTTER.across) / room,
     gutter: GUTTER.across,
     cell: { width: along / labels.length, height: EXPERT_HEIGHT },
     at: (token, expert) => ({ x: token, y: expert }),
@@ -67,11 +73,15 @@ function downBox(labels, width, nExperts) {
   const margin = { l: Math.max(labelWidth(labels, lettering) + 14, 40), r: 4, t: 40, b: 40 };
   const along = labels.length * Math.max(TOKEN_HEIGHT.least, Math.min(TOKEN_HEIGHT.most, LONGEST_MAP / labels.length));
   const room = along + GUTTER.down + LOAD.down;
+  const across = width - margin.l - margin.r;
+  const map = across - STRIP.gap - STRIP.down;
   return {
     isDown: true, lettering, margin, room, along, width,
     height: room + margin.t + margin.b,
     gutter: GUTTER.down,
-    cell: { width: (width - margin.l - margin.r) / nExperts, height: along / labels.length },
+    strip: [1 - STRIP.down / across, 1],
+    experts: [0, map / across],
+    cell: { width: map / nExperts, height: along / labels.length },
     at: (token, expert) => ({ x: expert, y: token }),
   };
 }
@@ -84,14 +94,14 @@ function axes(labels, { load }, palette, box) {
   const expertAxis = labelAxis({ labels: experts, pixels: experts.length * EXPERT_HEIGHT, title: 'expert', palette });
   if (box.isDown) {
     return {
-      xaxis: { ...expertAxis, side: 'top', anchor: 'y2' },
+      xaxis: { ...expertAxis, domain: box.experts, side: 'top', anchor: 'y2' },
       yaxis: downwards({ ...tokenAxis, domain: mapPart }),
       yaxis2: { ...loadAxis(load, palette, box), domain: loadPart, anchor: 'x' },
     };
   }
   return {
     xaxis: { ...tokenAxis, domain: mapPart, side: 'top', tickangle: -45 },
-    yaxis: downwards(expertAxis),
+    yaxis: { ...downwards(expertAxis), domain: box.experts },
     xaxis2: { ...loadAxis(load, palette, box), domain: loadPart, anchor: 'y', side: 'bottom' },
   };
 }

@@ -1,0 +1,58 @@
+/**
+ * What is said of experts, in every drawing of theirs.
+ */
+
+import { share } from '../core/number.js';
+import { choicesAt } from '../core/routes.js';
+import { named } from '../core/text.js';
+import { columnOf } from '../core/trace.js';
+
+/**
+ * The expert that is looked at: the chosen one, or the one that weighs most for the chosen token.
+ * @param {{experts_expert?: number|null}} state
+ * @param {import('../core/routes.js').Stage} stage
+ * @param {number} query
+ */
+export function expertOf({ experts_expert: chosen = null }, { routing }, query) {
+  return chosen !== null && chosen < routing.load.length ? chosen : choicesAt(routing, query)[0].expert;
+}
+
+/**
+ * How much of every token an expert takes.
+ * @param {import('../core/routing.js').Routing} routing
+ * @param {number} expert
+ */
+export function tintOf({ weights }, expert) {
+  return columnOf(weights, expert);
+}
+
+/**
+ * `“it” goes through expert 3 with weight 0.625 and expert 0 with weight 0.375 (layer 1)`
+ * @param {import('../core/trace.js').Token[]} tokens
+ * @param {number} token
+ * @param {import('../core/routing.js').Routing} routing
+ * @param {string} where
+ */
+export function choicesInWords(tokens, token, routing, where) {
+  const parts = choicesAt(routing, token).map(({ expert, weight }) => `expert ${expert} with weight ${share(weight)}`);
+  return `${named(tokens, token)} goes through ${parts.join(' and ')} (${where})`;
+}
+
+/**
+ * `“it” goes through experts 3 (0.625) and 0 (0.375) in layer 0, …`
+ * @param {import('../core/trace.js').Token[]} tokens
+ * @param {number} token
+ * @param {import('../core/routes.js').Stage[]} stages
+ */
+export function wayInWords(tokens, token, stages) {
+  const parts = stages.map(({ layer, routing }) => {
+    const found = choicesAt(routing, token).map(({ expert, weight }) => `${expert} (${share(weight)})`);
+    return `${found.length === 1 ? 'expert' : 'experts'} ${found.join(' and ')} in layer ${layer}`;
+  });
+  return `${named(tokens, token)} goes through ${parts.join(', ')}`;
+}
+
+/** At the beginning of a title or a sentence. */
+export function capitalised(text) {
+  return text[0].toUpperCase() + text.slice(1);
+}
