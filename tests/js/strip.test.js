@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { shownFor } from '../../static/js/core/strip.js';
 import { attention } from '../../static/js/views/attention.js';
 import { experts } from '../../static/js/views/experts.js';
+import { nextToken } from '../../static/js/views/next_token.js';
 import { figuresOf, FRAME, pairTrace, sampleTrace } from './sample.js';
 
 const gridOf = (trace, state) => attention.figure(trace, { ...FRAME, ...state }).grid;
@@ -40,7 +41,21 @@ test('a pointed token of the target shows its row, one of the source its column'
 test('a pointed token that the drawing says nothing of changes nothing', () => {
   const decoder = gridOf(pairTrace(), { where: 'decoder' });
   assert.deepEqual(shownFor(decoder, { side: 'source', index: 2 }), shownFor(decoder, null));
-  const [{ grid }] = figuresOf(experts, sampleTrace());
+  const [{ grid }] = figuresOf(nextToken, sampleTrace());
   assert.deepEqual(shownFor(grid, { side: 'source', index: 2 }), shownFor(grid, null));
   assert.equal(shownFor(null, { side: 'source', index: 2 }).readout, '');
+});
+
+test('a drawing whose rows are no tokens may say of a token what it has to say', () => {
+  const [{ grid }] = figuresOf(experts, sampleTrace());
+  const { readout, marks, tints } = shownFor(grid, { side: 'source', index: 2 });
+  assert.match(readout, /saw.* goes through expert 0/);
+  assert.deepEqual(marks, { source: { query: 2 } });
+  assert.equal(tints.source[2], 1);
+});
+
+test('a cell may tint the sentence by more than its row', () => {
+  const [{ grid }] = figuresOf(experts, sampleTrace());
+  const { tints } = shownFor(grid, { cell: { row: 1, column: 3 }, grid });
+  assert.ok(tints.source.every((weight) => Math.abs(weight - 0.375) < 1e-6));
 });
