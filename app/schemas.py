@@ -316,6 +316,10 @@ class ExampleAnswer(_Answer):
 
     title: str = Field(description="What there is to see in it.")
     text: str
+    opens: dict[str, str | int] = Field(
+        description="Where to look, in the fields of the page's address: `view`, `where`, `layer`, "
+        "`head`, `query`, `source`; empty where nobody said."
+    )
 
 
 class ModelAnswer(_Answer):

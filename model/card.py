@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from model.example import Example, example_of, in_yaml
+
 FENCE = re.compile(r"^---\n", re.MULTILINE)
 FIGURES = "## Figures"
 EXPERTS = "## What the experts take"
@@ -49,7 +51,8 @@ IN_YAML = {list: "list", dict: "mapping", str: "text"}
 class ModelCard:
     """The card of one model.
 
-    ``examples`` are texts worth reading with the model, by what there is to see in them;
+    ``examples`` are texts worth reading with the model, by what there is to see in them, where to
+    look included where somebody said so;
     ``training`` holds the command, seed, steps, tokens, hours and machine; ``metrics`` the
     figures that ``headlight evaluate`` measured, and ``expert_tokens`` what it found the experts
     to take (`model.evaluation.expert_tokens`); ``prose`` the Markdown below the YAML.
@@ -59,7 +62,7 @@ class ModelCard:
     licence: str
     trained_on: tuple[str, ...] = ()
     attribution: tuple[str, ...] = ()
-    examples: Mapping[str, str] = field(default_factory=dict)
+    examples: Mapping[str, str | Example] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
     expert_tokens: Mapping[str, Any] = field(default_factory=dict)
@@ -95,6 +98,7 @@ def write_card(path: Path, card: ModelCard) -> None:
     prose = head.pop("prose")
     for name in LISTS:
         head[name] = list(head[name])
+    head["examples"] = {title: in_yaml(example) for title, example in card.examples.items()}
     found = head.pop("expert_tokens")
     if found:  # a dense model has none
         head["expert_tokens"] = _in_lines(found)
@@ -214,10 +218,17 @@ def _card_of(head: object, prose: str, path: Path) -> ModelCard:
             f"{path}: expert_tokens is not as 'headlight evaluate' writes it; remove it, and "
             "measure again with --corpus"
         )
-    values["examples"] = {str(title): str(text) for title, text in values["examples"].items()}
+    values["examples"] = _examples_of(values["examples"], path)
     for name in ("title", "licence"):
         values[name] = _of_type(str, name, values.get(name), path)
     return ModelCard(prose=prose, **values)
+
+
+def _examples_of(written: Mapping[object, object], path: Path) -> dict[str, str | Example]:
+    try:
+        return {str(title): example_of(example) for title, example in written.items()}
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _of_type(kind: type, name: str, value: object, path: Path) -> Any:

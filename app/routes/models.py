@@ -17,6 +17,7 @@ from app.schemas import (
 )
 from app.state import Shared
 from model.checkpoint import Description
+from model.example import Example
 
 router = APIRouter(prefix="/api/v1", tags=["models"])
 
@@ -75,5 +76,12 @@ def model_answer(description: Description) -> ModelAnswer:
             for site in description.sites
         ],
         analyses=available(description),
-        examples=[ExampleAnswer(title=title, text=text) for title, text in card.examples.items()],
+        examples=[example_answer(title, found) for title, found in card.examples.items()],
     )
+
+
+def example_answer(title: str, example: str | Example) -> ExampleAnswer:
+    """An example of a card, and where to look."""
+    if isinstance(example, str):
+        return ExampleAnswer(title=title, text=example, opens={})
+    return ExampleAnswer(title=title, text=example.text, opens=example.opens)

@@ -10,7 +10,7 @@ import { counted } from './core/number.js';
 import { hasTwoSides, placeOf, placesOf, predictingSide, tokensOf, weightsAt } from './core/places.js';
 import { request } from './core/sites.js';
 import { standardsOf } from './core/fields.js';
-import { choosing, clamp, fieldsOf, NOTHING_CHOSEN, queryOf, readFragment, writeFragment } from './core/state.js';
+import { beginning, choosing, clamp, fieldsOf, NOTHING_CHOSEN, opened, queryOf, readFragment, writeFragment } from './core/state.js';
 import { createComposer } from './components/composer.js';
 import { showCard } from './components/model_card.js';
 import { createNotice } from './components/notice.js';
@@ -47,7 +47,7 @@ const notice = createNotice(byId('notice'), { onRetry: () => { retrier.stop(); s
 const composer = createComposer(byId('composer'), {
   onTyping: () => { controller?.abort(); retrier.stop(); },
   onText: (text, isTyped) => submit({ text, words: wordsAfter(state.text ?? '', text, state.words) }, isTyped),
-  onExample: (text) => submit({ text, words: '', target: null }, false),
+  onExample: follow,
   onTarget: (target, isTyped) => submit({ target: target.trim() === '' ? null : target }, isTyped),
   onModel: (model) => change({ model, target: null, where: '', layer: null, head: null, ...NOTHING_CHOSEN }),
 });
@@ -75,8 +75,16 @@ function stateOf(fragment) {
 
 /** Reads what was written unless it is the very thing that was read. */
 function submit(written, isTyped) {
-  if (isReadAnew({ ...state, ...written }, state)) change({ ...written, ...NOTHING_CHOSEN }, isTyped);
+  const isAnew = isReadAnew({ ...state, ...written }, state);
+  if (isAnew) change({ ...NOTHING_CHOSEN, ...written }, isTyped);
   else if (!trace || controller.signal.aborted) read();
+}
+
+/** Reads an example, and looks where there is something to see in it. */
+function follow({ text, opens }) {
+  const written = { text, words: '', target: null, ...opened(opens) };
+  if (!isReadAnew({ ...state, ...written }, state)) change(written);
+  submit(written, false);
 }
 
 function isReadAnew(now, before) {
@@ -141,7 +149,7 @@ async function read() {
   const signal = newSignal();
   const wanted = cardOf(state.model || catalogue.default);
   const card = wanted ?? cardOf(catalogue.default) ?? catalogue.models[0];
-  state.text ??= card.examples[0]?.text ?? '';
+  if (state.text === null) state = beginning(state, card.examples[0]);
   if (card.kind !== 'encoder-decoder') state.target = null;
   composer.show({ text: state.text, target: state.target, model: wanted?.id ?? '', card });
   showCard(byId('card'), card);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { choosing, clamp, INITIAL, queryOf, readFragment, writeFragment } from '../../static/js/core/state.js';
+import { beginning, choosing, clamp, INITIAL, opened, queryOf, readFragment, writeFragment } from '../../static/js/core/state.js';
 import { fillTrace, pairTrace } from './sample.js';
 
 const STATES = {
@@ -64,4 +64,17 @@ test('a place that this model does not have is left to the page', () => {
   assert.equal(clamp({ ...INITIAL, where: 'encoder' }, bounds).where, 'encoder');
   assert.equal(clamp({ ...INITIAL, where: 'decoder', source: 3 }, bounds).where, '');
   assert.deepEqual([2, 3].map((source) => clamp({ ...INITIAL, source }, bounds).source), [2, null]);
+});
+
+test('an example opens where there is something to see; one that says nothing leaves the view as it is', () => {
+  assert.deepEqual(opened({ view: 'attention', layer: 1, head: 3 }), { query: null, source: null, key: null, where: '', view: 'attention', layer: 1, head: 3 });
+  assert.deepEqual(opened({ where: 'cross' }).where, 'cross');
+  assert.deepEqual(opened({}), {});
+});
+
+test('who brings no text begins with the first example, and what a link says stays', () => {
+  const example = { text: 'it saw', opens: { view: 'experts', layer: 1, head: 3 } };
+  assert.deepEqual(beginning(INITIAL, example), { ...INITIAL, text: 'it saw', view: 'experts', layer: 1, head: 3 });
+  assert.equal(beginning({ ...INITIAL, head: 0 }, example).head, 0);
+  assert.equal(beginning(INITIAL, undefined).text, '');
 });

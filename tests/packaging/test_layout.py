@@ -29,7 +29,7 @@ TOP_LEVEL = {
 }
 
 # Every module of a rank may import those of the ranks before it.
-MODEL_LEAVES = {"model.config", "model.sites", "model.trace"}
+MODEL_LEAVES = {"model.config", "model.example", "model.sites", "model.trace"}
 MODEL_PARTS = {
     "model.attention",
     "model.experts",

@@ -19,7 +19,7 @@ const KINDS = [
  * @param {Object} handlers
  * @param {() => void} handlers.onTyping
  * @param {(text: string, isTyped: boolean) => void} handlers.onText
- * @param {(text: string) => void} handlers.onExample
+ * @param {(example: {title: string, text: string, opens: Object}) => void} handlers.onExample
  * @param {(target: string, isTyped: boolean) => void} handlers.onTarget '' for the model's own
  * @param {(id: string) => void} handlers.onModel
  */
@@ -105,6 +105,6 @@ function damaged(unavailable) {
   return unavailable.map(({ id, reason }) => element('option', { value: id, disabled: true, title: reason }, `${id} (damaged)`));
 }
 
-function exampleButton({ title, text }, onExample) {
-  return element('button', { type: 'button', title: text, onclick: () => onExample(text) }, title);
+function exampleButton(example, onExample) {
+  return element('button', { type: 'button', title: example.text, onclick: () => onExample(example) }, example.title);
 }

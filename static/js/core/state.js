@@ -148,3 +148,24 @@ function nameOfChoice(trace, side) {
 
 /** What no other sentence and no other model can make use of. */
 export const NOTHING_CHOSEN = Object.freeze({ query: null, source: null, key: null });
+
+/**
+ * What changes when an example is followed to where there is something to see in it.
+ * @param {Partial<State>} opens
+ * @returns {Partial<State>}
+ */
+export function opened(opens) {
+  return Object.keys(opens).length > 0 ? { ...NOTHING_CHOSEN, where: INITIAL.where, ...opens } : {};
+}
+
+/**
+ * The state that a visitor who brings no text begins with; what a link says already stays.
+ * @param {State} state
+ * @param {{text: string, opens?: Partial<State>}|undefined} example
+ * @returns {State}
+ */
+export function beginning(state, example) {
+  const { text: written = '', opens = {} } = example ?? {};
+  const free = Object.entries(opens).filter(([name]) => state[name] === INITIAL[name]);
+  return { ...state, ...Object.fromEntries(free), text: written };
+}

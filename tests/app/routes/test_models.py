@@ -53,7 +53,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
             "routing",
             "attention_by_distance",
         ],
-        "examples": [{"title": "A cat", "text": "The cat sat."}],
+        "examples": [{"title": "A cat", "text": "The cat sat.", "opens": {}}],
     }
     assert {
         "name": "decoder.layers.1.self_attention.weights",

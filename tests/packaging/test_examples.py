@@ -1,0 +1,120 @@
+"""Every example that says where to look shows there what its title promises, by measurement."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from model.card import read_card
+from model.checkpoint import ZOO, Checkpoint, load
+from model.example import Example
+from model.tracing import trace
+
+# By model and title: what the chosen token looks at most, and the least weight it lays on it.
+LOOKS_AT = {
+    ("stories", "A phrase that repeats"): (" Mouse", 0.85),
+    ("stories", "A verb and its subject"): (" children", 0.8),
+    ("stories", "Who is “him”?"): (" king", 0.7),
+    ("stories", "Who is “it”?"): (" animal", 0.3),
+    ("translate", "Words that change places"): (" black", 0.9),
+    ("translate", "One word becomes two"): ("'t", 0.9),
+    ("translate", "Agreement across the sentence"): (" sœur", 0.75),
+    ("translate", "What “it” stands for"): (" house", 0.85),
+    ("fill", "A verb of speech"): ('?"', 0.95),
+    ("fill", "The token before"): (" the", 0.9),
+    ("fill", "Who saw the boat?"): ("Peter", 0.95),
+}
+# By model: the least mean weight of the head that looks at the token before.
+TOKEN_BEFORE = {
+    "stories": 0.95,
+    "fill": 0.95,
+    "positions-sinusoidal": 0.4,
+    "positions-learned": 0.5,
+    "positions-rotary": 0.55,
+    "positions-alibi": 0.25,
+}
+# By title: what is among the three likeliest tokens where something is predicted.
+EXPECTS = {
+    "Singular or plural": " was",
+    "Both sides tell": " door",
+    "Agreement from both sides": " were",
+    "Two blanks": " time",
+}
+EXAMPLES = {
+    (path.name, title): example
+    for path in sorted(ZOO.glob("[!_.]*"))
+    if path.is_dir()
+    for title, example in read_card(path / "CARD.md").examples.items()
+}
+OPENED = {name: example for name, example in EXAMPLES.items() if isinstance(example, Example)}
+PLACES = {
+    "encoder": "encoder.layers.{}.self_attention.weights",
+    "decoder": "decoder.layers.{}.self_attention.weights",
+    "cross": "decoder.layers.{}.cross_attention.weights",
+}
+
+
+@cache
+def checkpoint(model: str) -> Checkpoint:
+    return load(ZOO / model)
+
+
+def weights_of(model: str, example: Example) -> tuple[Any, list[str], list[str]]:
+    """The weights of the head that an example opens, and the tokens of rows and columns."""
+    kind = checkpoint(model).config.kind
+    where = example.where or ("encoder" if kind == "encoder" else "decoder")
+    site = PLACES[where].format(example.layer)
+    found = trace(checkpoint(model), example.text, capture=[site])
+    source = [token.text for token in found.tokens]
+    target = [token.text for token in found.target_tokens or found.tokens]
+    rows = source if where == "encoder" else target
+    return found.tensors[site].data[example.head], rows, target if where == "decoder" else source
+
+
+def test_every_model_has_examples_that_open_somewhere() -> None:
+    assert {model for model, _ in OPENED} == {model for model, _ in EXAMPLES}
+    assert OPENED.keys() >= LOOKS_AT.keys()
+
+
+@pytest.mark.parametrize("name", LOOKS_AT, ids=" ".join)
+def test_the_chosen_token_looks_where_the_title_says(name: tuple[str, str]) -> None:
+    word, least = LOOKS_AT[name]
+    weights, rows, columns = weights_of(name[0], OPENED[name])
+    query = OPENED[name].source if OPENED[name].query is None else OPENED[name].query
+    assert query is not None
+    assert query < len(rows)
+    row = weights[query]
+    assert columns[int(np.argmax(row))] == word
+    assert row.max() >= least
+
+
+@pytest.mark.parametrize("model", TOKEN_BEFORE)
+def test_the_head_of_the_token_before_looks_at_it(model: str) -> None:
+    weights, *_ = weights_of(model, OPENED[model, "The token before"])
+    assert np.diag(weights, -1)[1:].mean() >= TOKEN_BEFORE[model]
+
+
+def test_an_expert_takes_the_punctuation_of_its_example() -> None:
+    example = OPENED["stories", "An expert for punctuation"]
+    site = f"decoder.layers.{example.layer}.experts.expert_indices"
+    found = trace(checkpoint("stories"), example.text, capture=[site])
+    marks = [
+        index
+        for index, token in enumerate(found.tokens)
+        if not token.is_special and not any(map(str.isalnum, token.text))
+    ]
+    chosen = found.tensors[site].data
+    taken = [sum(expert in chosen[index] for index in marks) for expert in range(8)]
+    assert max(taken) >= len(marks) - 1 > 3
+
+
+@pytest.mark.parametrize("name", [name for name in OPENED if name[1] in EXPECTS], ids=" ".join)
+def test_what_is_expected_is_among_the_likeliest(name: tuple[str, str]) -> None:
+    found = trace(checkpoint(name[0]), OPENED[name].text, capture=["logits"])
+    texts = [token.text for token in found.tokens]
+    place = texts.index("[MASK]") if "[MASK]" in texts else -1
+    likeliest = np.argsort(found.tensors["logits"].data[place])[::-1][:3]
+    vocabulary: Callable[[int], str] = checkpoint(name[0]).tokenizer.text_of
+    assert EXPECTS[name[1]] in [vocabulary(int(token)) for token in likeliest]
