@@ -66,6 +66,20 @@ export function tick(value) {
   return String(Number(value.toFixed(3))).replace('-', MINUS);
 }
 
+const RAISED = [...'⁰¹²³⁴⁵⁶⁷⁸⁹'];
+
+/**
+ * The size of a difference, however small.
+ * @param {number} value 0 or more
+ * @returns {string} `3.1 × 10⁻⁷`
+ */
+export function scientific(value) {
+  if (value === 0) return '0';
+  const [digits, exponent] = value.toExponential(1).split('e');
+  const raised = [...exponent.replace('+', '')].map((sign) => (sign === '-' ? '⁻' : RAISED[sign])).join('');
+  return `${digits} × 10${raised}`;
+}
+
 /**
  * @param {number} value between 0 and 1
  * @param {number} [digits]

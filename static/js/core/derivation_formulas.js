@@ -1,0 +1,81 @@
+/**
+ * The steps of a derivation as formulas: in letters, then with the numbers of one cell.
+ */
+
+import { name, number, op, over, power, root, row, sub, under, words } from './formula.js';
+import { share, signed } from './number.js';
+
+/** @typedef {import('./derivation.js').Derivation} Derivation */
+/** @typedef {import('./formula.js').Term} Term */
+
+const q = () => name('q', 'query');
+const k = () => name('k', 'key');
+const s = () => name('s');
+const d = () => sub(name('d'), words('head'));
+const amount = (value, digits = 3) => number(Number.isFinite(value) ? signed(value, digits) : '−∞');
+const result = (value, digits = 3) => ({ ...amount(value, digits), role: 'result' });
+const sum = (index) => under(op('∑'), name(index));
+/** A number that stands after a sign of its own. */
+const plus = (value) => [op(value < 0 ? '−' : '+'), amount(Math.abs(value))];
+
+/** @param {Derivation} derivation @returns {Term[]} */
+export function turnFormula({ query, key, projected }) {
+  const angle = (position) => over(number(position), power(number('10000'), row(number('2'), name('i'), '/', number(projected.key.length))));
+  const turn = (letter, index) => row(sub(letter(), words('turned')), '=', sub(name('R'), name('θ')), letter(), words(', '), sub(name('θ'), name('i')), '=', angle(index));
+  return [turn(q, query), turn(k, key)];
+}
+
+/** @param {Derivation} derivation @returns {Term[]} */
+export function productFormula({ products, row: { products: all }, key }) {
+  return [
+    row(q(), '·', k(), '=', sum('i'), sub(q(), name('i')), sub(k(), name('i'))),
+    row('=', ...firstTerms(products), '=', result(all[key])),
+  ];
+}
+
+/** The sum as far as it fits on a line. */
+function firstTerms(products) {
+  const [first, second, ...others] = products;
+  return [amount(first), ...(second === undefined ? [] : plus(second)), ...(others.length > 0 ? [op('+'), op('…')] : [])];
+}
+
+/** @param {Derivation} derivation @returns {Term[]} */
+export function scoreFormula({ divisor, temperature, isHidden, met, key, row: { products, biases, scores } }) {
+  const scaled = (product, width) => (divisor === 1 ? [product] : [over(product, root(width))]);
+  const tempered = (terms, value) => (temperature === 1 ? terms : [over(row(...terms), value)]);
+  const letters = [...scaled(row(q(), '·', k()), d()), ...(biases ? [op('+'), name('b')] : [])];
+  const numbers = [...scaled(amount(products[key]), number(met.key.length)), ...(biases ? plus(biases[key]) : [])];
+  const lines = [row(s(), '=', ...tempered(letters, name('T')))];
+  if (isHidden) return [...lines, row(s(), '=', result(-Infinity), words(' (comes later)'))];
+  return [...lines, row('=', ...tempered(numbers, number(signed(temperature, 1))), '=', result(scores[key]))];
+}
+
+/** @param {Derivation} derivation @returns {Term[]} */
+export function softmaxFormula({ key, row: { scores, greatest, powers, total, weights } }) {
+  const letters = (score) => power(name('e'), row(score, '−', sub(s(), words('max'))));
+  const exponent = scores[key] === -Infinity ? amount(-Infinity) : row(amount(scores[key]), ...plus(-greatest));
+  return [
+    row(name('a'), '=', over(letters(s()), row(sum('j'), letters(sub(s(), name('j')))))),
+    row('=', over(power(name('e'), exponent), amount(total)), '=', over(number(share(powers[key], 4)), amount(total)), '=', { ...number(share(weights[key], 4)), role: 'result' }),
+  ];
+}
+
+/** @param {Derivation} derivation @param {(vector: ArrayLike<number>) => number} lengthOf @returns {Term[]} */
+export function valueFormula({ key, value, weighted, row: { weights } }, lengthOf) {
+  const size = (...parts) => row('‖', ...parts, '‖');
+  const v = () => name('v');
+  return [
+    row(name('z'), '=', sum('j'), sub(name('a'), name('j')), sub(v(), name('j'))),
+    row(size(name('a'), v()), '=', number(share(weights[key], 4)), '×', amount(lengthOf(value)), '=', result(lengthOf(weighted))),
+  ];
+}
+
+/** @param {{head: ArrayLike<number>, whole: ArrayLike<number>, share: number}} part @param {number} head @param {(vector: ArrayLike<number>) => number} lengthOf @returns {Term[]} */
+export function outputFormula({ head, whole, share: given }, index, lengthOf) {
+  const z = (letter) => row(sub(name('z'), letter), sub(name('W'), row(words('O'), words(','), letter)));
+  return [
+    row(name('o'), '=', sum('h'), z(name('h'))),
+    row(over(row(z(number(index)), '·', name('o')), power(row('‖', name('o'), '‖'), number('2'))), '=', result(given)),
+    row('‖', z(number(index)), '‖', '=', amount(lengthOf(head)), words(' of '), '‖', name('o'), '‖', '=', amount(lengthOf(whole))),
+  ];
+}

@@ -1,0 +1,160 @@
+/**
+ * Why this cell: one attention weight worked out again from the tensors of the pass, and what becomes
+ * of it.
+ */
+
+import { noticeOf } from '../core/answers.js';
+import { derive, differences, sitesOf } from '../core/derivation.js';
+import { flag, number } from '../core/fields.js';
+import { scientific, signed } from '../core/number.js';
+import { placeOf, placesOf, tokensOf, weightsAt } from '../core/places.js';
+import { choosing, queryOf } from '../core/state.js';
+import { positionLabels } from '../core/text.js';
+import { matrixAt, rowOf } from '../core/trace.js';
+import { readoutOf, ROUNDING, stepFigure, STEPS } from './why_drawing.js';
+
+const COOLEST = 0.2;
+const HOTTEST = 5;
+
+export const why = {
+  id: 'why',
+  title: 'Why this cell',
+  help: 'One attention weight worked out from its query and its key, step by step, and what it brings to the output.',
+  terms: [
+    ['query', 'the vector by which a token asks'],
+    ['key', 'the vector by which a token is found'],
+    ['value', 'the vector that is taken in where it was found'],
+    ['entropy', 'how evenly a row spreads its weight, in bits'],
+  ],
+  needs: ['*.self_attention.weights', '*.cross_attention.weights'],
+  arrangement: 'steps',
+  fields: {
+    why_unscaled: flag(),
+    why_temperature: number({ least: COOLEST, most: HOTTEST, standard: 1 }),
+  },
+  places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
+  place: (trace, state) => placeOf(state, trace)?.id,
+  asks,
+  wording,
+  controls,
+  panels,
+  figure,
+};
+
+/** Where the cell lies; null where the trace holds no attention there. */
+function cellOf(trace, state) {
+  const place = placeOf(state, trace);
+  const found = weightsAt(place, trace).find(({ layer }) => layer === state.layer);
+  if (!found) return null;
+  const path = found.site.replace(/\.weights$/, '');
+  const query = queryOf(state, trace, place.rows);
+  const weights = rowOf(matrixAt(trace.tensors[found.site], state.head), query);
+  const keys = tokensOf(trace, place.columns);
+  const strongest = weights.reduce((best, weight, key) => (weight > weights[best] ? key : best), 0);
+  return { place, path, query, key: state.key !== null && state.key < keys.length ? state.key : strongest, strongest, keys, queries: tokensOf(trace, place.rows) };
+}
+
+/** One layer and one head; and once more where a switch changes the pass. */
+function asks(trace, state) {
+  const cell = cellOf(trace, state);
+  if (!cell) return {};
+  const ask = requestOf(trace, state, cell);
+  const edits = editsOf(state, cell.place);
+  return { plain: ask, ...(edits.length > 0 && { changed: { ...ask, edits } }) };
+}
+
+function requestOf({ card }, { layer, head }, { path }) {
+  return { capture: sitesOf(path, card?.positional), layers: [layer], heads: [head], analyses: ['head_outputs'] };
+}
+
+/** What the switches change, in this attention of this layer. */
+function editsOf({ layer, why_unscaled: isUnscaled, why_temperature: value }, { id: where }) {
+  return [
+    ...(isUnscaled ? [{ kind: 'no_scaling', layer, where }] : []),
+    ...(value !== 1 ? [{ kind: 'temperature', value, layer, where }] : []),
+  ];
+}
+
+/**
+ * What is known of the cell. Until the changed pass is here, its row is worked out from the queries
+ * and keys of the plain one, which the change leaves as they are.
+ * @returns {import('./why_drawing.js').Subject|null} null: still on its way
+ */
+function subjectOf(trace, state) {
+  const cell = cellOf(trace, state);
+  const plain = state.answers?.plain?.trace;
+  if (!cell || !plain) return null;
+  const { place, path } = cell;
+  const isChanged = editsOf(state, place).length > 0;
+  const pass = isChanged ? (state.answers.changed?.trace ?? null) : plain;
+  const softmax = { isScaled: !state.why_unscaled, temperature: state.why_temperature };
+  const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
+  return {
+    ...cell,
+    plain,
+    pass,
+    isChanged,
+    name: `${where}layer ${state.layer}, head ${state.head}`,
+    head: state.head,
+    now: derive(pass ?? plain, path, cell, softmax),
+    before: derive(plain, path, cell),
+    request: { ...requestOf(trace, state, cell), ...(isChanged && { edits: editsOf(state, place) }) },
+  };
+}
+
+/** The answer first, and how far it is from the model's. */
+function wording(trace, state) {
+  const subject = subjectOf(trace, state);
+  return subject ? { help: `${readoutOf(subject)}. ${checked(subject)}` } : {};
+}
+
+function checked({ now, pass, path }) {
+  if (!pass) return 'The model is being asked to read with this change.';
+  const { score, weight } = differences(now, pass, path);
+  const verdict = `the score is ${scientific(score)} and the weight ${scientific(weight)} from what the model computed`;
+  const far = Math.max(score, weight) > ROUNDING ? ', more than the 10⁻⁵ of usual rounding; the steps say why' : '';
+  return `Worked out again in this browser, in 64 bits, from the tensors of the pass: ${verdict}${far}.`;
+}
+
+function controls(trace, state) {
+  const cell = cellOf(trace, state);
+  if (!cell) return [];
+  const { place, path, query, key, strongest, queries, keys } = cell;
+  const [layers, heads] = [weightsAt(place, trace).map(({ layer }) => layer), trace.tensors[`${path}.weights`].shape[0]];
+  const [name] = Object.keys(choosing(trace, place.rows, query));
+  const tokens = (list) => positionLabels(list).map((title, id) => ({ id, title }));
+  const isAsTrained = editsOf(state, place).length === 0;
+  return [
+    { kind: 'choice', name: 'layer', label: 'Layer', options: layers.map(numbered), value: state.layer },
+    { kind: 'choice', name: 'head', label: 'Head', options: Array.from({ length: heads }, (_, head) => numbered(head)), value: state.head },
+    { kind: 'choice', name, label: 'Query', options: tokens(queries), value: query },
+    { kind: 'choice', name: 'key', label: 'Key', options: [{ id: null, title: `strongest: ${positionLabels(keys)[strongest]}` }, ...tokens(keys)], value: state.key === null ? null : key },
+    { kind: 'flag', name: 'why_unscaled', label: 'Leave out 1/√d_head', value: state.why_unscaled, help: 'The model reads again, and this attention does not divide its products' },
+    { kind: 'number', name: 'why_temperature', label: 'Softmax temperature', value: state.why_temperature, least: COOLEST, most: HOTTEST, step: 0.1, shown: signed(state.why_temperature, 1) },
+    { kind: 'button', label: 'As trained', patch: { why_unscaled: false, why_temperature: 1 }, disabled: isAsTrained },
+  ];
+}
+
+function numbered(number) {
+  return { id: number, title: String(number) };
+}
+
+function panels(trace, state) {
+  if (!cellOf(trace, state) || state.answers?.plain?.problem) return [{ id: 'product', state: { step: 'product', place: 1 } }];
+  const isTurned = state.answers?.plain?.trace ? subjectOf(trace, state).now.isTurned : trace.card?.positional === 'rotary';
+  const steps = Object.keys(STEPS).filter((step) => step !== 'turn' || isTurned);
+  return steps.map((step, index) => ({ id: step, state: { step, place: index + 1 } }));
+}
+
+/**
+ * @param {import('../core/trace.js').Trace} trace
+ * @param {import('../core/state.js').State & import('../core/figure.js').Frame & {step: string, place: number}} state
+ * @returns {import('../core/figure.js').Figure}
+ */
+function figure(trace, state) {
+  if (!cellOf(trace, state)) return { title: 'Why this cell', notice: 'This trace holds no attention weights.' };
+  const subject = subjectOf(trace, state);
+  if (!subject) return { title: `Step ${state.place}`, notice: noticeOf(state.answers?.plain) };
+  const drawn = stepFigure(STEPS[state.step](subject), subject, state);
+  return { ...drawn, title: `${state.place}. ${drawn.title}` };
+}
