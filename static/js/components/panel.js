@@ -4,6 +4,7 @@
 
 import { element } from './element.js';
 import { createExports } from './exports.js';
+import { formulaLines } from './formula.js';
 import { createPlot } from './plot.js';
 import { createTable } from './table.js';
 
@@ -16,6 +17,7 @@ export function createPanel(name, handlers) {
   let figure = null;
   let around = { cards: [], help: '' };
   const heading = element('h2', {});
+  const formula = element('div', { class: 'panel-formula', hidden: true });
   const help = element('p', { class: 'panel-help', hidden: true });
   const facts = element('dl', { class: 'panel-facts', hidden: true });
   const actions = element('div', { class: 'panel-actions', hidden: true });
@@ -24,7 +26,9 @@ export function createPanel(name, handlers) {
   const table = createTable();
   const exports = createExports(() => ({ trace, figure, plot, name: fileName(name, figure), ...around }), handlers.announce);
   const head = element('div', { class: 'panel-head' }, heading, exports);
-  const panel = element('section', { class: 'panel' }, head, help, facts, notice, plot.element, actions, table.element);
+  const words = element('div', { class: 'panel-words' }, formula, help, facts);
+  const body = element('div', { class: 'panel-body' }, notice, plot.element, actions, table.element);
+  const panel = element('section', { class: 'panel' }, head, words, body);
 
   function tell(message, isFailure) {
     notice.textContent = message;
@@ -34,7 +38,9 @@ export function createPanel(name, handlers) {
   }
 
   /** What stands around the drawing; an action that stays the same keeps its button, and its focus. */
-  function surround({ help: said = '', facts: found = [], actions: offered = [] }) {
+  function surround({ formula: lines = [], help: said = '', facts: found = [], actions: offered = [] }) {
+    formula.replaceChildren(...formulaLines(lines));
+    formula.hidden = lines.length === 0;
     help.textContent = said;
     help.hidden = said === '';
     facts.replaceChildren(...found.map(([term, value]) => element('div', {}, element('dt', {}, term), element('dd', {}, value))));
@@ -50,7 +56,7 @@ export function createPanel(name, handlers) {
 
   return {
     element: panel,
-    width: () => panel.clientWidth,
+    width: () => body.clientWidth,
 
     /**
      * @param {import('../core/trace.js').Trace} of

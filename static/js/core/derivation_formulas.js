@@ -3,7 +3,7 @@
  */
 
 import { name, number, op, over, power, root, row, sub, under, words } from './formula.js';
-import { share, signed } from './number.js';
+import { amount as written, share } from './number.js';
 
 /** @typedef {import('./derivation.js').Derivation} Derivation */
 /** @typedef {import('./formula.js').Term} Term */
@@ -11,17 +11,19 @@ import { share, signed } from './number.js';
 const q = () => name('q', 'query');
 const k = () => name('k', 'key');
 const s = () => name('s');
-const d = () => sub(name('d'), words('head'));
-const amount = (value, digits = 3) => number(Number.isFinite(value) ? signed(value, digits) : '−∞');
-const result = (value, digits = 3) => ({ ...amount(value, digits), role: 'result' });
+const d = () => name('d');
+const amount = (value) => number(written(value));
+/** A weight is 0 or 1 only where it is exactly that. */
+const weight = (value) => number(value > 0 && value < 1e-4 ? written(value, 4) : share(value, 4));
+const result = (term) => ({ ...term, role: 'result' });
 const sum = (index) => under(op('∑'), name(index));
 /** A number that stands after a sign of its own. */
 const plus = (value) => [op(value < 0 ? '−' : '+'), amount(Math.abs(value))];
 
 /** @param {Derivation} derivation @returns {Term[]} */
 export function turnFormula({ query, key, projected }) {
-  const angle = (position) => over(number(position), power(number('10000'), row(number('2'), name('i'), '/', number(projected.key.length))));
-  const turn = (letter, index) => row(sub(letter(), words('turned')), '=', sub(name('R'), name('θ')), letter(), words(', '), sub(name('θ'), name('i')), '=', angle(index));
+  const angle = (position) => over(number(position), power(number('10000'), row(number('2'), name('i'), '/', d())));
+  const turn = (letter, index) => row(sub(letter(), words('turned')), '=', sub(name('R'), name('θ')), letter(), words(',\u00a0\u00a0'), sub(name('θ'), name('i')), '=', angle(index));
   return [turn(q, query), turn(k, key)];
 }
 
@@ -29,7 +31,7 @@ export function turnFormula({ query, key, projected }) {
 export function productFormula({ products, row: { products: all }, key }) {
   return [
     row(q(), '·', k(), '=', sum('i'), sub(q(), name('i')), sub(k(), name('i'))),
-    row('=', ...firstTerms(products), '=', result(all[key])),
+    row('=', ...firstTerms(products), '=', result(amount(all[key]))),
   ];
 }
 
@@ -46,8 +48,8 @@ export function scoreFormula({ divisor, temperature, isHidden, met, key, row: { 
   const letters = [...scaled(row(q(), '·', k()), d()), ...(biases ? [op('+'), name('b')] : [])];
   const numbers = [...scaled(amount(products[key]), number(met.key.length)), ...(biases ? plus(biases[key]) : [])];
   const lines = [row(s(), '=', ...tempered(letters, name('T')))];
-  if (isHidden) return [...lines, row(s(), '=', result(-Infinity), words(' (comes later)'))];
-  return [...lines, row('=', ...tempered(numbers, number(signed(temperature, 1))), '=', result(scores[key]))];
+  if (isHidden) return [...lines, row(s(), '=', result(amount(-Infinity)), words('\u00a0\u00a0hidden: comes later'))];
+  return [...lines, row('=', ...tempered(numbers, number(temperature)), '=', result(amount(scores[key])))];
 }
 
 /** @param {Derivation} derivation @returns {Term[]} */
@@ -56,7 +58,7 @@ export function softmaxFormula({ key, row: { scores, greatest, powers, total, we
   const exponent = scores[key] === -Infinity ? amount(-Infinity) : row(amount(scores[key]), ...plus(-greatest));
   return [
     row(name('a'), '=', over(letters(s()), row(sum('j'), letters(sub(s(), name('j')))))),
-    row('=', over(power(name('e'), exponent), amount(total)), '=', over(number(share(powers[key], 4)), amount(total)), '=', { ...number(share(weights[key], 4)), role: 'result' }),
+    row('=', over(power(name('e'), exponent), amount(total)), '=', over(weight(powers[key]), amount(total)), '=', result(weight(weights[key]))),
   ];
 }
 
@@ -66,7 +68,7 @@ export function valueFormula({ key, value, weighted, row: { weights } }, lengthO
   const v = () => name('v');
   return [
     row(name('z'), '=', sum('j'), sub(name('a'), name('j')), sub(v(), name('j'))),
-    row(size(name('a'), v()), '=', number(share(weights[key], 4)), '×', amount(lengthOf(value)), '=', result(lengthOf(weighted))),
+    row(size(name('a'), v()), '=', weight(weights[key]), '×', amount(lengthOf(value)), '=', result(amount(lengthOf(weighted)))),
   ];
 }
 
@@ -75,7 +77,7 @@ export function outputFormula({ head, whole, share: given }, index, lengthOf) {
   const z = (letter) => row(sub(name('z'), letter), sub(name('W'), row(words('O'), words(','), letter)));
   return [
     row(name('o'), '=', sum('h'), z(name('h'))),
-    row(over(row(z(number(index)), '·', name('o')), power(row('‖', name('o'), '‖'), number('2'))), '=', result(given)),
-    row('‖', z(number(index)), '‖', '=', amount(lengthOf(head)), words(' of '), '‖', name('o'), '‖', '=', amount(lengthOf(whole))),
+    row(over(row(z(number(index)), '·', name('o')), power(row('‖', name('o'), '‖'), number('2'))), '=', result(amount(given))),
+    row('‖', z(number(index)), '‖', '=', amount(lengthOf(head)), words('\u00a0of\u00a0'), '‖', name('o'), '‖', '=', amount(lengthOf(whole))),
   ];
 }

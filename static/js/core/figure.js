@@ -71,6 +71,7 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {Grid} [grid]
  * @property {string} [notice] said instead of a drawing, when there is nothing to draw
  * @property {string} [help] one sentence under the title
+ * @property {import('./formula.js').Term[]} [formula] lines of it, above the help
  * @property {[string, string][]} [facts] numbers that belong to it, each by its name
  * @property {{label: string, patch: Partial<import('./state.js').State>}[]} [actions] what may come next, as buttons under it
  */
@@ -88,8 +89,9 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  */
 
 /**
- * Two figures side by side where there is room, as many as fit, or as many as fit below the first.
- * @typedef {'pair'|'many'|'led'|''} Arrangement
+ * Two figures side by side where there is room, as many as fit, as many as fit below the first, or
+ * one after the other with the words of each beside it.
+ * @typedef {'pair'|'many'|'led'|'steps'|''} Arrangement
  */
 
 /**

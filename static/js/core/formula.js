@@ -4,10 +4,10 @@
 
 /**
  * @typedef {Object} Term
- * @property {'mi'|'mn'|'mo'|'mtext'|'mrow'|'msub'|'msup'|'mfrac'|'msqrt'|'munder'} tag
+ * @property {'mi'|'mn'|'mo'|'mtext'|'mrow'|'msub'|'msup'|'mfrac'|'munder'} tag
  * @property {string} [text] of a term without parts
  * @property {Term[]} [parts]
- * @property {'query'|'key'|'result'} [role] what it stands for, as the page colours it
+ * @property {'query'|'key'|'result'|'radicand'} [role] what it stands for, as the page sets it
  */
 
 const leaf = (tag) => (text, role) => ({ tag, text: String(text), ...(role && { role }) });
@@ -26,11 +26,12 @@ export const row = branch('mrow');
 export const sub = branch('msub');
 export const power = branch('msup');
 export const over = branch('mfrac');
-export const root = branch('msqrt');
+/** MathML's own root needs a font made for mathematics; this one does with any. */
+export const root = (...parts) => row(op('√'), { ...row(...parts), role: 'radicand' });
 export const under = branch('munder');
 
 const SPOKEN = {
-  '=': 'equals', '·': 'times', '×': 'times', '÷': 'divided by', '+': 'plus', '−': 'minus', '∑': 'the sum of', '⟶': 'becomes',
+  '=': 'equals', '·': 'times', '×': 'times', '÷': 'divided by', '+': 'plus', '−': 'minus', '∑': 'the sum of', '√': 'the square root of',
   '‖': '', '(': '', ')': '',
 };
 
@@ -38,7 +39,6 @@ const READ = {
   msub: ([base, index]) => `${base} ${index}`,
   msup: ([base, exponent]) => `${base} to the power of ${exponent}`,
   mfrac: ([above, below]) => `${above} over ${below}`,
-  msqrt: (parts) => `the square root of ${parts.join(' ')}`,
   munder: ([base, below]) => `${base} over ${below}`,
   mrow: (parts) => parts.join(' '),
 };

@@ -66,6 +66,17 @@ export function tick(value) {
   return String(Number(value.toFixed(3))).replace('-', MINUS);
 }
 
+/**
+ * A number of any size, either sign: `−1.355`, and `2.4 × 10⁻⁵` where the digits would show nothing of it.
+ * @param {number} value
+ * @param {number} [digits]
+ */
+export function amount(value, digits = 3) {
+  if (!Number.isFinite(value)) return value < 0 ? `${MINUS}∞` : '∞';
+  if (value === 0 || Math.abs(value) >= 10 ** -digits) return signed(value, digits);
+  return (value < 0 ? MINUS : '') + scientific(Math.abs(value));
+}
+
 const RAISED = [...'⁰¹²³⁴⁵⁶⁷⁸⁹'];
 
 /**

@@ -8,13 +8,13 @@ import { escapeForPlotly } from '../core/text.js';
 
 /** Pixels of a lane: its name, room for a number over the tallest bar, the bars, and air below. */
 const HEAD = 20;
-const NUMBER = 14;
+const NUMBER = 18;
 const BARS = 66;
 const FOOT = 10;
 const LANE = HEAD + NUMBER + BARS + FOOT;
 const WIDEST = 880;
 const WIDEST_BAR = 46;
-const NUMBER_SPACE = 26;
+const NUMBER_SPACE = 30;
 const EDGE = 8;
 
 /**

@@ -7,6 +7,7 @@ import { experts } from './experts.js';
 import { nextToken } from './next_token.js';
 import { positions } from './positions.js';
 import { stream } from './stream.js';
+import { why } from './why.js';
 
 /** @type {import('../core/figure.js').View[]} */
-export const VIEWS = [attention, positions, experts, stream, nextToken];
+export const VIEWS = [attention, why, positions, experts, stream, nextToken];

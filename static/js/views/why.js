@@ -51,7 +51,7 @@ function cellOf(trace, state) {
   const weights = rowOf(matrixAt(trace.tensors[found.site], state.head), query);
   const keys = tokensOf(trace, place.columns);
   const strongest = weights.reduce((best, weight, key) => (weight > weights[best] ? key : best), 0);
-  return { place, path, query, key: state.key !== null && state.key < keys.length ? state.key : strongest, strongest, keys, queries: tokensOf(trace, place.rows) };
+  return { place, path, query, key: state.key !== null && state.key < keys.length ? state.key : strongest, keys, queries: tokensOf(trace, place.rows) };
 }
 
 /** One layer and one head; and once more where a switch changes the pass. */
@@ -119,7 +119,7 @@ function checked({ now, pass, path }) {
 function controls(trace, state) {
   const cell = cellOf(trace, state);
   if (!cell) return [];
-  const { place, path, query, key, strongest, queries, keys } = cell;
+  const { place, path, query, key, queries, keys } = cell;
   const [layers, heads] = [weightsAt(place, trace).map(({ layer }) => layer), trace.tensors[`${path}.weights`].shape[0]];
   const [name] = Object.keys(choosing(trace, place.rows, query));
   const tokens = (list) => positionLabels(list).map((title, id) => ({ id, title }));
@@ -128,8 +128,8 @@ function controls(trace, state) {
     { kind: 'choice', name: 'layer', label: 'Layer', options: layers.map(numbered), value: state.layer },
     { kind: 'choice', name: 'head', label: 'Head', options: Array.from({ length: heads }, (_, head) => numbered(head)), value: state.head },
     { kind: 'choice', name, label: 'Query', options: tokens(queries), value: query },
-    { kind: 'choice', name: 'key', label: 'Key', options: [{ id: null, title: `strongest: ${positionLabels(keys)[strongest]}` }, ...tokens(keys)], value: state.key === null ? null : key },
-    { kind: 'flag', name: 'why_unscaled', label: 'Leave out 1/√d_head', value: state.why_unscaled, help: 'The model reads again, and this attention does not divide its products' },
+    { kind: 'choice', name: 'key', label: 'Key', options: [{ id: null, title: 'the strongest' }, ...tokens(keys)], value: state.key === null ? null : key },
+    { kind: 'flag', name: 'why_unscaled', label: 'Leave out 1/√d', value: state.why_unscaled, help: 'The model reads again, and this attention does not divide its products' },
     { kind: 'number', name: 'why_temperature', label: 'Softmax temperature', value: state.why_temperature, least: COOLEST, most: HOTTEST, step: 0.1, shown: signed(state.why_temperature, 1) },
     { kind: 'button', label: 'As trained', patch: { why_unscaled: false, why_temperature: 1 }, disabled: isAsTrained },
   ];
@@ -139,22 +139,27 @@ function numbered(number) {
   return { id: number, title: String(number) };
 }
 
+/** The answer that is none. */
+function refusal({ answers }) {
+  return [answers?.plain, answers?.changed].find((answer) => answer?.problem);
+}
+
 function panels(trace, state) {
-  if (!cellOf(trace, state) || state.answers?.plain?.problem) return [{ id: 'product', state: { step: 'product', place: 1 } }];
+  if (!cellOf(trace, state) || refusal(state)) return [{ id: 'product', state: { step: 'product', nth: 1 } }];
   const isTurned = state.answers?.plain?.trace ? subjectOf(trace, state).now.isTurned : trace.card?.positional === 'rotary';
   const steps = Object.keys(STEPS).filter((step) => step !== 'turn' || isTurned);
-  return steps.map((step, index) => ({ id: step, state: { step, place: index + 1 } }));
+  return steps.map((step, index) => ({ id: step, state: { step, nth: index + 1 } }));
 }
 
 /**
  * @param {import('../core/trace.js').Trace} trace
- * @param {import('../core/state.js').State & import('../core/figure.js').Frame & {step: string, place: number}} state
+ * @param {import('../core/state.js').State & import('../core/figure.js').Frame & {step: string, nth: number}} state
  * @returns {import('../core/figure.js').Figure}
  */
 function figure(trace, state) {
   if (!cellOf(trace, state)) return { title: 'Why this cell', notice: 'This trace holds no attention weights.' };
   const subject = subjectOf(trace, state);
-  if (!subject) return { title: `Step ${state.place}`, notice: noticeOf(state.answers?.plain) };
+  if (!subject || refusal(state)) return { title: `Step ${state.nth}`, notice: noticeOf(refusal(state) ?? state.answers?.plain) };
   const drawn = stepFigure(STEPS[state.step](subject), subject, state);
-  return { ...drawn, title: `${state.place}. ${drawn.title}` };
+  return { ...drawn, title: `${state.nth}. ${drawn.title}` };
 }

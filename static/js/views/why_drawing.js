@@ -5,7 +5,7 @@
 
 import { differences, lengthOf, shareOf } from '../core/derivation.js';
 import { outputFormula, productFormula, scoreFormula, softmaxFormula, turnFormula, valueFormula } from '../core/derivation_formulas.js';
-import { scientific, share, signed } from '../core/number.js';
+import { amount, scientific, share } from '../core/number.js';
 import { isCausal } from '../core/sites.js';
 import { named, quoted, tokenLabels } from '../core/text.js';
 import { laneBars } from './lanes_drawing.js';
@@ -13,8 +13,7 @@ import { laneBars } from './lanes_drawing.js';
 /** What float32 rounding may leave between two ways to the same number. */
 export const ROUNDING = 1e-5;
 
-const amount = (value) => signed(value, 3);
-const weightOf = (value) => share(value, 4);
+const weightOf = (value) => (value > 0 && value < 1e-4 ? amount(value, 4) : share(value, 4));
 
 /**
  * @typedef {Object} Subject the cell that is asked about, and what is known of it
@@ -81,18 +80,20 @@ function score(subject) {
   const { now, before, isChanged, keys } = subject;
   const { row, key, isHidden, divisor, met } = now;
   const scaled = row.products.map((number) => number / divisor);
+  const hides = row.scores.some((number) => number === -Infinity);
   const hidden = isHidden ? ` ${quoted(keys[key])} comes later and is hidden: its score is −∞.` : '';
   return {
     title: scoreTitle(subject),
     help: `${scoreHelp(subject)}${hidden}`,
     formula: scoreFormula(now),
     facts: [
-      ...(divisor === 1 ? [] : [['√d_head', `√${met.key.length} = ${amount(divisor)}`]]),
+      ...(divisor === 1 ? [] : [[`√d, of d = ${met.key.length}`, amount(divisor)]]),
       ...capturedFacts(subject, 'score'),
     ],
     over: 'keys',
     lanes: [
-      ...(row.biases ? [{ name: divisor === 1 ? 'product' : 'product ÷ √d_head', values: scaled }, { name: 'bias by distance', values: row.biases }] : []),
+      ...(row.biases || hides ? [{ name: divisor === 1 ? 'product' : 'product ÷ √d', values: scaled }] : []),
+      ...(row.biases ? [{ name: 'bias by distance', values: row.biases }] : []),
       { name: 'score', values: row.scores },
       ...(isChanged ? [{ name: 'score as trained', values: before.row.scores, isPast: true }] : []),
     ],
@@ -106,8 +107,8 @@ function scoreTitle({ now, path }) {
 
 function scoreHelp({ now: { row, divisor } }) {
   const scaling = divisor === 1
-    ? 'The product is not divided by √d_head here, so scores lie farther apart'
-    : 'The product is divided by √d_head, so that wide heads do not make large scores';
+    ? 'The product is not divided by √d here, so scores lie farther apart'
+    : 'The product is divided by the root of the head’s width d, so that wide heads do not make large scores';
   return `${scaling}${row.biases ? '; a bias takes something off by distance' : ''}.`;
 }
 
@@ -175,7 +176,7 @@ function output({ now, pass, path, head }) {
   const part = shareOf(pass, path, now.query);
   return {
     title,
-    help: 'W_O turns the context of each head into something to write, and the outputs of all heads add up. The share is how much of the whole this head gives along the whole’s own direction: below 0 it works against the others.',
+    help: 'W_O turns the context of each head into something to write, and the outputs of all heads add up. The share is how much of the whole this head gives along the whole’s own direction: below 0 it works against the others. The shares of all heads, and of a bias where there is one, add up to 1.',
     formula: outputFormula(part, head, lengthOf),
     facts: [
       ['share of the output', amount(part.share)],
@@ -218,7 +219,7 @@ export function stepFigure(step, subject, state) {
   const { palette } = state;
   const areKeys = step.over === 'keys';
   const colours = { query: palette.query, key: palette.key };
-  const lanes = step.lanes.map((lane) => ({ format: amount, ...lane, colour: colours[lane.side] ?? (lane.isPast ? palette.muted : undefined) }));
+  const lanes = step.lanes.map((lane) => ({ format: (number) => amount(number), ...lane, colour: colours[lane.side] ?? (lane.isPast ? palette.muted : undefined) }));
   const columns = areKeys
     ? { labels: tokenLabels(keys), title: 'key', areTokens: true, chosen: now.key, chosenColour: palette.key, hiddenFrom: isCausal(`${path}.`) ? now.query + 1 : undefined }
     : { labels: Array.from(step.lanes[0].values, (_, at) => String(at)), title: step.title.includes('output') ? 'dimension of the residual stream' : 'dimension of the head' };
@@ -252,11 +253,12 @@ function gridOf(step, lanes, columns, subject) {
     quantity: `${step.title.toLowerCase()}, from ${quoted(queries[now.query])} to ${quoted(keys[now.key])}, ${name}`,
     request,
     value,
-    format: (number) => signed(number, 4),
+    format: (number) => amount(number, 4),
     describe: (lane, column) => `${lanes[lane].name}, ${what(column)}: ${said(lane, column)}`,
     tip: (lane, column) => [`${lanes[lane].name}, ${what(column)}`, said(lane, column)],
     tokens: (_, column) => ({ query: now.query, key: areKeys ? column : now.key }),
     ...(areKeys && { choose: (_, column) => ({ key: column }), chooseHint: 'Enter works out the key under the cursor', note: 'Choose a bar to work out that key.' }),
+    ceiling: 1,
     start: { row: lanes.length - 1, column: areKeys ? now.key : 0 },
     rest: { tint: now.row.weights, readout: readoutOf(subject) },
   };
