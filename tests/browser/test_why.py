@@ -43,10 +43,10 @@ def fact(reader, title, term):
 
 
 def number(text):
-    """A number as the page writes it: `−1.355`, `3.1 × 10⁻⁷`."""
+    """A number as the page writes it: `−1.355`, `3.1·10⁻⁷`."""
     raised = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
     return float(
-        re.sub(r" × 10(\S+)", lambda m: f"e{m[1].translate(raised)}", text).replace("−", "-")
+        re.sub(r"·10(\S+)", lambda m: f"e{m[1].translate(raised)}", text).replace("−", "-")
     )
 
 
@@ -118,7 +118,7 @@ def test_cross_attention_goes_from_the_target_to_the_source(reader, head):
     assert len(weights) == reader.page.locator("#chips .chip").count()
     assert weights == pytest.approx(told["weights"][2], abs=1e-4)
     assert "masked" not in " ".join(steps(reader))
-    reader.view.get_by_text("Encoder", exact=True).click()
+    reader.view.get_by_role("radio", name="Encoder", exact=True).check()
     reader.wait_until_drawn()
     expect(step(reader, "The score").locator("h2")).to_have_text("2. The score: scaled")
     assert "encoder, layer" in reader.readout

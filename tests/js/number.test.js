@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { amount, counted, exact, percent, rounded, share, shortShare, signed, small, tick } from '../../static/js/core/number.js';
+import { amount, counted, decimal, exact, percent, rounded, share, shortShare, signed, small, tick } from '../../static/js/core/number.js';
 
 test('a share keeps its digits', () => {
   assert.equal(share(0.3121), '0.312');
@@ -10,6 +10,11 @@ test('a share keeps its digits', () => {
 test('an amount has the digits that count', () => {
   assert.deepEqual([123.4, -4.567, 0.0018349, 0, 1234].map((value) => amount(value)), ['123', '−4.57', '0.00183', '0', '1230']);
   assert.equal(amount(123.45, 4), '123.5');
+});
+
+test('a number keeps its decimals, and one too small for them its size', () => {
+  assert.deepEqual([1.3554, -0.001, 0, -0.0000241, 0.00099, -Infinity].map((value) => decimal(value)), ['1.355', '−0.001', '0', '−2.4·10⁻⁵', '9.9·10⁻⁴', '−∞']);
+  assert.equal(decimal(0.00031, 4), '0.0003');
 });
 
 test('an exact 0 is 0, and what is nearly nothing is not called nothing', () => {

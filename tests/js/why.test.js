@@ -93,7 +93,7 @@ test('the sum of the products is the number that is scaled, and the weight that 
 test('it says how far it is from the model, and that it is too far where it is', () => {
   const { trace, answers, path } = asked();
   const state = { ...FRAME, ...PLAIN, query: 4, key: 1, answers };
-  assert.match(why.wording(trace, state).help, /weight \d\.\d × 10⁻⁸|weight \d\.\d × 10⁻⁹|weight 0/);
+  assert.match(why.wording(trace, state).help, /the weight (0|\d.\d·10⁻\S+) from/);
   assert.doesNotMatch(why.wording(trace, state).help, /more than/);
   answers.plain.trace.tensors[`${path}.weights`].data[4 * TOKENS.length + 1] += 0.01;
   assert.match(why.wording(trace, state).help, /more than the 10⁻⁵ of usual rounding/);

@@ -3,7 +3,7 @@
  */
 
 import { name, number, op, over, power, root, row, sub, under, words } from './formula.js';
-import { amount as written, share } from './number.js';
+import { decimal as written, share } from './number.js';
 
 /** @typedef {import('./derivation.js').Derivation} Derivation */
 /** @typedef {import('./formula.js').Term} Term */

@@ -67,28 +67,14 @@ export function tick(value) {
 }
 
 /**
- * A number of any size, either sign: `−1.355`, and `2.4 × 10⁻⁵` where the digits would show nothing of it.
+ * A number of any size, either sign: `−1.355`, and `2.4·10⁻⁵` where the digits would show nothing of it.
  * @param {number} value
  * @param {number} [digits]
  */
-export function amount(value, digits = 3) {
+export function decimal(value, digits = 3) {
   if (!Number.isFinite(value)) return value < 0 ? `${MINUS}∞` : '∞';
   if (value === 0 || Math.abs(value) >= 10 ** -digits) return signed(value, digits);
-  return (value < 0 ? MINUS : '') + scientific(Math.abs(value));
-}
-
-const RAISED = [...'⁰¹²³⁴⁵⁶⁷⁸⁹'];
-
-/**
- * The size of a difference, however small.
- * @param {number} value 0 or more
- * @returns {string} `3.1 × 10⁻⁷`
- */
-export function scientific(value) {
-  if (value === 0) return '0';
-  const [digits, exponent] = value.toExponential(1).split('e');
-  const raised = [...exponent.replace('+', '')].map((sign) => (sign === '-' ? '⁻' : RAISED[sign])).join('');
-  return `${digits} × 10${raised}`;
+  return (value < 0 ? MINUS : '') + small(Math.abs(value));
 }
 
 /**

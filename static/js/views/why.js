@@ -6,7 +6,7 @@
 import { noticeOf } from '../core/answers.js';
 import { derive, differences, sitesOf } from '../core/derivation.js';
 import { flag, number } from '../core/fields.js';
-import { scientific, signed } from '../core/number.js';
+import { signed, small } from '../core/number.js';
 import { placeOf, placesOf, tokensOf, weightsAt } from '../core/places.js';
 import { choosing, queryOf } from '../core/state.js';
 import { positionLabels } from '../core/text.js';
@@ -111,7 +111,7 @@ function wording(trace, state) {
 function checked({ now, pass, path }) {
   if (!pass) return 'The model is being asked to read with this change.';
   const { score, weight } = differences(now, pass, path);
-  const verdict = `the score is ${scientific(score)} and the weight ${scientific(weight)} from what the model computed`;
+  const verdict = `the score is ${small(score)} and the weight ${small(weight)} from what the model computed`;
   const far = Math.max(score, weight) > ROUNDING ? ', more than the 10⁻⁵ of usual rounding; the steps say why' : '';
   return `Worked out again in this browser, in 64 bits, from the tensors of the pass: ${verdict}${far}.`;
 }

@@ -5,7 +5,7 @@
 
 import { differences, lengthOf, shareOf } from '../core/derivation.js';
 import { outputFormula, productFormula, scoreFormula, softmaxFormula, turnFormula, valueFormula } from '../core/derivation_formulas.js';
-import { amount, scientific, share } from '../core/number.js';
+import { decimal, share, small } from '../core/number.js';
 import { isCausal } from '../core/sites.js';
 import { named, quoted, tokenLabels } from '../core/text.js';
 import { laneBars } from './lanes_drawing.js';
@@ -13,7 +13,7 @@ import { laneBars } from './lanes_drawing.js';
 /** What float32 rounding may leave between two ways to the same number. */
 export const ROUNDING = 1e-5;
 
-const weightOf = (value) => (value > 0 && value < 1e-4 ? amount(value, 4) : share(value, 4));
+const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : share(value, 4));
 
 /**
  * @typedef {Object} Subject the cell that is asked about, and what is known of it
@@ -62,9 +62,9 @@ function product({ now, queries, keys }) {
     formula: productFormula(now),
     facts: [
       ['dimensions', String(products.length)],
-      ['largest product', `${amount(products[most])} in dimension ${most}`],
-      ['length of the query', amount(lengthOf(met.query))],
-      ['length of the key', amount(lengthOf(met.key))],
+      ['largest product', `${decimal(products[most])} in dimension ${most}`],
+      ['length of the query', decimal(lengthOf(met.query))],
+      ['length of the key', decimal(lengthOf(met.key))],
     ],
     over: 'dimensions',
     lanes: [
@@ -87,7 +87,7 @@ function score(subject) {
     help: `${scoreHelp(subject)}${hidden}`,
     formula: scoreFormula(now),
     facts: [
-      ...(divisor === 1 ? [] : [[`√d, of d = ${met.key.length}`, amount(divisor)]]),
+      ...(divisor === 1 ? [] : [[`√d, of d = ${met.key.length}`, decimal(divisor)]]),
       ...capturedFacts(subject, 'score'),
     ],
     over: 'keys',
@@ -128,11 +128,11 @@ function softmax(subject) {
     help: `Every score of ${quoted(queries[query])} becomes a power of e, and each is divided by their sum, so that the row sums to 1.${hidden}`,
     formula: softmaxFormula(now),
     facts: [
-      ['largest score, sₘₐₓ', amount(row.greatest)],
-      ['sum of the powers', amount(row.total)],
+      ['largest score, sₘₐₓ', decimal(row.greatest)],
+      ['sum of the powers', decimal(row.total)],
       ...capturedFacts(subject, 'weight'),
-      ['entropy of the row', `${amount(row.entropy)} of at most ${amount(Math.log2(seen))} bits`],
-      ...(isChanged ? [['entropy as trained', `${amount(before.row.entropy)} bits`], ['weight as trained', weightOf(before.row.weights[key])]] : []),
+      ['entropy of the row', `${decimal(row.entropy)} of at most ${decimal(Math.log2(seen))} bits`],
+      ...(isChanged ? [['entropy as trained', `${decimal(before.row.entropy)} bits`], ['weight as trained', weightOf(before.row.weights[key])]] : []),
     ],
     over: 'keys',
     lanes: [
@@ -156,8 +156,8 @@ function value({ now, pass, path, keys, queries }) {
     help: `As much of the value of ${quoted(keys[now.key])} goes to ${quoted(queries[now.query])} as the weight says; with what comes from the other keys it makes the context of the head.`,
     formula: valueFormula(now, lengthOf),
     facts: [
-      ['length of the value', amount(lengthOf(now.value))],
-      ['length of the context', amount(lengthOf(now.context))],
+      ['length of the value', decimal(lengthOf(now.value))],
+      ['length of the context', decimal(lengthOf(now.context))],
       compared('context, farthest from the model’s', off),
     ],
     over: 'dimensions',
@@ -179,8 +179,8 @@ function output({ now, pass, path, head }) {
     help: 'W_O turns the context of each head into something to write, and the outputs of all heads add up. The share is how much of the whole this head gives along the whole’s own direction: below 0 it works against the others. The shares of all heads, and of a bias where there is one, add up to 1.',
     formula: outputFormula(part, head, lengthOf),
     facts: [
-      ['share of the output', amount(part.share)],
-      ['cosine to the output', amount(part.cosine)],
+      ['share of the output', decimal(part.share)],
+      ['cosine to the output', decimal(part.cosine)],
     ],
     over: 'dimensions',
     lanes: [
@@ -200,11 +200,11 @@ function capturedFacts({ now, pass, path }, name) {
 
 function farther({ precision }, own) {
   if (precision === 'bfloat16') return 'the model computes in bfloat16, which keeps two or three digits';
-  return `a float32 keeps seven digits, and scores of this row are as large as ${amount(own)}`;
+  return `a float32 keeps seven digits, and scores of this row are as large as ${decimal(own)}`;
 }
 
 function compared(term, off) {
-  return [term, off === null ? 'the model is being asked' : scientific(off)];
+  return [term, off === null ? 'the model is being asked' : small(off)];
 }
 
 /**
@@ -219,7 +219,7 @@ export function stepFigure(step, subject, state) {
   const { palette } = state;
   const areKeys = step.over === 'keys';
   const colours = { query: palette.query, key: palette.key };
-  const lanes = step.lanes.map((lane) => ({ format: (number) => amount(number), ...lane, colour: colours[lane.side] ?? (lane.isPast ? palette.muted : undefined) }));
+  const lanes = step.lanes.map((lane) => ({ format: (number) => decimal(number), ...lane, colour: colours[lane.side] ?? (lane.isPast ? palette.muted : undefined) }));
   const columns = areKeys
     ? { labels: tokenLabels(keys), title: 'key', areTokens: true, chosen: now.key, chosenColour: palette.key, hiddenFrom: isCausal(`${path}.`) ? now.query + 1 : undefined }
     : { labels: Array.from(step.lanes[0].values, (_, at) => String(at)), title: step.title.includes('output') ? 'dimension of the residual stream' : 'dimension of the head' };
@@ -253,7 +253,7 @@ function gridOf(step, lanes, columns, subject) {
     quantity: `${step.title.toLowerCase()}, from ${quoted(queries[now.query])} to ${quoted(keys[now.key])}, ${name}`,
     request,
     value,
-    format: (number) => amount(number, 4),
+    format: (number) => decimal(number, 4),
     describe: (lane, column) => `${lanes[lane].name}, ${what(column)}: ${said(lane, column)}`,
     tip: (lane, column) => [`${lanes[lane].name}, ${what(column)}`, said(lane, column)],
     tokens: (_, column) => ({ query: now.query, key: areKeys ? column : now.key }),
