@@ -36,7 +36,7 @@ def likeliest(
     if top < 1:
         raise ValueError(f"top ({top}) must be at least 1")
     top = min(top, probabilities.shape[-1])
-    best = np.argpartition(-probabilities, top - 1, axis=-1)[..., :top]
+    best = np.argpartition(probabilities, -top, axis=-1)[..., -top:]
     order = np.argsort(-np.take_along_axis(probabilities, best, axis=-1), axis=-1, kind="stable")
     indices = np.take_along_axis(best, order, axis=-1)
     return indices, np.take_along_axis(probabilities, indices, axis=-1)

@@ -51,10 +51,11 @@ def logit_lens(
     stack, layers = list(layers_of(trace, PART).items())[-1]
     require_all_layers(layers, stack, PART)
     vectors = _unembedding(parameters, stack)
-    read = [
-        likeliest(softmax(_normalise(stream, parameters, stack, epsilon) @ vectors.T), top)
-        for stream in (array.astype(np.float64) for array in layers.values())
-    ]
+    exits = (
+        _normalise(array.astype(np.float64), parameters, stack, epsilon)
+        for array in layers.values()
+    )
+    read = [likeliest(softmax(x.astype(np.float32) @ vectors.T), top) for x in exits]
     ids, probabilities = (np.stack(arrays) for arrays in zip(*read, strict=True))
     axes = ("layer", "query", "rank")
     return {
@@ -68,7 +69,8 @@ def _unembedding(
 ) -> Float[np.ndarray, "vocab d_model"]:
     for owner in (stack, *STACKS):
         if (name := f"{owner}.embedding.vectors.weight") in parameters:
-            return parameters[name].data.astype(np.float64)
+            # The product over the whole vocabulary is most of the work; models take it in float32.
+            return parameters[name].data.astype(np.float32)
     raise KeyError(f"{stack}.embedding.vectors.weight is missing: nothing turns vectors to tokens")
 
 
