@@ -23,7 +23,7 @@ export const PALETTE = {
 };
 
 export const FRAME = {
-  text: TEXT, model: 'tiny', view: 'attention', where: '', words: '', layer: 1, head: 0, query: null, source: null, key: null, range: 'one', width: 600, height: 600, palette: PALETTE,
+  text: TEXT, target: null, model: 'tiny', view: 'attention', where: '', words: '', layer: 1, head: 0, query: null, source: null, key: null, range: 'one', width: 600, height: 600, palette: PALETTE,
   answers: {}, cards: [],
 };
 

@@ -7,6 +7,8 @@ import { element } from './element.js';
 
 const PAUSE = 250;
 
+const STALE = 'The sentence has changed since you wrote this translation. The model reads yours still.';
+
 /** The menu's groups, in this order. */
 const KINDS = [
   ['decoder', 'Decoders: what comes next'],
@@ -28,9 +30,12 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
   const target = form.querySelector('#target');
   const translation = form.querySelector('#translation');
   const translated = form.querySelector('#translated');
+  const stale = form.querySelector('#stale');
   const menu = form.querySelector('#model');
   const examples = form.querySelector('#examples');
   let offered = null;
+  /** What the own translation says, and the sentence it was written for. */
+  let written = { own: null, text: '' };
 
   listen(box, onTyping, onText);
   const submitTarget = listen(target, onTyping, onTarget);
@@ -52,6 +57,8 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
     show({ text, target: own, model, card }) {
       if (box.value !== text) box.value = text;
       if (target.value.trim() !== (own ?? '').trim()) target.value = own ?? '';
+      if (own !== written.own) written = { own, text };
+      stale.textContent = own !== null && text !== written.text ? STALE : '';
       translation.hidden = card.kind !== 'encoder-decoder';
       translation.classList.toggle('is-own', own !== null);
       menu.value = model;

@@ -37,7 +37,7 @@ const MOST_LINES = 1200;
 const MOST_NUMBERS = 120;
 /** A line of less weight has its number in the tip and in the table. */
 const LEAST_NUMBER = 0.1;
-const NUMBER = { width: 32, height: 14, size: 11 };
+const NUMBER = { width: 34, height: 14, size: 11, letter: 6.6 };
 /** The thickest line takes a fifth of a word’s height. */
 const THICKNESS = { least: 0.8, ofPitch: 0.2 };
 const PITCH = { least: 15, most: 30 };
@@ -139,12 +139,13 @@ function lineTraces(lines, chosenRow, ceiling, box, ink) {
 /** A number stands on a stroke of paper, so that lines do not run through it. */
 function numberTraces(numbers, palette) {
   if (numbers.length === 0) return [];
-  const half = NUMBER.width / 2 - 2;
+  const texts = numbers.map(({ line }) => share(line.weight, 2));
+  const half = (index) => (texts[index].length * NUMBER.letter) / 2 + 1;
   return [
     {
       type: 'scatter',
       mode: 'lines',
-      x: numbers.flatMap(({ at }) => [at.x - half, at.x + half, null]),
+      x: numbers.flatMap(({ at }, index) => [at.x - half(index), at.x + half(index), null]),
       y: numbers.flatMap(({ at }) => [at.y, at.y, null]),
       line: { color: palette.surface, width: NUMBER.height, simplify: false },
       opacity: 0.85,
@@ -155,7 +156,7 @@ function numberTraces(numbers, palette) {
       mode: 'text',
       x: numbers.map(({ at }) => at.x),
       y: numbers.map(({ at }) => at.y),
-      text: numbers.map(({ line }) => escapeForPlotly(share(line.weight, 2))),
+      text: texts.map(escapeForPlotly),
       textfont: { size: NUMBER.size, color: palette.ink },
       hoverinfo: 'none',
     },

@@ -7,7 +7,8 @@ import { experts } from './experts.js';
 import { nextToken } from './next_token.js';
 import { positions } from './positions.js';
 import { stream } from './stream.js';
+import { translate } from './translate.js';
 import { why } from './why.js';
 
 /** @type {import('../core/figure.js').View[]} */
-export const VIEWS = [attention, why, positions, experts, stream, nextToken];
+export const VIEWS = [attention, why, positions, experts, stream, nextToken, translate];

@@ -1,0 +1,198 @@
+"""The view Translate: words of two sentences, the lines between them, a translation of one's own."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+TEXT = "the cat sat on the mat"
+OWN = "le chat dort"
+LINK = {"model": "pairs", "text": TEXT, "view": "translate"}
+
+
+@pytest.fixture
+def alignment(ask):
+    """What the API says of the words of two texts."""
+
+    def align(**body):
+        found = ask("trace", **{"model": "pairs", "text": TEXT, **body}, analyses=["alignment"])
+        weights = found["analyses"]["alignment"]["weights"]["data"]
+        return found, weights
+
+    return align
+
+
+def words(reader, panel=0):
+    """What stands in the two columns."""
+    return reader.view.locator(".plot").nth(panel).locator(".textpoint text").all_text_contents()
+
+
+def facts(reader):
+    return dict(
+        zip(
+            reader.view.locator(".panel-facts dt").all_text_contents(),
+            reader.view.locator(".panel-facts dd").all_text_contents(),
+            strict=True,
+        )
+    )
+
+
+def drawn(reader):
+    """Wait for both drawings."""
+    reader.view.locator(".plot .nsewdrag").nth(1).wait_for(state="attached")
+    reader.wait_until_drawn()
+
+
+@pytest.fixture
+def shown(reader):
+    reader.open(**LINK, target=OWN)
+    drawn(reader)
+    return reader
+
+
+def strongest(numbers):
+    return max(range(len(numbers)), key=numbers.__getitem__)
+
+
+def test_the_words_of_both_sentences_stand_opposite_each_other(shown):
+    seen = words(shown)
+    assert seen[-len(TEXT.split()) :] == TEXT.split()
+    assert seen[-len((TEXT + " " + OWN).split()) : -len(TEXT.split())] == OWN.split()
+
+
+def test_the_numbers_are_those_of_the_api(shown, alignment):
+    _, weights = alignment(target=OWN)
+    for panel in (0, 1):
+        table = shown.table(panel)
+        assert table[0][1:] == TEXT.split()
+        for row, line in enumerate(table[1:]):
+            assert line[0] == OWN.split()[row]
+            for cell, weight in zip(line[1:], weights[row], strict=True):
+                assert float(cell.lstrip("<>")) == pytest.approx(weight, abs=1e-4)
+
+
+def test_pointing_at_a_word_brings_out_its_lines(shown, alignment):
+    _, weights = alignment(target=OWN)
+    seen = shown.view.locator(".plot").first.locator(".textpoint text", has_text="chat")
+    box = seen.bounding_box()
+    shown.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    highlight = shown.view.locator(".plot-highlight.is-shown")
+    highlight.wait_for()
+    assert highlight.locator("line").count() == sum(weight > 0 for weight in weights[1])
+    best = strongest(weights[1])
+    assert highlight.locator("text.is-strong").text_content() == f"{weights[1][best]:.2f}"
+    assert shown.readout.startswith("“chat” looks at")
+    assert "is-query" in shown.page.locator("#target-chips .chip", has_text="chat").get_attribute(
+        "class"
+    )
+    shown.page.mouse.move(0, 0)
+    assert shown.view.locator(".plot-highlight.is-shown").count() == 0
+
+
+def test_every_pair_of_words_is_reached_and_read_by_keyboard(shown, alignment):
+    _, weights = alignment(target=OWN)
+    plot = shown.view.locator(".plot").first
+    plot.focus()
+    shown.page.keyboard.press("Control+Home")
+    shown.page.keyboard.press("ArrowDown")
+    shown.page.keyboard.press("ArrowRight")
+    shown.page.keyboard.press("ArrowRight")
+    assert shown.announced.startswith(f"“chat” looks at “sat” with weight {weights[1][2]:.3f}")
+    assert shown.tip().startswith("“sat” — “chat”")
+    shown.page.keyboard.press("Enter")
+    assert "query=2" in shown.fragment
+    shown.page.keyboard.press("Enter")
+    assert "query=" not in shown.fragment
+
+
+def test_a_translation_of_ones_own_is_aligned_and_the_models_stays_in_sight(reader, alignment):
+    reader.open(**LINK)
+    made, _ = alignment()
+    with reader.reading_anew():
+        reader.page.fill("#target", OWN)
+    drawn(reader)
+    assert words(reader)[-len(TEXT.split()) - 3 : -len(TEXT.split())] == OWN.split()
+    assert facts(reader)["Translated by"] == "you"
+    assert facts(reader)["The model’s own"] == (made["target"] or "nothing: it ends at once")
+    with reader.reading_anew():
+        reader.view.get_by_role("button", name="Back to the model’s translation").click()
+    assert "target=" not in reader.fragment
+    assert reader.page.input_value("#target") == ""
+
+
+def test_ones_own_translation_stays_when_the_sentence_changes_and_the_page_says_so(shown):
+    note = shown.page.locator("#stale")
+    assert note.text_content() == ""
+    shown.write("the cat sat")
+    assert shown.page.input_value("#target") == OWN
+    assert "The sentence has changed" in note.text_content()
+    assert note.is_visible()
+    shown.write(TEXT)
+    assert note.text_content() == ""
+    shown.write("the mat")
+    with shown.reading_anew():
+        shown.page.fill("#target", "le tapis")
+    assert note.text_content() == "", "it is written for this sentence"
+    shown.write("a mat")
+    with shown.reading_anew():
+        shown.page.get_by_role("button", name="Back to the model’s", exact=True).click()
+    assert note.text_content() == ""
+
+
+HOSTILE = ["<b>bold</b> & </s> [MASK] 👩‍🚀", "مرحبا بالعالم", "\u202eabc\u200b def"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_words_are_drawn_as_they_are(reader, text):
+    reader.open(**{**LINK, "text": text}, target=text)
+    drawn(reader)
+    assert reader.view.locator(".plot b").count() == 0
+    assert not reader.page.locator("#notice").is_visible()
+    assert len(words(reader)) >= 2 * len(text.split()) - 2
+    assert len(reader.table()) >= 2
+
+
+def test_a_long_sentence_stays_usable(reader):
+    reader.open(**{**LINK, "text": "the cat sat " * 18}, target="le chat " * 18)
+    drawn(reader)
+    tops = (
+        reader.view.locator(".plot")
+        .first.locator(".textpoint text")
+        .evaluate_all("(nodes) => nodes.map((node) => node.getBoundingClientRect().top)")
+    )
+    column = sorted(tops[-54:])
+    assert min(b - a for a, b in zip(column, column[1:], strict=False)) >= 12
+
+
+def test_fewer_lines_are_drawn_from_a_higher_weight_and_a_link_restores_it(shown):
+    paths = "(plot) => plot.querySelectorAll('.scatterlayer .js-line').length"
+    count = shown.view.locator(".plot").first
+    before = count.evaluate(paths)
+    slider = shown.view.get_by_role("slider", name="Lines from")
+    slider.focus()
+    shown.page.keyboard.press("End")
+    shown.page.wait_for_url("**translate_threshold=0.5**")
+    shown.page.reload()
+    drawn(shown)
+    assert shown.view.get_by_role("slider", name="Lines from").input_value() == "0.5"
+    assert count.evaluate(paths) < before
+
+
+def test_a_model_that_translates_nothing_leads_to_one_that_does(reader):
+    reader.open(model="plain", text=TEXT, view="translate")
+    assert "translates nothing" in reader.view.locator(".panel-notice").text_content()
+    with reader.reading_anew():
+        reader.view.get_by_role("button", name="Read it with Pairs").click()
+    drawn(reader)
+    assert "model=pairs" in reader.fragment
+    assert words(reader)[-len(TEXT.split()) :] == TEXT.split()
+
+
+@pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (1440, "light")])
+def test_axe_finds_nothing_wrong_and_nothing_needs_scrolling_sideways(visit, width, theme):
+    reader = visit(width=width, height=844, color_scheme=theme, bypass_csp=True)
+    reader.open(**LINK, target=OWN)
+    drawn(reader)
+    reader.table()
+    found = Axe().run(reader.page).response["violations"]
+    assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found] == []
+    widths = reader.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert widths[0] <= widths[1]
