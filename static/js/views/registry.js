@@ -3,6 +3,7 @@
  */
 
 import { attention } from './attention.js';
+import { compare } from './compare.js';
 import { experts } from './experts.js';
 import { nextToken } from './next_token.js';
 import { positions } from './positions.js';
@@ -11,4 +12,4 @@ import { translate } from './translate.js';
 import { why } from './why.js';
 
 /** @type {import('../core/figure.js').View[]} */
-export const VIEWS = [attention, why, positions, experts, stream, nextToken, translate];
+export const VIEWS = [attention, why, positions, experts, stream, nextToken, translate, compare];

@@ -1,0 +1,86 @@
+/**
+ * Which heads changed: for each of a place, how much of its rows moved from A to B.
+ */
+
+import { difference, meanMoved, reachOf, weightsSeen } from '../core/change.js';
+import { sequential } from '../core/colour.js';
+import { percent } from '../core/number.js';
+import { weightsAt } from '../core/places.js';
+import { matchOf } from './compare_match.js';
+import { squaresFigure } from './squares_drawing.js';
+
+const CELL = 44;
+const AROUND = 80;
+
+/**
+ * @param {{a: import('./compare_sides.js').Side, b: import('./compare_sides.js').Side}} sides of one model
+ * @param {Object} state
+ * @returns {Partial<import('../core/figure.js').Figure>}
+ */
+export function headsFigure({ a, b }, state) {
+  const moved = movedByHead(a, b);
+  const layers = weightsAt(a.place, a.trace).map(({ layer }) => layer);
+  const most = largestIn(moved);
+  return {
+    help: 'How much of a head’s attention moved elsewhere: half the sum of a row’s changes, the mean of its rows. A head that is switched off attends as before; it only writes nothing.',
+    summary: `Change of attention by layer and head: ${moved.rows} layers of ${moved.columns} heads.`,
+    ...squaresFigure({
+      matrix: moved, rows: layers.map((layer) => `layer ${layer}`), columns: Array.from({ length: moved.columns }, (_, head) => String(head)),
+      titles: { rows: '', columns: 'head' }, quantity: 'moved', numbers: (value) => percent(value, 0).replace(' %', ''),
+      scale: { bottom: 0, top: reachOf(moved) || 1, colours: sequential(state.palette.theme) },
+    }, { ...state, height: Math.min(state.height, moved.rows * CELL + AROUND) }),
+    grid: gridOf(moved, layers, most, { a, b }),
+  };
+}
+
+/**
+ * A way to the head that changed most, unless it is shown already.
+ * @param {{a: import('./compare_sides.js').Side, b: import('./compare_sides.js').Side}} sides of one model
+ * @returns {{label: string, patch: Object}[]}
+ */
+export function wayToMost({ a, b }) {
+  const moved = movedByHead(a, b);
+  const { row, column } = largestIn(moved);
+  const { layer } = weightsAt(a.place, a.trace)[row];
+  if (moved.data[row * moved.columns + column] === 0 || (layer === a.layer && column === a.head)) return [];
+  return [{ label: `Show the head that changed most: layer ${layer}, head ${column}`, patch: { layer, head: column } }];
+}
+
+function movedByHead(a, b) {
+  const sites = weightsAt(a.place, a.trace);
+  const [rows, columns] = [a.place.rows, a.place.columns].map((side) => matchOf(a, b, side).pairs);
+  const nHeads = a.trace.tensors[sites[0].site].shape[0];
+  const data = sites.flatMap(({ site }) => Array.from({ length: nHeads }, (_, head) =>
+    meanMoved(difference(weightsSeen(a.trace, site, head), weightsSeen(b.trace, site, head), rows, columns))));
+  return { rows: sites.length, columns: nHeads, data: Float64Array.from(data) };
+}
+
+function largestIn({ columns, data }) {
+  let best = 0;
+  data.forEach((value, at) => { if (value > data[best]) best = at; });
+  return { row: Math.floor(best / columns), column: best % columns };
+}
+
+function gridOf({ rows, columns, data }, layers, most, { a, b }) {
+  const value = (row, column) => data[row * columns + column];
+  return {
+    rows,
+    columns,
+    rowTitle: 'layer',
+    columnTitle: 'head',
+    rowLabels: layers.map((layer) => `layer ${layer}`),
+    columnLabels: Array.from({ length: columns }, (_, head) => String(head)),
+    quantity: `share of attention that moved from A (${a.name}) to B (${b.name})`,
+    request: { ...b.request, capture: weightsAt(b.place, b.trace).map(({ site }) => site) },
+    value,
+    format: (share) => percent(share),
+    describe: (row, column) => `Layer ${layers[row]}, head ${column}: ${percent(value(row, column))} of its attention moved between A and B`,
+    tip: (row, column) => [`layer ${layers[row]}, head ${column}`, percent(value(row, column))],
+    tokens: () => ({}),
+    choose: (row, column) => ({ layer: layers[row], head: column }),
+    chooseHint: 'Enter shows the head in the maps above',
+    note: 'Choose a head to see it in the maps above.',
+    chosen: { row: layers.indexOf(a.layer), column: a.head },
+    start: most,
+  };
+}

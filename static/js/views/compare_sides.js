@@ -1,0 +1,127 @@
+/**
+ * The two sides of a comparison. A is the page's own pass; B is one with an edit, with another
+ * sentence, or of another model.
+ */
+
+import { editInWords, editsOf } from '../core/edits.js';
+import { hasTwoSides, placeOf, placesOf, weightsAt } from '../core/places.js';
+import { request } from '../core/sites.js';
+import { shortened } from '../core/text.js';
+
+const NEEDS = ['*.self_attention.weights', '*.cross_attention.weights', 'logits', 'analyses.next_token.ids'];
+const NAME_LETTERS = 48;
+
+/**
+ * @typedef {Object} Side
+ * @property {import('../core/trace.js').Trace} trace
+ * @property {string} name what makes it this side
+ * @property {import('../core/places.js').Place|null} place
+ * @property {number} layer
+ * @property {number} head
+ * @property {string|null} site of the attention weights
+ * @property {Object} request what a call for its numbers names besides what is captured
+ */
+
+/** The edit that the state says; numbers that the model has not are left out. */
+export function wishOf({ card }, state) {
+  const layers = (state.compare_edit === 'experts' ? card?.moe?.layers : null) ?? range(card?.n_layers ?? 0);
+  const known = (numbers, count) => numbers.filter((number) => number < count);
+  const orFirst = (numbers) => (numbers.length > 0 ? numbers : [0]);
+  return {
+    kind: state.compare_edit === 'experts' && !card?.moe ? 'heads' : state.compare_edit,
+    heads: orFirst(known(state.compare_heads, card?.n_heads ?? 0)),
+    experts: orFirst(known(state.compare_experts, card?.moe?.n_experts ?? 0)),
+    temperature: state.compare_temperature,
+    layer: layers.includes(state.compare_layer) ? state.compare_layer : null,
+    where: placeOfEdit(card, state),
+  };
+}
+
+function placeOfEdit(card, { compare_edit: kind, compare_where: where }) {
+  if (card?.kind !== 'encoder-decoder' || (kind === 'experts' && where === 'cross')) return 'all';
+  return where;
+}
+
+export function range(count) {
+  return Array.from({ length: count }, (_, index) => index);
+}
+
+/** The models that this one can be compared with, those of its kind first. */
+export function othersOf({ card }, cards) {
+  const others = cards.filter(({ id }) => id !== card?.id);
+  return [...others.filter(({ kind }) => kind === card?.kind), ...others.filter(({ kind }) => kind !== card?.kind)];
+}
+
+/** The chosen other model, or the first; undefined: there is none. */
+export function otherOf(trace, { compare_model: id, cards }) {
+  const others = othersOf(trace, cards);
+  return others.find((card) => card.id === id) ?? others[0];
+}
+
+/**
+ * What makes B another pass than A, as members of a request.
+ * @returns {Object|null} null: there is no B yet
+ */
+function memberOfB(trace, state) {
+  const target = trace.target?.trim() ? trace.target : null;
+  if (state.compare_with === 'edit') return { edits: editsOf(wishOf(trace, state)) };
+  if (state.compare_with === 'text') return state.compare_text.trim() === '' ? null : { text: state.compare_text, target };
+  const other = otherOf(trace, state);
+  return other ? { model: other.id, text: trace.text, target: other.kind === 'encoder-decoder' ? target : null } : null;
+}
+
+/**
+ * @param {import('../core/trace.js').Trace} trace
+ * @param {Object} state
+ * @returns {Record<string, Object>}
+ */
+export function asks(trace, state) {
+  const member = trace.card && memberOfB(trace, state);
+  if (!member) return {};
+  const card = state.compare_with === 'model' ? otherOf(trace, state) : trace.card;
+  return { before: { capture: ['logits'] }, after: { ...request([{ needs: NEEDS }], card), ...member } };
+}
+
+/**
+ * @param {import('../core/trace.js').Trace} trace
+ * @param {Object} state whose answers are here
+ * @returns {{a: Side, b: Side}}
+ */
+export function sidesOf(trace, state) {
+  const a = sideOf(trace, state, nameOfA(trace, state));
+  const after = state.answers.after.trace;
+  const b = sideOf(after, { ...state, where: a.place?.id }, nameOfB(trace, state));
+  return { a: { ...a, request: {} }, b: { ...b, request: memberOfB(trace, state) } };
+}
+
+function sideOf(trace, state, name) {
+  const place = placeOf(state, trace);
+  const layers = weightsAt(place, trace);
+  const found = layers.find(({ layer }) => layer === state.layer) ?? layers.at(-1);
+  const heads = found ? trace.tensors[found.site].shape[0] : 0;
+  return { trace, name, place, layer: found?.layer ?? 0, head: Math.min(state.head ?? 0, Math.max(heads - 1, 0)), site: found?.site ?? null };
+}
+
+function nameOfA(trace, { compare_with: way }) {
+  return { edit: 'as it is', text: `“${shortened(trace.text, NAME_LETTERS)}”`, model: trace.card?.title || trace.model }[way];
+}
+
+export function nameOfB(trace, state) {
+  if (state.compare_with === 'edit') return editInWords(wishOf(trace, state));
+  if (state.compare_with === 'text') return `“${shortened(state.compare_text, NAME_LETTERS)}”`;
+  const other = otherOf(trace, state);
+  return other?.title || other?.id || '';
+}
+
+/**
+ * Which attention of a side is shown: `layer 1, head 0`.
+ * @param {Side} side
+ */
+export function attentionOf({ trace, place, layer, head }) {
+  return `${placesOf(trace).length > 1 ? `${place.name}, ` : ''}layer ${layer}, head ${head}`;
+}
+
+/** Is it the same kind of attention, between the same kinds of text? */
+export function isSamePlace(a, b) {
+  return a.place?.id === b.place?.id && hasTwoSides(a.trace) === hasTwoSides(b.trace);
+}

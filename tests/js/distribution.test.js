@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { divergence, softmax, totalVariation } from '../../static/js/core/distribution.js';
+
+const near = (found, wanted) => assert.ok(Math.abs(found - wanted) < 1e-12, `${found} is not ${wanted}`);
+
+test('softmax sums to 1 and overflows nowhere', () => {
+  const found = softmax([1000, 1000 + Math.log(3)]);
+  near(found[0], 0.25);
+  near(found[1], 0.75);
+});
+
+test('the distance is the probability that moved', () => {
+  near(totalVariation([0.5, 0.5, 0], [0.2, 0.5, 0.3]), 0.3);
+  assert.equal(totalVariation([0.5, 0.5], [0.5, 0.5]), 0);
+  assert.equal(totalVariation([1, 0], [0, 1]), 1);
+});
+
+test('the divergence counts bits', () => {
+  near(divergence([1, 0], [0.25, 0.75]), 2);
+  assert.equal(divergence([0.5, 0.5], [0.5, 0.5]), 0);
+  assert.equal(divergence([0.5, 0.5], [1, 0]), Infinity);
+});
