@@ -1,4 +1,6 @@
-"""The view Translate: words of two sentences, the lines between them, a translation of one's own."""
+"""The view Translate: words of two sentences with lines between them, and an own translation."""
+
+from itertools import pairwise
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -159,7 +161,7 @@ def test_a_long_sentence_stays_usable(reader):
         .evaluate_all("(nodes) => nodes.map((node) => node.getBoundingClientRect().top)")
     )
     column = sorted(tops[-54:])
-    assert min(b - a for a, b in zip(column, column[1:], strict=False)) >= 12
+    assert min(b - a for a, b in pairwise(column)) >= 12
 
 
 def test_fewer_lines_are_drawn_from_a_higher_weight_and_a_link_restores_it(shown):
