@@ -11,6 +11,7 @@ import { hasTwoSides, placeOf, placesOf, predictingSide, tokensOf, weightsAt } f
 import { request } from './core/sites.js';
 import { standardsOf } from './core/fields.js';
 import { beginning, choosing, clamp, fieldsOf, NOTHING_CHOSEN, opened, queryOf, readFragment, writeFragment } from './core/state.js';
+import { stopsFor } from './core/tour.js';
 import { createComposer } from './components/composer.js';
 import { showCard } from './components/model_card.js';
 import { createNotice } from './components/notice.js';
@@ -21,6 +22,7 @@ import { createSkip } from './components/skip.js';
 import { watchSticky } from './components/sticky.js';
 import { createTabs } from './components/tabs.js';
 import { createTheme, palette } from './components/theme.js';
+import { createTour } from './components/tour.js';
 import { createViewSection } from './components/view_section.js';
 import { VIEWS } from './views/registry.js';
 
@@ -66,6 +68,7 @@ const sections = Object.fromEntries(VIEWS.map((view) => [view.id, createViewSect
 })]));
 byId('views').append(...VIEWS.map(({ id }) => sections[id].element));
 createTheme(byId('theme'), show);
+createTour(byId('tour'), stopsFor(VIEWS.map(({ id }) => id)), { onState: (patch) => change(patch, true) });
 watchSticky(byId('sentence'));
 createSkip(document.querySelector('.skip'), byId('text'));
 
