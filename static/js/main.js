@@ -9,7 +9,7 @@ import { toggled, wordsAfter } from './core/masks.js';
 import { counted } from './core/number.js';
 import { hasTwoSides, placeOf, placesOf, predictingSide, tokensOf, weightsAt } from './core/places.js';
 import { request } from './core/sites.js';
-import { standardsOf } from './core/fields.js';
+import { standardsOf, standardsOfText } from './core/fields.js';
 import { beginning, choosing, clamp, fieldsOf, NOTHING_CHOSEN, opened, queryOf, readFragment, writeFragment } from './core/state.js';
 import { stopsFor } from './core/tour.js';
 import { createComposer } from './components/composer.js';
@@ -29,6 +29,8 @@ import { VIEWS } from './views/registry.js';
 const byId = (id) => document.getElementById(id);
 const LARGEST_PLOT = 760;
 const FIELDS = fieldsOf(VIEWS);
+/** What of the state goes with a text and its model. */
+const AFRESH = { ...NOTHING_CHOSEN, ...standardsOfText(FIELDS) };
 
 /** @type {import('./core/state.js').State} */
 let state = stateOf(location.hash);
@@ -47,11 +49,11 @@ const retrier = createRetrier(start);
 const answers = createAnswers({ fetch: fetchAnswer, onArrival: show });
 const notice = createNotice(byId('notice'), { onRetry: () => { retrier.stop(); start(); } });
 const composer = createComposer(byId('composer'), {
-  onTyping: () => { controller?.abort(); retrier.stop(); },
+  onTyping: () => { controller?.abort(); retrier.stop(); sections[state.view]?.leave(); },
   onText: (text, isTyped) => submit({ text, words: wordsAfter(state.text ?? '', text, state.words) }, isTyped),
   onExample: follow,
   onTarget: (target, isTyped) => submit({ target: target.trim() === '' ? null : target }, isTyped),
-  onModel: (model) => change({ model, target: null, where: '', layer: null, head: null, ...NOTHING_CHOSEN }),
+  onModel: (model) => change({ model, target: null, where: '', layer: null, head: null, ...AFRESH }),
 });
 const sentence = createSentence(byId('sentence'), {
   onChoose: (side, index) => change(choosing(trace, side, index)),
@@ -79,7 +81,7 @@ function stateOf(fragment) {
 /** Reads what was written unless it is the very thing that was read. */
 function submit(written, isTyped) {
   const isAnew = isReadAnew({ ...state, ...written }, state);
-  if (isAnew) change({ ...NOTHING_CHOSEN, ...written }, isTyped);
+  if (isAnew) change({ ...AFRESH, ...written }, isTyped);
   else if (!trace || controller.signal.aborted) read();
 }
 
@@ -124,6 +126,7 @@ async function start() {
 /** Whatever was asked before is no longer wanted. */
 function newSignal() {
   controller?.abort();
+  for (const { id } of VIEWS) sections[id].leave();
   controller = new AbortController();
   return controller.signal;
 }
@@ -276,7 +279,10 @@ function fail(error) {
 function show() {
   if (!trace) return;
   tabs.choose(state.view, VIEWS.map((view) => view.wording?.(trace, state).title ?? view.title));
-  for (const { id } of VIEWS) sections[id].element.hidden = id !== state.view;
+  for (const { id } of VIEWS) {
+    sections[id].element.hidden = id !== state.view;
+    if (id !== state.view) sections[id].leave();
+  }
   frame = { palette: palette(), height: plotHeight(), cards: catalogue.models };
   frame.answers = answersFor(VIEWS.find(({ id }) => id === state.view));
   grid = sections[state.view].show(trace, { ...state, ...frame });

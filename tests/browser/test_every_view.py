@@ -13,7 +13,10 @@ VIEWS_FOLDER = Path(__file__).parents[2] / "static" / "js" / "views"
 VIEWS = re.findall(r"from '\./(\w+)\.js'", (VIEWS_FOLDER / "registry.js").read_text())
 TEXT = "The old fox saw the hen, and the old"
 # A model and a text on which a view has something to draw, where that is not the standard one.
-ELSEWHERE = {"translate": {"model": "translate", "text": "The black cat is sleeping."}}
+ELSEWHERE = {
+    "translate": {"model": "translate", "text": "The black cat is sleeping."},
+    "generate": {"generate_path": "448.307.260"},
+}
 CLIPBOARD = ("clipboard-read", "clipboard-write")
 # A drawing of many small figures says the same of each.
 MOST_PANELS = 3

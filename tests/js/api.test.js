@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { advice, asProblem, fetchModels, isWorthRetrying, Problem, problemOf } from '../../static/js/core/api.js';
+import { advice, asProblem, fetchModels, isWorthRetrying, Problem, problemOf, streamGeneration } from '../../static/js/core/api.js';
 
 test('a problem keeps what the server said', async () => {
   const body = { title: 'Too many tokens', detail: '300 tokens, and at most 256', status: 422, limit: 256, actual: 300 };
@@ -57,4 +57,33 @@ test('whatever else is thrown becomes a problem that is told', () => {
   assert.equal(asProblem(new RangeError('too short')).detail, 'too short');
   const problem = new Problem({ title: 'x', status: 422 });
   assert.equal(asProblem(problem), problem);
+});
+
+async function streamed(t, text, status = 200) {
+  t.mock.method(globalThis, 'fetch', async () => new Response(text, { status }));
+  const events = [];
+  try {
+    for await (const event of streamGeneration({ text: 'a' }, new AbortController().signal)) events.push(event);
+  } catch (problem) {
+    return { events, problem };
+  }
+  return { events };
+}
+
+test('a text written on comes event by event', async (t) => {
+  const { events, problem } = await streamed(t, 'event: start\ndata: {}\n\nevent: token\ndata: {"id":3}\n\nevent: end\ndata: {"reason":"length"}\n\n');
+  assert.equal(problem, undefined);
+  assert.deepEqual(events.map(({ event }) => event), ['start', 'token', 'end']);
+  assert.deepEqual(events[1].data, { id: 3 });
+});
+
+test('what goes wrong in the middle of a stream is a problem, and so is a stream that breaks off', async (t) => {
+  const told = await streamed(t, 'event: token\ndata: {}\n\nevent: error\ndata: {"title":"Queue full","status":503,"type":"urn:x"}\n\n');
+  assert.equal(told.events.length, 1);
+  assert.deepEqual([told.problem.title, told.problem.status, told.problem.type], ['Queue full', 503, 'urn:x']);
+  const broken = await streamed(t, 'event: token\ndata: {}\n\nevent: tok');
+  assert.equal(broken.events.length, 1);
+  assert.deepEqual([broken.problem.name, broken.problem.status], ['Problem', 0]);
+  const refused = await streamed(t, '{"title":"No generation","status":422}', 422);
+  assert.equal(refused.problem.title, 'No generation');
 });

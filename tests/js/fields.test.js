@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { choice, count, counts, flag, number, standardsOf, text } from '../../static/js/core/fields.js';
+import { choice, count, counts, flag, number, ofText, standardsOf, standardsOfText, text } from '../../static/js/core/fields.js';
 import { fieldsOf, readFragment, writeFragment } from '../../static/js/core/state.js';
 
 const FIELDS = {
@@ -34,4 +34,10 @@ test('two views cannot call their fields alike', () => {
   assert.throws(() => fieldsOf([{ id: 'a', fields: { what: flag() } }, { id: 'b', fields: { what: flag() } }]), /b names a field what/);
   assert.throws(() => fieldsOf([{ id: 'a', fields: { layer: count() } }]), /layer/);
   assert.ok('what' in fieldsOf([{ id: 'a', fields: { what: flag() } }, { id: 'b' }]));
+});
+
+test('with another text only what says something of a text starts afresh', () => {
+  const fields = { path: ofText(counts()), step: ofText(count()), temperature: number({ least: 0, most: 2, standard: 1 }) };
+  assert.deepEqual(standardsOfText(fields), { path: [], step: null });
+  assert.deepEqual(fields.path.read('3.1'), [3, 1]);
 });

@@ -42,3 +42,14 @@ test('no line is longer than an editor shows unless a text is', () => {
   const script = pythonOf(ORIGIN, { path: '/api/v1/trace', body: { model: 'tiny', text: 'it saw', capture: ['a', 'b'], edits } }, 'x');
   assert.ok(Math.max(...script.split('\n').map((line) => line.length)) <= 100);
 });
+
+test('events are read line by line, and each token is told', () => {
+  const lines = ['event: start', 'data: {"tokens": []}', '', 'event: token', 'data: {"text": " was", "probability": 0.5, "alternatives": []}', ''];
+  const spy = [
+    'import json, sys, urllib.request, io',
+    `urllib.request.urlopen = lambda request: io.BytesIO(${JSON.stringify(lines.join('\n'))}.encode())`,
+    'exec(sys.stdin.read())',
+  ].join('\n');
+  const script = pythonOf(ORIGIN, { path: '/api/v1/generate', body: { text: 'a', n_tokens: 1 } }, 'probability');
+  assert.equal(execFileSync('python3', ['-I', '-c', spy], { encoding: 'utf8', input: script }), ' was 0.5\n');
+});

@@ -4,11 +4,12 @@
 
 import { createControls } from './controls.js';
 import { element } from './element.js';
+import { createGeneration } from './generation.js';
 import { createHeadsBlock } from './heads_block.js';
 import { createPanel } from './panel.js';
 import { createPlaces } from './places.js';
 
-const OVERVIEWS = { heads: createHeadsBlock };
+const OVERVIEWS = { generation: createGeneration, heads: createHeadsBlock };
 const ONE_PANEL = () => [{ id: '', state: {} }];
 
 /**
@@ -59,6 +60,9 @@ export function createViewSection(view, handlers) {
 
   return {
     element: section,
+
+    /** It is not looked at: what its own part of the page still asks for is given up. */
+    leave: () => overview?.leave?.(),
 
     /**
      * @param {import('../core/trace.js').Trace} trace

@@ -3,6 +3,7 @@
  */
 
 import { retryAfterOf } from './retry.js';
+import { eventsOf } from './sse.js';
 import { encodingFromSafetensors, traceFromSafetensors } from './trace.js';
 
 const BASE = '/api/v1';
@@ -10,12 +11,12 @@ const BASE = '/api/v1';
 /** A refusal (RFC 9457) or a failure to reach the server, ready to be shown. */
 export class Problem extends Error {
   /**
-   * @param {{title: string, detail?: string, status?: number, limit?: number, actual?: number, retryAfter?: number}} facts `retryAfter` in seconds
+   * @param {{type?: string, title: string, detail?: string, status?: number, limit?: number, actual?: number, retryAfter?: number}} facts `retryAfter` in seconds
    */
-  constructor({ title, detail = '', status = 0, limit, actual, retryAfter }) {
+  constructor({ type, title, detail = '', status = 0, limit, actual, retryAfter }) {
     super(title);
     this.name = 'Problem';
-    Object.assign(this, { title, detail, status, limit, actual, retryAfter });
+    Object.assign(this, { type, title, detail, status, limit, actual, retryAfter });
   }
 }
 
@@ -56,6 +57,35 @@ export async function fetchPositional(wanted, signal) {
 /** @param {Record<string, string|number>} wanted */
 export function positionalPath(wanted) {
   return `${BASE}/positional?${new URLSearchParams(wanted)}`;
+}
+
+/**
+ * A text written on: `start`, then a `token` for each token, then `end`.
+ * @param {Object} wanted as `POST /api/v1/generate` takes it
+ * @param {AbortSignal} signal ends the work on the server, too
+ * @returns {AsyncGenerator<{event: string, data: Object}>}
+ * @throws {Problem} also in the middle of it
+ */
+export async function* streamGeneration(wanted, signal) {
+  const answer = await call(`${BASE}/generate`, {
+    method: 'POST',
+    signal,
+    headers: { Accept: 'text/event-stream', 'Content-Type': 'application/json' },
+    body: JSON.stringify(wanted),
+  });
+  const events = eventsOf(answer.body);
+  try {
+    for (;;) {
+      const { done, value } = await arrived(events.next());
+      if (done) throw new Problem({ title: 'The answer broke off', detail: 'The server went away in the middle of it.' });
+      const { event, data } = { ...value, data: JSON.parse(value.data) };
+      if (event === 'error') throw new Problem(data);
+      yield { event, data };
+      if (event === 'end') return;
+    }
+  } finally {
+    events.return();
+  }
 }
 
 async function call(url, options) {

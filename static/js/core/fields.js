@@ -9,6 +9,7 @@
  * @property {(text: string) => T|undefined} read undefined: the link means nothing by it
  * @property {(value: T) => string} write
  * @property {T[]} [values] all it may be, where they are few
+ * @property {boolean} [isOfText] it says nothing of another text, or of another model
  */
 
 const LONGEST_LIST = 1024;
@@ -75,6 +76,24 @@ export function number({ least, most, standard }) {
     },
     write: String,
   };
+}
+
+/**
+ * A field that no other text and no other model can make use of: with them it starts afresh.
+ * @template T
+ * @param {Field<T>} field
+ * @returns {Field<T>}
+ */
+export function ofText(field) {
+  return { ...field, isOfText: true };
+}
+
+/**
+ * What these fields are where a text is new.
+ * @param {Record<string, Field<any>>} fields
+ */
+export function standardsOfText(fields) {
+  return standardsOf(Object.fromEntries(Object.entries(fields).filter(([, { isOfText }]) => isOfText)));
 }
 
 /** @param {Record<string, Field<any>>} fields */

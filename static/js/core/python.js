@@ -12,7 +12,7 @@ const CONSTANTS = new Map([[true, 'True'], [false, 'False'], [null, 'None']]);
  * @returns {string} whatever a text holds stays within its quotes
  */
 export function pythonOf(origin, { path, body }, quantity) {
-  const name = path.split('?')[0] === '/api/v1/trace' ? 'trace' : 'answer';
+  const name = NAMES.get(path.split('?')[0]) ?? 'answer';
   const url = literal(origin + path);
   const request = body
     ? [`body = ${literal(body)}`, 'request = urllib.request.Request(', `    ${url},`, '    json.dumps(body).encode(),', '    {"Content-Type": "application/json"},', ')']
@@ -24,12 +24,22 @@ export function pythonOf(origin, { path, body }, quantity) {
     '',
     ...request,
     'with urllib.request.urlopen(request) as reply:',
-    `    ${name} = json.load(reply)`,
-    '',
-    ...(name === 'trace' ? READING : ['print(json.dumps(answer, indent=1))']),
+    ...(name === 'event' ? READING_EVENTS : [`    ${name} = json.load(reply)`, '', ...(name === 'trace' ? READING : ['print(json.dumps(answer, indent=1))'])]),
     '',
   ].join('\n');
 }
+
+/** What comes is called; one is a stream of events. */
+const NAMES = new Map([['/api/v1/trace', 'trace'], ['/api/v1/generate', 'event']]);
+
+/** Server-Sent Events: the data of each is one line of JSON. */
+const READING_EVENTS = [
+  '    for line in reply:',
+  '        if line.startswith(b"data: "):',
+  '            event = json.loads(line.removeprefix(b"data: "))',
+  '            if "alternatives" in event:',
+  '                print(event["text"], event["probability"])  # and "attention", "experts"',
+];
 
 /** Every array as nested lists, by its name. */
 const READING = [

@@ -5,6 +5,7 @@
 import { attention } from './attention.js';
 import { compare } from './compare.js';
 import { experts } from './experts.js';
+import { generate } from './generate.js';
 import { nextToken } from './next_token.js';
 import { positions } from './positions.js';
 import { stream } from './stream.js';
@@ -12,4 +13,4 @@ import { translate } from './translate.js';
 import { why } from './why.js';
 
 /** @type {import('../core/figure.js').View[]} */
-export const VIEWS = [attention, why, positions, experts, stream, nextToken, translate, compare];
+export const VIEWS = [attention, why, positions, experts, stream, nextToken, generate, translate, compare];

@@ -1,0 +1,402 @@
+"""The view Generate: a text written on by mouse and by keyboard, stopped, and gone back on."""
+
+import json
+import re
+
+import httpx
+import pytest
+
+TEXT = "Once upon a time"
+VIEW = {"text": TEXT, "view": "generate"}
+DRAWING = {"temperature": 0.8, "seed": 0}
+
+
+@pytest.fixture
+def written(url):
+    """What the API tells of every token that it writes after the text."""
+
+    def ask(n_tokens, text=TEXT, model="stories", **options):
+        body = {"model": model, "text": text, "n_tokens": n_tokens, **DRAWING, **options}
+        answer = httpx.post(f"{url}/api/v1/generate", json=body, timeout=60)
+        answer.raise_for_status()
+        blocks = [block.split("\n") for block in answer.text.split("\n\n") if block]
+        return [json.loads(data[6:]) for event, data in blocks if event == "event: token"]
+
+    return ask
+
+
+def button(reader, name):
+    return reader.view.get_by_role("button", name=name, exact=True)
+
+
+def shown(reader):
+    """The written tokens, as the eye sees them."""
+    return reader.view.locator(".is-prose .chip.is-written").all_text_contents()
+
+
+def path(reader):
+    """The tokens that the address keeps."""
+    found = re.search(r"generate_path=([\d.]*)", reader.fragment)
+    return [int(token) for token in found.group(1).split(".")] if found else []
+
+
+def wait_for_tokens(reader, count):
+    reader.page.wait_for_function(
+        "(count) => document.querySelectorAll('.is-prose .is-written').length >= count", arg=count
+    )
+
+
+def step(reader):
+    """Press Step, and wait until the token and all that led to it are there."""
+    count = len(shown(reader)) + 1
+    button(reader, "Step").click()
+    settle(reader, count)
+
+
+def settle(reader, count):
+    """Wait until so many tokens are shown, kept in the address, and drawn."""
+    reader.page.wait_for_function(
+        """(count) => document.querySelectorAll('.is-prose .is-written').length === count
+        && (new URLSearchParams(location.hash.slice(1)).get('generate_path') ?? '').split('.')
+            .filter(Boolean).length === count
+        && document.querySelector('.generation button').textContent === 'Run'""",
+        arg=count,
+    )
+    reader.wait_until_drawn()
+
+
+def visible(tokens):
+    return [token["text"].replace(" ", "·").replace("\n", "↵") for token in tokens]
+
+
+def title(reader):
+    text = reader.view.locator(".panel h2").first.text_content()
+    return text.replace("\u2068", "").replace("\u2069", "")
+
+
+def written_bar(reader):
+    """The bar of the written token, in words."""
+    bars = reader.view.locator(".panel").first.locator(".bartext").all_text_contents()
+    return next(bar for bar in bars if "written" in bar)
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def test_before_anything_is_written_the_page_says_what_to_press(reader):
+    reader.open(**VIEW)
+    assert "Step writes one token" in reader.view.locator(".panel-notice").text_content()
+    assert button(reader, "Step back").get_attribute("aria-disabled") == "true"
+
+
+def test_a_step_writes_one_token_and_shows_what_led_to_it(reader, written):
+    reader.open(**VIEW)
+    step(reader)
+    (token,) = written(1)
+    assert shown(reader) == visible([token])
+    assert path(reader) == [token["id"]]
+    assert title(reader) == "After “time”"
+    bars = reader.view.locator(".panel").first.locator(".bartext").all_text_contents()
+    expected = [f"{100 * each['probability']:.1f} %" for each in token["alternatives"]]
+    assert [bar.removesuffix(" · written") for bar in bars] == expected
+    assert written_bar(reader) == f"{100 * token['probability']:.1f} % · written"
+    assert reader.announced.startswith(f"“{visible([token])[0]}” written, probability")
+    assert f"rank {token['rank']}" in reader.announced
+
+
+def test_step_by_step_is_the_text_that_a_run_writes(reader, written):
+    reader.open(**VIEW)
+    for _ in range(4):
+        step(reader)
+    assert shown(reader) == visible(written(4))
+    assert path(reader) == [token["id"] for token in written(4)]
+
+
+def test_a_run_goes_on_until_it_is_stopped_and_says_so_once(reader, written):
+    reader.open(**VIEW)
+    button(reader, "Run").click()
+    wait_for_tokens(reader, 5)
+    assert reader.announced == "", "nothing is read out while it runs"
+    button(reader, "Stop").click()
+    button(reader, "Run").wait_for()
+    count = len(shown(reader))
+    settle(reader, count)
+    assert 5 <= count < 200
+    assert reader.announced == f"{count} tokens written."
+    assert shown(reader) == visible(written(count))
+    reader.page.wait_for_timeout(400)
+    assert len(shown(reader)) == count, "stopped is stopped"
+
+
+def test_a_run_ends_where_the_model_reads_no_more(reader):
+    reader.open(**VIEW, model="plain")
+    button(reader, "Run").click()
+    reader.view.get_by_text("The text ends here").wait_for()
+    count = len(shown(reader))
+    settle(reader, count)
+    assert button(reader, "Run").get_attribute("aria-disabled") == "true"
+    assert "The text ends here" in reader.announced
+    assert "dense: no routing" in reader.view.text_content()
+
+
+def test_typing_is_never_held_up_by_a_run_and_ends_it(reader):
+    reader.open(**VIEW)
+    aborted = []
+    reader.page.on(
+        "requestfailed", lambda r: r.url.endswith("/generate") and aborted.append(r.failure)
+    )
+    button(reader, "Run").click()
+    wait_for_tokens(reader, 2)
+    reader.page.locator("#text").press_sequentially(" there was", delay=5)
+    reader.page.wait_for_function("() => document.querySelectorAll('#chips .chip').length === 7")
+    reader.wait_until_drawn()
+    assert aborted
+    assert reader.page.input_value("#text") == TEXT + " there was"
+    assert shown(reader) == []
+    assert path(reader) == []
+
+
+def test_leaving_the_view_ends_the_work_and_coming_back_shows_what_was_kept(reader):
+    reader.open(**VIEW)
+    aborted = []
+    reader.page.on(
+        "requestfailed", lambda r: r.url.endswith("/generate") and aborted.append(r.failure)
+    )
+    button(reader, "Run").click()
+    wait_for_tokens(reader, 12)
+    reader.choose_view("Attention")
+    reader.page.wait_for_timeout(200)
+    assert len(aborted) == 1
+    kept = path(reader)
+    assert kept
+    reader.choose_view("Generate")
+    settle(reader, len(kept))
+
+
+# --- going back, and elsewhere --------------------------------------------------------------------
+
+
+def test_a_step_back_takes_the_last_token_away_and_a_step_brings_it_again(reader):
+    reader.open(**VIEW)
+    for _ in range(3):
+        step(reader)
+    before = shown(reader)
+    button(reader, "Step back").click()
+    settle(reader, 2)
+    assert shown(reader) == before[:2]
+    step(reader)
+    assert shown(reader) == before, "the same seed draws the same token"
+    button(reader, "Start over").click()
+    reader.page.wait_for_function("() => !location.hash.includes('generate_path')")
+    assert shown(reader) == []
+
+
+def test_another_token_is_chosen_by_mouse_and_what_came_after_is_left(reader, written):
+    reader.open(**VIEW)
+    for _ in range(3):
+        step(reader)
+    (first, *_) = written(1)
+    reader.view.locator(".is-prose .chip.is-written").first.click()
+    reader.wait_until_drawn()
+    other = first["alternatives"][3]
+    bar = reader.view.locator(".panel").first.locator(".bars .point path").nth(3)
+    bar.scroll_into_view_if_needed()
+    box = bar.bounding_box()
+    reader.page.mouse.click(box["x"] + 2, box["y"] + box["height"] / 2)
+    settle(reader, 1)
+    assert path(reader) == [other["id"]]
+    assert shown(reader) == visible([other])
+    assert "· written" in written_bar(reader)
+    step(reader)
+    (_, second) = written(2, forced=[other["id"]])
+    assert path(reader) == [other["id"], second["id"]]
+
+
+def test_another_token_is_chosen_by_keyboard_alone(reader, written):
+    reader.open(**VIEW)
+    page = reader.page
+    button(reader, "Step").focus()
+    page.keyboard.press("Enter")
+    settle(reader, 1)
+    assert page.evaluate("document.activeElement.textContent") == "Step", "the focus stays"
+    (token,) = written(1)
+    reader.view.locator(".plot").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    other = token["alternatives"][2]
+    assert f"“{visible([other])[0]}” has probability" in reader.announced
+    page.keyboard.press("Enter")
+    page.wait_for_function("(id) => location.hash.endsWith(`generate_path=${id}`)", arg=other["id"])
+    settle(reader, 1)
+    assert path(reader) == [other["id"]]
+
+
+def test_an_earlier_token_shows_its_own_step_by_mouse_and_by_keyboard(reader, written):
+    reader.open(**VIEW)
+    for _ in range(3):
+        step(reader)
+    tokens = written(3)
+    reader.view.locator(".is-prose .chip.is-written").nth(1).click()
+    reader.wait_until_drawn()
+    assert title(reader) == f"After “{tokens[0]['text'].strip()}”"
+    assert "generate_step=1" in reader.fragment
+    assert len(shown(reader)) == 3
+    reader.page.keyboard.press("Tab")
+    reader.view.locator(".is-prose .chip[tabindex='0']").focus()
+    reader.page.keyboard.press("ArrowRight")
+    reader.wait_until_drawn()
+    assert title(reader) == f"After “{tokens[1]['text'].strip()}”"
+
+
+def test_a_link_a_reload_and_the_back_button_restore_the_path(reader, written):
+    ids = [token["id"] for token in written(12)]
+    reader.open(**VIEW, generate_path=".".join(map(str, ids)), generate_step=4, generate_seed=7)
+    wait_for_tokens(reader, 12)
+    reader.wait_until_drawn()
+    before = shown(reader)
+    assert before == visible(written(12))
+    reader.page.reload()
+    wait_for_tokens(reader, 12)
+    reader.wait_until_drawn()
+    assert (shown(reader), path(reader)) == (before, ids)
+    assert "generate_step=4" in reader.fragment
+    button(reader, "Step back").click()
+    settle(reader, 11)
+    reader.page.go_back()
+    settle(reader, 12)
+    assert shown(reader) == before
+
+
+def test_a_run_is_one_step_of_the_history(reader):
+    reader.open(**VIEW)
+    button(reader, "Run").click()
+    wait_for_tokens(reader, 15)
+    button(reader, "Stop").click()
+    settle(reader, len(shown(reader)))
+    reader.page.go_back()
+    reader.page.wait_for_function("() => !document.querySelector('.is-written')")
+    assert path(reader) == []
+
+
+# --- what led to a token --------------------------------------------------------------------------
+
+
+def test_the_row_is_what_the_api_tells_and_tints_the_text(reader, written):
+    reader.open(**VIEW, layer=1, head=2)
+    for _ in range(3):
+        step(reader)
+    token = written(3)[-1]
+    row = token["attention"]["data"][1][2]
+    panel = reader.view.locator(".panel").nth(1)
+    assert "Layer 1, head 2" in panel.locator("h2").text_content()
+    cells = reader.table(1)[1][1:]
+    for cell, weight in zip(cells, row, strict=True):
+        if re.fullmatch(r"[\d.]+", cell):
+            assert float(cell) == pytest.approx(weight, abs=1e-4)
+    tints = reader.tints(".is-prose")
+    assert tints.index(max(tints[: len(row)])) == row.index(max(row))
+    reader.view.get_by_role("radio", name="0", exact=True).check(force=True)
+    reader.wait_until_drawn()
+    assert "Layer 0, head 2" in panel.locator("h2").text_content()
+    assert len(shown(reader)) == 3
+
+
+def test_the_experts_of_the_token_before_are_shown_layer_by_layer(reader, written):
+    reader.open(**VIEW)
+    step(reader)
+    (token,) = written(1)
+    table = reader.table(2)
+    for line, layer in zip(table[1:], token["experts"], strict=True):
+        assert line[0] == str(layer["layer"])
+        chosen = [index for index, cell in enumerate(line[1:]) if "✓" in cell]
+        assert chosen == sorted(layer["experts"])
+
+
+def test_another_temperature_tells_the_same_path_by_other_probabilities(reader, written):
+    reader.open(**VIEW)
+    step(reader)
+    ids = path(reader)
+    slider = reader.view.get_by_label("Temperature")
+    before = written_bar(reader)
+    slider.focus()
+    reader.page.keyboard.press("Home")
+    reader.page.wait_for_function(
+        """(before) => ![...document.querySelectorAll('#view-generate .bartext')]
+            .some((bar) => bar.textContent === before)""",
+        arg=before,
+    )
+    assert path(reader) == ids
+    (token,) = written(1, temperature=0, forced=ids)
+    expected = f"{100 * token['probability']:.1f} %" if token["probability"] else "0 %"
+    assert written_bar(reader) == f"{expected} · written"
+    assert "generate_temperature=0" in reader.fragment
+
+
+@pytest.mark.parametrize("model", ["blanks", "pairs"])
+def test_a_model_that_does_not_write_names_those_that_do(reader, model):
+    reader.open(**VIEW, model=model)
+    notice = reader.view.locator(".panel-notice").text_content()
+    assert f"{model} does not write on" in notice
+    assert not reader.view.locator(".generation").is_visible()
+    reader.view.get_by_role("button", name="stories", exact=True).click()
+    reader.view.locator(".generation").wait_for()
+    assert "model=stories" in reader.fragment
+    step(reader)
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+
+def test_what_the_server_refuses_is_said_and_can_be_asked_again(visit):
+    reader = visit(allow="503")
+    reader.open(**VIEW)
+    problem = {"type": "urn:x", "title": "Too many streams", "status": 503, "detail": "8 are open."}
+
+    def refuse(route):
+        content = "application/problem+json"
+        route.fulfill(status=503, body=json.dumps(problem), content_type=content)
+
+    reader.page.route("**/api/v1/generate", refuse)
+    button(reader, "Step").click()
+    alert = reader.view.get_by_role("alert")
+    alert.wait_for()
+    assert "Too many streams. 8 are open." in alert.text_content()
+    assert shown(reader) == []
+    reader.page.unroute("**/api/v1/generate")
+    step(reader)
+    assert not alert.is_visible()
+
+
+def test_a_link_with_tokens_that_are_not_there_says_so(visit):
+    reader = visit(allow="422")
+    reader.open(**VIEW, generate_path="5.999999")
+    alert = reader.view.get_by_role("alert")
+    alert.wait_for()
+    assert "there is no token 999999" in alert.text_content()
+    button(reader, "Start over").click()
+    reader.page.wait_for_function("() => !location.hash.includes('generate_path')")
+    assert not alert.is_visible()
+    step(reader)
+
+
+@pytest.mark.parametrize("text", ["<b>&</s>", "😀 مرحبا", "x" * 200])
+def test_any_text_is_written_on_and_nothing_becomes_markup(reader, text):
+    reader.open(text=text, view="generate")
+    step(reader)
+    assert len(shown(reader)) == 1
+    assert reader.view.locator(".generation b").count() == 0
+
+
+def test_a_long_text_wraps_on_a_phone_and_the_page_never_scrolls_sideways(visit, written):
+    reader = visit(width=390, height=844)
+    ids = ".".join(str(token["id"]) for token in written(150))
+    reader.open(**VIEW, generate_path=ids)
+    wait_for_tokens(reader, 150)
+    reader.wait_until_drawn()
+    assert reader.page.evaluate("document.documentElement.scrollWidth") <= 390
+    chips = reader.view.locator(".is-prose .chip.is-written")
+    for index in (0, 80, 149):
+        chips.nth(index).scroll_into_view_if_needed()
+        box = chips.nth(index).bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
