@@ -206,6 +206,14 @@ def test_a_click_on_a_cell_chooses_query_and_key_and_offers_its_arithmetic(shown
     assert "key=8" in shown.fragment
     action = shown.view.locator(".panel-actions button")
     assert action.text_content() == f"Why {weights[11, 8]:.3f}?"
+    mark = shown.view.locator(".plot-mark.is-picked").bounding_box()
+    x, y = shown.cell(11, 8, count, count)
+    assert mark["x"] < x < mark["x"] + mark["width"]
+    assert mark["y"] < y < mark["y"] + mark["height"]
+    action.click()
+    shown.wait_until_drawn()
+    assert "view=why" in shown.fragment
+    assert f"{weights[11, 8]:.3f}" in shown.view.text_content()
 
 
 def test_enter_on_a_cell_does_the_same_and_the_link_restores_it(shown, tensor):

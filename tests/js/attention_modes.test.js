@@ -199,9 +199,11 @@ test('cells under the threshold are drawn empty and keep their numbers', () => {
 });
 
 test('a chosen cell is marked, and its arithmetic can be opened', () => {
-  const { layout, grid, actions } = shown({ query: 3, key: 2 });
-  assert.deepEqual([layout.shapes[0].x0, layout.shapes[0].y1], [1.5, 3.5]);
+  const { grid, actions } = shown({ query: 3, key: 2 });
+  assert.deepEqual(grid.picked, { row: 3, column: 2 });
   assert.deepEqual(grid.start, { row: 3, column: 2 });
+  assert.match(plain(shown({ query: 3, key: 1 }).grid.rest.readout), /^“<b>” attends to “it” at 1 with weight 0.067/);
+  assert.match(plain(shown({ query: 1, key: 3 }).grid.rest.readout), /^“it” at 1 attends most to/);
   assert.deepEqual(actions, [{ label: 'Why 0.800?', patch: { view: 'why', query: 3, key: 2, layer: 1, head: 0 } }]);
   const hidden = shown({ query: 3, key: 2, attention_hide: 'first' });
   assert.deepEqual(hidden.actions[0].patch, actions[0].patch, 'tokens are meant, not rows');
@@ -209,7 +211,7 @@ test('a chosen cell is marked, and its arithmetic can be opened', () => {
 
 test('without a chosen key it is the strongest of the row, and a key that comes later is asked about as such', () => {
   assert.deepEqual(shown({ query: 3 }).actions[0].patch.key, 2);
-  assert.deepEqual(shown({ query: 3 }).layout.shapes, []);
+  assert.equal(shown({ query: 3 }).grid.picked, null);
   assert.equal(shown({ query: 1, key: 3 }).actions[0].label, 'Why is it hidden?');
   assert.deepEqual(attention.figure(pairTrace(), { ...FRAME, where: 'encoder', source: 1, key: 0 }).actions[0].patch.source, 1);
 });

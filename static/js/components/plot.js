@@ -19,7 +19,7 @@ const CONFIG = { displayModeBar: false, responsive: false, showTips: false, type
 const ZOOM_FROM = 40;
 /** Pixels a press may stray and still be a click: a fingertip rolls. */
 const SLOP = { mouse: 4, pen: 6, touch: 12 };
-const MARKS = ['chosen', 'row', 'column', 'cell'];
+const MARKS = ['chosen', 'picked', 'row', 'column', 'cell'];
 
 let count = 0;
 
@@ -70,6 +70,7 @@ export function createPlot({ onCell, onChoose }) {
     const hasSides = grid.columns > 1 && (!grid.geometry || grid.geometry.highlight);
     highlight.show(cell && grid.geometry?.highlight?.(cell), area);
     place(marks.chosen, grid.chosen && at(grid.chosen.row, grid.chosen.column));
+    place(marks.picked, grid.picked && at(grid.picked.row, grid.picked.column));
     place(marks.row, cell && hasSides && at(cell.row, undefined));
     place(marks.column, cell && hasSides && at(undefined, cell.column));
     place(marks.cell, cell && at(cell.row, cell.column));

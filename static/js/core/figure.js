@@ -40,6 +40,7 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {{capture: string[], heads?: number[], analyses?: string[], edits?: Object[], model?: string, text?: string, target?: string}} [request] what of the API’s trace holds these numbers
  * @property {import('./call.js').Call} [call] where they come from another call than that for a trace
  * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
+ * @property {import('./cells.js').Cell|null} [picked] a cell that was chosen, not only its row
  * @property {import('./cells.js').Cell} [start] where the keyboard enters
  * @property {Geometry} [geometry] of a drawing whose cells are no plain matrix on its axes
  * @property {string} [kind] what a screen reader calls the drawing, if not a heatmap or a bar chart

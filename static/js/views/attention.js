@@ -58,9 +58,8 @@ function figure(trace, state) {
   };
 }
 
-function asMatrix(trace, state, subject, chosen) {
-  const drawing = matrixDrawing(state, subject, chosen.isChosen ? chosen : null);
-  return { ...drawing, help: notesOf(trace, subject), grid: gridOf(trace, state, subject) };
+function asMatrix(trace, state, subject) {
+  return { ...matrixDrawing(state, subject), help: notesOf(trace, subject), grid: gridOf(trace, state, subject) };
 }
 
 /** Of the chosen query the lines stand out. */
@@ -83,7 +82,7 @@ function asLines(trace, state, subject, { row }) {
 }
 
 /** The arithmetic of a cell can be opened where the cell is one head’s, of one query and one key. */
-function actionsFor(trace, { layer, head, key }, { place, switches, matrix, quantity, columns }, { query, row, column }) {
+function actionsFor(trace, { layer, head }, { place, switches, matrix, quantity, columns }, { query, row, column }) {
   if (switches.which !== 'head' || switches.isWords || switches.isRenormalised || row < 0) return [];
   const value = matrix.data[row * matrix.columns + column];
   const label = Number.isNaN(value) ? 'Why is it hidden?' : `Why ${quantity.write(value)}?`;

@@ -4,9 +4,12 @@
 
 import { diverging, plotlyScale, sequential } from '../core/colour.js';
 import { baseLayout, colourBar, colourBarTitle, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested } from '../core/figure.js';
+import { createRecall } from '../core/recall.js';
 import { unitLabels } from '../core/words.js';
 
 /** @typedef {import('./attention_subject.js').Subject} Subject */
+
+const recall = createRecall();
 
 const ROOM_FOR_GAPS = 12;
 const LEAST_SIDE = 160;
@@ -15,10 +18,9 @@ export const TITLES = { query: 'query: attends', key: 'key: attended to' };
 /**
  * @param {import('../core/figure.js').Frame} state
  * @param {Subject} subject
- * @param {{row: number, column: number}|null} chosen a cell that is marked
  * @returns {{data: Object[], layout: Object}}
  */
-export function matrixDrawing(state, subject, chosen) {
+export function matrixDrawing(state, subject) {
   const { palette } = state;
   const { matrix, scale, quantity } = subject;
   const labels = { rows: unitLabels(subject.rows), columns: unitLabels(subject.columns) };
@@ -30,7 +32,7 @@ export function matrixDrawing(state, subject, chosen) {
     data: [
       {
         type: 'heatmap',
-        z: nested(drawn(subject)),
+        z: drawn(subject),
         zmin: scale.bottom,
         zmax: scale.top,
         colorscale: plotlyScale((scale.isSigned ? diverging : sequential)(palette.theme)),
@@ -43,7 +45,6 @@ export function matrixDrawing(state, subject, chosen) {
     layout: {
       ...baseLayout(palette, box),
       annotations: [colourBarTitle(quantity.noun, palette, box.orientation), ...box.titles(palette)],
-      shapes: chosen ? outline(chosen, palette) : [],
       xaxis: { ...labelAxis({ ...axis, labels: labels.columns, pixels: box.across, title: box.axisTitles.key, color: palette.key }), side: 'top', tickangle: box.tickangle },
       yaxis: downwards(labelAxis({ ...axis, labels: labels.rows, pixels: box.down, title: box.axisTitles.query, color: palette.query })),
     },
@@ -51,9 +52,12 @@ export function matrixDrawing(state, subject, chosen) {
 }
 
 /** Places on the colour scale; what is under the threshold has none. */
-function drawn({ matrix, scale, switches }) {
-  const least = leastOf({ scale, switches });
-  return { ...matrix, data: matrix.data.map((value) => (value < least ? NaN : scale.place(value))) };
+function drawn(subject) {
+  return recall([subject], () => {
+    const { matrix, scale } = subject;
+    const least = leastOf(subject);
+    return nested({ ...matrix, data: matrix.data.map((value) => (value < least ? NaN : scale.place(value))) });
+  });
 }
 
 /**
@@ -63,12 +67,6 @@ function drawn({ matrix, scale, switches }) {
 export function leastOf({ scale, switches }) {
   if (switches.threshold === 0) return -Infinity;
   return switches.isShare ? switches.threshold : switches.threshold * scale.top;
-}
-
-/** Dark on light and light on dark: it is seen on every colour. */
-function outline({ row, column }, palette) {
-  const box = { type: 'rect', x0: column - 0.5, x1: column + 0.5, y0: row - 0.5, y1: row + 0.5 };
-  return [[palette.ink, 4], [palette.surface, 1.5]].map(([color, width]) => ({ ...box, line: { color, width } }));
 }
 
 /** Titles beside the axes, labels aslant, the colour bar at the right. */

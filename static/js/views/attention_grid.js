@@ -63,10 +63,19 @@ export function gridOf(trace, state, subject) {
     ceiling: scale.top - scale.bottom,
     isSigned: scale.isSigned,
     chosen: chosen.row < 0 ? {} : { row: chosen.row },
+    picked: chosen.isChosen ? { row: chosen.row, column: chosen.column } : null,
     start: { row: Math.max(chosen.row, 0), column: chosen.column },
-    rest: chosen.row < 0 ? { readout: `${namedUnit(tokensAlone(trace, place), chosen.query)} is hidden here` } : rowShown(subject, chosen.row, counts),
+    rest: atRest(trace, subject, chosen, counts),
     thinned: { rows: letteringFor(state.width), columns: letteringFor(state.width) },
   };
+}
+
+/** The row of the chosen query, told by the chosen cell, or else by the highest. */
+function atRest(trace, subject, { query, row, column, isChosen }, counts) {
+  if (row < 0) return { readout: `${namedUnit(tokensAlone(trace, subject.place), query)} is hidden here` };
+  const shown = rowShown(subject, row, counts);
+  const isSeen = !Number.isNaN(subject.matrix.data[row * subject.matrix.columns + column]);
+  return isChosen && isSeen ? { ...shown, readout: sentence(subject, row, column) } : shown;
 }
 
 function tokensAlone(trace, { rows }) {

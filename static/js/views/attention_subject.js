@@ -9,9 +9,12 @@ import { combined } from '../core/combine.js';
 import { cutTo, left, renormalised } from '../core/hide.js';
 import { placeOf, placesOf, tokensOf, weightsAt } from '../core/places.js';
 import { QUANTITIES, ROLLOUT, scaleOf } from '../core/quantities.js';
+import { createRecall } from '../core/recall.js';
 import { isCausal } from '../core/sites.js';
 import { matrixAt } from '../core/trace.js';
 import { alone, merged, wordsOf } from '../core/words.js';
+
+const recall = createRecall();
 
 /** @typedef {import('../core/trace.js').Matrix} Matrix */
 /** @typedef {import('../core/words.js').Unit} Unit */
@@ -70,6 +73,13 @@ const scoresOf = (site) => `${pathOf(site)}.scores`;
  * @returns {Subject}
  */
 export function subjectOf(trace, state, setting) {
+  const { layer, head, range } = state;
+  const { place, switches } = setting;
+  const wish = JSON.stringify({ place: place.id, layer, head, range, switches });
+  return recall([trace, state.answers?.attention?.trace, wish], () => worked(trace, state, setting));
+}
+
+function worked(trace, state, setting) {
   const { place, switches } = setting;
   const { array, heads, request } = sourceOf(trace, state, setting);
   const units = { rows: unitsOf(trace, place.rows, switches), columns: unitsOf(trace, place.columns, switches) };
