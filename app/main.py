@@ -13,6 +13,7 @@ from app.assets import HOME, FreshFiles, package_dir
 from app.middleware import ProblemResponses, SecurityHeaders, TrustedHosts
 from app.problems import ANY_ERROR, install_problems
 from app.routes import (
+    cards,
     docs,
     generation,
     health,
@@ -61,7 +62,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.shared = State(settings)
     install_problems(app)
     api = (models, traces, generation, tokens, positional, limits)
-    for routes in (*api, health, docs, page, scripts):
+    for routes in (*api, health, docs, page, cards, scripts):
         app.include_router(routes.router)
     app.mount("/docs/files", FreshFiles(directory=package_dir("fastapi_swagger") / "resources"))
     app.mount("/static", FreshFiles(directory=HOME / "static"))

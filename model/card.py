@@ -95,7 +95,7 @@ def read_card(path: Path) -> ModelCard:
 def write_card(path: Path, card: ModelCard) -> None:
     """Write a card so that `read_card` gives it back."""
     head = asdict(card)
-    prose = head.pop("prose")
+    head.pop("prose")
     for name in LISTS:
         head[name] = list(head[name])
     head["examples"] = {title: in_yaml(example) for title, example in card.examples.items()}
@@ -103,9 +103,14 @@ def write_card(path: Path, card: ModelCard) -> None:
     if found:  # a dense model has none
         head["expert_tokens"] = _in_lines(found)
     written = yaml.dump(head, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    path.write_text(f"---\n{written}---\n\n{in_markdown(card)}", encoding="utf-8")
+
+
+def in_markdown(card: ModelCard) -> str:
+    """What people read of a card: its prose, and the tables that are made from its figures."""
     experts = _experts_section(card.expert_tokens) if card.expert_tokens else ""
     figures = _figures_section(card.metrics) if card.metrics else ""
-    path.write_text(f"---\n{written}---\n\n{prose}\n{experts}{figures}", encoding="utf-8")
+    return f"{card.prose}\n{experts}{figures}"
 
 
 def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:

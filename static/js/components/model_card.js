@@ -13,6 +13,7 @@ export function showCard(host, card) {
   host.replaceChildren(
     element('h2', {}, `The model: ${card.title || card.id}`),
     element('dl', { class: 'facts' }, ...factsOf(card).flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)])),
+    element('p', { class: 'card-link' }, element('a', { href: `/models/${encodeURIComponent(card.id)}/card` }, 'The whole card')),
   );
 }
 

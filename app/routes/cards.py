@@ -1,0 +1,48 @@
+"""Models' cards as pages: what a model read, how it learnt and what it reaches, for people."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.templating import Jinja2Templates
+from markdown_it import MarkdownIt
+
+from app.assets import HOME
+from app.problems import described
+from app.state import Shared
+from model.card import flatten, in_markdown
+
+router = APIRouter(include_in_schema=False)
+
+_templates = Jinja2Templates(HOME / "templates")
+# A card may be anybody's: tags in it are text, and it brings no pictures from elsewhere.
+_markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+
+
+@router.api_route("/models/{model}/card", methods=["GET", "HEAD"], responses=described(404, 503))
+async def card(model: str, request: Request, state: Shared) -> Response:
+    """The card of one model."""
+    description = state.registry.describe(model)
+    found = description.card
+    context: dict[str, Any] = {
+        "id": description.id,
+        "title": found.title or description.id,
+        "facts": {
+            "Licence": [found.licence],
+            "Trained on": found.trained_on,
+            "Attribution": found.attribution,
+            **{name.capitalize(): [value] for name, value in flatten(found.training)},
+            "Revision": [description.revision],
+        },
+        "prose": prose_of(in_markdown(found)),
+    }
+    headers = {"Cache-Control": "no-cache"}
+    return _templates.TemplateResponse(request, "card.html", context, headers=headers)
+
+
+def prose_of(markdown: str) -> str:
+    """Markdown as HTML, its headings one step below that of the page."""
+    tokens = _markdown.parse(markdown)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
+    return str(_markdown.renderer.render(tokens, _markdown.options, {}))

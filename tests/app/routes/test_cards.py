@@ -1,0 +1,67 @@
+"""GET /models/{id}/card: a model's card for people."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from app.routes.cards import prose_of
+from model.card import read_card, write_card
+from model.checkpoint import ZOO
+
+MODELS = sorted(path.name for path in ZOO.iterdir() if path.is_dir())
+
+
+@pytest.fixture
+def shipped(client_with):
+    return client_with(zoo_dir=ZOO, default_model="stories")
+
+
+def test_every_shipped_models_card_can_be_read(shipped):
+    for model in MODELS:
+        response = shipped.get(f"/models/{model}/card")
+        assert response.status_code == 200, response.text
+        assert response.headers["content-type"].startswith("text/html")
+        text, card = response.text, read_card(ZOO / model / "CARD.md")
+        assert f"<h1>The model: {card.title}</h1>" in text
+        headings = re.findall(r"^##? (.+)$", card.prose, re.MULTILINE)
+        assert len(headings) > 3
+        for heading in headings:
+            assert re.search(rf"<h[23]>{re.escape(heading)}</h[23]>", text), heading
+        assert re.search(r"<th>figure</th>\s*<th>value</th>", text)
+        assert f'href="/#model={model}"' in text
+
+
+def test_what_the_page_names_comes_from_this_server(client):
+    text = client.get("/models/tiny/card").text
+    for path in re.findall(r'<(?:script|link|img|a)[^>]*(?:src|href)="([^"#]+)', text):
+        assert path.startswith("/")
+        assert client.get(path).status_code == 200, path
+    assert re.findall(r"<script[^>]*>([^<]+)</script>", text) == []
+    assert re.findall(r"\son[a-z]+=", text) == []
+
+
+def test_tags_pictures_and_scripts_of_a_card_stay_text(client_with, zoo, tmp_path):
+    folder = tmp_path / "strange"
+    folder.mkdir()
+    for file in (zoo / "tiny").iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    prose = "<script>alert(1)</script>\n\n![a](https://x.test/a.png) [b](javascript:alert(2))"
+    card = replace(read_card(folder / "CARD.md"), title="<b>Strange</b>", prose=prose)
+    write_card(folder / "CARD.md", card)
+    text = client_with(models_dir=tmp_path).get("/models/strange/card").text
+    assert "<h1>The model: &lt;b&gt;Strange&lt;/b&gt;</h1>" in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "<script>" not in text
+    assert 'src="https://' not in text
+    assert 'href="javascript:' not in text
+
+
+def test_headings_stand_one_step_below_the_pages():
+    assert prose_of("# A\n\n## B\n\n###### F\n") == "<h2>A</h2>\n<h3>B</h3>\n<h6>F</h6>\n"
+
+
+def test_a_head_alone_and_a_model_that_is_not_there(client, problem):
+    response = client.head("/models/tiny/card")
+    assert (response.status_code, response.content) == (200, b"")
+    problem(client.get("/models/none/card"), 404, "unknown-model")
