@@ -40,3 +40,9 @@ test('of another model the card tells the revision, of another text no target is
 test('a translation that the model made itself is told', () => {
   assert.equal(originOf({ ...trace, asked: { model: 'tiny', text: 'it saw' } }, {}).target, 'il vit');
 });
+
+test('what came without a text is of no model but the one it names', () => {
+  const of = (path) => originOf(trace, { call: { path } }, [{ id: 'learner', revision: 'r3' }]);
+  assert.deepEqual(of('/api/v1/positional?scheme=rotary&length=2&width=4'), { text: 'it saw' });
+  assert.deepEqual(of('/api/v1/positional?model=learner&length=2'), { model: 'learner', revision: 'r3', text: 'it saw' });
+});

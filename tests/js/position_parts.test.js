@@ -133,6 +133,10 @@ test('rotation: one wrong number shows', () => {
   trace.tensors['decoder.embedding.positional'].data = Float32Array.from(trace.tensors['decoder.embedding.positional'].data, (value, at) => (at === 13 ? 0 : value));
   const [circles] = figuresOf(positions, trace, show('rotation'));
   assert.ok(Number(circles.facts[0][1]) > 0.1, circles.facts[0][1]);
+  const [{ grid }] = figuresOf(positions, trace, show('rotation', { query: 0, positions_pairs: [0] }));
+  assert.equal(grid.value(0, 5), 0, 'what was captured is shown as it is');
+  close(grid.value(0, 3), Math.cos(3));
+  close(grid.value(0, 6), Math.abs(Math.cos(3)));
 });
 
 test('rotation: k stays within the text, and the position where it starts with it', () => {
@@ -236,11 +240,11 @@ test('schemes: what gives the numbers is a call without a text', () => {
 });
 
 test('twins: the same axes in all, whatever each of them has', () => {
-  const answers = { 'positions-sinusoidal': byDistance([0.6, 0.3, 0.1]), 'positions-rotary': byDistance([0.9, 0.1]), 'positions-alibi': { isWaiting: true }, 'positions-learned': { problem: new Problem({ title: 'Too many tokens', detail: 'The text has 65 tokens.' }) } };
+  const answers = { 'positions-sinusoidal': byDistance([0.6, 0.3, 0.1]), 'positions-rotary': byDistance([0.9, 0.1]), 'positions-alibi': { isWaiting: true }, 'positions-learned': { problem: new Problem({ title: 'Too many tokens', limit: 64, actual: 65 }) } };
   const figures = figuresOf(positions, sinusoidal(), show('twins', { cards: CARDS, answers }));
   assert.deepEqual(figures.map(({ title }) => title), ['Sinusoidal', 'Learned', 'Rotary', 'ALiBi']);
   const [sine, learned, rotary, alibi] = figures;
-  assert.match(learned.notice, /Too many tokens\. The text has 65 tokens\. positions-learned reads at most 64 tokens; the others may read more\./);
+  assert.equal(learned.notice, 'This text has 65 tokens, and positions-learned reads at most 64. The others may read more.');
   assert.equal(alibi.notice, 'Reading…');
   assert.deepEqual(sine.layout.xaxis.range, rotary.layout.xaxis.range);
   assert.deepEqual(sine.layout.annotations.map(({ text }) => text), ['0.9', '0']);

@@ -70,7 +70,7 @@ function factsOf({ trace, grid, origin, address, date }) {
   const base = address.split('#')[0].replace(/\/$/, '');
   return [
     ['Numbers', grid.quantity],
-    ['Model', origin.revision ? `${origin.model}, revision ${origin.revision}` : origin.model],
+    ...(origin.model ? [['Model', origin.revision ? `${origin.model}, revision ${origin.revision}` : origin.model]] : []),
     ...(origin.edits ? [['Changed', JSON.stringify(origin.edits)]] : []),
     ['Saved', date.toISOString().slice(0, 10)],
     ['The view', address],

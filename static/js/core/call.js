@@ -26,10 +26,12 @@ export function callOf({ asked }, { request = {}, call }) {
  * @param {import('./trace.js').Trace} trace
  * @param {import('./figure.js').Grid} grid
  * @param {Object[]} cards of all models: a drawing may be of another than the page's
- * @returns {{model: string, revision: string, text: string, target?: string, edits?: Object[]}}
+ * @returns {{model?: string, revision?: string, text: string, target?: string, edits?: Object[]}}
  */
 export function originOf(trace, grid, cards = []) {
-  const body = callOf(trace, grid).body ?? trace.asked ?? {};
+  const call = callOf(trace, grid);
+  if (!call.body) return { ...modelIn(call.path, cards), text: trace.text };
+  const { body } = call;
   const model = body.model ?? trace.model;
   const text = body.text ?? trace.text;
   const isOwn = model === trace.model && text === trace.text;
@@ -41,4 +43,10 @@ export function originOf(trace, grid, cards = []) {
     ...(target !== undefined && { target }),
     ...(body.edits?.length > 0 && { edits: body.edits }),
   };
+}
+
+/** An encoding of positions comes without a text, and of a model only where it is one's own. */
+function modelIn(path, cards) {
+  const model = new URLSearchParams(path.split('?')[1]).get('model');
+  return model ? { model, revision: cards.find(({ id }) => id === model)?.revision ?? '' } : {};
 }

@@ -9,7 +9,9 @@ import { tick } from '../core/number.js';
 
 const HEIGHT = { roomy: 360, narrow: 260 };
 const LINE_LEVEL = 150;
-const TICKS = 5;
+/** Ticks by how many tenths there are between the ends. */
+const STEPS = [[6, 1], [12, 2], [Infinity, 5]];
+const MOST_DOTS = 128;
 const SHARED = { type: 'scatter', hoverinfo: 'none', cliponaxis: false };
 
 /**
@@ -43,7 +45,10 @@ function rangeOf({ least, most }) {
 }
 
 function amountAxis([from, to], title, palette) {
-  const tickvals = Array.from({ length: TICKS }, (_, step) => from + ((to - from) * step) / (TICKS - 1));
+  const [first, last] = [Math.round(from * 10), Math.round(to * 10)];
+  const [, step] = STEPS.find(([most]) => last - first <= most);
+  const tenths = Array.from({ length: last - first + 1 }, (_, index) => first + index).filter((tenth) => tenth % step === 0);
+  const tickvals = tenths.map((tenth) => tenth / 10);
   return {
     range: [from, to],
     tickvals,
@@ -67,11 +72,11 @@ function bandOf({ least, most }, palette) {
 
 function lineOf({ mean }, palette) {
   return {
-    ...SHARED, mode: 'lines+markers',
+    ...SHARED, mode: mean.length > MOST_DOTS ? 'lines' : 'lines+markers',
     x: Array.from(mean, (_, column) => column),
     y: Array.from(mean),
     line: { color: css(sequential(palette.theme), LINE_LEVEL), width: 2 },
-    marker: { size: mean.length > 128 ? 2.5 : 5, color: palette.ink },
+    marker: { size: 5, color: palette.ink },
   };
 }
 

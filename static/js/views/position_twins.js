@@ -76,10 +76,10 @@ const HELP = {
   alibi: 'scores are lowered by the distance',
 };
 
-function noticeInWords(answer, card) {
-  const notice = noticeOf(answer) || 'This model has no attention of its text to itself.';
-  const isTooLong = answer?.problem?.title === 'Too many tokens';
-  return isTooLong ? `${notice} ${card.id} reads at most ${card.max_tokens} tokens; the others may read more.` : notice;
+function noticeInWords(answer, { id }) {
+  const { message, limit, actual } = answer?.problem ?? {};
+  if (message === 'Too many tokens') return `This text has ${actual} tokens, and ${id} reads at most ${limit}. The others may read more.`;
+  return noticeOf(answer) || 'This model has no attention of a text to itself.';
 }
 
 /** The same for all twins that have answered: so many distances, and the greatest weight of any. */

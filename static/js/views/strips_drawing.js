@@ -11,7 +11,8 @@ const STRIP = { most: 84, least: 26 };
 const HEIGHT = { roomy: 400, narrow: 340 };
 /** What a strip leaves free above and below its line. */
 const PADDING = 0.1;
-const DOTS_UP_TO = 128;
+/** Where there are more numbers than this, dots would hide the line. */
+const ROOMY_DOTS = 128;
 const LINE_LEVEL = 150;
 
 /**
@@ -47,7 +48,7 @@ export function stripsDrawing(strips, { labels, axis, rows, range, scale = (valu
       zeroLines({ ...parts, range, columns: labels.length }),
       ...(isFilled ? strips.map((_, row) => areaOf(parts, row)) : []),
       ...strips.map((_, row) => lineOf(parts, row)),
-      dotsOf(parts),
+      ...(labels.length > ROOMY_DOTS && !strips.some(({ curve }) => curve) ? [] : [dotsOf(parts)]),
     ],
     layout: {
       ...baseLayout(palette, { width, height: height + margin.t + margin.b, margin }),
@@ -112,9 +113,9 @@ function colourOf({ isChosen }, palette) {
   return isChosen ? palette.query : css(sequential(palette.theme), LINE_LEVEL);
 }
 
-/** A dot for every number; where there are many, they would hide the line. */
+/** A dot for every number. */
 function dotsOf({ strips, place, palette }) {
-  const size = strips[0]?.values.length > DOTS_UP_TO ? 2.5 : 5;
+  const size = strips[0]?.values.length > ROOMY_DOTS ? 2 : 5;
   const points = strips.flatMap(({ values }, row) => Array.from(values, (value, column) => [column, Number.isNaN(value) ? null : place(row, value)]));
   return {
     type: 'scatter', mode: 'markers', hoverinfo: 'none', cliponaxis: false,
