@@ -210,6 +210,38 @@ def entropy(row):
     return -sum(weight * math.log2(weight) for weight in row if weight > 0)
 
 
+def test_while_another_head_is_on_its_way_the_page_keeps_its_length(reader):
+    open_cell(reader, "plain", 5, 2)
+    page, held = reader.page, []
+    page.route("**/api/v1/trace", lambda route: held.append(route))
+    height = page.evaluate("document.documentElement.scrollHeight")
+    before = fact(reader, "Query times key", "length of the key")
+    reader.view.get_by_role("radio", name="1", exact=True).last.check()
+    expect(page.locator("#main")).to_have_attribute("aria-busy", "true")
+    expect(step(reader, "softmax")).to_have_class(re.compile("is-stale"))
+    assert page.evaluate("document.documentElement.scrollHeight") == pytest.approx(height, abs=100)
+    held[0].continue_()
+    reader.wait_until_drawn()
+    expect(step(reader, "softmax")).not_to_have_class(re.compile("is-stale"))
+    assert fact(reader, "Query times key", "length of the key") != before
+    assert f"layer {LAYER}, head 1" in reader.readout
+
+
+def test_a_refusal_is_said_once_and_the_way_back_is_open(visit):
+    reader = visit(allow="422")
+    open_cell(reader, "plain", 5, 2)
+    refusal = {"title": "Too many cells", "detail": "Send a shorter text.", "status": 422}
+    reader.page.route("**/api/v1/trace", lambda route: route.fulfill(status=422, json=refusal))
+    reader.view.get_by_label("Leave out 1/√d").check()
+    expect(reader.view.locator(".panel-notice:visible")).to_have_text(
+        "Too many cells. Send a shorter text."
+    )
+    reader.page.unroute("**/api/v1/trace")
+    reader.view.get_by_role("button", name="As trained").click()
+    reader.wait_until_drawn()
+    expect(reader.view.locator(".panel")).to_have_count(5)
+
+
 def test_a_link_restores_the_cell_and_its_switches(visit):
     first, second = visit(), visit()
     open_cell(first, "plain", 4, 1, why_unscaled=1)

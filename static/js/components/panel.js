@@ -64,6 +64,9 @@ export function createPanel(name, handlers) {
      * @param {{cards: Object[], help: string}} setting of all models, and what the view shows in a sentence
      */
     show(of, wanted, setting) {
+      const isPaled = Boolean(wanted.isWaiting && figure?.grid);
+      panel.classList.toggle('is-stale', isPaled);
+      if (isPaled) return;
       trace = of;
       figure = wanted;
       around = { cards: setting.cards, help: wanted.help ?? setting.help };

@@ -71,6 +71,7 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {Object} [layout] Plotly's layout
  * @property {Grid} [grid]
  * @property {string} [notice] said instead of a drawing, when there is nothing to draw
+ * @property {boolean} [isWaiting] the notice will pass: what was drawn before may stay, paled
  * @property {string} [help] one sentence under the title
  * @property {import('./formula.js').Term[]} [formula] lines of it, above the help
  * @property {[string, string][]} [facts] numbers that belong to it, each by its name

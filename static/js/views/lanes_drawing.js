@@ -100,16 +100,16 @@ function barsOf({ values, zero, scale, colour }, { chosen, chosenColour }, palet
   };
 }
 
-/** A lane's name at its left, its reach at its right, and the number of the chosen column over its bar. */
+/** A lane's name at its left, its reach at its right, and over all bars, where no bar reaches, the number of the chosen column. */
 function writingOf(lane, row, columns, palette) {
-  const { name, values, reach: [least, most], zero, scale, format } = lane;
+  const { name, values, reach: [least, most], format } = lane;
   const top = { showarrow: false, xref: 'paper', yref: 'y', y: row - 0.5, yanchor: 'top', yshift: -2 };
   const value = values[columns.chosen];
   return [
     { ...top, x: 0, xanchor: 'left', text: escapeForPlotly(name), font: { size: 12, color: lane.colour ?? palette.ink } },
     { ...top, x: 1, xanchor: 'right', text: escapeForPlotly(`${format(least)} … ${format(most)}`), font: { size: 11, color: palette.muted } },
     ...(value === undefined || Number.isNaN(value) ? [] : [{
-      showarrow: false, xref: 'x', yref: 'y', x: columns.chosen, y: zero - Math.max(0, value) * scale, yanchor: 'bottom',
+      showarrow: false, xref: 'x', yref: 'y', x: columns.chosen, y: row - 0.5 + (HEAD + NUMBER) / LANE, yanchor: 'bottom',
       ...insideOf(columns), text: escapeForPlotly(format(value)), font: { size: 12, color: columns.chosenColour ?? palette.ink },
     }]),
   ];

@@ -11,7 +11,7 @@ import { placeOf, placesOf, tokensOf, weightsAt } from '../core/places.js';
 import { choosing, queryOf } from '../core/state.js';
 import { positionLabels } from '../core/text.js';
 import { matrixAt, rowOf } from '../core/trace.js';
-import { readoutOf, ROUNDING, stepFigure, STEPS } from './why_drawing.js';
+import { ROUNDING, stepFigure, STEPS } from './why_drawing.js';
 
 const COOLEST = 0.2;
 const HOTTEST = 5;
@@ -75,12 +75,22 @@ function editsOf({ layer, why_unscaled: isUnscaled, why_temperature: value }, { 
   ];
 }
 
+/** @type {{of: any[], subject: import('./why_drawing.js').Subject|null}} what was worked out last: every step asks for it */
+let last = { of: [], subject: null };
+
+/** @returns {import('./why_drawing.js').Subject|null} null: still on its way */
+function subjectOf(trace, state) {
+  const { answers = {}, where, layer, head, query, source, key, why_unscaled: isUnscaled, why_temperature: temperature } = state;
+  const of = [trace, answers.plain, answers.changed, where, layer, head, query, source, key, isUnscaled, temperature];
+  if (of.some((part, at) => part !== last.of[at])) last = { of, subject: workedOut(trace, state) };
+  return last.subject;
+}
+
 /**
  * What is known of the cell. Until the changed pass is here, its row is worked out from the queries
  * and keys of the plain one, which the change leaves as they are.
- * @returns {import('./why_drawing.js').Subject|null} null: still on its way
  */
-function subjectOf(trace, state) {
+function workedOut(trace, state) {
   const cell = cellOf(trace, state);
   const plain = state.answers?.plain?.trace;
   if (!cell || !plain) return null;
@@ -102,10 +112,10 @@ function subjectOf(trace, state) {
   };
 }
 
-/** The answer first, and how far it is from the model's. */
+/** How far what is worked out here is from the model's. */
 function wording(trace, state) {
   const subject = subjectOf(trace, state);
-  return subject ? { help: `${readoutOf(subject)}. ${checked(subject)}` } : {};
+  return subject ? { help: `${why.help} ${checked(subject)}` } : {};
 }
 
 function checked({ now, pass, path }) {
@@ -113,7 +123,7 @@ function checked({ now, pass, path }) {
   const { score, weight } = differences(now, pass, path);
   const verdict = `the score is ${small(score)} and the weight ${small(weight)} from what the model computed`;
   const far = Math.max(score, weight) > ROUNDING ? ', more than the 10⁻⁵ of usual rounding; the steps say why' : '';
-  return `Worked out again in this browser, in 64 bits, from the tensors of the pass: ${verdict}${far}.`;
+  return `All of it is computed again in this browser, in double precision, from the tensors of the pass: ${verdict}${far}.`;
 }
 
 function controls(trace, state) {
@@ -159,7 +169,7 @@ function panels(trace, state) {
 function figure(trace, state) {
   if (!cellOf(trace, state)) return { title: 'Why this cell', notice: 'This trace holds no attention weights.' };
   const subject = subjectOf(trace, state);
-  if (!subject || refusal(state)) return { title: `Step ${state.nth}`, notice: noticeOf(refusal(state) ?? state.answers?.plain) };
+  if (!subject || refusal(state)) return { title: `Step ${state.nth}`, notice: noticeOf(refusal(state) ?? state.answers?.plain), isWaiting: !refusal(state) };
   const drawn = stepFigure(STEPS[state.step](subject), subject, state);
   return { ...drawn, title: `${state.nth}. ${drawn.title}` };
 }

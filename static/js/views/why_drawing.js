@@ -172,7 +172,7 @@ function value({ now, pass, path, keys, queries }) {
 /** @param {Subject} subject @returns {Step|{title: string, notice: string}} */
 function output({ now, pass, path, head }) {
   const title = 'The head’s share of the output';
-  if (!pass) return { title, notice: 'Reading…' };
+  if (!pass) return { title, notice: 'Reading…', isWaiting: true };
   const part = shareOf(pass, path, now.query);
   return {
     title,
@@ -265,7 +265,7 @@ function gridOf(step, lanes, columns, subject) {
 }
 
 /** @param {Subject} subject */
-export function readoutOf({ now: { query, key, row, isHidden }, queries, keys, place, name }) {
+function readoutOf({ now: { query, key, row, isHidden }, queries, keys, place, name }) {
   if (isHidden) return `${named(queries, query)} cannot attend to ${named(keys, key)}, which comes later: its weight is 0 (${name})`;
   const target = query === key && place.rows === place.columns ? 'itself' : named(keys, key);
   return `${named(queries, query)} attends to ${target} with weight ${share(row.weights[key])} (${name})`;
