@@ -3,7 +3,9 @@
  * page's state. Controls that stay the same keep their elements, and with them the focus.
  */
 
+import { explainedOf } from '../core/explained.js';
 import { element } from './element.js';
+import { createHelp } from './help.js';
 
 /**
  * @typedef {Object} Control
@@ -40,6 +42,7 @@ export function createControls(id, onState) {
   const row = element('div', { class: 'controls-row' });
   const rest = element('div', { class: 'controls-rest' });
   const more = element('details', { class: 'controls-more' }, element('summary', {}, 'More', count), rest);
+  const help = createHelp('What the switches do');
   let layout = '';
 
   /** Puts controls where they belong; those that stay where they are keep the focus. */
@@ -51,7 +54,7 @@ export function createControls(id, onState) {
     const behind = parts(true);
     replace(rest, behind);
     replace(row, parts(false));
-    replace(host, behind.length > 0 ? [row, more] : [row]);
+    replace(host, behind.length > 0 ? [row, more, help.element] : [row, help.element]);
   }
 
   return {
@@ -68,6 +71,7 @@ export function createControls(id, onState) {
       }
       drawn = now;
       arrange(controls);
+      help.show(explainedOf(controls));
       const nSet = controls.filter(({ isMore, isSet }) => isMore && isSet).length;
       count.textContent = nSet > 0 ? `: ${nSet} set` : '';
     },

@@ -3,12 +3,13 @@
  * coloured and ordered, and where in this text the well-known kinds of head are.
  */
 
-import { helpOf, strongestHeads } from '../core/head_labels.js';
+import { helpOf, labelsExplained, strongestHeads } from '../core/head_labels.js';
 import { share } from '../core/number.js';
 import { placeOf } from '../core/places.js';
 import { capitalised } from '../core/text.js';
 import { element } from './element.js';
 import { createHeads } from './heads.js';
+import { createHelp } from './help.js';
 
 /** The switches of the overview: the field each sets, and what it may be. */
 const SWITCHES = [
@@ -23,8 +24,13 @@ export function createHeadsBlock({ onState }) {
   const heads = createHeads({ onChoose: (layer, head) => onState({ layer, head }) });
   const switches = SWITCHES.map((wanted) => radios(wanted, onState));
   const patterns = element('div', { class: 'patterns' });
+  const help = createHelp('What the labels of heads mean');
+  help.show([
+    { title: '', parts: labelsExplained() },
+    ...SWITCHES.map(({ label, options }) => ({ title: label, parts: options.map(([, title, meaning]) => [title, meaning]) })),
+  ]);
   const block = element('section', { class: 'heads-block', 'aria-label': 'All heads' },
-    element('div', { class: 'heads-head' }, element('h2', {}, 'All heads'), ...switches),
+    element('div', { class: 'heads-head' }, element('div', { class: 'heads-title' }, element('h2', {}, 'All heads'), help.element), ...switches),
     heads.element,
     patterns,
   );

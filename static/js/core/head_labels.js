@@ -5,6 +5,7 @@
 
 import { counted } from './number.js';
 import { weightsAt } from './places.js';
+import { capitalised } from './text.js';
 
 /** @typedef {import('./places.js').Place} Place */
 /** @typedef {import('./trace.js').Trace} Trace */
@@ -38,6 +39,11 @@ const TITLES = {
   narrow: ['narrow', 'narr', 'how much the weights gather on few keys: 1 less the score of “broad”'],
   mixed: ['mixed', 'mix', 'no score of this head reaches its threshold in this text'],
 };
+
+/** @returns {[string, string][]} what each label means, in the words of the page */
+export function labelsExplained() {
+  return Object.values(TITLES).map(([title, , help]) => [capitalised(title), capitalised(help)]);
+}
 
 /** Labels that say which keys a head looks at; the others say how its weights spread. */
 const LOOKS_AT = ['previous', 'next', 'current', 'same_token', 'induction', 'monotonic', 'sink'];
