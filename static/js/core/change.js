@@ -50,6 +50,24 @@ export function meanMoved({ rows, data }) {
 }
 
 /**
+ * The same of one head, without a matrix of its changes: what is hidden has no weight on either side.
+ * @param {import('./trace.js').NamedArray} a weights by head, query and key
+ * @param {import('./trace.js').NamedArray} b
+ * @param {number} head
+ * @param {Pairs} rows
+ * @param {Pairs} columns
+ * @returns {number} 0 to 1
+ */
+export function movedIn(a, b, head, rows, columns) {
+  let sum = 0;
+  for (const [i, j] of rows) {
+    const [startA, startB] = [[a, i], [b, j]].map(([{ shape: [, queries, keys] }, row]) => (head * queries + row) * keys);
+    for (const [k, l] of columns) sum += Math.abs(b.data[startB + l] * b.scale - a.data[startA + k] * a.scale);
+  }
+  return rows.length === 0 ? 0 : sum / 2 / rows.length;
+}
+
+/**
  * @param {Matrix} matrix
  * @returns {number} where the colours end on both sides of zero; 0: nothing differs
  */

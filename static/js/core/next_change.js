@@ -22,6 +22,8 @@ import { matrixAt, rowOf } from './trace.js';
  */
 
 const OF_EACH = 8;
+/** Two passes of the same numbers, computed in another order, are this far apart. */
+const ROUNDING = 1e-6;
 
 /**
  * @typedef {Object} View what one pass expects at one place
@@ -43,7 +45,9 @@ export function nextChange(a, b, most) {
   const [p, q] = [a, b].map(({ logits, query }) => softmax(rowOf(matrixAt(logits), query)));
   const texts = new Map([...listA, ...listB].filter(({ rank }) => rank < OF_EACH).map(({ id, text }) => [id, text]));
   const tokens = [...texts].map(([id, text]) => ({ text, name: nameOfGuess(text), a: p[id], b: q[id] }));
-  return { tokens: likeliestFirst(tokens).slice(0, most), moved: totalVariation(p, q), lost: divergence(p, q) };
+  const moved = totalVariation(p, q);
+  const isRounding = moved < ROUNDING;
+  return { tokens: likeliestFirst(tokens).slice(0, most), moved: isRounding ? 0 : moved, lost: isRounding ? 0 : divergence(p, q) };
 }
 
 /** The likeliest of a place, as they were sent. */

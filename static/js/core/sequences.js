@@ -9,6 +9,24 @@
  * @returns {[number, number][]} indices into both, ascending
  */
 export function commonPairs(a, b) {
+  const start = sharedStart(a, b);
+  const end = Math.min(sharedStart([...a].reverse(), [...b].reverse()), Math.min(a.length, b.length) - start);
+  const middle = pairsWithin(a.slice(start, a.length - end), b.slice(start, b.length - end));
+  return [
+    ...Array.from({ length: start }, (_, at) => [at, at]),
+    ...middle.map(([i, j]) => [start + i, start + j]),
+    ...Array.from({ length: end }, (_, at) => [a.length - end + at, b.length - end + at]),
+  ];
+}
+
+/** Sentences that are compared mostly start and end alike. */
+function sharedStart(a, b) {
+  let length = 0;
+  while (length < Math.min(a.length, b.length) && a[length] === b[length]) length += 1;
+  return length;
+}
+
+function pairsWithin(a, b) {
   const width = b.length + 1;
   const longest = new Uint16Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i -= 1) {

@@ -2,7 +2,7 @@
  * Which heads changed: for each of a place, how much of its rows moved from A to B.
  */
 
-import { difference, meanMoved, reachOf, weightsSeen } from '../core/change.js';
+import { movedIn, reachOf } from '../core/change.js';
 import { sequential } from '../core/colour.js';
 import { percent } from '../core/number.js';
 import { weightsAt } from '../core/places.js';
@@ -51,7 +51,7 @@ function movedByHead(a, b) {
   const [rows, columns] = [a.place.rows, a.place.columns].map((side) => matchOf(a, b, side).pairs);
   const nHeads = a.trace.tensors[sites[0].site].shape[0];
   const data = sites.flatMap(({ site }) => Array.from({ length: nHeads }, (_, head) =>
-    meanMoved(difference(weightsSeen(a.trace, site, head), weightsSeen(b.trace, site, head), rows, columns))));
+    movedIn(a.trace.tensors[site], b.trace.tensors[site], head, rows, columns)));
   return { rows: sites.length, columns: nHeads, data: Float64Array.from(data) };
 }
 

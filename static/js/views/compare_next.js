@@ -58,8 +58,13 @@ function factsOf({ moved, lost }) {
   if (moved === null) return [['Vocabularies', 'two: tokens are matched by what they spell, and no distance is taken']];
   return [
     ['Moved from token to token', `${percent(moved)} (total variation)`],
-    ['Kullback–Leibler, A from B', `${Number.isFinite(lost) ? lost.toPrecision(3) : '∞'} bits`],
+    ['Kullback–Leibler, A from B', `${bitsOf(lost)} bits`],
   ];
+}
+
+function bitsOf(bits) {
+  if (bits === 0 || !Number.isFinite(bits)) return bits === 0 ? '0' : '∞';
+  return bits < 0.001 ? '<0.001' : bits.toPrecision(3);
 }
 
 const COLUMNS = ['A', 'B', 'B − A'];

@@ -76,7 +76,8 @@ function numberOf(token, side) {
  */
 export function points(change) {
   const text = percent(Math.abs(change)).replace(/ %$/, '');
-  if (change === 0 || text.startsWith('<')) return change === 0 ? '±0' : '≈0';
+  if (change === 0) return '±0';
+  if (text.startsWith('<')) return '≈0';
   return `${change > 0 ? '+' : '−'}${text}`;
 }
 

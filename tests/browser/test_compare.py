@@ -1,0 +1,259 @@
+"""The view Compare: a pass beside another one, and the difference of the two."""
+
+import json
+import math
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+TEXT = "the cat sat on the mat"
+OTHER = "the cat sat on a mat"
+SITE = "decoder.layers.1.self_attention.weights"
+LINK = {"model": "plain", "text": TEXT, "view": "compare", "layer": 1, "head": 0}
+
+
+@pytest.fixture
+def passes(ask):
+    """What the API says of two passes: attention of a head, and what is expected at the end."""
+
+    def trace(**body):
+        asked = {"model": "plain", "text": TEXT, "capture": [SITE, "logits"], **body}
+        found = ask("trace", **asked)["tensors"]
+        return found[SITE]["data"][0], softmax(found["logits"]["data"][-1])
+
+    return trace
+
+
+def softmax(logits):
+    powers = [math.exp(logit - max(logits)) for logit in logits]
+    return [power / sum(powers) for power in powers]
+
+
+def drawn(reader, panels=5):
+    reader.view.locator(".plot .nsewdrag").nth(panels - 1).wait_for(state="attached")
+    reader.wait_until_drawn()
+
+
+def number(cell):
+    """A number as a table writes it."""
+    return float(re.sub(r"[<>≈±]|( %)$", "", cell.replace("−", "-")))
+
+
+def cells(table):
+    return [[cell for cell in line[1:] if cell] for line in table[1:]]
+
+
+def check_difference(reader, before, after, panel=2):
+    """Each cell of the map of differences is B − A, to what is written."""
+    for row, line in enumerate(cells(reader.table(panel))):
+        assert len(line) == row + 1
+        for column, cell in enumerate(line):
+            change = after[row][column] - before[row][column]
+            assert number(cell) == pytest.approx(change, abs=1.1e-4)
+
+
+def titles(reader):
+    return reader.view.locator("h2").all_text_contents()
+
+
+def test_a_head_that_is_switched_off_changes_the_pass_as_the_api_says(reader, passes):
+    reader.open(**LINK)
+    drawn(reader)
+    asked = reader.asks()
+    off = reader.view.get_by_role("group", name="Heads off").get_by_role("button", name="head 1")
+    with reader.reading_anew():
+        off.click()
+    drawn(reader)
+    edits = [{"kind": "heads_off", "heads": [0, 1]}]
+    assert asked[-1]["edits"] == edits
+    before, expected = passes()
+    after, expected_then = passes(edits=edits)
+    assert max(map(abs, (b - a for a, b in zip(before[-1], after[-1], strict=True)))) > 1e-3
+    for panel, weights in ((0, before), (1, after)):
+        for row, line in enumerate(cells(reader.table(panel))):
+            assert [number(cell) for cell in line] == pytest.approx(
+                weights[row][: row + 1], abs=1e-4
+            )
+    check_difference(reader, before, after)
+    moved = sum(abs(q - p) for p, q in zip(expected, expected_then, strict=True)) / 2
+    assert f"{100 * moved:.1f} % (total variation)" in reader.view.text_content()
+    assert titles(reader)[:3] == ["A: as it is", "B: heads 0, 1 off in all layers", "B − A"]
+
+
+def test_bars_pair_the_probabilities_of_both_passes(reader, passes, ask):
+    reader.open(**LINK, compare_edit="temperature", compare_temperature=5)
+    drawn(reader)
+    edits = [{"kind": "temperature", "value": 5}]
+    (_, before), (_, after) = passes(), passes(edits=edits)
+    found = ask("trace", model="plain", text=TEXT, capture=[], analyses=["next_token"])
+    best = found["analyses"]["next_token"]
+    token, name = best["ids"]["data"][-1][0], best["texts"][-1][0]
+    table = {line[0]: line[1:] for line in reader.table(3)[1:]}
+    shown = table[name.replace(" ", "·").replace("\n", "↵")]
+    p, q = before[token], after[token]
+    assert [number(cell) for cell in shown] == pytest.approx(
+        [100 * p, 100 * q, 100 * (q - p)], abs=0.11
+    )
+
+
+def test_by_keyboard_a_cell_of_the_difference_says_both_weights(reader, passes):
+    reader.open(**LINK, compare_edit="no_scaling")
+    drawn(reader)
+    before, _ = passes()
+    after, _ = passes(edits=[{"kind": "no_scaling"}])
+    reader.view.locator(".plot").nth(2).focus()
+    reader.page.keyboard.press("Control+End")
+    reader.page.keyboard.press("ArrowLeft")
+    was, now = before[-1][-2], after[-1][-2]
+    assert f"the weight is {was:.3f} in A and {now:.3f} in B" in reader.announced
+    reader.page.keyboard.press("Enter")
+    assert f"query={len(before) - 1}" in reader.fragment
+
+
+def test_the_head_that_changed_most_is_found_and_shown(reader):
+    reader.open(**{**LINK, "layer": 0})
+    drawn(reader)
+    assert "Nothing differs here" in reader.view.text_content()
+    table = reader.table(4)
+    assert [number(cell) for cell in table[1][1:]] == [0, 0], "what comes before is as it was"
+    moved = [number(cell) for cell in table[2][1:]]
+    best = moved.index(max(moved))
+    reader.view.get_by_role("button", name="Show the head that changed most").click()
+    reader.wait_until_drawn()
+    assert f"layer=1&head={best}" in reader.fragment
+    assert f"Layer 1, head {best}." in reader.view.text_content()
+    assert "Nothing differs here" not in reader.view.text_content()
+
+
+def test_a_second_sentence_is_typed_and_what_both_read_is_compared(reader, ask):
+    reader.open(**LINK)
+    drawn(reader)
+    reader.view.get_by_role("radio", name="Another sentence").check(force=True)
+    assert "Type a second sentence" in reader.view.locator(".panel-notice:visible").text_content()
+    box = reader.view.get_by_role("textbox", name="Second sentence")
+    with reader.page.expect_response("**/api/v1/trace"):
+        box.fill(OTHER)
+    drawn(reader)
+    b = ask("trace", model="plain", text=OTHER, capture=[])["tokens"]
+    words = [token["text"].strip() or "·" for token in b]
+    assert [line[0] for line in reader.table(1)[1:]] == words
+    tokens = [chip.strip("·") for chip in reader.chips]
+    rows = [line[0] for line in reader.table(2)[1:]]
+    assert rows == [*tokens[: tokens.index("on") + 1], *tokens[-1:]] or len(rows) < len(tokens)
+    assert "Only tokens that both read" in reader.view.text_content()
+    reader.page.reload()
+    drawn(reader)
+    assert box.input_value() == OTHER
+    assert reader.page.input_value("#text") == TEXT
+
+
+def test_a_copy_of_the_sentence_differs_in_nothing_and_can_be_swapped(reader):
+    reader.open(**LINK, compare_with="text")
+    with reader.page.expect_response("**/api/v1/trace"):
+        reader.view.get_by_role("button", name="Copy the first").click()
+    drawn(reader)
+    assert "Nothing differs here" in reader.view.text_content()
+    assert "0 % (total variation)" in reader.view.text_content()
+    reader.open(**LINK, compare_with="text", compare_text=OTHER)
+    drawn(reader)
+    with reader.reading_anew():
+        reader.view.get_by_role("button", name="Swap A and B").click()
+    assert reader.page.input_value("#text") == OTHER
+    assert reader.view.get_by_role("textbox", name="Second sentence").input_value() == TEXT
+
+
+def test_another_model_reads_the_same_sentence(reader, ask):
+    reader.open(**LINK, compare_with="model", compare_model="rotary")
+    drawn(reader, panels=4)
+    found = ask("trace", model="rotary", text=TEXT, capture=[SITE])["tensors"][SITE]["data"][0]
+    for row, line in enumerate(cells(reader.table(1))):
+        assert [number(cell) for cell in line] == pytest.approx(found[row][: row + 1], abs=1e-4)
+    assert titles(reader)[1] == "B: Rotary"
+    with reader.page.expect_response("**/api/v1/trace"):
+        reader.view.get_by_label("Model B").select_option("blanks")
+    reader.view.get_by_text("two kinds of attention").wait_for()
+    assert "compare_model=blanks" in reader.fragment
+
+
+def test_what_a_mask_hides_is_compared_at_the_mask(reader):
+    reader.open(model="blanks", text="The cat [MASK] on the mat.", view="compare", layer=1, head=0)
+    drawn(reader)
+    assert "At “[MASK]”" in titles(reader)[3].replace("\u2068", "").replace("\u2069", "")
+
+
+def test_translators_read_one_target_and_an_edit_acts_where_it_is_meant_to(reader):
+    asked = reader.asks()
+    reader.open(
+        model="pairs", text=TEXT, target="le chat dort", view="compare", compare_where="cross",
+        compare_layer=1, compare_edit="temperature",
+    )  # fmt: skip
+    drawn(reader)
+    edited = next(body for body in asked if "edits" in body)
+    assert edited["target"] == "le chat dort"
+    assert edited["edits"] == [{"kind": "temperature", "value": 2, "layer": 1, "where": "cross"}]
+    reader.open(model="pairs", text=TEXT, view="compare", compare_with="text", compare_text=OTHER)
+    drawn(reader)
+    second = next(body for body in asked if body["text"] == OTHER)
+    first = [body for body in asked if body["text"] == TEXT and "target" in body][-1]
+    assert second["target"] == first["target"]
+
+
+def test_an_edit_that_cannot_be_says_why_and_loses_nothing(visit):
+    reader = visit(allow="status of 422")
+    experts = "0.1.2.3"
+    reader.open(
+        model="pairs", text=TEXT, target="le chat dort", view="compare",
+        compare_edit="experts", compare_experts=experts,
+    )  # fmt: skip
+    notice = reader.view.locator(".panel-notice:visible")
+    notice.wait_for()
+    assert "switch at most 2 off" in notice.text_content()
+    assert titles(reader)[0] == "A: as it is"
+    group = reader.view.get_by_role("group", name="Experts off")
+    for expert in (0, 1):
+        group.get_by_role("button", name=f"expert {expert}").click()
+    drawn(reader)
+    assert "compare_experts=2.3" in reader.fragment
+
+
+@pytest.mark.parametrize("text", ["<b>bold</b> & </s> 👩‍🚀", "مرحبا بالعالم", "\u202eabc\u200b"])
+def test_hostile_sentences_are_compared_like_any_other(reader, text):
+    reader.open(**LINK, compare_with="text", compare_text=text)
+    reader.view.locator(".plot .nsewdrag").nth(1).wait_for(state="attached")
+    assert reader.view.locator("h2 b").count() == 0
+    assert "“" in titles(reader)[1]
+    assert len(reader.table(1)) > 2
+    assert not reader.page.locator("#notice").is_visible()
+
+
+def test_numbers_of_b_are_taken_along_with_what_made_them(visit, tmp_path):
+    reader = visit(permissions=("clipboard-read", "clipboard-write"))
+    reader.open(**LINK)
+    drawn(reader)
+    panel = reader.view.locator(".panel").nth(2)
+    panel.get_by_role("button", name="Save").click()
+    with reader.page.expect_download() as download:
+        panel.get_by_role("menuitem", name="JSON").click()
+    saved = tmp_path / "difference.json"
+    download.value.save_as(saved)
+    told = json.loads(saved.read_text())
+    assert told["edits"] == [{"kind": "heads_off", "heads": [0]}]
+    assert told["quantity"].startswith("attention weight of B (head 0 off in all layers) less")
+
+
+@pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (820, "light"), (1440, "dark")])
+def test_axe_finds_nothing_wrong_and_nothing_needs_scrolling_sideways(visit, width, theme):
+    reader = visit(width=width, height=844, color_scheme=theme, bypass_csp=True)
+    reader.open(**LINK)
+    drawn(reader)
+    reader.table()
+    found = Axe().run(reader.page).response["violations"]
+    assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found] == []
+    widths = reader.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert widths[0] <= widths[1]
+    if width == 1440:
+        tops = reader.view.locator(".plot").evaluate_all(
+            "(plots) => plots.slice(0, 3).map((plot) => plot.getBoundingClientRect().top)"
+        )
+        assert max(tops) - min(tops) < 1, "maps side by side start at one height"
