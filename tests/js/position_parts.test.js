@@ -4,6 +4,7 @@ import { Problem } from '../../static/js/core/api.js';
 import { fieldsOf, readFragment, writeFragment } from '../../static/js/core/state.js';
 import { positions } from '../../static/js/views/positions.js';
 import { VIEWS } from '../../static/js/views/registry.js';
+import { outwards } from '../../static/js/views/strips_drawing.js';
 import { figuresOf, fillTrace, FRAME, longTrace, pairTrace, sampleTrace, schemeTrace, TOKENS } from './sample.js';
 import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from './view_contract.js';
 
@@ -272,4 +273,8 @@ test('twins: a layer that they have not is the last, and where there are no twin
 
 test('two columns are equal where figures are to be compared', () => {
   assert.deepEqual(['encoding', 'waves', 'rotation', 'schemes', 'twins'].map((part) => positions.arrangement(null, show(part))), ['pair', 'pair', 'pair', 'many', 'many']);
+});
+
+test('a strip ends where two digits say it, never before its greatest number', () => {
+  assert.deepEqual([2.078, -0.8236, 3.5, 1, 0, 0.00391, 12.01].map(outwards), [2.1, -0.83, 3.5, 1, 0, 0.004, 13]);
 });

@@ -14,7 +14,7 @@ import { columnOf, matrixAt } from '../core/trace.js';
 import { distanceDrawing } from './distance_drawing.js';
 import { reachOf } from './position_drawing.js';
 import { cosinesOfTurns, turnSites } from './position_schemes.js';
-import { stripsDrawing } from './strips_drawing.js';
+import { outwards, stripsDrawing } from './strips_drawing.js';
 
 const MOST_STRIPS = 6;
 /** The wave that is followed at first. */
@@ -76,7 +76,7 @@ function waves(trace, state, subject) {
     isChosen: dimension === most,
     ...(isFormula && { curve: curveOf(waveOf(dimension, encoding.columns), encoding.rows) }),
   }));
-  const reach = isFormula ? 1 : reachOf(Float64Array.from(strips.flatMap(({ values }) => [...values])));
+  const reach = isFormula ? 1 : outwards(reachOf(Float64Array.from(strips.flatMap(({ values }) => [...values]))));
   const off = isFormula ? offOf(strips, dimensions, encoding.columns) : null;
   return {
     title: 'Single dimensions',
@@ -150,7 +150,7 @@ function lowering(trace, state, subject) {
     values: Float64Array.from(matrixAt(trace.tensors[site], head).data.subarray(last * tokens.length)).reverse(),
     isChosen: head === state.head,
   }));
-  const least = Math.min(...strips.flatMap(({ values }) => [...values]));
+  const least = outwards(Math.min(...strips.flatMap(({ values }) => [...values])));
   const labels = numbered(tokens);
   return {
     title: 'Bias by distance',

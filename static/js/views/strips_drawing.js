@@ -38,7 +38,7 @@ const LINE_LEVEL = 150;
 export function stripsDrawing(strips, { labels, axis, rows, range, scale = (value) => value, isFilled = false }, state) {
   const { palette, width } = state;
   const names = strips.map(({ label }) => label);
-  const margin = { l: labelWidth(names, letteringFor(width)) + 30, r: 44, t: 8, b: 44 };
+  const margin = { l: labelWidth(names, letteringFor(width)) + 30, r: 48, t: 8, b: 44 };
   const [pixels, height] = [width - margin.l - margin.r, heightOf(strips.length, state)];
   const place = placer(range, scale);
   const lettering = letteringFor(width);
@@ -123,6 +123,16 @@ function dotsOf({ strips, place, palette }) {
     y: points.map(([, y]) => y),
     marker: { size, color: palette.ink, line: { width: 0 } },
   };
+}
+
+/**
+ * A little further from 0, where two digits say it.
+ * @param {number} value
+ */
+export function outwards(value) {
+  if (value === 0) return 0;
+  const unit = 10 ** (Math.floor(Math.log10(Math.abs(value))) - 1);
+  return Number((Math.sign(value) * Math.ceil(Math.abs(value) / unit - 1e-9) * unit).toPrecision(2));
 }
 
 /** The first strip says where all of them begin and end. */
