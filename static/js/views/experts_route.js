@@ -10,7 +10,7 @@ import { flowBetween, sharedWay, takenBy } from '../core/routes.js';
 import { counted, percent, share } from '../core/number.js';
 import { hasTwoSides } from '../core/places.js';
 import { escapeForPlotly, named, quoted, shortened } from '../core/text.js';
-import { capitalised, tintOf, wayInWords } from './experts_words.js';
+import { tintOf, wayInWords } from './experts_words.js';
 
 const NODE_LEVEL = 128;
 const RIBBON_LEVEL = 72;
@@ -173,6 +173,7 @@ function gridOf(scene, network, boxes) {
     chooseHint: 'Enter shows what the expert takes of the training text',
     start: { row: scene.expert, column },
     rest: { readout: wayInWords(tokens, query, stages) },
+    ceiling: 1,
     geometry: geometryOf(network.nodes, boxes),
   };
 }
@@ -192,12 +193,9 @@ function geometryOf(nodes, boxes) {
 function sentence({ stages, tokens, query, nameOf }, value, row, column) {
   const { layer, routing } = stages[column];
   const weight = routing.weightOf(row, query);
-  const parts = [
-    `Expert ${row} of ${nameOf(layer)} takes ${percent(value(row, column))} of the weight of ${counted(tokens.length, 'token')}`,
-    weight === undefined ? `nothing of ${named(tokens, query)}` : `${named(tokens, query)} with weight ${share(weight)}`,
-    ...neighbours(stages, row, column),
-  ];
-  return capitalised(parts.join('; '));
+  const chosen = weight === undefined ? `nothing of ${named(tokens, query)}` : `${named(tokens, query)} with ${share(weight, 2)}`;
+  const most = neighbours(stages, row, column).join(' and ');
+  return `Expert ${row} of ${nameOf(layer)} takes ${percent(value(row, column))} of the weight of ${counted(tokens.length, 'token')}, ${chosen}${most && `; most ${most}`}`;
 }
 
 /** Where most of it comes from, and where most of it goes on to. */
@@ -205,8 +203,8 @@ function neighbours(stages, row, column) {
   const before = column > 0 && flowBetween(stages[column - 1].routing, stages[column].routing, () => true);
   const after = column + 1 < stages.length && flowBetween(stages[column].routing, stages[column + 1].routing, () => true);
   return [
-    before && mostOf(Array.from({ length: before.rows }, (_, other) => before.data[other * before.columns + row]), 'most of it comes from'),
-    after && mostOf(after.data.slice(row * after.columns, (row + 1) * after.columns), 'most of it goes on to'),
+    before && mostOf(Array.from({ length: before.rows }, (_, other) => before.data[other * before.columns + row]), 'comes from'),
+    after && mostOf(after.data.slice(row * after.columns, (row + 1) * after.columns), 'goes on to'),
   ].filter(Boolean);
 }
 
@@ -214,5 +212,5 @@ function mostOf(parts, words) {
   const total = parts.reduce((sum, part) => sum + part, 0);
   if (total === 0) return '';
   const most = Math.max(...parts);
-  return `${words} expert ${parts.indexOf(most)} (${percent(most / total)})`;
+  return `${words} expert ${parts.indexOf(most)} (${percent(most / total, 0)})`;
 }

@@ -66,6 +66,7 @@ function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
     chosen: { column: query },
     start: { row: 0, column: query },
     rest: { readout: inWords(query, looked) },
+    ceiling: 1,
     chosenWeight: weightOf,
   };
 }

@@ -157,6 +157,7 @@ function gridOf({ stages, tokens, query, side, stage, nameOf, choose }, choices)
     chosen: { column: query },
     start: { row: choices.findIndex((choice) => choice.stage === stage), column: query },
     rest: { readout: wayInWords(tokens, query, stages) },
+    ceiling: 1,
     chosenWeight: (row, column) => found(row, column).weight,
   };
 }

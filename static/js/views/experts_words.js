@@ -2,7 +2,7 @@
  * What is said of experts, in every drawing of theirs.
  */
 
-import { share } from '../core/number.js';
+import { share, shortShare } from '../core/number.js';
 import { choicesAt } from '../core/routes.js';
 import { named } from '../core/text.js';
 import { columnOf } from '../core/trace.js';
@@ -39,17 +39,17 @@ export function choicesInWords(tokens, token, routing, where) {
 }
 
 /**
- * `“it” goes through experts 3 (0.625) and 0 (0.375) in layer 0, …`
+ * `“it” goes through experts 3 (.63) and 0 (.38) in layer 0, 2 (.90) and 1 (.10) in layer 1`
  * @param {import('../core/trace.js').Token[]} tokens
  * @param {number} token
  * @param {import('../core/routes.js').Stage[]} stages
  */
 export function wayInWords(tokens, token, stages) {
   const parts = stages.map(({ layer, routing }) => {
-    const found = choicesAt(routing, token).map(({ expert, weight }) => `${expert} (${share(weight)})`);
-    return `${found.length === 1 ? 'expert' : 'experts'} ${found.join(' and ')} in layer ${layer}`;
+    const found = choicesAt(routing, token).map(({ expert, weight }) => `${expert} (${shortShare(weight)})`);
+    return `${found.join(' and ')} in layer ${layer}`;
   });
-  return `${named(tokens, token)} goes through ${parts.join(', ')}`;
+  return `${named(tokens, token)} goes through ${stages.length * stages[0].routing.topK === 1 ? 'expert' : 'experts'} ${parts.join(', ')}`;
 }
 
 /** At the beginning of a title or a sentence. */
