@@ -11,6 +11,14 @@ test('a short text stands in one line, a long one in lines of nearly equal lengt
   assert.ok(settingFor(256, 4, 358).cell >= 46);
 });
 
+test('of a text of two tokens the cells stay small, and the words below them have room', () => {
+  const { cell, perLine, margin } = settingFor(2, 4, 820);
+  assert.ok(cell <= 104);
+  assert.ok(cell * perLine + margin.r > 110 + 34 * 6, 'the colour bar and what it is of');
+  const phone = settingFor(2, 4, 358);
+  assert.ok(phone.margin.l + phone.cell * phone.perLine + phone.margin.r <= 358);
+});
+
 test('every cell lies where it is found again, and nowhere else', () => {
   const setting = settingFor(50, 3, 700);
   const { box, at } = geometryOf(setting);

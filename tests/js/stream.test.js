@@ -182,6 +182,12 @@ test('where norms stand is told', () => {
   assert.match(told({ kind: 'encoder', norm: 'rms_norm', norm_place: 'post' }), /^RMSNorm stands after every part/);
 });
 
+test('where no norm comes last, the lens has none', () => {
+  const meaning = (card) => Object.fromEntries(stream.wording({ ...sampleTrace(), card }, { stream_show: 'lens' }).terms)['logit lens'];
+  assert.match(meaning({ kind: 'decoder', norm_place: 'pre' }), /^the last norm and/);
+  assert.doesNotMatch(meaning({ kind: 'encoder', norm_place: 'post' }), /norm/);
+});
+
 test('the controls choose what is shown', () => {
   const [control] = stream.controls(sampleTrace(), { stream_show: 'writes' });
   assert.deepEqual([control.kind, control.name, control.value], ['choice', 'stream_show', 'writes']);

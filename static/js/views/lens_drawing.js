@@ -4,13 +4,15 @@
  */
 
 import { inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, colourBar, downwards, isNarrow } from '../core/figure.js';
+import { baseLayout, colourBar, downwards, isNarrow, labelWidth } from '../core/figure.js';
 import { escapeForPlotly, nameOf, shortened } from '../core/text.js';
 
 const CELL = { roomy: { least: 54, most: 104 }, tight: { least: 46, most: 80 }, height: 26 };
 const LETTER = 6.6;
 const TYPE = 11;
 const BAR_LENGTH = 110;
+const BAR_TITLE = 'probability of the likeliest token';
+const BAR_GAP = 12;
 
 /**
  * How the lens is set: `perLine` positions stand side by side, `lines` such lines below one another.
@@ -36,7 +38,14 @@ export function settingFor(count, layers, width) {
   const room = width - margin.l - margin.r;
   const lines = Math.ceil(count / Math.max(1, Math.min(count, Math.floor(room / least))));
   const perLine = Math.ceil(count / lines);
-  return { layers, count, perLine, lines, cell: Math.min(most, room / perLine), margin };
+  const cell = Math.min(most, room / perLine);
+  return { layers, count, perLine, lines, cell, margin: { ...margin, r: Math.max(margin.r, beyond(cell * perLine, width - margin.l)) } };
+}
+
+/** What the colour bar and its title take beyond a map of few tokens. */
+function beyond(map, most) {
+  const wanted = BAR_LENGTH + BAR_GAP + labelWidth([BAR_TITLE], { size: 12, letters: BAR_TITLE.length });
+  return Math.min(wanted, most) - map;
 }
 
 /**
@@ -83,7 +92,7 @@ export function lensMap({ tokens, probabilities, nameAt, isRight }, { palette, w
     ],
     layout: {
       ...baseLayout(palette, { width: margin.l + perLine * cell + margin.r, height: rows * CELL.height + margin.t + margin.b, margin }),
-      annotations: [barTitle('probability of the likeliest token', palette)],
+      annotations: [barTitle(palette)],
       xaxis: { ...bareAxis(perLine), tickvals: [] },
       yaxis: downwards({ ...bareAxis(rows), ...layerTicks(setting, isNarrow(width)), tickfont: { size: TYPE, color: palette.muted } }),
     },
@@ -170,9 +179,9 @@ function layerTicks({ lines, layers }, isTight) {
 }
 
 /** To the right of the colour bar below the map. */
-function barTitle(text, palette) {
+function barTitle(palette) {
   return {
-    text, showarrow: false, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'top',
-    x: 0, xshift: BAR_LENGTH + 12, y: 0, yshift: -4, font: { size: 12, color: palette.muted },
+    text: BAR_TITLE, showarrow: false, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'top',
+    x: 0, xshift: BAR_LENGTH + BAR_GAP, y: 0, yshift: -4, font: { size: 12, color: palette.muted },
   };
 }

@@ -10,6 +10,8 @@ import { lensAsks, lensFigure, lensPanels } from './stream_lens.js';
 
 const LENS = 'lens';
 const STREAM = ['residual stream', 'the vector of d_model numbers that each token has, to which every part of every layer adds'];
+const LENS_TERM = ['logit lens', 'the last norm and the token embeddings, applied to the stream after an earlier layer'];
+const LENS_WITHOUT_NORM = ['logit lens', 'the token embeddings, applied to the stream after an earlier layer'];
 const MOST_SIDE_BY_SIDE = 48;
 
 const OPTIONS = [
@@ -23,7 +25,7 @@ export const stream = {
   id: 'stream',
   title: 'Stream',
   help: 'The exit of the last layer is put behind every layer: what the model would expect next if it stopped there. The likeliest token stands in the cell; the colour is its probability.',
-  terms: [STREAM, ['logit lens', 'the last norm and the token embeddings, applied to the stream after an earlier layer']],
+  terms: [STREAM, LENS_TERM],
   needs: [],
   fields: { stream_show: choice(OPTIONS.map(({ id }) => id)), stream_layer: count() },
   asks: (trace, state) => partOf(state).asks(trace),
@@ -70,8 +72,9 @@ const WORDING = {
 /** What is said differently of this part, of this model, or of both. */
 function wording(trace, state) {
   if (!isLens(state)) return WORDING[state.stream_show](trace);
-  if (!isFilling(trace)) return {};
-  return { help: 'The exit of the last layer is put behind every layer: what the model would put at each place if it stopped there. The likeliest token stands in the cell; the colour is its probability.' };
+  const terms = trace.card?.norm_place === 'post' ? [STREAM, LENS_WITHOUT_NORM] : stream.terms;
+  if (!isFilling(trace)) return { terms };
+  return { terms, help: 'The exit of the last layer is put behind every layer: what the model would put at each place if it stopped there. The likeliest token stands in the cell; the colour is its probability.' };
 }
 
 function layerNormWording({ card }) {
