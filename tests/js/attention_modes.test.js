@@ -204,9 +204,16 @@ test('a chosen cell is marked, and its arithmetic can be opened', () => {
   assert.deepEqual(grid.start, { row: 3, column: 2 });
   assert.match(plain(shown({ query: 3, key: 1 }).grid.rest.readout), /^“<b>” attends to “it” at 1 with weight 0.067/);
   assert.match(plain(shown({ query: 1, key: 3 }).grid.rest.readout), /^“it” at 1 attends most to/);
-  assert.deepEqual(actions, [{ label: 'Why 0.800?', patch: { view: 'why', query: 3, key: 2, layer: 1, head: 0 } }]);
+  assert.deepEqual(actions[0], { label: 'Why 0.800?', patch: { view: 'why', query: 3, key: 2, layer: 1, head: 0 } });
   const hidden = shown({ query: 3, key: 2, attention_hide: 'first' });
   assert.deepEqual(hidden.actions[0].patch, actions[0].patch, 'tokens are meant, not rows');
+});
+
+test('a head can be switched off, where it is and nowhere else', () => {
+  const off = (figure) => figure.actions[1].patch;
+  const patch = { view: 'compare', compare_with: 'edit', compare_edit: 'heads', compare_heads: [0], compare_layer: 1, compare_where: 'all' };
+  assert.deepEqual(off(shown({ query: 3, key: 2 })), patch);
+  assert.deepEqual(off(attention.figure(pairTrace(), { ...FRAME, where: 'encoder' })), { ...patch, compare_where: 'encoder' });
 });
 
 test('without a chosen key it is the strongest of the row, and a key that comes later is asked about as such', () => {

@@ -5,7 +5,7 @@
 import { noticeOf } from '../core/answers.js';
 import { FIELDS } from '../core/attention_switches.js';
 import { capitalised } from '../core/text.js';
-import { placeOf, placesOf } from '../core/places.js';
+import { hasTwoSides, placeOf, placesOf } from '../core/places.js';
 import { choosing } from '../core/state.js';
 import { controlsFor } from './attention_controls.js';
 import { leastOf, matrixDrawing } from './attention_drawing.js';
@@ -86,5 +86,13 @@ function actionsFor(trace, { layer, head }, { place, switches, matrix, quantity,
   if (switches.which !== 'head' || switches.isWords || switches.isRenormalised || row < 0) return [];
   const value = matrix.data[row * matrix.columns + column];
   const label = Number.isNaN(value) ? 'Why is it hidden?' : `Why ${quantity.write(value)}?`;
-  return [{ label, patch: { view: 'why', ...choosing(trace, place.rows, query), key: columns[column].first, layer, head } }];
+  return [
+    { label, patch: { view: 'why', ...choosing(trace, place.rows, query), key: columns[column].first, layer, head } },
+    { label: 'What if this head is off?', patch: { view: 'compare', ...switchedOff(trace, place, layer, head) } },
+  ];
+}
+
+function switchedOff(trace, place, layer, head) {
+  const where = hasTwoSides(trace) ? place.id : 'all';
+  return { compare_with: 'edit', compare_edit: 'heads', compare_heads: [head], compare_layer: layer, compare_where: where };
 }

@@ -6,6 +6,7 @@ import { movedIn, reachOf } from '../core/change.js';
 import { sequential } from '../core/colour.js';
 import { percent } from '../core/number.js';
 import { weightsAt } from '../core/places.js';
+import { createRecall } from '../core/recall.js';
 import { matchOf } from './compare_match.js';
 import { squaresFigure } from './squares_drawing.js';
 
@@ -26,11 +27,15 @@ export function headsFigure({ a, b }, state) {
     summary: `Change of attention by layer and head: ${moved.rows} layers of ${moved.columns} heads.`,
     ...squaresFigure({
       matrix: moved, rows: layers.map((layer) => `layer ${layer}`), columns: Array.from({ length: moved.columns }, (_, head) => String(head)),
-      titles: { rows: '', columns: 'head' }, quantity: 'moved', numbers: (value) => percent(value, 0).replace(' %', ''),
-      scale: { bottom: 0, top: reachOf(moved) || 1, colours: sequential(state.palette.theme) },
+      titles: { rows: '', columns: 'head' }, quantity: 'moved', numbers: wholePercent,
+      scale: { bottom: 0, top: reachOf(moved) || 1, colours: sequential(state.palette.theme), write: (value) => `${wholePercent(value)} %` },
     }, { ...state, height: Math.min(state.height, moved.rows * CELL + AROUND) }),
     grid: gridOf(moved, layers, most, { a, b }),
   };
+}
+
+function wholePercent(value) {
+  return percent(value, 0).replace(' %', '');
 }
 
 /**
@@ -46,7 +51,13 @@ export function wayToMost({ a, b }) {
   return [{ label: `Show the head that changed most: layer ${layer}, head ${column}`, patch: { layer, head: column } }];
 }
 
+const recall = createRecall();
+
 function movedByHead(a, b) {
+  return recall([a.trace, b.trace, a.place.id], () => countMoved(a, b));
+}
+
+function countMoved(a, b) {
   const sites = weightsAt(a.place, a.trace);
   const [rows, columns] = [a.place.rows, a.place.columns].map((side) => matchOf(a, b, side).pairs);
   const nHeads = a.trace.tensors[sites[0].site].shape[0];

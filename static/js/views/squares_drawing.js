@@ -13,7 +13,7 @@ import { escapeForPlotly } from '../core/text.js';
  * @property {string[]} rows labels
  * @property {string[]} columns
  * @property {{rows: string, columns: string}} titles
- * @property {{bottom: number, top: number, colours: Uint8Array}} scale
+ * @property {{bottom: number, top: number, colours: Uint8Array, write?: (value: number) => string}} scale `write`: the numbers beside the colour bar
  * @property {string} quantity beside the colour bar
  * @property {import('../core/cells.js').Cell[]} [outlined]
  * @property {(value: number) => string} [numbers] written into the cells, where they have room
@@ -75,9 +75,9 @@ function numbersTrace({ matrix: { columns, data }, scale, numbers }) {
 }
 
 /** Numbers at both ends of the colour bar and between, the same on both sides of zero. */
-function ticksOf({ bottom, top }) {
+function ticksOf({ bottom, top, write = (value) => tick(Number(value.toPrecision(2))) }) {
   const tickvals = [0, 1, 2, 3, 4].map((quarter) => bottom + ((top - bottom) * quarter) / 4);
-  return { tickmode: 'array', tickvals, ticktext: tickvals.map((value) => tick(Number(value.toPrecision(2)))) };
+  return { tickmode: 'array', tickvals, ticktext: tickvals.map(write) };
 }
 
 /** Dark on light and light on dark: seen on every colour. */
