@@ -43,13 +43,16 @@ function firstTerms(products) {
 
 /** @param {Derivation} derivation @returns {Term[]} */
 export function scoreFormula({ divisor, temperature, isHidden, met, key, row: { products, biases, scores } }) {
-  const scaled = (product, width) => (divisor === 1 ? [product] : [over(product, root(width))]);
-  const tempered = (terms, value) => (temperature === 1 ? terms : [over(row(...terms), value)]);
-  const letters = [...scaled(row(q(), '·', k()), d()), ...(biases ? [op('+'), name('b')] : [])];
-  const numbers = [...scaled(amount(products[key]), number(met.key.length)), ...(biases ? plus(biases[key]) : [])];
-  const lines = [row(s(), '=', ...tempered(letters, name('T')))];
+  const isTempered = temperature !== 1;
+  const scaled = (product, ...divisors) => (divisors.length > 0 ? over(product, row(...divisors)) : product);
+  const divisors = (width, value) => [...(isTempered && !biases ? [value] : []), ...(divisor === 1 ? [] : [root(width)])];
+  const biased = (terms, value) => (isTempered && biases ? [over(number(1), value), '(', ...terms, ')'] : terms);
+  const letters = [scaled(row(q(), '·', k()), ...divisors(d(), name('T'))), ...(biases ? ['+', name('b')] : [])];
+  const lines = [row(s(), '=', ...biased(letters, name('T')))];
   if (isHidden) return [...lines, row(s(), '=', result(amount(-Infinity)), words('\u00a0\u00a0hidden: comes later'))];
-  return [...lines, row('=', ...tempered(numbers, number(temperature)), '=', result(amount(scores[key])))];
+  const multiplied = divisors(number(met.key.length), number(temperature)).flatMap((term, at) => (at > 0 ? ['·', term] : [term]));
+  const numbers = [scaled(amount(products[key]), ...multiplied), ...(biases ? plus(biases[key]) : [])];
+  return [...lines, row('=', ...biased(numbers, number(temperature)), '=', result(amount(scores[key])))];
 }
 
 /** @param {Derivation} derivation @returns {Term[]} */

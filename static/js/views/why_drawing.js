@@ -94,8 +94,8 @@ function score(subject) {
     lanes: [
       ...(row.biases || hides ? [{ name: divisor === 1 ? 'product' : 'product ÷ √d', values: scaled }] : []),
       ...(row.biases ? [{ name: 'bias by distance', values: row.biases }] : []),
-      { name: 'score', values: row.scores },
-      ...(isChanged ? [{ name: 'score as trained', values: before.row.scores, isPast: true }] : []),
+      { name: 'score', values: row.scores, scale: 'score' },
+      ...(isChanged ? [{ name: 'score as trained', values: before.row.scores, scale: 'score', isPast: true }] : []),
     ],
   };
 }
@@ -105,11 +105,12 @@ function scoreTitle({ now, path }) {
   return `The score: ${done.length > 0 ? listed(done) : 'the product as it is'}`;
 }
 
-function scoreHelp({ now: { row, divisor } }) {
+function scoreHelp({ now: { row, divisor, temperature } }) {
   const scaling = divisor === 1
     ? 'The product is not divided by √d here, so scores lie farther apart'
     : 'The product is divided by the root of the head’s width d, so that wide heads do not make large scores';
-  return `${scaling}${row.biases ? '; a bias takes something off by distance' : ''}.`;
+  const bias = row.biases ? '; a bias takes something off by distance' : '';
+  return `${scaling}${bias}${temperature === 1 ? '' : '; the temperature T divides what comes of it'}.`;
 }
 
 function listed(parts) {
