@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { byDistance, cosineSimilarity } from '../../static/js/core/similarity.js';
+import { byDistance, cosineSimilarity, similarityOf } from '../../static/js/core/similarity.js';
 
 test('same direction 1, right angle 0, opposite −1, whatever the length', () => {
   const { data } = cosineSimilarity({ rows: 4, columns: 2, data: Float64Array.of(1, 0, 5, 0, 0, 2, -3, 0) });
@@ -42,4 +42,11 @@ test('by distance: mean, least and greatest of all pairs so far apart', () => {
 test('of one position there is distance 0 alone', () => {
   const { mean, least, most } = byDistance({ rows: 1, columns: 1, data: Float64Array.of(1) });
   assert.deepEqual([[...mean], [...least], [...most]], [[1], [1], [1]]);
+});
+
+test('it is worked out once for each matrix, and anew for another', () => {
+  const matrix = { rows: 2, columns: 2, data: Float64Array.of(1, 0, 0, 1) };
+  assert.equal(similarityOf(matrix), similarityOf(matrix));
+  assert.deepEqual(similarityOf({ ...matrix, data: Float64Array.of(1, 0, 1, 0) }).data[1], 1);
+  assert.equal(similarityOf(matrix).data[1], 0);
 });

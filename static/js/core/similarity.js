@@ -22,6 +22,17 @@ export function cosineSimilarity({ rows, columns, data }) {
   return { rows, columns: rows, data: cosines };
 }
 
+const known = new WeakMap();
+
+/**
+ * The same, worked out once for each matrix: of a long text it takes longer than drawing it.
+ * @param {import('./trace.js').Matrix} matrix that nobody changes
+ */
+export function similarityOf(matrix) {
+  if (!known.has(matrix)) known.set(matrix, cosineSimilarity(matrix));
+  return known.get(matrix);
+}
+
 function dot(data, a, b, columns) {
   let sum = 0;
   for (let i = 0; i < columns; i += 1) sum += data[a * columns + i] * data[b * columns + i];

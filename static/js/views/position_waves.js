@@ -6,7 +6,7 @@
 
 import { tick, signed, small } from '../core/number.js';
 import { frequencies } from '../core/rotation.js';
-import { byDistance, cosineSimilarity } from '../core/similarity.js';
+import { byDistance, similarityOf } from '../core/similarity.js';
 import { chosenOf, spaced } from '../core/spaced.js';
 import { choosing, queryOf } from '../core/state.js';
 import { named, positionLabels, quoted } from '../core/text.js';
@@ -200,7 +200,7 @@ function stripsGrid(trace, state, { side, tokens, site: added }, strips, { descr
 
 function distances(trace, state, subject) {
   const { tokens, encoding, side, site } = subject;
-  const found = byDistance(cosineSimilarity(encoding));
+  const found = byDistance(similarityOf(encoding));
   const rows = [found.mean, found.least, found.most];
   const names = ['mean', 'least', 'greatest'];
   const labels = Array.from(found.mean, (_, distance) => String(distance));

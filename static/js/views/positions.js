@@ -8,7 +8,7 @@ import { choice, count, counts } from '../core/fields.js';
 import { letteringFor } from '../core/figure.js';
 import { signed, tick } from '../core/number.js';
 import { sideOf, stackOf, stacksOf, tokensOf } from '../core/places.js';
-import { cosineSimilarity } from '../core/similarity.js';
+import { similarityOf } from '../core/similarity.js';
 import { positionLabels, quoted } from '../core/text.js';
 import { matrixAt } from '../core/trace.js';
 import { DIMENSION_SPACE, dimensionMap, pairMap, reachOf, sharedGrid } from './position_drawing.js';
@@ -91,7 +91,7 @@ function subjectOf(trace, state) {
   const site = `${stack}.embedding.positional`;
   const side = sideOf(stack, trace);
   const tokens = tokensOf(trace, side);
-  const encoding = trace.tensors[site] ? firstRows(matrixAt(trace.tensors[site]), tokens.length) : null;
+  const encoding = trace.tensors[site] ? encodingOf(trace.tensors[site], tokens.length) : null;
   return { stack, site, side, tokens, encoding, scheme: schemeOf(trace), heads: trace.card?.n_heads ?? 1 };
 }
 
@@ -122,6 +122,14 @@ function maps(trace, state, subject) {
   return { title, ...(state.plot === 'similarity' ? similarity : encodingMap)(trace, state, subject.encoding, subject) };
 }
 
+const encodings = new WeakMap();
+
+/** Read once from each tensor, so that what is worked out of it can be remembered by it. */
+function encodingOf(tensor, count) {
+  if (encodings.get(tensor)?.rows !== count) encodings.set(tensor, firstRows(matrixAt(tensor), count));
+  return encodings.get(tensor);
+}
+
 /** A model may capture every position it knows; only those of this text were added. */
 function firstRows({ rows, columns, data }, count) {
   const kept = Math.min(rows, count);
@@ -140,7 +148,7 @@ function encodingMap(trace, state, encoding, subject) {
 }
 
 function similarity(trace, state, encoding, subject) {
-  const cosines = cosineSimilarity(encoding);
+  const cosines = similarityOf(encoding);
   const labels = positionLabels(subject.tokens);
   const scale = scaleFor(cosines.data, state.palette.theme);
   const range = rangeInWords(cosines.data, scale);
