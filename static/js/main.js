@@ -287,7 +287,7 @@ function show() {
   frame.answers = answersFor(VIEWS.find(({ id }) => id === state.view));
   grid = sections[state.view].show(trace, { ...state, ...frame });
   const side = grid?.sides?.rows ?? predictingSide(trace);
-  sentence.choose(side, queryOf(state, trace, side));
+  sentence.choose(side, grid?.query === undefined ? queryOf(state, trace, side) : grid.query);
   markSentence();
 }
 

@@ -62,14 +62,15 @@ test('a token from further down stands below the others with its rank', () => {
 });
 
 test('where the draw was bent, both probabilities are told and the model’s own is a line', () => {
-  const [{ data: [bars, lines], grid, facts, layout }] = figures([3], {}, { temperature: 0.5 });
+  const [{ data: [bars, numbers, lines], grid, facts, layout }] = figures([3], {}, { temperature: 0.5 });
   assert.ok(bars.x[0] > 0.4);
   assert.deepEqual(lines.x, [0.4, 0.3, 0.2, 0.06]);
   assert.deepEqual([grid.value(0, 0), grid.value(0, 1)], [bars.x[0], 0.4]);
   assert.deepEqual(grid.columnLabels, ['probability of being drawn', 'by the model itself']);
   assert.match(grid.describe(0, 0), /of being drawn, 40\.0 % by the model itself, rank 1/);
-  assert.ok(facts.some(([term]) => term === 'by the model itself'));
-  assert.ok(layout.xaxis.range[1] >= Math.max(...bars.x, ...lines.x));
+  assert.ok(facts.some(([term]) => term === 'Model’s own'));
+  assert.deepEqual(numbers.x, bars.x.map((x, row) => Math.max(x, lines.x[row])), 'numbers keep clear of the lines');
+  assert.ok(layout.xaxis.range[1] > Math.max(...numbers.x));
   assert.deepEqual(grid.geometry.at(0.9, 2.3), { row: 2, column: 0 });
   assert.equal(grid.geometry.at(0.1, 7), null);
 });
@@ -95,6 +96,8 @@ test('the row is that of the token before, over all tokens so far', () => {
   assert.match(plain(grid.describe(0, 0)), /^“<b>” at 6 attends to “<s>”, 0\.600 \(layer 1, head 1\)$/);
   assert.deepEqual(grid.tokens(0, 2), { query: 6, key: 2 });
   assert.equal(choices.grid.rest.tint.length, TOKENS.length);
+  assert.equal(choices.grid.query, null, 'it is none of the sentence');
+  assert.equal(figures([3])[0].grid.query, TOKENS.length - 1);
   assert.match(figures(PATH, { head: 7 })[1].notice, /no such head/);
 });
 

@@ -14,6 +14,8 @@ import { element } from './element.js';
 
 /** Figures and the address follow a run at this pace; the text itself shows every token. */
 const FOLLOWING = 500;
+/** Where drawing takes long, it is done less often: most of the time is for whoever types or presses. */
+const TIMES_AS_LONG = 8;
 
 function inWords({ text, probability, rank }) {
   return `“${nameOfGuess(text)}” written, probability ${percent(probability)}, rank ${rank}`;
@@ -35,6 +37,7 @@ export function createGeneration({ onState, onRedraw, announce }) {
   let trace = null;
   let state = null;
   let timer = 0;
+  let took = 0;
   /** @type {{length: number, isNew: boolean}|null} what is being written: after how many tokens it began */
   let begun = null;
   const writer = createWriter({ stream: streamGeneration, onChange });
@@ -80,7 +83,7 @@ export function createGeneration({ onState, onRedraw, announce }) {
   function onChange(isOver) {
     if (isOver) { finish(); return; }
     draw();
-    if (timer === 0) timer = setTimeout(follow, begun?.isNew ? 0 : FOLLOWING);
+    if (timer === 0) timer = setTimeout(follow, begun?.isNew ? 0 : Math.max(FOLLOWING, took * TIMES_AS_LONG));
   }
 
   function finish() {
@@ -95,7 +98,9 @@ export function createGeneration({ onState, onRedraw, announce }) {
     timer = 0;
     const isNew = Boolean(begun?.isNew);
     if (begun) begun.isNew = false;
+    const began = performance.now();
     onState({ generate_path: writer.follow(), ...(isNew && { generate_step: null }) }, !isNew);
+    setTimeout(() => { took = performance.now() - began; });
   }
 
   /** Said once, when it is over: a token that is read out while the next one comes is of no use. */
@@ -115,7 +120,7 @@ export function createGeneration({ onState, onRedraw, announce }) {
     turn(run, isWriting || ending === '');
     turn(step, !isWriting && ending === '');
     for (const way of [back, over]) turn(way, !isWriting && state.generate_path.length > 0);
-    status.textContent = isReading ? 'Reading…' : ending || `${counted(steps.length, 'token')} written`;
+    status.textContent = isReading ? 'Reading…' : ending || (steps.length > 0 ? `${counted(steps.length, 'token')} written` : '');
     showProblem(found);
     chips.show(tokens, trace.text);
     mark(steps);

@@ -39,6 +39,7 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {string} [note] what else can be done with the drawing
  * @property {{capture: string[], heads?: number[], analyses?: string[], edits?: Object[], model?: string, text?: string, target?: string}} [request] what of the API’s trace holds these numbers
  * @property {import('./call.js').Call} [call] where they come from another call than that for a trace
+ * @property {number|null} [query] the token of the sentence whose row it is, where that is not the chosen one; null: none of them
  * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
  * @property {import('./cells.js').Cell|null} [picked] a cell that was chosen, not only its row
  * @property {import('./cells.js').Cell} [start] where the keyboard enters

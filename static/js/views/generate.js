@@ -147,7 +147,7 @@ function writtenMark(rank, nListed) {
 function factsOf({ probability, model_probability: own, rank, id, position }, natural) {
   return [
     ['Probability', percent(probability)],
-    ...(natural ? [] : [['by the model itself', percent(own)]]),
+    ...(natural ? [] : [['Model’s own', percent(own)]]),
     ['Rank', String(rank)],
     ['Position', String(position)],
     ['Token id', String(id)],
@@ -178,6 +178,7 @@ function gridOfChoices(subject, bars, natural) {
     describe: (row) => say(bars[row]),
     tip: (row, column) => [`“${bars[row].name}”`, percent(value(row, column))],
     tokens: () => ({ query: step.position - 1 }),
+    query: queryIn(trace, step),
     geometry: wholeRows(bars),
     start: { row: 0, column: 0 },
     ceiling: 1,
@@ -186,6 +187,11 @@ function gridOfChoices(subject, bars, natural) {
     chooseHint: 'Enter writes this token here and leaves what came after',
     note: 'Choose a bar to go on from it instead: what came after is left.',
   };
+}
+
+/** The token whose row it is, where it is one of the sentence. */
+function queryIn({ tokens }, { position }) {
+  return position - 1 < tokens.length ? position - 1 : null;
 }
 
 /** A bar and what lies behind it is one place to point at. */

@@ -23,8 +23,14 @@ const MOST_TICKS = 4;
 export function choiceBars(state, bars, words, natural) {
   const drawn = guessBars(state, bars, words);
   if (natural) return drawn;
-  const widest = guessBars(state, bars.map((bar) => ({ ...bar, probability: Math.max(bar.probability, bar.own) })), words);
-  return { data: [...drawn.data, ownLines(bars, state.palette)], layout: { ...drawn.layout, xaxis: widest.layout.xaxis } };
+  const [numbers] = drawn.data;
+  const ends = bars.map(({ probability, own }) => Math.max(probability, own));
+  const widest = guessBars(state, bars.map((bar, row) => ({ ...bar, probability: ends[row] })), words);
+  const behind = { ...numbers, x: ends, marker: { color: 'rgba(0, 0, 0, 0)', line: { width: 0 } } }; // so that numbers keep clear of lines
+  return {
+    data: [{ ...numbers, text: [] }, behind, ownLines(bars, state.palette)],
+    layout: { ...drawn.layout, xaxis: widest.layout.xaxis, barmode: 'overlay' },
+  };
 }
 
 function ownLines(bars, palette) {
@@ -33,7 +39,7 @@ function ownLines(bars, palette) {
     mode: 'markers',
     x: bars.map(({ own }) => own),
     y: bars.map((_, rank) => rank),
-    marker: { symbol: 'line-ns-open', size: 20, color: palette.ink, line: { width: 1.5, color: palette.ink } },
+    marker: { symbol: 'line-ns-open', size: 18, color: palette.ink, line: { width: 1.5, color: palette.ink } },
     cliponaxis: false,
     hoverinfo: 'none',
   };
