@@ -113,6 +113,21 @@ def test_any_set_of_heads_is_averaged(shown, tensor):
     assert "attention_heads=1.4" in shown.fragment
 
 
+def test_a_map_that_is_pressed_joins_the_set_and_all_of_the_set_are_marked(shown):
+    choose(shown, "Several")
+    shown.page.locator(f".heads-cell[aria-label='Layer {LAYER}, head 2']").click()
+    shown.wait_until_drawn()
+    assert heading(shown) == f"Layer {LAYER}, mean of heads 2 and {HEAD}"
+    marked = shown.page.locator(".heads-cell[aria-selected=true]")
+    assert marked.evaluate_all("(cells) => cells.map((cell) => cell.ariaLabel)") == [
+        f"Layer {LAYER}, head 2",
+        f"Layer {LAYER}, head {HEAD}",
+    ]
+    shown.page.get_by_role("button", name=re.compile("Previous token")).click()
+    shown.wait_until_drawn()
+    assert heading(shown).lower() == shown.chosen_head.lower(), "what is worth a look is one head"
+
+
 @pytest.mark.parametrize(("title", "reduce"), [("Mean", np.mean), ("Largest", np.max)])
 def test_a_layer_is_shown_as_a_whole(shown, tensor, title, reduce):
     choose(shown, title)

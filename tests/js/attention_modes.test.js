@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { choosingHead, isShown } from '../../static/js/core/attention_switches.js';
 import { diverging, plotlyScale, sequential } from '../../static/js/core/colour.js';
 import { shownFor } from '../../static/js/core/strip.js';
 import { attention } from '../../static/js/views/attention.js';
+import { settingOf } from '../../static/js/views/attention_subject.js';
 import { FRAME, longTrace, pairTrace, sampleTrace, TOKENS } from './sample.js';
 import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from './view_contract.js';
 
@@ -276,4 +278,31 @@ test('every way to look can be read, fits its width and keeps tokens from becomi
       assertFits(attention.figure(longTrace(256), { ...FRAME, ...state, width }), width);
     }
   }
+});
+
+const choosingIn = (state, chosen) => {
+  const setting = settingOf(sampleTrace(), { ...FRAME, ...state });
+  return choosingHead(setting.switches, { ...FRAME, ...state }, chosen);
+};
+
+test('a head chosen among all is shown, or where several are, joins them or leaves them', () => {
+  assert.deepEqual(choosingIn({}, { layer: 0, head: 1 }), { layer: 0, head: 1 });
+  assert.deepEqual(choosingIn({ attention_which: 'mean' }, { layer: 0, head: 1 }), { layer: 0, head: 1 });
+  const several = { attention_which: 'heads', attention_heads: [1] };
+  assert.deepEqual(choosingIn(several, { layer: 1, head: 0 }), { attention_heads: [0, 1] });
+  assert.deepEqual(choosingIn({ ...several, attention_heads: [0, 1] }, { layer: 1, head: 0 }), { attention_heads: [1] });
+  assert.deepEqual(choosingIn(several, { layer: 1, head: 1 }), { layer: 1, head: 1 }, 'one always stays');
+  assert.deepEqual(choosingIn(several, { layer: 0, head: 0 }), { layer: 0, head: 0, attention_heads: [0] });
+});
+
+test('every head that is shown is marked among all', () => {
+  const marked = (state) => {
+    const { switches } = settingOf(sampleTrace(), { ...FRAME, ...state });
+    return [0, 1].flatMap((layer) => [0, 1].filter((head) => isShown(switches, { ...FRAME, ...state }, { layer, head })).map((head) => `${layer}.${head}`));
+  };
+  assert.deepEqual(marked({}), ['1.0']);
+  assert.deepEqual(marked({ attention_which: 'heads', attention_heads: [0, 1] }), ['1.0', '1.1']);
+  assert.deepEqual(marked({ attention_which: 'max' }), ['1.0', '1.1']);
+  assert.deepEqual(marked({ attention_which: 'rollout' }), ['0.0', '0.1', '1.0', '1.1']);
+  assert.deepEqual(marked({ attention_which: 'rollout', layer: 0 }), ['0.0', '0.1']);
 });

@@ -36,7 +36,7 @@ export function createHeads({ onChoose }) {
   count += 1;
   const id = `heads-${count}`;
   const canvas = element('canvas', { 'aria-hidden': 'true' });
-  const grid = element('div', { class: 'heads-grid', role: 'grid' });
+  const grid = element('div', { class: 'heads-grid', role: 'grid', 'aria-multiselectable': 'true' });
   const caption = element('p', { class: 'heads-caption' });
   const frame = element('div', { class: 'heads' }, canvas, grid);
   let pictures = new Map();
@@ -72,7 +72,7 @@ export function createHeads({ onChoose }) {
 
     /**
      * @param {import('../core/trace.js').Trace} trace
-     * @param {{where: string, layer: number, head: number, range: 'one'|'head', order: 'layer'|'label', width: number, palette: {theme: 'light'|'dark'}}} state
+     * @param {{where: string, layer: number, head: number, range: 'one'|'head', order: 'layer'|'label', width: number, palette: {theme: 'light'|'dark'}, isChosen?: (head: LabelledHead) => boolean}} state `isChosen`: where others than the chosen head are shown too
      */
     show(trace, state) {
       const place = placeOf(state, trace);
@@ -166,12 +166,12 @@ function nameOf({ layer, head, label, score }, id, { order, isShort }) {
   );
 }
 
-function select(grid, rows, cells, { layer, head }) {
+/** Several may be shown together; the one that was chosen is where the keyboard enters. */
+function select(grid, rows, cells, { layer, head, isChosen = (each) => each.layer === layer && each.head === head }) {
   let chosen = { row: 0, column: 0 };
   rows.forEach(({ heads }, row) => heads.forEach((each, column) => {
-    const isChosen = each.layer === layer && each.head === head;
-    cells[row][column].setAttribute('aria-selected', String(isChosen));
-    if (isChosen) chosen = { row, column };
+    cells[row][column].setAttribute('aria-selected', String(isChosen(each)));
+    if (each.layer === layer && each.head === head) chosen = { row, column };
   }));
   grid.querySelectorAll('.is-layer').forEach((label, row) => label.classList.toggle('is-current', row === chosen.row));
   grid.querySelectorAll('.is-head').forEach((label, column) => label.classList.toggle('is-current', column === chosen.column));

@@ -3,6 +3,7 @@
  * coloured and ordered, and where in this text the well-known kinds of head are.
  */
 
+import { choosingHead, isShown, switchesOf } from '../core/attention_switches.js';
 import { helpOf, labelsExplained, strongestHeads } from '../core/head_labels.js';
 import { share } from '../core/number.js';
 import { placeOf } from '../core/places.js';
@@ -21,8 +22,8 @@ const SWITCHES = [
  * @param {{onState: (patch: Partial<import('../core/state.js').State>) => void}} handlers
  */
 export function createHeadsBlock({ onState }) {
-  const heads = createHeads({ onChoose: (layer, head) => onState({ layer, head }) });
-  const switches = SWITCHES.map((wanted) => radios(wanted, onState));
+  const heads = createHeads({ onChoose: (layer, head) => onState(choosingHead(shown.switches, shown.state, { layer, head })) });
+  const fieldsets = SWITCHES.map((wanted) => radios(wanted, onState));
   const patterns = element('div', { class: 'patterns' });
   const help = createHelp('What the labels of heads mean');
   help.show([
@@ -30,7 +31,7 @@ export function createHeadsBlock({ onState }) {
     ...SWITCHES.map(({ label, options }) => ({ title: label, parts: options.map(([, title, meaning]) => [title, meaning]) })),
   ]);
   const block = element('section', { class: 'heads-block', 'aria-label': 'All heads' },
-    element('div', { class: 'heads-head' }, element('div', { class: 'heads-title' }, element('h2', {}, 'All heads'), help.element), ...switches),
+    element('div', { class: 'heads-head' }, element('div', { class: 'heads-title' }, element('h2', {}, 'All heads'), help.element), ...fieldsets),
     heads.element,
     patterns,
   );
@@ -44,16 +45,18 @@ export function createHeadsBlock({ onState }) {
      * @param {import('../core/state.js').State & import('../core/figure.js').Frame} state
      */
     show(trace, state) {
-      SWITCHES.forEach(({ field }, index) => { switches[index].querySelector(`[value="${state[field]}"]`).checked = true; });
-      heads.show(trace, { ...state, order: state.attention_order, width: block.clientWidth });
       const place = placeOf(state, trace);
-      if (trace !== shown.trace || place?.id !== shown.place) {
-        shown = { trace, place: place?.id };
+      const switches = switchesOf(state, { placeId: place?.id, nHeads: trace.card?.n_heads ?? Infinity });
+      SWITCHES.forEach(({ field }, index) => { fieldsets[index].querySelector(`[value="${state[field]}"]`).checked = true; });
+      heads.show(trace, { ...state, order: state.attention_order, width: block.clientWidth, isChosen: (head) => isShown(switches, state, head) });
+      const isOther = trace !== shown.trace || place?.id !== shown.place;
+      shown = { trace, place: place?.id, state, switches };
+      if (isOther) {
         found = strongestHeads(trace, place);
         patterns.replaceChildren(...patternList(found, onState));
       }
       patterns.querySelectorAll('button').forEach((button, index) => {
-        button.setAttribute('aria-pressed', String(found[index].layer === state.layer && found[index].head === state.head));
+        button.setAttribute('aria-pressed', String(switches.which === 'head' && isShown(switches, state, found[index])));
       });
     },
   };
@@ -78,7 +81,7 @@ function patternList(found, onState) {
     element('p', { class: 'patterns-note' }, 'For each label that says where heads look, the head that does it most in this text, with its score.'),
     element('ul', {}, ...found.map((pattern) => {
       const { title, layer, head, score } = pattern;
-      return element('li', {}, element('button', { type: 'button', title: helpOf(pattern), onclick: () => onState({ layer, head }) },
+      return element('li', {}, element('button', { type: 'button', title: helpOf(pattern), onclick: () => onState({ layer, head, attention_which: 'head' }) },
         element('span', { class: 'patterns-title' }, capitalised(title)),
         element('span', { class: 'patterns-place' }, `layer ${layer}, head ${head}`),
         element('span', { class: 'patterns-score' }, share(score, 2)),

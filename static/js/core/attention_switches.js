@@ -69,3 +69,31 @@ export function switchesOf(state, { placeId, nHeads }) {
     isShare,
   };
 }
+
+/**
+ * Is this one of the heads that are shown together?
+ * @param {Switches} switches
+ * @param {{layer: number, head: number}} state what is chosen
+ * @param {{layer: number, head: number}} of
+ */
+export function isShown({ which, heads }, state, { layer, head }) {
+  if (which === 'rollout') return layer <= state.layer;
+  if (layer !== state.layer) return false;
+  return { head: head === state.head, heads: heads.includes(head) }[which] ?? true;
+}
+
+/**
+ * What changes when a head is chosen among all of them: where several are shown, it joins them or
+ * leaves them; in another layer it is the first of a new set.
+ * @param {Switches} switches
+ * @param {{layer: number, head: number}} state
+ * @param {{layer: number, head: number}} chosen
+ * @returns {Object}
+ */
+export function choosingHead({ which, heads }, state, { layer, head }) {
+  if (which !== 'heads') return { layer, head };
+  if (layer !== state.layer) return { layer, head, attention_heads: [head] };
+  const others = heads.filter((each) => each !== head);
+  if (others.length === 0) return { layer, head };
+  return { attention_heads: heads.includes(head) ? others : [...heads, head].sort((a, b) => a - b) };
+}
