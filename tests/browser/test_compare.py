@@ -54,7 +54,7 @@ def check_difference(reader, before, after, panel=2):
 
 
 def titles(reader):
-    return reader.view.locator("h2").all_text_contents()
+    return reader.view.locator(".panel h2").all_text_contents()
 
 
 def test_a_head_that_is_switched_off_changes_the_pass_as_the_api_says(reader, passes):
@@ -221,7 +221,7 @@ def test_an_edit_that_cannot_be_says_why_and_loses_nothing(visit):
 def test_hostile_sentences_are_compared_like_any_other(reader, text):
     reader.open(**LINK, compare_with="text", compare_text=text)
     reader.view.locator(".plot .nsewdrag").nth(1).wait_for(state="attached")
-    assert reader.view.locator("h2 b").count() == 0
+    assert reader.view.locator(".panel h2 b").count() == 0
     assert "“" in titles(reader)[1]
     assert len(reader.table(1)) > 2
     assert not reader.page.locator("#notice").is_visible()

@@ -140,6 +140,11 @@ test('a second sentence is invited, and one that was refused says why', () => {
   assert.deepEqual([Object.keys(refused), refused.b.notice], [['a', 'b'], 'Too many tokens. send a shorter text']);
 });
 
+test('while B is on its way what was drawn may stay, and A is there', () => {
+  const { a, b } = figures({ answers: { before: before(), after: { isWaiting: true } } });
+  assert.ok(a.grid && b.isWaiting && b.notice);
+});
+
 test('two models that cut a text differently are compared by its words', () => {
   const tokens = [TOKENS[0], { id: 1, text: 'i', start: 0, end: 1, word: 0, is_special: false }, { id: 2, text: 't', start: 1, end: 2, word: 0, is_special: false }, ...TOKENS.slice(2)];
   const data = new Float32Array(2 * 36);

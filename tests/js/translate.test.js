@@ -83,6 +83,11 @@ test('one’s own translation stands beside the model’s, which can be taken ba
   assert.equal(figures()[0].actions[0].patch.target, 'il vit', 'the model’s may be changed');
 });
 
+test('while the alignment is on its way what was drawn may stay', () => {
+  assert.ok(figures({ answers: { alignment: { isWaiting: true } } }).every(({ isWaiting, notice }) => isWaiting && notice));
+  assert.equal(figures({ answers: { alignment: { problem: { title: 'No', detail: '' } } } })[0].isWaiting, false);
+});
+
 test('an empty translation has nothing to align and is not asked for', () => {
   const trace = { ...pairTrace(), target: '', target_tokens: pairTrace().target_tokens.slice(0, 1) };
   assert.deepEqual(translate.asks(trace, state()), {});

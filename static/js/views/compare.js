@@ -64,13 +64,13 @@ function figure(trace, state) {
   const title = TITLES[part];
   if (!isAsked(trace, state)) return part === 'a' ? alone(trace, state) : { title, ...invitation(trace, state) };
   const notice = noticeOf(answers.after);
-  if (notice) return part === 'a' ? alone(trace, state) : { title: part === 'b' ? `B: ${nameOfB(trace, state)}` : title, notice };
+  if (notice) return part === 'a' ? alone(trace, state) : { title: part === 'b' ? `B: ${nameOfB(trace, state)}` : title, notice, isWaiting: !answers.after?.problem };
   const sides = sidesOf(trace, state);
   if (part === 'a' || part === 'b') return { title: `${title}: ${sides[part].name}`, ...sideFigure(sides, part, state) };
   if (part === 'difference') return { title, ...differenceFigure(sides, state) };
   if (part === 'heads') return { title, ...headsFigure(sides, state) };
   const waiting = noticeOf(answers.before);
-  return { title, ...(waiting ? { notice: waiting } : nextFigure(sides, answers.before.trace.tensors.logits, state)) };
+  return { title, ...(waiting ? { notice: waiting, isWaiting: !answers.before?.problem } : nextFigure(sides, answers.before.trace.tensors.logits, state)) };
 }
 
 /** A, while there is no B. */

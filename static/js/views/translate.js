@@ -78,7 +78,7 @@ function figure(trace, state) {
   if (!isTranslator(trace)) return { title, ...noTranslator(trace, state) };
   if (!hasWords(trace)) return { title, notice: 'The translation is empty, so there is nothing to align. Type one of your own above to see how it would align.' };
   const { alignment } = state.answers;
-  if (!alignment?.trace) return { title, notice: noticeOf(alignment) };
+  if (!alignment?.trace) return { title, notice: noticeOf(alignment), isWaiting: !alignment?.problem };
   const subject = alignmentOf(alignment.trace);
   const grid = gridOf(trace, state, subject);
   return { title, ...(state.part === 'map' ? mapPart(state, subject, grid) : linesPart(trace, state, subject, grid)) };
