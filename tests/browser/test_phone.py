@@ -112,7 +112,7 @@ def test_turning_the_phone_moves_the_colour_bar_with_its_numbers(phone):
     assert min(numbers) >= area["x"] + area["width"]
 
 
-@pytest.mark.parametrize("view", ["attention", "positions", "experts", "next_token"])
+@pytest.mark.parametrize("view", ["attention", "why", "positions", "experts", "next_token"])
 def test_what_can_be_pressed_is_large_enough_for_a_finger(phone, view):
     phone.open(text=TEXT, view=view)
     small = phone.page.locator(

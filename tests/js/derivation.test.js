@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { derive, differences, entropyOf, lengthOf, shareOf, sitesOf, softmax, turned } from '../../static/js/core/derivation.js';
+import { derive, differences, entropyOf, lengthOf, shareOf, sitesOf, softmaxOf, turnedBy } from '../../static/js/core/derivation.js';
 import { headTrace } from './why_sample.js';
 
 const SELF = 'decoder.layers.1.self_attention';
@@ -71,14 +71,14 @@ test('a number that is not the model’s shows in the differences', () => {
 
 test('a turn keeps lengths, and products depend on the distance alone', () => {
   const [a, b] = [Float64Array.of(1, 2, 3, 4), Float64Array.of(-2, 1, 0.5, 3)];
-  const product = (m, n) => turned(a, m).reduce((sum, number, at) => sum + number * turned(b, n)[at], 0);
-  close(lengthOf(turned(a, 7)), lengthOf(a), 1e-12);
+  const product = (m, n) => turnedBy(a, m).reduce((sum, number, at) => sum + number * turnedBy(b, n)[at], 0);
+  close(lengthOf(turnedBy(a, 7)), lengthOf(a), 1e-12);
   close(product(9, 4), product(5, 0), 1e-12);
-  assert.deepEqual([...turned(a, 0)], [...a]);
+  assert.deepEqual([...turnedBy(a, 0)], [...a]);
 });
 
 test('a softmax of large scores neither overflows nor loses a row', () => {
-  const { weights, total, greatest } = softmax(Float64Array.of(2000, 2001, -Infinity));
+  const { weights, total, greatest } = softmaxOf(Float64Array.of(2000, 2001, -Infinity));
   assert.equal(greatest, 2001);
   close(total, 1 + Math.exp(-1));
   close(weights[1], 1 / (1 + Math.exp(-1)));

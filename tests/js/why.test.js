@@ -114,6 +114,15 @@ test('a key that comes later says −∞ and 0, and has no bar', () => {
   assert.match(plain(softmax.grid.rest.readout), /“it” at 1 cannot attend to “<b>”, which comes later: its weight is 0/);
 });
 
+test('the sentence keeps the row’s tint under a cell, and shows another row for another token', () => {
+  const { grid } = figures(asked(), { query: 4, key: 1 })[0];
+  assert.deepEqual([...grid.tint(2, 3)], [...grid.rest.tint]);
+  const other = grid.ofToken(1);
+  assert.equal(other.tint.length, TOKENS.length);
+  assert.equal(other.tint[3], 0, 'what comes later has no weight');
+  assert.match(plain(other.readout), /^“it” at 1 attends most to “.+” with weight 0\.\d{3} \(layer 1, head 0\)$/);
+});
+
 test('choosing a bar of the row chooses that key; dimensions are not to be chosen', () => {
   const [product, score, softmax] = figures(asked());
   assert.deepEqual([score.grid.choose(0, 2), softmax.grid.choose(0, 0)], [{ key: 2 }, { key: 0 }]);

@@ -3,6 +3,7 @@
  * computed with: softmax(q·k/√d_head + bias)·v.
  */
 
+import { anglesOf, turned } from './rotation.js';
 import { isCausal } from './sites.js';
 import { matrixAt, rowOf } from './trace.js';
 
@@ -58,11 +59,11 @@ export function derive({ tensors }, path, { query, key }, { isScaled = true, tem
   const [queries, keys, values] = ['queries', 'keys', 'values'].map(part);
   const isTurned = `${path}.rotated_keys` in tensors;
   const projected = { query: rowOf(queries, query), key: rowOf(keys, key) };
-  const met = isTurned ? { query: turned(projected.query, query), key: turned(projected.key, key) } : projected;
+  const met = isTurned ? { query: turnedBy(projected.query, query), key: turnedBy(projected.key, key) } : projected;
   const divisor = isScaled ? Math.sqrt(keys.columns) : 1;
   const row = rowFor(path, {
     query,
-    products: Float64Array.from({ length: keys.rows }, (_, at) => dot(met.query, isTurned ? turned(rowOf(keys, at), at) : rowOf(keys, at))),
+    products: Float64Array.from({ length: keys.rows }, (_, at) => dot(met.query, isTurned ? turnedBy(rowOf(keys, at), at) : rowOf(keys, at))),
     biases: `${path}.bias` in tensors ? rowOf(part('bias'), query) : null,
     divisor,
     temperature,
@@ -82,14 +83,14 @@ function rowFor(path, { query, products, biases, divisor, temperature }) {
     if (isCausal(`${path}.scores`) && key > query) return -Infinity;
     return (product / divisor + (biases?.[key] ?? 0)) / temperature;
   });
-  return { products, biases, scores, ...softmax(scores) };
+  return { products, biases, scores, ...softmaxOf(scores) };
 }
 
 /**
- * The greatest score is taken off first: it changes no weight, and no power grows past 1.
+ * The steps of a softmax. The greatest score is taken off first: it changes no weight, and no power grows past 1.
  * @param {Float64Array} scores
  */
-export function softmax(scores) {
+export function softmaxOf(scores) {
   const greatest = scores.reduce((most, score) => Math.max(most, score), -Infinity);
   const powers = scores.map((score) => Math.exp(score - greatest));
   const total = powers.reduce((sum, power) => sum + power, 0);
@@ -107,20 +108,14 @@ export function entropyOf(weights) {
 }
 
 /**
- * A query or key turned by its position: each pair of dimensions by position / 10000^(2i/d_head).
+ * A query or key turned by its position: each pair of dimensions by position / 10000^(2i/d_head), the
+ * other way round than the pairs of sine and cosine that a sinusoidal encoding adds.
  * Su et al. 2021, https://arxiv.org/abs/2104.09864, section 3.2.
  * @param {Float64Array} vector
  * @param {number} position
  */
-export function turned(vector, position) {
-  const result = new Float64Array(vector.length);
-  for (let pair = 0; pair < vector.length; pair += 2) {
-    const angle = position / 10_000 ** (pair / vector.length);
-    const [cosine, sine] = [Math.cos(angle), Math.sin(angle)];
-    result[pair] = vector[pair] * cosine - vector[pair + 1] * sine;
-    result[pair + 1] = vector[pair] * sine + vector[pair + 1] * cosine;
-  }
-  return result;
+export function turnedBy(vector, position) {
+  return turned(vector, anglesOf(-position, vector.length));
 }
 
 /** The values of all keys, each as much as its weight says. */

@@ -8,6 +8,7 @@ import { outputFormula, productFormula, scoreFormula, softmaxFormula, turnFormul
 import { decimal, share, small } from '../core/number.js';
 import { isCausal } from '../core/sites.js';
 import { named, quoted, tokenLabels } from '../core/text.js';
+import { matrixAt, rowOf } from '../core/trace.js';
 import { laneBars } from './lanes_drawing.js';
 
 /** What float32 rounding may leave between two ways to the same number. */
@@ -122,7 +123,7 @@ function softmax(subject) {
   const { now, before, isChanged, queries, keys } = subject;
   const { row, key, query } = now;
   const seen = row.scores.filter(Number.isFinite).length;
-  const strongest = row.weights.reduce((best, weight, at) => (weight > row.weights[best] ? at : best), 0);
+  const strongest = strongestIn(row.weights);
   const hidden = now.isHidden ? ` e to the power of −∞ is 0, and so is the weight of ${quoted(keys[key])}.` : '';
   return {
     title: 'The softmax of the row',
@@ -260,9 +261,22 @@ function gridOf(step, lanes, columns, subject) {
     tokens: (_, column) => ({ query: now.query, key: areKeys ? column : now.key }),
     ...(areKeys && { choose: (_, column) => ({ key: column }), chooseHint: 'Enter works out the key under the cursor', note: 'Choose a bar to work out that key.' }),
     ceiling: 1,
+    tint: () => now.row.weights,
+    ofToken: (index) => tokenShown(subject, index),
     start: { row: lanes.length - 1, column: areKeys ? now.key : 0 },
     rest: { tint: now.row.weights, readout: readoutOf(subject) },
   };
+}
+
+/** What another query looks at, as it was captured. */
+function tokenShown({ pass, plain, path, queries, keys, name }, index) {
+  const tint = rowOf(matrixAt((pass ?? plain).tensors[`${path}.weights`], 0), index);
+  const strongest = strongestIn(tint);
+  return { tint, readout: `${named(queries, index)} attends most to ${named(keys, strongest)} with weight ${share(tint[strongest])} (${name})` };
+}
+
+function strongestIn(weights) {
+  return weights.reduce((best, weight, at) => (weight > weights[best] ? at : best), 0);
 }
 
 /** @param {Subject} subject */
