@@ -363,7 +363,8 @@ def test_what_the_server_refuses_is_said_and_can_be_asked_again(visit):
     assert "Too many streams. 8 are open." in alert.text_content()
     assert shown(reader) == []
     reader.page.unroute("**/api/v1/generate")
-    step(reader)
+    button(reader, "Try again").click()
+    settle(reader, 1)
     assert not alert.is_visible()
 
 
@@ -376,6 +377,19 @@ def test_a_link_with_tokens_that_are_not_there_says_so(visit):
     button(reader, "Start over").click()
     reader.page.wait_for_function("() => !location.hash.includes('generate_path')")
     assert not alert.is_visible()
+    step(reader)
+
+
+def test_a_link_that_goes_on_after_the_end_says_so_and_is_not_asked_for_again_and_again(reader):
+    asked = []
+    reader.page.on("request", lambda r: r.url.endswith("/generate") and asked.append(r))
+    reader.open(**VIEW, generate_path="448.1.307")
+    alert = reader.view.get_by_role("alert")
+    alert.wait_for()
+    assert "ends this text before all the tokens of the link" in alert.text_content()
+    reader.page.wait_for_timeout(500)
+    assert len(asked) == 1
+    button(reader, "Start over").click()
     step(reader)
 
 

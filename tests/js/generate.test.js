@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { curlOf } from '../../static/js/core/curl.js';
 import { callOf } from '../../static/js/core/call.js';
 import { standardsOf } from '../../static/js/core/fields.js';
-import { chosenStep, isNatural, rowOfStep, subjectOf, tokensWith, whyOver } from '../../static/js/core/generation.js';
+import { chosenStep, isNatural, rowOfStep, statusOf, subjectOf, tokensWith, whyOver } from '../../static/js/core/generation.js';
 import { csvOf, numbersOf } from '../../static/js/core/taken.js';
 import { generate } from '../../static/js/views/generate.js';
 import { stepOf, stepsOf } from './generation_sample.js';
@@ -170,4 +170,13 @@ test('a text that is over says why', () => {
   assert.match(whyOver(trace, stepsOf(PATH), 256), /at most 8 tokens/);
   assert.match(whyOver(trace, stepsOf([1, 2]), 2), /writes at most 2/);
   assert.equal(whyOver(trace, [{ ...stepOf(0, 4), is_special: false }], 256), '', 'who writes </s> in letters does not end');
+});
+
+test('beside the buttons stands how far it is, or why it stopped', () => {
+  const of = (more) => statusOf(sampleTrace(), { steps: stepsOf([1]), isReading: false, reason: null, most: 256, ...more });
+  assert.equal(of({}), '1 token written');
+  assert.equal(of({ steps: [] }), '');
+  assert.equal(of({ isReading: true }), 'Reading…');
+  assert.match(of({ reason: 'server_stopping' }), /told to stop; what is written is kept/);
+  assert.match(of({ steps: stepsOf([4]) }), /end mark/);
 });

@@ -181,6 +181,32 @@ test('what goes wrong is told, is not asked for again by itself, and can be', as
   assert.deepEqual(ids(writer.state()), PATH);
 });
 
+test('a path that goes on after the end of the text is a problem, and is asked for once', async () => {
+  const server = fakeServer();
+  const { writer } = writerOn(server);
+  server.flow();
+  const path = [3, 4, 1];
+  writer.want(SUBJECT, path);
+  await settled();
+  assert.match(writer.state().problem.detail, /before all the tokens of the link/);
+  writer.want(SUBJECT, path);
+  await settled();
+  assert.equal(server.asked.length, 1);
+  assert.deepEqual(writer.state().steps, []);
+});
+
+test('what was refused where nothing is written yet asks for nothing by itself', async () => {
+  const server = fakeServer({ fail: () => new Problem({ title: 'Queue full', status: 503 }) });
+  const { writer } = writerOn(server);
+  server.flow();
+  writer.want(SUBJECT, []);
+  await writer.write(1);
+  assert.equal(writer.state().problem.title, 'Queue full');
+  writer.want(SUBJECT, []);
+  await writer.retry();
+  assert.equal(server.asked.length, 1);
+});
+
 test('a problem in the middle of a run keeps what came', async () => {
   let count = 0;
   const server = fakeServer();

@@ -3,9 +3,9 @@
  * into the page's state as a path of tokens, so that a link restores it.
  */
 
-import { advice, streamGeneration } from '../core/api.js';
+import { advice, isWorthRetrying, streamGeneration } from '../core/api.js';
 import { sequential } from '../core/colour.js';
-import { chosenStep, isWritable, rowOfStep, subjectOf, tokensWith, whyOver } from '../core/generation.js';
+import { chosenStep, isWritable, rowOfStep, statusOf, subjectOf, tokensWith, whyOver } from '../core/generation.js';
 import { nameOfGuess } from '../core/guesses.js';
 import { counted, percent } from '../core/number.js';
 import { createWriter } from '../core/writer.js';
@@ -38,6 +38,7 @@ export function createGeneration({ onState, onRedraw, announce }) {
   let state = null;
   let timer = 0;
   let took = 0;
+  let asked = 0; // tokens, by who pressed; 0: the page itself asks for what a link says
   /** @type {{length: number, isNew: boolean}|null} what is being written: after how many tokens it began */
   let begun = null;
   const writer = createWriter({ stream: streamGeneration, onChange });
@@ -46,7 +47,7 @@ export function createGeneration({ onState, onRedraw, announce }) {
   const run = button('Run', () => (writer.state().isWriting ? stop() : write(trace.card.max_tokens)));
   const back = button('Step back', () => go(state.generate_path.slice(0, -1)));
   const over = button('Start over', () => go([]));
-  const again = button('Try again', () => { writer.retry(); onRedraw(); });
+  const again = button('Try again', () => (asked > 0 ? write(asked) : writer.retry()));
   const status = element('p', { class: 'generation-status' });
   const problem = element('div', { class: 'generation-problem', role: 'alert', hidden: true });
   const strip = element('div', { class: 'chips is-prose' });
@@ -64,12 +65,14 @@ export function createGeneration({ onState, onRedraw, announce }) {
   }
 
   function write(count) {
+    asked = count;
     begun = { length: state.generate_path.length, isNew: true };
     writer.write(count);
     draw();
   }
 
   function go(path) {
+    asked = 0;
     writer.stop();
     onState({ generate_path: path, generate_step: null });
   }
@@ -113,15 +116,16 @@ export function createGeneration({ onState, onRedraw, announce }) {
   }
 
   function draw() {
-    const { steps, isWriting, isReading, problem: found, most } = writer.state();
+    const writing = writer.state();
+    const { steps, isWriting, most } = writing;
     const ending = whyOver(trace, steps, most);
     const tokens = tokensWith(trace, steps);
     run.textContent = isWriting ? 'Stop' : 'Run';
     turn(run, isWriting || ending === '');
     turn(step, !isWriting && ending === '');
     for (const way of [back, over]) turn(way, !isWriting && state.generate_path.length > 0);
-    status.textContent = isReading ? 'Reading…' : ending || (steps.length > 0 ? `${counted(steps.length, 'token')} written` : '');
-    showProblem(found);
+    status.textContent = statusOf(trace, writing);
+    showProblem(writing.problem);
     chips.show(tokens, trace.text);
     mark(steps);
   }
@@ -138,11 +142,11 @@ export function createGeneration({ onState, onRedraw, announce }) {
   }
 
   function showProblem(found) {
-    const message = found ? `${found.title}. ${found.detail} ${advice(found)}` : '';
+    const message = found ? `${found.title}. ${found.detail} ${isWorthRetrying(found) ? advice(found) : 'Start over, or change the text.'}` : '';
     problem.hidden = message === '';
     if (problem.dataset.message === message) return;
     problem.dataset.message = message;
-    problem.replaceChildren(...(found ? [element('p', {}, message), again] : []));
+    problem.replaceChildren(...(found ? [element('p', {}, message)] : []), ...(found && isWorthRetrying(found) ? [again] : []));
   }
 
   return {

@@ -2,6 +2,7 @@
  * A text and the tokens that a model wrote after it.
  */
 
+import { counted } from './number.js';
 import { hasTwoSides, isFilling } from './places.js';
 
 /** @typedef {import('./writer.js').Step} Step */
@@ -67,6 +68,17 @@ export function chosenStep({ generate_step: step }, steps) {
 export function rowOfStep({ attention: { layers, heads, data } }, layer, head) {
   const row = data[layers.indexOf(layer)]?.[heads.indexOf(head)];
   return row ? Float64Array.from(row) : null;
+}
+
+/**
+ * What is said beside the buttons.
+ * @param {import('./trace.js').Trace} trace
+ * @param {import('./writer.js').Writing} writing
+ */
+export function statusOf(trace, { steps, isReading, reason, most }) {
+  if (isReading) return 'Reading…';
+  if (reason === 'server_stopping') return 'The server was told to stop; what is written is kept.';
+  return whyOver(trace, steps, most) || (steps.length > 0 ? `${counted(steps.length, 'token')} written` : '');
 }
 
 /**

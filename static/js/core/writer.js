@@ -3,7 +3,7 @@
  * the path, and for tokens after it. Nothing here knows how it looks.
  */
 
-import { asProblem } from './api.js';
+import { asProblem, Problem } from './api.js';
 
 /**
  * What the server told of one token.
@@ -45,6 +45,8 @@ const REST = 150;
 /** Unless the server says that it writes fewer. */
 const MOST_TOKENS = 256;
 const N_ALTERNATIVES = 10;
+/** Of a link that somebody wrote: no text of the page's own goes on after its end. */
+const TOO_LONG = { title: 'A part is left over', detail: 'The model ends this text before all the tokens of the link are written.', status: 422 };
 
 /**
  * @param {Object} by
@@ -58,7 +60,7 @@ export function createWriter({ stream, onChange, pause = sleep }) {
   /** @type {Step[]} */
   let known = [];
   let isStale = false; // known for other ways to draw
-  /** @type {{controller: AbortController, kind: 'writing'|'reading', path: string}|null} */
+  /** @type {{controller: AbortController, kind: 'writing'|'reading'}|null} */
   let job = null;
   let problem = null;
   let reason = null;
@@ -74,7 +76,7 @@ export function createWriter({ stream, onChange, pause = sleep }) {
   /** Asks for the steps after those that are known, up to `count`, taking the path first. */
   async function run(kind, count, rest = 0) {
     stop();
-    const mine = { controller: new AbortController(), kind, path: idsOf(path) };
+    const mine = { controller: new AbortController(), kind };
     const { signal } = mine.controller;
     job = mine;
     problem = null;
@@ -90,6 +92,7 @@ export function createWriter({ stream, onChange, pause = sleep }) {
         if (event === 'token') await take(data, fresh, kind, count);
         if (event === 'end') reason = data.reason;
       }
+      if (!isKnown(known, path, isStale)) throw new Problem(TOO_LONG);
     } catch (error) {
       if (signal.aborted) return;
       problem = asProblem(error);
@@ -97,7 +100,7 @@ export function createWriter({ stream, onChange, pause = sleep }) {
     if (signal.aborted) return;
     job = null;
     if (isTooMany(problem, most)) { most = problem.limit; run(kind, count); return; }
-    if (problem && kind === 'reading') refused = keyOf(subject, path);
+    if (problem) refused = keyOf(subject, path);
     onChange(true);
   }
 
@@ -148,10 +151,10 @@ export function createWriter({ stream, onChange, pause = sleep }) {
 
     stop,
 
-    /** Asks again for what was refused. */
+    /** Asks again for what is not known of the path, though it was refused. */
     retry() {
       refused = '';
-      return run('reading', path.length);
+      return path.length > 0 ? run('reading', path.length) : undefined;
     },
 
     /** @returns {Writing} */
