@@ -162,7 +162,7 @@ def test_colours_can_end_at_each_heads_strongest_weight(shown, weights):
     where = shown.cell(row, strongest(weights[row]), count, count)
     shown.page.mouse.move(0, 0)
     before = sum(shown.colour(*where))
-    shown.page.get_by_role("radio", name="0 to strongest").check()
+    shown.page.get_by_role("radio", name="0 to max").check()
     shown.wait_until_drawn()
     assert "range=head" in shown.fragment
     after = sum(shown.colour(*shown.cell(row, strongest(weights[row]), count, count)))

@@ -79,7 +79,7 @@ def test_cross_attention_is_shown_first_with_target_rows_and_source_columns(show
 
 def test_a_token_of_the_target_tints_the_source_by_its_row(shown, answer):
     weights = answer(target=OWN)
-    shown.page.get_by_role("radio", name="0 to strongest").check(force=True)
+    shown.page.get_by_role("radio", name="0 to max").check(force=True)
     for row in (1, 3):
         shown.page.locator("#target-chips .chip").nth(row).hover()
         assert shown.strongest() == strongest(weights[row])
@@ -92,7 +92,7 @@ def test_a_token_of_the_target_tints_the_source_by_its_row(shown, answer):
 
 def test_walking_the_target_by_keyboard_does_the_same(shown, answer):
     weights = answer(target=OWN)
-    shown.page.get_by_role("radio", name="0 to strongest").check(force=True)
+    shown.page.get_by_role("radio", name="0 to max").check(force=True)
     shown.page.locator("#target-chips .chip[aria-selected=true]").focus()
     shown.page.keyboard.press("ArrowLeft")
     row = len(weights) - 2

@@ -173,6 +173,7 @@ function select(grid, rows, cells, { layer, head, isChosen = (each) => each.laye
     cells[row][column].setAttribute('aria-selected', String(isChosen(each)));
     if (each.layer === layer && each.head === head) chosen = { row, column };
   }));
+  grid.classList.toggle('is-many', grid.querySelectorAll('[aria-selected="true"]').length > 1);
   grid.querySelectorAll('.is-layer').forEach((label, row) => label.classList.toggle('is-current', row === chosen.row));
   grid.querySelectorAll('.is-head').forEach((label, column) => label.classList.toggle('is-current', column === chosen.column));
   if (!grid.contains(document.activeElement)) rove(cells, chosen);

@@ -14,7 +14,7 @@ import { createHelp } from './help.js';
 
 /** The switches of the overview: the field each sets, and what it may be. */
 const SWITCHES = [
-  { field: 'range', label: 'Colours', legend: 'Range of the colours', options: [['one', '0 to 1', 'The same colours for every head'], ['head', '0 to strongest', 'To each head’s own strongest weight']] },
+  { field: 'range', label: 'Colours', legend: 'Range of the colours', options: [['one', '0 to 1', 'The same colours for every head'], ['head', '0 to max', 'To each head’s own strongest weight']] },
   { field: 'attention_order', label: 'Sort', legend: 'Order of the heads', options: [['layer', 'Layer', 'A row a layer'], ['label', 'Label', 'Heads that do the same together']] },
 ];
 
