@@ -164,10 +164,13 @@ def test_choosing_a_token_lights_its_own_route(reader, ask):
 
 def test_token_by_token_the_keyboard_reads_out_the_experts(reader, ask):
     shown(reader, experts_show="route", query=4, layer=1)
+    found = choices(ask, 1)[5]
+    row = reader.table(1)[3]
+    assert row[0] == "layer 1, choice 1"
+    assert row[6] == f"{found[0][0]} ✓ {found[0][1]:.4f}"
     plot = reader.view.locator(".plot").nth(1)
     plot.focus()
     reader.page.keyboard.press("ArrowRight")
-    found = choices(ask, 1)[5]
     experts = " and ".join(rf"{expert} \({short(weight)}\)" for expert, weight in found)
     name = reader.chips[5].replace("·", "")
     spoken = rf"“{name}” goes through experts {experts} in layer 1"
@@ -178,9 +181,6 @@ def test_token_by_token_the_keyboard_reads_out_the_experts(reader, ask):
     reader.wait_until_drawn()
     assert "query=5" in reader.fragment
     assert re.search(rf"{experts} in layer 1", reader.readout)
-    row = reader.table(1)[3]
-    assert row[0] == "layer 1, choice 1"
-    assert row[6] == f"{found[0][0]} ✓ {found[0][1]:.4f}"
 
 
 def test_specialities_are_those_of_the_card(reader, url):
@@ -266,7 +266,7 @@ def test_each_stack_of_an_encoder_decoder_has_routes_of_its_own(reader, where, c
     assert told == f"The card of pairs does not say what the experts of {where}, layer 1 take."
     show(reader, "Routing")
     heading = f"{where.capitalize()}, layer 1"
-    assert reader.view.locator("h2").all_text_contents() == [heading]
+    assert reader.view.locator(".panel h2").all_text_contents() == [heading]
 
 
 HOVER = """async (plot) => {

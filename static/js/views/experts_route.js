@@ -140,8 +140,10 @@ function numbers({ network: { nodes }, boxes }, palette) {
   const onNode = inkOn(sequential(palette.theme), NODE_LEVEL);
   return nodes.flatMap(({ column, expert }, index) => {
     const { x0, x1, y0, y1 } = boxes[index];
+    if (column === 0) return [];
     const hasRoom = y1 - y0 >= ROOM_FOR_NUMBER;
-    return column === 0 ? [] : [{ ...PLAIN, text: String(expert), x: (x0 + x1) / 2, y: (y0 + y1) / 2, font: { size: 11, color: hasRoom ? onNode : palette.ink } }];
+    const place = hasRoom ? { x: (x0 + x1) / 2, xanchor: 'center' } : { x: x0, xanchor: 'right', xshift: -3 };
+    return [{ ...PLAIN, ...place, text: String(expert), y: (y0 + y1) / 2, yanchor: 'middle', font: { size: 11, color: hasRoom ? onNode : palette.ink } }];
   });
 }
 

@@ -99,6 +99,24 @@ def test_an_expert_that_takes_all_of_a_token_and_little_else_is_known_by_it(
     assert expert["kinds"]["start_of_word"] == 0
 
 
+def test_of_tokens_that_always_go_to_an_expert_the_commoner_is_listed_first(
+    checkpoint: Checkpoint,
+) -> None:
+    tokenizer = checkpoint.tokenizer
+    often, seldom = (tokenizer.encode(mark)[1].id for mark in (";", ","))
+    assert seldom < often  # so that equal ranks would come in the other order
+    documents = [",x,x;x;x;x;x;" + "x" * 40]
+    length = checkpoint.config.max_tokens - 1
+    row = TokenStream.encode(documents, tokenizer).ids[:length]
+    row = torch.cat([torch.tensor([tokenizer.start_id]), row])
+    is_mark = ((row == often) | (row == seldom))[None, :, None]
+    to_2 = torch.where(is_mark, 100.0, -100.0) * torch.eye(4)[2]
+    with checkpoint.model.edit(LOGITS, lambda logits: logits + to_2):
+        found = expert_tokens(checkpoint, documents, n_tokens=length, least_count=1)
+    tokens = found["layers"][LAYER][2]["tokens"]
+    assert [(token["text"], token["share"]) for token in tokens] == [(";", 1.0), (",", 1.0)]
+
+
 def test_the_lower_end_puts_a_habit_before_luck() -> None:
     habit, luck, half, nothing = lower_end(
         torch.tensor([990, 2, 50, 0]), torch.tensor([1000, 2, 100, 0])
