@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { standardsOf } from '../../static/js/core/fields.js';
 import { compare } from '../../static/js/views/compare.js';
+import { tellingPart } from '../../static/js/views/compare_sides.js';
 import { fillTrace, FRAME, pairTrace, sampleTrace, TOKENS } from './sample.js';
 import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from './view_contract.js';
 
@@ -159,6 +160,13 @@ test('two models that cut a text differently are compared by its words', () => {
   assert.ok(Math.abs(difference.grid.value(2, 2) - (1 - 0.1)) < 1e-4);
   assert.match(next.facts.map(String).join(), /Vocabularies/);
   assert.match(next.grid.tip(next.grid.rowLabels.indexOf('x'), 0)[1], /not known/);
+});
+
+test('two sentences are named by where they differ', () => {
+  const [a, b] = ['The animal did not cross the street: too tired.', 'The animal did not cross the street: too wide.'];
+  assert.deepEqual([tellingPart(a, b), tellingPart(b, a)], ['“… the street: too tired.”', '“… the street: too wide.”']);
+  assert.deepEqual([tellingPart('a cat', 'a dog'), tellingPart(a, a)], ['“a cat”', `“${a}”`]);
+  assert.equal(tellingPart('the cat sat on the mat', 'the cat sat on the mat and slept'), '“… cat sat on the mat”');
 });
 
 test('kinds of attention that are not each other’s are not subtracted', () => {

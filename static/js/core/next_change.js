@@ -23,7 +23,7 @@ import { matrixAt, rowOf } from './trace.js';
 
 const OF_EACH = 8;
 /** Two passes of the same numbers, computed in another order, are this far apart. */
-const ROUNDING = 1e-6;
+export const ROUNDING = 1e-6;
 
 /**
  * @typedef {Object} View what one pass expects at one place

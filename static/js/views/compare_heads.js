@@ -4,12 +4,14 @@
 
 import { movedIn, reachOf } from '../core/change.js';
 import { sequential } from '../core/colour.js';
-import { percent } from '../core/number.js';
+import { percent, tick } from '../core/number.js';
 import { weightsAt } from '../core/places.js';
 import { createRecall } from '../core/recall.js';
 import { matchOf } from './compare_match.js';
 import { squaresFigure } from './squares_drawing.js';
 
+const WHAT_MOVED = 'How much of a head’s attention moved elsewhere: half the sum of a row’s changes, the mean of its rows.';
+const STILL_ATTENDS = ' A head that is switched off still attends; it only writes nothing.';
 const CELL = 44;
 const AROUND = 80;
 
@@ -23,19 +25,25 @@ export function headsFigure({ a, b }, state) {
   const layers = weightsAt(a.place, a.trace).map(({ layer }) => layer);
   const most = largestIn(moved);
   return {
-    help: 'How much of a head’s attention moved elsewhere: half the sum of a row’s changes, the mean of its rows. A head that is switched off attends as before; it only writes nothing.',
+    help: WHAT_MOVED + (state.compare_with === 'edit' && state.compare_edit === 'heads' ? STILL_ATTENDS : ''),
     summary: `Change of attention by layer and head: ${moved.rows} layers of ${moved.columns} heads.`,
     ...squaresFigure({
       matrix: moved, rows: layers.map((layer) => `layer ${layer}`), columns: Array.from({ length: moved.columns }, (_, head) => String(head)),
-      titles: { rows: '', columns: 'head' }, quantity: 'moved', numbers: wholePercent,
-      scale: { bottom: 0, top: reachOf(moved) || 1, colours: sequential(state.palette.theme), write: (value) => `${wholePercent(value)} %` },
+      titles: { rows: '', columns: 'head' }, quantity: 'moved', numbers: percentUpTo(reachOf(moved)),
+      scale: { bottom: 0, top: reachOf(moved) || 1, colours: sequential(state.palette.theme), write: percentOnBar },
     }, { ...state, height: Math.min(state.height, moved.rows * CELL + AROUND) }),
     grid: gridOf(moved, layers, most, { a, b }),
   };
 }
 
-function wholePercent(value) {
-  return percent(value, 0).replace(' %', '');
+/** Small changes have a digit more. */
+function percentUpTo(top) {
+  const digits = top < 0.1 ? 1 : 0;
+  return (value) => percent(value, digits).replace(' %', '');
+}
+
+function percentOnBar(value) {
+  return `${tick(Number((100 * value).toPrecision(2)))} %`;
 }
 
 /**

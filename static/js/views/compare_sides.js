@@ -10,6 +10,8 @@ import { shortened } from '../core/text.js';
 
 const NEEDS = ['*.self_attention.weights', '*.cross_attention.weights', 'logits', 'analyses.next_token.ids'];
 const NAME_LETTERS = 48;
+/** So much of what two sentences share is left before what they do not. */
+const LEAD_LETTERS = 16;
 
 /**
  * @typedef {Object} Side
@@ -102,13 +104,30 @@ function sideOf(trace, state, name) {
   return { trace, name, place, layer: found?.layer ?? 0, head: Math.min(state.head ?? 0, Math.max(heads - 1, 0)), site: found?.site ?? null };
 }
 
-function nameOfA(trace, { compare_with: way }) {
-  return { edit: 'as it is', text: `“${shortened(trace.text, NAME_LETTERS)}”`, model: trace.card?.title || trace.model }[way];
+function nameOfA(trace, { compare_with: way, compare_text: other }) {
+  if (way === 'text') return tellingPart(trace.text, other);
+  return way === 'model' ? trace.card?.title || trace.model : 'as it is';
+}
+
+/**
+ * A sentence by the part that tells it from the other: what both start with is cut to a few words.
+ * @param {string} sentence
+ * @param {string} other
+ * @returns {string} in quotation marks
+ */
+export function tellingPart(sentence, other) {
+  const letters = [...sentence];
+  const others = [...other];
+  let same = 0;
+  while (same < Math.min(letters.length, others.length) && letters[same] === others[same]) same += 1;
+  const cut = same < letters.length || same < others.length ? letters.lastIndexOf(' ', Math.max(0, same - LEAD_LETTERS)) : 0;
+  const part = cut > 0 ? `…${letters.slice(cut).join('')}` : sentence;
+  return `“${shortened(part, NAME_LETTERS)}”`;
 }
 
 export function nameOfB(trace, state) {
   if (state.compare_with === 'edit') return editInWords(wishOf(trace, state));
-  if (state.compare_with === 'text') return `“${shortened(state.compare_text, NAME_LETTERS)}”`;
+  if (state.compare_with === 'text') return tellingPart(state.compare_text, trace.text);
   const other = otherOf(trace, state);
   return other?.title || other?.id || '';
 }

@@ -4,6 +4,7 @@
 
 import { css, sequential } from '../core/colour.js';
 import { baseLayout, downwards, labelAxis, labelWidth } from '../core/figure.js';
+import { ROUNDING } from '../core/next_change.js';
 import { percent, tick } from '../core/number.js';
 import { escapeForPlotly } from '../core/text.js';
 import { roundTicks } from '../core/ticks.js';
@@ -76,7 +77,7 @@ function numberOf(token, side) {
  */
 export function points(change) {
   const text = percent(Math.abs(change)).replace(/ %$/, '');
-  if (change === 0) return '±0';
+  if (Math.abs(change) < ROUNDING) return '±0';
   if (text.startsWith('<')) return '≈0';
   return `${change > 0 ? '+' : '−'}${text}`;
 }
