@@ -26,10 +26,10 @@ endif
 # Playwright carries a Node of its own; the JavaScript tests run on it.
 NODE ?= $(shell ls $(VENV)/lib/python3*/site-packages/playwright/driver/node)
 
-.PHONY: FORCE help install serve test lint types test-js bench format lock docker clean
+.PHONY: FORCE help install serve test lint types test-js bench bench-page format lock docker clean
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(VENV)/.installed ## Make the environment in .venv
 	@echo "Ready: $(BIN)/headlight serve --port $(PORT)"
@@ -54,6 +54,10 @@ test-js: $(VENV)/.installed-test ## Run the JavaScript tests
 
 bench: $(VENV)/.installed-test ## Measure speed, without the shape checks of the other tests
 	$(BIN)/pytest tests/benchmarks --override-ini addopts=--import-mode=importlib --capture=no
+
+bench-page: $(VENV)/.installed-test $(VENV)/bench/.installed ## Measure how fast the page paints, beside BertViz
+	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(BIN)/pytest tests/benchmarks/page_speed.py \
+		--override-ini addopts=--import-mode=importlib --override-ini timeout=900 --capture=no
 
 format: $(VENV)/.installed-test ## Put the Python code into its one format
 	$(BIN)/ruff check --fix
@@ -89,6 +93,14 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "Installing what the tests need into $(VENV)"
 	@$(PIP) install --quiet --constraint constraints.txt --group test
+	@touch $@
+
+# BertViz, and the three libraries that its pages ask of other hosts; none of it is needed elsewhere.
+$(VENV)/bench/.installed: $(VENV)/.installed-test
+	@$(PIP) install --quiet --no-deps --upgrade --target $(VENV)/bench bertviz==1.4.1
+	@cd $(VENV)/bench && for package in d3@5.7.0 jquery@2.2.4 requirejs@2.3.6; do \
+		archive="$$(npm pack --silent $$package)" || { echo "Without npm the page is measured alone." >&2; exit 0; }; \
+		mkdir -p "$${package%@*}" && tar -xzf "$$archive" -C "$${package%@*}"; done
 	@touch $@
 
 # The CPU build is a version of its own, 2.x.y+cpu, which the public package index never has: asking

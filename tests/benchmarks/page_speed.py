@@ -1,0 +1,238 @@
+"""How fast the page paints, beside BertViz's `model_view` and `head_view` of the same weights.
+
+    make bench-page
+
+Every figure is the median of five fresh windows of one Chromium, nothing cached: the time from the
+navigation's start to the frame after which nothing changes any more. For the page that includes
+the server's forward pass; BertViz's file holds its numbers already. BertViz asks three libraries of
+other hosts, which are served from this machine here.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import types
+import urllib.request
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from statistics import median
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+import torch
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from model.card import ModelCard
+from model.checkpoint import save
+from model.config import TransformerConfig
+from model.tokenizer import train_tokenizer
+from model.transformer import Transformer
+
+N_ROUNDS = 5
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
+SERVE = "from app.cli import app; app()"
+BENCH = Path(sys.prefix) / "bench"
+LIBRARIES = {
+    "d3.min.js": "d3/package/dist/d3.min.js",
+    "jquery.min.js": "jquery/package/dist/jquery.min.js",
+    "require.min.js": "requirejs/package/require.js",
+}
+STORY = "Once upon a time there was a little fox who lived near the big river with her mother. " * 9
+CASES = {"stories": 32, "twelve": 64}
+# Remembers when the last change of the page was on the screen.
+WATCH = """
+  window.lastPaint = 0;
+  new MutationObserver(() => requestAnimationFrame(() => setTimeout(() => {
+    window.lastPaint = performance.now();
+  }))).observe(document, { childList: true, subtree: true, attributes: true, characterData: true });
+  addEventListener('keydown', () => { window.lastKey = performance.now(); }, true);
+"""
+IS_STILL = "lastPaint > 0 && performance.now() - lastPaint > 1500"
+FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with the shipped models and one of twelve layers of twelve heads."""
+    folder = tmp_path_factory.mktemp("models")
+    save_twelve(folder / "twelve")
+    command = [sys.executable, "-c", SERVE, "serve", "--port", "0", "--models-dir", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        for line in server.stdout:
+            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+                break
+        threading.Thread(target=server.stdout.read, daemon=True).start()
+        while not is_ready(found.group()):
+            time.sleep(0.2)
+        yield found.group()
+        server.terminate()
+
+
+def is_ready(url: str) -> bool:
+    try:
+        return bool(urllib.request.urlopen(url + "/readyz").status == 200)
+    except OSError:
+        return False
+
+
+def save_twelve(folder: Path) -> None:
+    """As many layers and heads as GPT-2 small has, of random weights."""
+    torch.manual_seed(0)
+    tokenizer = train_tokenizer([STORY] * 20, vocab_size=300)
+    sizes = {"n_layers": 12, "n_heads": 12, "d_model": 96, "d_ff": 96, "max_tokens": 128}
+    config = TransformerConfig(vocab_size=tokenizer.vocab_size, **sizes)
+    card = ModelCard(title="Twelve by twelve", licence="MIT")
+    save(folder, Transformer(config), tokenizer, card, dtype=torch.float32)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    path = os.environ.get("HEADLIGHT_CHROMIUM") or None
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def asked(url: str) -> Callable[[str], dict[str, Any]]:
+    """The trace of the beginning of a story that has as many tokens as its case wants."""
+
+    def trace(model: str) -> dict[str, Any]:
+        words = STORY.split(" ")
+        for count in range(1, len(words)):
+            body = {"model": model, "text": " ".join(words[:count])}
+            body |= {"capture": ["*.self_attention.weights"]}
+            found = post(url, body)
+            if len(found["tokens"]) >= CASES[model]:
+                return found
+        raise AssertionError("the story is too short")
+
+    return trace
+
+
+def post(url: str, body: dict[str, Any]) -> Any:
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{url}/api/v1/trace", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
+def opened(chromium: Browser, address: str) -> tuple[Page, float]:
+    """A fresh window at an address, and the milliseconds until it was still."""
+    page = chromium.new_context(viewport={"width": 1440, "height": 900}).new_page()
+    page.set_default_timeout(120_000)
+    page.add_init_script(WATCH)
+    page.goto(address)
+    wait_until_still(page)
+    return page, page.evaluate("lastPaint")
+
+
+def wait_until_still(page: Page) -> None:
+    """Wait by asking again and again: the page's policy lets no text be evaluated within it."""
+    deadline = time.monotonic() + 120
+    while not page.evaluate(IS_STILL):
+        assert time.monotonic() < deadline, "it never comes to rest"
+        time.sleep(0.1)
+
+
+def measure(chromium: Browser, address: str, what: str = "lastPaint") -> float:
+    """The median of some fresh windows."""
+    times = []
+    for _ in range(N_ROUNDS):
+        page, _ = opened(chromium, address)
+        times.append(page.evaluate(what))
+        page.context.close()
+    return median(times)
+
+
+def tell(text: str) -> None:
+    print(f"\n{text}", end="")  # noqa: T201 - the figures are what this is run for
+
+
+def test_the_page_is_there_within_a_second(chromium: Browser, url: str) -> None:
+    first = measure(chromium, url, FIRST_PAINT)
+    whole = measure(chromium, url)
+    tell(f"first paint {first:.0f} ms, with the first trace drawn {whole:.0f} ms")
+    assert first < 1000
+
+
+def test_a_default_trace_is_drawn_within_half_a_second(chromium: Browser, url: str) -> None:
+    page, _ = opened(chromium, url)
+    times = []
+    for number in range(N_ROUNDS):
+        page.fill("#text", f"{STORY[:80]} {number}")
+        page.press("#text", "Enter")
+        wait_until_still(page)
+        times.append(page.evaluate("lastPaint - lastKey"))
+    page.context.close()
+    tell(f"from Enter to the drawn trace {median(times):.0f} ms")
+    assert median(times) < 500
+
+
+@pytest.fixture(scope="module")
+def bertviz() -> Any:
+    """BertViz, and in place of IPython the one class of it that is needed to get a file."""
+    if not (BENCH / "bertviz").is_dir() or not (BENCH / LIBRARIES["d3.min.js"]).is_file():
+        pytest.skip("BertViz is not there: `make bench-page` fetches it where there is npm")
+    display = types.ModuleType("IPython.display")
+    written = type("Written", (), {"__init__": lambda self, data="": setattr(self, "data", data)})
+    vars(display).update(HTML=written, Javascript=written, display=lambda *_: None)
+    sys.modules |= {"IPython": types.ModuleType("IPython"), "IPython.display": display}
+    sys.path.append(str(BENCH))
+    import bertviz
+
+    return bertviz
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """A folder that is served, and its address."""
+    folder = tmp_path_factory.mktemp("bertviz")
+    quiet = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield folder, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # BertViz leaves its scripts open
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("model", CASES)
+def test_it_paints_before_bertviz_does(
+    chromium: Browser,
+    url: str,
+    asked: Callable[[str], dict[str, Any]],
+    bertviz: Any,
+    served: tuple[Path, str],
+    model: str,
+) -> None:
+    trace = asked(model)
+    folder, address = served
+    for name, source in LIBRARIES.items():
+        (folder / name).write_bytes((BENCH / source).read_bytes())
+    weights = [torch.tensor(found["data"]).unsqueeze(0) for found in trace["tensors"].values()]
+    tokens = [token["text"] for token in trace["tokens"]]
+    times, sizes = {}, {}
+    for view in ("model_view", "head_view"):
+        html = getattr(bertviz, view)(weights, tokens, html_action="return").data
+        html = re.sub(r"https://[^'\"]*/(\w+\.min)", rf"{address}/\1", html)
+        (folder / f"{view}.html").write_text(f"<!doctype html><meta charset=utf-8>{html}")
+        times[view] = measure(chromium, f"{address}/{view}.html")
+        sizes[view] = len(html.encode())
+    link = {"model": model, "text": trace["text"]}
+    times["page"] = measure(chromium, f"{url}/#{urlencode(link)}")
+    times["lines"] = measure(chromium, f"{url}/#{urlencode(link | {'attention_as': 'lines'})}")
+    shape = f"{len(weights)} layers × {weights[0].shape[1]} heads × {len(tokens)} tokens"
+    tell(f"{shape}: {', '.join(f'{name} {taken:.0f} ms' for name, taken in times.items())}")
+    tell(f"    its files {', '.join(f'{n} {s / 1e6:.1f} MB' for n, s in sizes.items())}")
+    if model == "twelve":
+        assert times["page"] < times["model_view"]
