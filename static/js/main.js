@@ -24,6 +24,7 @@ import { createTabs } from './components/tabs.js';
 import { createTheme, palette } from './components/theme.js';
 import { createTour } from './components/tour.js';
 import { createViewSection } from './components/view_section.js';
+import { createWaiting } from './components/waiting.js';
 import { VIEWS } from './views/registry.js';
 
 const byId = (id) => document.getElementById(id);
@@ -45,6 +46,7 @@ let frame = { palette: palette(), height: LARGEST_PLOT };
 let grid = null;
 let width = 0;
 
+const signWaiting = createWaiting({ beam: byId('beam'), main: byId('main'), cancel: byId('cancel'), elapsed: byId('elapsed') }, { onCancel: cancel });
 const retrier = createRetrier(start);
 const answers = createAnswers({ fetch: fetchAnswer, onArrival: show });
 const notice = createNotice(byId('notice'), { onRetry: () => { retrier.stop(); start(); } });
@@ -238,9 +240,20 @@ function wait(isWaiting) {
 }
 
 function showWaiting() {
-  const isWaiting = waiting.forTrace || waiting.forAnswers;
-  byId('beam').hidden = !isWaiting;
-  byId('main').setAttribute('aria-busy', String(isWaiting));
+  signWaiting(waiting.forTrace || waiting.forAnswers);
+}
+
+/** Gives up what is on its way; the server stops working on it. */
+function cancel() {
+  if (waiting.forTrace) {
+    controller.abort();
+    waiting.forTrace = false;
+    byId('status').textContent = `Cancelled. ${trace ? 'What is below is of before; ' : ''}Enter in the box reads its text.`;
+  } else {
+    answers.cancel();
+  }
+  showWaiting();
+  byId('text').focus();
 }
 
 function empty() {

@@ -140,6 +140,26 @@ def test_the_keyboard_reaches_a_cell_of_it_and_the_cell_is_read_out(reader, view
     assert all(len(sentence) > 10 for sentence in heard)
 
 
+SCRIPTS = "שלום مرحبا 猫は e\u0301 \u0301 a\u200bb \u0007 \u202egnat 👩\u200d🚀 <b> </s>"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_it_draws_any_script_and_shows_what_cannot_be_seen(reader, view):
+    reader.open(**link(view, text=SCRIPTS))
+    reader.view.locator(".panel .plot-drawing .main-svg").first.wait_for(state="attached")
+    reader.page.wait_for_selector("#main[aria-busy=false]")
+    assert reader.view.locator(".panel-notice.is-failure:visible").count() == 0
+    assert reader.page.locator("#chips").get_attribute("dir") == "rtl"
+    widths = reader.page.locator("#chips .chip bdi").evaluate_all(
+        "(names) => names.map((name) => name.getBoundingClientRect().width)"
+    )
+    assert min(widths) > 3, "a token that nobody sees"
+    seen = reader.view.text_content() + "".join(reader.chips)
+    assert not set(seen) & set("\u200b\u0007\u202e"), "a character that does its work unseen"
+    widths = reader.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert widths[0] <= widths[1]
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)

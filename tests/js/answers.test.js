@@ -90,3 +90,17 @@ test('an encoding of positions is asked for without any text', () => {
   assert.deepEqual(bodyOf({ positional }, { asked: { model: 'tiny', text: 'a' }, target: null }), { positional });
   assert.equal(positionalPath(positional), '/api/v1/positional?scheme=rotary&length=7&width=16');
 });
+
+test('what is cancelled is stopped, says so, and is asked for again once it was left', async () => {
+  const { answers, calls, arrivals } = byHand();
+  answers.want({ lens: { text: 'a' } });
+  answers.cancel();
+  assert.ok(calls[0].signal.aborted);
+  assert.equal(arrivals(), 1);
+  const { lens } = answers.want({ lens: { text: 'a' } });
+  assert.match(noticeOf(lens), /^Cancelled\. .+asked for again\.$/);
+  await settled();
+  assert.equal(calls.length, 1);
+  answers.want({});
+  assert.deepEqual(answers.want({ lens: { text: 'a' } }), { lens: { isWaiting: true } });
+});

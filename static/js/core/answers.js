@@ -3,7 +3,7 @@
  * nobody looks at what it is for any more.
  */
 
-import { asProblem } from './api.js';
+import { asProblem, Problem } from './api.js';
 
 /** @typedef {{trace: import('./trace.js').Trace | import('./trace.js').Encoding} | {problem: import('./api.js').Problem} | {isWaiting: true}} Answer */
 
@@ -90,6 +90,16 @@ export function createAnswers({ fetch, onArrival }) {
     /** Forgets refusals, so that they are asked for again. */
     retry() {
       for (const [key, { answer }] of kept) if (answer.problem) kept.delete(key);
+    },
+
+    /** Gives up what is on its way, and says so where it was waited for. */
+    cancel() {
+      for (const entry of kept.values()) {
+        if (!entry.answer.isWaiting) continue;
+        entry.controller.abort();
+        entry.answer = { problem: new Problem({ title: 'Cancelled', detail: 'Change a switch or the sentence, and it is asked for again.' }) };
+      }
+      onArrival();
     },
 
     /** Forgets everything: another text, another server. */
