@@ -123,6 +123,15 @@ test('the sentence keeps the row’s tint under a cell, and shows another row fo
   assert.match(plain(other.readout), /^“it” at 1 attends most to “.+” with weight 0\.\d{3} \(layer 1, head 0\)$/);
 });
 
+test('product, bias and score are drawn to one scale, so that the eye can add them', () => {
+  const { data, grid } = figures(asked('alibi'), { query: 4, key: 1 })[1];
+  const height = (lane, key) => data[lane].y[key] / grid.value(lane, key);
+  for (const key of [0, 1, 2]) {
+    assert.ok(Math.abs(height(0, key) - height(1, key)) < 1e-9);
+    assert.ok(Math.abs(data[0].y[key] + data[1].y[key] - data[2].y[key]) < 1e-9);
+  }
+});
+
 test('choosing a bar of the row chooses that key; dimensions are not to be chosen', () => {
   const [product, score, softmax] = figures(asked());
   assert.deepEqual([score.grid.choose(0, 2), softmax.grid.choose(0, 0)], [{ key: 2 }, { key: 0 }]);

@@ -93,8 +93,8 @@ function score(subject) {
     ],
     over: 'keys',
     lanes: [
-      ...(row.biases || hides ? [{ name: divisor === 1 ? 'product' : 'product ÷ √d', values: scaled }] : []),
-      ...(row.biases ? [{ name: 'bias by distance', values: row.biases }] : []),
+      ...(row.biases || hides ? [{ name: divisor === 1 ? 'product' : 'product ÷ √d', values: scaled, scale: 'score' }] : []),
+      ...(row.biases ? [{ name: 'bias by distance', values: row.biases, scale: 'score' }] : []),
       { name: 'score', values: row.scores, scale: 'score' },
       ...(isChanged ? [{ name: 'score as trained', values: before.row.scores, scale: 'score', isPast: true }] : []),
     ],
