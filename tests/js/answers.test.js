@@ -59,8 +59,16 @@ test('a refusal is an answer until it is asked for again', async () => {
 });
 
 test('what is kept is bounded, and what is looked at stays', async () => {
+  await dropsTheOlder({ tensors: { logits: { data: new Uint8Array(20e6) } } });
+});
+
+test('numbers of analyses weigh as much as those of tensors', async () => {
+  await dropsTheOlder({ tensors: {}, analyses: { rollout: { decoder: { data: new Uint8Array(20e6) } }, next_token: { texts: [['a']], aligner: null } } });
+});
+
+/** Of two answers as big as this one only the younger is kept. */
+async function dropsTheOlder(big) {
   const { answers, calls } = byHand();
-  const big = { tensors: { logits: { data: new Uint8Array(20e6) } } };
   for (const text of ['a', 'b']) {
     answers.want({ lens: { text } });
     calls.at(-1).resolve(big);
@@ -69,7 +77,7 @@ test('what is kept is bounded, and what is looked at stays', async () => {
   assert.ok(answers.want({ lens: { text: 'b' } }).lens.trace);
   answers.want({ lens: { text: 'a' } });
   assert.equal(calls.length, 3, 'the older of two that are too much was dropped');
-});
+}
 
 test('a wish is for the page’s own texts and model unless it names others', () => {
   const trace = { asked: { model: 'translate', text: 'A cat', target: null }, target: 'Un chat' };

@@ -109,8 +109,10 @@ export function createAnswers({ fetch, onArrival }) {
   };
 }
 
+/** How many numbers an answer holds: its tensors, and the arrays of its analyses. */
 function sizeOf({ trace }) {
-  return trace ? Object.values(trace.tensors).reduce((sum, { data }) => sum + data.length, 0) : 0;
+  const arrays = trace ? [trace.tensors, ...Object.values(trace.analyses ?? {})].flatMap((found) => Object.values(found)) : [];
+  return arrays.reduce((sum, array) => sum + (array?.data?.length ?? 0), 0);
 }
 
 /**
