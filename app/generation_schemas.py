@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.schemas import Numbers, ProblemAnswer, TokenAnswer, TokenizeRequest
+from app.edits import Numbers
+from app.schemas import ProblemAnswer, TokenAnswer, TokenizeRequest
 
 MAX_ALTERNATIVES = 100
 

@@ -7,20 +7,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.edits import EditRequests
+from app.edits import EditRequests, Numbers
 
 MAX_GLOBS = 64
 MAX_GLOB_CHARACTERS = 200
 MAX_ANALYSES = 64
-MAX_NUMBERS = 256
 MAX_MODEL_ID_CHARACTERS = 64
 MAX_POSITIONAL_SIZE = 2**20
 
 ModelId = Annotated[str, Field(min_length=1, max_length=MAX_MODEL_ID_CHARACTERS)]
 Glob = Annotated[str, Field(min_length=1, max_length=MAX_GLOB_CHARACTERS)]
-Numbers = Annotated[
-    list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1, max_length=MAX_NUMBERS)
-]
 AnalysisName = Literal[
     "next_token",
     "rollout",

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 
-from app import generation_schemas, schemas
+from app import edits, generation_schemas, schemas
 from app.schemas import LimitAnswer
 from app.state import Shared, State
 
@@ -33,7 +33,8 @@ _OF_REQUESTS = {
         "tokens",
         "More than anybody looks through at one step.",
     ),
-    "max_numbers": (schemas.MAX_NUMBERS, "layers or heads", "More than any model here has."),
+    "max_numbers": (edits.MAX_NUMBERS, "layers, heads or experts", "More than any model here has."),
+    "max_edits": (edits.MAX_EDITS, "edits", "More than a pass has kinds of parts to change."),
 }
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app import schemas
+from app import edits, generation_schemas, schemas
 
 
 @pytest.fixture
@@ -35,7 +35,10 @@ def test_tokens_are_limited_by_model(limits, model_ids):
 
 
 def test_every_limit_of_the_request_is_shown(limits):
-    of_requests = {name.lower() for name in vars(schemas) if name.startswith("MAX_")}
+    modules = (schemas, edits, generation_schemas)
+    of_requests = {
+        name.lower() for module in modules for name in vars(module) if name.startswith("MAX_")
+    }
     assert of_requests <= set(limits)
 
 
@@ -53,6 +56,10 @@ def test_what_is_shown_is_what_holds(client, limits, problem):
     asked = {"text": "a", "analyses": ["next_token"] * (n_analyses + 1)}
     body = problem(client.post("/api/v1/trace", json=asked), 422, "invalid-request")
     assert (body["limit"], body["actual"]) == (n_analyses, n_analyses + 1)
+    n_edits = limits["max_edits"]["value"]
+    asked = {"text": "a", "edits": [{"kind": "no_scaling"}] * (n_edits + 1)}
+    body = problem(client.post("/api/v1/trace", json=asked), 422, "invalid-request")
+    assert (body["limit"], body["actual"]) == (n_edits, n_edits + 1)
     allowed = ["*" * n_characters] * n_globs
     response = client.post("/api/v1/trace", json={"text": "a", "capture": allowed})
     assert response.status_code == 200
