@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { combined, extent } from '../../static/js/core/combine.js';
+import { combined } from '../../static/js/core/combine.js';
 
 const matrix = (...data) => ({ rows: 2, columns: 2, data: Float64Array.from(data) });
 const HEADS = [matrix(1, NaN, 0.25, 0.75), matrix(1, NaN, 0.75, 0.25)];
@@ -19,9 +19,4 @@ test('one head alone is itself, and no head is changed', () => {
   assert.deepEqual([...combined(HEADS.slice(1), 'mean').data], [...HEADS[1].data]);
   combined(HEADS, 'max');
   assert.equal(JSON.stringify(HEADS), before);
-});
-
-test('an extent is the largest absolute value, hidden cells aside', () => {
-  assert.equal(extent(matrix(-3, NaN, 1, 2)), 3);
-  assert.equal(extent(matrix(NaN, NaN, NaN, NaN)), 0);
 });

@@ -66,11 +66,3 @@ export function movedIn(a, b, head, rows, columns) {
   }
   return rows.length === 0 ? 0 : sum / 2 / rows.length;
 }
-
-/**
- * @param {Matrix} matrix
- * @returns {number} where the colours end on both sides of zero; 0: nothing differs
- */
-export function reachOf({ data }) {
-  return data.reduce((most, value) => (Math.abs(value) > most ? Math.abs(value) : most), 0);
-}

@@ -26,13 +26,3 @@ function add(data, other) {
 function raise(data, other) {
   for (let at = 0; at < data.length; at += 1) data[at] = Math.max(data[at], other[at]);
 }
-
-/**
- * @param {Matrix} matrix
- * @returns {number} the largest of its absolute values; 0 where it has none
- */
-export function extent({ data }) {
-  let most = 0;
-  for (const value of data) if (Math.abs(value) > most) most = Math.abs(value);
-  return most;
-}

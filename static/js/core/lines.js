@@ -3,6 +3,9 @@
  * their numbers stand so that none covers another, and which line is under a point.
  */
 
+import { highestIn } from './matrix.js';
+import { columnOf, rowOf } from './trace.js';
+
 /** @typedef {{row: number, column: number, weight: number}} Line */
 /** @typedef {{x: number, y: number}} Point */
 /** @typedef {{from: Point, to: Point}} Span where a line starts and ends, in pixels */
@@ -107,12 +110,6 @@ function distanceTo(point, { from, to }) {
  * @param {{row?: number, column?: number}} of one of the two
  * @returns {number} index of the column, or of the row
  */
-export function strongestOf({ rows, columns, data }, { row, column }) {
-  const count = row === undefined ? rows : columns;
-  const weight = (index) => data[row === undefined ? index * columns + column : row * columns + index];
-  let best = 0;
-  for (let index = 1; index < count; index += 1) {
-    if (weight(index) > weight(best) || Number.isNaN(weight(best))) best = index;
-  }
-  return best;
+export function strongestOf(weights, { row, column }) {
+  return highestIn(row === undefined ? columnOf(weights, column) : rowOf(weights, row));
 }

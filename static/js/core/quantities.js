@@ -2,7 +2,7 @@
  * What a cell of an attention map may hold: how it is written, coloured and said.
  */
 
-import { extent } from './combine.js';
+import { extent } from './matrix.js';
 import { share, signed } from './number.js';
 
 /** @typedef {import('./attention_switches.js').What} What */

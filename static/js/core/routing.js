@@ -2,6 +2,7 @@
  * Where a mixture of experts sent each token, from the arrays of one layer.
  */
 
+import { transposed } from './matrix.js';
 import { layersWith } from './sites.js';
 import { matrixAt, rowOf } from './trace.js';
 
@@ -51,14 +52,6 @@ export function routingOf(tensors, layer, stack) {
     topK: indices.columns,
     stem: found.site.replace(/router_probs$/, ''),
   };
-}
-
-function transposed({ rows, columns, data }) {
-  const turned = new Float64Array(data.length);
-  for (let row = 0; row < rows; row += 1) {
-    for (let column = 0; column < columns; column += 1) turned[column * rows + row] = data[row * columns + column];
-  }
-  return { rows: columns, columns: rows, data: turned };
 }
 
 function choicesOf(indices, weights) {

@@ -3,10 +3,11 @@
  */
 
 import { letteringFor } from '../core/figure.js';
+import { highestIn } from '../core/matrix.js';
 import { tokensOf } from '../core/places.js';
 import { choosing, queryOf } from '../core/state.js';
 import { columnOf, rowOf } from '../core/trace.js';
-import { namedUnit, spread, tokensIn, unitLabels, unitOf } from '../core/words.js';
+import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../core/words.js';
 import { leastOf } from './attention_drawing.js';
 
 /** @typedef {import('./attention_subject.js').Subject} Subject */
@@ -72,14 +73,10 @@ export function gridOf(trace, state, subject) {
 
 /** The row of the chosen query, told by the chosen cell, or else by the highest. */
 function atRest(trace, subject, { query, row, column, isChosen }, counts) {
-  if (row < 0) return { readout: `${namedUnit(tokensAlone(trace, subject.place), query)} is hidden here` };
+  if (row < 0) return { readout: `${namedUnit(alone(tokensOf(trace, subject.place.rows)), query)} is hidden here` };
   const shown = rowShown(subject, row, counts);
   const isSeen = !Number.isNaN(subject.matrix.data[row * subject.matrix.columns + column]);
   return isChosen && isSeen ? { ...shown, readout: sentence(subject, row, column) } : shown;
-}
-
-function tokensAlone(trace, { rows }) {
-  return tokensOf(trace, rows).map((token, index) => ({ ...token, first: index, last: index }));
 }
 
 /** A token of a word: the one that was chosen before, or else its last, which has read all of it. */
@@ -108,12 +105,6 @@ function columnShown(subject, column, counts) {
 
 function tinted({ place, bottom }, units, values, count) {
   return spread(units, Float64Array.from(values, (value) => place(value) - bottom), count);
-}
-
-function highestIn(values) {
-  let best = 0;
-  values.forEach((value, index) => { if (value > values[best] || Number.isNaN(values[best])) best = index; });
-  return best;
 }
 
 function sentence({ place, matrix, rows, columns, quantity, name, details }, row, column, way = 'say') {

@@ -2,9 +2,10 @@
  * Attention of both sides on one scale of colours, and what it is in B less what it is in A.
  */
 
-import { difference, meanMoved, reachOf, weightsSeen } from '../core/change.js';
+import { difference, meanMoved, weightsSeen } from '../core/change.js';
 import { diverging, sequential } from '../core/colour.js';
 import { letteringFor } from '../core/figure.js';
+import { extent, largestIn } from '../core/matrix.js';
 import { percent, share, signed } from '../core/number.js';
 import { tokensOf } from '../core/places.js';
 import { choosing, queryOf } from '../core/state.js';
@@ -53,7 +54,7 @@ function unitsOf({ trace, place }) {
 /** Both maps end at 1, or at the strongest weight of the two. */
 function ceilingOf({ a, b }, { range }) {
   if (range !== 'head') return 1;
-  const strongest = [a, b].filter((side) => side?.site).map(({ trace, site, head }) => reachOf(weightsSeen(trace, site, head)));
+  const strongest = [a, b].filter((side) => side?.site).map(({ trace, site, head }) => extent(weightsSeen(trace, site, head)));
   return Math.max(...strongest) || 1;
 }
 
@@ -139,7 +140,7 @@ export function differenceFigure({ a, b }, state) {
   const [before, after] = [[a, 'a'], [b, 'b']].map(([side, name]) => byUnits(weightsSeen(side.trace, side.site, side.head), rows[name], columns[name]));
   const changes = difference(before, after, rows.pairs, columns.pairs);
   const subject = { a, b, before, after, changes, match: { rows, columns }, rows: kept(rows), columns: kept(columns) };
-  const reach = reachOf(changes);
+  const reach = extent(changes);
   return {
     help: helpOf(subject, reach),
     facts: factsOf(subject, reach),
@@ -181,7 +182,6 @@ function factsOf({ changes, match: { rows }, rows: kept_ }, reach) {
 function differenceGrid({ a, b, before, after, changes, match, rows, columns }, state) {
   const value = (row, column) => changes.data[row * changes.columns + column];
   const each = (row, column) => [[before, 0], [after, 1]].map(([matrix, of]) => matrix.data[match.rows.pairs[row][of] * matrix.columns + match.columns.pairs[column][of]]);
-  const first = largest(changes);
   return {
     ...shared(rows, columns, state),
     sides: { rows: a.place.rows, columns: a.place.columns },
@@ -198,12 +198,6 @@ function differenceGrid({ a, b, before, after, changes, match, rows, columns }, 
     tip: (row, column) => [`${namedUnit(rows, row)} → ${namedUnit(columns, column)}`, Number.isNaN(value(row, column)) ? 'hidden: not yet read' : signed(value(row, column), 4)],
     tokens: (row, column) => ({ query: tokensIn(rows[row]), key: tokensIn(columns[column]) }),
     choose: (row) => choosing(a.trace, a.place.rows, rows[row].last),
-    start: first,
+    start: largestIn(changes),
   };
-}
-
-function largest({ columns, data }) {
-  let best = 0;
-  data.forEach((change, at) => { if (Math.abs(change) > Math.abs(data[best]) || Number.isNaN(data[best])) best = at; });
-  return { row: Math.floor(best / columns), column: best % columns };
 }

@@ -2,8 +2,9 @@
  * Which heads changed: for each of a place, how much of its rows moved from A to B.
  */
 
-import { movedIn, reachOf } from '../core/change.js';
+import { movedIn } from '../core/change.js';
 import { sequential } from '../core/colour.js';
+import { extent, largestIn } from '../core/matrix.js';
 import { percent, tick } from '../core/number.js';
 import { weightsAt } from '../core/places.js';
 import { createRecall } from '../core/recall.js';
@@ -29,8 +30,8 @@ export function headsFigure({ a, b }, state) {
     summary: `Change of attention by layer and head: ${moved.rows} layers of ${moved.columns} heads.`,
     ...squaresFigure({
       matrix: moved, rows: layers.map((layer) => `layer ${layer}`), columns: Array.from({ length: moved.columns }, (_, head) => String(head)),
-      titles: { rows: '', columns: 'head' }, quantity: 'moved', numbers: percentUpTo(reachOf(moved)),
-      scale: { bottom: 0, top: reachOf(moved) || 1, colours: sequential(state.palette.theme), write: percentOnBar },
+      titles: { rows: '', columns: 'head' }, quantity: 'moved', numbers: percentUpTo(extent(moved)),
+      scale: { bottom: 0, top: extent(moved) || 1, colours: sequential(state.palette.theme), write: percentOnBar },
     }, { ...state, height: Math.min(state.height, moved.rows * CELL + AROUND) }),
     grid: gridOf(moved, layers, most, { a, b }),
   };
@@ -72,12 +73,6 @@ function countMoved(a, b) {
   const data = sites.flatMap(({ site }) => Array.from({ length: nHeads }, (_, head) =>
     movedIn(a.trace.tensors[site], b.trace.tensors[site], head, rows, columns)));
   return { rows: sites.length, columns: nHeads, data: Float64Array.from(data) };
-}
-
-function largestIn({ columns, data }) {
-  let best = 0;
-  data.forEach((value, at) => { if (value > data[best]) best = at; });
-  return { row: Math.floor(best / columns), column: best % columns };
 }
 
 function gridOf({ rows, columns, data }, layers, most, { a, b }) {

@@ -5,6 +5,7 @@
 
 import { diverging, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
 import { baseLayout, colourBar, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested } from '../core/figure.js';
+import { transposed } from '../core/matrix.js';
 import { amount } from '../core/number.js';
 import { escapeForPlotly, tokenLabels } from '../core/text.js';
 
@@ -91,11 +92,10 @@ function axes({ tokens, steps }, palette, { isDown: down, across, down: pixels, 
 }
 
 function heatmap(matrix, { least, most }, colours, palette, { isDown: down, cell }) {
-  const rows = nested(matrix);
   const tickvals = [least, (least + most) / 2, most];
   return {
     type: 'heatmap',
-    z: down ? rows[0].map((_, position) => rows.map((row) => row[position])) : rows,
+    z: nested(down ? transposed(matrix) : matrix),
     zmin: least,
     zmax: most,
     colorscale: plotlyScale(colours),

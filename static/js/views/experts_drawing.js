@@ -6,6 +6,7 @@
 
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
 import { baseLayout, colourBar, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested } from '../core/figure.js';
+import { transposed } from '../core/matrix.js';
 import { percent, shortShare } from '../core/number.js';
 import { escapeForPlotly, tokenLabels } from '../core/text.js';
 import { entropyAxis, entropyBars, entropyTitle, mostEntropyLine, STRIP } from './experts_entropy.js';
@@ -127,10 +128,9 @@ function loadEnd(load) {
 }
 
 function heatmap({ probabilities }, palette, box) {
-  const rows = nested(probabilities);
   return {
     type: 'heatmap',
-    z: box.isDown ? rows[0].map((_, token) => rows.map((row) => row[token])) : rows,
+    z: nested(box.isDown ? transposed(probabilities) : probabilities),
     zmin: 0,
     zmax: 1,
     colorscale: plotlyScale(sequential(palette.theme)),

@@ -6,6 +6,7 @@
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
 import { baseLayout, colourBar, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested } from '../core/figure.js';
 import { turned } from '../core/grid.js';
+import { transposed } from '../core/matrix.js';
 import { share } from '../core/number.js';
 import { choicesAt, sharedWay } from '../core/routes.js';
 import { escapeForPlotly, named, tokenLabels } from '../core/text.js';
@@ -77,10 +78,9 @@ function boxOf(tokens, choices, width) {
 }
 
 function heatmap(weights, palette, { isDown, cell }) {
-  const rows = nested(weights);
   return {
     type: 'heatmap',
-    z: isDown ? rows[0].map((_, token) => rows.map((row) => row[token])) : rows,
+    z: nested(isDown ? transposed(weights) : weights),
     zmin: 0,
     zmax: 1,
     colorscale: plotlyScale(sequential(palette.theme)),

@@ -6,6 +6,7 @@
 import { count, counts, number, ofText } from '../core/fields.js';
 import { chosenStep, isNatural, isWritable, rowOfStep, subjectOf, tokensWith } from '../core/generation.js';
 import { nameOfGuess } from '../core/guesses.js';
+import { highestIn } from '../core/matrix.js';
 import { percent, share } from '../core/number.js';
 import { weightsAt } from '../core/places.js';
 import { NOTHING_CHOSEN } from '../core/state.js';
@@ -234,19 +235,15 @@ function row(subject) {
       describe: (_, key) => say(key),
       tip: (_, key) => [named(before, key), share(weights[key], 4)],
       tokens: (_, key) => ({ query: before.length - 1, key }),
-      ofRow: () => ({ readout: say(strongest(weights)), tint: weights }),
+      ofRow: () => ({ readout: say(highestIn(weights)), tint: weights }),
       geometry: {
         box: (_, key) => (key === undefined ? null : { x0: key - 0.5, x1: key + 0.5, y0: 0, y1: 1 }),
         at: (x) => (Math.round(x) >= 0 && Math.round(x) < before.length ? { row: 0, column: Math.round(x) } : null),
       },
-      start: { row: 0, column: strongest(weights) },
+      start: { row: 0, column: highestIn(weights) },
       ceiling: 1,
     },
   };
-}
-
-function strongest(weights) {
-  return weights.indexOf(Math.max(...weights));
 }
 
 /** Where each layer's router sent the token that predicted this one. */

@@ -10,6 +10,7 @@
 import { css, levelOf, plotlyScale, sequential } from '../core/colour.js';
 import { baseLayout, colourBar, colourBarTitle, labelWidth, letteringFor } from '../core/figure.js';
 import { along, binned, linesOf, nearestLine, numberPlaces, strongestOf } from '../core/lines.js';
+import { extent } from '../core/matrix.js';
 import { share } from '../core/number.js';
 import { escapeForPlotly, shortened } from '../core/text.js';
 
@@ -57,7 +58,7 @@ const FADED = 0.25;
 export function linesFigure(wanted) {
   const { weights, threshold = 0, chosenRow = null } = wanted;
   const { lines, left } = linesOf(weights, { threshold, most: MOST_LINES });
-  const ceiling = wanted.ceiling ?? (weights.data.reduce((most, weight) => (weight > most ? weight : most), 0) || 1);
+  const ceiling = wanted.ceiling ?? (extent(weights) || 1);
   const box = boxFor(wanted);
   const ink = inkFor(wanted.palette, ceiling, box.pitch * THICKNESS.ofPitch);
   const stands = lines.filter(({ row }) => chosenRow === null || row === chosenRow);

@@ -4,6 +4,7 @@
 
 import { diverging, plotlyScale } from '../core/colour.js';
 import { baseLayout, colourBar, colourBarTitle, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested } from '../core/figure.js';
+import { extent } from '../core/matrix.js';
 import { signed, tick } from '../core/number.js';
 import { choosing, queryOf } from '../core/state.js';
 import { quoted } from '../core/text.js';
@@ -93,7 +94,7 @@ function orientationFor(width) {
  * @returns {number}
  */
 export function reachOf(data) {
-  return data.reduce((most, value) => (Number.isNaN(value) ? most : Math.max(most, Math.abs(value))), 0) || 1;
+  return extent({ data }) || 1;
 }
 
 function marginFor(labels, width) {

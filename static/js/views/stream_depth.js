@@ -6,6 +6,7 @@
 import { noticeOf } from '../core/answers.js';
 import { isCentred, normDepth, rowMeans, streamDepth, writtenDepth } from '../core/depth.js';
 import { turned } from '../core/grid.js';
+import { extent } from '../core/matrix.js';
 import { amount, signed } from '../core/number.js';
 import { sideOf, stackOf, tokensOf } from '../core/places.js';
 import { choosing, queryOf } from '../core/state.js';
@@ -135,7 +136,7 @@ function subjectOf(trace, state, found) {
 
 /** From 0, or the same on both sides of it. */
 function scaleFor({ isSigned = false, reach }, { data }) {
-  const most = reach ?? (data.reduce((greatest, value) => Math.max(greatest, Math.abs(value)), 0) || 1);
+  const most = reach ?? (extent({ data }) || 1);
   const digits = most >= 100 ? 0 : most >= 10 ? 1 : 2;
   const short = reach === 1 ? shortCosine : (value) => signed(value, digits);
   return { least: isSigned ? -most : 0, most, isSigned, short };

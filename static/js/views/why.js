@@ -6,6 +6,7 @@
 import { noticeOf } from '../core/answers.js';
 import { derive, differences, sitesOf } from '../core/derivation.js';
 import { flag, number } from '../core/fields.js';
+import { highestIn } from '../core/matrix.js';
 import { signed, small } from '../core/number.js';
 import { placeOf, placesOf, tokensOf, weightsAt } from '../core/places.js';
 import { choosing, queryOf } from '../core/state.js';
@@ -50,7 +51,7 @@ function cellOf(trace, state) {
   const query = queryOf(state, trace, place.rows);
   const weights = rowOf(matrixAt(trace.tensors[found.site], state.head), query);
   const keys = tokensOf(trace, place.columns);
-  const strongest = weights.reduce((best, weight, key) => (weight > weights[best] ? key : best), 0);
+  const strongest = highestIn(weights);
   return { place, path, query, key: state.key !== null && state.key < keys.length ? state.key : strongest, keys, queries: tokensOf(trace, place.rows) };
 }
 

@@ -5,6 +5,7 @@
 
 import { differences, lengthOf, shareOf } from '../core/derivation.js';
 import { outputFormula, productFormula, scoreFormula, softmaxFormula, turnFormula, valueFormula } from '../core/derivation_formulas.js';
+import { highestIn } from '../core/matrix.js';
 import { decimal, share, small } from '../core/number.js';
 import { isCausal } from '../core/sites.js';
 import { named, quoted, tokenLabels } from '../core/text.js';
@@ -56,7 +57,7 @@ function turn({ now, pass, path, queries, keys }) {
 /** @param {Subject} subject @returns {Step} */
 function product({ now, queries, keys }) {
   const { products, met } = now;
-  const most = products.reduce((best, number, at) => (Math.abs(number) > Math.abs(products[best]) ? at : best), 0);
+  const most = highestIn(products.map(Math.abs));
   return {
     title: 'Query times key',
     help: `The query of ${quoted(queries[now.query])} and the key of ${quoted(keys[now.key])} are multiplied dimension by dimension, and the products added up.`,
@@ -123,7 +124,7 @@ function softmax(subject) {
   const { now, before, isChanged, queries, keys } = subject;
   const { row, key, query } = now;
   const seen = row.scores.filter(Number.isFinite).length;
-  const strongest = strongestIn(row.weights);
+  const strongest = highestIn(row.weights);
   const hidden = now.isHidden ? ` e to the power of −∞ is 0, and so is the weight of ${quoted(keys[key])}.` : '';
   return {
     title: 'The softmax of the row',
@@ -271,12 +272,8 @@ function gridOf(step, lanes, columns, subject) {
 /** What another query looks at, as it was captured. */
 function tokenShown({ pass, plain, path, queries, keys, name }, index) {
   const tint = rowOf(matrixAt((pass ?? plain).tensors[`${path}.weights`], 0), index);
-  const strongest = strongestIn(tint);
+  const strongest = highestIn(tint);
   return { tint, readout: `${named(queries, index)} attends most to ${named(keys, strongest)} with weight ${share(tint[strongest])} (${name})` };
-}
-
-function strongestIn(weights) {
-  return weights.reduce((best, weight, at) => (weight > weights[best] ? at : best), 0);
 }
 
 /** @param {Subject} subject */
