@@ -219,7 +219,7 @@ def test_a_click_on_a_cell_chooses_query_and_key_and_offers_its_arithmetic(shown
     shown.page.mouse.click(*shown.cell(11, 8, count, count))
     assert "query=11" in shown.fragment
     assert "key=8" in shown.fragment
-    action = shown.view.locator(".panel-actions button")
+    action = shown.view.locator(".panel-actions button", has_text="Why")
     assert action.text_content() == f"Why {weights[11, 8]:.3f}?"
     mark = shown.view.locator(".plot-mark.is-picked").bounding_box()
     x, y = shown.cell(11, 8, count, count)
@@ -243,7 +243,10 @@ def test_enter_on_a_cell_does_the_same_and_the_link_restores_it(shown, tensor):
     shown.page.reload()
     shown.wait_until_drawn()
     weight = tensor("weights")[HEAD][2, 1]
-    assert shown.view.locator(".panel-actions button").text_content() == f"Why {weight:.3f}?"
+    assert (
+        shown.view.locator(".panel-actions button", has_text="Why").text_content()
+        == f"Why {weight:.3f}?"
+    )
 
 
 def test_a_link_restores_every_switch(reader):
