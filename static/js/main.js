@@ -3,28 +3,27 @@
  */
 
 import { bodyOf, createAnswers } from './core/answers.js';
-import { asProblem, fetchModels, fetchPositional, fetchTrace, Problem } from './core/api.js';
-import { tellingHead } from './core/head_labels.js';
+import { asProblem, fetchModels, fetchPositional, fetchTrace } from './core/api.js';
+import { cardOf, NO_MODELS, refusalOf } from './core/catalogue.js';
 import { toggled, wordsAfter } from './core/masks.js';
-import { counted } from './core/number.js';
-import { hasTwoSides, placeOf, placesOf, predictingSide, tokensOf, weightsAt } from './core/places.js';
+import { predictingSide } from './core/places.js';
+import { readInWords, settled } from './core/settle.js';
 import { request } from './core/sites.js';
 import { standardsOf, standardsOfText } from './core/fields.js';
-import { beginning, choosing, clamp, fieldsOf, NOTHING_CHOSEN, opened, queryOf, readFragment, writeFragment } from './core/state.js';
+import { beginning, choosing, fieldsOf, NOTHING_CHOSEN, opened, queryOf, readFragment, writeFragment } from './core/state.js';
 import { stopsFor } from './core/tour.js';
 import { createComposer } from './components/composer.js';
 import { showCard } from './components/model_card.js';
-import { createNotice } from './components/notice.js';
 import { plotly } from './components/plotly.js';
 import { createRetrier } from './components/retrier.js';
 import { createSentence } from './components/sentence.js';
 import { createSkip } from './components/skip.js';
+import { createStage } from './components/stage.js';
 import { watchSticky } from './components/sticky.js';
 import { createTabs } from './components/tabs.js';
 import { createTheme, palette } from './components/theme.js';
 import { createTour } from './components/tour.js';
 import { createViewSection } from './components/view_section.js';
-import { createWaiting } from './components/waiting.js';
 import { VIEWS } from './views/registry.js';
 
 const byId = (id) => document.getElementById(id);
@@ -35,21 +34,19 @@ const AFRESH = { ...NOTHING_CHOSEN, ...standardsOfText(FIELDS) };
 
 /** @type {import('./core/state.js').State} */
 let state = stateOf(location.hash);
-let catalogue = { default: '', models: [] };
+let catalogue = NO_MODELS;
 /** @type {import('./core/trace.js').Trace|null} */
 let trace = null;
 let controller = null;
-const waiting = { forTrace: false, forAnswers: false };
 let pointed = null;
 let frame = { palette: palette(), height: LARGEST_PLOT };
 /** @type {import('./core/figure.js').Grid|null} */
 let grid = null;
 let width = 0;
 
-const signWaiting = createWaiting({ beam: byId('beam'), main: byId('main'), cancel: byId('cancel'), elapsed: byId('elapsed') }, { onCancel: cancel });
 const retrier = createRetrier(start);
 const answers = createAnswers({ fetch: fetchAnswer, onArrival: show });
-const notice = createNotice(byId('notice'), { onRetry: () => { retrier.stop(); start(); } });
+const stage = createStage(byId, { onRetry: () => { retrier.stop(); start(); }, onCancel: cancel });
 const composer = createComposer(byId('composer'), {
   onTyping: () => { controller?.abort(); retrier.stop(); sections[state.view]?.leave(); },
   onText: (text, isTyped) => submit({ text, words: wordsAfter(state.text ?? '', text, state.words) }, isTyped),
@@ -105,20 +102,16 @@ function press(side, index) {
   change(masked ?? choosing(trace, side, index));
 }
 
-function cardOf(id) {
-  return catalogue.models.find((card) => card.id === id);
-}
-
 /** Asks what models there are, then for the trace; a restarted server may have others. */
 async function start() {
   const signal = newSignal();
-  wait(true);
+  stage.waitForTrace(true);
   try {
     const found = await fetchModels(signal);
     if (signal.aborted) return;
     catalogue = found;
     composer.offer(catalogue);
-    if (catalogue.models.length === 0) throw new Problem({ title: 'No model is here', detail: 'The server offers none.', status: 500 });
+    if (catalogue.models.length === 0) throw refusalOf(catalogue, state.model);
     await read();
   } catch (error) {
     if (!signal.aborted) fail(error);
@@ -155,15 +148,15 @@ function change(patch, isTyped = false) {
 async function read() {
   if (catalogue.models.length === 0) { await start(); return; }
   const signal = newSignal();
-  const wanted = cardOf(state.model || catalogue.default);
-  const card = wanted ?? cardOf(catalogue.default) ?? catalogue.models[0];
+  const wanted = cardOf(catalogue, state.model);
+  const card = wanted ?? cardOf(catalogue, '') ?? catalogue.models[0];
   if (state.text === null) state = beginning(state, card.examples[0]);
   if (card.kind !== 'encoder-decoder') state.target = null;
   composer.show({ text: state.text, target: state.target, model: wanted?.id ?? '', card });
   showCard(byId('card'), card);
-  if (!wanted) { fail(unknownModel()); return; }
+  if (!wanted) { fail(refusalOf(catalogue, state.model)); return; }
   if (state.text.trim() === '') { empty(); return; }
-  wait(true);
+  stage.waitForTrace(true);
   try {
     const asked = { model: card.id, text: state.text, ...(state.target !== null && { target: state.target }) };
     const answer = await fetchWithCard({ ...asked, ...request(VIEWS, card) }, signal);
@@ -182,22 +175,13 @@ async function fetchAnswer(body, signal) {
 
 async function fetchWithCard(body, signal) {
   const { model, text, target } = body;
-  return { ...(await fetchTrace(body, signal)), card: cardOf(model), asked: { model, text, ...(target !== undefined && { target }) } };
-}
-
-function unknownModel() {
-  const damaged = catalogue.unavailable?.find(({ id }) => id === state.model);
-  if (damaged) return new Problem({ title: 'Damaged model', detail: `The model “${damaged.id}” is damaged: ${damaged.reason}`, status: 404 });
-  const known = catalogue.models.map(({ id }) => id).join(', ');
-  return new Problem({ title: 'Unknown model', detail: `There is no model “${state.model}” here; there are: ${known}.`, status: 404 });
+  return { ...(await fetchTrace(body, signal)), card: cardOf(catalogue, model), asked: { model, text, ...(target !== undefined && { target }) } };
 }
 
 function arrived() {
-  wait(false);
-  allIsWell();
-  byId('empty').hidden = true;
-  byId('results').hidden = false;
-  byId('status').textContent = statusOf(trace);
+  stage.waitForTrace(false);
+  retrier.stop();
+  stage.showResults(readInWords(trace));
   pointed = null;
   grid = null;
   settle();
@@ -207,85 +191,42 @@ function arrived() {
   show();
 }
 
-/** Brings the state within what the trace holds; where nobody chose a head, opens a telling one. */
 function settle() {
-  const place = placeOf(state, trace);
-  const layers = weightsAt(place, trace);
-  state = clamp(state, {
-    layers: layers.length,
-    heads: layers.length > 0 ? trace.tensors[layers[0].site].shape[0] : 0,
-    tokens: (trace.target_tokens ?? trace.tokens).length,
-    sources: hasTwoSides(trace) ? trace.tokens.length : 0,
-    keys: tokensOf(trace, place?.columns ?? 'source').length,
-    views: VIEWS.map(({ id }) => id),
-    places: placesOf(trace).length > 1 ? placesOf(trace).map(({ id }) => id) : [],
-  });
-  if (state.layer !== null && state.head !== null) return;
-  const { layer, head } = tellingHead(trace, place);
-  state = { ...state, layer: state.layer ?? layer, head: state.head ?? head };
-}
-
-function statusOf({ tokens, target_tokens: target, card, timings }) {
-  const total = Object.values(timings).reduce((sum, milliseconds) => sum + milliseconds, 0);
-  const time = total > 0 ? `, read in ${Math.max(1, Math.round(total))} ms` : '';
-  const counts = target ? `${tokens.length} + ${counted(target.length, 'token')} of at most ${card.max_tokens} each` : `${counted(tokens.length, 'token')} of at most ${card.max_tokens}`;
-  return counts + time;
-}
-
-function wait(isWaiting) {
-  waiting.forTrace = isWaiting;
-  showWaiting();
-  for (const part of ['results', 'translation']) byId(part).classList.toggle('is-stale', isWaiting);
-  if (isWaiting && byId('notice').hidden) byId('status').textContent = 'Reading…';
-}
-
-function showWaiting() {
-  signWaiting(waiting.forTrace || waiting.forAnswers);
+  state = settled(state, trace, VIEWS.map(({ id }) => id));
 }
 
 /** Gives up what is on its way; the server stops working on it. */
 function cancel() {
-  if (waiting.forTrace) {
+  if (stage.isReading()) {
     controller.abort();
-    waiting.forTrace = false;
-    byId('status').textContent = `Cancelled. ${trace ? 'What is below is of before; ' : ''}Enter in the box reads its text.`;
+    stage.waitForTrace(false);
+    stage.say(`Cancelled. ${trace ? 'What is below is of before; ' : ''}Enter in the box reads its text.`);
   } else {
     answers.cancel();
   }
-  showWaiting();
   byId('text').focus();
-}
-
-function empty() {
-  drop();
-  allIsWell();
-  byId('status').textContent = '';
-  byId('results').hidden = true;
-  byId('empty').hidden = false;
 }
 
 /** What was shown is no more, and nothing more is asked for it. */
 function drop() {
   trace = null;
   answers.want({});
-  waiting.forAnswers = false;
-  wait(false);
+  stage.waitForAnswers(false);
+  stage.waitForTrace(false);
 }
 
-function allIsWell() {
+function empty() {
+  drop();
   retrier.stop();
-  notice.clear();
+  stage.showNothing();
 }
 
 function fail(error) {
   const problem = asProblem(error);
   if (state.target !== null) problem.texts = 'the text or your translation';
   drop();
-  byId('status').textContent = '';
   composer.translate(null);
-  byId('results').hidden = true;
-  byId('empty').hidden = true;
-  notice.show(problem, retrier.after(problem));
+  stage.showProblem(problem, retrier.after(problem));
 }
 
 /** Draws the open view. */
@@ -307,8 +248,7 @@ function show() {
 /** What the open view asks for besides the trace; while it is on its way, the page says so. */
 function answersFor(view) {
   const found = answers.want(Object.fromEntries(asksOf(view).map(([name, ask]) => [name, bodyOf(ask, trace)])));
-  waiting.forAnswers = Object.values(found).some((answer) => answer.isWaiting);
-  showWaiting();
+  stage.waitForAnswers(Object.values(found).some((answer) => answer.isWaiting));
   return found;
 }
 
