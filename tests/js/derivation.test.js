@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { derive, differences, entropyOf, lengthOf, shareOf, sitesOf, softmaxOf, turnedBy } from '../../static/js/core/derivation.js';
+import { derive, differences, lengthOf, shareOf, sitesOf, turnedBy } from '../../static/js/core/derivation.js';
 import { headTrace } from './why_sample.js';
 
 const SELF = 'decoder.layers.1.self_attention';
@@ -75,19 +75,6 @@ test('a turn keeps lengths, and products depend on the distance alone', () => {
   close(lengthOf(turnedBy(a, 7)), lengthOf(a), 1e-12);
   close(product(9, 4), product(5, 0), 1e-12);
   assert.deepEqual([...turnedBy(a, 0)], [...a]);
-});
-
-test('a softmax of large scores neither overflows nor loses a row', () => {
-  const { weights, total, greatest } = softmaxOf(Float64Array.of(2000, 2001, -Infinity));
-  assert.equal(greatest, 2001);
-  close(total, 1 + Math.exp(-1));
-  close(weights[1], 1 / (1 + Math.exp(-1)));
-  assert.equal(weights[2], 0);
-});
-
-test('entropy is 0 where one key takes all and log₂ n where all take the same', () => {
-  assert.equal(entropyOf([0, 1, 0]), 0);
-  close(entropyOf([0.25, 0.25, 0.25, 0.25]), 2);
 });
 
 test('a head’s share of the output is its length along the output’s direction', () => {

@@ -1,17 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { entropyOf, routingOf } from '../../static/js/core/routing.js';
+import { routingOf } from '../../static/js/core/routing.js';
 import { choicesAt, flowBetween, sharedWay, stagesOf, takenBy } from '../../static/js/core/routes.js';
 import { CHOSEN, routedTrace, WEIGHTS } from './experts_sample.js';
 import { sampleTrace } from './sample.js';
 
 const near = (value, expected) => assert.ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
-
-test('entropy is 0 where a router is sure and ln n where all are alike to it', () => {
-  assert.equal(entropyOf([0, 1, 0]), 0);
-  near(entropyOf([0.25, 0.25, 0.25, 0.25]), Math.log(4));
-  near(entropyOf([0.5, 0.25, 0.25]), 1.5 * Math.LN2);
-});
 
 test('the balance loss is n times the sum of load and mean probability, by hand', () => {
   const { balanceLoss, load, entropies, mostEntropy, meanEntropy } = routingOf(sampleTrace().tensors, 1);

@@ -3,6 +3,7 @@
  * computed with: softmax(q·k/√d_head + bias)·v.
  */
 
+import { entropyOf, softmaxSteps } from './distribution.js';
 import { anglesOf, turned } from './rotation.js';
 import { isCausal } from './sites.js';
 import { matrixAt, rowOf } from './trace.js';
@@ -83,28 +84,8 @@ function rowFor(path, { query, products, biases, divisor, temperature }) {
     if (isCausal(`${path}.scores`) && key > query) return -Infinity;
     return (product / divisor + (biases?.[key] ?? 0)) / temperature;
   });
-  return { products, biases, scores, ...softmaxOf(scores) };
-}
-
-/**
- * The steps of a softmax. The greatest score is taken off first: it changes no weight, and no power grows past 1.
- * @param {Float64Array} scores
- */
-export function softmaxOf(scores) {
-  const greatest = scores.reduce((most, score) => Math.max(most, score), -Infinity);
-  const powers = scores.map((score) => Math.exp(score - greatest));
-  const total = powers.reduce((sum, power) => sum + power, 0);
-  const weights = powers.map((power) => power / total);
-  return { greatest, powers, total, weights, entropy: entropyOf(weights) };
-}
-
-/**
- * How evenly a row spreads: 0 where one key takes all, log₂ n where n keys take the same.
- * @param {ArrayLike<number>} weights that sum to 1
- * @returns {number} bits
- */
-export function entropyOf(weights) {
-  return Array.from(weights).reduce((sum, weight) => (weight > 0 ? sum - weight * Math.log2(weight) : sum), 0);
+  const steps = softmaxSteps(scores);
+  return { products, biases, scores, ...steps, entropy: entropyOf(steps.weights, Math.log2) };
 }
 
 /**
@@ -123,11 +104,7 @@ function mixed(values, weights) {
   return Float64Array.from({ length: values.columns }, (_, at) => weights.reduce((sum, weight, key) => sum + weight * values.data[key * values.columns + at], 0));
 }
 
-/**
- * @param {ArrayLike<number>} a
- * @param {ArrayLike<number>} b
- */
-export function dot(a, b) {
+function dot(a, b) {
   let sum = 0;
   for (let at = 0; at < a.length; at += 1) sum += a[at] * b[at];
   return sum;

@@ -1,17 +1,37 @@
 /**
- * Probability distributions, and how far apart two of them are.
+ * Probability distributions: made of scores, measured, and compared with each other.
  */
 
 /**
+ * The steps of a softmax. The greatest score is taken off first: it changes no weight, and no power grows past 1.
+ * @param {ArrayLike<number>} scores
+ * @returns {{greatest: number, powers: Float64Array, total: number, weights: Float64Array}}
+ */
+export function softmaxSteps(scores) {
+  let greatest = -Infinity;
+  for (let at = 0; at < scores.length; at += 1) greatest = Math.max(greatest, scores[at]);
+  const powers = Float64Array.from(scores, (score) => Math.exp(score - greatest));
+  const total = powers.reduce((sum, power) => sum + power, 0);
+  return { greatest, powers, total, weights: powers.map((power) => power / total) };
+}
+
+/**
  * @param {ArrayLike<number>} logits
- * @returns {Float64Array} softmax; the greatest is subtracted first, so nothing overflows
+ * @returns {Float64Array}
  */
 export function softmax(logits) {
-  let most = -Infinity;
-  for (let at = 0; at < logits.length; at += 1) most = Math.max(most, logits[at]);
-  const found = Float64Array.from(logits, (logit) => Math.exp(logit - most));
-  const sum = found.reduce((total, part) => total + part, 0);
-  return found.map((part) => part / sum);
+  return softmaxSteps(logits).weights;
+}
+
+/**
+ * −Σ p·log p, how evenly a distribution spreads: 0 where one takes all, log n where n take the same.
+ * @param {ArrayLike<number>} probabilities that sum to 1
+ * @param {(value: number) => number} [log] `Math.log` gives nats, `Math.log2` bits
+ */
+export function entropyOf(probabilities, log = Math.log) {
+  let sum = 0;
+  for (let at = 0; at < probabilities.length; at += 1) if (probabilities[at] > 0) sum -= probabilities[at] * log(probabilities[at]);
+  return sum;
 }
 
 /**

@@ -2,6 +2,7 @@
  * Where a mixture of experts sent each token, from the arrays of one layer.
  */
 
+import { entropyOf } from './distribution.js';
 import { transposed } from './matrix.js';
 import { layersWith } from './sites.js';
 import { matrixAt, rowOf } from './trace.js';
@@ -72,18 +73,6 @@ function weightsOf(choices, { rows, columns }) {
   const data = new Float64Array(rows * columns);
   for (const { token, expert, weight } of choices) data[token * columns + expert] = weight;
   return { rows, columns, data };
-}
-
-/**
- * −Σ p·ln p: how undecided a router is, in nats.
- * @param {ArrayLike<number>} probabilities that sum to 1
- */
-export function entropyOf(probabilities) {
-  let sum = 0;
-  for (let index = 0; index < probabilities.length; index += 1) {
-    if (probabilities[index] > 0) sum -= probabilities[index] * Math.log(probabilities[index]);
-  }
-  return sum;
 }
 
 /** n·Σ f·P over the experts: f is the load, P the mean probability. Fedus et al. 2021, section 2.2. */
