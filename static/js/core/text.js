@@ -56,12 +56,18 @@ export function nameOf({ text, part }) {
   return visible(bare === '' ? text : bare);
 }
 
+/** @typedef {(token: import('./trace.js').Token, index: number) => number} PlaceOf which token of its text it is, if not the one of its index */
+
+/** @type {PlaceOf} */
+const byIndex = (_, index) => index;
+
 /**
  * What stands at the positions of a text: `8 dog`.
  * @param {import('./trace.js').Token[]} tokens
+ * @param {PlaceOf} [placeOf]
  */
-export function positionLabels(tokens) {
-  return tokens.map((token, position) => `${position} ${nameOf(token)}`);
+export function positionLabels(tokens, placeOf = byIndex) {
+  return tokens.map((token, index) => `${placeOf(token, index)} ${nameOf(token)}`);
 }
 
 const NAMED_ALONE = 40;
@@ -69,9 +75,10 @@ const NAMED_ALONE = 40;
 /**
  * The tokens’ names, as an axis lists them. Of a long text it labels a few, so there they are numbered.
  * @param {import('./trace.js').Token[]} tokens
+ * @param {PlaceOf} [placeOf]
  */
-export function tokenLabels(tokens) {
-  return tokens.length > NAMED_ALONE ? positionLabels(tokens) : tokens.map(nameOf);
+export function tokenLabels(tokens, placeOf = byIndex) {
+  return tokens.length > NAMED_ALONE ? positionLabels(tokens, placeOf) : tokens.map(nameOf);
 }
 
 /** A letter that reads right to left would draw the numbers beside it to its other side. */
@@ -96,10 +103,20 @@ function inQuotes(name) {
  * One token of a sentence by its name in quotation marks, and by its place where the name is not enough.
  * @param {import('./trace.js').Token[]} tokens
  * @param {number} index
+ * @param {PlaceOf} [placeOf]
  */
-export function named(tokens, index) {
-  const isRepeated = tokens.some((token, other) => other !== index && nameOf(token) === nameOf(tokens[index]));
-  return isRepeated ? `${quoted(tokens[index])} at ${index}` : quoted(tokens[index]);
+export function named(tokens, index, placeOf = byIndex) {
+  const name = nameOf(tokens[index]);
+  const isRepeated = tokens.some((token, other) => other !== index && nameOf(token) === name);
+  return isRepeated ? `${quoted(tokens[index])} at ${placeOf(tokens[index], index)}` : quoted(tokens[index]);
+}
+
+/**
+ * @param {(string|number)[]} parts at least one
+ * @returns {string} `a`, `a and b`, `a, b and c`
+ */
+export function enumerated(parts) {
+  return parts.length > 1 ? `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}` : String(parts[0]);
 }
 
 /** @param {string} text not empty */

@@ -4,7 +4,7 @@
  * is the sum over its pieces, attention from a word their mean, so that rows still sum to 1.
  */
 
-import { nameOf, quoted } from './text.js';
+import { named, tokenLabels } from './text.js';
 
 /** @typedef {import('./trace.js').Token & {first: number, last: number}} Unit tokens `first` to `last`, read as one */
 
@@ -88,14 +88,14 @@ function mergedCell({ columns, data }, row, column) {
   return isSeen ? sum / (row.last - row.first + 1) : NaN;
 }
 
-const NAMED_ALONE = 40;
+const firstOf = ({ first }) => first;
 
 /**
  * What an axis lists: names, and in a long text the place of the first token besides.
  * @param {Unit[]} units
  */
 export function unitLabels(units) {
-  return units.length > NAMED_ALONE ? units.map((unit) => `${unit.first} ${nameOf(unit)}`) : units.map(nameOf);
+  return tokenLabels(units, firstOf);
 }
 
 /**
@@ -104,9 +104,7 @@ export function unitLabels(units) {
  * @param {number} index
  */
 export function namedUnit(units, index) {
-  const name = nameOf(units[index]);
-  const isRepeated = units.some((unit, other) => other !== index && nameOf(unit) === name);
-  return isRepeated ? `${quoted(units[index])} at ${units[index].first}` : quoted(units[index]);
+  return named(units, index, firstOf);
 }
 
 /**

@@ -11,6 +11,7 @@ import { placeOf, placesOf, tokensOf, weightsAt } from '../core/places.js';
 import { QUANTITIES, ROLLOUT, scaleOf } from '../core/quantities.js';
 import { createRecall } from '../core/recall.js';
 import { isCausal } from '../core/sites.js';
+import { enumerated } from '../core/text.js';
 import { matrixAt } from '../core/trace.js';
 import { alone, merged, wordsOf } from '../core/words.js';
 
@@ -161,7 +162,7 @@ function nameOf(trace, { layer }, { place, switches }, heads) {
   const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
   return where + {
     head: `layer ${layer}, head ${heads[0]}`,
-    heads: heads.length === 1 ? `layer ${layer}, head ${heads[0]}` : `layer ${layer}, mean of heads ${listed(heads)}`,
+    heads: heads.length === 1 ? `layer ${layer}, head ${heads[0]}` : `layer ${layer}, mean of heads ${enumerated(heads)}`,
     mean: `layer ${layer}, mean of all heads`,
     max: `layer ${layer}, largest of all heads`,
     rollout: `rollout up to layer ${layer}`,
@@ -176,8 +177,4 @@ function detailsOf({ isWords, hidden, isRenormalised }) {
     isRenormalised && 'renormalised',
   ];
   return done.filter(Boolean).map((part) => `, ${part}`).join('');
-}
-
-function listed(numbers) {
-  return `${numbers.slice(0, -1).join(', ')} and ${numbers.at(-1)}`;
 }

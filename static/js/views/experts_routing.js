@@ -5,9 +5,9 @@
 import { turned } from '../core/grid.js';
 import { percent, share, signed } from '../core/number.js';
 import { sharedWay } from '../core/routes.js';
-import { named, tokenLabels } from '../core/text.js';
+import { capitalised, named, tokenLabels } from '../core/text.js';
 import { drawing, isDown } from './experts_drawing.js';
-import { capitalised, choicesInWords, tintOf } from './experts_words.js';
+import { choicesInWords, tintOf } from './experts_words.js';
 
 /**
  * @param {import('../core/trace.js').Trace} trace

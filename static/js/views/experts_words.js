@@ -51,8 +51,3 @@ export function wayInWords(tokens, token, stages) {
   });
   return `${named(tokens, token)} goes through ${stages.length * stages[0].routing.topK === 1 ? 'expert' : 'experts'} ${parts.join(', ')}`;
 }
-
-/** At the beginning of a title or a sentence. */
-export function capitalised(text) {
-  return text[0].toUpperCase() + text.slice(1);
-}

@@ -5,6 +5,7 @@
 
 import { noticeOf } from '../core/answers.js';
 import { share, tick } from '../core/number.js';
+import { capitalised } from '../core/text.js';
 import { matrixAt, rowOf } from '../core/trace.js';
 import { stripsDrawing } from './strips_drawing.js';
 
@@ -62,7 +63,7 @@ function curvesOf(answer, state, card) {
 function figure(trace, state) {
   const card = twinsOf(state).find(({ id }) => id === state.plot);
   if (!card) return { title: 'Twins', notice: 'There are no twins here: models whose names begin with “positions-”, alike but for how they encode positions.' };
-  const title = `${card.positional[0].toUpperCase()}${card.positional.slice(1)}`.replace('Alibi', 'ALiBi');
+  const title = capitalised(card.positional).replace('Alibi', 'ALiBi');
   const answer = state.answers[card.id];
   const curves = curvesOf(answer, state, card);
   if (!curves) return { title, notice: noticeInWords(answer, card) };

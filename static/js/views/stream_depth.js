@@ -10,7 +10,7 @@ import { extent } from '../core/matrix.js';
 import { amount, signed } from '../core/number.js';
 import { sideOf, stackOf, tokensOf } from '../core/places.js';
 import { choosing, queryOf } from '../core/state.js';
-import { named, tokenLabels } from '../core/text.js';
+import { capitalised, named, tokenLabels } from '../core/text.js';
 import { columnOf } from '../core/trace.js';
 import { depthLines, depthMap, isDown, pointsOf } from './depth_drawing.js';
 
@@ -34,21 +34,21 @@ const QUANTITIES = {
     unit: 'norm of the stream',
     help: 'The length of the vector that a token’s place in the stream holds, after the embedding and after each part of each layer.',
     read: streamDepth,
-    say: ({ name }, value, token) => `${name[0].toUpperCase()}${name.slice(1)} the stream has norm ${value} at ${token}`,
+    say: ({ name }, value, token) => `${capitalised(name)} the stream has norm ${value} at ${token}`,
   },
   written_norm: {
     title: 'Norm of what each part writes',
     unit: 'norm of what is written',
     help: 'How long a vector each part adds to the stream.',
     read: (found, stack, card) => writtenDepth(found, stack, card, 'written_norm'),
-    say: ({ name }, value, token) => `${capital(name)} writes a vector of norm ${value} at ${token}`,
+    say: ({ name }, value, token) => `${capitalised(name)} writes a vector of norm ${value} at ${token}`,
   },
   cosine: {
     title: 'Along the stream, or against it',
     unit: 'cosine with the stream',
     help: 'The cosine of what a part writes with the stream it is added to: above 0 it pushes along and makes the stream longer, below 0 it takes some of it back.',
     read: (found, stack, card) => writtenDepth(found, stack, card, 'cosine'),
-    say: ({ name }, value, token, number) => `${capital(name)} writes ${number < 0 ? 'against' : 'along'} the stream at ${token}: cosine ${value}`,
+    say: ({ name }, value, token, number) => `${capitalised(name)} writes ${number < 0 ? 'against' : 'along'} the stream at ${token}: cosine ${value}`,
     isSigned: true,
     reach: 1,
   },
@@ -75,10 +75,6 @@ const QUANTITIES = {
     say: ({ name }, value, token) => `What enters ${name} has root mean square ${value} at ${token}`,
   },
 };
-
-function capital(text) {
-  return text[0].toUpperCase() + text.slice(1);
-}
 
 /** What is seen under each heading. */
 const SEEN = {

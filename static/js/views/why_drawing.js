@@ -8,7 +8,7 @@ import { outputFormula, productFormula, scoreFormula, softmaxFormula, turnFormul
 import { highestIn } from '../core/matrix.js';
 import { decimal, share, small } from '../core/number.js';
 import { isCausal } from '../core/sites.js';
-import { named, quoted, tokenLabels } from '../core/text.js';
+import { enumerated, named, quoted, tokenLabels } from '../core/text.js';
 import { matrixAt, rowOf } from '../core/trace.js';
 import { laneBars } from './lanes_drawing.js';
 
@@ -104,7 +104,7 @@ function score(subject) {
 
 function scoreTitle({ now, path }) {
   const done = [now.divisor !== 1 && 'scaled', now.row.biases && 'biased', now.temperature !== 1 && 'tempered', isCausal(`${path}.`) && 'masked'].filter(Boolean);
-  return `The score: ${done.length > 0 ? listed(done) : 'the product as it is'}`;
+  return `The score: ${done.length > 0 ? enumerated(done) : 'the product as it is'}`;
 }
 
 function scoreHelp({ now: { row, divisor, temperature } }) {
@@ -113,10 +113,6 @@ function scoreHelp({ now: { row, divisor, temperature } }) {
     : 'The product is divided by the root of the head’s width d, so that wide heads do not make large scores';
   const bias = row.biases ? '; a bias takes something off by distance' : '';
   return `${scaling}${bias}${temperature === 1 ? '' : '; the temperature T divides what comes of it'}.`;
-}
-
-function listed(parts) {
-  return parts.length > 1 ? `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}` : parts[0];
 }
 
 /** @param {Subject} subject @returns {Step} */
