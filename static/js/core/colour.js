@@ -100,6 +100,15 @@ export function css(scale, level) {
 }
 
 /**
+ * @param {string} colour `rgb(…)`, as `css` and the palette have it
+ * @param {number} opacity 0 to 1
+ * @returns {string} `rgba(…)`
+ */
+export function translucent(colour, opacity) {
+  return colour.replace('rgb(', 'rgba(').replace(')', `, ${opacity})`);
+}
+
+/**
  * Black or white, whichever reads better on a level of the scale (WCAG relative luminance).
  * @param {Uint8Array} scale
  * @param {number} level

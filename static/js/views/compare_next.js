@@ -4,7 +4,7 @@
 
 import { wordsFor } from '../core/guesses.js';
 import { nextChange } from '../core/next_change.js';
-import { percent } from '../core/number.js';
+import { decimal, percent } from '../core/number.js';
 import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../core/places.js';
 import { queryOf } from '../core/state.js';
 import { named, quoted } from '../core/text.js';
@@ -58,13 +58,8 @@ function factsOf({ moved, lost }) {
   if (moved === null) return [['Vocabularies', 'two: tokens are matched by what they spell, and no distance is taken']];
   return [
     ['Moved from token to token', `${percent(moved)} (total variation)`],
-    ['Kullback–Leibler, A from B', `${bitsOf(lost)} bits`],
+    ['Kullback–Leibler, A from B', `${decimal(lost)} bits`],
   ];
-}
-
-function bitsOf(bits) {
-  if (bits === 0 || !Number.isFinite(bits)) return bits === 0 ? '0' : '∞';
-  return bits < 0.001 ? '<0.001' : bits.toPrecision(3);
 }
 
 const COLUMNS = ['A', 'B', 'B − A'];

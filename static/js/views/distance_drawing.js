@@ -3,7 +3,7 @@
  * to the greatest.
  */
 
-import { css, sequential } from '../core/colour.js';
+import { css, sequential, translucent } from '../core/colour.js';
 import { baseLayout, isNarrow, labelAxis, letteringFor } from '../core/figure.js';
 import { tick } from '../core/number.js';
 
@@ -62,7 +62,7 @@ function amountAxis([from, to], title, palette) {
 
 function bandOf({ least, most }, palette) {
   const columns = Array.from(least, (_, column) => column);
-  const color = css(sequential(palette.theme), LINE_LEVEL).replace('rgb', 'rgba').replace(')', ', 0.25)');
+  const color = translucent(css(sequential(palette.theme), LINE_LEVEL), 0.25);
   return {
     ...SHARED, mode: 'lines', fill: 'toself', fillcolor: color, line: { width: 0 },
     x: [...columns, ...[...columns].reverse()],

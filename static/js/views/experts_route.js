@@ -3,7 +3,7 @@
  * are layers, nodes are experts, a ribbon is as wide as the weight of the tokens that go along it.
  */
 
-import { css, inkOn, sequential } from '../core/colour.js';
+import { css, inkOn, sequential, translucent } from '../core/colour.js';
 import { baseLayout, isNarrow, labelWidth, letteringFor } from '../core/figure.js';
 import { networkOf, placed } from '../core/network.js';
 import { flowBetween, sharedWay, takenBy } from '../core/routes.js';
@@ -75,7 +75,7 @@ function boxOf({ width }, stages, names) {
 /** Nodes stay where they are put, so that an expert stands at the same height in every sentence. */
 function sankey({ nodes, links }, boxes, palette, { across, down, thickness, pad }) {
   const scale = sequential(palette.theme);
-  const ribbon = css(scale, RIBBON_LEVEL).replace('rgb(', 'rgba(').replace(')', `, ${RIBBON_STRENGTH})`);
+  const ribbon = translucent(css(scale, RIBBON_LEVEL), RIBBON_STRENGTH);
   return {
     type: 'sankey',
     arrangement: 'fixed',

@@ -102,7 +102,7 @@ function gridOf(trace, state, subject) {
 
 /** A guess can be written: where a mask is, or at the end of the text. */
 function adding(trace, state, { query, tokens, guesses }) {
-  const choose = (write) => (row) => (isWritable(guesses[row].text) ? write(guesses[row].text) : {});
+  const choose = (write) => (row) => (canBeTyped(guesses[row].text) ? write(guesses[row].text) : {});
   if (isFilling(trace)) {
     if (!isMask(tokens[query])) return { note: 'Click a word of the sentence to mask it.' };
     return {
@@ -122,7 +122,7 @@ function adding(trace, state, { query, tokens, guesses }) {
 }
 
 /** Half a character or a special token cannot be written. */
-function isWritable(piece) {
+function canBeTyped(piece) {
   return bytesInWords(piece) === null && !/^<\/?s>$/.test(piece) && piece !== MASK;
 }
 

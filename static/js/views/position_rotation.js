@@ -4,7 +4,7 @@
  */
 
 import { isNarrow } from '../core/figure.js';
-import { counted, signed, small } from '../core/number.js';
+import { amount, counted, signed, small } from '../core/number.js';
 import { anglesOf, blocksOf, checked, frequencies, turned } from '../core/rotation.js';
 import { queryOf } from '../core/state.js';
 import { quoted } from '../core/text.js';
@@ -143,7 +143,7 @@ function circleOf(turn, pair, numbers) {
 }
 
 function angleInWords(angle) {
-  return `${Number(angle.toPrecision(3))} rad`;
+  return `${amount(angle)} rad`;
 }
 
 function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
@@ -189,7 +189,7 @@ function blocks(trace, state, subject) {
   const angles = turn.angles(turn.from);
   const matrix = blocksOf(angles);
   const speeds = frequencies(turn.pairs * 2);
-  const labels = Array.from(speeds, (speed, pair) => `${pair} · ${Number(speed.toPrecision(2))}`);
+  const labels = Array.from(speeds, (speed, pair) => `${pair} · ${amount(speed, 2)}`);
   const names = turn.isAdded ? ENTRIES : TURNED_ENTRIES;
   const value = (row, column) => matrix.data[row * 4 + column];
   return {

@@ -3,7 +3,7 @@
  * one is a row for the keyboard and the table.
  */
 
-import { css, sequential } from '../core/colour.js';
+import { css, sequential, translucent } from '../core/colour.js';
 import { baseLayout, downwards, isNarrow, labelAxis, labelWidth, letteringFor } from '../core/figure.js';
 import { tick } from '../core/number.js';
 
@@ -101,7 +101,7 @@ function areaOf({ strips, place, palette }, row) {
     y: [floor, ...points.map(([, value]) => place(row, value)), floor],
     line: { width: 0 },
     fill: 'toself',
-    fillcolor: colourOf(strips[row], palette).replace('rgb', 'rgba').replace(')', ', 0.22)'),
+    fillcolor: translucent(colourOf(strips[row], palette), 0.22),
   };
 }
 

@@ -6,7 +6,7 @@ import { sequential } from '../core/colour.js';
 import { alignmentOf } from '../core/alignment.js';
 import { noticeOf } from '../core/answers.js';
 import { number } from '../core/fields.js';
-import { letteringFor } from '../core/figure.js';
+import { isNarrow, letteringFor } from '../core/figure.js';
 import { counted, share } from '../core/number.js';
 import { NOTHING_CHOSEN } from '../core/state.js';
 import { unitLabels } from '../core/words.js';
@@ -103,7 +103,7 @@ function linesPart(trace, state, subject, grid) {
     rows: unitLabels(rows), columns: unitLabels(columns), weights, titles: TITLES, quantity: QUANTITY,
     palette: state.palette, width: state.width, height: state.height, threshold: state.translate_threshold, ceiling: 1, left: 'columns',
     chosenRow: state.query === null ? null : (grid.chosen?.row ?? null),
-    lettering: { ...letteringFor(state.width), letters: state.width < 480 ? 11 : LETTERS },
+    lettering: { ...letteringFor(state.width), letters: isNarrow(state.width) ? 11 : LETTERS },
   });
   return {
     summary: `Lines between ${counted(columns.length, 'word')} of the sentence and ${counted(rows.length, 'word')} of the translation.`,

@@ -9,6 +9,7 @@ import { flag, number } from '../core/fields.js';
 import { highestIn } from '../core/matrix.js';
 import { signed, small } from '../core/number.js';
 import { placeOf, placesOf, tokensOf, weightsAt } from '../core/places.js';
+import { createRecall } from '../core/recall.js';
 import { choosing, queryOf } from '../core/state.js';
 import { positionLabels } from '../core/text.js';
 import { matrixAt, rowOf } from '../core/trace.js';
@@ -76,15 +77,14 @@ function editsOf({ layer, why_unscaled: isUnscaled, why_temperature: value }, { 
   ];
 }
 
-/** @type {{of: any[], subject: import('./why_drawing.js').Subject|null}} what was worked out last: every step asks for it */
-let last = { of: [], subject: null };
+/** Every step asks for what was worked out. */
+const recall = createRecall();
 
 /** @returns {import('./why_drawing.js').Subject|null} null: still on its way */
 function subjectOf(trace, state) {
   const { answers = {}, where, layer, head, query, source, key, why_unscaled: isUnscaled, why_temperature: temperature } = state;
   const of = [trace, answers.plain, answers.changed, where, layer, head, query, source, key, isUnscaled, temperature];
-  if (of.some((part, at) => part !== last.of[at])) last = { of, subject: workedOut(trace, state) };
-  return last.subject;
+  return recall(of, () => workedOut(trace, state));
 }
 
 /**
