@@ -11,10 +11,18 @@ router = APIRouter(include_in_schema=False)
 
 _templates = Jinja2Templates(HOME / "templates")
 
+# Modules import modules: told of all of them at once, a browser need not find them one by one.
+_SCRIPTS = HOME / "static" / "js"
+_MODULES = [
+    f"/static/js/{path.relative_to(_SCRIPTS).as_posix()}"
+    for folder in ("core", "components", "views")
+    for path in sorted((_SCRIPTS / folder).glob("*.js"))
+]
+
 
 @router.api_route("/", methods=["GET", "HEAD"])
 async def page(request: Request) -> Response:
     """The one page."""
-    context = {"version": version("headlight"), "plotly_url": PLOTLY_URL}
+    context = {"version": version("headlight"), "plotly_url": PLOTLY_URL, "modules": _MODULES}
     headers = {"Cache-Control": "no-cache"}
     return _templates.TemplateResponse(request, "index.html", context, headers=headers)

@@ -2,7 +2,7 @@
 
 import re
 
-from app.assets import PLOTLY_URL
+from app.assets import HOME, PLOTLY_URL
 
 
 def test_the_page_is_html_that_is_asked_about_each_time(client):
@@ -30,3 +30,10 @@ def test_the_page_has_no_inline_script_or_handler(client):
 def test_the_page_can_be_asked_for_its_head_alone(client):
     response = client.head("/")
     assert (response.status_code, response.content) == (200, b"")
+
+
+def test_every_module_is_named_beforehand_so_that_none_waits_for_another(client):
+    named = set(re.findall(r'rel="modulepreload" href="/static/js/([^"]+)"', client.get("/").text))
+    folder = HOME / "static" / "js"
+    modules = {path.relative_to(folder).as_posix() for path in folder.rglob("*/*.js")}
+    assert named == modules
