@@ -32,6 +32,20 @@ def test_pictures_and_numbers_are_saved_as_files(reader, tmp_path):
     )
 
 
+def test_the_maps_of_all_heads_are_saved_as_one_picture(reader, tmp_path):
+    reader.open(text=TEXT)
+    frame = reader.page.locator(".heads").bounding_box()
+    with reader.page.expect_download() as download:
+        reader.page.locator(".heads-block").get_by_role("button", name="PNG").click()
+    assert download.value.suggested_filename == "headlight-all-heads.png"
+    download.value.save_as(tmp_path / "heads.png")
+    png = (tmp_path / "heads.png").read_bytes()
+    assert png.startswith(b"\x89PNG")
+    width = int.from_bytes(png[16:20])
+    assert abs(width - 2 * frame["width"]) <= 2
+    assert len(png) > 5000, "the maps are in it"
+
+
 def test_the_menus_are_walked_by_arrow_keys_and_left_by_escape(reader):
     reader.open(text=TEXT)
     page = reader.page

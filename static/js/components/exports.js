@@ -8,6 +8,7 @@ import { curlOf } from '../core/curl.js';
 import { pythonOf } from '../core/python.js';
 import { csvOf, numbersOf } from '../core/taken.js';
 import { copy } from './clipboard.js';
+import { save } from './download.js';
 import { element } from './element.js';
 import { createMenu } from './menu.js';
 import { plotlySource } from './plotly.js';
@@ -83,13 +84,6 @@ async function saveNumbers({ trace, figure, cards, name }) {
 
 async function saveText(text, type, name) {
   return save(new Blob([text], { type }), name);
-}
-
-function save(blob, name) {
-  const link = element('a', { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-  return `Saved ${name}`;
 }
 
 async function copyLink() {

@@ -8,8 +8,10 @@ import { helpOf, labelsExplained, strongestHeads } from '../core/head_labels.js'
 import { share } from '../core/number.js';
 import { placeOf } from '../core/places.js';
 import { capitalised } from '../core/text.js';
+import { save } from './download.js';
 import { element } from './element.js';
 import { createHeads } from './heads.js';
+import { headsImage } from './heads_image.js';
 import { createHelp } from './help.js';
 
 /** The switches of the overview: the field each sets, and what it may be. */
@@ -19,9 +21,9 @@ const SWITCHES = [
 ];
 
 /**
- * @param {{onState: (patch: Partial<import('../core/state.js').State>) => void}} handlers
+ * @param {{onState: (patch: Partial<import('../core/state.js').State>) => void, announce: (message: string) => void}} handlers
  */
-export function createHeadsBlock({ onState }) {
+export function createHeadsBlock({ onState, announce }) {
   const heads = createHeads({ onChoose: (layer, head) => onState(choosingHead(shown.switches, shown.state, { layer, head })) });
   const fieldsets = SWITCHES.map((wanted) => radios(wanted, onState));
   const patterns = element('div', { class: 'patterns' });
@@ -30,11 +32,15 @@ export function createHeadsBlock({ onState }) {
     { title: '', parts: labelsExplained() },
     ...SWITCHES.map(({ label, options }) => ({ title: label, parts: options.map(([, title, meaning]) => [title, meaning]) })),
   ]);
+  const png = element('button', { type: 'button', class: 'heads-png', title: 'Save the maps of all heads as a picture', onclick: saveImage }, 'PNG');
   const block = element('section', { class: 'heads-block', 'aria-label': 'All heads' },
-    element('div', { class: 'heads-head' }, element('div', { class: 'heads-title' }, element('h2', {}, 'All heads'), help.element), ...fieldsets),
+    element('div', { class: 'heads-head' }, element('div', { class: 'heads-title' }, element('h2', {}, 'All heads'), help.element, png), ...fieldsets),
     heads.element,
     patterns,
   );
+  function saveImage() {
+    headsImage(block.querySelector('.heads')).then((blob) => save(blob, 'headlight-all-heads.png'), (error) => `That did not work: ${error.message}.`).then(announce);
+  }
   let shown = {};
   let found = [];
 
