@@ -28,7 +28,7 @@ def test_on_a_phone_the_parts_stand_below_one_another_and_can_be_touched(visit):
     reader.open(text=TEXT)
     heads = reader.page.locator(".heads").bounding_box()
     plot = reader.view.locator(".plot").bounding_box()
-    assert plot["y"] > heads["y"] + heads["height"]
+    assert heads["y"] > plot["y"] + plot["height"], "what is chosen comes before what to choose from"
     cell = reader.page.locator(".heads-cell").first.bounding_box()
     assert cell["width"] >= 24
 
@@ -85,7 +85,7 @@ def test_a_screen_reader_is_told_of_heads_tokens_and_maps(reader):
     assert (
         page.get_by_role("application")
         .get_attribute("aria-label")
-        .startswith("Attention weights of layer 0")
+        .startswith("Attention weight of layer 0, head 0")
     )
     assert page.locator("#announcer").get_attribute("aria-live") == "polite"
     assert page.get_by_role("tab").count() == len(VIEWS)

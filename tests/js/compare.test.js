@@ -138,7 +138,7 @@ test('a second sentence is invited, and one that was refused says why', () => {
   assert.deepEqual(invited.b.actions[0].patch, { compare_text: traceA().text });
   const problem = { title: 'Too many tokens', detail: 'send a shorter text' };
   const refused = figures({ compare_with: 'text', compare_text: 'x', answers: { before: before(), after: { problem } } });
-  assert.deepEqual([Object.keys(refused), refused.b.notice], [['a', 'b'], 'Too many tokens. send a shorter text']);
+  assert.deepEqual([Object.keys(refused), refused.b.notice], [['a', 'b'], 'Too many tokens. Send a shorter text']);
 });
 
 test('while B is on its way what was drawn may stay, and A is there', () => {

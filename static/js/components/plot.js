@@ -113,7 +113,7 @@ export function createPlot({ onCell, onChoose }) {
   });
 
   return {
-    element: element('div', {}, plot, hint, note),
+    element: element('div', {}, plot, element('div', { class: 'plot-words' }, hint, note)),
 
     /**
      * @param {Figure} wanted

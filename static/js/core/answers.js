@@ -4,6 +4,7 @@
  */
 
 import { asProblem, Problem } from './api.js';
+import { capitalised } from './text.js';
 
 /** @typedef {{trace: import('./trace.js').Trace | import('./trace.js').Encoding} | {problem: import('./api.js').Problem} | {isWaiting: true}} Answer */
 
@@ -122,5 +123,7 @@ function sizeOf({ trace }) {
  */
 export function noticeOf(answer) {
   if (answer?.trace) return '';
-  return answer?.problem ? `${answer.problem.title}. ${answer.problem.detail}`.trim() : 'Reading…';
+  if (!answer?.problem) return 'Reading…';
+  const { title, detail } = answer.problem;
+  return detail ? `${title}. ${capitalised(detail)}` : `${title}.`;
 }

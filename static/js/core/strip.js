@@ -62,7 +62,7 @@ function ofToken(grid, { side, index }) {
 }
 
 function scaleOf(grid) {
-  return { ceiling: grid?.ceiling, isSigned: Boolean(grid?.isSigned) };
+  return { ceiling: grid?.ceiling ?? 1, isSigned: Boolean(grid?.isSigned) };
 }
 
 function atRest(grid) {
