@@ -28,7 +28,7 @@ def test_on_a_phone_the_parts_stand_below_one_another_and_can_be_touched(visit):
     reader.open(text=TEXT)
     heads = reader.page.locator(".heads").bounding_box()
     plot = reader.view.locator(".plot").bounding_box()
-    assert heads["y"] > plot["y"] + plot["height"], "what is chosen comes before what to choose from"
+    assert heads["y"] > plot["y"] + plot["height"], "the chosen head comes before the others"
     cell = reader.page.locator(".heads-cell").first.bounding_box()
     assert cell["width"] >= 24
 

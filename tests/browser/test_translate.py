@@ -244,8 +244,7 @@ def test_positions_and_experts_of_both_stacks_can_be_chosen(shown, answer):
     assert shown.view.locator("h2").all_text_contents() == ["Decoder, layer 1"]
     header = shown.table()[0][1:]
     assert all(
-        name.startswith(token.strip("·"))
-        for name, token in zip(header, shown.target, strict=True)
+        name.startswith(token.strip("·")) for name, token in zip(header, shown.target, strict=True)
     )
 
 
