@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { beginning, choosing, clamp, INITIAL, opened, queryOf, readFragment, writeFragment } from '../../static/js/core/state.js';
+import { beginning, choosing, choosingModel, clamp, INITIAL, opened, queryOf, readFragment, writeFragment } from '../../static/js/core/state.js';
 import { fillTrace, pairTrace } from './sample.js';
 
 const STATES = {
@@ -77,4 +77,9 @@ test('who brings no text begins with the first example, and what a link says sta
   assert.deepEqual(beginning(INITIAL, example), { ...INITIAL, text: 'it saw', view: 'experts', layer: 1, head: 3 });
   assert.equal(beginning({ ...INITIAL, head: 0 }, example).head, 0);
   assert.equal(beginning(INITIAL, undefined).text, '');
+});
+
+test('another model starts afresh, whatever was chosen in this one', () => {
+  const looked = { ...INITIAL, model: 'stories', target: 'Un chat', where: 'cross', layer: 2, head: 1, query: 4, source: 3, key: 0, view: 'why' };
+  assert.deepEqual({ ...looked, ...choosingModel('fill') }, { ...INITIAL, model: 'fill', view: 'why' });
 });

@@ -84,7 +84,7 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @typedef {Object} Frame
  * @property {number} width pixels the drawing may take
  * @property {number} height pixels it should not exceed
- * @property {{theme: 'light'|'dark', surface: string, ink: string, muted: string, line: string, font: string}} palette
+ * @property {{theme: 'light'|'dark', font: string, surface: string, sunken: string, ink: string, muted: string, line: string, query: string, key: string, beam: string}} palette colours as `rgb(…)`
  * @property {number} layer
  * @property {number} head
  * @property {Record<string, import('./answers.js').Answer>} answers to what the view asks for, by its names
@@ -92,9 +92,9 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  */
 
 /**
- * Two figures side by side where there is room, as many as fit, as many as fit below the first, or
- * one after the other with the words of each beside it.
- * @typedef {'pair'|'many'|'led'|'steps'|''} Arrangement
+ * Two figures side by side where there is room, three with what else there is below them, as many as
+ * fit, as many as fit below the first, or one after the other with the words of each beside it.
+ * @typedef {'pair'|'triple'|'many'|'led'|'steps'|''} Arrangement
  */
 
 /**
@@ -111,7 +111,7 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {Record<string, import('./fields.js').Field<any>>} [fields] state of its own, by names that no other view has
  * @property {(trace: import('./trace.js').Trace, state: Object) => Record<string, Object>} [asks] further traces that this state needs: what to ask for, by a name
  * @property {(trace: import('./trace.js').Trace, state: Object) => import('../components/controls.js').Control[]} [controls] its switches
- * @property {string} [overview] a part of the page that no drawing can be
+ * @property {'heads'|'generation'} [overview] a part of the page that no drawing can be
  * @property {Arrangement | ((trace: import('./trace.js').Trace, state: Object) => Arrangement)} [arrangement] of several figures; absent: one below the other
  * @property {(trace: import('./trace.js').Trace, state: Object) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
  * @property {(trace: import('./trace.js').Trace, state: Object) => Figure} figure

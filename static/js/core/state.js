@@ -150,6 +150,15 @@ function nameOfChoice(trace, side) {
 export const NOTHING_CHOSEN = Object.freeze({ query: null, source: null, key: null });
 
 /**
+ * What changes when another model is chosen: of where somebody looked in this one nothing is kept.
+ * @param {string} model
+ * @returns {Partial<State>}
+ */
+export function choosingModel(model) {
+  return { model, target: null, where: INITIAL.where, layer: null, head: null, ...NOTHING_CHOSEN };
+}
+
+/**
  * What changes when an example is followed to where there is something to see in it.
  * @param {Partial<State>} opens
  * @returns {Partial<State>}

@@ -3,6 +3,7 @@
  */
 
 import { weightsAt } from '../core/places.js';
+import { choosingModel, NOTHING_CHOSEN } from '../core/state.js';
 import { otherOf, othersOf, range, wishOf } from './compare_sides.js';
 
 const WAYS = [
@@ -61,7 +62,7 @@ function ofKind({ kind, heads, experts, temperature }, card) {
 function textControls(trace, { compare_text: text }) {
   return [
     { kind: 'text', name: 'compare_text', label: 'Second sentence', value: text, placeholder: 'Type a sentence to compare with' },
-    ...(text.trim() === '' ? [] : [{ kind: 'button', label: 'Swap A and B', patch: { text, compare_text: trace.text, words: '', query: null, source: null, key: null } }]),
+    ...(text.trim() === '' ? [] : [{ kind: 'button', label: 'Swap A and B', patch: { text, compare_text: trace.text, words: '', ...NOTHING_CHOSEN } }]),
   ];
 }
 
@@ -69,7 +70,7 @@ function modelControls(trace, state) {
   const other = otherOf(trace, state);
   return [
     { kind: 'choice', name: 'compare_model', label: 'Model B', value: other?.id, options: othersOf(trace, state.cards).map(({ id, title }) => ({ id, title: title || id })) },
-    { kind: 'button', label: 'Swap A and B', patch: { model: other?.id, compare_model: trace.model, target: null, where: '', layer: null, head: null, query: null, source: null, key: null } },
+    { kind: 'button', label: 'Swap A and B', patch: { ...choosingModel(other?.id), compare_model: trace.model } },
   ];
 }
 

@@ -9,7 +9,7 @@ import { nameOfGuess } from '../core/guesses.js';
 import { highestIn } from '../core/matrix.js';
 import { percent, share } from '../core/number.js';
 import { weightsAt } from '../core/places.js';
-import { NOTHING_CHOSEN } from '../core/state.js';
+import { choosingModel } from '../core/state.js';
 import { named, tokenLabels } from '../core/text.js';
 import { choiceBars, routeMap, rowBars } from './generate_drawing.js';
 
@@ -95,11 +95,10 @@ function figure(trace, state) {
 function ofAnotherModel(trace, { cards = [] }) {
   const decoders = cards.filter(({ kind }) => kind === 'decoder').map(({ id }) => id);
   const wayOut = decoders.length > 0 ? 'These models do:' : 'No model here does.';
-  const afresh = { target: null, where: '', layer: null, head: null, ...NOTHING_CHOSEN };
   return {
     title: 'No writing on',
     notice: `${trace.model} does not write on from a text, which takes a decoder alone. ${wayOut}`,
-    actions: decoders.map((model) => ({ label: model, patch: { model, ...afresh } })),
+    actions: decoders.map((model) => ({ label: model, patch: choosingModel(model) })),
   };
 }
 

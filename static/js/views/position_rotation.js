@@ -6,7 +6,7 @@
 import { isNarrow } from '../core/figure.js';
 import { amount, counted, signed, small } from '../core/number.js';
 import { anglesOf, blocksOf, checked, frequencies, turned } from '../core/rotation.js';
-import { queryOf } from '../core/state.js';
+import { choosingModel, queryOf } from '../core/state.js';
 import { quoted } from '../core/text.js';
 import { matrixAt, rowOf } from '../core/trace.js';
 import { circlesDrawing } from './circles_drawing.js';
@@ -53,7 +53,7 @@ function noticeFor({ card }, { scheme, encoding }) {
 
 function turningModel({ cards }) {
   const card = cards.find(({ id, positional }) => id.startsWith('positions-') && positional === 'sinusoidal') ?? cards.find(({ positional }) => positional === 'sinusoidal');
-  return card && { model: card.id, target: null, where: '', layer: null, head: null };
+  return card && choosingModel(card.id);
 }
 
 /**

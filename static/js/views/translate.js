@@ -8,7 +8,7 @@ import { noticeOf } from '../core/answers.js';
 import { number } from '../core/fields.js';
 import { isNarrow, letteringFor } from '../core/figure.js';
 import { counted, share } from '../core/number.js';
-import { NOTHING_CHOSEN } from '../core/state.js';
+import { choosingModel, NOTHING_CHOSEN } from '../core/state.js';
 import { unitLabels } from '../core/words.js';
 import { linesFigure } from './lines_drawing.js';
 import { squaresFigure } from './squares_drawing.js';
@@ -92,7 +92,7 @@ function noTranslator({ card, model }, { cards }) {
     notice: `${card?.title || model} reads one text and translates nothing. ${choice}`,
     actions: translators.map(({ id, title }) => ({
       label: `Read it with ${title || id}`,
-      patch: { model: id, target: null, where: '', layer: null, head: null, ...NOTHING_CHOSEN },
+      patch: choosingModel(id),
     })),
   };
 }
