@@ -234,6 +234,35 @@ export function colourBar(palette, orientation) {
   return { ...shared, ...(orientation === 'v' ? beside : below) };
 }
 
+const SHORT_BAR = 110;
+const BAR_GAP = 12;
+
+/**
+ * A short colour bar below the left end of a map that is as wide as it likes.
+ * @param {Frame['palette']} palette
+ * @param {{tickvals: number[], ticktext?: string[]}} [ticks]
+ */
+export function shortBar(palette, ticks = { tickvals: [0, 0.5, 1] }) {
+  return { ...colourBar(palette, 'h'), thickness: 6, lenmode: 'pixels', len: SHORT_BAR, x: 0, xanchor: 'left', ...ticks };
+}
+
+/**
+ * Its title, at its right.
+ * @param {string} text
+ * @param {Frame['palette']} palette
+ */
+export function shortBarTitle(text, palette) {
+  return {
+    text, showarrow: false, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'top',
+    x: 0, xshift: SHORT_BAR + BAR_GAP, y: 0, yshift: -4, font: { size: 12, color: palette.muted },
+  };
+}
+
+/** @param {string} title @returns {number} pixels that a short bar and its title take together */
+export function shortBarWidth(title) {
+  return SHORT_BAR + BAR_GAP + labelWidth([title], { size: 12, letters: title.length });
+}
+
 /**
  * The colour bar's title. Plotly's own lies across the numbers when it stands beside them.
  * @param {string} title

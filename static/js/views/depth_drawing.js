@@ -4,7 +4,7 @@
  */
 
 import { diverging, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, colourBar, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested } from '../core/figure.js';
+import { baseLayout, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested, shortBar, shortBarTitle } from '../core/figure.js';
 import { transposed } from '../core/matrix.js';
 import { amount } from '../core/number.js';
 import { escapeForPlotly, tokenLabels } from '../core/text.js';
@@ -13,7 +13,6 @@ const STEP_HEIGHT = 22;
 const TOKEN_HEIGHT = { most: 20, least: 4 };
 const LONGEST_MAP = 1280;
 const STEP_LETTERS = 19;
-const BAR_LENGTH = 110;
 const ROOM_FOR_NUMBERS = { width: 34, height: 14 };
 const ROOM_FOR_GAPS = 10;
 const LINE_HEIGHT = 240;
@@ -99,10 +98,7 @@ function heatmap(matrix, { least, most }, colours, palette, { isDown: down, cell
     zmin: least,
     zmax: most,
     colorscale: plotlyScale(colours),
-    colorbar: {
-      ...colourBar(palette, 'h'), thickness: 6, lenmode: 'pixels', len: BAR_LENGTH, x: 0, xanchor: 'left',
-      tickvals, ticktext: tickvals.map((value) => amount(value)),
-    },
+    colorbar: shortBar(palette, { tickvals, ticktext: tickvals.map((value) => amount(value)) }),
     hoverinfo: 'none',
     xgap: cell.width >= ROOM_FOR_GAPS ? 1 : 0,
     ygap: cell.height >= ROOM_FOR_GAPS ? 1 : 0,
@@ -124,10 +120,10 @@ function numbers({ rows, columns, data }, { least, most, short }, colours, { isD
   }];
 }
 
-/** To the right of the colour bar below the map; on a phone below it. */
+/** Clear of numbers of any length; on a phone below the bar. */
 function barTitle(text, palette, { isDown: down }) {
-  const place = down ? { xshift: 0, yshift: -32 } : { xshift: BAR_LENGTH + 20, yshift: -4 };
-  return { text, showarrow: false, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'top', x: 0, y: 0, ...place, font: { size: 12, color: palette.muted } };
+  const title = shortBarTitle(text, palette);
+  return { ...title, ...(down ? { xshift: 0, yshift: -32 } : { xshift: title.xshift + 8 }) };
 }
 
 /**

@@ -5,7 +5,7 @@
  */
 
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, colourBar, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested } from '../core/figure.js';
+import { baseLayout, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested, shortBar, shortBarTitle } from '../core/figure.js';
 import { transposed } from '../core/matrix.js';
 import { percent, shortShare } from '../core/number.js';
 import { escapeForPlotly, tokenLabels } from '../core/text.js';
@@ -16,7 +16,6 @@ const LOAD = { across: 190, down: 44 };
 const GUTTER = { across: 24, down: 8 };
 const TOKEN_HEIGHT = { most: 20, least: 4 };
 const LONGEST_MAP = 1280;
-const BAR_LENGTH = 110;
 const ROOM_FOR_NUMBERS = { width: 22, height: 14 };
 const ROOM_FOR_OUTLINES = 12;
 const ROOM_FOR_PERCENT = 36;
@@ -45,7 +44,7 @@ export function drawing(tokens, { palette, width }, routing) {
       ...axes(labels, routing, palette, box),
       ...entropyAxis(routing, palette, box),
       shapes: [evenShare(routing, palette, box), ...outlines(routing, palette, box), mostEntropyLine(routing, palette, box)],
-      annotations: [...titles(palette, box), probabilityTitle(palette), entropyTitle(palette, box)],
+      annotations: [...titles(palette, box), shortBarTitle('router probability', palette), entropyTitle(palette, box)],
     },
   };
 }
@@ -134,17 +133,10 @@ function heatmap({ probabilities }, palette, box) {
     zmin: 0,
     zmax: 1,
     colorscale: plotlyScale(sequential(palette.theme)),
-    colorbar: { ...colourBar(palette, 'h'), thickness: 6, lenmode: 'pixels', len: BAR_LENGTH, x: 0, xanchor: 'left', tickvals: [0, 0.5, 1] },
+    colorbar: shortBar(palette),
     hoverinfo: 'none',
     xgap: box.cell.width >= ROOM_FOR_OUTLINES ? 1 : 0,
     ygap: box.cell.height >= ROOM_FOR_OUTLINES ? 1 : 0,
-  };
-}
-
-function probabilityTitle(palette) {
-  return {
-    text: 'router probability', showarrow: false, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'top',
-    x: 0, xshift: BAR_LENGTH + 12, y: 0, yshift: -4, font: { size: 12, color: palette.muted },
   };
 }
 

@@ -4,7 +4,7 @@
  */
 
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, colourBar, downwards, labelAxis, labelWidth, nested } from '../core/figure.js';
+import { baseLayout, downwards, labelAxis, labelWidth, nested, shortBar } from '../core/figure.js';
 import { kindInWords, kindsOf, occurrencesOf, takesOf } from '../core/expert_takes.js';
 import { sharedWay } from '../core/routes.js';
 import { counted, percent } from '../core/number.js';
@@ -72,7 +72,7 @@ function kindsMap(matrix, palette) {
     zmin: 0,
     zmax: 1,
     colorscale: plotlyScale(sequential(palette.theme)),
-    colorbar: { ...colourBar(palette, 'h'), thickness: 6, lenmode: 'pixels', len: 110, x: 0, xanchor: 'left', tickvals: [0, 0.5, 1], ticktext: ['0', '50 %', '100 %'] },
+    colorbar: shortBar(palette, { tickvals: [0, 0.5, 1], ticktext: ['0', '50 %', '100 %'] }),
     hoverinfo: 'none',
     xgap: 1,
     ygap: 1,

@@ -4,7 +4,7 @@
  */
 
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, colourBar, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested } from '../core/figure.js';
+import { baseLayout, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested, shortBar, shortBarTitle } from '../core/figure.js';
 import { turned } from '../core/grid.js';
 import { transposed } from '../core/matrix.js';
 import { share } from '../core/number.js';
@@ -58,7 +58,7 @@ function drawing(tokens, choices, { palette, width }) {
       ...baseLayout(palette, box),
       ...axesOf(tokens, choices, palette, box),
       shapes: bounds(choices, palette, box),
-      annotations: [weightTitle(palette)],
+      annotations: [shortBarTitle('weight', palette)],
     },
   };
 }
@@ -84,7 +84,7 @@ function heatmap(weights, palette, { isDown, cell }) {
     zmin: 0,
     zmax: 1,
     colorscale: plotlyScale(sequential(palette.theme)),
-    colorbar: { ...colourBar(palette, 'h'), thickness: 6, lenmode: 'pixels', len: 110, x: 0, xanchor: 'left', tickvals: [0, 0.5, 1] },
+    colorbar: shortBar(palette),
     hoverinfo: 'none',
     xgap: cell.width >= ROOM_FOR_GAPS ? 1 : 0,
     ygap: cell.height >= ROOM_FOR_GAPS ? 1 : 0,
@@ -124,13 +124,6 @@ function bounds(choices, palette, { at, isDown }) {
     const ends = isDown ? { x0: x, x1: x, y0: 0, y1: 1 } : { x0: 0, x1: 1, y0: y, y1: y };
     return [{ type: 'line', ...length, ...ends, line: { color: palette.ink, width: 1 } }];
   });
-}
-
-function weightTitle(palette) {
-  return {
-    text: 'weight', showarrow: false, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'top',
-    x: 0, xshift: 122, y: 0, yshift: -4, font: { size: 12, color: palette.muted },
-  };
 }
 
 function gridOf({ stages, tokens, query, side, stage, nameOf, choose }, choices) {

@@ -4,15 +4,13 @@
  */
 
 import { inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, colourBar, downwards, isNarrow, labelWidth } from '../core/figure.js';
+import { baseLayout, downwards, isNarrow, shortBar, shortBarTitle, shortBarWidth } from '../core/figure.js';
 import { escapeForPlotly, nameOf, shortened } from '../core/text.js';
 
 const CELL = { roomy: { least: 54, most: 104 }, tight: { least: 46, most: 80 }, height: 26 };
 const LETTER = 6.6;
 const TYPE = 11;
-const BAR_LENGTH = 110;
 const BAR_TITLE = 'probability of the likeliest token';
-const BAR_GAP = 12;
 
 /**
  * How the lens is set: `perLine` positions stand side by side, `lines` such lines below one another.
@@ -44,8 +42,7 @@ export function settingFor(count, layers, width) {
 
 /** What the colour bar and its title take beyond a map of few tokens. */
 function beyond(map, most) {
-  const wanted = BAR_LENGTH + BAR_GAP + labelWidth([BAR_TITLE], { size: 12, letters: BAR_TITLE.length });
-  return Math.min(wanted, most) - map;
+  return Math.min(shortBarWidth(BAR_TITLE), most) - map;
 }
 
 /**
@@ -92,7 +89,7 @@ export function lensMap({ tokens, probabilities, nameAt, isRight }, { palette, w
     ],
     layout: {
       ...baseLayout(palette, { width: margin.l + perLine * cell + margin.r, height: rows * CELL.height + margin.t + margin.b, margin }),
-      annotations: [barTitle(palette)],
+      annotations: [shortBarTitle(BAR_TITLE, palette)],
       xaxis: { ...bareAxis(perLine), tickvals: [] },
       yaxis: downwards({ ...bareAxis(rows), ...layerTicks(setting, isNarrow(width)), tickfont: { size: TYPE, color: palette.muted } }),
     },
@@ -117,7 +114,7 @@ function heatmap(cells, { columns, data }, { perLine, lines, layers }, palette) 
     zmin: 0,
     zmax: 1,
     colorscale: plotlyScale(sequential(palette.theme)),
-    colorbar: { ...colourBar(palette, 'h'), thickness: 6, lenmode: 'pixels', len: BAR_LENGTH, x: 0, xanchor: 'left', tickvals: [0, 0.5, 1] },
+    colorbar: shortBar(palette),
     hoverinfo: 'none',
     xgap: 2,
     ygap: 4,
@@ -176,12 +173,4 @@ function layerTicks({ lines, layers }, isTight) {
   const tickvals = Array.from({ length: lines * (layers + 1) }, (_, row) => row);
   const head = isTight ? 'layer' : 'after layer';
   return { tickvals, ticktext: tickvals.map((row) => (row % (layers + 1) === 0 ? head : String((row % (layers + 1)) - 1))) };
-}
-
-/** To the right of the colour bar below the map. */
-function barTitle(palette) {
-  return {
-    text: BAR_TITLE, showarrow: false, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'top',
-    x: 0, xshift: BAR_LENGTH + BAR_GAP, y: 0, yshift: -4, font: { size: 12, color: palette.muted },
-  };
 }
