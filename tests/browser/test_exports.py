@@ -42,7 +42,7 @@ def test_the_maps_of_all_heads_are_saved_as_one_picture(reader, tmp_path):
     png = (tmp_path / "heads.png").read_bytes()
     assert png.startswith(b"\x89PNG")
     width = int.from_bytes(png[16:20])
-    assert abs(width - 2 * frame["width"]) <= 2
+    assert abs(width - 2 * (frame["width"] + 16)) <= 2
     assert len(png) > 5000, "the maps are in it"
 
 

@@ -5,6 +5,7 @@
 import { palette } from './theme.js';
 
 const SCALE = 2;
+const MARGIN = 8;
 const WORDS = '.heads-label:not(.is-corner), .heads-name > [aria-hidden]';
 
 /**
@@ -14,13 +15,14 @@ const WORDS = '.heads-label:not(.is-corner), .heads-name > [aria-hidden]';
 export function headsImage(frame) {
   const box = frame.getBoundingClientRect();
   const picture = document.createElement('canvas');
-  picture.width = Math.ceil(box.width * SCALE);
-  picture.height = Math.ceil(box.height * SCALE);
+  picture.width = Math.ceil((box.width + 2 * MARGIN) * SCALE);
+  picture.height = Math.ceil((box.height + 2 * MARGIN) * SCALE);
   const context = picture.getContext('2d');
   const { surface } = palette();
   context.fillStyle = surface;
   context.fillRect(0, 0, picture.width, picture.height);
   context.scale(SCALE, SCALE);
+  context.translate(MARGIN, MARGIN);
   context.imageSmoothingEnabled = false;
   const maps = frame.querySelector('canvas');
   context.drawImage(maps, 0, 0, parseFloat(maps.style.width), parseFloat(maps.style.height));
