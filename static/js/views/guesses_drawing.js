@@ -4,18 +4,15 @@
 
 import { css, sequential } from '../core/colour.js';
 import { baseLayout, downwards, labelAxis, labelWidth } from '../core/figure.js';
-import { percent, tick } from '../core/number.js';
+import { percent } from '../core/number.js';
 import { escapeForPlotly } from '../core/text.js';
-import { roundTicks } from '../core/ticks.js';
+import { probabilityAxis } from './probability_axis.js';
 
 const ROW_HEIGHT = 30;
 /** Rows are high enough for every label. */
 const LETTERING = { size: 13, letters: 14, space: 1 };
 const NUMBER = { size: 12, letters: 24, space: 1 };
 const WIDEST = 760;
-const MOST_TICKS = 4;
-/** Where all are unlikely, bars stay short. */
-const LEAST_END = 0.026;
 
 /**
  * @param {import('../core/figure.js').Frame} state
@@ -26,6 +23,7 @@ const LEAST_END = 0.026;
 export function guessBars({ palette, width }, guesses, words) {
   const scale = sequential(palette.theme);
   const labels = guesses.map(({ name }) => name);
+  const ended = guesses.map((guess) => ({ probability: guess.probability, number: numberOf(guess) }));
   const margin = { l: labelWidth(labels, LETTERING) + 16, r: 16, t: 4, b: 44 };
   const height = guesses.length * ROW_HEIGHT;
   const total = Math.min(width, WIDEST);
@@ -37,7 +35,7 @@ export function guessBars({ palette, width }, guesses, words) {
         x: guesses.map(({ probability }) => probability),
         y: guesses.map((_, rank) => rank),
         width: 0.66,
-        text: guesses.map((guess) => escapeForPlotly(numberOf(guess))),
+        text: ended.map(({ number }) => escapeForPlotly(number)),
         textposition: 'outside',
         textfont: { size: 12, color: palette.ink },
         cliponaxis: false,
@@ -47,7 +45,7 @@ export function guessBars({ palette, width }, guesses, words) {
     ],
     layout: {
       ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
-      xaxis: probabilityAxis(guesses, palette, total - margin.l - margin.r, words),
+      xaxis: probabilityAxis(ended, words.event, { palette, pixels: total - margin.l - margin.r, lettering: NUMBER }),
       yaxis: downwards(labelAxis({ labels, pixels: height, title: '', palette, lettering: LETTERING })),
     },
   };
@@ -56,20 +54,4 @@ export function guessBars({ palette, width }, guesses, words) {
 /** What stands at the end of a bar. */
 function numberOf({ probability, mark }) {
   return `${percent(probability)}${mark ? ` · ${mark}` : ''}`;
-}
-
-/** Ends where every bar has room for its number behind it; no tick is past all there is. */
-function probabilityAxis(guesses, palette, pixels, { event }) {
-  const ends = guesses.map((guess) => guess.probability / (1 - Math.min(0.8, (labelWidth([numberOf(guess)], NUMBER) + 8) / pixels)));
-  const end = Math.max(...ends, LEAST_END);
-  const tickvals = roundTicks(Math.min(end, 1), MOST_TICKS);
-  return {
-    range: [0, end],
-    tickvals,
-    ticktext: tickvals.map((probability) => `${tick(probability * 100)} %`),
-    tickfont: { size: 11, color: palette.muted },
-    title: { text: `probability of ${event}`, font: { size: 12, color: palette.muted }, standoff: 8 },
-    gridcolor: palette.line,
-    zerolinecolor: palette.line,
-  };
 }

@@ -5,17 +5,15 @@
 import { css, sequential } from '../core/colour.js';
 import { baseLayout, downwards, labelAxis, labelWidth } from '../core/figure.js';
 import { ROUNDING } from '../core/next_change.js';
-import { percent, tick } from '../core/number.js';
+import { percent } from '../core/number.js';
 import { escapeForPlotly } from '../core/text.js';
-import { roundTicks } from '../core/ticks.js';
+import { probabilityAxis } from './probability_axis.js';
 
 const ROW_HEIGHT = 42;
 const BAR = { width: 0.36, apart: 0.19 };
 const LETTERING = { size: 13, letters: 14, space: 1 };
 const NUMBER = { size: 12, letters: 30, space: 1 };
 const WIDEST = 760;
-const MOST_TICKS = 4;
-const LEAST_END = 0.026;
 /** Pale for what was, strong for what is. */
 const LEVELS = { a: 88, b: 168 };
 const KEY_HEIGHT = 24;
@@ -31,7 +29,8 @@ export function pairedBars(tokens, { event }, { palette, width }) {
   const margin = { l: labelWidth(labels, LETTERING) + 16, r: 16, t: KEY_HEIGHT, b: 44 };
   const height = tokens.length * ROW_HEIGHT;
   const total = Math.min(width, WIDEST);
-  const axis = probabilityAxis(tokens, palette, total - margin.l - margin.r, event);
+  const ended = tokens.flatMap((token) => ['a', 'b'].map((side) => ({ probability: token[side] || 0, number: numberOf(token, side) })));
+  const axis = probabilityAxis(ended, event, { palette, pixels: total - margin.l - margin.r, lettering: NUMBER });
   return {
     data: ['a', 'b'].map((side) => bars(tokens, side, palette)),
     layout: {
@@ -80,22 +79,6 @@ export function points(change) {
   if (Math.abs(change) < ROUNDING) return '±0';
   if (text.startsWith('<')) return '≈0';
   return `${change > 0 ? '+' : '−'}${text}`;
-}
-
-/** Ends where every bar has room for its number behind it; no tick is past all there is. */
-function probabilityAxis(tokens, palette, pixels, event) {
-  const endOf = (token, side) => (token[side] || 0) / (1 - Math.min(0.8, (labelWidth([numberOf(token, side)], NUMBER) + 8) / pixels));
-  const end = Math.max(...tokens.flatMap((token) => [endOf(token, 'a'), endOf(token, 'b')]), LEAST_END);
-  const tickvals = roundTicks(Math.min(end, 1), MOST_TICKS);
-  return {
-    range: [0, end],
-    tickvals,
-    ticktext: tickvals.map((probability) => `${tick(probability * 100)} %`),
-    tickfont: { size: 11, color: palette.muted },
-    title: { text: `probability of ${event}`, font: { size: 12, color: palette.muted }, standoff: 8 },
-    gridcolor: palette.line,
-    zerolinecolor: palette.line,
-  };
 }
 
 /** Which bar is whose. */

@@ -209,4 +209,3 @@ function similarityGrid(trace, state, cosines, subject) {
     tokens: (row, column) => ({ query: row, key: column }),
   };
 }
-
