@@ -138,13 +138,20 @@ class Tracer:
         return captured
 
 
-def trace_id(revision: str, precision: str, request: TraceRequest, sites: Sequence[str]) -> str:
+def trace_id(
+    revision: str,
+    precision: str,
+    request: TraceRequest,
+    sites: Sequence[str],
+    read: Sequence[str] = (),
+) -> str:
     """A name for a trace: the same for whatever asks for the same numbers.
 
-    It does not depend on how the numbers are encoded, nor on how the sites were spelled.
+    It does not depend on how the numbers are encoded, nor on how the sites were spelled. `read` are
+    the sites that its analyses read: some keep to the layers that were asked for.
     """
     asked: list[Any] = [revision, precision, request.text, sites, request.heads]
-    asked += [request.wanted_analyses, request.target, request.wanted_edits]
+    asked += [request.wanted_analyses, sorted(read), request.target, request.wanted_edits]
     return hashlib.sha256(orjson.dumps(asked)).hexdigest()[:32]
 
 
@@ -177,7 +184,7 @@ def _assemble(
     tensors = {site: trace.tensors[site] for site in sites}
     timings = {**trace.timings, "analyses": took}
     return Answer(
-        id=trace_id(trace.revision, trace.precision, request, sites),
+        id=trace_id(trace.revision, trace.precision, request, sites, list(trace.tensors)),
         trace=replace(trace, tensors=tensors, timings=timings),
         analyses=analyses,
         dtype=request.dtype,

@@ -346,3 +346,11 @@ def test_an_error_in_an_analysis_names_it(translator):
     trace = replace(traced(translator), target_tokens=None)
     with pytest.raises(Problem, match=r"head_labels: decoder\.layers\.0"):
         analyse("head_labels", trace, translator)
+
+
+def test_what_each_head_of_another_layer_writes_has_another_id(client):
+    ids = {
+        post(client, "tiny", capture=[], analyses=["head_outputs"], layers=[layer]).json()["id"]
+        for layer in (0, 1)
+    }
+    assert len(ids) == 2
