@@ -26,7 +26,10 @@ export function createMenu(label, title, items) {
   const button = element('button', { type: 'button', class: 'menu-button', title, 'aria-haspopup': 'menu', 'aria-expanded': 'false', 'aria-controls': id }, label);
   const host = element('div', { class: 'menu' }, button, list);
 
+  const leave = ({ target }) => { if (!host.contains(target)) close(false); };
+
   function open(first = 0) {
+    document.addEventListener('pointerdown', leave); // only while it is open: the document outlives the menu
     list.hidden = false;
     button.setAttribute('aria-expanded', 'true');
     host.classList.remove('is-at-end');
@@ -37,6 +40,7 @@ export function createMenu(label, title, items) {
 
   function close(isBack) {
     if (list.hidden) return;
+    document.removeEventListener('pointerdown', leave);
     list.hidden = true;
     button.setAttribute('aria-expanded', 'false');
     if (isBack) button.focus();
@@ -51,7 +55,6 @@ export function createMenu(label, title, items) {
     act();
   });
   host.addEventListener('focusout', ({ relatedTarget }) => { if (!host.contains(relatedTarget)) close(false); });
-  document.addEventListener('pointerdown', ({ target }) => { if (!host.contains(target)) close(false); });
 
   /** What a key does, on the button or in the menu. */
   function reaction(key) {

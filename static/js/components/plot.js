@@ -89,6 +89,7 @@ export function createPlot({ onCell, onChoose }) {
   });
   plot.addEventListener('pointerdown', (event) => { pressed = { clientX: event.clientX, clientY: event.clientY }; });
   plot.addEventListener('pointercancel', () => { pressed = null; });
+  const gone = new AbortController(); // the window outlives the drawing
   window.addEventListener('pointerup', (event) => {
     const isClick = pressed && Math.hypot(event.clientX - pressed.clientX, event.clientY - pressed.clientY) < (SLOP[event.pointerType] ?? SLOP.mouse);
     const at = pressed;
@@ -96,7 +97,7 @@ export function createPlot({ onCell, onChoose }) {
     if (!isClick || !figure) return;
     point(cellUnder(at, drawing, figure.grid));
     choose();
-  });
+  }, { signal: gone.signal });
   plot.addEventListener('focus', () => {
     if (figure && plot.matches(':focus-visible')) point(figure.grid.start ?? { row: 0, column: 0 }, true);
   });
@@ -142,6 +143,7 @@ export function createPlot({ onCell, onChoose }) {
     },
 
     destroy() {
+      gone.abort();
       if (drawing.classList.contains('js-plotly-plot')) window.Plotly.purge(drawing);
     },
   };
