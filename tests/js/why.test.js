@@ -114,6 +114,29 @@ test('a key that comes later says −∞ and 0, and has no bar', () => {
   assert.match(plain(softmax.grid.rest.readout), /“it” at 1 cannot attend to “<b>”, which comes later: its weight is 0/);
 });
 
+test('keys that come later are shaded, and the score and the weight say why they have no bars', () => {
+  const [, score, softmax] = figures(asked(), { query: 1, key: 0 });
+  assert.match(score.help, /Keys after the query get −∞ before the softmax, and so the weight 0\./);
+  const labels = ({ layout }) => layout.annotations.filter(({ text }) => text.startsWith('later:'));
+  assert.deepEqual(labels(score).map(({ text, x, y }) => [text, x, y > 0.5]), [['later: masked, −∞', 3, true]], 'the products above have bars');
+  assert.deepEqual(labels(softmax).map(({ text }) => text), ['later: weight 0']);
+  const [narrow] = labels(figures(asked(), { query: 3, key: 0, width: 358 })[1]);
+  assert.deepEqual([narrow.text, narrow.textangle], ['later:<br>masked,<br>−∞', 0]);
+  for (const found of [figures(asked(), { query: 4, key: 0 }), figures(askedOfPair('cross'), { where: 'cross', query: 1 })]) {
+    assert.doesNotMatch(found[1].help, /Keys after/);
+    assert.deepEqual(labels(found[1]), []);
+  }
+});
+
+test('what the head writes is seen beside an output that is much larger', () => {
+  const { trace, answers, path } = asked();
+  answers.plain.trace.tensors[`${path}.output`].data.fill(1000, 0, 1);
+  const found = figures({ trace, answers }, { query: 0, key: 0 })[4];
+  const tallest = found.data.map(({ y }) => Math.max(...y) - Math.min(...y, 0));
+  assert.ok(Math.min(...tallest) > 0.4 * Math.max(...tallest));
+  assert.match(found.help, /a scale of its own/);
+});
+
 test('the sentence keeps the row’s tint under a cell, and shows another row for another token', () => {
   const { grid } = figures(asked(), { query: 4, key: 1 })[0];
   assert.deepEqual([...grid.tint(2, 3)], [...grid.rest.tint]);

@@ -16,6 +16,7 @@ const WIDEST = 880;
 const WIDEST_BAR = 46;
 const NUMBER_SPACE = 30;
 const EDGE = 8;
+const HIDDEN = { size: 11, letters: 24, space: 1 };
 
 /**
  * @typedef {Object} Lane
@@ -34,6 +35,7 @@ const EDGE = 8;
  * @property {number} [chosen] whose bars stand out, with their numbers
  * @property {string} [chosenColour]
  * @property {number} [hiddenFrom] the first of the columns that are out of sight
+ * @property {string} [hiddenLabel] what is said of them where they have no bars
  */
 
 /**
@@ -54,7 +56,7 @@ export function laneBars(lanes, columns, state) {
       ...baseLayout(palette, box),
       bargap: 0.3,
       barmode: 'overlay',
-      annotations: placed.flatMap((lane, row) => writingOf(lane, row, columns, palette)),
+      annotations: placed.flatMap((lane, row) => [...writingOf(lane, row, columns, palette), ...ofHidden(lane, row, columns, box.across, palette)]),
       shapes: [...placed.map(({ zero }) => baseline(zero, palette)), ...shade(columns, lanes.length, palette)],
       xaxis: columns.areTokens
         ? { ...labelAxis(label), tickangle: box.tickangle }
@@ -124,6 +126,22 @@ function insideOf({ chosen, labels }) {
 
 function baseline(zero, palette) {
   return { type: 'line', xref: 'paper', yref: 'y', x0: 0, x1: 1, y0: zero, y1: zero, line: { color: palette.line, width: 1 }, layer: 'below' };
+}
+
+/** Says in a lane why the shaded columns have no bars: across, word by word below each other, or upright where they are few. */
+function ofHidden({ values }, row, { hiddenFrom, hiddenLabel, labels }, across, palette) {
+  const isShaded = hiddenLabel !== undefined && hiddenFrom < labels.length;
+  if (!isShaded || !values.slice(hiddenFrom).every(Number.isNaN)) return [];
+  const room = (across * (labels.length - hiddenFrom)) / labels.length;
+  if (room < HIDDEN.size) return [];
+  const words = hiddenLabel.split(' ');
+  const [isLine, isStack] = [[hiddenLabel], words].map((lines) => labelWidth(lines, HIDDEN) <= room);
+  return [{
+    showarrow: false, xref: 'x', yref: 'y', x: (hiddenFrom + labels.length - 1) / 2, y: row - 0.5 + (HEAD + (LANE - HEAD) / 2) / LANE,
+    text: isStack && !isLine ? words.map(escapeForPlotly).join('<br>') : escapeForPlotly(hiddenLabel),
+    textangle: isStack || isLine ? 0 : -90,
+    font: { size: HIDDEN.size, color: palette.muted },
+  }];
 }
 
 /** What a causal mask hides. */

@@ -32,7 +32,7 @@ const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : sha
  * @property {import('../core/derivation.js').Derivation} before as trained
  */
 
-/** @typedef {{title: string, help: string, formula: Object[], facts: [string, string][], lanes: Object[], over: 'keys'|'dimensions', width?: number, actions?: Object[]}} Step */
+/** @typedef {{title: string, help: string, formula: Object[], facts: [string, string][], lanes: Object[], over: 'keys'|'dimensions', hiddenLabel?: string, width?: number, actions?: Object[]}} Step */
 
 export const STEPS = { turn, product, score, softmax, value, output };
 
@@ -83,16 +83,18 @@ function score(subject) {
   const { row, key, isHidden, divisor, met } = now;
   const scaled = row.products.map((number) => number / divisor);
   const hides = row.scores.some((number) => number === -Infinity);
+  const masked = hides ? ' Keys after the query get −∞ before the softmax, and so the weight 0.' : '';
   const hidden = isHidden ? ` ${quoted(keys[key])} comes later and is hidden: its score is −∞.` : '';
   return {
     title: scoreTitle(subject),
-    help: `${scoreHelp(subject)}${hidden}`,
+    help: `${scoreHelp(subject)}${masked}${hidden}`,
     formula: scoreFormula(now),
     facts: [
       ...(divisor === 1 ? [] : [[`√d, of d = ${met.key.length}`, decimal(divisor)]]),
       ...capturedFacts(subject, 'score'),
     ],
     over: 'keys',
+    hiddenLabel: 'later: masked, −∞',
     lanes: [
       ...(row.biases || hides ? [{ name: divisor === 1 ? 'product' : 'product ÷ √d', values: scaled, scale: 'score' }] : []),
       ...(row.biases ? [{ name: 'bias by distance', values: row.biases, scale: 'score' }] : []),
@@ -134,6 +136,7 @@ function softmax(subject) {
       ...(isChanged ? [['entropy as trained', `${decimal(before.row.entropy)} bits`], ['weight as trained', weightOf(before.row.weights[key])]] : []),
     ],
     over: 'keys',
+    hiddenLabel: 'later: weight 0',
     lanes: [
       { name: 'weight', values: visible(row, row.weights), format: weightOf, scale: 'weights' },
       ...(isChanged ? [{ name: 'weight as trained', values: visible(row, before.row.weights), format: weightOf, scale: 'weights', isPast: true }] : []),
@@ -175,7 +178,7 @@ function output({ now, pass, path, head }) {
   const part = shareOf(pass, path, now.query);
   return {
     title,
-    help: 'W_O turns the context of each head into something to write, and the outputs of all heads add up. The share is how much of the whole this head gives along the whole’s own direction: below 0 it works against the others. The shares of all heads, and of a bias where there is one, add up to 1.',
+    help: 'W_O turns the context of each head into something to write, and the outputs of all heads add up. The share is how much of the whole this head gives along the whole’s own direction: below 0 it works against the others. The shares of all heads, and of a bias where there is one, add up to 1. Each row of bars has a scale of its own: its range stands at its right.',
     formula: outputFormula(part, head, lengthOf),
     facts: [
       ['share of the output', decimal(part.share)],
@@ -183,8 +186,8 @@ function output({ now, pass, path, head }) {
     ],
     over: 'dimensions',
     lanes: [
-      { name: `written by head ${head}`, values: part.head, scale: 'output' },
-      { name: 'output of the attention', values: part.whole, scale: 'output' },
+      { name: `written by head ${head}`, values: part.head },
+      { name: 'output of the attention', values: part.whole },
     ],
   };
 }
@@ -220,7 +223,7 @@ export function stepFigure(step, subject, state) {
   const colours = { query: palette.query, key: palette.key };
   const lanes = step.lanes.map((lane) => ({ format: (number) => decimal(number), ...lane, colour: colours[lane.side] ?? (lane.isPast ? palette.muted : undefined) }));
   const columns = areKeys
-    ? { labels: tokenLabels(keys), title: 'key', areTokens: true, chosen: now.key, chosenColour: palette.key, hiddenFrom: isCausal(`${path}.`) ? now.query + 1 : undefined }
+    ? { labels: tokenLabels(keys), title: 'key', areTokens: true, chosen: now.key, chosenColour: palette.key, hiddenFrom: isCausal(`${path}.`) ? now.query + 1 : undefined, hiddenLabel: step.hiddenLabel }
     : { labels: Array.from(step.lanes[0].values, (_, at) => String(at)), title: step.title.includes('output') ? 'dimension of the residual stream' : 'dimension of the head' };
   return {
     title: step.title,
