@@ -138,7 +138,15 @@ test('a model that is no decoder names those that are, a press away', () => {
 test('the switches say what they are set to', () => {
   const controls = generate.controls(sampleTrace(), { ...FRAME, ...stateWith([]), generate_temperature: 0, generate_top_k: 7 });
   const shown = Object.fromEntries(controls.map(({ label, shown: said, value }) => [label, said ?? value]));
-  assert.deepEqual(shown, { Temperature: 'likeliest', 'Top-k': '7', 'Top-p': 'all', Seed: '0', Layer: 1, Head: 0 });
+  assert.deepEqual(shown, { Temperature: 'likeliest', 'Top-k': '7', 'Top-p': 'all', Seed: 0, Layer: 1, Head: 0 });
+});
+
+test('a seed is any whole number that the server takes', () => {
+  const { generate_seed: field } = generate.fields;
+  assert.deepEqual(['4711', String(Number.MAX_SAFE_INTEGER)].map(field.read), [4711, Number.MAX_SAFE_INTEGER]);
+  assert.deepEqual(['-1', '1e99', 'luck'].map(field.read), [undefined, undefined, undefined]);
+  const seed = generate.controls(sampleTrace(), { ...FRAME, ...stateWith([]), generate_seed: 4711 }).find(({ label }) => label === 'Seed');
+  assert.deepEqual([seed.kind, seed.value, seed.least, seed.most], ['integer', 4711, 0, Number.MAX_SAFE_INTEGER]);
 });
 
 test('what is asked for leaves out what is not set', () => {

@@ -9,13 +9,13 @@ import { createHelp } from './help.js';
 
 /**
  * @typedef {Object} Control
- * @property {'choice'|'flag'|'number'|'counts'|'text'|'button'} kind
+ * @property {'choice'|'flag'|'number'|'integer'|'counts'|'text'|'button'} kind
  * @property {string} [name] of the field it sets
  * @property {string} label
  * @property {any} [value]
  * @property {{id: any, title: string, help?: string}[]} [options] of a choice or of counts
  * @property {string} [help]
- * @property {number} [least]
+ * @property {number} [least] of a number that is slid, or of an integer that is typed
  * @property {number} [most]
  * @property {number} [step]
  * @property {string} [shown] the number in words
@@ -93,6 +93,7 @@ const KINDS = {
   choice: (control, id, onState) => (control.options.length > SEGMENTS ? menu : segments)(control, id, onState),
   flag,
   number,
+  integer,
   counts,
   text,
   button,
@@ -149,6 +150,35 @@ function number({ name, label, least, most, step }, id, onState) {
       if (document.activeElement !== slider || Number(slider.value) !== value) slider.value = String(value);
       output.textContent = shown ?? String(value);
       slider.setAttribute('aria-valuetext', shown ?? String(value));
+    },
+  };
+}
+
+/** A whole number that is typed. What is none, or out of range, sets nothing and gives way to the last that was. */
+function integer({ name, label, least, most }, id, onState) {
+  const box = element('input', { type: 'number', id, min: least, max: most, step: 1, inputmode: 'numeric', autocomplete: 'off' });
+  let timer = 0;
+  let set = least;
+  const isInteger = () => box.value !== '' && box.validity.valid;
+  const submit = () => {
+    clearTimeout(timer);
+    timer = 0;
+    if (isInteger() && Number(box.value) !== set) onState({ [name]: Number(box.value) }, true);
+  };
+  box.addEventListener('input', () => {
+    clearTimeout(timer);
+    timer = setTimeout(submit, PAUSE);
+  });
+  box.addEventListener('change', () => {
+    submit();
+    if (!isInteger()) box.value = String(set);
+  });
+  return {
+    element: labelled(label, id, box),
+    update: ({ value }) => {
+      set = value;
+      const isBeingTyped = timer !== 0 || (document.activeElement === box && !isInteger());
+      if (!isBeingTyped && Number(box.value) !== value) box.value = String(value);
     },
   };
 }

@@ -13,6 +13,8 @@ import { choosingModel } from '../core/state.js';
 import { named, tokenLabels } from '../core/text.js';
 import { choiceBars, routeMap, rowBars } from './generate_drawing.js';
 
+/** The largest number that every whole number up to is exact here; the server takes it too. */
+const LARGEST_SEED = Number.MAX_SAFE_INTEGER;
 const PATH = '/api/v1/generate';
 const WORDS = { event: 'being drawn' };
 
@@ -33,7 +35,7 @@ export const generate = {
     generate_temperature: number({ least: 0, most: 2, standard: 0.8 }),
     generate_top_k: number({ least: 0, most: 100, standard: 0 }),
     generate_top_p: number({ least: 0.05, most: 1, standard: 1 }),
-    generate_seed: number({ least: 0, most: 99, standard: 0 }),
+    generate_seed: number({ least: 0, most: LARGEST_SEED, standard: 0 }),
     generate_path: ofText(counts()),
     generate_step: ofText(count()),
   },
@@ -56,7 +58,7 @@ function controls(trace, state) {
     slider('temperature', 'Temperature', temperature, { least: 0, most: 2, step: 0.1 }, temperature === 0 ? 'likeliest' : temperature.toFixed(1)),
     slider('top_k', 'Top-k', topK, { least: 0, most: 100, step: 1 }, topK === 0 ? 'all' : String(Math.floor(topK))),
     slider('top_p', 'Top-p', topP, { least: 0.05, most: 1, step: 0.05 }, topP === 1 ? 'all' : topP.toFixed(2)),
-    slider('seed', 'Seed', seed, { least: 0, most: 99, step: 1 }, String(Math.floor(seed))),
+    { kind: 'integer', name: 'generate_seed', label: 'Seed', value: Math.floor(seed), least: 0, most: LARGEST_SEED },
     ...headControls(trace, state),
   ];
 }
