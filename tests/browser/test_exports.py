@@ -32,6 +32,42 @@ def test_pictures_and_numbers_are_saved_as_files(reader, tmp_path):
     )
 
 
+@pytest.mark.parametrize("view", ["attention", "next_token", "experts", "stream"])
+def test_a_saved_picture_says_what_it_shows_of_which_model_and_text(reader, tmp_path, view):
+    text = "Once <b>upon</b> a & time"
+    reader.open(text=text, view=view)
+    plot = reader.view.locator(".plot").first
+    before = plot.bounding_box()
+    svg = reader.save("SVG", tmp_path).read_text()
+    page = reader.page
+    lines = page.evaluate(READ_TITLE, svg)
+    title = reader.view.locator(".panel h2").first.text_content()
+    assert lines[0] == title
+    assert lines[-1] == f"stories · “{text}”"
+    assert page.locator(".gtitle").count() == 0, "the page has headings of its own"
+    assert plot.bounding_box() == before
+
+
+READ_TITLE = """(svg) => {
+  const title = new DOMParser().parseFromString(svg, 'image/svg+xml').querySelector('.gtitle');
+  return [...title.querySelectorAll('.line')].map((line) => line.textContent);
+}"""
+
+
+def test_what_was_said_of_a_saved_file_moves_nothing_and_goes_when_something_else_is_drawn(
+    reader, tmp_path
+):
+    reader.open(text=TEXT, layer=0, head=1)
+    said = reader.view.locator(".exports-said").first
+    button = reader.view.get_by_role("button", name="Save", exact=True).first
+    before = button.bounding_box(), reader.view.locator(".plot").first.bounding_box()
+    reader.save("CSV", tmp_path)
+    said.get_by_text("Saved headlight").wait_for()
+    assert before == (button.bounding_box(), reader.view.locator(".plot").first.bounding_box())
+    reader.page.locator(".heads-cell").nth(5).click(force=True)
+    said.wait_for(state="hidden", timeout=2000)
+
+
 def test_the_maps_of_all_heads_are_saved_as_one_picture(reader, tmp_path):
     reader.open(text=TEXT)
     frame = reader.page.locator(".heads").bounding_box()

@@ -4,6 +4,7 @@
  */
 
 import { callOf } from '../core/call.js';
+import { captionOf } from '../core/caption.js';
 import { curlOf } from '../core/curl.js';
 import { pythonOf } from '../core/python.js';
 import { csvOf, numbersOf } from '../core/taken.js';
@@ -22,7 +23,7 @@ const TELLING = 4000;
  * @property {import('../core/trace.js').Trace} trace
  * @property {import('../core/figure.js').Figure} figure
  * @property {Object[]} cards of all models
- * @property {{image: (format: string) => Promise<string>}} plot
+ * @property {{image: (format: string, caption: string[]) => Promise<string>}} plot
  * @property {string} name of a file, without its ending
  * @property {string} help what there is to see, in a sentence
  */
@@ -30,20 +31,25 @@ const TELLING = 4000;
 /**
  * @param {() => Subject} subject
  * @param {(message: string) => void} announce
+ * @returns {{element: HTMLElement, quiet: () => void}} `quiet`: what was said last is of a drawing that is gone
  */
 export function createExports(subject, announce) {
   const said = element('span', { class: 'exports-said', 'aria-hidden': 'true' });
   let timer = 0;
+  const quiet = () => {
+    clearTimeout(timer);
+    said.textContent = '';
+  };
   const tell = (message) => {
+    quiet();
     announce(message);
     said.textContent = message;
-    clearTimeout(timer);
-    timer = setTimeout(() => { said.textContent = ''; }, TELLING);
+    timer = setTimeout(quiet, TELLING);
   };
   const acting = (act) => () => act(subject()).then(tell, (error) => tell(`That did not work: ${error.message}.`));
   const item = (label, help, act) => ({ label, help, act: acting(act) });
   const link = element('button', { type: 'button', title: 'Copy a link that restores this view', onclick: acting(copyLink) }, 'Copy link');
-  return element('div', { class: 'exports', role: 'group', 'aria-label': 'Take it along' },
+  const bar = element('div', { class: 'exports', role: 'group', 'aria-label': 'Take it along' },
     said,
     createMenu('Save', 'Save as a file', [
       item('PNG', 'a picture', (of) => saveImage(of, 'png')),
@@ -58,10 +64,11 @@ export function createExports(subject, announce) {
     ]),
     link,
   );
+  return { element: bar, quiet };
 }
 
-async function saveImage({ plot, name }, format) {
-  return save(blobOf(await plot.image(format)), `${name}.${format}`);
+async function saveImage({ trace, figure, cards, plot, name }, format) {
+  return save(blobOf(await plot.image(format, captionOf(trace, figure, cards))), `${name}.${format}`);
 }
 
 /** A data URL as a blob, decoded here: `fetch` of a data URL is not allowed by the page's policy. */

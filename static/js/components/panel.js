@@ -25,7 +25,7 @@ export function createPanel(name, handlers) {
   const plot = createPlot(handlers);
   const table = createTable();
   const exports = createExports(() => ({ trace, figure, plot, name: fileName(name, figure), ...around }), handlers.announce);
-  const head = element('div', { class: 'panel-head' }, heading, exports);
+  const head = element('div', { class: 'panel-head' }, heading, exports.element);
   const words = element('div', { class: 'panel-words' }, formula, help, facts);
   const body = element('div', { class: 'panel-body' }, notice, plot.element, actions, table.element);
   const panel = element('section', { class: 'panel' }, head, words, body);
@@ -34,7 +34,7 @@ export function createPanel(name, handlers) {
     notice.textContent = message;
     notice.hidden = message === '';
     notice.classList.toggle('is-failure', isFailure);
-    for (const part of [exports, plot.element, table.element]) part.hidden = message !== '';
+    for (const part of [exports.element, plot.element, table.element]) part.hidden = message !== '';
   }
 
   /** What stands around the drawing; an action that stays the same keeps its button, and its focus. */
@@ -67,6 +67,7 @@ export function createPanel(name, handlers) {
       const isPaled = Boolean(wanted.isWaiting && figure?.grid);
       panel.classList.toggle('is-stale', isPaled);
       if (isPaled) return;
+      exports.quiet();
       trace = of;
       figure = wanted;
       around = { cards: setting.cards, help: wanted.help ?? setting.help };

@@ -3,6 +3,7 @@
  * Plotly draws; what is pointed at is worked out here, from the plot area and the axes' ranges.
  */
 
+import { captioned } from '../core/caption.js';
 import { cellAt, walk } from '../core/cells.js';
 import { isSame } from '../core/same.js';
 import { ticksFor } from '../core/ticks.js';
@@ -10,6 +11,7 @@ import { ticks } from '../core/figure.js';
 import { element } from './element.js';
 import { createHighlight } from './highlight.js';
 import { plotly } from './plotly.js';
+import { palette } from './theme.js';
 
 /** @typedef {import('../core/cells.js').Cell} Cell */
 /** @typedef {import('../core/figure.js').Grid} Grid */
@@ -136,10 +138,17 @@ export function createPlot({ onCell, onChoose }) {
       if (cell) onCell(cell, figure.grid, false);
     },
 
-    /** @returns {Promise<string>} the drawing as a data URL */
-    async image(format) {
+    /**
+     * @param {'png'|'svg'} format
+     * @param {string[]} caption above the drawing, on the picture alone
+     * @returns {Promise<string>} the drawing as a data URL
+     */
+    async image(format, caption) {
       const Plotly = await plotly();
-      return Plotly.toImage(drawing, { format, scale: format === 'png' ? 2 : 1 });
+      const size = drawing.querySelector('.main-svg');
+      const [width, height] = ['width', 'height'].map((name) => Number(size.getAttribute(name)));
+      const layout = captioned(drawing.layout, caption, { width, height }, palette());
+      return Plotly.toImage({ data: drawing.data, layout, config: CONFIG }, { format, width: layout.width, height: layout.height, scale: format === 'png' ? 2 : 1 });
     },
 
     destroy() {

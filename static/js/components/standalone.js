@@ -6,7 +6,7 @@
 import { callOf, originOf } from '../core/call.js';
 import { curlOf } from '../core/curl.js';
 import { cornerOf, numbersOf } from '../core/taken.js';
-import { escapeForPlotly, visible } from '../core/text.js';
+import { escapeForPlotly, visibleLine } from '../core/text.js';
 
 /** More cells than this are in the file as JSON alone. */
 const MOST_IN_TABLE = 4096;
@@ -134,11 +134,6 @@ tbody th { text-align: start; }
 @media (max-width: 40rem) { dl div { grid-template-columns: minmax(0, 1fr); } }
 .plotly .heatmaplayer image { image-rendering: pixelated; }
 `;
-}
-
-/** A text on one line, with nothing in it that cannot be seen but its spaces. */
-function visibleLine(text) {
-  return text.split(' ').map((part) => (part === '' ? '' : visible(part))).join(' ');
 }
 
 function escaped(text) {

@@ -45,6 +45,14 @@ function visibleCharacter(character, alone) {
 }
 
 /**
+ * A text on one line, with nothing in it that cannot be seen but its spaces.
+ * @param {string} text
+ */
+export function visibleLine(text) {
+  return text.split(' ').map((part) => (part === '' ? '' : visible(part))).join(' ');
+}
+
+/**
  * A token's name on an axis: `it`; a token of spaces alone keeps them visible, a piece of a character
  * is told by the character: `é 1/2`.
  * @param {import('./trace.js').Token} token
