@@ -3,15 +3,16 @@
  */
 
 import { bodyOf, createAnswers } from './core/answers.js';
-import { asProblem, fetchModels, fetchPositional, fetchTrace } from './core/api.js';
-import { cardOf, NO_MODELS, refusalOf } from './core/catalogue.js';
+import { asProblem, fetchModels, isWorthRetrying } from './core/api.js';
+import { cardOf, fetchAnswer, NO_MODELS, refusalOf } from './core/catalogue.js';
 import { toggled, wordsAfter } from './core/masks.js';
 import { predictingSide } from './core/places.js';
 import { readInWords, settled } from './core/settle.js';
 import { request } from './core/sites.js';
-import { standardsOf, standardsOfText } from './core/fields.js';
-import { beginning, choosing, fieldsOf, NOTHING_CHOSEN, opened, queryOf, readFragment, writeFragment } from './core/state.js';
+import { standardsOfText } from './core/fields.js';
+import { beginning, choosing, fieldsOf, NOTHING_CHOSEN, opened, queryOf } from './core/state.js';
 import { stopsFor } from './core/tour.js';
+import { createAddress } from './components/address.js';
 import { createComposer } from './components/composer.js';
 import { showCard } from './components/model_card.js';
 import { plotly } from './components/plotly.js';
@@ -29,15 +30,18 @@ import { VIEWS } from './views/registry.js';
 const byId = (id) => document.getElementById(id);
 const LARGEST_PLOT = 760;
 const FIELDS = fieldsOf(VIEWS);
+const address = createAddress(FIELDS);
 /** What of the state goes with a text and its model. */
 const AFRESH = { ...NOTHING_CHOSEN, ...standardsOfText(FIELDS) };
 
 /** @type {import('./core/state.js').State} */
-let state = stateOf(location.hash);
+let state = address.read();
 let catalogue = NO_MODELS;
 /** @type {import('./core/trace.js').Trace|null} */
 let trace = null;
 let controller = null;
+/** Is what is shown of an earlier text, since the server could not be had for the present one? */
+let isBehind = false;
 let pointed = null;
 let frame = { palette: palette(), height: LARGEST_PLOT };
 /** @type {import('./core/figure.js').Grid|null} */
@@ -45,8 +49,8 @@ let grid = null;
 let width = 0;
 
 const retrier = createRetrier(start);
-const answers = createAnswers({ fetch: fetchAnswer, onArrival: show });
-const stage = createStage(byId, { onRetry: () => { retrier.stop(); start(); }, onCancel: cancel });
+const answers = createAnswers({ fetch: (body, signal) => fetchAnswer(catalogue, body, signal), onArrival: show });
+const stage = createStage(byId, { onRetry: () => { retrier.stop(); start(); }, onOffer: change, onCancel: cancel });
 const composer = createComposer(byId('composer'), {
   onTyping: () => { controller?.abort(); retrier.stop(); sections[state.view]?.leave(); },
   onText: (text, isTyped) => submit({ text, words: wordsAfter(state.text ?? '', text, state.words) }, isTyped),
@@ -62,26 +66,22 @@ const sentence = createSentence(byId('sentence'), {
 const tabs = createTabs(byId('tabs'), VIEWS, { onChoose: (view) => change({ view }) });
 const sections = Object.fromEntries(VIEWS.map((view) => [view.id, createViewSection(view, {
   onCell: point,
-  onChoose: (cell, grid) => change(grid.choose(cell.row, cell.column)),
+  onChoose: choose,
   onState: change,
   onRedraw: show,
   announce,
 })]));
 byId('views').append(...VIEWS.map(({ id }) => sections[id].element));
 createTheme(byId('theme'), show);
-createTour(byId('tour'), stopsFor(VIEWS.map(({ id }) => id)), { onState: (patch) => change(patch, true) });
+createTour(byId('tour'), stopsFor(VIEWS.map(({ id }) => id)), { onState: (patch) => change(patch, false, address.rewrite) });
 watchSticky(byId('sentence'));
 createSkip(document.querySelector('.skip'), byId('text'));
-
-function stateOf(fragment) {
-  return { ...standardsOf(FIELDS), ...readFragment(fragment, FIELDS) };
-}
 
 /** Reads what was written unless it is the very thing that was read. */
 function submit(written, isTyped) {
   const isAnew = isReadAnew({ ...state, ...written }, state);
   if (isAnew) change({ ...AFRESH, ...written }, isTyped);
-  else if (!trace || controller.signal.aborted) read();
+  else if (!trace || isBehind || controller.signal.aborted) read();
 }
 
 /** Reads an example, and looks where there is something to see in it. */
@@ -129,17 +129,17 @@ function newSignal() {
 /**
  * Changes the state, the address and whatever depends on them.
  * @param {Partial<import('./core/state.js').State>} patch
- * @param {boolean} [isTyped] typing rewrites the address instead of adding to the history
+ * @param {boolean} [isTyped] what is typed in one go is one step of the history
+ * @param {(state: import('./core/state.js').State, isTyped: boolean) => void} [note] where the address is concerned
  */
-function change(patch, isTyped = false) {
+function change(patch, isTyped = false, note = address.write) {
   const before = state;
   retrier.stop();
   state = { ...state, ...patch };
   if (state.view !== before.view) pointed = null;
   const isAnew = isReadAnew(state, before);
   if (trace && !isAnew) settle();
-  const address = writeFragment(state, FIELDS);
-  if (address !== location.hash) history[isTyped ? 'replaceState' : 'pushState'](null, '', address);
+  note(state, isTyped);
   if (isAnew) read();
   else show();
 }
@@ -159,7 +159,7 @@ async function read() {
   stage.waitForTrace(true);
   try {
     const asked = { model: card.id, text: state.text, ...(state.target !== null && { target: state.target }) };
-    const answer = await fetchWithCard({ ...asked, ...request(VIEWS, card) }, signal);
+    const answer = await fetchAnswer(catalogue, { ...asked, ...request(VIEWS, card) }, signal);
     if (signal.aborted) return;
     trace = { ...answer, asked };
     answers.retry();
@@ -169,23 +169,15 @@ async function read() {
   }
 }
 
-async function fetchAnswer(body, signal) {
-  return body.positional ? fetchPositional(body.positional, signal) : fetchWithCard(body, signal);
-}
-
-async function fetchWithCard(body, signal) {
-  const { model, text, target } = body;
-  return { ...(await fetchTrace(body, signal)), card: cardOf(catalogue, model), asked: { model, text, ...(target !== undefined && { target }) } };
-}
-
 function arrived() {
+  isBehind = false;
   stage.waitForTrace(false);
   retrier.stop();
   stage.showResults(readInWords(trace));
   pointed = null;
   grid = null;
   settle();
-  history.replaceState(null, '', writeFragment(state, FIELDS));
+  address.rewrite(state);
   composer.translate(trace.target);
   sentence.show(trace);
   show();
@@ -210,6 +202,7 @@ function cancel() {
 /** What was shown is no more, and nothing more is asked for it. */
 function drop() {
   trace = null;
+  isBehind = false;
   answers.want({});
   stage.waitForAnswers(false);
   stage.waitForTrace(false);
@@ -221,12 +214,15 @@ function empty() {
   stage.showNothing();
 }
 
+/** A server in trouble takes nothing away: what was read before stays. */
 function fail(error) {
   const problem = asProblem(error);
   if (state.target !== null) problem.texts = 'the text or your translation';
-  drop();
-  composer.translate(null);
-  stage.showProblem(problem, retrier.after(problem));
+  isBehind = trace !== null && isWorthRetrying(problem);
+  if (isBehind) stage.waitForTrace(false);
+  else drop();
+  composer.translate(isBehind ? trace.target : null);
+  stage.showProblem(problem, retrier.after(problem), isBehind);
 }
 
 /** Draws the open view. */
@@ -266,6 +262,11 @@ function plotHeight() {
   return Math.max(320, Math.min(LARGEST_PLOT, window.innerHeight - 120));
 }
 
+function choose({ row, column }, of) {
+  change(of.choose(row, column));
+  announce(`Chosen: ${of.describe(row, column)}`);
+}
+
 /** A cell is pointed at, by mouse, finger or keyboard; or none is any more. */
 function point(cell, of, isKeyboard) {
   pointed = cell && { cell, grid: of };
@@ -283,7 +284,7 @@ function announce(message) {
 
 window.addEventListener('popstate', () => {
   const before = state;
-  state = stateOf(location.hash);
+  state = address.read();
   if (isReadAnew(state, before)) { read(); return; }
   if (trace) settle();
   show();

@@ -46,13 +46,24 @@ def test_going_back_to_another_text_reads_it_again(reader):
     assert reader.page.input_value("#text") == "The first text"
 
 
-def test_typing_rewrites_the_address_without_filling_the_history(reader):
+def test_what_is_typed_in_one_go_is_one_step_of_the_history(reader):
     reader.open(text="Start")
     length = reader.page.evaluate("history.length")
-    reader.write("Start here")
-    reader.write("Start here and go on")
-    assert reader.page.evaluate("history.length") == length
+    reader.page.evaluate(
+        """async () => {
+          const box = document.querySelector('#text');
+          for (const text of ['Start here', 'Start here and go on']) {
+            box.value = text;
+            box.dispatchEvent(new Event('input'));
+            await new Promise((done) => setTimeout(done, 600));
+          }
+        }"""
+    )
+    reader.page.locator(".chip", has_text="·on").wait_for()
+    assert reader.page.evaluate("history.length") == length + 1
     assert "Start+here+and+go+on" in reader.fragment
+    reader.page.go_back()
+    expect(reader.page.locator("#text")).to_have_value("Start")
 
 
 def test_a_link_that_points_past_the_model_still_opens(reader):

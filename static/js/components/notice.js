@@ -7,9 +7,9 @@ import { element } from './element.js';
 
 /**
  * @param {HTMLElement} host an alert
- * @param {{onRetry: () => void}} handlers
+ * @param {{onRetry: () => void, onOffer: (patch: Object) => void}} handlers
  */
-export function createNotice(host, { onRetry }) {
+export function createNotice(host, { onRetry, onOffer }) {
   let told = '';
 
   return {
@@ -30,6 +30,10 @@ export function createNotice(host, { onRetry }) {
       );
       if (isWorthRetrying(problem)) {
         host.append(element('button', { type: 'button', class: 'button', onclick: onRetry }, 'Try again'));
+      }
+      if (problem.offer) {
+        const { label, patch } = problem.offer;
+        host.append(element('button', { type: 'button', class: 'button', onclick: () => onOffer(patch) }, label));
       }
     },
     clear() {

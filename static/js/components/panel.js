@@ -2,6 +2,7 @@
  * One figure with its heading, what it can be saved as, and the table behind it.
  */
 
+import { READING } from '../core/answers.js';
 import { element } from './element.js';
 import { createExports } from './exports.js';
 import { formulaLines } from './formula.js';
@@ -64,7 +65,7 @@ export function createPanel(name, handlers) {
      * @param {{cards: Object[], help: string}} setting of all models, and what the view shows in a sentence
      */
     show(of, wanted, setting) {
-      const isPaled = Boolean(wanted.isWaiting && figure?.grid);
+      const isPaled = Boolean((wanted.isWaiting || wanted.notice === READING) && figure?.grid);
       panel.classList.toggle('is-stale', isPaled);
       if (isPaled) return;
       exports.quiet();
@@ -82,6 +83,7 @@ export function createPanel(name, handlers) {
 
     /** @param {string} message */
     fail(message) {
+      panel.classList.remove('is-stale');
       surround({});
       tell(message, true);
     },

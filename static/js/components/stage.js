@@ -8,11 +8,11 @@ import { createWaiting } from './waiting.js';
 
 /**
  * @param {(id: string) => HTMLElement} byId
- * @param {{onRetry: () => void, onCancel: () => void}} handlers
+ * @param {{onRetry: () => void, onOffer: (patch: Object) => void, onCancel: () => void}} handlers
  */
-export function createStage(byId, { onRetry, onCancel }) {
+export function createStage(byId, { onRetry, onOffer, onCancel }) {
   const [results, nothing, status] = ['results', 'empty', 'status'].map(byId);
-  const notice = createNotice(byId('notice'), { onRetry });
+  const notice = createNotice(byId('notice'), { onRetry, onOffer });
   const signal = createWaiting({ beam: byId('beam'), main: byId('main'), cancel: byId('cancel'), elapsed: byId('elapsed') }, { onCancel });
   const waiting = { forTrace: false, forAnswers: false };
 
@@ -37,9 +37,11 @@ export function createStage(byId, { onRetry, onCancel }) {
     /**
      * @param {import('../core/api.js').Problem} problem
      * @param {boolean} goesOn the page asks again on its own
+     * @param {boolean} isKept what was shown before stays, paler
      */
-    showProblem(problem, goesOn) {
-      show(null, '');
+    showProblem(problem, goesOn, isKept) {
+      show(isKept ? results : null, isKept ? 'What is below is of before.' : '');
+      results.classList.toggle('is-stale', isKept);
       notice.show(problem, goesOn);
     },
 

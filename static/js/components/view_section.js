@@ -8,6 +8,7 @@ import { createGeneration } from './generation.js';
 import { createHeadsBlock } from './heads_block.js';
 import { createPanel } from './panel.js';
 import { createPlaces } from './places.js';
+import { createTerms } from './terms.js';
 
 const OVERVIEWS = { generation: createGeneration, heads: createHeadsBlock };
 const ONE_PANEL = () => [{ id: '', state: {} }];
@@ -20,12 +21,12 @@ export function createViewSection(view, handlers) {
   const overview = view.overview ? OVERVIEWS[view.overview](handlers) : null;
   const stage = element('div', { class: 'panels' });
   const help = element('p', { class: 'help' });
-  const terms = element('dl', { class: 'terms' });
+  const terms = createTerms();
   const places = createPlaces(`where-${view.id}`, (where) => handlers.onState({ where, layer: null, head: null, key: null }));
   const controls = createControls(view.id, handlers.onState);
   const body = element('div', { class: overview ? `view-body has-overview is-${view.overview}` : 'view-body' }, overview?.element ?? null, stage);
   const section = element('section', { class: 'view', id: `view-${view.id}`, role: 'tabpanel', 'aria-labelledby': `tab-${view.id}`, hidden: true },
-    help, terms, places.element, controls.element, body,
+    help, terms.element, places.element, controls.element, body,
   );
   let told = '';
   let panels = [];
@@ -43,7 +44,7 @@ export function createViewSection(view, handlers) {
     if (JSON.stringify(said) === told) return;
     told = JSON.stringify(said);
     help.textContent = said.help;
-    terms.replaceChildren(...termsOf(said.terms));
+    terms.show(said.terms);
   }
 
   /** Runs a part of the view; what it throws is told in the view's own place. */
@@ -100,10 +101,4 @@ function arrangementOf({ arrangement }, trace, state) {
 
 function classOf(arrangement) {
   return arrangement ? `panels is-${arrangement}` : 'panels';
-}
-
-function termsOf(terms) {
-  return terms.map(([word, meaning]) =>
-    element('div', {}, element('dt', { class: `is-${word.replace(/\W/g, '-')}` }, word), element('dd', {}, meaning)),
-  );
 }

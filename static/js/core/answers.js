@@ -116,6 +116,9 @@ function sizeOf({ trace }) {
   return arrays.reduce((sum, array) => sum + (array?.data?.length ?? 0), 0);
 }
 
+/** What is said while an answer is on its way. */
+export const READING = 'Reading…';
+
 /**
  * The words for an answer that is not there.
  * @param {Answer|undefined} answer
@@ -123,7 +126,7 @@ function sizeOf({ trace }) {
  */
 export function noticeOf(answer) {
   if (answer?.trace) return '';
-  if (!answer?.problem) return 'Reading…';
+  if (!answer?.problem) return READING;
   const { title, detail } = answer.problem;
   return detail ? `${title}. ${capitalised(detail)}` : `${title}.`;
 }
