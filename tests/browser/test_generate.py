@@ -9,6 +9,7 @@ import pytest
 TEXT = "Once upon a time"
 VIEW = {"text": TEXT, "view": "generate"}
 DRAWING = {"temperature": 0.8, "seed": 0}
+BUTTONS = ("Step", "Step back", "Start over")
 
 
 @pytest.fixture
@@ -265,6 +266,26 @@ def test_a_link_a_reload_and_the_back_button_restore_the_path(reader, written):
     reader.page.go_back()
     settle(reader, 12)
     assert shown(reader) == before
+
+
+def test_a_long_link_says_how_far_it_is_read_and_can_be_stopped(reader, written):
+    ids = [token["id"] for token in written(12)]
+    held = []
+    reader.page.route("**/api/v1/generate", lambda route: held.append(route))
+    reader.open(**VIEW, generate_path=".".join(map(str, ids)))
+    reader.view.locator(".generation-status", has_text="Replaying 12 tokens…").wait_for()
+    assert reader.view.locator(".panel-notice").text_content() == "Replaying 12 tokens…"
+    off = [name for name in BUTTONS if button(reader, name).get_attribute("aria-disabled") == "true"]
+    assert off == ["Step", "Step back", "Start over"]
+    button(reader, "Stop").click()
+    reader.view.get_by_text("Stopped: what was written").wait_for()
+    assert len(path(reader)) == 12, "the link is kept"
+    assert len(held) == 1
+    reader.page.unroute("**/api/v1/generate")
+    button(reader, "Try again").click()
+    settle(reader, 12)
+    assert shown(reader) == visible(written(12))
+    assert not reader.view.get_by_role("alert").is_visible()
 
 
 def test_a_run_is_one_step_of_the_history(reader):

@@ -30,8 +30,8 @@ test('before anything is written the page says what to press', () => {
 
 test('while a path is read again the page waits, and says so where that failed', () => {
   const waiting = { generation: { steps: [], isReading: true } };
-  assert.match(figuresOf(generate, sampleTrace(), { ...stateWith(PATH), ...waiting })[0].notice, /Reading/);
-  assert.match(figuresOf(generate, sampleTrace(), { ...stateWith(PATH), generation: { steps: [] } })[0].notice, /could not be read/);
+  assert.match(figuresOf(generate, sampleTrace(), { ...stateWith(PATH), ...waiting })[0].notice, /^Replaying 3 tokens…$/);
+  assert.match(figuresOf(generate, sampleTrace(), { ...stateWith(PATH), generation: { steps: [] } })[0].notice, /has not been read again/);
 });
 
 test('every figure of a written token can be read, drawn and taken along', () => {
@@ -185,6 +185,8 @@ test('beside the buttons stands how far it is, or why it stopped', () => {
   assert.equal(of({}), '1 token written');
   assert.equal(of({ steps: [] }), '');
   assert.equal(of({ isReading: true }), 'Reading…');
+  assert.equal(of({ isReading: true, replay: { read: 0, of: 83 } }), 'Replaying 83 tokens…');
+  assert.equal(of({ isReading: true, replay: { read: 12, of: 83 } }), 'Replaying 83 tokens… 12 so far');
   assert.match(of({ reason: 'server_stopping' }), /told to stop; what is written is kept/);
   assert.match(of({ steps: stepsOf([4]) }), /end mark/);
 });

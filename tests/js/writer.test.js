@@ -58,6 +58,7 @@ test('a run shows every token as it comes, at the pace of a reader, and its page
   await server.next();
   assert.deepEqual(ids(writer.state()), [0, 1]);
   writer.want(SUBJECT, writer.follow());
+  assert.equal(writer.state().replay, null, 'what is being written is not read again');
   assert.ok(writer.state().isWriting, 'what the page follows goes on');
   await server.next();
   assert.deepEqual(ids(writer.state()), [0, 1, 2]);
@@ -96,6 +97,35 @@ test('a path of a link is read again, exactly, and shown when all of it is there
   assert.equal(server.asked[0].body.n_tokens, 3);
   assert.deepEqual(ids(writer.state()), PATH);
   assert.deepEqual(changes, [true]);
+});
+
+test('how far a path is read again is told with every token', async () => {
+  const server = fakeServer();
+  const told = [];
+  const writer = createWriter({ stream: server.stream, onChange: () => told.push('over'), onReplay: () => told.push(writer.state().replay) });
+  writer.want(SUBJECT, PATH);
+  assert.deepEqual(writer.state().replay, { read: 0, of: 3 });
+  server.flow();
+  await settled();
+  assert.deepEqual(told, [{ read: 1, of: 3 }, { read: 2, of: 3 }, 'over']);
+  assert.equal(writer.state().replay, null);
+});
+
+test('who does not want to wait for a path stops it, and it is read when wished for', async () => {
+  const server = fakeServer();
+  const { writer } = writerOn(server);
+  writer.want(SUBJECT, PATH);
+  writer.cancel();
+  writer.want(SUBJECT, PATH);
+  assert.equal(server.asked.length, 1, 'it is not asked for again by itself');
+  assert.ok(server.asked[0].signal.aborted);
+  assert.deepEqual([writer.state().isCancelled, writer.state().isReading, writer.state().problem], [true, false, null]);
+  server.flow();
+  await writer.retry();
+  assert.deepEqual(ids(writer.state()), PATH);
+  assert.equal(writer.state().isCancelled, false);
+  writer.cancel();
+  assert.equal(writer.state().isCancelled, false, 'there was nothing to stop');
 });
 
 test('a step back asks nothing, and forth again neither', async () => {

@@ -16,9 +16,15 @@ import { element } from './element.js';
 const FOLLOWING = 500;
 /** Where drawing takes long, it is done less often: most of the time is for whoever types or presses. */
 const TIMES_AS_LONG = 8;
+const STOPPED = 'Stopped: what was written after this text has not been read again.';
 
 function inWords({ text, probability, rank }) {
   return `“${nameOfGuess(text)}” written, probability ${percent(probability)}, rank ${rank}`;
+}
+
+/** Is there something to stop? A text that stays in sight while it is read for other ways to draw is not in the way. */
+function isBusy({ isWriting, isReading, steps }) {
+  return isWriting || (isReading && steps.length === 0);
 }
 
 /** A button that can do nothing now keeps the focus all the same. */
@@ -41,10 +47,10 @@ export function createGeneration({ onState, onRedraw, announce }) {
   let asked = 0; // tokens, by who pressed; 0: the page itself asks for what a link says
   /** @type {{length: number, isNew: boolean}|null} what is being written: after how many tokens it began */
   let begun = null;
-  const writer = createWriter({ stream: streamGeneration, onChange });
+  const writer = createWriter({ stream: streamGeneration, onChange, onReplay: () => { status.textContent = statusOf(trace, writer.state()); } });
   const button = (label, act) => element('button', { type: 'button', class: 'button', onclick: ({ target }) => { if (!isOff(target)) act(); } }, label);
   const step = button('Step', () => write(1));
-  const run = button('Run', () => (writer.state().isWriting ? stop() : write(trace.card.max_tokens)));
+  const run = button('Run', () => (isBusy(writer.state()) ? stop() : write(trace.card.max_tokens)));
   const back = button('Step back', () => go(state.generate_path.slice(0, -1)));
   const over = button('Start over', () => go([]));
   const again = button('Try again', () => (asked > 0 ? write(asked) : writer.retry()));
@@ -78,7 +84,8 @@ export function createGeneration({ onState, onRedraw, announce }) {
   }
 
   function stop() {
-    writer.stop();
+    writer.cancel();
+    if (writer.state().isCancelled) asked = 0;
     finish();
   }
 
@@ -117,15 +124,16 @@ export function createGeneration({ onState, onRedraw, announce }) {
 
   function draw() {
     const writing = writer.state();
-    const { steps, isWriting, most } = writing;
+    const { steps, most } = writing;
+    const isStoppable = isBusy(writing);
     const ending = whyOver(trace, steps, most);
     const tokens = tokensWith(trace, steps);
-    run.textContent = isWriting ? 'Stop' : 'Run';
-    turn(run, isWriting || ending === '');
-    turn(step, !isWriting && ending === '');
-    for (const way of [back, over]) turn(way, !isWriting && state.generate_path.length > 0);
+    run.textContent = isStoppable ? 'Stop' : 'Run';
+    turn(run, isStoppable || ending === '');
+    turn(step, !isStoppable && ending === '');
+    for (const way of [back, over]) turn(way, !isStoppable && state.generate_path.length > 0);
     status.textContent = statusOf(trace, writing);
-    showProblem(writing.problem);
+    showProblem(writing);
     chips.show(tokens, trace.text);
     mark(steps);
   }
@@ -141,12 +149,12 @@ export function createGeneration({ onState, onRedraw, announce }) {
     chips.tint(row, sequential(state.palette.theme), state.range === 'head' && row ? Math.max(...row) : 1);
   }
 
-  function showProblem(found) {
-    const message = found ? `${found.title}. ${found.detail} ${isWorthRetrying(found) ? advice(found) : 'Start over, or change the text.'}` : '';
+  function showProblem({ problem: found, isCancelled }) {
+    const message = isCancelled ? STOPPED : found ? `${found.title}. ${found.detail} ${isWorthRetrying(found) ? advice(found) : 'Start over, or change the text.'}` : '';
     problem.hidden = message === '';
     if (problem.dataset.message === message) return;
     problem.dataset.message = message;
-    problem.replaceChildren(...(found ? [element('p', {}, message)] : []), ...(found && isWorthRetrying(found) ? [again] : []));
+    problem.replaceChildren(...(message ? [element('p', {}, message)] : []), ...(isCancelled || (found && isWorthRetrying(found)) ? [again] : []));
   }
 
   return {

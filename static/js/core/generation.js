@@ -75,7 +75,8 @@ export function rowOfStep({ attention: { layers, heads, data } }, layer, head) {
  * @param {import('./trace.js').Trace} trace
  * @param {import('./writer.js').Writing} writing
  */
-export function statusOf(trace, { steps, isReading, reason, most }) {
+export function statusOf(trace, { steps, isReading, replay, reason, most }) {
+  if (replay) return `Replaying ${counted(replay.of, 'token')}…${replay.read > 0 ? ` ${replay.read} so far` : ''}`;
   if (isReading) return 'Reading…';
   if (reason === 'server_stopping') return 'The server was told to stop; what is written is kept.';
   return whyOver(trace, steps, most) || (steps.length > 0 ? `${counted(steps.length, 'token')} written` : '');

@@ -33,7 +33,9 @@ import { asProblem, Problem } from './api.js';
  * @property {Step[]} steps
  * @property {boolean} isWriting tokens are on their way
  * @property {boolean} isReading what is known of the path is being asked for
+ * @property {{read: number, of: number}|null} replay how many tokens of the path were read again; null: none are being read
  * @property {import('./api.js').Problem|null} problem
+ * @property {boolean} isCancelled somebody stopped before the path was read
  * @property {string|null} reason why the last run ended, as the server says it
  * @property {number} most tokens that the server writes after a text
  */
@@ -52,17 +54,19 @@ const TOO_LONG = { title: 'A part is left over', detail: 'The model ends this te
  * @param {Object} by
  * @param {(wanted: Object, signal: AbortSignal) => AsyncIterable<{event: string, data: Object}>} by.stream
  * @param {(isOver: boolean) => void} by.onChange there is more to show; or, `isOver`, all there will be
+ * @param {() => void} [by.onReplay] one more token of the path was read
  * @param {(milliseconds: number) => Promise<void>} [by.pause]
  */
-export function createWriter({ stream, onChange, pause = sleep }) {
+export function createWriter({ stream, onChange, onReplay = () => {}, pause = sleep }) {
   /** @type {Subject|null} */
   let subject = null;
   /** @type {Step[]} */
   let known = [];
   let isStale = false; // known for other ways to draw
-  /** @type {{controller: AbortController, kind: 'writing'|'reading'}|null} */
+  /** @type {{controller: AbortController, kind: 'writing'|'reading', read: number}|null} */
   let job = null;
   let problem = null;
+  let isCancelled = false;
   let reason = null;
   let path = [];
   let refused = '';
@@ -76,12 +80,12 @@ export function createWriter({ stream, onChange, pause = sleep }) {
   /** Asks for the steps after those that are known, up to `count`, taking the path first. */
   async function run(kind, count, rest = 0) {
     stop();
-    const mine = { controller: new AbortController(), kind };
-    const { signal } = mine.controller;
-    job = mine;
-    problem = null;
-    reason = null;
     const skip = isStale ? 0 : sharedLength(known, path);
+    job = { controller: new AbortController(), kind, read: skip };
+    const { signal } = job.controller;
+    problem = null;
+    isCancelled = false;
+    reason = null;
     const fresh = known.slice(0, skip);
     if (kind === 'writing' && !isStale) known = [...fresh]; // what came after it is left behind
     try {
@@ -106,7 +110,11 @@ export function createWriter({ stream, onChange, pause = sleep }) {
 
   async function take(step, fresh, kind, count) {
     fresh.push(step);
-    if (fresh.length < path.length) return; // what was known stays in sight until then
+    if (fresh.length < path.length) { // what was known stays in sight until then
+      job.read = fresh.length;
+      onReplay();
+      return;
+    }
     known = [...fresh];
     isStale = false;
     if (kind === 'reading' || step.index < path.length) return;
@@ -129,7 +137,7 @@ export function createWriter({ stream, onChange, pause = sleep }) {
       stop();
       if (!isSameText) known = [];
       if (!isSame) isStale = known.length > 0;
-      if (!isSame || !isSamePath) { problem = null; reason = null; refused = ''; }
+      if (!isSame || !isSamePath) { problem = null; isCancelled = false; reason = null; refused = ''; }
       subject = wanted;
       path = ids;
       if (!isKnown(known, path, isStale)) run('reading', path.length, isSameText && !isSame ? REST : 0);
@@ -151,6 +159,14 @@ export function createWriter({ stream, onChange, pause = sleep }) {
 
     stop,
 
+    /** Stops because somebody wishes it: what is not known of the path is not asked for again by itself. */
+    cancel() {
+      stop();
+      if (isKnown(known, path, isStale)) return;
+      isCancelled = true;
+      refused = keyOf(subject, path);
+    },
+
     /** Asks again for what is not known of the path, though it was refused. */
     retry() {
       refused = '';
@@ -165,7 +181,9 @@ export function createWriter({ stream, onChange, pause = sleep }) {
         steps: !fits ? [] : isWriting ? known : known.slice(0, path.length),
         isWriting,
         isReading: job?.kind === 'reading',
+        replay: job && !isKnown(known, path, isStale) ? { read: job.read, of: path.length } : null,
         problem,
+        isCancelled,
         reason,
         most,
       };

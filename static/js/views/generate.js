@@ -7,7 +7,7 @@ import { count, counts, number, ofText } from '../core/fields.js';
 import { chosenStep, isNatural, isWritable, rowOfStep, subjectOf, tokensWith } from '../core/generation.js';
 import { nameOfGuess } from '../core/guesses.js';
 import { highestIn } from '../core/matrix.js';
-import { percent, share } from '../core/number.js';
+import { counted, percent, share } from '../core/number.js';
 import { weightsAt } from '../core/places.js';
 import { choosingModel } from '../core/state.js';
 import { named, tokenLabels } from '../core/text.js';
@@ -105,8 +105,8 @@ function ofAnotherModel(trace, { cards = [] }) {
 }
 
 function nothingYet({ generate_path: path = [] }, isReading) {
-  if (isReading) return { title: 'What could come', notice: 'Reading…' };
-  if (path.length > 0) return { title: 'What could come', notice: 'What was written after this text could not be read again.' };
+  if (isReading) return { title: 'What could come', notice: `Replaying ${counted(path.length, 'token')}…` };
+  if (path.length > 0) return { title: 'What could come', notice: 'What was written after this text has not been read again.' };
   return { title: 'What could come', notice: 'Nothing is written yet. Step writes one token, Run goes on until you stop it; then you see here what else could have come.' };
 }
 

@@ -137,7 +137,7 @@ function ofHidden({ values }, row, { hiddenFrom, hiddenLabel, labels }, across, 
   const words = hiddenLabel.split(' ');
   const [isLine, isStack] = [[hiddenLabel], words].map((lines) => labelWidth(lines, HIDDEN) <= room);
   return [{
-    showarrow: false, xref: 'x', yref: 'y', x: (hiddenFrom + labels.length - 1) / 2, y: row - 0.5 + (HEAD + (LANE - HEAD) / 2) / LANE,
+    showarrow: false, xref: 'x', yref: 'y', x: (hiddenFrom + labels.length - 1) / 2, y: row - 0.5 + HEAD / LANE, yanchor: 'top',
     text: isStack && !isLine ? words.map(escapeForPlotly).join('<br>') : escapeForPlotly(hiddenLabel),
     textangle: isStack || isLine ? 0 : -90,
     font: { size: HIDDEN.size, color: palette.muted },
