@@ -84,10 +84,19 @@ def written_bar(reader):
 # --- writing --------------------------------------------------------------------------------------
 
 
-def test_before_anything_is_written_the_page_says_what_to_press(reader):
+def test_before_anything_is_written_the_page_shows_what_could_and_begins_with_it(reader, written):
     reader.open(**VIEW)
-    assert "Step writes one token" in reader.view.locator(".panel-notice").text_content()
+    assert "Step writes one token" in reader.view.locator(".panel-help").text_content()
     assert button(reader, "Step back").get_attribute("aria-disabled") == "true"
+    (token,) = written(1)
+    bars = reader.view.locator(".bartext").all_text_contents()
+    natural = [f"{100 * each['model_probability']:.1f} %" for each in token["alternatives"]]
+    assert bars == natural[: len(bars)]
+    reader.view.locator(".plot").focus()
+    reader.page.keyboard.press("ArrowDown")
+    reader.page.keyboard.press("Enter")
+    settle(reader, 1)
+    assert path(reader) == [token["alternatives"][1]["id"]]
 
 
 def test_a_step_writes_one_token_and_shows_what_led_to_it(reader, written):

@@ -21,11 +21,28 @@ function stateWith(path, more = {}, options = {}) {
 
 const figures = (path, more, options) => figuresOf(generate, sampleTrace(), stateWith(path, more, options));
 
-test('before anything is written the page says what to press', () => {
-  const [{ title, notice }, ...others] = figures([]);
-  assert.equal(others.length, 0);
-  assert.ok(title);
-  assert.match(notice, /Step writes one token, Run goes on/);
+test('before anything is written the page shows what the model expects, and begins with what is chosen', () => {
+  for (const width of [358, 1360]) {
+    const [figure, ...others] = figures([], { width });
+    assert.equal(others.length, 0);
+    assertReadable(figure);
+    assertAxesCount(figure);
+    assertFits(figure, width);
+    assertNoMarkup([figure]);
+  }
+  const [{ help, title, grid, data: [bars] }] = figures([]);
+  assert.match(help, /Step writes one token, Run goes on/);
+  assert.equal(plain(title), 'After “it” at 4');
+  assert.deepEqual(bars.x, [0.5, 0.25, Math.fround(0.0001)]);
+  assert.deepEqual(grid.rowLabels.map((_, row) => grid.choose(row, 0)), [6, 9, 5].map((id) => ({ generate_path: [id], generate_step: null })));
+  assert.equal(plain(grid.rest.readout), 'After “it” at 4, “·saw” has probability 50.0 %, rank 1');
+});
+
+test('a text that is over has nothing to begin with, and a trace without an answer says what to press', () => {
+  const over = { ...sampleTrace(), card: { max_tokens: TOKENS.length } };
+  assert.equal(figuresOf(generate, over, stateWith([]))[0].grid.choose, undefined);
+  const bare = { ...sampleTrace(), analyses: {} };
+  assert.match(figuresOf(generate, bare, stateWith([]))[0].notice, /Nothing is written yet\. Step writes/);
 });
 
 test('while a path is read again the page waits, and says so where that failed', () => {

@@ -12,6 +12,7 @@ import { weightsAt } from '../core/places.js';
 import { choosingModel } from '../core/state.js';
 import { named, tokenLabels } from '../core/text.js';
 import { choiceBars, routeMap, rowBars } from './generate_drawing.js';
+import { startFigure } from './generate_start.js';
 
 /** The largest number that every whole number up to is exact here; the server takes it too. */
 const LARGEST_SEED = Number.MAX_SAFE_INTEGER;
@@ -28,7 +29,7 @@ export const generate = {
     ['top-p', 'draw from the fewest tokens whose probabilities reach p'],
     ['seed', 'decides the luck of each draw: the same seed writes the same text'],
   ],
-  needs: [],
+  needs: ['analyses.next_token.ids', 'analyses.next_token.probabilities'],
   overview: 'generation',
   arrangement: 'many',
   fields: {
@@ -88,7 +89,7 @@ function panels(trace, state) {
 function figure(trace, state) {
   if (!isWritable(trace)) return ofAnotherModel(trace, state);
   const { steps = [], isReading } = state.generation ?? {};
-  if (steps.length === 0) return nothingYet(state, isReading);
+  if (steps.length === 0) return state.generate_path?.length > 0 ? notRead(state, isReading) : startFigure(trace, state);
   const chosen = chosenStep(state, steps);
   const subject = { trace, state, step: steps[chosen], tokens: tokensWith(trace, steps.slice(0, chosen + 1)), path: steps.slice(0, chosen + 1).map(({ id }) => id) };
   return { choices, experts, row }[state.generate_part ?? 'choices'](subject);
@@ -104,10 +105,9 @@ function ofAnotherModel(trace, { cards = [] }) {
   };
 }
 
-function nothingYet({ generate_path: path = [] }, isReading) {
-  if (isReading) return { title: 'What could come', notice: `Replaying ${counted(path.length, 'token')}…` };
-  if (path.length > 0) return { title: 'What could come', notice: 'What was written after this text has not been read again.' };
-  return { title: 'What could come', notice: 'Nothing is written yet. Step writes one token, Run goes on until you stop it; then you see here what else could have come.' };
+function notRead({ generate_path: path }, isReading) {
+  const notice = isReading ? `Replaying ${counted(path.length, 'token')}…` : 'What was written after this text has not been read again.';
+  return { title: 'What could come', notice };
 }
 
 /** The call that tells of this one step. */
