@@ -178,7 +178,8 @@ function integer({ name, label, least, most }, id, onState) {
     update: ({ value }) => {
       set = value;
       const isBeingTyped = timer !== 0 || (document.activeElement === box && !isInteger());
-      if (!isBeingTyped && Number(box.value) !== value) box.value = String(value);
+      const isShown = isInteger() && Number(box.value) === value;
+      if (!isBeingTyped && !isShown) box.value = String(value);
     },
   };
 }
