@@ -249,6 +249,65 @@ def test_curl_and_python_give_the_numbers_of_a_head(writer, tmp_path):
             assert row[: query + 1] == pytest.approx(shown[query][: query + 1], abs=1e-5)
 
 
+def shown_by(script):
+    """What the script makes of the answers, and what it prints of it."""
+    out = run_python(script + "\nprint('---')\nprint(json.dumps(shown))")
+    printed, shown = out.split("---\n")
+    return json.loads(shown), printed
+
+
+def numbers(rows):
+    """A matrix in which what may not be seen, or is not known, counts for nothing."""
+    return [number if number and number == number else 0 for row in rows for number in row]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"which": "mean", "words": 1, "hide": "first", "renormalise": 1},
+        {"which": "heads", "heads": "0,2", "hide": "special"},
+        {"which": "max", "words": 1},
+        {"which": "rollout", "hide": "first"},
+    ],
+    ids=lambda setting: setting["which"],
+)
+def test_python_makes_what_the_switches_of_attention_show(writer, tmp_path, setting):
+    writer.open(
+        text="The keys to the cabinets are here",
+        layer=1,
+        **{f"attention_{name}": value for name, value in setting.items()},
+    )
+    seen = json.loads(writer.save("JSON", tmp_path).read_text())
+    script = writer.copy("Python")
+    shown, printed = shown_by(script)
+    assert numbers(shown) == pytest.approx(numbers(seen["values"]), abs=1e-4)
+    assert len(printed.splitlines()) == len(seen["rows"])
+    assert writer.copy("curl").splitlines()[-1].startswith("# Of what is answered ")
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"compare_with": "edit", "compare_edit": "temperature", "compare_temperature": 2},
+        {"compare_with": "text", "compare_text": "The key to the old cabinets is here"},
+        {"compare_with": "model", "compare_model": "positions-rotary"},
+    ],
+    ids=lambda setting: setting["compare_with"],
+)
+def test_code_asks_for_both_sides_of_a_comparison_and_python_takes_the_difference(
+    writer, tmp_path, setting
+):
+    writer.open(text="The keys to the cabinets are here", view="compare", layer=1, **setting)
+    writer.view.locator(".panel h2", has_text="B − A").wait_for()
+    for panel in range(2, writer.view.locator(".exports").count()):
+        seen = json.loads(writer.save("JSON", tmp_path, panel).read_text())["values"]
+        shown, _ = shown_by(writer.copy("Python", panel))
+        shown = [[cell for cell in row if not isinstance(cell, str)] for row in shown]
+        assert numbers(shown) == pytest.approx(numbers(seen), abs=1e-4)
+        lines = writer.copy("curl", panel).splitlines()
+        assert [line.split()[0] for line in lines] == ["curl", "curl", "#"]
+
+
 def test_python_gives_the_numbers_of_an_analysis(writer, tmp_path):
     writer.open(text=TEXT, view="next_token")
     shown = [row[0] for row in json.loads(writer.save("JSON", tmp_path).read_text())["values"]]

@@ -3,9 +3,9 @@
  * the same numbers, or as a link that restores it.
  */
 
-import { callOf } from '../core/call.js';
+import { callsOf } from '../core/call.js';
 import { captionOf } from '../core/caption.js';
-import { curlOf } from '../core/curl.js';
+import { commandsOf } from '../core/curl.js';
 import { pythonOf } from '../core/python.js';
 import { csvOf, numbersOf } from '../core/taken.js';
 import { copy } from './clipboard.js';
@@ -99,11 +99,11 @@ async function copyLink() {
 }
 
 async function copyCurl({ trace, figure }) {
-  await copy(curlOf(location.origin, callOf(trace, figure.grid)));
+  await copy(commandsOf(location.origin, callsOf(trace, figure.grid), figure.grid.made));
   return 'Command copied';
 }
 
 async function copyPython({ trace, figure }) {
-  await copy(pythonOf(location.origin, callOf(trace, figure.grid), figure.grid.quantity));
+  await copy(pythonOf(location.origin, callsOf(trace, figure.grid), figure.grid));
   return 'Script copied';
 }

@@ -3,8 +3,8 @@
  * come from, and the numbers. The file's own policy forbids it to load anything.
  */
 
-import { callOf, originOf } from '../core/call.js';
-import { curlOf } from '../core/curl.js';
+import { callsOf, originOf } from '../core/call.js';
+import { commandsOf } from '../core/curl.js';
 import { cornerOf, numbersOf } from '../core/taken.js';
 import { escapeForPlotly, visibleLine } from '../core/text.js';
 
@@ -74,7 +74,7 @@ function factsOf({ trace, grid, origin, address, date }) {
     ...(origin.edits ? [['Changed', JSON.stringify(origin.edits)]] : []),
     ['Saved', date.toISOString().slice(0, 10)],
     ['The view', address],
-    ['The same numbers', curlOf(base, callOf(trace, grid))],
+    ['The same numbers', commandsOf(base, callsOf(trace, grid), grid.made)],
   ];
 }
 
@@ -124,7 +124,7 @@ p { margin: 0.25rem 0 0; max-width: 44rem; }
 dl { margin: 1.5rem 0; font-size: 13px; }
 dl div { display: grid; grid-template-columns: 9rem minmax(0, 1fr); gap: 0 1rem; }
 dt, caption, summary, th { color: ${muted}; font-weight: 400; }
-dd { margin: 0; overflow-wrap: anywhere; }
+dd { margin: 0; white-space: pre-line; overflow-wrap: anywhere; }
 details { font-size: 13px; }
 table { border-collapse: collapse; }
 caption { text-align: start; }

@@ -22,6 +22,15 @@ export function callOf({ asked }, { request = {}, call }) {
 }
 
 /**
+ * @param {import('./trace.js').Trace} trace the page's
+ * @param {import('./figure.js').Grid} grid of a drawing
+ * @returns {Call[]} the one, and after it that of the pass it is compared with
+ */
+export function callsOf(trace, grid) {
+  return [callOf(trace, grid), ...(grid.before ? [callOf(trace, { request: grid.before })] : [])];
+}
+
+/**
  * Where the numbers of a drawing come from.
  * @param {import('./trace.js').Trace} trace
  * @param {import('./figure.js').Grid} grid

@@ -12,3 +12,13 @@ export function curlOf(origin, { path, body }) {
   const posted = body && [`--header ${quoted('Content-Type: application/json')}`, `--data ${quoted(JSON.stringify(body))}`];
   return [`curl --silent ${quoted(origin + path)}`, ...(posted ?? [])].join(' ');
 }
+
+/**
+ * @param {string} origin
+ * @param {import('./call.js').Call[]} calls
+ * @param {import('./steps.js').Made} [made]
+ * @returns {string} a line for each, and one that says what the page does with what they answer
+ */
+export function commandsOf(origin, calls, made) {
+  return [...calls.map((call) => curlOf(origin, call)), ...(made ? [`# ${made.said}`] : [])].join('\n');
+}

@@ -38,6 +38,8 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {string} [chooseHint] what Enter does, if not making the cell’s token the chosen one
  * @property {string} [note] what else can be done with the drawing
  * @property {{capture: string[], heads?: number[], analyses?: string[], edits?: Object[], model?: string, text?: string, target?: string}} [request] what of the API’s trace holds these numbers
+ * @property {Object} [before] the same of the pass that it is compared with
+ * @property {import('./steps.js').Made} [made] how these numbers are made of what is answered; absent: as the drawing’s view says
  * @property {import('./call.js').Call} [call] where they come from another call than that for a trace
  * @property {number|null} [query] the token of the sentence whose row it is, where that is not the chosen one; null: none of them
  * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token

@@ -21,7 +21,7 @@ import { matrixAt, rowOf } from './trace.js';
  * @property {number|null} lost bits that B’s expectation loses where A’s is true
  */
 
-const OF_EACH = 8;
+export const OF_EACH = 8;
 /** Two passes of the same numbers, computed in another order, are this far apart. */
 export const ROUNDING = 1e-6;
 

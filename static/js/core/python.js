@@ -7,26 +7,33 @@ const CONSTANTS = new Map([[true, 'True'], [false, 'False'], [null, 'None']]);
 
 /**
  * @param {string} origin `http://127.0.0.1:8000`
- * @param {import('./call.js').Call} call
- * @param {string} quantity what the drawing shows
+ * @param {import('./call.js').Call[]} calls the second is of the pass that the first is compared with
+ * @param {{quantity: string, made?: import('./steps.js').Made}} grid what the drawing shows
  * @returns {string} whatever a text holds stays within its quotes
  */
-export function pythonOf(origin, { path, body }, quantity) {
-  const name = NAMES.get(path.split('?')[0]) ?? 'answer';
-  const url = literal(origin + path);
-  const request = body
-    ? [`body = ${literal(body)}`, 'request = urllib.request.Request(', `    ${url},`, '    json.dumps(body).encode(),', '    {"Content-Type": "application/json"},', ')']
-    : [`request = ${url}`];
+export function pythonOf(origin, calls, { quantity, made }) {
+  const name = NAMES.get(calls[0].path.split('?')[0]) ?? 'answer';
+  const lead = made?.steps ? '' : 'The arrays behind: ';
   return [
-    `# ${quantity.replace(/\s+/g, ' ')}`,
+    `# ${lead}${quantity.replace(/\s+/g, ' ')}`,
+    ...(made ? [`# ${made.said}`] : []),
     'import json',
     'import urllib.request',
     '',
-    ...request,
-    'with urllib.request.urlopen(request) as reply:',
-    ...(name === 'event' ? READING_EVENTS : [`    ${name} = json.load(reply)`, '', ...(name === 'trace' ? READING : ['print(json.dumps(answer, indent=1))'])]),
+    ...(name === 'event' ? [...asking(origin, calls[0]), ...READING_EVENTS] : calls.flatMap((call, at) => [...asking(origin, call), `    ${at === 0 ? name : 'before'} = json.load(reply)`, ''])),
+    ...({ trace: [...SHOW, ...(made?.steps ? [...made.steps, 'show(shown)'] : READING)], answer: ['print(json.dumps(answer, indent=1))'] }[name] ?? []),
     '',
   ].join('\n');
+}
+
+function asking(origin, { path, body }) {
+  const url = literal(origin + path);
+  return [
+    ...(body
+      ? [`body = ${literal(body)}`, 'request = urllib.request.Request(', `    ${url},`, '    json.dumps(body).encode(),', '    {"Content-Type": "application/json"},', ')']
+      : [`request = ${url}`]),
+    'with urllib.request.urlopen(request) as reply:',
+  ];
 }
 
 /** What comes is called; one is a stream of events. */
@@ -41,6 +48,25 @@ const READING_EVENTS = [
   '                print(event["text"], event["probability"])  # and "attention", "experts"',
 ];
 
+/** Numbers in rows, as many as a window has room for. */
+const SHOW = [
+  'def rows_of(data):',
+  '    """The innermost of nested lists, one after the other."""',
+  '    if not any(isinstance(part, list) for part in data):',
+  '        return [data]',
+  '    return [row for part in data for row in rows_of(part)]',
+  '',
+  'def show(data, most=32):',
+  '    """At most so many rows, and so many numbers of each."""',
+  '    rows = rows_of(data)',
+  '    for row in rows[:most]:',
+  '        cells = [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row[:most]]',
+  '        print(*(cell.rjust(9) for cell in cells), *(["..."] if len(row) > most else []))',
+  '    if len(rows) > most:',
+  '        print(f"... and {len(rows) - most} rows more")',
+  '',
+];
+
 /** Every array as nested lists, by its name. */
 const READING = [
   'arrays = dict(trace["tensors"])',
@@ -49,7 +75,8 @@ const READING = [
   '        arrays[f"{analysis}.{part}"] = found',
   'for name, array in arrays.items():',
   '    if isinstance(array, dict) and "data" in array:',
-  '        print(name, array["axes"], array["shape"])  # array["data"] holds the numbers',
+  '        print(name, array["axes"], array["shape"])',
+  '        show(array["data"])',
 ];
 
 /**
@@ -58,7 +85,7 @@ const READING = [
  * @param {string} [indent] of the line it stands in
  * @returns {string}
  */
-function literal(value, indent = '') {
+export function literal(value, indent = '') {
   if (CONSTANTS.has(value)) return CONSTANTS.get(value);
   if (typeof value !== 'object') return JSON.stringify(value);
   const [open, close] = Array.isArray(value) ? '[]' : '{}';

@@ -36,7 +36,7 @@ export function chosenIn(trace, state, { place, matrix, rows, columns }) {
  * @returns {import('../core/figure.js').Grid}
  */
 export function gridOf(trace, state, subject) {
-  const { place, matrix, rows, columns, quantity, scale, request } = subject;
+  const { place, matrix, rows, columns, quantity, scale, request, made } = subject;
   const value = (row, column) => matrix.data[row * matrix.columns + column];
   const counts = { rows: tokensOf(trace, place.rows).length, columns: tokensOf(trace, place.columns).length };
   const chosen = chosenIn(trace, state, subject);
@@ -50,6 +50,7 @@ export function gridOf(trace, state, subject) {
     columnLabels: unitLabels(columns),
     quantity: `${quantity.noun}, ${subject.name}${subject.details}`,
     request,
+    made,
     value,
     format: (number) => quantity.write(number, DIGITS),
     describe: (row, column) => sentence(subject, row, column),

@@ -10,6 +10,7 @@ import { cutTo, left, renormalised } from '../core/hide.js';
 import { placeOf, placesOf, tokensOf, weightsAt } from '../core/places.js';
 import { QUANTITIES, ROLLOUT, scaleOf } from '../core/quantities.js';
 import { createRecall } from '../core/recall.js';
+import { dataAt, mapSteps } from '../core/steps.js';
 import { isCausal } from '../core/sites.js';
 import { enumerated } from '../core/text.js';
 import { matrixAt } from '../core/trace.js';
@@ -32,6 +33,7 @@ const recall = createRecall();
  * @property {Unit[]} rows
  * @property {Unit[]} columns
  * @property {Object} request what of the API’s trace holds these numbers
+ * @property {import('../core/steps.js').Made} [made] how they are made of it, where they are not simply there
  */
 
 /**
@@ -82,7 +84,7 @@ export function subjectOf(trace, state, setting) {
 
 function worked(trace, state, setting) {
   const { place, switches } = setting;
-  const { array, heads, request } = sourceOf(trace, state, setting);
+  const { array, heads, request, keys } = sourceOf(trace, state, setting);
   const units = { rows: unitsOf(trace, place.rows, switches), columns: unitsOf(trace, place.columns, switches) };
   const each = heads.map((head) => byUnit(seen(matrixAt(array, head), setting.site), units, switches));
   const { matrix, rows, columns } = withoutHidden(combined(each, switches.which === 'max' ? 'max' : 'mean'), units, place, switches);
@@ -97,6 +99,7 @@ function worked(trace, state, setting) {
     rows,
     columns,
     request,
+    made: madeOf(state, setting, { keys, rows, columns }),
   };
 }
 
@@ -104,15 +107,35 @@ function worked(trace, state, setting) {
 function sourceOf(trace, state, { place, site, nHeads, switches }) {
   const { which, what } = switches;
   if (which === 'rollout') {
-    return { array: found(state).analyses.rollout[place.stack], heads: [state.layer], request: { capture: [], analyses: ['rollout'] } };
+    return { array: found(state).analyses.rollout[place.stack], heads: [state.layer], request: { capture: [], analyses: ['rollout'] }, keys: ['analyses', 'rollout', place.stack] };
   }
   const heads = { head: [state.head], heads: switches.heads }[which] ?? Array.from({ length: nHeads }, (_, head) => head);
   const some = heads.length < nHeads ? { heads } : {};
-  if (what === 'scores') return { array: found(state).tensors[scoresOf(site)], heads, request: { capture: [scoresOf(site)], ...some } };
+  if (what === 'scores') return { array: found(state).tensors[scoresOf(site)], heads, request: { capture: [scoresOf(site)], ...some }, keys: ['tensors', scoresOf(site)] };
   if (what === 'value_weighted') {
-    return { array: found(state).analyses.value_weighted[pathOf(site)], heads, request: { capture: [], analyses: ['value_weighted'], layers: [state.layer], ...some } };
+    return { array: found(state).analyses.value_weighted[pathOf(site)], heads, request: { capture: [], analyses: ['value_weighted'], layers: [state.layer], ...some }, keys: ['analyses', 'value_weighted', pathOf(site)] };
   }
-  return { array: trace.tensors[site], heads, request: { capture: [site], ...some } };
+  return { array: trace.tensors[site], heads, request: { capture: [site], ...some }, keys: ['tensors', site] };
+}
+
+/** One head, whole, is what the API gives; the rest is done here, and what is drawn empty is still a number. */
+function madeOf({ layer }, { switches }, { keys, rows, columns }) {
+  const { which, isWords, hidden, isRenormalised, threshold } = switches;
+  const done = [
+    which === 'rollout' && `the rollout up to layer ${layer} is taken`,
+    isWords && 'pieces are merged into words',
+    (which === 'mean' || which === 'heads') && 'the mean of the heads is taken',
+    which === 'max' && 'the largest of the heads is taken',
+    hidden !== 'nothing' && `${hidden === 'first' ? 'the first token is' : 'special tokens are'} hidden`,
+    isRenormalised && 'rows are renormalised',
+  ].filter(Boolean);
+  const isDrawnLess = threshold > 0 && 'what is under the threshold is not drawn, but is here';
+  if (done.length === 0) return isDrawnLess ? { said: `Of these numbers ${isDrawnLess}` } : undefined;
+  const heads = which === 'rollout' ? `[${dataAt(keys)}[${layer}]]` : dataAt(keys);
+  return {
+    said: `Of what is answered ${enumerated([...done, isDrawnLess].filter(Boolean))}`,
+    steps: mapSteps({ heads, rows, columns, isMax: which === 'max', isRenormalised }),
+  };
 }
 
 const found = ({ answers }) => answers.attention.trace;

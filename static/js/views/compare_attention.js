@@ -11,6 +11,7 @@ import { tokensOf } from '../core/places.js';
 import { choosing, queryOf } from '../core/state.js';
 import { rowOf } from '../core/trace.js';
 import { strongestOf } from '../core/lines.js';
+import { differenceMade } from '../core/steps.js';
 import { capitalised } from '../core/text.js';
 import { alone, namedUnit, tokensIn, unitLabels } from '../core/words.js';
 import { wayToMost } from './compare_heads.js';
@@ -179,6 +180,11 @@ function factsOf({ changes, match: { rows }, rows: kept_ }, reach) {
   ];
 }
 
+/** The units of a side that have their like on the other. */
+function paired({ pairs, ...units }, side, of) {
+  return pairs.map((pair) => units[side][pair[of]]);
+}
+
 function differenceGrid({ a, b, before, after, changes, match, rows, columns }, state) {
   const value = (row, column) => changes.data[row * changes.columns + column];
   const each = (row, column) => [[before, 0], [after, 1]].map(([matrix, of]) => matrix.data[match.rows.pairs[row][of] * matrix.columns + match.columns.pairs[column][of]]);
@@ -187,6 +193,8 @@ function differenceGrid({ a, b, before, after, changes, match, rows, columns }, 
     sides: { rows: a.place.rows, columns: a.place.columns },
     quantity: `attention weight of B (${b.name}) less that of A (${a.name}), ${attentionOf(a)}`,
     request: { ...b.request, capture: [b.site], heads: [b.head] },
+    before: { ...a.request, capture: [a.site], heads: [a.head] },
+    made: differenceMade(...[[a, 'a', 0], [b, 'b', 1]].map(([{ site }, side, of]) => ({ site, rows: paired(match.rows, side, of), columns: paired(match.columns, side, of) }))),
     value,
     format: (change) => signed(change, 4),
     describe: (row, column) => {

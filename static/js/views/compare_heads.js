@@ -8,6 +8,7 @@ import { extent, largestIn } from '../core/matrix.js';
 import { percent, tick } from '../core/number.js';
 import { weightsAt } from '../core/places.js';
 import { createRecall } from '../core/recall.js';
+import { movedMade } from '../core/steps.js';
 import { matchOf } from './compare_match.js';
 import { squaresFigure } from './squares_drawing.js';
 
@@ -77,6 +78,7 @@ function countMoved(a, b) {
 
 function gridOf({ rows, columns, data }, layers, most, { a, b }) {
   const value = (row, column) => data[row * columns + column];
+  const sites = weightsAt(a.place, a.trace).map(({ site }) => site);
   return {
     rows,
     columns,
@@ -85,7 +87,9 @@ function gridOf({ rows, columns, data }, layers, most, { a, b }) {
     rowLabels: layers.map((layer) => `layer ${layer}`),
     columnLabels: Array.from({ length: columns }, (_, head) => String(head)),
     quantity: `share of attention that moved from A (${a.name}) to B (${b.name})`,
-    request: { ...b.request, capture: weightsAt(b.place, b.trace).map(({ site }) => site) },
+    request: { ...b.request, capture: sites },
+    before: { ...a.request, capture: sites },
+    made: movedMade(sites, ...[a.place.rows, a.place.columns].map((side) => matchOf(a, b, side).pairs)),
     value,
     format: (share) => percent(share),
     describe: (row, column) => `Layer ${layers[row]}, head ${column}: ${percent(value(row, column))} of its attention moved between A and B`,

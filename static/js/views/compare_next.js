@@ -3,10 +3,11 @@
  */
 
 import { wordsFor } from '../core/guesses.js';
-import { nextChange } from '../core/next_change.js';
+import { OF_EACH, nextChange } from '../core/next_change.js';
 import { decimal, percent } from '../core/number.js';
 import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../core/places.js';
 import { queryOf } from '../core/state.js';
+import { expectedMade } from '../core/steps.js';
 import { named, quoted } from '../core/text.js';
 import { counterpart, matchOf } from './compare_match.js';
 import { pairedBars, points } from './paired_bars.js';
@@ -42,7 +43,7 @@ export function nextFigure({ a, b }, logits, state) {
     summary: `The tokens that A or B finds likeliest ${words.preposition.toLowerCase()} ${quoted(tokens[query])}, with the probability that each gives.`,
     facts: factsOf(change),
     ...drawing,
-    grid: gridOf({ a, b, query, words, tokens, change, geometry }),
+    grid: gridOf({ a, b, query, other, words, tokens, change, geometry }),
   };
 }
 
@@ -64,7 +65,7 @@ function factsOf({ moved, lost }) {
 
 const COLUMNS = ['A', 'B', 'B − A'];
 
-function gridOf({ a, b, query, words, tokens, change, geometry }) {
+function gridOf({ a, b, query, other, words, tokens, change, geometry }) {
   const value = (row, column) => {
     const token = change.tokens[row];
     return [token.a, token.b, token.b - token.a][column];
@@ -86,6 +87,8 @@ function gridOf({ a, b, query, words, tokens, change, geometry }) {
     columnLabels: COLUMNS,
     quantity: `probability of ${words.event} in A (${a.name}) and B (${b.name})`,
     request: { ...b.request, capture: ['logits'], analyses: ['next_token'] },
+    before: { ...a.request, capture: ['logits'], analyses: ['next_token'] },
+    made: expectedMade(query, other, { isOneVocabulary: change.moved !== null, ofEach: OF_EACH, most: SHOWN }),
     value,
     format: (number) => (number < 0 ? `${points(number)} %` : percent(number)),
     describe: say,
