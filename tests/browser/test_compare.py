@@ -257,3 +257,34 @@ def test_axe_finds_nothing_wrong_and_nothing_needs_scrolling_sideways(visit, wid
             "(plots) => plots.slice(0, 3).map((plot) => plot.getBoundingClientRect().top)"
         )
         assert max(tops) - min(tops) < 1, "maps side by side start at one height"
+        heads = reader.view.locator(".panel-head .exports").evaluate_all(
+            "(rows) => rows.slice(0, 3).map((row) => row.getBoundingClientRect().top)"
+        )
+        assert max(heads) - min(heads) < 1, "and so do the ways out of them"
+
+
+def test_on_a_phone_the_difference_comes_first_and_no_switch_breaks_its_words(visit):
+    reader = visit(width=390, height=844)
+    reader.open(**LINK)
+    drawn(reader)
+    tops = reader.view.locator(".panel").evaluate_all(
+        "(panels) => panels.slice(0, 3).map((panel) => panel.getBoundingClientRect().top)"
+    )
+    assert tops[2] < tops[0] < tops[1]
+    lines = reader.view.locator(".segmented span").evaluate_all(
+        "(words) => words.map((word) => word.getClientRects()[0].height"
+        " / parseFloat(getComputedStyle(word).lineHeight))"
+    )
+    assert max(lines) < 2
+    wide = reader.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert wide[0] <= wide[1]
+
+
+def test_until_heads_are_chosen_the_shown_one_is_off(reader):
+    reader.open(**{**LINK, "head": 1})
+    drawn(reader)
+    assert titles(reader)[1] == "B: head 1 off in all layers"
+    reader.view.get_by_role("group", name="Head shown").get_by_role("radio", name="0").check()
+    reader.wait_until_drawn()
+    drawn(reader)
+    assert titles(reader)[1] == "B: head 0 off in all layers"

@@ -247,7 +247,7 @@ def test_a_token_that_an_expert_takes_is_found_in_the_sentence(reader, url):
 def test_a_dense_model_says_so_whatever_is_asked_for(reader, what):
     reader.open(text="the cat sat", model="plain", view="experts", experts_show=what)
     notice = reader.view.locator(".panel-notice").text_content()
-    assert notice.startswith("plain is dense: no routing.")
+    assert notice.startswith("Plain is dense: no routing.")
     assert not reader.view.locator(".controls").is_visible()
     assert not reader.view.locator(".plot").is_visible()
 

@@ -383,9 +383,9 @@ def test_another_temperature_tells_the_same_path_by_other_probabilities(reader, 
 def test_a_model_that_does_not_write_names_those_that_do(reader, model):
     reader.open(**VIEW, model=model)
     notice = reader.view.locator(".panel-notice").text_content()
-    assert f"{model} does not write on" in notice
+    assert f"{model.title()} does not write on" in notice
     assert not reader.view.locator(".generation").is_visible()
-    reader.view.get_by_role("button", name="stories", exact=True).click()
+    reader.view.get_by_role("button", name="Stories", exact=True).click()
     reader.view.locator(".generation").wait_for()
     assert "model=stories" in reader.fragment
     step(reader)

@@ -272,7 +272,7 @@ def test_a_twin_that_cannot_read_so_much_says_so_and_the_others_go_on(visit):
     reader = visit(allow="status of 422")
     reader.open(text=LONG, view="positions", positions_show="twins")
     settle(reader)
-    assert "positions-learned reads at most 128." in notice(reader, 1)
+    assert "“Positions: Learned” reads at most 128." in notice(reader, 1)
     drawn = [reader.view.locator(".panel").nth(i).locator(".nsewdrag").count() for i in (0, 2, 3)]
     assert drawn == [1, 1, 1]
     show(reader, "Schemes")

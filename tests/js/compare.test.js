@@ -52,6 +52,21 @@ test('B is asked for with its edit, and A for its logits', () => {
   assert.deepEqual([asked({ compare_with: 'model' }).after.model, asked({ compare_with: 'model' }).after.text], ['other', 'it saw <b> it']);
 });
 
+test('until heads are chosen the shown one is switched off, and so it is named', () => {
+  const asked = (more) => compare.asks(traceA(), stateOf(more)).after.edits[0].heads;
+  assert.deepEqual([asked({ head: 1 }), asked({ head: 9 }), asked({ head: 1, compare_heads: [0] })], [[1], [1], [0]]);
+  const { b, heads } = figures({ head: 1 });
+  assert.equal(b.title, 'B: head 1 off in all layers');
+  assert.deepEqual(heads.grid.choose(0, 0), { layer: 0, head: 0, compare_heads: [1] }, 'another head is shown, the same one is off');
+  assert.deepEqual(figures({ compare_edit: 'no_scaling' }).heads.grid.choose(0, 0), { layer: 0, head: 0 });
+});
+
+test('the panel of the difference says where its colours end', () => {
+  const { difference } = figures();
+  assert.match(difference.help, /Colours end at ±0\.9\d*, the largest change here\./);
+  assert.doesNotMatch(figures({ layer: 0 }).difference.help, /Colours end/);
+});
+
 test('a second sentence and another translator read A’s own target', () => {
   const card = { ...CARD, kind: 'encoder-decoder' };
   const trace = { ...pairTrace(), card };
@@ -112,8 +127,8 @@ test('of each head it is told how much of its attention moved, and the way leads
   const { heads, difference } = figures({ layer: 0 });
   assert.equal(heads.grid.value(0, 0), 0);
   assert.ok(heads.grid.value(1, 0) > heads.grid.value(1, 1));
-  assert.deepEqual(difference.actions.map(({ patch }) => patch), [{ layer: 1, head: 0 }]);
-  assert.deepEqual(heads.grid.choose(1, 1), { layer: 1, head: 1 });
+  assert.deepEqual(difference.actions.map(({ patch }) => patch), [{ layer: 1, head: 0, compare_heads: [0] }], 'what is switched off stays');
+  assert.deepEqual(heads.grid.choose(1, 1), { layer: 1, head: 1, compare_heads: [0] });
   assert.match(difference.help, /Nothing differs here/);
 });
 

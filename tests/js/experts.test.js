@@ -64,6 +64,17 @@ test('loads are shares of all choices, beside the line of an even share', () => 
   assert.deepEqual([line.x0, line.x1], [0.25, 0.25]);
 });
 
+test('the legend names both scales: the colour’s and that of the numbers in chosen cells', () => {
+  const legend = (width) => figuresOf(experts, sampleTrace(), { width })[0].layout.annotations.map(({ text }) => text);
+  assert.ok(legend(900).includes('colour: router probability · number: weight of a chosen expert’s answer'));
+  for (const line of ['router probability', 'number: weight of a chosen expert’s answer']) assert.ok(legend(358).includes(line));
+});
+
+test('a model is called in sentences as the menu calls it', () => {
+  const [{ notice }] = figuresOf(experts, { ...sampleTrace({ isDense: true }), card: { title: 'Tiny Stories' } });
+  assert.match(notice, /^Tiny Stories is dense/);
+});
+
 test('a dense model is called dense, and nothing is drawn for it', () => {
   const [{ notice, data, grid }] = figuresOf(experts, sampleTrace({ isDense: true }));
   assert.match(notice, /dense: no routing/);
@@ -153,6 +164,9 @@ test('token by token every choice stands with its expert and weight, and can be 
   assert.deepEqual(numbers.text.slice(0, 5), CHOSEN[0].map(([first]) => String(first)));
   assert.deepEqual([grid.value(2, 4), Number(grid.chosenWeight(2, 4).toFixed(2))], [1, 0.65]);
   assert.deepEqual(grid.rowLabels, ['layer 0, choice 1', 'layer 0, choice 2', 'layer 1, choice 1', 'layer 1, choice 2']);
+  for (const [width, axis] of [[700, 'yaxis'], [358, 'xaxis']]) {
+    assert.deepEqual(route(routedTrace(), { width })[1].layout[axis].ticktext, grid.rowLabels, 'each row says its layer and its choice, uncut');
+  }
   assert.deepEqual(grid.start, { row: 2, column: 2 });
   assert.match(plain(grid.describe(3, 4)), /^“it” at 4 goes through experts 1 \(.65\) and 3 \(.35\) in layer 1; choice 2 is expert 3$/);
   assert.deepEqual(grid.choose(3, 4), { query: 4, layer: 1 });

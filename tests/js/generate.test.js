@@ -118,6 +118,12 @@ test('the row is that of the token before, over all tokens so far', () => {
   assert.match(figures(PATH, { head: 7 })[1].notice, /no such head/);
 });
 
+test('the map of experts names what its colour and its numbers mean', () => {
+  const { layout, data } = figures(PATH)[2];
+  assert.equal(layout.annotations.map(({ text }) => text).join(' · '), 'router probability · number: weight of a chosen expert’s answer');
+  assert.ok(data[0].colorbar && data[0].showscale !== false);
+});
+
 test('the experts are those of each layer, with the weights of the chosen ones', () => {
   const { grid, data } = figures(PATH)[2];
   assert.deepEqual([grid.rows, grid.columns], [1, 4]);

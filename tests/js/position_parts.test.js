@@ -219,7 +219,7 @@ test('schemes: odd widths become even, a short table is asked for as far as it g
   assert.deepEqual([asked.sinusoidal.positional.width, asked.rotary.positional.width, asked.learned.positional.length], [10, 4, 3]);
   const answers = { ...ENCODINGS, learned: { trace: { tensors: { encoding: flat(3, 6, 2) } } } };
   const [, learned] = figuresOf(positions, trace, show('schemes', { cards: short, answers }));
-  assert.match(learned.help, /that of positions-learned, which ends at position 2\.$/);
+  assert.match(learned.help, /that of “positions-learned”, which ends at position 2\.$/);
   assertReadable(learned);
   const none = positions.asks(trace, { ...FRAME, cards: [CARD], ...show('schemes') });
   assert.equal('learned' in none, false);
@@ -245,7 +245,7 @@ test('twins: the same axes in all, whatever each of them has', () => {
   const figures = figuresOf(positions, sinusoidal(), show('twins', { cards: CARDS, answers }));
   assert.deepEqual(figures.map(({ title }) => title), ['Sinusoidal', 'Learned', 'Rotary', 'ALiBi']);
   const [sine, learned, rotary, alibi] = figures;
-  assert.equal(learned.notice, 'This text has 65 tokens, and positions-learned reads at most 64. The others may read more.');
+  assert.equal(learned.notice, 'This text has 65 tokens, and “positions-learned” reads at most 64. The others may read more.');
   assert.equal(alibi.notice, 'Reading…');
   assert.deepEqual(sine.layout.xaxis.range, rotary.layout.xaxis.range);
   assert.deepEqual(sine.layout.annotations.map(({ text }) => text), ['0.9', '0']);

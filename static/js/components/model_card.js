@@ -2,6 +2,7 @@
  * What the page says about the model it shows.
  */
 
+import { modelName } from '../core/catalogue.js';
 import { counted, rounded } from '../core/number.js';
 import { element } from './element.js';
 
@@ -11,7 +12,7 @@ import { element } from './element.js';
  */
 export function showCard(host, card) {
   host.replaceChildren(
-    element('h2', {}, `The model: ${card.title || card.id}`),
+    element('h2', {}, `The model: ${modelName(card)}`),
     element('dl', { class: 'facts' }, ...factsOf(card).flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)])),
     element('p', { class: 'card-link' }, element('a', { href: `/models/${encodeURIComponent(card.id)}/card` }, 'The whole card')),
   );

@@ -20,6 +20,16 @@ export function cardOf({ models, default: standard }, id) {
 }
 
 /**
+ * What a model is called in a sentence, as the menu calls it.
+ * @param {Object|undefined} card
+ * @param {string} [id] where there may be no card
+ * @returns {string}
+ */
+export function modelName(card, id = card?.id ?? '') {
+  return card?.title || id;
+}
+
+/**
  * Why a model cannot be had, and which can be had instead.
  * @param {Catalogue} catalogue
  * @param {string} id
@@ -27,7 +37,7 @@ export function cardOf({ models, default: standard }, id) {
  */
 export function refusalOf(catalogue, id) {
   const standard = cardOf(catalogue, '');
-  const offer = standard && { label: `Read it with ${standard.title || standard.id}`, patch: choosingModel('') };
+  const offer = standard && { label: `Read it with ${modelName(standard)}`, patch: choosingModel('') };
   return Object.assign(reasonOf(catalogue, id), { offer });
 }
 

@@ -145,7 +145,7 @@ export function differenceFigure({ a, b }, state) {
   return {
     help: helpOf(subject, reach),
     facts: factsOf(subject, reach),
-    actions: a.trace.model === b.trace.model ? wayToMost({ a, b }) : [],
+    actions: a.trace.model === b.trace.model ? wayToMost({ a, b }, state) : [],
     summary: `Attention weights of B less those of A: ${changes.rows} queries by ${changes.columns} keys, from ${signed(-reach)} to ${signed(reach)}.`,
     ...squaresFigure({
       matrix: changes, rows: unitLabels(subject.rows), columns: unitLabels(subject.columns), titles: TITLES, quantity: 'change of the weight',
@@ -168,7 +168,7 @@ function helpOf({ a, b, match: { rows, columns } }, reach) {
   const isWhole = rows.isWhole && columns.isWhole;
   const what = rows.isByWord || columns.isByWord ? 'The two cut the text into different tokens, so whole words are compared.' : isWhole ? '' : 'Only tokens that both read, in the same order, are compared.';
   const heads = a.layer !== b.layer || a.head !== b.head ? `B has no such head: its ${attentionOf(b)} stands in for ${attentionOf(a)}.` : '';
-  const nothing = reach === 0 ? 'Nothing differs here.' : 'Warm: B attends more; blue: less.';
+  const nothing = reach === 0 ? 'Nothing differs here.' : `Warm: B attends more; blue: less. Colours end at ±${share(reach)}, the largest change here.`;
   return [nothing, what, heads].filter(Boolean).join(' ');
 }
 

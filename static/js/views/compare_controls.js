@@ -2,6 +2,7 @@
  * The switches of a comparison: with what, and which attention is looked at.
  */
 
+import { modelName } from '../core/catalogue.js';
 import { weightsAt } from '../core/places.js';
 import { choosingModel, NOTHING_CHOSEN } from '../core/state.js';
 import { otherOf, othersOf, range, wishOf } from './compare_sides.js';
@@ -69,7 +70,7 @@ function textControls(trace, { compare_text: text }) {
 function modelControls(trace, state) {
   const other = otherOf(trace, state);
   return [
-    { kind: 'choice', name: 'compare_model', label: 'Model B', value: other?.id, options: othersOf(trace, state.cards).map(({ id, title }) => ({ id, title: title || id })) },
+    { kind: 'choice', name: 'compare_model', label: 'Model B', value: other?.id, options: othersOf(trace, state.cards).map((card) => ({ id: card.id, title: modelName(card) })) },
     { kind: 'button', label: 'Swap A and B', patch: { ...choosingModel(other?.id), compare_model: trace.model } },
   ];
 }

@@ -10,6 +10,7 @@ import { weightsAt } from '../core/places.js';
 import { createRecall } from '../core/recall.js';
 import { movedMade } from '../core/steps.js';
 import { matchOf } from './compare_match.js';
+import { showing } from './compare_sides.js';
 import { squaresFigure } from './squares_drawing.js';
 
 const WHAT_MOVED = 'How much of a head’s attention moved elsewhere: half the sum of a row’s changes, the mean of its rows.';
@@ -34,7 +35,7 @@ export function headsFigure({ a, b }, state) {
       titles: { rows: '', columns: 'head' }, quantity: 'moved', numbers: percentUpTo(extent(moved)),
       scale: { bottom: 0, top: extent(moved) || 1, colours: sequential(state.palette.theme), write: percentOnBar },
     }, { ...state, height: Math.min(state.height, moved.rows * CELL + AROUND) }),
-    grid: gridOf(moved, layers, most, { a, b }),
+    grid: gridOf(moved, layers, most, { a, b }, state),
   };
 }
 
@@ -51,14 +52,15 @@ function percentOnBar(value) {
 /**
  * A way to the head that changed most, unless it is shown already.
  * @param {{a: import('./compare_sides.js').Side, b: import('./compare_sides.js').Side}} sides of one model
+ * @param {Object} state
  * @returns {{label: string, patch: Object}[]}
  */
-export function wayToMost({ a, b }) {
+export function wayToMost({ a, b }, state) {
   const moved = movedByHead(a, b);
   const { row, column } = largestIn(moved);
   const { layer } = weightsAt(a.place, a.trace)[row];
   if (moved.data[row * moved.columns + column] === 0 || (layer === a.layer && column === a.head)) return [];
-  return [{ label: `Show the head that changed most: layer ${layer}, head ${column}`, patch: { layer, head: column } }];
+  return [{ label: `Show the head that changed most: layer ${layer}, head ${column}`, patch: showing({ a }, state, { layer, head: column }) }];
 }
 
 const recall = createRecall();
@@ -76,7 +78,7 @@ function countMoved(a, b) {
   return { rows: sites.length, columns: nHeads, data: Float64Array.from(data) };
 }
 
-function gridOf({ rows, columns, data }, layers, most, { a, b }) {
+function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
   const value = (row, column) => data[row * columns + column];
   const sites = weightsAt(a.place, a.trace).map(({ site }) => site);
   return {
@@ -95,7 +97,7 @@ function gridOf({ rows, columns, data }, layers, most, { a, b }) {
     describe: (row, column) => `Layer ${layers[row]}, head ${column}: ${percent(value(row, column))} of its attention moved between A and B`,
     tip: (row, column) => [`layer ${layers[row]}, head ${column}`, percent(value(row, column))],
     tokens: () => ({}),
-    choose: (row, column) => ({ layer: layers[row], head: column }),
+    choose: (row, column) => showing({ a }, state, { layer: layers[row], head: column }),
     chooseHint: 'Enter shows the head in the maps above',
     note: 'Choose a head to see it in the maps above.',
     chosen: { row: layers.indexOf(a.layer), column: a.head },

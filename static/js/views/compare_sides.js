@@ -3,6 +3,7 @@
  * sentence, or of another model.
  */
 
+import { modelName } from '../core/catalogue.js';
 import { editInWords, editsOf } from '../core/edits.js';
 import { hasTwoSides, placeOf, placesOf, weightsAt } from '../core/places.js';
 import { request } from '../core/sites.js';
@@ -24,15 +25,15 @@ const LEAD_LETTERS = 16;
  * @property {Object} request what a call for its numbers names besides what is captured
  */
 
-/** The edit that the state says; numbers that the model has not are left out. */
+/** The edit that the state says; numbers that the model has not are left out, and without any the shown head is meant. */
 export function wishOf({ card }, state) {
   const layers = (state.compare_edit === 'experts' ? card?.moe?.layers : null) ?? range(card?.n_layers ?? 0);
   const known = (numbers, count) => numbers.filter((number) => number < count);
-  const orFirst = (numbers) => (numbers.length > 0 ? numbers : [0]);
+  const or = (numbers, standard) => (numbers.length > 0 ? numbers : [standard]);
   return {
     kind: state.compare_edit === 'experts' && !card?.moe ? 'heads' : state.compare_edit,
-    heads: orFirst(known(state.compare_heads, card?.n_heads ?? 0)),
-    experts: orFirst(known(state.compare_experts, card?.moe?.n_experts ?? 0)),
+    heads: or(known(state.compare_heads, card?.n_heads ?? 0), headOf(state, card?.n_heads ?? 0)),
+    experts: or(known(state.compare_experts, card?.moe?.n_experts ?? 0), 0),
     temperature: state.compare_temperature,
     layer: layers.includes(state.compare_layer) ? state.compare_layer : null,
     where: placeOfEdit(card, state),
@@ -46,6 +47,22 @@ function placeOfEdit(card, { compare_edit: kind, compare_where: where }) {
 
 export function range(count) {
   return Array.from({ length: count }, (_, index) => index);
+}
+
+/** The shown head, in a model that has so many. */
+function headOf({ head }, count) {
+  return Math.min(head ?? 0, Math.max(count - 1, 0));
+}
+
+/**
+ * Another head is shown, and what is switched off stays what it was.
+ * @param {{a: Side}} sides
+ * @param {Object} state
+ * @param {{layer: number, head: number}} shown
+ */
+export function showing({ a }, state, shown) {
+  const isOfHeads = state.compare_with === 'edit' && a.trace.card && wishOf(a.trace, state).kind === 'heads';
+  return isOfHeads ? { ...shown, compare_heads: wishOf(a.trace, state).heads } : shown;
 }
 
 /** The models that this one can be compared with, those of its kind first. */
@@ -101,12 +118,12 @@ function sideOf(trace, state, name) {
   const layers = weightsAt(place, trace);
   const found = layers.find(({ layer }) => layer === state.layer) ?? layers.at(-1);
   const heads = found ? trace.tensors[found.site].shape[0] : 0;
-  return { trace, name, place, layer: found?.layer ?? 0, head: Math.min(state.head ?? 0, Math.max(heads - 1, 0)), site: found?.site ?? null };
+  return { trace, name, place, layer: found?.layer ?? 0, head: headOf(state, heads), site: found?.site ?? null };
 }
 
 function nameOfA(trace, { compare_with: way, compare_text: other }) {
   if (way === 'text') return tellingPart(trace.text, other);
-  return way === 'model' ? trace.card?.title || trace.model : 'as it is';
+  return way === 'model' ? modelName(trace.card, trace.model) : 'as it is';
 }
 
 /**
@@ -128,8 +145,7 @@ export function tellingPart(sentence, other) {
 export function nameOfB(trace, state) {
   if (state.compare_with === 'edit') return editInWords(wishOf(trace, state));
   if (state.compare_with === 'text') return tellingPart(state.compare_text, trace.text);
-  const other = otherOf(trace, state);
-  return other?.title || other?.id || '';
+  return modelName(otherOf(trace, state));
 }
 
 /**

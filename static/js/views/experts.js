@@ -3,6 +3,7 @@
  * through all of them, and what each of them takes of the training text.
  */
 
+import { modelName } from '../core/catalogue.js';
 import { choice, count } from '../core/fields.js';
 import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../core/places.js';
 import { stagesOf } from '../core/routes.js';
@@ -132,6 +133,6 @@ function dense(trace, { stack }) {
   if (!isDense(trace)) return { title: 'Dense', notice: `The ${stack} is dense: no routing. The other stack has experts.` };
   return {
     title: 'Dense',
-    notice: `${trace.model} is dense: no routing. Every token goes through the same feed-forward network in each layer, so there are no experts to show.`,
+    notice: `${modelName(trace.card, trace.model)} is dense: no routing. Every token goes through the same feed-forward network in each layer, so there are no experts to show.`,
   };
 }

@@ -5,11 +5,12 @@
  */
 
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested, shortBar, shortBarTitle } from '../core/figure.js';
+import { baseLayout, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested, shortBar } from '../core/figure.js';
 import { transposed } from '../core/matrix.js';
 import { percent, shortShare } from '../core/number.js';
 import { escapeForPlotly, tokenLabels } from '../core/text.js';
 import { entropyAxis, entropyBars, entropyTitle, mostEntropyLine, STRIP } from './experts_entropy.js';
+import { legendRoom, routerLegend } from './router_legend_drawing.js';
 
 const EXPERT_HEIGHT = 24;
 const LOAD = { across: 190, down: 44 };
@@ -44,7 +45,7 @@ export function drawing(tokens, { palette, width }, routing) {
       ...axes(labels, routing, palette, box),
       ...entropyAxis(routing, palette, box),
       shapes: [evenShare(routing, palette, box), ...outlines(routing, palette, box), mostEntropyLine(routing, palette, box)],
-      annotations: [...titles(palette, box), shortBarTitle('router probability', palette), entropyTitle(palette, box)],
+      annotations: [...titles(palette, box), ...routerLegend(palette, { width, left: box.margin.l, hasNumbers: hasRoomForNumbers(box) }), entropyTitle(palette, box)],
     },
   };
 }
@@ -52,7 +53,7 @@ export function drawing(tokens, { palette, width }, routing) {
 /** `along` is the part of the token axis' side that the map takes; the load gets the rest. */
 function acrossBox(labels, width, nExperts) {
   const lettering = letteringFor(width);
-  const margin = { l: 44, r: 8, t: Math.ceil(labelWidth(labels, lettering) * 0.72) + 14, b: 40 };
+  const margin = { l: 44, r: 8, t: Math.ceil(labelWidth(labels, lettering) * 0.72) + 14, b: legendRoom(width) };
   const room = width - margin.l - margin.r;
   const along = room - GUTTER.across - LOAD.across;
   const height = nExperts * EXPERT_HEIGHT + STRIP.gap + STRIP.across;
@@ -70,7 +71,7 @@ function acrossBox(labels, width, nExperts) {
 
 function downBox(labels, width, nExperts) {
   const lettering = letteringFor(width);
-  const margin = { l: Math.max(labelWidth(labels, lettering) + 14, 40), r: 4, t: 40, b: 40 };
+  const margin = { l: Math.max(labelWidth(labels, lettering) + 14, 40), r: 4, t: 40, b: legendRoom(width) };
   const along = labels.length * Math.max(TOKEN_HEIGHT.least, Math.min(TOKEN_HEIGHT.most, LONGEST_MAP / labels.length));
   const room = along + GUTTER.down + LOAD.down;
   const across = width - margin.l - margin.r;
@@ -141,14 +142,14 @@ function heatmap({ probabilities }, palette, box) {
 }
 
 /** In each chosen cell its weight where there is room, or else a dot. */
-function choiceMarks({ probabilities, choices }, palette, { cell, at }) {
+function choiceMarks({ probabilities, choices }, palette, box) {
+  const { cell, at } = box;
   const scale = sequential(palette.theme);
   const places = choices.map(({ token, expert }) => at(token, expert));
   const inks = choices.map(({ expert, token }) => inkOn(scale, levelOf(probabilities.data[expert * probabilities.columns + token], 1)));
-  const hasRoom = cell.width >= ROOM_FOR_NUMBERS.width && cell.height >= ROOM_FOR_NUMBERS.height;
   return {
     type: 'scatter',
-    mode: hasRoom ? 'text' : 'markers',
+    mode: hasRoomForNumbers(box) ? 'text' : 'markers',
     x: places.map(({ x }) => x),
     y: places.map(({ y }) => y),
     text: choices.map(({ weight }) => escapeForPlotly(shortShare(weight))),
@@ -156,6 +157,10 @@ function choiceMarks({ probabilities, choices }, palette, { cell, at }) {
     hoverinfo: 'none',
     marker: { symbol: 'circle', size: Math.max(2, Math.min(5, cell.width - 2, cell.height - 2)), color: inks, line: { width: 0 } },
   };
+}
+
+function hasRoomForNumbers({ cell }) {
+  return cell.width >= ROOM_FOR_NUMBERS.width && cell.height >= ROOM_FOR_NUMBERS.height;
 }
 
 function outlines({ choices }, palette, { cell, at }) {

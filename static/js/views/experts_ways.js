@@ -44,7 +44,7 @@ function choicesOf(stages, nTokens) {
   return stages.flatMap((stage) => {
     const byToken = Array.from({ length: nTokens }, (_, token) => choicesAt(stage.routing, token));
     return Array.from({ length: stage.routing.topK }, (_, rank) => ({
-      stage, rank, label: rank === 0 ? `layer ${stage.layer}` : `choice ${rank + 1}`, shares: byToken.map((found) => found[rank]),
+      stage, rank, label: `layer ${stage.layer}, choice ${rank + 1}`, shares: byToken.map((found) => found[rank]),
     }));
   });
 }
@@ -67,14 +67,17 @@ function boxOf(tokens, choices, width) {
   const lettering = letteringFor(width);
   const labels = tokenLabels(tokens);
   const isDown = isNarrow(width);
+  const names = choices.map(({ label }) => label);
+  const forNames = { ...lettering, letters: Math.max(...names.map(({ length }) => length)) };
+  const nameWidth = labelWidth(names, forNames) + 14;
   const margin = isDown
-    ? { l: labelWidth(labels, lettering) + 14, r: 4, t: 76, b: 40 }
-    : { l: 76, r: 8, t: Math.ceil(labelWidth(labels, lettering) * 0.72) + 14, b: 40 };
+    ? { l: labelWidth(labels, lettering) + 14, r: 4, t: nameWidth, b: 40 }
+    : { l: nameWidth, r: 8, t: Math.ceil(labelWidth(labels, lettering) * 0.72) + 14, b: 40 };
   const perToken = Math.max(TOKEN_HEIGHT.least, Math.min(TOKEN_HEIGHT.most, LONGEST / tokens.length));
   const down = isDown ? tokens.length * perToken : choices.length * ROW_HEIGHT;
   const across = width - margin.l - margin.r;
   const cell = isDown ? { width: across / choices.length, height: perToken } : { width: across / tokens.length, height: ROW_HEIGHT };
-  return { width, height: down + margin.t + margin.b, margin, lettering, isDown, across, down, cell, at: (token, row) => (isDown ? { x: row, y: token } : { x: token, y: row }) };
+  return { width, height: down + margin.t + margin.b, margin, lettering, forNames, isDown, across, down, cell, at: (token, row) => (isDown ? { x: row, y: token } : { x: token, y: row }) };
 }
 
 function heatmap(weights, palette, { isDown, cell }) {
@@ -107,11 +110,11 @@ function numbers(choices, palette, { cell, at }) {
   }];
 }
 
-function axesOf(tokens, choices, palette, { isDown, across, down, lettering }) {
+function axesOf(tokens, choices, palette, { isDown, across, down, lettering, forNames }) {
   const labels = choices.map(({ label }) => label);
   const tokenAxis = labelAxis({ labels: tokenLabels(tokens), pixels: isDown ? down : across, title: '', palette, lettering });
-  const choiceAxis = labelAxis({ labels, pixels: labels.length * ROW_HEIGHT, title: '', palette });
-  if (isDown) return { xaxis: { ...choiceAxis, side: 'top', tickangle: -60 }, yaxis: downwards(tokenAxis) };
+  const choiceAxis = labelAxis({ labels, pixels: labels.length * ROW_HEIGHT, title: '', palette, lettering: forNames });
+  if (isDown) return { xaxis: { ...choiceAxis, side: 'top', tickangle: -90 }, yaxis: downwards(tokenAxis) };
   return { xaxis: { ...tokenAxis, side: 'top', tickangle: -45 }, yaxis: downwards(choiceAxis) };
 }
 
@@ -135,7 +138,7 @@ function gridOf({ stages, tokens, query, side, stage, nameOf, choose }, choices)
     sides: { rows: side, columns: side },
     rowTitle: 'layer, choice',
     columnTitle: 'token',
-    rowLabels: choices.map(({ stage: { layer }, rank }) => `layer ${layer}, choice ${rank + 1}`),
+    rowLabels: choices.map(({ label }) => label),
     columnLabels: tokenLabels(tokens),
     quantity: 'expert that a token goes through',
     request: { capture: stages.map(({ routing }) => `${routing.stem}*`) },

@@ -3,6 +3,7 @@
  * was attended to, and which experts were asked. The tokens themselves come from `components/generation.js`.
  */
 
+import { modelName } from '../core/catalogue.js';
 import { count, counts, number, ofText } from '../core/fields.js';
 import { chosenStep, isNatural, isWritable, rowOfStep, subjectOf, tokensWith } from '../core/generation.js';
 import { nameOfGuess } from '../core/guesses.js';
@@ -96,12 +97,12 @@ function figure(trace, state) {
 }
 
 function ofAnotherModel(trace, { cards = [] }) {
-  const decoders = cards.filter(({ kind }) => kind === 'decoder').map(({ id }) => id);
+  const decoders = cards.filter(({ kind }) => kind === 'decoder');
   const wayOut = decoders.length > 0 ? 'These models do:' : 'No model here does.';
   return {
     title: 'No writing on',
-    notice: `${trace.model} does not write on from a text, which takes a decoder alone. ${wayOut}`,
-    actions: decoders.map((model) => ({ label: model, patch: choosingModel(model) })),
+    notice: `${modelName(trace.card, trace.model)} does not write on from a text, which takes a decoder alone. ${wayOut}`,
+    actions: decoders.map((card) => ({ label: modelName(card), patch: choosingModel(card.id) })),
   };
 }
 
@@ -252,7 +253,7 @@ function experts(subject) {
   const { trace, state, step, tokens } = subject;
   const reader = named(tokens, tokens.length - 2);
   const title = `Experts for ${reader}`;
-  if (!step.experts) return { title, notice: `${trace.model} is dense: no routing.` };
+  if (!step.experts) return { title, notice: `${modelName(trace.card, trace.model)} is dense: no routing.` };
   const weightOf = (row, expert) => step.experts[row].weights[step.experts[row].experts.indexOf(expert)];
   const value = (row, expert) => step.experts[row].probabilities[expert];
   const verdict = (weight) => (weight === undefined ? 'not chosen' : `chosen, with weight ${share(weight)}`);

@@ -3,15 +3,17 @@
  */
 
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, downwards, labelAxis, labelWidth, letteringFor } from '../core/figure.js';
+import { baseLayout, downwards, labelAxis, labelWidth, letteringFor, shortBar } from '../core/figure.js';
 import { shortShare, tick } from '../core/number.js';
 import { escapeForPlotly } from '../core/text.js';
 import { roundTicks } from '../core/ticks.js';
 import { guessBars } from './guesses_drawing.js';
+import { legendRoom, routerLegend } from './router_legend_drawing.js';
 
 const ROW_HEIGHT = 180;
 const EXPERT = { height: 30, least: 20, most: 56, roomForNumbers: 26 };
 const MOST_TICKS = 4;
+const LEGEND_WIDTH = 330;
 
 /**
  * Bars, and where the draw was bent a thin line at what the model itself says.
@@ -93,9 +95,9 @@ function weightAxis(end, palette) {
  */
 export function routeMap({ palette, width }, routed) {
   const nExperts = routed[0].probabilities.length;
-  const margin = { l: 64, r: 8, t: 40, b: 8 };
+  const margin = { l: 64, r: 8, t: 40, b: legendRoom(0) };
   const cell = Math.max(EXPERT.least, Math.min(EXPERT.most, (width - margin.l - margin.r) / nExperts));
-  const total = Math.min(width, Math.floor(cell * nExperts) + margin.l + margin.r);
+  const total = Math.min(width, Math.max(LEGEND_WIDTH, Math.floor(cell * nExperts) + margin.l + margin.r));
   const axis = (labels, title) => labelAxis({ labels, pixels: labels.length * EXPERT.height, title, palette });
   return {
     data: [probabilities(routed, palette), choiceMarks(routed, palette, cell)],
@@ -103,6 +105,7 @@ export function routeMap({ palette, width }, routed) {
       ...baseLayout(palette, { width: total, height: routed.length * EXPERT.height + margin.t + margin.b, margin }),
       xaxis: { ...axis(routed[0].probabilities.map((_, expert) => String(expert)), 'expert'), side: 'top' },
       yaxis: downwards(axis(routed.map(({ layer }) => String(layer)), 'layer')),
+      annotations: routerLegend(palette, { width: 0, left: margin.l, hasNumbers: cell >= EXPERT.roomForNumbers }),
       shapes: routed.flatMap(({ experts }, row) => experts.map((expert) => outline(expert, row, palette))),
     },
   };
@@ -115,7 +118,7 @@ function probabilities(routed, palette) {
     zmin: 0,
     zmax: 1,
     colorscale: plotlyScale(sequential(palette.theme)),
-    showscale: false,
+    colorbar: shortBar(palette),
     xgap: 1,
     ygap: 1,
     hoverinfo: 'none',

@@ -6,6 +6,7 @@
 import { sequential } from '../core/colour.js';
 import { noticeOf } from '../core/answers.js';
 import { positionalPath } from '../core/api.js';
+import { modelName } from '../core/catalogue.js';
 import { signed, tick } from '../core/number.js';
 import { choosing, queryOf } from '../core/state.js';
 import { positionLabels, quoted } from '../core/text.js';
@@ -57,7 +58,7 @@ const TITLES = { sinusoidal: 'Sinusoidal', learned: 'Learned', rotary: 'Rotary',
 
 const HELP = {
   sinusoidal: () => 'Waves of fixed frequencies, added to the embeddings.',
-  learned: ({ model, end }) => `A trained vector for each position, added to the embeddings; this table is that of ${model}${end ? `, which ends at position ${end}` : ''}.`,
+  learned: ({ model, end }) => `A trained vector for each position, added to the embeddings; this table is that of “${model}”${end ? `, which ends at position ${end}` : ''}.`,
   rotary: () => 'Queries and keys are turned; shown is the cosine of the turn of each pair of their dimensions.',
   alibi: ({ head }) => `Scores are lowered by the distance from query to key, with a slope for each head; shown is head ${head}. A decoder uses the half below the diagonal.`,
 };
@@ -72,7 +73,7 @@ function figure(trace, state, subject) {
   if (notice) return { title, notice };
   const low = { ...state, height: Math.min(state.height, MOST_HEIGHT), head: Math.min(state.head, subject.heads - 1) };
   const isCut = scheme === 'learned' && asked.length < subject.tokens.length;
-  const said = { model: asked.model, end: isCut ? asked.length - 1 : 0, head: low.head };
+  const said = { model: modelName(state.cards.find(({ id }) => id === asked.model), asked.model), end: isCut ? asked.length - 1 : 0, head: low.head };
   const draw = scheme === 'alibi' ? biasMap : valueMap;
   return { title, help: HELP[scheme](said), ...draw(trace, low, subject, { scheme, asked, tensors: answer.trace.tensors }) };
 }

@@ -4,6 +4,7 @@
  */
 
 import { noticeOf } from '../core/answers.js';
+import { modelName } from '../core/catalogue.js';
 import { share, tick } from '../core/number.js';
 import { capitalised } from '../core/text.js';
 import { matrixAt, rowOf } from '../core/trace.js';
@@ -67,7 +68,7 @@ function figure(trace, state) {
   const answer = state.answers[card.id];
   const curves = curvesOf(answer, state, card);
   if (!curves) return { title, notice: noticeInWords(answer, card) };
-  return { title, help: `${card.id}: ${HELP[card.positional] ?? 'positions encoded in a way of its own'}.`, ...draw(trace, state, { card, curves, ...sharedAxes(state) }) };
+  return { title, help: `In “${modelName(card)}” ${HELP[card.positional] ?? 'positions are encoded in a way of its own'}.`, ...draw(trace, state, { card, curves, ...sharedAxes(state) }) };
 }
 
 const HELP = {
@@ -77,9 +78,9 @@ const HELP = {
   alibi: 'scores are lowered by the distance',
 };
 
-function noticeInWords(answer, { id }) {
+function noticeInWords(answer, card) {
   const { message, limit, actual } = answer?.problem ?? {};
-  if (message === 'Too many tokens') return `This text has ${actual} tokens, and ${id} reads at most ${limit}. The others may read more.`;
+  if (message === 'Too many tokens') return `This text has ${actual} tokens, and “${modelName(card)}” reads at most ${limit}. The others may read more.`;
   return noticeOf(answer) || 'This model has no attention of a text to itself.';
 }
 
@@ -100,7 +101,7 @@ function draw(trace, state, { card, curves, first, last, most }) {
   const range = isLog ? [FAINTEST, most] : [0, most];
   const scale = isLog ? (value) => Math.log10(Math.max(value, FAINTEST)) : undefined;
   return {
-    summary: `Mean attention weight of the ${strips.length} heads of layer ${layer} of ${card.id}, by the distance from query to key, on strips from ${tick(range[0])} to ${tick(most)}.`,
+    summary: `Mean attention weight of the ${strips.length} heads of layer ${layer} of ${modelName(card)}, by the distance from query to key, on strips from ${tick(range[0])} to ${tick(most)}.`,
     ...stripsDrawing(strips, { labels, axis: 'tokens back', rows: 'head', range, scale, isFilled: !isLog }, state),
     grid: twinGrid({ card, layer, strips, labels, first }),
   };
@@ -122,11 +123,11 @@ function twinGrid({ card, layer, strips, labels, first }) {
     columnTitle: 'tokens back',
     rowLabels: strips.map(({ label }) => label),
     columnLabels: labels,
-    quantity: `mean attention weight by distance, ${card.id}, layer ${layer}`,
+    quantity: `mean attention weight by distance, ${modelName(card)}, layer ${layer}`,
     request: { model: card.id, capture: [], analyses: [ANALYSIS] },
     value,
     format: (weight) => share(weight, 4),
-    describe: (row, column) => `${card.id}, layer ${layer}, head ${row}: ${placeInWords(first + column)} the mean weight is ${Number.isNaN(value(row, column)) ? 'unknown' : share(value(row, column))}`,
+    describe: (row, column) => `${modelName(card)}, layer ${layer}, head ${row}: ${placeInWords(first + column)} the mean weight is ${Number.isNaN(value(row, column)) ? 'unknown' : share(value(row, column))}`,
     tip: (row, column) => [`head ${row}, ${placeInWords(first + column)}`, Number.isNaN(value(row, column)) ? 'nothing' : share(value(row, column), 4)],
     tokens: () => ({}),
     start: { row: 0, column: Math.max(0, -first) },

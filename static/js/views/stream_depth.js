@@ -4,6 +4,7 @@
  */
 
 import { noticeOf } from '../core/answers.js';
+import { modelName } from '../core/catalogue.js';
 import { isCentred, normDepth, rowMeans, streamDepth, writtenDepth } from '../core/depth.js';
 import { turned } from '../core/grid.js';
 import { extent } from '../core/matrix.js';
@@ -110,7 +111,7 @@ export function depthPanels(_, state) {
  */
 export function depthFigure(trace, state) {
   const title = 'Residual stream';
-  if (!hasStream(trace.card)) return { title, notice: `The residual stream of ${trace.model} cannot be seen.` };
+  if (!hasStream(trace.card)) return { title, notice: `The residual stream of ${modelName(trace.card, trace.model)} cannot be seen.` };
   const found = streamIn(state);
   if (!found) return { title, notice: noticeOf(state.answers?.stream) };
   const subject = subjectOf(trace, state, found);

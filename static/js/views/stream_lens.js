@@ -4,6 +4,7 @@
  */
 
 import { noticeOf } from '../core/answers.js';
+import { modelName } from '../core/catalogue.js';
 import { guessesIn, marker, nameOfGuess, wordsFor } from '../core/guesses.js';
 import { percent } from '../core/number.js';
 import { bytesInWords } from '../core/pieces.js';
@@ -45,7 +46,7 @@ export function lensPanels(_, state) {
  */
 export function lensFigure(trace, state) {
   if (!hasLens(trace.card)) {
-    return { title: TITLE, notice: `${trace.model} has no logit lens: its layers do not lead to a prediction that can be read off early.` };
+    return { title: TITLE, notice: `${modelName(trace.card, trace.model)} has no logit lens: its layers do not lead to a prediction that can be read off early.` };
   }
   const found = lensIn(state);
   if (!found) return { title: TITLE, notice: noticeOf(state.answers?.lens) };

@@ -5,6 +5,7 @@
 import { sequential } from '../core/colour.js';
 import { alignmentOf } from '../core/alignment.js';
 import { noticeOf } from '../core/answers.js';
+import { modelName } from '../core/catalogue.js';
 import { number } from '../core/fields.js';
 import { isNarrow, letteringFor } from '../core/figure.js';
 import { counted, share } from '../core/number.js';
@@ -86,13 +87,13 @@ function figure(trace, state) {
 
 function noTranslator({ card, model }, { cards }) {
   const translators = cards.filter(({ kind }) => kind === 'encoder-decoder');
-  const named = translators.map(({ id, title }) => title || id).join(', ');
+  const named = translators.map((translator) => modelName(translator)).join(', ');
   const choice = translators.length === 0 ? 'No model here does.' : `Of the models here ${named} does.`;
   return {
-    notice: `${card?.title || model} reads one text and translates nothing. ${choice}`,
-    actions: translators.map(({ id, title }) => ({
-      label: `Read it with ${title || id}`,
-      patch: choosingModel(id),
+    notice: `${modelName(card, model)} reads one text and translates nothing. ${choice}`,
+    actions: translators.map((translator) => ({
+      label: `Read it with ${modelName(translator)}`,
+      patch: choosingModel(translator.id),
     })),
   };
 }
