@@ -213,8 +213,9 @@ class Reader:
         return plain(self.page.locator("#announcer").text_content())
 
     @property
-    def chosen_head(self) -> str | None:
-        return self.page.locator(".heads-cell[aria-selected=true]").get_attribute("aria-label")
+    def chosen_head(self) -> str:
+        name = self.page.locator(".heads-cell[aria-selected=true]").get_attribute("aria-label")
+        return name.split(":")[0]
 
     @property
     def fragment(self) -> str:

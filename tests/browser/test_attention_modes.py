@@ -73,7 +73,7 @@ def test_scores_are_asked_for_once_and_only_when_chosen(shown):
     choose(shown, "Scores")
     choose(shown, "Weights")
     choose(shown, "Scores")
-    shown.page.locator(".heads-cell[aria-label='Layer 1, head 0']").click()
+    shown.page.locator(".heads-cell[aria-label^='Layer 1, head 0']").click()
     shown.wait_until_drawn()
     assert [body["capture"] for body in asked] == [[f"{PATH}.scores"]]
 
@@ -115,7 +115,7 @@ def test_any_set_of_heads_is_averaged(shown, tensor):
 
 def test_a_map_that_is_pressed_joins_the_set_and_all_of_the_set_are_marked(shown):
     choose(shown, "Several")
-    shown.page.locator(f".heads-cell[aria-label='Layer {LAYER}, head 2']").click()
+    shown.page.locator(f".heads-cell[aria-label^='Layer {LAYER}, head 2']").click()
     shown.wait_until_drawn()
     assert heading(shown) == f"Layer {LAYER}, mean of heads 2 and {HEAD}"
     marked = shown.page.locator(".heads-cell[aria-selected=true]")
@@ -179,7 +179,7 @@ def test_the_first_token_is_hidden_and_rows_are_as_they_were_or_renormalised(sho
     assert np.allclose(np.nansum(numbers(shown), axis=1), 1, atol=2e-3)
 
 
-def test_cells_under_the_threshold_are_drawn_empty(shown, tensor):
+def test_cells_under_the_threshold_keep_the_lowest_colour_and_are_marked(shown, tensor):
     weights = tensor("weights")[HEAD]
     count = len(weights)
     under = next(key for key in range(1, count) if 0.004 < weights[11, key] < 0.05)
@@ -194,7 +194,11 @@ def test_cells_under_the_threshold_are_drawn_empty(shown, tensor):
     shown.wait_until_drawn()
     assert slider.get_attribute("aria-valuetext") == "0.1"
     assert shown.page.evaluate("document.activeElement.type") == "range", "the focus stays"
-    assert shown.colour(*shown.cell(*where, count, count)) == (255, 255, 255)
+    assert shown.colour(*shown.cell(3, 10, count, count)) == (255, 255, 255), "masked"
+    lowest = shown.colour(*shown.cell(*where, count, count))
+    assert lowest != (255, 255, 255)
+    written = shown.table()[1 + where[0]][1 + where[1]]
+    assert written == f"({weights[where]:.4f})"
     shown.page.mouse.move(*shown.cell(*where, count, count))
     assert "under the threshold" in shown.tip()
     assert "attention_threshold=0.1" in shown.fragment
@@ -301,10 +305,11 @@ def test_each_map_has_the_label_and_the_score_of_the_api(shown, ask):
     found = ask("trace", text=TEXT, capture=[], analyses=["head_labels"])["analyses"]["head_labels"]
     label = found["labels"][found[f"{PATH}.label"]["data"][HEAD]]
     score = found[f"{PATH}.label_scores"]["data"][HEAD][found["labels"].index(label)]
-    cell = shown.page.locator(f".heads-cell[aria-label='Layer {LAYER}, head {HEAD}']")
-    name = shown.page.locator(f"#{cell.get_attribute('aria-describedby')}")
-    assert name.locator(".unseen").text_content() == f"{label} {score:.3f}"
-    assert name.locator(".heads-score").text_content() == f"{score:.2f}".removeprefix("0")
+    cell = shown.page.locator(f".heads-cell[aria-label^='Layer {LAYER}, head {HEAD}']")
+    name = f"Layer {LAYER}, head {HEAD}: {label} {score:.3f}"
+    assert cell.get_attribute("aria-label") == name
+    item = shown.page.locator(".heads-item", has=cell)
+    assert item.locator(".heads-score").text_content() == f"{score:.2f}".removeprefix("0")
     cell.hover()
     assert f"{label} {score:.3f}" in shown.page.locator(".heads-caption").text_content()
 
@@ -328,8 +333,7 @@ def test_sorted_maps_are_walked_by_keys_and_painted_where_they_stand(shown):
     first = shown.page.locator(".heads-cell").first
     first.focus()
     shown.page.keyboard.press("ArrowDown")
-    focused = shown.page.evaluate("document.activeElement.getAttribute('aria-describedby')")
-    assert "sink" in shown.page.locator(f"#{focused}").text_content()
+    assert "sink" in shown.page.evaluate("document.activeElement.getAttribute('aria-label')")
     shown.page.keyboard.press("Enter")
     shown.wait_until_drawn()
     shown.page.mouse.move(0, 0)
@@ -364,6 +368,22 @@ def test_on_a_phone_the_switches_take_one_line_and_the_map_is_on_the_first_scree
     heads = reader.page.locator(".heads-block").bounding_box()
     assert heads["y"] > reader.view.locator(".plot").bounding_box()["y"], "the map comes first"
     assert reader.page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_the_heading_of_all_heads_says_where_the_maps_are_of_something_else(reader):
+    reader.open(text=TEXT, layer=LAYER, head=HEAD)
+    title = reader.page.locator(".heads-title > h2")
+    assert title.text_content() == "All heads"
+    for name, said in [("Scores", "All weights"), ("Weights", "All heads"), ("Log", "All weights")]:
+        choose(reader, name)
+        assert title.text_content() == said
+
+
+def test_the_switches_of_all_heads_stand_in_one_line(visit):
+    reader = visit(width=1440, height=900)
+    reader.open(text=TEXT, attention_what="scores")
+    colours, sort = reader.page.locator(".heads-range").all()
+    assert colours.bounding_box()["y"] == sort.bounding_box()["y"]
 
 
 def test_hostile_and_strange_text_goes_through_every_way_to_look(reader):

@@ -9,8 +9,8 @@ def press(reader, title):
 def test_who_brings_nothing_sees_a_telling_head_of_the_first_example(reader):
     reader.open()
     assert reader.page.input_value("#text").startswith("Doctor Mouse")
-    assert reader.chosen_head == "Layer 1, head 3"
-    assert "attends most to “Mouse” with weight 0.9" in reader.readout
+    assert reader.chosen_head == "Layer 1, head 2"
+    assert "attends most to “Mouse” at 3 with weight 0.99" in reader.readout
 
 
 def test_an_example_opens_the_view_the_head_and_the_token(reader):

@@ -44,3 +44,17 @@ def test_what_is_said_is_within_the_screen_and_axe_finds_nothing_wrong(visit, wi
         assert box["y"] + box["height"] <= 900
     found = Axe().run(reader.page).response["violations"]
     assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found] == []
+
+
+@pytest.mark.parametrize("view", ["attention", "positions", "stream"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_question_mark_of_the_switches_stands_beside_the_sentence_of_the_view(
+    visit, view, width
+):
+    reader = visit(width=width)
+    reader.open(text=TEXT, view=view)
+    mark = reader.view.get_by_role("button", name="What the switches do").bounding_box()
+    sentence = reader.view.locator(".help").bounding_box()
+    assert sentence["x"] + sentence["width"] <= mark["x"]
+    assert mark["x"] + mark["width"] <= width
+    assert sentence["y"] - 8 <= mark["y"] < sentence["y"] + sentence["height"]

@@ -190,14 +190,18 @@ test('where everything is hidden, that is said', () => {
   assert.match(shown({ attention_hide: 'special' }, trace).notice, /Every token is hidden/);
 });
 
-test('cells under the threshold are drawn empty and keep their numbers', () => {
+test('cells under the threshold have the lowest colour, cells of the future none, and both keep their numbers', () => {
   const { data: [map], grid, help } = shown({ attention_threshold: 0.1 });
-  assert.deepEqual(map.z[4].map((weight) => weight !== null), [false, false, false, true, false]);
+  assert.deepEqual(map.z[4].map((weight) => weight > 0), [false, false, false, true, false]);
+  assert.deepEqual(map.z[1].map((weight) => weight === null), [false, false, true, true, true], 'masked is not cut');
+  assert.deepEqual([grid.written(4, 0), grid.written(4, 3)], ['(0.0500)', '0.8000']);
+  assert.match(grid.writtenNote, /in brackets/);
+  assert.equal(shown({}).grid.written, undefined);
   close(grid.value(4, 0), 0.05);
   assert.match(grid.tip(4, 0)[1], /under the threshold/);
-  assert.match(help, /Cells under 0.1 are drawn empty/);
+  assert.match(help, /Cells under 0.1 have the lowest colour/);
   const norms = shown({ attention_what: 'value_weighted', attention_threshold: 0.2 });
-  assert.deepEqual(norms.data[0].z[4], [null, 2, 3, 4, 5], 'of lengths it is a share of the scale');
+  assert.deepEqual(norms.data[0].z[4], [0, 2, 3, 4, 5], 'of lengths it is a share of the scale');
 });
 
 test('a chosen cell is marked, and its arithmetic can be opened', () => {
@@ -225,10 +229,13 @@ test('without a chosen key it is the strongest of the row, and a key that comes 
   assert.deepEqual(attention.figure(pairTrace(), { ...FRAME, where: 'encoder', source: 1, key: 0 }).actions[0].patch.source, 1);
 });
 
-test('of several heads, or of words, there is no one arithmetic', () => {
+test('of several heads, or of words, there is no one arithmetic, and it is said why', () => {
   for (const state of [{ attention_which: 'mean' }, { attention_which: 'rollout' }, { attention_words: true }, { attention_hide: 'first', attention_renormalise: true }]) {
-    assert.deepEqual(shown(state).actions, []);
+    const { actions, help } = shown(state);
+    assert.deepEqual(actions, []);
+    assert.match(help, /“Why” is for /);
   }
+  assert.equal(shown({}).help, '');
 });
 
 test('lines join the words, those of the chosen query stand out, and hidden pairs have none', () => {

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from model.analysis.head_labels import LABELS, SCORES, head_labels
 from model.card import read_card
 from model.checkpoint import ZOO, Checkpoint, load
 from model.example import Example
@@ -88,6 +89,23 @@ def test_the_chosen_token_looks_where_the_title_says(name: tuple[str, str]) -> N
     row = weights[query]
     assert columns[int(np.argmax(row))] == word
     assert row.max() >= least
+
+
+def test_the_phrase_that_repeats_opens_the_head_that_is_most_called_induction() -> None:
+    example = OPENED["stories", "A phrase that repeats"]
+    found = head_labels(
+        trace(checkpoint("stories"), example.text, capture=["*.self_attention.weights"])
+    )
+    paths = [f"decoder.layers.{layer}.self_attention" for layer in range(4)]
+    labels, scores = (
+        np.stack([found[f"{path}.{name}"].data for path in paths])
+        for name in ("label", "label_scores")
+    )
+    is_induction = labels == LABELS.index("induction")
+    induction = np.where(is_induction, scores[..., SCORES.index("induction")], 0)
+    best = np.unravel_index(induction.argmax(), induction.shape)
+    assert is_induction.any()
+    assert (example.layer, example.head) == best
 
 
 @pytest.mark.parametrize("model", TOKEN_BEFORE)

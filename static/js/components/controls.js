@@ -54,11 +54,13 @@ export function createControls(id, onState) {
     const behind = parts(true);
     replace(rest, behind);
     replace(row, parts(false));
-    replace(host, behind.length > 0 ? [row, more, help.element] : [row, help.element]);
+    replace(host, behind.length > 0 ? [row, more] : [row]);
   }
 
   return {
     element: host,
+    /** A question mark that says what they do; it stands beside the sentence of the view. */
+    help: help.element,
 
     /** @param {Control[]} controls */
     show(controls) {

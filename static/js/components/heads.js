@@ -27,18 +27,15 @@ const ORDERS = {
   label: 'Heads that do the same stand together, those that do it most first. Point at a map, choose one to see it large.',
 };
 
-let count = 0;
-
 /**
  * @param {{onChoose: (layer: number, head: number) => void}} handlers
  */
 export function createHeads({ onChoose }) {
-  count += 1;
-  const id = `heads-${count}`;
   const canvas = element('canvas', { 'aria-hidden': 'true' });
   const grid = element('div', { class: 'heads-grid', role: 'grid', 'aria-multiselectable': 'true' });
   const caption = element('p', { class: 'heads-caption' });
   const frame = element('div', { class: 'heads' }, canvas, grid);
+  const foot = element('div', { class: 'heads-foot' }, caption);
   let pictures = new Map();
   let labels = [];
   /** @type {Row[]} */
@@ -68,7 +65,8 @@ export function createHeads({ onChoose }) {
   say(null);
 
   return {
-    element: element('div', {}, frame, caption),
+    element: element('div', {}, frame, foot),
+    foot,
 
     /**
      * @param {import('../core/trace.js').Trace} trace
@@ -86,7 +84,7 @@ export function createHeads({ onChoose }) {
       const wish = { labels, order, nColumns, isShort: size < ROOM_FOR_WORDS };
       if (!isSame(wish, built)) {
         rows = arranged(labels, order);
-        cells = build(grid, rows, { ...wish, id });
+        cells = build(grid, rows, wish);
         built = wish;
         say(null);
       }
@@ -131,16 +129,14 @@ function headerOf({ title, help }, order) {
   return element('span', { class: 'heads-label is-group', role: 'rowheader', 'aria-label': help, title: help }, bareTitle({ title }));
 }
 
-function build(grid, rows, { order, isShort, id, nColumns }) {
+function build(grid, rows, { order, isShort, nColumns }) {
   grid.setAttribute('aria-label', order === 'layer' ? 'Heads: rows are layers, columns are heads' : 'Heads: a row for each label');
-  const names = rows.map(({ heads }, row) => heads.map((head, column) => nameOf(head, `${id}-${row}-${column}`, { order, isShort })));
-  const cells = rows.map(({ heads }, row) => heads.map(({ layer, head }, column) => element('button', {
-    type: 'button', class: 'heads-cell', role: 'gridcell', tabindex: -1,
-    'aria-label': `Layer ${layer}, head ${head}`, 'aria-describedby': names[row][column].id,
+  const cells = rows.map(({ heads }) => heads.map((head) => element('button', {
+    type: 'button', class: 'heads-cell', role: 'gridcell', tabindex: -1, 'aria-label': spoken(head),
   })));
   const lines = rows.map((line, row) => element('div', { class: 'heads-row', role: 'row' },
     headerOf(line, order),
-    ...cells[row].map((cell, column) => element('div', { class: 'heads-item' }, cell, names[row][column])),
+    ...cells[row].map((cell, column) => element('div', { class: 'heads-item' }, cell, nameOf(line.heads[column], { order, isShort }))),
   ));
   lines.forEach((line, row) => line.style.setProperty('--columns', Math.min(rows[row].heads.length, nColumns)));
   grid.classList.toggle('is-grouped', order === 'label');
@@ -156,13 +152,17 @@ function headline(heads) {
   );
 }
 
+/** A map by name, with what its head does. */
+function spoken(head) {
+  return [`Layer ${head.layer}, head ${head.head}`, labelInWords(head, share)].filter(Boolean).join(': ');
+}
+
 /** What stands under a map: in the order of layers its label, in the order of labels its place. */
-function nameOf({ layer, head, label, score }, id, { order, isShort }) {
+function nameOf({ layer, head, label, score }, { order, isShort }) {
   const words = order === 'label' ? `${layer}.${head}` : isShort ? label?.short : bareTitle(label);
-  return element('span', { class: label?.id === 'mixed' ? 'heads-name is-mixed' : 'heads-name', id },
-    element('span', { 'aria-hidden': 'true' }, words ?? ''),
-    score === null ? null : element('span', { class: 'heads-score', 'aria-hidden': 'true' }, shortShare(score)),
-    element('span', { class: 'unseen' }, labelInWords({ label, score }, share)),
+  return element('span', { class: label?.id === 'mixed' ? 'heads-name is-mixed' : 'heads-name', 'aria-hidden': 'true' },
+    element('span', {}, words ?? ''),
+    score === null ? null : element('span', { class: 'heads-score' }, shortShare(score)),
   );
 }
 

@@ -33,8 +33,10 @@ export function createHeadsBlock({ onState, announce }) {
     ...SWITCHES.map(({ label, options }) => ({ title: label, parts: options.map(([, title, meaning]) => [title, meaning]) })),
   ]);
   const png = element('button', { type: 'button', class: 'heads-png', title: 'Save the maps of all heads as a picture', onclick: saveImage }, 'PNG');
+  const heading = element('h2', {});
+  heads.foot.append(png);
   const block = element('section', { class: 'heads-block', 'aria-label': 'All heads' },
-    element('div', { class: 'heads-head' }, element('div', { class: 'heads-title' }, element('h2', {}, 'All heads'), help.element, png), ...fieldsets),
+    element('div', { class: 'heads-head' }, element('div', { class: 'heads-title' }, heading, help.element), ...fieldsets),
     heads.element,
     patterns,
   );
@@ -54,6 +56,7 @@ export function createHeadsBlock({ onState, announce }) {
       const place = placeOf(state, trace);
       const switches = switchesOf(state, { placeId: place?.id, nHeads: trace.card?.n_heads ?? Infinity });
       SWITCHES.forEach(({ field }, index) => { fieldsets[index].querySelector(`[value="${state[field]}"]`).checked = true; });
+      heading.textContent = areMapsOther(switches) ? 'All weights' : 'All heads';
       heads.show(trace, { ...state, order: state.attention_order, width: block.clientWidth, isChosen: (head) => isShown(switches, state, head) });
       const isOther = trace !== shown.trace || place?.id !== shown.place;
       shown = { trace, place: place?.id, state, switches };
@@ -66,6 +69,11 @@ export function createHeadsBlock({ onState, announce }) {
       });
     },
   };
+}
+
+/** The small maps are weights, whatever the large one is. */
+function areMapsOther({ what, which }) {
+  return what !== 'weights' || which === 'rollout';
 }
 
 function radios({ field, label, legend, options }, onState) {

@@ -6,7 +6,7 @@ import { palette } from './theme.js';
 
 const SCALE = 2;
 const MARGIN = 8;
-const WORDS = '.heads-label:not(.is-corner), .heads-name > [aria-hidden]';
+const WORDS = '.heads-label:not(.is-corner), .heads-name > span';
 
 /**
  * @param {HTMLElement} frame around a canvas and the words over it

@@ -61,8 +61,9 @@ function tableOf(grid, first, count) {
   );
 }
 
-function captionOf({ quantity, chosenWeight }) {
+function captionOf({ quantity, chosenWeight, writtenNote }) {
   const name = quantity[0].toUpperCase() + quantity.slice(1);
+  if (writtenNote) return `${name}; ${writtenNote}`;
   return chosenWeight ? `${name}; ✓ marks what was chosen, with the weight of its answer` : name;
 }
 

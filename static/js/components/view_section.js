@@ -26,7 +26,7 @@ export function createViewSection(view, handlers) {
   const controls = createControls(view.id, handlers.onState);
   const body = element('div', { class: overview ? `view-body has-overview is-${view.overview}` : 'view-body' }, overview?.element ?? null, stage);
   const section = element('section', { class: 'view', id: `view-${view.id}`, role: 'tabpanel', 'aria-labelledby': `tab-${view.id}`, hidden: true },
-    help, terms.element, places.element, controls.element, body,
+    element('div', { class: 'lead' }, help, controls.help), terms.element, places.element, controls.element, body,
   );
   let told = '';
   let panels = [];

@@ -27,6 +27,7 @@ import { columnsOf, escapeForPlotly, shortened } from './text.js';
  * @property {(token: number) => number} [columnOf] the same of columns
  * @property {(row: number, column: number) => Partial<import('./state.js').State>} [choose]
  * @property {{rows: import('./places.js').Side, columns: import('./places.js').Side}} [sides] whose tokens rows and columns are; absent: the source’s
+ * @property {string} [writtenNote] what marks in it mean
  * @property {(row: number) => {readout: string, tint: Float64Array}} [ofRow] a row in words and as weights over the columns’ tokens
  * @property {(column: number) => {readout: string, tint: Float64Array}} [ofColumn] the same of a column, where rows and columns are of different sentences
  * @property {(index: number) => {readout: string, tint: Float64Array}} [ofToken] a token of the sentence, where rows are something else

@@ -51,9 +51,6 @@ const LOOKS_AT = ['previous', 'next', 'current', 'same_token', 'induction', 'mon
 /** What tells most about a model comes first. */
 const TELLING = ['induction', 'monotonic', 'previous', 'next', 'same_token', 'current', 'sink'];
 
-/** A head that puts less of its weight there is not worth a look. */
-const WORTH_A_LOOK = 0.25;
-
 /**
  * @param {string} id
  * @returns {Label} a label that the page has no words for keeps its name
@@ -94,8 +91,8 @@ function labelIn(found, head) {
 }
 
 /**
- * Of each label that says where a head looks, the head with the highest score; left out where no
- * head follows it, or where the text gives it no chance.
+ * Of each label that says where a head looks, the head with the highest score among those that carry
+ * it; left out where none does.
  * @param {Trace} trace
  * @param {Place|null} place
  * @returns {(Label & {layer: number, head: number, score: number, queries: number})[]} in the API's order
@@ -105,15 +102,16 @@ export function strongestHeads(trace, place) {
   const names = layers[0]?.found.names ?? [];
   return names.flatMap((id, index) => {
     const best = LOOKS_AT.includes(id) ? strongest(layers, index) : null;
-    return best && best.score >= WORTH_A_LOOK ? [{ ...labelOf(id), ...best }] : [];
+    return best ? [{ ...labelOf(id), ...best }] : [];
   });
 }
 
 function strongest(layers, index) {
   let best = null;
-  for (const { layer, found: { scores, queries } } of layers) {
+  for (const { layer, found: { labels, scores, queries } } of layers) {
     const [nHeads, nScores] = scores.shape;
-    for (let head = 0; head < nHeads && queries[index] > 0; head += 1) {
+    for (let head = 0; head < nHeads; head += 1) {
+      if (labels[head] !== index) continue;
       const score = scores.data[head * nScores + index];
       if (!best || score > best.score) best = { layer, head, score, queries: queries[index] };
     }

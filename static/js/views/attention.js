@@ -10,7 +10,7 @@ import { choosing } from '../core/state.js';
 import { controlsFor } from './attention_controls.js';
 import { leastOf, matrixDrawing } from './attention_drawing.js';
 import { chosenIn, gridOf } from './attention_grid.js';
-import { notesOf } from './attention_notes.js';
+import { notesOf, whyNot } from './attention_notes.js';
 import { asks, settingOf, subjectOf } from './attention_subject.js';
 import { wordingFor } from './attention_wording.js';
 import { linesFigure } from './lines_drawing.js';
@@ -83,7 +83,7 @@ function asLines(trace, state, subject, { row }) {
 
 /** The arithmetic of a cell can be opened where the cell is one head’s, of one query and one key. */
 function actionsFor(trace, { layer, head }, { place, switches, matrix, quantity, columns }, { query, row, column }) {
-  if (switches.which !== 'head' || switches.isWords || switches.isRenormalised || row < 0) return [];
+  if (whyNot(switches) || row < 0) return [];
   const value = matrix.data[row * matrix.columns + column];
   const label = Number.isNaN(value) ? 'Why is it hidden?' : `Why ${quantity.write(value)}?`;
   return [

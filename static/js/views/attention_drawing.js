@@ -51,17 +51,17 @@ export function matrixDrawing(state, subject) {
   };
 }
 
-/** Places on the colour scale; what is under the threshold has none. */
+/** Places on the colour scale: of what is under the threshold the lowest, of what may not be seen none. */
 function drawn(subject) {
   return recall([subject], () => {
     const { matrix, scale } = subject;
     const least = leastOf(subject);
-    return nested({ ...matrix, data: matrix.data.map((value) => (value < least ? NaN : scale.place(value))) });
+    return nested({ ...matrix, data: matrix.data.map((value) => (value < least ? scale.bottom : scale.place(value))) });
   });
 }
 
 /**
- * The value under which a cell is drawn empty.
+ * The value under which a cell is cut: drawn in the lowest colour.
  * @param {Pick<Subject, 'scale'|'switches'>} subject
  */
 export function leastOf({ scale, switches }) {

@@ -53,6 +53,7 @@ export function gridOf(trace, state, subject) {
     made,
     value,
     format: (number) => quantity.write(number, DIGITS),
+    ...(subject.switches.threshold > 0 && marksOf(subject, value)),
     describe: (row, column) => sentence(subject, row, column),
     tip: (row, column) => [`${namedUnit(rows, row)} → ${namedUnit(columns, column)}`, muchOf(subject, value(row, column))],
     tokens: (row, column) => ({ query: tokensIn(rows[row]), key: tokensIn(columns[column]) }),
@@ -61,7 +62,7 @@ export function gridOf(trace, state, subject) {
     ofRow: (row) => rowShown(subject, row, counts),
     ...(place.id === 'cross' && { ofColumn: (column) => columnShown(subject, column, counts) }),
     choose: (row, column) => ({ ...choosing(trace, place.rows, tokenOf(rows[row], chosen.query)), key: tokenOf(columns[column], state.key) }),
-    chooseHint: 'Enter chooses the cell: its query and its key.',
+    chooseHint: 'Enter chooses the cell: its query and its key',
     ceiling: scale.top - scale.bottom,
     isSigned: scale.isSigned,
     chosen: chosen.row < 0 ? {} : { row: chosen.row },
@@ -83,6 +84,13 @@ function atRest(trace, subject, { query, row, column, isChosen }, counts) {
 /** A token of a word: the one that was chosen before, or else its last, which has read all of it. */
 function tokenOf({ first, last }, before) {
   return before !== null && first <= before && before <= last ? before : last;
+}
+
+/** The table puts what the threshold cuts in brackets. */
+function marksOf(subject, value) {
+  const isCut = (row, column) => value(row, column) < leastOf(subject);
+  const write = (row, column) => subject.quantity.write(value(row, column), DIGITS);
+  return { written: (row, column) => (isCut(row, column) ? `(${write(row, column)})` : write(row, column)), writtenNote: 'in brackets: under the threshold' };
 }
 
 function muchOf(subject, value) {

@@ -1,6 +1,6 @@
 /**
- * What is to be known of a map besides its numbers: what was merged, left out or drawn empty, and
- * whether its rows still sum to 1.
+ * What is to be known of a map besides its numbers: what was merged, left out or cut, whether its
+ * rows still sum to 1, and why a cell cannot be worked out.
  */
 
 import { tokensOf } from '../core/places.js';
@@ -15,7 +15,18 @@ import { quoted } from '../core/text.js';
  */
 export function notesOf(trace, subject, nLeft = 0) {
   const { quantity, switches } = subject;
-  return [quantity.note, ofHeads(switches), ofWords(switches), ofHidden(trace, subject), ofThreshold(switches), ofLines(nLeft)].filter(Boolean).join(' ');
+  return [quantity.note, ofHeads(switches), ofWords(switches), ofHidden(trace, subject), ofThreshold(switches), ofLines(nLeft), whyNot(switches)].filter(Boolean).join(' ');
+}
+
+/**
+ * Why the arithmetic of a cell cannot be opened.
+ * @param {import('../core/attention_switches.js').Switches} switches
+ * @returns {string} '' where it can
+ */
+export function whyNot({ which, isWords, isRenormalised }) {
+  if (which !== 'head') return '“Why” is for one head: a cell here is of several.';
+  if (isWords) return '“Why” is for single tokens: a cell of whole words is several cells.';
+  return isRenormalised ? '“Why” is for weights as the model has them: these are renormalised.' : '';
 }
 
 function ofLines(nLeft) {
@@ -40,6 +51,6 @@ function ofHidden(trace, { place, switches: { hidden, isRenormalised, isShare } 
 
 function ofThreshold({ threshold, isShare, as }) {
   if (threshold === 0) return '';
-  const what = as === 'lines' ? ['Lines', 'are not drawn'] : ['Cells', 'are drawn empty'];
+  const what = as === 'lines' ? ['Lines', 'are not drawn'] : ['Cells', 'have the lowest colour'];
   return `${what[0]} under ${isShare ? threshold : `${percent(threshold, 0)} of the scale`} ${what[1]}.`;
 }
