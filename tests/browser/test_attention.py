@@ -108,12 +108,12 @@ def test_heads_are_reached_by_arrow_keys_and_chosen_by_enter(shown):
     shown.page.keyboard.press("ArrowUp")
     focused = shown.page.evaluate("document.activeElement.getAttribute('aria-label')")
     assert shown.page.locator(".heads-caption").text_content().startswith(focused)
-    focused, _ = focused.split(": ")
-    assert focused == f"Layer {LAYER - 1}, head {HEAD + 1}"
+    place, _ = focused.split(": ")
+    assert place == f"Layer {LAYER - 1}, head {HEAD + 1}"
     assert shown.chosen_head == f"Layer {LAYER}, head {HEAD}"
     shown.page.keyboard.press("Enter")
     shown.wait_until_drawn()
-    assert shown.chosen_head == focused
+    assert shown.chosen_head == place
     assert shown.page.evaluate("document.activeElement.getAttribute('aria-label')") == focused
 
 
