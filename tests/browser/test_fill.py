@@ -131,7 +131,7 @@ def test_words_of_other_models_are_chosen_not_masked(reader):
     assert reader.page.locator(".chip").nth(2).get_attribute("aria-selected") == "true"
     assert reader.page.input_value("#text") == TEXT
     tabs = reader.page.get_by_role("tab").all_text_contents()
-    assert tabs[-1] == "Next token"
+    assert "Next token" in tabs
 
 
 @pytest.mark.parametrize("view", ["attention", "next_token"])

@@ -15,7 +15,7 @@ export function createHelp(title) {
   count += 1;
   const id = `help-${count}`;
   const list = element('div', {});
-  const heading = element('h2', {}, title);
+  const heading = element('p', { class: 'help-title' }, title);
   const box = element('div', { class: 'help-box', id, popover: 'auto', role: 'region', 'aria-label': title, tabindex: 0, autofocus: true }, heading, list);
   const button = element('button', { type: 'button', class: 'help-button', popovertarget: id, 'aria-label': title }, '?');
   const host = element('span', { class: 'help-host', hidden: true }, button, box);

@@ -7,6 +7,16 @@ import { element } from './element.js';
 
 let count = 0;
 
+/** Pixels between the letters of an entry and the edge of its menu, and from there to the window's. */
+const INSET = 12;
+const MARGIN = 8;
+
+/** Where a menu stands, from its button's left edge: below it, or as far aside as the window asks. */
+function shift(left, width) {
+  const most = document.documentElement.clientWidth - MARGIN - width;
+  return Math.max(MARGIN, Math.min(left - INSET, most)) - left;
+}
+
 /**
  * @param {string} label
  * @param {string} title what it is for
@@ -32,9 +42,7 @@ export function createMenu(label, title, items) {
     document.addEventListener('pointerdown', leave); // only while it is open: the document outlives the menu
     list.hidden = false;
     button.setAttribute('aria-expanded', 'true');
-    host.classList.remove('is-at-end');
-    const { left } = button.getBoundingClientRect();
-    host.classList.toggle('is-at-end', left + list.offsetWidth > document.documentElement.clientWidth - 8);
+    list.style.left = `${shift(button.getBoundingClientRect().left, list.offsetWidth)}px`;
     buttons.at(first).focus();
   }
 
