@@ -5,6 +5,7 @@
 import { bodyOf, createAnswers } from './core/answers.js';
 import { asProblem, fetchModels, isWorthRetrying } from './core/api.js';
 import { cardOf, fetchAnswer, NO_MODELS, refusalOf } from './core/catalogue.js';
+import { plotHeight } from './core/figure.js';
 import { toggled, wordsAfter } from './core/masks.js';
 import { predictingSide } from './core/places.js';
 import { readInWords, settled } from './core/settle.js';
@@ -28,7 +29,6 @@ import { createViewSection } from './components/view_section.js';
 import { VIEWS } from './views/registry.js';
 
 const byId = (id) => document.getElementById(id);
-const LARGEST_PLOT = 760;
 const FIELDS = fieldsOf(VIEWS);
 const address = createAddress(FIELDS);
 /** What of the state goes with a text and its model. */
@@ -43,7 +43,7 @@ let controller = null;
 /** Is what is shown of an earlier text, since the server could not be had for the present one? */
 let isBehind = false;
 let pointed = null;
-let frame = { palette: palette(), height: LARGEST_PLOT };
+let frame = { palette: palette(), height: plotHeight(window.innerHeight) };
 /** @type {import('./core/figure.js').Grid|null} */
 let grid = null;
 let width = 0;
@@ -68,12 +68,13 @@ const sections = Object.fromEntries(VIEWS.map((view) => [view.id, createViewSect
   onCell: point,
   onChoose: choose,
   onState: change,
+  onGoingOn: goOn,
   onRedraw: show,
   announce,
 })]));
 byId('views').append(...VIEWS.map(({ id }) => sections[id].element));
 createTheme(byId('theme'), show);
-createTour(byId('tour'), stopsFor(VIEWS.map(({ id }) => id)), { onState: (patch) => change(patch, false, address.rewrite) });
+createTour(byId('tour'), stopsFor(VIEWS.map(({ id }) => id)), { onState: goOn });
 watchSticky(byId('sentence'));
 createSkip(document.querySelector('.skip'), byId('text'));
 
@@ -142,6 +143,11 @@ function change(patch, isTyped = false, note = address.write) {
   note(state, isTyped);
   if (isAnew) read();
   else show();
+}
+
+/** What follows by itself, as in a tour or a running text, is no step of the history. */
+function goOn(patch) {
+  change(patch, false, address.rewrite);
 }
 
 /** Asks for the trace of the text; a request still on its way is dropped. */
@@ -233,7 +239,7 @@ function show() {
     sections[id].element.hidden = id !== state.view;
     if (id !== state.view) sections[id].leave();
   }
-  frame = { palette: palette(), height: plotHeight(), cards: catalogue.models };
+  frame = { palette: palette(), height: plotHeight(window.innerHeight), cards: catalogue.models };
   frame.answers = answersFor(VIEWS.find(({ id }) => id === state.view));
   grid = sections[state.view].show(trace, { ...state, ...frame });
   const side = grid?.sides?.rows ?? predictingSide(trace);
@@ -256,10 +262,6 @@ function asksOf(view) {
     console.warn(error);
     return [];
   }
-}
-
-function plotHeight() {
-  return Math.max(320, Math.min(LARGEST_PLOT, window.innerHeight - 120));
 }
 
 function choose({ row, column }, of) {

@@ -37,9 +37,9 @@ function isOff(button) {
 }
 
 /**
- * @param {{onState: Function, onRedraw: () => void, announce: (message: string) => void}} handlers
+ * @param {{onState: Function, onGoingOn: Function, onRedraw: () => void, announce: (message: string) => void}} handlers
  */
-export function createGeneration({ onState, onRedraw, announce }) {
+export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   let trace = null;
   let state = null;
   let timer = 0;
@@ -109,7 +109,9 @@ export function createGeneration({ onState, onRedraw, announce }) {
     const isNew = Boolean(begun?.isNew);
     if (begun) begun.isNew = false;
     const began = performance.now();
-    onState({ generate_path: writer.follow(), ...(isNew && { generate_step: null }) }, !isNew);
+    const generate_path = writer.follow();
+    if (isNew) onState({ generate_path, generate_step: null });
+    else onGoingOn({ generate_path });
     setTimeout(() => { took = performance.now() - began; });
   }
 

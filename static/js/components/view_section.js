@@ -15,7 +15,7 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
 
 /**
  * @param {import('../core/figure.js').View} view
- * @param {{onCell: Function, onChoose: Function, onState: Function, onRedraw: Function, announce: Function}} handlers
+ * @param {{onCell: Function, onChoose: Function, onState: Function, onGoingOn: Function, onRedraw: Function, announce: Function}} handlers
  */
 export function createViewSection(view, handlers) {
   const overview = view.overview ? OVERVIEWS[view.overview](handlers) : null;

@@ -135,6 +135,16 @@ const TIGHT = { size: 11, letters: 9, space: 12 };
 const LETTER_WIDTH = 0.6;
 const NARROW = 480;
 
+const HEIGHTS = { least: 320, most: 760, beside: 120 };
+
+/**
+ * Pixels that a drawing should not exceed, so that it can be seen whole.
+ * @param {number} windowHeight
+ */
+export function plotHeight(windowHeight) {
+  return Math.max(HEIGHTS.least, Math.min(HEIGHTS.most, windowHeight - HEIGHTS.beside));
+}
+
 /**
  * Is this as little room as a phone has?
  * @param {number} width pixels
