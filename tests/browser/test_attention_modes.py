@@ -218,6 +218,8 @@ def test_lines_join_the_words_with_the_number_on_each(shown, tensor):
 def test_a_click_on_a_cell_chooses_query_and_key_and_offers_its_arithmetic(shown, tensor):
     weights = tensor("weights")[HEAD]
     count = len(weights)
+    shown.page.mouse.move(*shown.cell(11, 8, count, count))
+    shown.view.locator(".tip.is-shown").wait_for()
     shown.page.mouse.click(*shown.cell(11, 8, count, count))
     shown.page.wait_for_url("**query=11**")
     shown.wait_until_drawn()
