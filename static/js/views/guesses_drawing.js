@@ -55,3 +55,27 @@ export function guessBars({ palette, width }, guesses, words) {
 function numberOf({ probability, mark }) {
   return `${percent(probability)}${mark ? ` · ${mark}` : ''}`;
 }
+
+/**
+ * What every grid of guesses has: a row is a guess, and all are of one token.
+ * @param {import('../core/guesses.js').Guess[]} guesses
+ * @param {{side: import('../core/places.js').Side, query: number, say: (row: number) => string}} of
+ */
+export function guessesGrid(guesses, { side, query, say }) {
+  return {
+    rows: guesses.length,
+    columns: 1,
+    sides: { rows: side, columns: side },
+    rowTitle: 'token',
+    columnTitle: '',
+    rowLabels: guesses.map(({ name }) => name),
+    columnLabels: ['probability'],
+    value: (row) => guesses[row].probability,
+    format: (probability) => percent(probability),
+    describe: say,
+    tip: (row) => [`“${guesses[row].name}”`, percent(guesses[row].probability)],
+    tokens: () => ({ query }),
+    start: { row: 0, column: 0 },
+    rest: { readout: say(0) },
+  };
+}

@@ -10,7 +10,7 @@ import { bytesInWords } from '../core/pieces.js';
 import { hasTwoSides, isFilling, predictingSide, tokensOf, weightsAt } from '../core/places.js';
 import { queryOf } from '../core/state.js';
 import { named, quoted } from '../core/text.js';
-import { guessBars } from './guesses_drawing.js';
+import { guessBars, guessesGrid } from './guesses_drawing.js';
 
 const SHOWN = 12;
 const REQUEST = { capture: [], analyses: ['next_token'] };
@@ -80,22 +80,9 @@ function gridOf(trace, state, subject) {
   const last = weightsAt({ ending: 'self_attention', stack: isFilling(trace) ? 'encoder' : 'decoder' }, trace).at(-1)?.layer;
   const say = (row) => sentence(subject, row, last);
   return {
-    rows: guesses.length,
-    columns: 1,
-    sides: { rows: side, columns: side },
-    rowTitle: 'token',
-    columnTitle: '',
-    rowLabels: guesses.map(({ name }) => name),
-    columnLabels: ['probability'],
+    ...guessesGrid(guesses, { side, query, say }),
     quantity: `probability of ${words.event} ${words.preposition.toLowerCase()} token ${query}`,
     request: REQUEST,
-    value: (row) => guesses[row].probability,
-    format: (probability) => percent(probability),
-    describe: say,
-    tip: (row) => [`“${guesses[row].name}”`, percent(guesses[row].probability)],
-    tokens: () => ({ query }),
-    start: { row: 0, column: 0 },
-    rest: { readout: say(0) },
     ...adding(trace, state, subject),
   };
 }

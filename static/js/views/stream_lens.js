@@ -11,7 +11,7 @@ import { bytesInWords } from '../core/pieces.js';
 import { predictingSide, tokensOf } from '../core/places.js';
 import { choosing, queryOf } from '../core/state.js';
 import { named, nameOf, quoted } from '../core/text.js';
-import { guessBars } from './guesses_drawing.js';
+import { guessBars, guessesGrid } from './guesses_drawing.js';
 import { geometryOf, lensMap, settingFor } from './lens_drawing.js';
 
 const SHOWN = 12;
@@ -154,22 +154,9 @@ function barsFigure(trace, state, subject) {
     summary: `The ${guesses.length} likeliest tokens ${place.toLowerCase()}, read off after layer ${layer}.`,
     ...guessBars(state, guesses, words),
     grid: {
-      rows: guesses.length,
-      columns: 1,
-      sides: { rows: side, columns: side },
-      rowTitle: 'token',
-      columnTitle: '',
-      rowLabels: guesses.map(({ name }) => name),
-      columnLabels: ['probability'],
+      ...guessesGrid(guesses, { side, query, say }),
       quantity: `probability of ${words.event}, token ${query}, after layer ${layer}`,
       request: REQUEST,
-      value: (row) => guesses[row].probability,
-      format: (probability) => percent(probability),
-      describe: say,
-      tip: (row) => [`“${guesses[row].name}”`, percent(guesses[row].probability)],
-      tokens: () => ({ query }),
-      start: { row: 0, column: 0 },
-      rest: { readout: say(0) },
     },
   };
 }
