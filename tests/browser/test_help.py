@@ -25,6 +25,7 @@ def test_the_labels_of_heads_are_explained_by_a_press(reader):
     reader.open(text=TEXT)
     reader.view.get_by_role("button", name="What the labels of heads mean").click()
     box = reader.view.locator(".help-box.is-placed")
+    box.wait_for()
     assert "Induction" in box.locator("dt").all_text_contents()
     reader.page.mouse.click(5, 5)
     assert not reader.page.locator(".help-box.is-placed").is_visible()
