@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import pytest
 import torch
@@ -30,9 +31,10 @@ from model.tracing import read_tokens
 N_TOKENS = 32
 N_ROUNDS = 40
 N_ATTEMPTS = 3
+TARGET = 2.0
 MOST = 3.0
 STORY = "Once upon a time there was a little fox who lived near the big river with her mother. " * 3
-FORMS = {"JSON": "application/json", "page": "application/x-safetensors"}
+FORMS = {"JSON": "application/json", "safetensors": "application/x-safetensors"}
 
 
 @dataclass(frozen=True)
@@ -77,18 +79,18 @@ def beginning_of_story(checkpoint: Checkpoint) -> str:
     return next(text for text in beginnings if len(read_tokens(checkpoint, text)) == N_TOKENS)
 
 
-def test_a_default_trace_takes_at_most_three_forward_passes(client: Client):
+def test_a_default_trace_takes_about_two_forward_passes(client: Client, table: Any):
     forward = bare_forward(client)
     attempts = [measure(client, forward) for _ in range(N_ATTEMPTS)]
     best = {name: min(attempt[name] for attempt in attempts) for name in attempts[0]}
     for form in FORMS:
         ratio = best[form] / best["forward"]
         size = len(client.trace(FORMS[form])) / 1000
-        print(  # noqa: T201 - the figures are what this is run for
-            f"\n{form:5} {best[form]:6.2f} ms, forward pass {best['forward']:6.2f} ms: "
-            f"{ratio:.2f} times; {size:.0f} kB",
-            end="",
+        figure = (
+            f"{best[form]:.2f} ms, {ratio:.2f} × the forward pass of {best['forward']:.2f} ms, "
+            f"{size:.0f} kB"
         )
+        table.add("Trace", f"default request, {form}", figure, f"≤ {TARGET:g} ×", ratio <= TARGET)
         assert ratio <= MOST
 
 

@@ -1,0 +1,110 @@
+"""The table that every benchmark writes its figures into; it is printed when all have run.
+
+A benchmark asks for the fixture `table` and adds a row for each promise about speed or size:
+
+    table.add("Trace", "JSON, 32 tokens", "1.7 × the forward pass", "≤ 2 ×", is_met=True)
+
+The table tells a figure beside its target; what an assertion refuses lies well past the target,
+because machines are shared.
+"""
+
+import io
+import os
+import platform
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+WIDTH = 140
+VERDICTS = {True: "met", False: "missed", None: ""}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured, and what it should have been."""
+
+    what: str
+    measured: str
+    target: str
+    is_met: bool | None
+
+
+@dataclass
+class BenchmarkTable:
+    """The figures of one run, by section."""
+
+    sections: dict[str, list[Row]] = field(default_factory=dict)
+
+    def add(
+        self,
+        section: str,
+        what: str,
+        measured: object,
+        target: str = "",
+        is_met: bool | None = None,
+    ) -> None:
+        """Add a row.
+
+        Args:
+            section: rows of one section stand together, in the order they were added.
+            what: what was measured.
+            measured: the figure with its unit.
+            target: what it should be, in the same unit; empty where nothing was promised.
+            is_met: whether it is; None where nothing was promised.
+        """
+        row = Row(what, str(measured), target, is_met)
+        self.sections.setdefault(section, []).append(row)
+
+    def text(self) -> str:
+        """The machine's facts, and below them all rows, aligned."""
+        drawn = Table(box=box.SIMPLE, title=escape(machine()), title_justify="left")
+        for heading in ("", "measured", "target", ""):
+            drawn.add_column(heading, overflow="fold")
+        for section, rows in sorted(self.sections.items()):
+            drawn.add_row(escape(section), style="bold")
+            for row in rows:
+                cells = (f"  {row.what}", row.measured, row.target, VERDICTS[row.is_met])
+                drawn.add_row(*map(escape, cells))
+            drawn.add_section()
+        page = io.StringIO()
+        Console(file=page, width=WIDTH).print(drawn)
+        return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+
+
+def machine() -> str:
+    """What the figures depend on: the processor, the versions and how many threads compute."""
+    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+    return (
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores{gpu} · "
+        f"Python {platform.python_version()}, PyTorch {torch.__version__}, "
+        f"{torch.get_num_threads()} thread(s) for a forward pass"
+    )
+
+
+FIGURES = pytest.StashKey[BenchmarkTable]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin the table of this run."""
+    config.stash[FIGURES] = BenchmarkTable()
+
+
+@pytest.fixture(scope="session")
+def table(pytestconfig: pytest.Config) -> BenchmarkTable:
+    """The table of this run."""
+    return pytestconfig.stash[FIGURES]
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Print the table, where anything was measured."""
+    figures = config.stash[FIGURES]
+    if figures.sections:
+        terminalreporter.section("benchmarks")
+        terminalreporter.write_line(figures.text())
