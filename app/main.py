@@ -18,6 +18,7 @@ from app.routes import (
     generation,
     health,
     limits,
+    metrics,
     models,
     page,
     positional,
@@ -62,7 +63,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.shared = State(settings)
     install_problems(app)
     api = (models, traces, generation, tokens, positional, limits)
-    for routes in (*api, health, docs, page, cards, scripts):
+    for routes in (*api, health, metrics, docs, page, cards, scripts):
         app.include_router(routes.router)
     app.mount("/docs/files", FreshFiles(directory=package_dir("fastapi_swagger") / "resources"))
     app.mount("/static", FreshFiles(directory=HOME / "static"))

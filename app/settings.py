@@ -141,6 +141,10 @@ class Settings(BaseSettings):
         "takes subdomains, `*` takes any. Other names are refused: it stops DNS rebinding.",
     )
 
+    metrics: bool = Field(
+        True, description="Whether `/metrics` tells Prometheus what the server counts of itself."
+    )
+
     @field_validator("allowed_hosts", mode="before")
     @classmethod
     def _split_at_commas(cls, hosts: object) -> object:

@@ -4,12 +4,14 @@ import logging
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import version
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
 from app.engine import Engine
 from app.generator import Generator
+from app.metrics import Metrics
 from app.problems import Problem
 from app.registry import registry_of
 from app.schemas import TraceRequest
@@ -39,6 +41,7 @@ class State:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.metrics = Metrics()
         self.registry = registry_of(settings)
         self.tracer = Tracer(self.registry, settings)
         self.generator = Generator(self.tracer)
@@ -50,8 +53,20 @@ class State:
         self.streams = Streams(
             limit=settings.max_streams, retry_after_seconds=settings.retry_after_seconds
         )
+        self._measure()
         self.is_ready = False
         self.why_not_ready = "the default model is being loaded"
+
+    def _measure(self) -> None:
+        metrics = self.metrics
+        metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs)
+        metrics.watch(metrics.streams_open, lambda: self.streams.n_open)
+        metrics.describe(
+            version=version("headlight"),
+            model=self.registry.default,
+            device=str(self.registry.device),
+            precision=str(self.registry.precision).removeprefix("torch."),
+        )
 
     async def run(self, request: Request, work: Callable[[], Result]) -> Result:
         """Run work on the inference thread while the client of that request waits.

@@ -1,0 +1,57 @@
+"""What the server counts: names, labels, and that no label holds what a client sent."""
+
+import pytest
+
+from app.metrics import NO_ROUTE, Metrics
+
+
+@pytest.fixture
+def metrics():
+    return Metrics()
+
+
+def value(metrics, name, **labels):
+    return metrics.registry.get_sample_value(f"headlight_{name}", labels)
+
+
+def test_answers_are_counted_by_route_method_and_status(metrics):
+    for _ in range(2):
+        metrics.answered(route="/models/{model}", method="GET", status=200, seconds=0.02)
+    labels = {"route": "/models/{model}", "method": "GET", "status": "200"}
+    assert value(metrics, "requests_total", **labels) == 2
+    assert value(metrics, "request_seconds_sum", route="/models/{model}") == 0.04
+
+
+def test_a_method_that_nobody_knows_is_no_label_of_its_own(metrics):
+    for method in ("BREW", "X" * 500):
+        metrics.answered(route=NO_ROUTE, method=method, status=404, seconds=0)
+    labels = {"route": NO_ROUTE, "method": "OTHER", "status": "404"}
+    assert value(metrics, "requests_total", **labels) == 2
+
+
+def test_refusals_are_counted_by_kind(metrics):
+    metrics.refused("queue-full")
+    assert value(metrics, "refused_total", kind="queue-full") == 1
+
+
+def test_whoever_does_the_work_says_so(metrics):
+    metrics.cache_hits.inc()
+    metrics.cache_misses.inc()
+    metrics.shared.inc()
+    metrics.worker_deaths.inc()
+    metrics.tokens_written.inc(3)
+    metrics.queue_seconds.observe(0.5)
+    metrics.work_seconds.observe(2)
+    metrics.batch_size.observe(16)
+    counted = ("cache_hits", "cache_misses", "shared", "worker_deaths", "tokens_written")
+    assert [value(metrics, f"{name}_total") for name in counted] == [1, 1, 1, 1, 3]
+    measured = ("queue_seconds", "work_seconds", "batch_size")
+    assert [value(metrics, f"{name}_sum") for name in measured] == [0.5, 2, 16]
+
+
+def test_a_watched_gauge_is_asked_whenever_it_is_read(metrics):
+    waiting = [1, 2, 3]
+    metrics.watch(metrics.queue_length, lambda: len(waiting))
+    assert value(metrics, "queue_length") == 3
+    waiting.clear()
+    assert value(metrics, "queue_length") == 0
