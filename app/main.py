@@ -88,3 +88,4 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
     warming.cancel()
     await asyncio.to_thread(state.engine.close)
+    await asyncio.to_thread(state.encoder.close)

@@ -1,5 +1,6 @@
 """An encoding of positions that was asked for: its sizes settled, its numbers counted, encoded."""
 
+from app.form import Form
 from app.problems import Problem, over_limit
 from app.registry import Registry
 from app.schemas import PositionalRequest
@@ -22,7 +23,7 @@ _MEANING = {
 
 
 def positional_answer(
-    request: PositionalRequest, registry: Registry, settings: Settings, media_type: str
+    request: PositionalRequest, registry: Registry, settings: Settings, form: Form
 ) -> bytes:
     """The encoding that was asked for; it blocks, so it belongs off the event loop.
 
@@ -32,7 +33,7 @@ def positional_answer(
     """
     whole = _of_model(request, registry) if request.model else _of_sizes(request)
     _require_cells(whole, settings.max_cells)
-    return encode_arrays(_arrays(whole, registry), whole.model_dump(), media_type)
+    return encode_arrays(_arrays(whole, registry), whole.model_dump(), form)
 
 
 def _of_sizes(request: PositionalRequest) -> PositionalRequest:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.edits import EditRequests, Numbers
+from app.form import WireType
 
 MAX_GLOBS = 64
 MAX_GLOB_CHARACTERS = 200
@@ -29,7 +30,6 @@ AnalysisName = Literal[
     "alignment",
     "attention_by_distance",
 ]
-WireType = Literal["float32", "uint16"]
 Scheme = Literal["sinusoidal", "learned", "rotary", "alibi"]
 Size = Annotated[int, Field(ge=1, le=MAX_POSITIONAL_SIZE)]
 
@@ -107,6 +107,13 @@ class TraceRequest(TokenizeRequest):
         description="uint16 sends numbers between 0 and 1 as value/65535: half the bytes, "
         "an error of at most 8e-6.",
     )
+    triangle: bool = Field(
+        False,
+        description="Arrays of causal attention without what lies above their diagonal, which is "
+        "0, or masked: the rows follow each other, T(T + 1)/2 numbers in place of T². In NumPy: "
+        "`full = np.full(shape, fill); full[..., *np.tril_indices(shape[-1])] = data`. All others "
+        "are sent whole.",
+    )
 
     @property
     def wanted_analyses(self) -> list[AnalysisName]:
@@ -167,9 +174,17 @@ class TensorAnswer(_Answer):
     """An array whose axes have names."""
 
     axes: list[str]
-    shape: list[int]
+    shape: list[int] = Field(description="Of the whole array.")
     dtype: Literal["float32", "int32", "uint16"]
     scale: float | None = Field(None, description="Of uint16: value = data × scale.")
+    packed: Literal["lower-triangle"] | None = Field(
+        None,
+        description="The last two axes came as one: the numbers on and below the diagonal, row by "
+        "row. Without it the array is whole.",
+    )
+    fill: float | None = Field(
+        None, description="Of a packed array: what all numbers above the diagonal are; null: -inf."
+    )
     data: list[Any] = Field(
         description="Nested lists; -inf, as masked scores and the logits of experts that are off "
         "are, is null."

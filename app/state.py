@@ -9,7 +9,9 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
+from app.encoder import Encoder
 from app.engine import Engine
+from app.form import Form
 from app.generator import Generator
 from app.metrics import Metrics
 from app.problems import Problem
@@ -18,7 +20,6 @@ from app.schemas import TraceRequest
 from app.settings import Settings
 from app.streams import Streams
 from app.tracer import Tracer
-from app.wire import JSON
 
 Result = TypeVar("Result")
 
@@ -50,6 +51,7 @@ class State:
             queue_seconds=settings.queue_seconds,
             retry_after_seconds=settings.retry_after_seconds,
         )
+        self.encoder = Encoder()
         self.streams = Streams(
             limit=settings.max_streams, retry_after_seconds=settings.retry_after_seconds
         )
@@ -83,7 +85,8 @@ class State:
         tracer = Tracer(self.registry, self.settings.model_copy(update=NO_LIMITS))
         request = TraceRequest(text=WARM_UP_TEXT)
         try:
-            await self.engine.run(partial(tracer.answer, request, JSON))
+            answer = await self.engine.run(partial(tracer.trace, request))
+            await self.encoder.encode(answer, Form())
         except Problem as problem:
             logger.error("the default model did not start: %s", problem.detail)
             self.why_not_ready = f"the default model did not start: {problem.detail}"

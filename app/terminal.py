@@ -7,12 +7,14 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from app.encoder import encode_checked
+from app.form import JSON, SAFETENSORS, Form
 from app.problems import Problem
 from app.registry import Registry, registry_of
 from app.schemas import TraceRequest
 from app.settings import Settings
 from app.tracer import Tracer
-from app.wire import JSON, SAFETENSORS, Answer
+from app.wire import Answer
 
 console = Console(highlight=False)
 
@@ -37,15 +39,20 @@ def write_trace(
     tracer = Tracer(registry_of(settings), settings)
     try:
         if safetensors:
-            safetensors.write_bytes(tracer.answer(order, SAFETENSORS))
+            safetensors.write_bytes(_encoded(tracer, order, SAFETENSORS))
             console.print(f"the trace is in {safetensors}", markup=False)
         elif as_json:
-            sys.stdout.buffer.write(tracer.answer(order, JSON) + b"\n")
+            sys.stdout.buffer.write(_encoded(tracer, order, JSON) + b"\n")
         else:
             answer = tracer.trace(order.model_copy(update={"analyses": ["next_token"]}))
             _print_trace(answer, tracer.registry.describe(answer.trace.model).config.kind)
     except Problem as problem:
         raise ValueError(problem.detail) from problem
+
+
+def _encoded(tracer: Tracer, order: TraceRequest, media_type: str) -> bytes:
+    form = Form(media_type=media_type, dtype=order.dtype, triangle=order.triangle)
+    return encode_checked(tracer.trace(order), form)
 
 
 def write_models(settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""One request's work on the inference thread: check the text, trace it, analyse it, encode it."""
+"""One request's work on the inference thread: check the text, trace it, analyse it."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from app.problems import Problem, over_limit
 from app.registry import Registry
 from app.schemas import TokenizeRequest, TraceRequest
 from app.settings import Settings
-from app.wire import Analysis, Answer, NonFiniteError, encode
+from app.wire import Analysis, Answer
 from model import tracing
 from model.checkpoint import Checkpoint
 from model.edits import ImpossibleEdit, UnknownExpert
@@ -72,17 +72,6 @@ class Tracer:
         self.check_text(request.text)
         checkpoint = self.registry.checkpoint(request.model)
         return checkpoint.id, checkpoint.tokenizer.encode(request.text)
-
-    def answer(self, request: TraceRequest, media_type: str) -> bytes:
-        """The trace that was asked for, encoded.
-
-        Raises:
-            Problem: as `trace`, and 503 where the model's numbers are not finite.
-        """
-        try:
-            return encode(self.trace(request), media_type)
-        except NonFiniteError as error:
-            raise Problem(503, "model-unavailable", str(error)) from error
 
     def trace(self, request: TraceRequest) -> Answer:
         """The trace that was asked for, with its analyses.
@@ -187,5 +176,4 @@ def _assemble(
         id=trace_id(trace.revision, trace.precision, request, sites, list(trace.tensors)),
         trace=replace(trace, tensors=tensors, timings=timings),
         analyses=analyses,
-        dtype=request.dtype,
     )

@@ -5,8 +5,8 @@ site name and puts everything else, as JSON, into `__metadata__`, so that
 `safetensors.numpy.load` is all a client needs.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,10 @@ import orjson
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from app.schemas import WireType
+from app.compression import compress
+from app.form import SAFETENSORS, Form
+from app.triangles import LOWER_TRIANGLE, pack
 from model.trace import NamedArray, Trace
-
-JSON = "application/json"
-SAFETENSORS = "application/x-safetensors"
-MEDIA_TYPES = (JSON, SAFETENSORS)
 
 UINT16_SCALE = 1 / 65535
 MASKED_SITES = (".scores", ".router_logits")
@@ -45,7 +43,6 @@ class Answer:
     id: str
     trace: Trace
     analyses: Mapping[str, Analysis]
-    dtype: WireType = "float32"
 
     def members(self) -> dict[str, Any]:
         """Everything but arrays, ready for JSON."""
@@ -66,56 +63,66 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class _WireArray:
-    """An array as it is sent: float32, int32, or uint16 with a scale."""
+    """An array as it is sent: float32, int32, or uint16 with a scale; whole or packed."""
 
     axes: tuple[str, ...]
     data: NDArray[Any]
     scale: float | None = None
+    packed: dict[str, Any] | None = None
 
 
-def encode(answer: Answer, media_type: str) -> bytes:
-    """The answer as bytes of that media type, one of `MEDIA_TYPES`.
+def encode(answer: Answer, form: Form) -> bytes:
+    """The answer in that form; it blocks, so it belongs off the event loop.
 
     Raises:
         NonFiniteError: a tensor holds NaN, or an infinity that masks nothing.
     """
-    return to_safetensors(answer) if media_type == SAFETENSORS else to_json(answer)
-
-
-def to_json(answer: Answer) -> bytes:
-    """The answer as JSON; masked scores, and experts that are off, are null."""
-    tensors = {site: _json_array(array) for site, array in _wire_tensors(answer)}
-    analyses = {
-        name: {key: _json_array(_on_wire(key, array)) for key, array in analysis.arrays.items()}
-        | dict(analysis.beside)
-        for name, analysis in answer.analyses.items()
-    }
-    return orjson.dumps(answer.members() | {"tensors": tensors, "analyses": analyses})
-
-
-def to_safetensors(answer: Answer) -> bytes:
-    """The answer as a safetensors file; masked scores, and experts that are off, are -inf."""
-    arrays = dict(_wire_tensors(answer))
-    for name, analysis in answer.analyses.items():
-        for key, array in analysis.arrays.items():
-            arrays[f"analyses.{name}.{key}"] = _on_wire(key, array)
-    analyses = {name: found.beside for name, found in answer.analyses.items()}
-    return _safetensors_file(arrays, answer.members() | {"analyses": analyses})
+    write = _to_safetensors if form.media_type == SAFETENSORS else _to_json
+    return compress(write(answer, form), form.coding)
 
 
 def encode_arrays(
-    arrays: Mapping[str, NamedArray], members: Mapping[str, Any], media_type: str
+    arrays: Mapping[str, NamedArray], members: Mapping[str, Any], form: Form
 ) -> bytes:
     """Arrays that come from no trace, with what goes beside them, as a trace's tensors are sent.
 
     Raises:
         NonFiniteError: an array holds NaN or an infinity.
     """
-    sent = {name: _on_wire(name, array) for name, array in arrays.items()}
-    if media_type == SAFETENSORS:
-        return _safetensors_file(sent, members)
+    sent = {name: _on_wire(name, array, Form()) for name, array in arrays.items()}
+    if form.media_type == SAFETENSORS:
+        return compress(_safetensors_file(sent, members), form.coding)
     tensors = {name: _json_array(array) for name, array in sent.items()}
-    return orjson.dumps({**members, "tensors": tensors})
+    return compress(orjson.dumps({**members, "tensors": tensors}), form.coding)
+
+
+def _to_json(answer: Answer, form: Form) -> bytes:
+    """Masked scores, and experts that are off, are null."""
+    tensors = {
+        site: _json_array(_on_wire(site, array, form))
+        for site, array in answer.trace.tensors.items()
+    }
+    packed_only = replace(form, dtype="float32")
+    analyses = {
+        name: {
+            key: _json_array(_on_wire(key, array, packed_only))
+            for key, array in analysis.arrays.items()
+        }
+        | dict(analysis.beside)
+        for name, analysis in answer.analyses.items()
+    }
+    return orjson.dumps(answer.members() | {"tensors": tensors, "analyses": analyses})
+
+
+def _to_safetensors(answer: Answer, form: Form) -> bytes:
+    """Masked scores, and experts that are off, are -inf."""
+    arrays = {site: _on_wire(site, array, form) for site, array in answer.trace.tensors.items()}
+    packed_only = replace(form, dtype="float32")
+    for name, analysis in answer.analyses.items():
+        for key, array in analysis.arrays.items():
+            arrays[f"analyses.{name}.{key}"] = _on_wire(key, array, packed_only)
+    analyses = {name: found.beside for name, found in answer.analyses.items()}
+    return _safetensors_file(arrays, answer.members() | {"analyses": analyses})
 
 
 def _safetensors_file(arrays: Mapping[str, _WireArray], members: Mapping[str, Any]) -> bytes:
@@ -123,6 +130,7 @@ def _safetensors_file(arrays: Mapping[str, _WireArray], members: Mapping[str, An
         **members,
         "axes": {name: array.axes for name, array in arrays.items()},
         "scale": {name: array.scale for name, array in arrays.items() if array.scale},
+        "packed": {name: array.packed for name, array in arrays.items() if array.packed},
     }
     return safetensors.numpy.save(
         {name: array.data for name, array in arrays.items()},
@@ -130,24 +138,20 @@ def _safetensors_file(arrays: Mapping[str, _WireArray], members: Mapping[str, An
     )
 
 
-def _wire_tensors(answer: Answer) -> Iterator[tuple[str, _WireArray]]:
-    for site, array in answer.trace.tensors.items():
-        sent = _on_wire(site, array)
-        is_small = answer.dtype == "uint16" and site.rpartition(".")[2] in UNIT_SITES
-        yield site, _as_uint16(sent) if is_small else sent
-
-
-def _on_wire(name: str, array: NamedArray) -> _WireArray:
+def _on_wire(name: str, array: NamedArray, form: Form) -> _WireArray:
     if np.issubdtype(array.data.dtype, np.integer):
         return _WireArray(axes=array.axes, data=np.ascontiguousarray(array.data, dtype=np.int32))
     data = np.ascontiguousarray(array.data, dtype=np.float32)
     _require_finite(name, data)
-    return _WireArray(axes=array.axes, data=data)
-
-
-def _as_uint16(array: _WireArray) -> _WireArray:
-    data = np.rint(array.data * np.float32(65535)).astype(np.uint16)
-    return _WireArray(axes=array.axes, data=data, scale=UINT16_SCALE)
+    described: dict[str, Any] | None = None
+    if form.triangle and (packed := pack(array.axes, data)):
+        fill = None if np.isneginf(packed.fill) else packed.fill
+        described = {"packed": LOWER_TRIANGLE, "shape": packed.shape, "fill": fill}
+        data = packed.data
+    if form.dtype == "uint16" and name.rpartition(".")[2] in UNIT_SITES:
+        data = np.rint(data * np.float32(65535)).astype(np.uint16)
+        return _WireArray(axes=array.axes, data=data, scale=UINT16_SCALE, packed=described)
+    return _WireArray(axes=array.axes, data=data, packed=described)
 
 
 def _require_finite(name: str, data: NDArray[Any]) -> None:
@@ -161,10 +165,14 @@ def _require_finite(name: str, data: NDArray[Any]) -> None:
 def _json_array(array: _WireArray) -> dict[str, Any]:
     # One fragment an array: serialising holds the interpreter lock, and between two arrays the
     # event loop gets its turn. orjson writes -inf as null.
-    described = {
+    described: dict[str, Any] = {
         "axes": array.axes,
         "shape": array.data.shape,
         "dtype": array.data.dtype.name,
         "data": orjson.Fragment(orjson.dumps(array.data, option=orjson.OPT_SERIALIZE_NUMPY)),
     }
-    return described | {"scale": array.scale} if array.scale else described
+    if array.scale:
+        described["scale"] = array.scale
+    if array.packed:
+        described |= array.packed
+    return described

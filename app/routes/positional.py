@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from app.form import MEDIA_TYPES, SAFETENSORS, Form
 from app.negotiation import negotiate
 from app.positional import positional_answer
 from app.problems import described
 from app.schemas import PositionalAnswer, PositionalRequest
 from app.state import Shared
-from app.wire import MEDIA_TYPES, SAFETENSORS
 
 router = APIRouter(prefix="/api/v1", tags=["positional"])
 
@@ -32,8 +32,7 @@ async def positional(
 
     `scheme` with its sizes, or `model` alone: then scheme, width and heads are the model's.
     """
-    media_type = negotiate(request.headers.get("accept", ""), MEDIA_TYPES)
-    work = partial(positional_answer, order, state.registry, state.settings, media_type)
-    return Response(
-        await state.run(request, work), media_type=media_type, headers={"Vary": "Accept"}
-    )
+    form = Form(media_type=negotiate(request.headers.get("accept", ""), MEDIA_TYPES))
+    work = partial(positional_answer, order, state.registry, state.settings, form)
+    body = await state.run(request, work)
+    return Response(body, media_type=form.media_type, headers=form.headers)

@@ -5,12 +5,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from app.form import MEDIA_TYPES, SAFETENSORS, Form
 from app.json_route import JsonRoute
 from app.negotiation import negotiate
 from app.problems import described
 from app.schemas import TraceAnswer, TraceRequest
 from app.state import Shared
-from app.wire import MEDIA_TYPES, SAFETENSORS
 
 router = APIRouter(prefix="/api/v1", tags=["traces"], route_class=JsonRoute)
 
@@ -32,5 +32,7 @@ async def trace(order: TraceRequest, request: Request, state: Shared) -> Respons
     name, everything else as JSON in its `__metadata__`.
     """
     media_type = negotiate(request.headers.get("accept", ""), MEDIA_TYPES)
-    body = await state.run(request, partial(state.tracer.answer, order, media_type))
-    return Response(body, media_type=media_type, headers={"Vary": "Accept"})
+    form = Form(media_type=media_type, dtype=order.dtype, triangle=order.triangle)
+    answer = await state.run(request, partial(state.tracer.trace, order))
+    body = await state.encoder.encode(answer, form)
+    return Response(body, media_type=form.media_type, headers=form.headers)

@@ -41,14 +41,14 @@ def hold_answers(monkeypatch):
     begun, may_end = [], threading.Event()
 
     def hold(server):
-        real = server.state.tracer.answer
+        real = server.state.tracer.trace
 
-        def answer(order, media_type):
+        def trace(order):
             begun.append(order.text)
             may_end.wait(20)
-            return real(order, media_type)
+            return real(order)
 
-        monkeypatch.setattr(server.state.tracer, "answer", answer)
+        monkeypatch.setattr(server.state.tracer, "trace", trace)
         return begun, may_end
 
     yield hold
@@ -93,15 +93,16 @@ def test_a_trace_over_a_real_connection(server):
 
 def test_health_answers_while_the_inference_thread_is_busy(server, monkeypatch):
     """On the event loop, each of these traces would hold up every other answer."""
+    real = server.state.tracer.trace
 
-    def work(*_):
+    def trace(order):
         until = time.monotonic() + 1
         matrix = torch.ones(300, 300)
         while time.monotonic() < until:
             matrix @ matrix
-        return b"{}"
+        return real(order)
 
-    monkeypatch.setattr(server.state.tracer, "answer", work)
+    monkeypatch.setattr(server.state.tracer, "trace", trace)
     with ThreadPoolExecutor() as pool, httpx.Client(base_url=server.url) as client:
         slow = pool.submit(httpx.post, f"{server.url}/api/v1/trace", json={"text": "a"}, timeout=30)
         waits = []

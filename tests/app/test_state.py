@@ -34,7 +34,7 @@ def test_a_missing_default_model_is_the_reason_for_not_being_ready(settings, mod
 
 def test_what_the_log_should_keep_is_not_shown(settings, monkeypatch, caplog):
     state = State(settings)
-    monkeypatch.setattr(Tracer, "answer", lambda *_: 1 / 0)
+    monkeypatch.setattr(Tracer, "trace", lambda *_: 1 / 0)
     asyncio.run(state.warm_up())
     state.engine.close()
     assert state.why_not_ready == "the default model did not start: the log says why"

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from app.encoder import encode_checked
+from app.form import Form
 from app.problems import Problem
 from app.registry import registry_of
 from app.schemas import TraceRequest
 from app.tracer import Tracer, trace_id
-from app.wire import JSON
 
 NO_SCALING = {"kind": "no_scaling"}
 HEADS_OFF = {"kind": "heads_off", "heads": [0]}
@@ -76,5 +77,5 @@ def test_numbers_that_are_not_finite_are_no_answer(settings):
     with torch.no_grad():
         tracer.registry.checkpoint().model.decoder.norm.scale.fill_(math.nan)
     with pytest.raises(Problem, match="holds nan; the answer would not be true") as caught:
-        tracer.answer(TraceRequest(text="the cat"), JSON)
+        encode_checked(tracer.trace(TraceRequest(text="the cat")), Form())
     assert caught.value.status_code == 503

@@ -5,9 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from app.wire import JSON, SAFETENSORS, Analysis, Answer, NonFiniteError, encode
+from app.form import JSON, SAFETENSORS, Form
+from app.wire import Analysis, Answer, NonFiniteError, encode
 from model.trace import NamedArray, Token, Trace
 
+FILE = Form(media_type=SAFETENSORS)
+SMALL_FILE = Form(media_type=SAFETENSORS, dtype="uint16")
 SCORES = "decoder.layers.0.self_attention.scores"
 WEIGHTS = "decoder.layers.0.self_attention.weights"
 INDICES = "decoder.layers.0.experts.expert_indices"
@@ -15,7 +18,7 @@ MASKED = np.array([[[0.1, -np.inf], [2.0, -3.5]]], dtype=np.float32)
 TOKEN = Token(id=5, text="\u2028 cat\U0001f600", start=0, end=5, word=0, is_special=False)
 
 
-def answer_with(dtype="float32", **arrays):
+def answer_with(**arrays):
     axes = {
         "scores": ("head", "query", "key"),
         "weights": ("head", "query", "key"),
@@ -36,11 +39,11 @@ def answer_with(dtype="float32", **arrays):
         arrays={"ids": NamedArray(("query", "rank"), np.array([[1, 2]], dtype=np.int64))},
         beside={"texts": [["a", "b"]]},
     )
-    return Answer(id="id", trace=trace, analyses={"next_token": ranks}, dtype=dtype)
+    return Answer(id="id", trace=trace, analyses={"next_token": ranks})
 
 
 def test_json_has_every_member():
-    body = json.loads(encode(answer_with(scores=MASKED), JSON))
+    body = json.loads(encode(answer_with(scores=MASKED), Form()))
     assert body == {
         "id": "id",
         "model": "tiny",
@@ -78,12 +81,12 @@ def test_json_has_every_member():
 
 def test_json_numbers_are_the_exact_float32(from_json):
     numbers = np.random.default_rng(0).random((1, 50, 50), dtype=np.float32)
-    body = json.loads(encode(answer_with(weights=numbers), JSON))
+    body = json.loads(encode(answer_with(weights=numbers), Form()))
     np.testing.assert_array_equal(from_json(body)[WEIGHTS], numbers)
 
 
 def test_safetensors_keeps_masked_scores_as_they_are(from_safetensors):
-    arrays, metadata = from_safetensors(encode(answer_with(scores=MASKED), SAFETENSORS))
+    arrays, metadata = from_safetensors(encode(answer_with(scores=MASKED), FILE))
     np.testing.assert_array_equal(arrays[SCORES], MASKED)
     assert metadata["axes"] == {
         SCORES: ["head", "query", "key"],
@@ -95,31 +98,29 @@ def test_safetensors_keeps_masked_scores_as_they_are(from_safetensors):
 
 def test_a_view_of_an_array_is_sent_as_it_reads(from_safetensors, from_json):
     view = np.arange(12, dtype=np.float32).reshape(1, 4, 3).transpose(0, 2, 1)
-    arrays, _ = from_safetensors(encode(answer_with(weights=view), SAFETENSORS))
+    arrays, _ = from_safetensors(encode(answer_with(weights=view), FILE))
     np.testing.assert_array_equal(arrays[WEIGHTS], view)
-    body = json.loads(encode(answer_with(weights=view), JSON))
+    body = json.loads(encode(answer_with(weights=view), Form()))
     np.testing.assert_array_equal(from_json(body)[WEIGHTS], view)
 
 
 def test_integers_are_int32(from_safetensors):
     indices = np.array([[7, 0]], dtype=np.int64)
-    answer = answer_with(expert_indices=indices, dtype="uint16")
-    arrays, _ = from_safetensors(encode(answer, SAFETENSORS))
+    answer = answer_with(expert_indices=indices)
+    arrays, _ = from_safetensors(encode(answer, SMALL_FILE))
     assert arrays[INDICES].dtype == np.int32
     np.testing.assert_array_equal(arrays[INDICES], indices)
 
 
 def test_uint16_reaches_both_ends_and_rounds_to_the_nearest():
     weights = np.array([[[0, 1], [0.5, 1 / 3]]], dtype=np.float32)
-    found = json.loads(encode(answer_with(weights=weights, dtype="uint16"), JSON))["tensors"]
+    found = json.loads(encode(answer_with(weights=weights), Form(dtype="uint16")))["tensors"]
     assert found[WEIGHTS]["data"] == [[[0, 65535], [32768, 21845]]]
     assert found[WEIGHTS]["scale"] == 1 / 65535
 
 
 def test_uint16_leaves_what_is_not_between_zero_and_one(from_safetensors):
-    arrays, metadata = from_safetensors(
-        encode(answer_with(scores=MASKED, dtype="uint16"), SAFETENSORS)
-    )
+    arrays, metadata = from_safetensors(encode(answer_with(scores=MASKED), SMALL_FILE))
     assert arrays[SCORES].dtype == np.float32
     assert metadata["scale"] == {}
 
@@ -132,4 +133,4 @@ def test_uint16_leaves_what_is_not_between_zero_and_one(from_safetensors):
 def test_a_number_that_is_none_is_never_sent(site, bad, dtype, media_type):
     data = np.array([[[0.5, bad]]], dtype=np.float32)
     with pytest.raises(NonFiniteError, match=rf"{site} holds -?(nan|inf)"):
-        encode(answer_with(**{site: data}, dtype=dtype), media_type)
+        encode(answer_with(**{site: data}), Form(media_type=media_type, dtype=dtype))

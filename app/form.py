@@ -1,0 +1,35 @@
+"""How an answer is sent: its media type, the type of its numbers, what is left out, its coding.
+
+None of it changes what was computed, so an answer is kept once and sent in any form. Equal answers
+in equal forms are equal bytes, which is what a strong ETag promises.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+WireType = Literal["float32", "uint16"]
+Coding = Literal["identity", "zstd", "br", "gzip"]
+
+JSON = "application/json"
+SAFETENSORS = "application/x-safetensors"
+MEDIA_TYPES = (JSON, SAFETENSORS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """How an answer is sent.
+
+    `dtype` uint16 sends numbers between 0 and 1 as value/65535; `triangle` leaves out what lies
+    above the diagonal of causal arrays; `coding` is the Content-Encoding.
+    """
+
+    media_type: str = JSON
+    dtype: WireType = "float32"
+    triangle: bool = False
+    coding: Coding = "identity"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What is said beside the Content-Type of an answer in this form."""
+        vary = {"Vary": "Accept, Accept-Encoding"}
+        return vary if self.coding == "identity" else vary | {"Content-Encoding": self.coding}
