@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fastapi import Request, Response
 from fastapi.staticfiles import StaticFiles
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 _PACKAGE = Path(__file__).resolve().parent
 HOME = _PACKAGE if (_PACKAGE / "static").is_dir() else _PACKAGE.parent
@@ -36,13 +36,20 @@ def package_dir(name: str) -> Path:
 class FreshFiles(StaticFiles):
     """Static files that a browser asks about before it uses its copy.
 
-    Modules import each other by plain names, so an old one must never meet a new one.
+    Modules import each other by plain names, so an old one must never meet a new one. Each is sent
+    whole: nobody goes on with half a script, and ten thousand ranges of one file are no question.
     """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as if no Range had been asked for, which a server may always do."""
+        headers = [(name, value) for name, value in scope["headers"] if name != b"range"]
+        await super().__call__({**scope, "headers": headers}, receive, send)
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """The file, or 304 where the browser's copy is the same."""
         response = await super().get_response(path, scope)
         response.headers["Cache-Control"] = "no-cache"
+        response.headers["Accept-Ranges"] = "none"
         return response
 
 

@@ -26,6 +26,7 @@ class JsonRoute(APIRoute):
         async def handle_strictly(request: Request) -> Response:
             if takes_body:
                 _require_json_type(request)
+                _require_plain(request)
             return await handle(StrictRequest(request.scope, request.receive))
 
         return handle_strictly
@@ -55,3 +56,13 @@ def _require_json_type(request: Request) -> None:
     detail = f"{given} not application/json, which is what this call reads"
     headers = {"Accept-Post": "application/json"}
     raise Problem(415, "unsupported-media-type", detail, headers=headers)
+
+
+def _require_plain(request: Request) -> None:
+    """Refuse a compressed body: a few bytes of it could unfold into any number."""
+    coding = request.headers.get("content-encoding", "").strip().lower()
+    if coding in ("", "identity"):
+        return
+    detail = f"Content-Encoding {echo(coding)} is not read here; send the body as it is"
+    headers = {"Accept-Encoding": "identity"}
+    raise Problem(415, "unsupported-encoding", detail, headers=headers)

@@ -10,6 +10,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from app.assets import HOME, FreshFiles, package_dir
+from app.framing import Framing
 from app.middleware import ProblemResponses, SecurityHeaders, TrustedHosts
 from app.problems import ANY_ERROR, install_problems
 from app.routes import (
@@ -76,6 +77,7 @@ def _layers(settings: Settings) -> list[Middleware]:
     return [
         Middleware(SecurityHeaders),
         Middleware(ProblemResponses),
+        Middleware(Framing, max_header_bytes=settings.max_header_bytes),
         Middleware(TrustedHosts, allowed_hosts=hosts, www_redirect=False),
         Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),
     ]

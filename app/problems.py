@@ -26,7 +26,7 @@ _MEANINGS = {
     404: "There is no such model; `available` names those that exist.",
     406: "The Accept header takes none of the offered media types.",
     413: "The body has more than `max_body_bytes`.",
-    415: "The body is not declared as application/json.",
+    415: "The body is not declared as application/json, or compressed.",
     422: "A member is wrong, or a limit is passed: `limit` and `actual` say by how much.",
     503: "The queue is full or too slow, the model is damaged, or not ready yet.",
 }
@@ -95,6 +95,12 @@ def over_limit(what: str, *, limit: int, actual: int, way_out: str) -> Problem:
     detail = f"{actual:,} {what} are more than the {limit:,} that are allowed; {way_out}"
     kind = f"too-many-{what.replace(' ', '-')}"
     return Problem(422, kind, detail, limit=limit, actual=actual)
+
+
+def head_too_long(limit: int) -> Problem:
+    """The problem of a target and headers that are longer than a limit."""
+    detail = f"the target and the headers are longer than {limit:,} bytes; send less of them"
+    return Problem(431, "headers-too-large", detail, limit=limit, headers={"Connection": "close"})
 
 
 def unexpected() -> Problem:

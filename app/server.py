@@ -8,9 +8,12 @@ import uvicorn
 from rich.console import Console
 
 from app.problems import Problem
+from app.protocol import ProblemProtocol
 from app.settings import ANY_ADDRESS, Settings
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from app.registry import Registry
     from app.streams import Streams
 
@@ -74,14 +77,21 @@ def serve(listener: socket.socket, host: str, settings: Settings, log_level: str
     except Problem as problem:
         raise ValueError(problem.detail) from problem
     _announce(address_of(listener), registry)
-    config = uvicorn.Config(
+    config = config_of(application, settings, log_level)
+    with suppress(KeyboardInterrupt):
+        Server(config, application.state.shared.streams).run(sockets=[listener])
+
+
+def config_of(application: "FastAPI", settings: Settings, log_level: str) -> uvicorn.Config:
+    """How the web server runs an application."""
+    return uvicorn.Config(
         application,
+        http=ProblemProtocol,
+        h11_max_incomplete_event_size=settings.max_header_bytes,
         log_level=log_level,
         server_header=False,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
-    with suppress(KeyboardInterrupt):
-        Server(config, application.state.shared.streams).run(sockets=[listener])
 
 
 def address_of(listener: socket.socket) -> str:

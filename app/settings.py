@@ -65,6 +65,13 @@ class Settings(BaseSettings):
         "Room for two texts of max_characters written as 12-byte escapes, and for the options.",
         ge=1,
     )
+    max_header_bytes: int = _limit(
+        32_768,
+        "bytes",
+        "A request's target and headers together: several times what a browser sends with all the "
+        "cookies of a domain.",
+        ge=1_024,
+    )
     max_new_tokens: int = _limit(
         256,
         "tokens",

@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import torch
-import uvicorn
 from fastapi.testclient import TestClient
 from safetensors import safe_open
 
 from app.main import create_app
 from app.server import Server as ServerProcess
-from app.server import listen
+from app.server import config_of, listen
 from app.settings import Settings
 from app.state import State
 from model.card import ModelCard
@@ -124,7 +123,7 @@ def serve(settings: Settings) -> Iterator[Server]:
     """A warm server behind real connections."""
     listener = listen("127.0.0.1", 0)
     app = create_app(settings)
-    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=2)
+    config = config_of(app, settings.model_copy(update={"shutdown_seconds": 2}), "error")
     running = ServerProcess(config, app.state.shared.streams)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
     thread.start()

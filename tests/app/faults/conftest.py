@@ -1,0 +1,198 @@
+"""Bytes to a server over a real socket, just as they are given, and a judge of the answer."""
+
+import json
+import logging
+import re
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import jsonschema_rs
+import pytest
+
+# An answer says what is wrong; it needs no more than that to do so.
+MAX_PROBLEM_BYTES = 4_096
+MAX_REPEATED = 120
+# Nothing here is slow; this is for a machine that is busy with other things.
+PATIENCE = 20.0
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back, and how long that took."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    seconds: float
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Connection:
+    """A connection to a server."""
+
+    def __init__(self, url: str) -> None:
+        address = urlsplit(url)
+        self.began = time.monotonic()
+        self.socket = socket.create_connection((address.hostname, address.port), timeout=PATIENCE)
+        self.unread = b""
+
+    def send(self, data: bytes) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):  # refused: nobody reads it to its end
+            self.socket.sendall(data)
+
+    def read_reply(self, *, to_head: bool = False) -> Reply | None:
+        """The next final answer; None: the connection ended without one."""
+        while (head := self._read_until(b"\r\n\r\n")) and head[9:10] == b"1":
+            pass  # 100 Continue
+        if not head:
+            return None
+        first, *lines = head.decode("latin-1").strip().split("\r\n")
+        headers = {
+            name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)
+        }
+        status = int(first.split()[1])
+        has_body = not to_head and status not in (204, 304)
+        body = self._read_body(headers) if has_body else b""
+        return Reply(status, headers, body, time.monotonic() - self.began)
+
+    def is_closed(self) -> bool:
+        """Whether the server ends the connection, now or soon."""
+        return not self._receive()
+
+    def is_closed_within(self, seconds: float) -> bool:
+        """Whether the server has ended the connection by then."""
+        self.socket.settimeout(seconds)
+        try:
+            return not self._receive()
+        except TimeoutError:
+            return False
+        finally:
+            self.socket.settimeout(PATIENCE)
+
+    def _read_body(self, headers: dict[str, str]) -> bytes:
+        if headers.get("transfer-encoding") == "chunked":
+            return b"".join(iter(self._read_chunk, b""))
+        length = int(headers["content-length"])
+        while len(self.unread) < length and (piece := self._receive()):
+            self.unread += piece
+        body, self.unread = self.unread[:length], self.unread[length:]
+        return body
+
+    def _read_chunk(self) -> bytes:
+        length = int(self._read_until(b"\r\n"), 16)
+        while len(self.unread) < length + 2 and (piece := self._receive()):
+            self.unread += piece
+        chunk, self.unread = self.unread[:length], self.unread[length + 2 :]
+        return chunk
+
+    def _read_until(self, end: bytes) -> bytes:
+        while end not in self.unread:
+            piece = self._receive()
+            if not piece:
+                return b""
+            self.unread += piece
+        head, _, self.unread = self.unread.partition(end)
+        return head + end
+
+    def _receive(self) -> bytes:
+        try:
+            return self.socket.recv(2**16)
+        except ConnectionResetError:
+            return b""
+
+
+Exchange = Callable[..., Reply | None]
+
+
+@pytest.fixture
+def connect(server: Any) -> Iterator[Callable[[], Connection]]:
+    """Opens connections to the server, and closes them after the test."""
+    opened: list[Connection] = []
+
+    def open_connection() -> Connection:
+        opened.append(Connection(server.url))
+        return opened[-1]
+
+    yield open_connection
+    for connection in opened:
+        connection.socket.close()
+
+
+@pytest.fixture
+def exchange(connect: Callable[[], Connection]) -> Exchange:
+    """Sends bytes, all at once or piece by piece, and gives the answer."""
+
+    def send(pieces: bytes | Iterable[bytes], *, ends: bool = False, to_head: bool = False):
+        connection = connect()
+        for piece in [pieces] if isinstance(pieces, bytes) else pieces:
+            connection.send(piece)
+        if ends:
+            connection.socket.shutdown(socket.SHUT_WR)
+        return connection.read_reply(to_head=to_head)
+
+    return send
+
+
+@pytest.fixture(scope="session")
+def problem_schema(server: Any) -> jsonschema_rs.Validator:
+    """The schema of errors, as the server publishes it."""
+    document = httpx.get(f"{server.url}/openapi.json").json()
+    post = document["paths"]["/api/v1/tokenize"]["post"]
+    schema = post["responses"]["422"]["content"]["application/problem+json"]["schema"]
+    return jsonschema_rs.validator_for({**document, **schema})
+
+
+@pytest.fixture
+def assert_problem(problem_schema: jsonschema_rs.Validator) -> Callable[..., dict[str, Any]]:
+    """Checks that an answer is a problem as it should be, whatever was sent."""
+
+    def check(reply: Reply | None, sent: bytes = b"") -> dict[str, Any]:
+        assert reply is not None, "the connection ended without an answer"
+        assert 400 <= reply.status < 500 or reply.status == 501, reply
+        assert reply.headers["content-type"] == "application/problem+json"
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        body = reply.json()
+        problem_schema.validate(body)
+        assert re.fullmatch(r"urn:headlight:problem:[a-z]+(-[a-z]+)*", body["type"]), body["type"]
+        assert body["status"] == reply.status
+        assert len(reply.body) <= MAX_PROBLEM_BYTES
+        for start in range(0, len(sent) - MAX_REPEATED, MAX_REPEATED // 2):
+            assert sent[start : start + MAX_REPEATED] not in reply.body, "it repeats what was sent"
+        assert reply.seconds < PATIENCE
+        return body
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def mistakes(server: Any) -> Iterator[list[logging.LogRecord]]:
+    """What the server has logged as an error of its own, so far."""
+    records: list[logging.LogRecord] = []
+
+    class Keeper(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            records.append(record)
+
+    loggers = [logging.getLogger(name) for name in ("", "uvicorn", "uvicorn.error", "asyncio")]
+    keeper = Keeper(logging.ERROR)
+    for logger in loggers:
+        logger.addHandler(keeper)
+    yield records
+    for logger in loggers:
+        logger.removeHandler(keeper)
+
+
+@pytest.fixture(autouse=True)
+def no_mistakes(mistakes: list[logging.LogRecord]) -> Iterator[None]:
+    """Whatever is sent, the server has nothing to be sorry for."""
+    mistakes.clear()
+    yield
+    assert [record.getMessage() for record in mistakes] == []
