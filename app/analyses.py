@@ -134,12 +134,9 @@ def _named(name: str, tensor: Tensor, n_heads: int) -> NamedArray:
 def _texts(arrays: Arrays, _: Trace, checkpoint: Checkpoint) -> dict[str, Any]:
     """What the tokens of an array of ids spell, nested as the ids are."""
     ids = arrays["ids"].data
-    known = {int(token): checkpoint.tokenizer.text_of(int(token)) for token in np.unique(ids)}
-
-    def spell(part: Any) -> Any:
-        return [spell(each) for each in part] if isinstance(part, list) else known[part]
-
-    return {"texts": spell(ids.tolist())}
+    tokens, places = np.unique(ids, return_inverse=True)
+    spelled = [checkpoint.tokenizer.text_of(int(token)) for token in tokens]
+    return {"texts": np.array(spelled, dtype=object)[places].reshape(ids.shape).tolist()}
 
 
 def _logit_lens(trace: Trace, checkpoint: Checkpoint) -> Arrays:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from torch import Tensor, nn
 
@@ -167,9 +168,12 @@ def count_heads(points: Iterable[HookPoint]) -> int:
 class HookedModule(nn.Module):
     """A model whose hook points can be listed, captured and edited by name."""
 
-    @property
-    def hook_points(self) -> dict[str, HookPoint]:
-        """Every hook point by its site name, in the order of the module tree."""
+    @cached_property
+    def hook_points(self) -> Mapping[str, HookPoint]:
+        """Every hook point by its site name, in the order of the module tree.
+
+        Walked once: a model's tree does not change after it is built.
+        """
         return {
             name: module for name, module in self.named_modules() if isinstance(module, HookPoint)
         }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import fnmatch
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+
+_LAYER = re.compile(r"\.layers\.(\d+)\.")
 
 
 class UnknownSite(ValueError):
@@ -35,12 +37,12 @@ def match_sites(globs: Iterable[str], names: Iterable[str]) -> list[str]:
     Raises:
         UnknownSite: a glob matches nothing; the message suggests the nearest that does.
     """
-    names = list(names)
+    names = dict.fromkeys(names)
     matched: set[str] = set()
     for glob in globs:
-        found = [name for name in names if fnmatchcase(name, glob)]
+        found = [glob] if glob in names else fnmatch.filter(names, glob)
         if not found:
-            raise UnknownSite(_unknown_site(glob, names))
+            raise UnknownSite(_unknown_site(glob, list(names)))
         matched.update(found)
     return [name for name in names if name in matched]
 
@@ -62,7 +64,7 @@ def _unknown_site(glob: str, names: Sequence[str]) -> str:
 
 def layer_of(site: str) -> int | None:
     """The number of the layer that a site lies in, None for a site outside the layers."""
-    found = re.search(r"\.layers\.(\d+)\.", site)
+    found = _LAYER.search(site)
     return int(found.group(1)) if found else None
 
 

@@ -42,6 +42,7 @@ class Tokenizer:
         self.mask_id: int | None = backend.token_to_id(MASK)
         known = {START: self.start_id, END: self.end_id, MASK: self.mask_id}
         self._special = {token: piece for piece, token in known.items() if token is not None}
+        self._texts: dict[int, str] = {}
         for piece in backend.get_vocab():
             is_special = backend.token_to_id(piece) in self._special
             if not is_special and not _bytes_by_letter().keys() >= set(piece):
@@ -93,7 +94,9 @@ class Tokenizer:
         """
         if token in self._special:
             return self._special[token]
-        return self._bytes_of(token).decode(errors="backslashreplace")
+        if token not in self._texts:  # grows to the vocabulary's size and no further
+            self._texts[token] = self._bytes_of(token).decode(errors="backslashreplace")
+        return self._texts[token]
 
     def is_special(self, token: int) -> bool:
         """Whether a token is one of `START`, `END` and `MASK`, which spell nothing."""

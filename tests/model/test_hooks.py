@@ -166,6 +166,7 @@ def stored(model: nn.Module) -> dict[str, object]:
 
 
 def test_nothing_is_stored_on_a_module_by_a_pass(model: Transformer, ids: Tensor) -> None:
+    assert model.hook_points  # the list of them is kept once somebody has asked, which is no pass
     before = stored(model)
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     model(ids)
