@@ -4,7 +4,7 @@ None of it changes what was computed, so an answer is kept once and sent in any 
 in equal forms are equal bytes, which is what a strong ETag promises.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 WireType = Literal["float32", "uint16"]
@@ -27,6 +27,10 @@ class Form:
     dtype: WireType = "float32"
     triangle: bool = False
     coding: Coding = "identity"
+
+    def coded(self, coding: Coding) -> "Form":
+        """This form in a content coding."""
+        return replace(self, coding=coding)
 
     @property
     def headers(self) -> dict[str, str]:

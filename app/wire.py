@@ -24,6 +24,10 @@ MASKED_SITES = (".scores", ".router_logits")
 UNIT_SITES = frozenset({"weights", "router_probs", "expert_weights"})
 
 
+TOKEN_BYTES = 80
+"""What a token takes as JSON, about."""
+
+
 class NonFiniteError(Exception):
     """A tensor holds a number that no answer can carry."""
 
@@ -43,6 +47,14 @@ class Answer:
     id: str
     trace: Trace
     analyses: Mapping[str, Analysis]
+
+    @property
+    def n_bytes(self) -> int:
+        """About what it takes in memory, and on the wire as it is."""
+        analysed = (array for found in self.analyses.values() for array in found.arrays.values())
+        arrays = sum(array.data.nbytes for array in (*self.trace.tensors.values(), *analysed))
+        tokens = (*self.trace.tokens, *(self.trace.target_tokens or ()))
+        return arrays + TOKEN_BYTES * len(tokens)
 
     def members(self) -> dict[str, Any]:
         """Everything but arrays, ready for JSON."""

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 
 from app.form import MEDIA_TYPES, SAFETENSORS, Form
 from app.json_route import JsonRoute
-from app.negotiation import negotiate
+from app.negotiation import negotiate, negotiate_coding
 from app.problems import described
 from app.schemas import TraceAnswer, TraceRequest
 from app.state import Shared
@@ -34,5 +34,6 @@ async def trace(order: TraceRequest, request: Request, state: Shared) -> Respons
     media_type = negotiate(request.headers.get("accept", ""), MEDIA_TYPES)
     form = Form(media_type=media_type, dtype=order.dtype, triangle=order.triangle)
     answer = await state.run(request, partial(state.tracer.trace, order))
+    form = form.coded(negotiate_coding(request.headers, answer.n_bytes))
     body = await state.encoder.encode(answer, form)
     return Response(body, media_type=form.media_type, headers=form.headers)
