@@ -57,6 +57,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
         lifespan=_lifespan,
         responses=ANY_ERROR,
+        generate_unique_id_function=lambda route: route.name,  # a function's name is its operation
         middleware=_layers(settings),
         # No collector is ever told what somebody typed, whatever the environment says.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,6 +50,8 @@ class Trace:
     its decoder: ``target_tokens`` are what the decoder read. ``precision`` is what the model
     computed in, float32 or bfloat16. ``heads`` says which heads the ``head`` axes hold (None: all,
     in order). ``timings`` are milliseconds by step.
+
+    ``trace[site]`` is the array of a site; ``trace.tensors[site]`` names its axes.
     """
 
     model: str
@@ -62,3 +64,20 @@ class Trace:
     tensors: Mapping[str, NamedArray]
     heads: tuple[int, ...] | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
+
+    def __getitem__(self, site: str) -> NDArray[np.generic]:
+        """The array of a site.
+
+        Raises:
+            KeyError: it was not captured; with what was.
+        """
+        if site not in self.tensors:
+            raise KeyError(f"the trace holds no {site!r}; it holds {', '.join(self.tensors)}")
+        return self.tensors[site].data
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of its sites."""
+        return iter(self.tensors)
+
+    def __contains__(self, site: object) -> bool:
+        return site in self.tensors

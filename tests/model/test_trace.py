@@ -30,3 +30,21 @@ def test_a_trace_does_not_change() -> None:
     trace = Trace(model="any", revision="1", precision="float32", text="a", tokens=(), tensors={})
     with pytest.raises(AttributeError):
         trace.text = "b"  # type: ignore[misc]
+
+
+def test_a_trace_gives_its_arrays_by_site() -> None:
+    site, array = "logits", NamedArray(("query", "vocab"), np.zeros((1, 2)))
+    trace = Trace(
+        model="any",
+        revision="1",
+        precision="float32",
+        text="a",
+        tokens=(),
+        tensors={site: array},
+    )
+    assert trace[site] is array.data
+    assert list(trace) == [site]
+    assert site in trace
+    assert "scores" not in trace
+    with pytest.raises(KeyError, match="the trace holds no 'scores'; it holds logits"):
+        trace["scores"]

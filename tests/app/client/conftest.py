@@ -1,0 +1,86 @@
+"""Both clients behind one interface: what holds for the one holds for the other."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+
+from app.client import AsyncClient, Client
+
+
+class Waiting:
+    """An `AsyncClient` whose every call is run to its end: to a test it is a `Client`."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.client = AsyncClient(*args, **options)
+        self.loop = asyncio.new_event_loop()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return partial(self._call, getattr(self.client, name))
+
+    def _call(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        found = method(*args, **options)
+        return self._run(found) if inspect.isawaitable(found) else self._each(found)
+
+    def _each(self, events: AsyncIterator[Any]) -> Iterator[Any]:
+        try:
+            while True:
+                try:
+                    yield self._run(anext(events))
+                except StopAsyncIteration:
+                    return
+        finally:
+            self._run(events.aclose())
+
+    def _run(self, waited: Awaitable[Any]) -> Any:
+        return self.loop.run_until_complete(waited)
+
+    def close(self) -> None:
+        self._run(self.client.close())
+        self._run(self.loop.shutdown_asyncgens())
+        self.loop.close()
+
+
+@pytest.fixture(params=[Client, Waiting], ids=["client", "async_client"])
+def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """Makes clients of either kind."""
+    made: list[Any] = []
+
+    def make_one(*args: Any, **options: Any) -> Any:
+        made.append(request.param(*args, **options))
+        return made[-1]
+
+    yield make_one
+    for client in made:
+        client.close()
+
+
+@pytest.fixture
+def headlight(make: Callable[..., Any], server: Any) -> Any:
+    """A client of a real server."""
+    return make(server.url)
+
+
+@pytest.fixture
+def answering(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a client of a server that gives these answers, one after the other."""
+
+    def make_one(*answers: httpx.Response | Exception, **options: Any) -> Any:
+        left = list(answers)
+        asked: list[httpx.Request] = []
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            asked.append(request)
+            found = left.pop(0)
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        client = make("http://headlight.test", transport=httpx.MockTransport(answer), **options)
+        return client, asked
+
+    return make_one
