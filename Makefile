@@ -10,6 +10,10 @@ PYTHON ?= python3
 HOST   ?= 127.0.0.1
 PORT   ?= 8000
 
+# Of `make load`.
+USERS   ?= 1000
+SECONDS ?= 600
+
 VENV := .venv
 BIN  := $(VENV)/bin
 PIP  := $(BIN)/python -m pip --disable-pip-version-check
@@ -26,7 +30,7 @@ endif
 # Playwright carries a Node of its own; the JavaScript tests run on it.
 NODE ?= $(shell ls $(VENV)/lib/python3*/site-packages/playwright/driver/node)
 
-.PHONY: FORCE help install serve test lint types test-js bench bench-page format lock docker clean
+.PHONY: FORCE help install serve test lint types test-js bench bench-page load format lock docker clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +62,9 @@ bench: $(VENV)/.installed-test ## Measure speed, without the shape checks of the
 bench-page: $(VENV)/.installed-test $(VENV)/bench/.installed ## Measure how fast the page paints, beside BertViz
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(BIN)/pytest tests/benchmarks/page_speed.py \
 		--override-ini addopts=--import-mode=importlib --override-ini timeout=900 --capture=no
+
+load: $(VENV)/.installed-test ## Let USERS (1000) people use a server for SECONDS (600)
+	$(BIN)/python tests/load/run.py --users $(USERS) --seconds $(SECONDS)
 
 format: $(VENV)/.installed-test ## Put the Python code into its one format
 	$(BIN)/ruff check --fix

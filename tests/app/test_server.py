@@ -86,6 +86,13 @@ def test_the_address_can_be_opened_where_every_address_is_listened_on():
         assert address_of(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
+def test_a_body_never_waits_until_its_headers_are_confirmed():
+    with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_a_trace_over_a_real_connection(server):
     body = httpx.post(f"{server.url}/api/v1/trace", json={"text": "the cat"}).json()
     assert body["tokens"][1]["text"] == "the"

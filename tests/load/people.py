@@ -1,0 +1,257 @@
+"""A person: opens the page, reads, asks, thinks, asks again, and is not always patient or right."""
+
+import asyncio
+import random
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import answers
+import orjson
+from connection import Broken, Connection
+from sentences import MODELS, anything
+from tally import Tally
+
+SAFETENSORS = {"Accept": "application/x-safetensors"}
+LIKE_A_BROWSER = {"Accept-Encoding": "gzip, deflate, br, zstd", "User-Agent": "load"}
+
+MODEL_WEIGHTS = [60, 15, 15, 10]
+CHECKED = 1 / 20
+
+NONSENSE = [
+    b"",
+    b"{",
+    b"\xff",
+    b"[1e999]",
+    b'{"text": 5}',
+    b'{"text": NaN}',
+    b'{"text": "\\ud800"}',
+]
+
+_FILES = re.compile(rb'(?:href|src)="(/static/[^"]+)"')
+
+
+@dataclass
+class Person:
+    """Somebody with a connection, a memory of what was asked, and a browser's cache.
+
+    Args:
+        line: the connection.
+        tally: where everything is counted.
+        chance: decides everything this person does.
+    """
+
+    line: Connection
+    tally: Tally
+    chance: random.Random
+    etags: dict[str, str] = field(default_factory=dict)
+    asked: list[tuple[str, dict[str, Any], dict[str, str]]] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+
+    async def act(self) -> None:
+        """Do one of the things that people do."""
+        name = self.chance.choices(NAMES, weights=WEIGHTS)[0]
+        try:
+            await ACTIONS[name](self)
+        except Broken as broken:
+            self.tally.surprise(f"{name}: {broken}")
+
+    # The page
+
+    async def visit(self) -> None:
+        """The page, every file that it names and the models, each only if it changed."""
+        page = await self.line.ask("GET", "/")
+        self.tally.add("page", page)
+        text = answers.decoded(page)
+        for path in dict.fromkeys(found.decode() for found in _FILES.findall(text)):
+            await self.fetch("file", path)
+        await self.fetch("models", "/api/v1/models")
+
+    async def fetch(self, kind: str, path: str) -> None:
+        """A file, or the word that the one already here is still right."""
+        known = self.etags.get(path)
+        headers = {"If-None-Match": known} if known else {}
+        reply = await self.line.ask("GET", path, headers=headers)
+        self.tally.add(f"{kind}, known" if known else kind, reply, (304,) if known else (200,))
+        if reply.etag:
+            self.etags[path] = reply.etag
+
+    # Traces
+
+    async def trace(self) -> None:
+        """A sentence, as a script asks for it: everything that is shown by default, as JSON."""
+        await self.post_trace("trace, JSON", {}, {})
+
+    async def view(self) -> None:
+        """A sentence, as the page asks for it: half the bytes, in the binary form."""
+        await self.post_trace("trace, safetensors", {"dtype": "uint16"}, SAFETENSORS)
+
+    async def one_head(self) -> None:
+        """Single heads of one layer."""
+        members = {
+            "capture": ["*_attention.weights"],
+            "layers": [self.chance.randrange(2)],
+            "heads": self.chance.sample(range(4), k=self.chance.randint(1, 2)),
+        }
+        await self.post_trace("trace, single heads", members, {})
+
+    async def analyse(self) -> None:
+        """What is computed from a trace."""
+        names = ["rollout", "head_labels", "attention_by_distance"]
+        members = {"model": "stories", "capture": [], "analyses": self.chance.sample(names, k=2)}
+        await self.post_trace("trace, analyses", members, {})
+
+    async def edit(self) -> None:
+        """The same pass with a head switched off."""
+        edits = [{"kind": "heads_off", "heads": [self.chance.randrange(4)], "layer": 1}]
+        members = {"model": "stories", "capture": ["logits"], "edits": edits}
+        await self.post_trace("trace, edited", members, {})
+
+    async def post_trace(self, kind: str, members: dict[str, Any], headers: dict[str, str]) -> None:
+        """A trace of some text by some model; once in a while its answer is looked at closely."""
+        model = self.chance.choices(MODELS, weights=MODEL_WEIGHTS)[0]
+        model = members.get("model", model)
+        order = {"model": model, "text": anything(self.chance, model), **members}
+        await self.send_trace(kind, order, headers)
+
+    async def send_trace(self, kind: str, order: dict[str, Any], headers: dict[str, str]) -> None:
+        """Ask for one trace and remember it."""
+        body = orjson.dumps(order)
+        reply = await self.line.ask("POST", "/api/v1/trace", body=body, headers=headers)
+        if not self.tally.add(kind, reply):
+            return
+        self.asked = [*self.asked[-4:], (kind, order, headers)]
+        if self.chance.random() < CHECKED:
+            self.tally.n_checked += 1
+            name, wrong = answers.look_at(reply, order)
+            self.seen = [*self.seen[-4:], name]
+            for what in wrong:
+                self.tally.surprise(f"{kind}: {what}")
+
+    async def repeat(self) -> None:
+        """What was asked a moment ago, again."""
+        if not self.asked:
+            return await self.trace()
+        _, order, headers = self.chance.choice(self.asked)
+        return await self.send_trace("trace, again", order, headers)
+
+    async def look_again(self) -> None:
+        """A trace computed before, by its name."""
+        if not self.seen:
+            return await self.trace()
+        path = f"/api/v1/traces/{self.chance.choice(self.seen)}"
+        reply = await self.line.ask("GET", path)
+        self.tally.add("trace, by its id", reply, (200, 404))
+        if reply.status == 200 and reply.etag:
+            headers = {"If-None-Match": reply.etag}
+            reply = await self.line.ask("GET", path, headers=headers)
+            self.tally.add("trace, by its id, known", reply, (304, 404))
+        return None
+
+    # Everything else there is
+
+    async def tokenize(self) -> None:
+        """Where a text is cut."""
+        model = self.chance.choice(MODELS)
+        await self.post("tokenize", "/api/v1/tokenize", {"text": anything(self.chance, model)})
+
+    async def positional(self) -> None:
+        """An encoding of positions."""
+        length = self.chance.choice([32, 64, 128])
+        path = f"/api/v1/positional?scheme=sinusoidal&length={length}&width=64"
+        self.tally.add("positional", await self.line.ask("GET", path, headers=SAFETENSORS))
+
+    async def generate(self) -> None:
+        """A story written on to its end."""
+        await self.write_on("generate", until=None)
+
+    async def generate_and_leave(self) -> None:
+        """A story that somebody closes in the middle."""
+        await self.write_on("generate, left midway", until=self.chance.randint(1, 8))
+
+    async def write_on(self, kind: str, until: int | None) -> None:
+        """Read a stream's events, all or some."""
+        order = {
+            "text": anything(self.chance, "stories"),
+            "n_tokens": 20,
+            "seed": self.chance.randrange(10**6),
+        }
+        await answers.read_stream(self.line, order, self.tally, kind, until)
+
+    async def leave(self) -> None:
+        """Somebody who closes the page before the answer is there."""
+        order = {"text": anything(self.chance, "stories")}
+        await self.line.send_and_leave(
+            "/api/v1/trace", orjson.dumps(order), self.chance.uniform(0, 0.05)
+        )
+        self.tally.left("trace, left")
+
+    # Mistakes
+
+    async def send_too_much(self) -> None:
+        """A text that is too long: for the model, or for the server."""
+        text = "the cat sat on the mat " * self.chance.choice([60, 300, 9_000])
+        await self.post("mistake, too long", "/api/v1/trace", {"text": text}, (413, 422))
+
+    async def send_nonsense(self) -> None:
+        """What is no JSON, or none that anybody asked for."""
+        body = self.chance.choice(NONSENSE)
+        reply = await self.line.ask("POST", "/api/v1/trace", body=body)
+        self.tally.add("mistake, bad JSON", reply, (400, 422))
+
+    async def ask_for_nothing(self) -> None:
+        """A model, a site or a page that is not there."""
+        order = {"text": "the cat", "capture": ["decoder.layer.*"]}
+        await self.post("mistake, unknown", "/api/v1/trace", order, (422,))
+        await self.post("mistake, unknown", "/api/v1/trace", {"text": "a", "model": "x"}, (404,))
+        self.tally.add("mistake, unknown", await self.line.ask("GET", "/nowhere"), (404,))
+
+    async def post(
+        self, kind: str, path: str, order: dict[str, Any], expected: tuple[int, ...] = (200,)
+    ) -> None:
+        """Post JSON and count the answer."""
+        self.tally.add(kind, await self.line.ask("POST", path, body=orjson.dumps(order)), expected)
+
+
+Action = Callable[[Person], Awaitable[None]]
+
+# How often people do what, of every hundred things that they do.
+PLAN: list[tuple[Action, float]] = [
+    (Person.visit, 2),
+    (Person.view, 26),
+    (Person.trace, 12),
+    (Person.one_head, 10),
+    (Person.analyse, 5),
+    (Person.edit, 3),
+    (Person.repeat, 12),
+    (Person.look_again, 5),
+    (Person.tokenize, 7),
+    (Person.positional, 4),
+    (Person.generate, 3),
+    (Person.generate_and_leave, 2),
+    (Person.leave, 4),
+    (Person.send_too_much, 2),
+    (Person.send_nonsense, 2),
+    (Person.ask_for_nothing, 1),
+]
+ACTIONS = {action.__name__: action for action, _ in PLAN}
+NAMES, WEIGHTS = list(ACTIONS), [weight for _, weight in PLAN]
+
+
+async def live(person: Person, *, arrival: float, think: float, until: float) -> None:
+    """Come, do one thing after the other with time to think between them, and go.
+
+    Args:
+        person: who.
+        arrival: when to come, in seconds of the event loop's clock.
+        think: seconds between two things, on average.
+        until: when to begin nothing any more.
+    """
+    loop = asyncio.get_running_loop()
+    pause = arrival - loop.time()
+    while loop.time() + pause < until:
+        await asyncio.sleep(pause)
+        await person.act()
+        pause = person.chance.expovariate(1 / think)
+    person.line.close()

@@ -1,0 +1,148 @@
+"""What a run came to: the figures as tables, and the promises with whether each was kept."""
+
+import signal
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from service import Metrics, Watch
+from tally import LEFT, REFUSED, Tally
+
+MEGABYTE = 10**6
+MAX_GROWTH = 50 * MEGABYTE
+MAX_REFUSED = 0.1
+MAX_HEALTH_SECONDS = 0.5
+MIN_SECONDS_FOR_MEMORY = 100
+"""In a shorter run the first tenth is over before everything was in use once."""
+
+# Of what is counted as found and as not found, how much was found.
+RATES = {
+    "finished traces found in the cache": ("cache_hits", "cache_misses"),
+    "requests that shared a computation in flight": ("shared", "cache_misses"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Everything that is known after a run."""
+
+    n_users: int
+    seconds: float
+    think: float
+    tally: Tally
+    watch: Watch
+    metrics: Metrics
+    log: str
+    stop_seconds: float
+    exit_status: int | None
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Something that must hold, and what was seen."""
+
+    what: str
+    seen: str
+    is_kept: bool
+
+
+def promises(run: Run) -> list[Promise]:
+    """What must hold for the run to have gone well."""
+    tally = run.tally
+    refused = tally.n_with(REFUSED) / max(1, tally.n_requests)
+    health = 1000 * np.percentile(run.watch.health, 99, method="lower")
+    faults = run.log.count("Traceback")
+    return [
+        Promise("no 5xx but deliberate 503", str(tally.n_server_errors), not tally.n_server_errors),
+        Promise("no answer that surprises", str(tally.surprises.total()), not tally.surprises),
+        Promise("at most 10 % refused", f"{refused:.2%}", refused <= MAX_REFUSED),
+        Promise(
+            f"/healthz within {1000 * MAX_HEALTH_SECONDS:g} ms (p99)",
+            f"{health:.0f} ms",
+            bool(health <= 1000 * MAX_HEALTH_SECONDS),
+        ),
+        *_memory_promise(run),
+        Promise("no exception in the log", str(faults), not faults),
+        Promise(
+            "stops when it is told to",
+            f"{run.stop_seconds:.1f} s, status {run.exit_status}",
+            run.exit_status in (0, -signal.SIGTERM),
+        ),
+    ]
+
+
+def _memory_promise(run: Run) -> list[Promise]:
+    if run.seconds < MIN_SECONDS_FOR_MEMORY:
+        return []
+    growth = growth_of(run)
+    seen = f"{growth / MEGABYTE:+.0f} MB"
+    return [Promise("memory flat after a tenth", seen, growth <= MAX_GROWTH)]
+
+
+def growth_of(run: Run) -> int:
+    """How far memory rose over where it was after the first tenth, in bytes."""
+    later = [sample.rss for sample in run.watch.memory if sample.second >= run.seconds / 10]
+    return max(later) - later[0] if later else 0
+
+
+def print_report(console: Console, run: Run) -> None:
+    """Print every figure, and the promises last."""
+    console.print(_requests(run))
+    for line in _sentences(run):
+        console.print(line)
+    for what, n in run.tally.surprises.most_common():
+        console.print(f"surprise, {n} times: {what}", style="red", markup=False)
+    table = Table("promise", "seen", "kept", box=None, pad_edge=False)
+    for promise in promises(run):
+        word = "yes" if promise.is_kept else "NO"
+        table.add_row(promise.what, promise.seen, word, style="" if promise.is_kept else "red")
+    console.print(table)
+
+
+def _requests(run: Run) -> Table:
+    table = Table("requests", box=None, pad_edge=False)
+    for name in ("number", "p50 ms", "p95 ms", "p99 ms", "kB each", "statuses"):
+        table.add_column(name, justify="left" if name == "statuses" else "right")
+    for name, kind in sorted(run.tally.kinds.items()):
+        statuses = ", ".join(
+            f"{'left' if status == LEFT else status}: {n}"
+            for status, n in sorted(kind.statuses.items())
+        )
+        times = [f"{kind.milliseconds(p):.0f}" if kind.seconds else "" for p in (50, 95, 99)]
+        size = f"{kind.n_bytes / 1000 / max(1, kind.n_requests):.1f}"
+        table.add_row(name, str(kind.n_requests), *times, size, statuses)
+    return table
+
+
+def _sentences(run: Run) -> list[str]:
+    tally, memory = run.tally, run.watch.memory
+    n_bytes = sum(kind.n_bytes for kind in tally.kinds.values())
+    health = 1000 * np.percentile(run.watch.health, [50, 99, 100], method="lower")
+    samples = " ".join(f"{sample.rss / MEGABYTE:.0f}" for sample in memory)
+    return [
+        f"{tally.n_requests} requests of {run.n_users} people in {run.seconds:.0f} s, who think "
+        f"{run.think:g} s on average: {tally.n_requests / run.seconds:.0f} requests and "
+        f"{n_bytes / run.seconds / MEGABYTE:.1f} MB a second; {tally.n_with(REFUSED)} refused; "
+        f"{tally.n_checked} answers looked at.",
+        f"/healthz, {len(run.watch.health)} times: p50 {health[0]:.1f} ms, p99 {health[1]:.0f} ms, "
+        f"slowest {health[2]:.0f} ms.",
+        f"Memory in MB: {samples}.",
+        *_rates(run.metrics),
+    ]
+
+
+def _rates(metrics: Metrics) -> list[str]:
+    found = []
+    for what, (hits, misses) in RATES.items():
+        n = {
+            name: sum(
+                value
+                for metric, value in metrics.items()
+                if metric in (f"headlight_{name}_total", f"headlight_{name}")
+            )
+            for name in (hits, misses)
+        }
+        if total := sum(n.values()):
+            found.append(f"{what}: {n[hits] / total:.0%} ({n[hits]:.0f} of {total:.0f}).")
+    return found
