@@ -65,7 +65,7 @@ def serve(
     try:
         with server.listen(host, port) as listener:
             server.serve(listener, host, settings, log_level)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, server.EngineLost) as error:
         _fail(str(error))
 
 

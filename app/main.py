@@ -87,8 +87,6 @@ def _layers(settings: Settings) -> list[Middleware]:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state: State = app.state.shared
-    warming = asyncio.create_task(state.warm_up())
+    state.start()
     yield
-    warming.cancel()
-    await asyncio.to_thread(state.engine.close)
-    await asyncio.to_thread(state.encoder.close)
+    await asyncio.to_thread(state.close)

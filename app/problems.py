@@ -28,7 +28,9 @@ _MEANINGS = {
     413: "The body has more than `max_body_bytes`.",
     415: "The body is not declared as application/json, or compressed.",
     422: "A member is wrong, or a limit is passed: `limit` and `actual` say by how much.",
-    503: "The queue is full or too slow, the model is damaged, or not ready yet.",
+    503: "The queue is full or too slow, the model is damaged, not ready yet or just died, or the "
+    "server stops.",
+    504: "The answer took longer to compute than `work_seconds`.",
 }
 _CONTENT = {MEDIA_TYPE: {"schema": ProblemAnswer.model_json_schema()}}
 ANY_ERROR: dict[int | str, dict[str, Any]] = {

@@ -1,8 +1,12 @@
 """The web server process: take the port, say where, run until told to stop."""
 
+import asyncio
+import os
 import socket
+import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
 
 import uvicorn
 from rich.console import Console
@@ -15,7 +19,10 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from app.registry import Registry
-    from app.streams import Streams
+    from app.state import State
+
+LAST_WORDS_SECONDS = 1
+"""What the refusals of answers that took too long to end may take to be sent."""
 
 
 class PortError(OSError):
@@ -42,22 +49,39 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+class EngineLost(RuntimeError):
+    """No inference thread comes to life any more; the message says why."""
+
+
 class Server(uvicorn.Server):
-    """A server that lets its streams end by themselves when it is told to stop.
+    """A server that stops in order: streams end by themselves, and what is asked is answered.
 
     Args:
-        config: what to serve, and how.
-        streams: those of the application that is served.
+        config: what to serve, and how; from `config_of`.
+        state: of the application that is served.
     """
 
-    def __init__(self, config: uvicorn.Config, streams: "Streams") -> None:
+    def __init__(self, config: uvicorn.Config, state: "State") -> None:
         super().__init__(config)
-        self.streams = streams
+        self.state = state
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to stop: told to, or unable to go on."""
+        return await super().on_tick(counter) or self.state.readiness.has_ended
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell the streams, then wait for open answers as long as the settings allow."""
-        self.streams.stop()
+        """Take no connections, let open answers end for as long as allowed, refuse the rest."""
+        self.state.streams.stop()
+        seconds = self.state.settings.shutdown_seconds
+        refusal = asyncio.get_running_loop().call_later(seconds, self.state.engine.stop)
         await super().shutdown(sockets)
+        refusal.cancel()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop in order at the first signal, at once at the second."""
+        if self.should_exit:
+            _leave(128 + sig)
+        self.should_exit = True
 
 
 def serve(listener: socket.socket, host: str, settings: Settings, log_level: str) -> None:
@@ -71,6 +95,7 @@ def serve(listener: socket.socket, host: str, settings: Settings, log_level: str
 
     Raises:
         ValueError: the default model or the device is not there.
+        EngineLost: the server ended because it could not compute any more.
     """
     from app.main import create_app  # PyTorch loads here, after the port is known to be free
 
@@ -81,9 +106,13 @@ def serve(listener: socket.socket, host: str, settings: Settings, log_level: str
     except Problem as problem:
         raise ValueError(problem.detail) from problem
     _announce(address_of(listener), registry)
-    config = config_of(application, settings, log_level)
-    with suppress(KeyboardInterrupt):
-        Server(config, application.state.shared.streams).run(sockets=[listener])
+    state = application.state.shared
+    Server(config_of(application, settings, log_level), state).run(sockets=[listener])
+    has_ended = state.readiness.has_ended
+    if state.engine.n_workers:
+        _leave(int(has_ended))
+    if has_ended:
+        raise EngineLost(state.why_not_ready)
 
 
 def config_of(application: "FastAPI", settings: Settings, log_level: str) -> uvicorn.Config:
@@ -94,8 +123,16 @@ def config_of(application: "FastAPI", settings: Settings, log_level: str) -> uvi
         h11_max_incomplete_event_size=settings.max_header_bytes,
         log_level=log_level,
         server_header=False,
-        timeout_graceful_shutdown=settings.shutdown_seconds,
+        timeout_graceful_shutdown=settings.shutdown_seconds + LAST_WORDS_SECONDS,
     )
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process without waiting for any thread: one may hang in a kernel."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(RuntimeError, ValueError):  # a signal came while it was written to
+            stream.flush()
+    os._exit(status)
 
 
 def address_of(listener: socket.socket) -> str:

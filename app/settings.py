@@ -105,6 +105,21 @@ class Settings(BaseSettings):
         "How long a request may wait for the inference thread before it is refused.",
         gt=0,
     )
+    work_seconds: float = _limit(
+        30.0,
+        "seconds",
+        "How long one piece of work (a trace, or one token of a text that is written on) may take "
+        "before its client is refused and the pass stops: far longer than the slowest answer that "
+        "max_cells allows takes on one slow core.",
+        gt=0,
+    )
+    max_batch: int = _limit(
+        16,
+        "requests",
+        "Requests that wait together and are read in one pass at most: a larger batch gains little "
+        "more on a processor, and who comes next waits for all of it.",
+        ge=1,
+    )
     retry_after_seconds: int = _limit(
         1,
         "seconds",

@@ -1,8 +1,6 @@
 """What the routes share: settings, models, the inference thread, and whether it is warm."""
 
-import logging
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated, TypeVar
@@ -11,23 +9,16 @@ from fastapi import Depends, Request
 
 from app.encoder import Encoder
 from app.engine import Engine
-from app.form import Form
 from app.generator import Generator
 from app.metrics import Metrics
-from app.problems import Problem
+from app.readiness import Readiness
 from app.registry import registry_of
-from app.schemas import TraceRequest
 from app.settings import Settings
 from app.streams import Streams
 from app.tracer import Tracer
 
 Result = TypeVar("Result")
-
-WARM_UP_TEXT = "Once upon a time there was a little light."
-
-NO_LIMITS = {"max_characters": sys.maxsize, "max_cells": sys.maxsize}
-
-logger = logging.getLogger(__name__)
+Order = TypeVar("Order")
 
 
 class State:
@@ -46,18 +37,23 @@ class State:
         self.registry = registry_of(settings)
         self.tracer = Tracer(self.registry, settings)
         self.generator = Generator(self.tracer)
+        self.readiness = Readiness(self.registry, settings)
         self.engine = Engine(
             queue_length=settings.queue_length,
             queue_seconds=settings.queue_seconds,
             retry_after_seconds=settings.retry_after_seconds,
+            work_seconds=settings.work_seconds,
+            max_batch=settings.max_batch,
+            prepare=self.readiness.prepare,
+            on_death=self.readiness.lose,
+            on_end=self.readiness.end,
+            metrics=self.metrics,
         )
         self.encoder = Encoder()
         self.streams = Streams(
             limit=settings.max_streams, retry_after_seconds=settings.retry_after_seconds
         )
         self._measure()
-        self.is_ready = False
-        self.why_not_ready = "the default model is being loaded"
 
     def _measure(self) -> None:
         metrics = self.metrics
@@ -79,22 +75,39 @@ class State:
         """
         return await self.engine.run(work, client_left=partial(_departure, request))
 
-    async def warm_up(self) -> None:
-        """Load the default model and trace once, so that no client waits for what is slow once."""
-        # Not held to the limits for clients, which may be lower than a default trace needs.
-        tracer = Tracer(self.registry, self.settings.model_copy(update=NO_LIMITS))
-        request = TraceRequest(text=WARM_UP_TEXT)
-        try:
-            answer = await self.engine.run(partial(tracer.trace, request))
-            await self.encoder.encode(answer, Form())
-        except Problem as problem:
-            logger.error("the default model did not start: %s", problem.detail)
-            self.why_not_ready = f"the default model did not start: {problem.detail}"
-        except Exception:
-            logger.exception("the default model did not start")
-            self.why_not_ready = "the default model did not start: the log says why"
-        else:
-            self.is_ready = True
+    async def run_together(
+        self,
+        request: Request,
+        kind: Hashable,
+        order: Order,
+        solve: Callable[[list[Order]], Sequence[Result | Exception]],
+    ) -> Result:
+        """Solve an order with those of its kind that wait, while the client of that request waits.
+
+        Raises:
+            Problem, ClientLeft: as `run`.
+        """
+        departure = partial(_departure, request)
+        return await self.engine.run_together(kind, order, solve, client_left=departure)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the default model is loaded and warm."""
+        return self.readiness.is_ready
+
+    @property
+    def why_not_ready(self) -> str:
+        """What `/readyz` says where it is not."""
+        return self.readiness.why_not
+
+    def start(self) -> None:
+        """Begin to get ready, without waiting for it."""
+        self.engine.start()
+
+    def close(self) -> None:
+        """Finish what runs and end every thread; it blocks."""
+        self.engine.close()
+        self.encoder.close()
 
 
 async def _shared(request: Request) -> State:

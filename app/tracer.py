@@ -19,6 +19,7 @@ from app.wire import Analysis, Answer
 from model import tracing
 from model.checkpoint import Checkpoint
 from model.edits import ImpossibleEdit, UnknownExpert
+from model.interruption import check
 from model.sites import UnknownHead, UnknownLayer, UnknownSite
 from model.trace import Token, Trace
 
@@ -166,9 +167,10 @@ def _assemble(
     checkpoint: Checkpoint, request: TraceRequest, trace: Trace, sites: Sequence[str]
 ) -> Answer:
     began = perf_counter()
-    analyses: dict[str, Analysis] = {
-        name: analyse(name, trace, checkpoint) for name in request.wanted_analyses
-    }
+    analyses: dict[str, Analysis] = {}
+    for name in request.wanted_analyses:
+        check()
+        analyses[name] = analyse(name, trace, checkpoint)
     took = 1e3 * (perf_counter() - began)
     tensors = {site: trace.tensors[site] for site in sites}
     timings = {**trace.timings, "analyses": took}

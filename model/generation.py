@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from model.interruption import check
 from model.transformer import Cache, Transformer
 
 
@@ -155,6 +156,7 @@ def generate(
         return
     cache = model.new_cache() if use_cache else None
     for step in range(skip, min(n_tokens, limit - len(ids))):
+        check()
         with torch.inference_mode():
             if cache and capture:
                 _read(model, text[len(cache[0]) : -1], cache)

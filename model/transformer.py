@@ -22,6 +22,7 @@ from model.config import TransformerConfig
 from model.embedding import Embedding
 from model.experts import Routed
 from model.hooks import HookedModule, HookPoint
+from model.interruption import check
 from model.layers import LayerCache, Memory, TransformerLayer
 from model.norms import make_norm
 
@@ -73,6 +74,7 @@ class Stack(nn.Module):
         x = self.embedding(ids, start=len(cache[0]) if cache else 0)
         loss = x.new_zeros(())
         for number, layer in enumerate(self.layers):
+            check()
             x, layer_loss = layer(
                 x, is_token=is_token, memory=memory, cache=cache[number] if cache else None
             )

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from model.interruption import check
 from model.layers import Memory
 from model.transformer import Transformer
 
@@ -109,6 +110,7 @@ class _Search:
 
     def run(self) -> list[list[int]]:
         for length in range(1, max(self.limits) + 1):
+            check()
             self._extend(self._log_probabilities(), length)
             if self._is_over(length):
                 break

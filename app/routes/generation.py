@@ -26,7 +26,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
         "or `error`. `data` is one line of JSON.",
         "content": {EVENT_STREAM: {"schema": {"type": "object", "title": "An event"}}},
     },
-    **described(400, 404, 406, 413, 415, 422, 503),
+    **described(400, 404, 406, 413, 415, 422, 503, 504),
 }
 
 

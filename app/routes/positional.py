@@ -20,7 +20,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
         "description": "The encoding, as JSON or as one safetensors file.",
         "content": {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}},
     },
-    **described(404, 406, 422, 503),
+    **described(404, 406, 422, 503, 504),
 }
 
 

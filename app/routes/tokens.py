@@ -13,7 +13,7 @@ router = APIRouter(
     prefix="/api/v1",
     tags=["tokens"],
     route_class=JsonRoute,
-    responses=described(400, 404, 413, 415, 422, 503),
+    responses=described(400, 404, 413, 415, 422, 503, 504),
 )
 
 

@@ -20,7 +20,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
         "description": "The trace, as JSON or as one safetensors file.",
         "content": {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}},
     },
-    **described(400, 404, 406, 413, 415, 422, 503),
+    **described(400, 404, 406, 413, 415, 422, 503, 504),
 }
 
 

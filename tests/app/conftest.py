@@ -86,7 +86,12 @@ def translator(zoo: Path) -> Checkpoint:
 def settings(zoo: Path) -> Settings:
     """Patient settings: a slow machine is no failure here."""
     return Settings(
-        zoo_dir=zoo, models_dir=None, default_model="tiny", device="cpu", queue_seconds=100
+        zoo_dir=zoo,
+        models_dir=None,
+        default_model="tiny",
+        device="cpu",
+        queue_seconds=100,
+        shutdown_seconds=2,
     )
 
 
@@ -123,8 +128,7 @@ def serve(settings: Settings) -> Iterator[Server]:
     """A warm server behind real connections."""
     listener = listen("127.0.0.1", 0)
     app = create_app(settings)
-    config = config_of(app, settings.model_copy(update={"shutdown_seconds": 2}), "error")
-    running = ServerProcess(config, app.state.shared.streams)
+    running = ServerProcess(config_of(app, settings, "error"), app.state.shared)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
     thread.start()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"

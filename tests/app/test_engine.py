@@ -8,10 +8,7 @@ import pytest
 
 from app.engine import ClientLeft, Engine
 from app.problems import Problem
-
-
-class PanicError(BaseException):
-    """What a crash in a compiled library looks like."""
+from model.interruption import check
 
 
 @pytest.fixture
@@ -45,18 +42,6 @@ def test_work_returns_its_result_and_runs_on_its_own_thread(engine):
 def test_an_exception_reaches_who_asked(engine):
     with pytest.raises(ZeroDivisionError):
         asyncio.run(engine.run(lambda: 1 / 0))
-
-
-def test_a_crash_becomes_a_problem_and_the_thread_lives_on(engine):
-    def crash():
-        raise PanicError
-
-    async def crash_then_ask():
-        with pytest.raises(Problem) as caught:
-            await engine.run(crash)
-        return caught.value.kind, await engine.run(lambda: "alive")
-
-    assert asyncio.run(crash_then_ask()) == ("internal-error", "alive")
 
 
 def test_pieces_of_work_never_overlap(engine):
@@ -152,13 +137,166 @@ def test_cancelling_who_waits_drops_the_work(engine, gate):
     assert ran == []
 
 
+def test_work_that_takes_too_long_is_refused_at_once_and_stops(engine, gate):
+    engine.work_seconds = 0.1
+    has_stopped = threading.Event()
+
+    def slow():
+        try:
+            while not gate.is_set():
+                check()
+        finally:
+            has_stopped.set()
+
+    with pytest.raises(Problem) as caught:
+        asyncio.run(asyncio.wait_for(engine.run(slow), timeout=20))
+    assert (caught.value.status_code, caught.value.kind) == (504, "too-slow")
+    assert caught.value.detail == (
+        "this took longer than the 0.1 s that are allowed and was stopped; "
+        "ask for fewer tokens, sites, layers or analyses"
+    )
+    assert has_stopped.wait(20)
+    assert asyncio.run(engine.run(lambda: "free again")) == "free again"
+
+
+@pytest.mark.parametrize("way", ["leaves", "is cancelled"])
+def test_a_pass_stops_between_two_steps_when_its_client(engine, gate, way):
+    has_begun, has_stopped = threading.Event(), threading.Event()
+
+    def slow():
+        has_begun.set()
+        try:
+            while not gate.is_set():
+                check()
+        finally:
+            has_stopped.set()
+
+    async def leave():
+        left = asyncio.Event()
+        waiting = asyncio.ensure_future(engine.run(slow, client_left=left.wait))
+        await asyncio.to_thread(has_begun.wait, 20)
+        left.set() if way == "leaves" else waiting.cancel()
+        with pytest.raises((ClientLeft, asyncio.CancelledError)):
+            await waiting
+        return await asyncio.to_thread(has_stopped.wait, 20)
+
+    assert asyncio.run(leave())
+    assert not gate.is_set()
+
+
+def solve_pairs(seen):
+    def solve(orders):
+        seen.append(orders)
+        return [10 * order for order in orders]
+
+    return solve
+
+
+def test_orders_of_one_kind_that_wait_together_are_solved_together_first_come_first(engine, gate):
+    engine.queue_length, seen = 10, []
+
+    async def ask():
+        first = await start(engine, gate.wait)
+        solve = solve_pairs(seen)
+        kinds = ["a", "b", "a", "a", "b"]
+        orders = [
+            asyncio.ensure_future(engine.run_together(kind, number, solve))
+            for number, kind in enumerate(kinds)
+        ]
+        await asyncio.sleep(0.05)
+        gate.set()
+        await first
+        return await asyncio.gather(*orders)
+
+    assert asyncio.run(ask()) == [0, 10, 20, 30, 40]
+    assert seen == [[0, 2, 3], [1, 4]]
+
+
+def test_a_batch_holds_no_more_than_it_may(engine, gate):
+    engine.queue_length, engine.max_batch, seen = 10, 2, []
+
+    async def ask():
+        first = await start(engine, gate.wait)
+        solve = solve_pairs(seen)
+        orders = [asyncio.ensure_future(engine.run_together("a", n, solve)) for n in range(5)]
+        await asyncio.sleep(0.05)
+        gate.set()
+        await asyncio.gather(first, *orders)
+
+    asyncio.run(ask())
+    assert seen == [[0, 1], [2, 3], [4]]
+
+
+def test_a_lone_order_is_a_batch_of_one(engine):
+    seen = []
+    assert asyncio.run(engine.run_together("a", 4, solve_pairs(seen))) == 40
+    assert seen == [[4]]
+
+
+@pytest.mark.parametrize("way", ["raised", "returned"])
+def test_an_exception_hits_only_the_order_that_caused_it(engine, gate, way):
+    engine.queue_length = 10
+
+    def divide(order):
+        try:
+            return 12 // order
+        except ZeroDivisionError as error:
+            if way == "raised":
+                raise
+            return error
+
+    async def ask():
+        first = await start(engine, gate.wait)
+        orders = [
+            asyncio.ensure_future(
+                engine.run_together("a", order, lambda orders: [divide(each) for each in orders])
+            )
+            for order in (3, 0, 4)
+        ]
+        await asyncio.sleep(0.05)
+        gate.set()
+        await first
+        return await asyncio.gather(*orders, return_exceptions=True)
+
+    four, error, three = asyncio.run(ask())
+    assert (four, three) == (4, 3)
+    assert isinstance(error, ZeroDivisionError)
+
+
+def test_a_batch_goes_on_while_anybody_in_it_waits(engine, gate):
+    engine.queue_length = 10
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def solve(orders):
+        has_begun.set()
+        while not may_end.is_set():
+            check()
+        return orders
+
+    async def ask():
+        first = await start(engine, gate.wait)
+        left = asyncio.Event()
+        leaves = asyncio.ensure_future(engine.run_together("a", 1, solve, client_left=left.wait))
+        stays = asyncio.ensure_future(engine.run_together("a", 2, solve))
+        await asyncio.sleep(0.05)
+        gate.set()
+        await first
+        await asyncio.to_thread(has_begun.wait, 20)
+        left.set()
+        with pytest.raises(ClientLeft):
+            await leaves
+        await asyncio.sleep(0.05)
+        may_end.set()
+        return await stays
+
+    assert asyncio.run(ask()) == 2
+
+
 def test_closing_ends_the_thread(engine):
     asyncio.run(engine.run(lambda: None))
+    assert engine.n_workers == 1
     engine.close()
-    assert not [
-        thread
-        for thread in threading.enumerate()
-        if thread.name.startswith("inference_")
-        and thread in engine._thread._threads
-        and thread.is_alive()
-    ]
+    assert engine.n_workers == 0
+    with pytest.raises(Problem) as caught:
+        asyncio.run(engine.run(lambda: None))
+    assert caught.value.kind == "server-stopping"
