@@ -53,18 +53,25 @@ def serve(
     precision: Precision = None,
     models_dir: ModelsDir = None,
     log_level: Annotated[
-        LogLevel, typer.Option(help="How much the server logs; info shows every request.")
-    ] = "warning",
+        LogLevel | None,
+        typer.Option(
+            help="How much the server logs; info shows every request.", show_default="warning"
+        ),
+    ] = None,
 ) -> None:
     """Start the server: the page, the API and its documentation."""
     from app import server
 
     settings = _settings(
-        default_model=model, device=device, precision=precision, models_dir=models_dir
+        default_model=model,
+        device=device,
+        precision=precision,
+        models_dir=models_dir,
+        log_level=log_level,
     )
     try:
         with server.listen(host, port) as listener:
-            server.serve(listener, host, settings, log_level)
+            server.serve(listener, host, settings)
     except (OSError, ValueError, server.EngineLost) as error:
         _fail(str(error))
 

@@ -12,6 +12,7 @@ import orjson
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
+from app.exchange import read_body
 from app.problems import Problem, echo
 
 
@@ -42,10 +43,12 @@ class StrictRequest(Request):
             Problem: 400, where the body is no JSON; it says what is wrong and where.
         """
         try:
-            return orjson.loads(await self.body())
+            body = orjson.loads(await self.body())
         except orjson.JSONDecodeError as error:
             detail = f"the body is not JSON: {error}"
             raise Problem(400, "malformed-json", detail, position=error.pos) from error
+        read_body(body)
+        return body
 
 
 def _require_json_type(request: Request) -> None:

@@ -11,7 +11,10 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from app.assets import HOME, FreshFiles, package_dir
 from app.framing import Framing
-from app.middleware import ProblemResponses, SecurityHeaders, TrustedHosts
+from app.middleware.exchanges import Exchanges
+from app.middleware.problem_responses import ProblemResponses
+from app.middleware.security_headers import SecurityHeaders
+from app.middleware.trusted_hosts import TrustedHosts
 from app.problems import ANY_ERROR, install_problems
 from app.routes import (
     cards,
@@ -48,7 +51,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     Raises:
         ValueError: the device asked for is not there.
     """
-    settings = settings or Settings()
+    state = State(settings or Settings())
     app = FastAPI(
         title="Headlight",
         version=version("headlight"),
@@ -58,11 +61,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         lifespan=_lifespan,
         responses=ANY_ERROR,
         generate_unique_id_function=lambda route: route.name,  # a function's name is its operation
-        middleware=_layers(settings),
+        middleware=_layers(state),
         # No collector is ever told what somebody typed, whatever the environment says.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    app.state.shared = State(settings)
+    app.state.shared = state
     install_problems(app)
     api = (models, traces, generation, tokens, positional, limits)
     for routes in (*api, health, metrics, docs, page, cards, scripts):
@@ -72,10 +75,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     return app
 
 
-def _layers(settings: Settings) -> list[Middleware]:
+def _layers(state: State) -> list[Middleware]:
     """What a request passes on its way in, outermost first."""
+    settings = state.settings
     hosts = list(settings.allowed_hosts)
     return [
+        Middleware(Exchanges, state.metrics, has_clients=settings.log_clients),
         Middleware(SecurityHeaders),
         Middleware(ProblemResponses),
         Middleware(Framing, max_header_bytes=settings.max_header_bytes),

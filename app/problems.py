@@ -16,6 +16,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from app.exchange import current
 from app.schemas import ProblemAnswer
 
 MEDIA_TYPE = "application/problem+json"
@@ -64,14 +65,18 @@ class Problem(HTTPException):
         self.members = members
 
     def document(self) -> dict[str, Any]:
-        """The problem's members."""
-        return {
+        """The problem's members; the exchange that it ends is told."""
+        members = {
             "type": f"urn:headlight:problem:{self.kind}",
             "title": self.kind.replace("-", " ").capitalize().replace("json", "JSON"),
             "status": self.status_code,
             "detail": _printable(self.detail),
             **self.members,
         }
+        if exchange := current.get():
+            exchange.problem = self.kind
+            members["request_id"] = exchange.id
+        return members
 
     def response(self) -> Response:
         """The problem as an answer."""

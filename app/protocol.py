@@ -10,7 +10,7 @@ import h11
 import orjson
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from app.middleware import SECURITY_HEADERS
+from app.middleware.security_headers import SECURITY_HEADERS
 from app.problems import MEDIA_TYPE, Problem, head_too_long
 
 _CUT_OFF = "the connection ended in the middle of the request; send all of it"

@@ -6,6 +6,7 @@ import sys
 from app.crashes import is_crash
 from app.encoder import encode_checked
 from app.form import Form
+from app.logs import TELLS_WHY
 from app.problems import Problem
 from app.registry import Registry
 from app.schemas import TraceRequest
@@ -71,5 +72,5 @@ def _reason(error: Exception) -> str:
     if isinstance(error, Problem):
         logger.error("the default model did not start: %s", error.detail)
         return error.detail
-    logger.error("the default model did not start", exc_info=error)
+    logger.error("the default model did not start", exc_info=error, extra=TELLS_WHY)
     return "the log says why"

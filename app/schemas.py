@@ -411,6 +411,7 @@ class ProblemAnswer(BaseModel):
                     "send a shorter text",
                     "limit": 4000,
                     "actual": 4001,
+                    "request_id": "5f0c9d4be2a17386",
                 }
             ]
         },
@@ -422,3 +423,6 @@ class ProblemAnswer(BaseModel):
     detail: str
     limit: int | None = None
     actual: int | None = None
+    request_id: str | None = Field(
+        None, description="What the server's log calls the request: X-Request-ID."
+    )

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 import uvicorn
 from rich.console import Console
+from starlette.types import ASGIApp
 
+from app import logs
 from app.problems import Problem
 from app.protocol import ProblemProtocol
 from app.settings import ANY_ADDRESS, Settings
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
-
     from app.registry import Registry
     from app.state import State
 
@@ -84,19 +84,19 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def serve(listener: socket.socket, host: str, settings: Settings, log_level: str) -> None:
+def serve(listener: socket.socket, host: str, settings: Settings) -> None:
     """Serve until a signal comes, then let open answers finish.
 
     Args:
         listener: from `listen`.
         host: the host that was asked for; the server answers to it, too.
         settings: what to run with.
-        log_level: of the server's own log; `info` shows every request.
 
     Raises:
         ValueError: the default model or the device is not there.
         EngineLost: the server ended because it could not compute any more.
     """
+    logs.configure(settings.log_level, settings.log_format)
     from app.main import create_app  # PyTorch loads here, after the port is known to be free
 
     application = create_app(settings.answering_to(host))
@@ -107,7 +107,7 @@ def serve(listener: socket.socket, host: str, settings: Settings, log_level: str
         raise ValueError(problem.detail) from problem
     _announce(address_of(listener), registry)
     state = application.state.shared
-    Server(config_of(application, settings, log_level), state).run(sockets=[listener])
+    Server(config_of(application, settings), state).run(sockets=[listener])
     has_ended = state.readiness.has_ended
     if state.engine.n_workers:
         _leave(int(has_ended))
@@ -115,13 +115,20 @@ def serve(listener: socket.socket, host: str, settings: Settings, log_level: str
         raise EngineLost(state.why_not_ready)
 
 
-def config_of(application: "FastAPI", settings: Settings, log_level: str) -> uvicorn.Config:
-    """How the web server runs an application."""
+def config_of(application: ASGIApp, settings: Settings) -> uvicorn.Config:
+    """How an application is served.
+
+    What is logged of requests, and whom to believe about the client's address, is the
+    application's own affair.
+    """
     return uvicorn.Config(
         application,
         http=ProblemProtocol,
         h11_max_incomplete_event_size=settings.max_header_bytes,
-        log_level=log_level,
+        log_config=None,
+        log_level=settings.log_level,
+        access_log=False,
+        proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=settings.shutdown_seconds + LAST_WORDS_SECONDS,
     )

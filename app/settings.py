@@ -23,6 +23,8 @@ ANY_ADDRESS = ("0.0.0.0", "::")
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["float32", "bfloat16"]
+LogFormat = Literal["text", "json"]
+LogLevel = Literal["error", "warning", "info", "debug"]
 
 
 def _limit(default: float, unit: str, reason: str, **rules: Any) -> Any:
@@ -163,6 +165,17 @@ class Settings(BaseSettings):
         "takes subdomains, `*` takes any. Other names are refused: it stops DNS rebinding.",
     )
 
+    log_level: LogLevel = Field(
+        "warning",
+        description="How much is logged: at info a line for every request. No level logs a text, "
+        "only its length and a hash of it that nobody else can compute.",
+    )
+    log_format: LogFormat = Field(
+        "text", description="Lines for people, or one JSON object a line for a collector."
+    )
+    log_clients: bool = Field(
+        False, description="Whether the line of a request names the address that it came from."
+    )
     metrics: bool = Field(
         True, description="Whether `/metrics` tells Prometheus what the server counts of itself."
     )

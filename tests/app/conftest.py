@@ -128,7 +128,7 @@ def serve(settings: Settings) -> Iterator[Server]:
     """A warm server behind real connections."""
     listener = listen("127.0.0.1", 0)
     app = create_app(settings)
-    running = ServerProcess(config_of(app, settings, "error"), app.state.shared)
+    running = ServerProcess(config_of(app, settings), app.state.shared)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
     thread.start()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
