@@ -22,6 +22,7 @@ from torch import Tensor
 from model.card import ModelCard, read_card, write_card
 from model.config import TransformerConfig
 from model.sites import Site
+from model.skeleton import skeleton, undrawn
 from model.tokenizer import Tokenizer, read_tokenizer
 from model.transformer import Transformer
 
@@ -86,14 +87,14 @@ def describe(folder: Path | str) -> Description:
         card = read_card(folder / CARD)
     except ValueError as error:
         raise CheckpointError(str(error)) from error
-    skeleton = _skeleton(config)
+    bare = skeleton(config)
     return Description(
         id=folder.name,
         config=config,
         card=card,
         revision=_revision(folder),
-        n_parameters=sum(parameter.numel() for parameter in skeleton.parameters()),
-        sites=skeleton.sites,
+        n_parameters=sum(parameter.numel() for parameter in bare.parameters()),
+        sites=bare.sites,
     )
 
 
@@ -117,8 +118,8 @@ def load(
     folder = Path(folder)
     description = describe(folder)
     tokenizer = _read_tokenizer(folder, description.config)
-    weights = _read_weights(folder / WEIGHTS, _skeleton(description.config).weights())
-    model = Transformer(description.config)
+    weights = _read_weights(folder / WEIGHTS, skeleton(description.config).weights())
+    model = undrawn(description.config)
     model.load_weights(weights)
     model.to(device=device, dtype=dtype).eval()
     return Checkpoint(model=model, tokenizer=tokenizer, description=description)
@@ -163,12 +164,6 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         os.fsync(written.fileno())
     partial.chmod(0o644)  # safetensors would keep the file to its owner
     partial.replace(path)
-
-
-def _skeleton(config: TransformerConfig) -> Transformer:
-    """The model without memory for its weights: names and shapes alone."""
-    with torch.device("meta"):
-        return Transformer(config)
 
 
 def _read_config(folder: Path) -> TransformerConfig:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -41,7 +42,9 @@ class Embedding(nn.Module):
         if self.is_learned:
             self.positions = nn.Embedding(config.max_tokens, config.d_model)
         elif self.is_added:
-            table = sinusoidal(config.max_tokens, config.d_model)
+            table = torch.empty(config.max_tokens, config.d_model)
+            if not table.is_meta:  # without memory it is a shape alone: nothing to compute
+                table.copy_(sinusoidal(config.max_tokens, config.d_model))
             self.register_buffer("encoding", table, persistent=False)
         if self.is_added:
             self.positional = HookPoint("position d_model", d_model=config.d_model)

@@ -62,7 +62,7 @@ class BenchmarkTable:
 
     def text(self) -> str:
         """The machine's facts, and below them all rows, aligned."""
-        drawn = Table(box=box.SIMPLE, title=escape(machine()), title_justify="left")
+        drawn = Table(box=box.SIMPLE)
         for heading in ("", "measured", "target", ""):
             drawn.add_column(heading, overflow="fold")
         for section, rows in sorted(self.sections.items()):
@@ -73,7 +73,7 @@ class BenchmarkTable:
             drawn.add_section()
         page = io.StringIO()
         Console(file=page, width=WIDTH).print(drawn)
-        return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+        return "\n".join([machine(), *(line.rstrip() for line in page.getvalue().splitlines())])
 
 
 def machine() -> str:

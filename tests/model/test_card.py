@@ -129,6 +129,17 @@ def test_broken_yaml_is_refused_and_runs_nothing(tmp_path: Path, head: str) -> N
         read_card(path)
 
 
+@pytest.mark.parametrize("depth", [60, 200_000])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a: ", "}"), ("- ", "")])
+def test_yaml_that_nests_without_end_is_refused_in_words(
+    tmp_path: Path, opening: str, closing: str, depth: int
+) -> None:
+    path = tmp_path / "CARD.md"
+    path.write_text(f"---\nmetrics:\n  {opening * depth}1{closing * depth}\n---\n")
+    with pytest.raises(ValueError, match=r"nests more than 50 levels deep$"):
+        read_card(path)
+
+
 def test_an_empty_table_is_an_empty_table(tmp_path: Path) -> None:
     (tmp_path / "CARD.md").write_text("---\ntitle: T\nlicence: L\nmetrics:\ntraining:\n---\n")
     card = read_card(tmp_path / "CARD.md")

@@ -1,0 +1,44 @@
+"""What a server loads: what it needs to serve, and none of what its dependencies could bring."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+SERVE = """
+import json, sys
+from app.main import create_app
+from app.schemas import TraceRequest
+from app.settings import Settings
+state = create_app(Settings(zoo_dir=sys.argv[1], default_model="tiny")).state.shared
+state.tracer.trace(TraceRequest(text="the cat sat on the mat"))
+print(json.dumps(sorted(sys.modules)))
+"""
+# PyTorch's compiler alone takes as long to load as everything that a server needs.
+HEAVY = {
+    "torch._dynamo",
+    "torch._inductor",
+    "sympy",
+    "scipy",
+    "pandas",
+    "matplotlib",
+    "plotly",
+    "transformers",
+    "nltk",
+    "sacrebleu",
+    "model.training",
+    "model.evaluation",
+}
+
+
+def modules_after(code: str, *arguments: str) -> set[str]:
+    """What a fresh Python has loaded after some code that ends with telling it."""
+    command = [sys.executable, "-c", code, *arguments]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return set(json.loads(said.splitlines()[-1]))
+
+
+def test_serving_a_trace_loads_nothing_heavy_that_it_does_not_need(zoo: Path) -> None:
+    loaded = modules_after(SERVE, str(zoo))
+    assert "torch" in loaded
+    assert loaded & HEAVY == set()
