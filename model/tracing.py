@@ -1,30 +1,21 @@
-"""One forward pass of one of our models, captured as a Trace."""
+"""Forward passes of one of our models, captured as Traces."""
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import torch
 from torch import Tensor
 
+from model.batching import fill_up
 from model.checkpoint import Checkpoint
 from model.edits import PassEdit, editing, hooks_of
 from model.hooks import Capture
-from model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
+from model.selection import select_sites
 from model.trace import NamedArray, Token, Trace
 from model.translation import translate
-
-DEFAULT_CAPTURE = (
-    "*.self_attention.weights",
-    "*.cross_attention.weights",
-    "*.embedding.positional",
-    "*.experts.router_probs",
-    "*.experts.expert_indices",
-    "*.experts.expert_weights",
-)
 
 
 class EmptyText(ValueError):
@@ -87,68 +78,6 @@ def read_tokens(checkpoint: Checkpoint, text: str, what: str = "text") -> tuple[
     return tokens
 
 
-def read_target(
-    checkpoint: Checkpoint, tokens: Sequence[Token], target: str | None
-) -> tuple[str | None, tuple[Token, ...] | None]:
-    """What the decoder of an encoder–decoder reads: the target, or the model's own translation.
-
-    Args:
-        checkpoint: the model.
-        tokens: of the source.
-        target: a text of the user's own; None: the model translates the source.
-
-    Raises:
-        EmptyText, TooManyTokens, ValueError: as `read_tokens`, of the target.
-        NoTarget: there is a target and the model reads one text only.
-    """
-    if checkpoint.config.kind != "encoder-decoder":
-        if target is not None:
-            raise NoTarget(f"the model '{checkpoint.id}' reads one text; leave the target out")
-        return None, None
-    if target is not None:
-        return target, read_tokens(checkpoint, target, "target")
-    tokenizer = checkpoint.tokenizer
-    (ids,) = translate(
-        checkpoint.model,
-        [[token.id for token in tokens]],
-        start_id=tokenizer.start_id,
-        end_id=tokenizer.end_id,
-    )
-    text = tokenizer.decode(ids)
-    return text, tuple(tokenizer.encode(text)[: checkpoint.config.max_tokens])
-
-
-def select_sites(
-    checkpoint: Checkpoint,
-    capture: Sequence[str] | None = None,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
-) -> list[str]:
-    """The sites that a request asks for, in the order of the module tree.
-
-    Args:
-        checkpoint: the model.
-        capture: globs; None takes those of `DEFAULT_CAPTURE` that the model has.
-        layers: of the sites in a layer, only those in these layers.
-        heads: checked to exist.
-
-    Raises:
-        UnknownSite, UnknownLayer, UnknownHead: the model has no such thing.
-    """
-    names = [site.name for site in checkpoint.description.sites]
-    if capture is None:
-        capture = [glob for glob in DEFAULT_CAPTURE if fnmatch.filter(names, glob)]
-    sites = match_sites(capture, names)
-    if heads is not None:
-        require_heads(heads, checkpoint.config.n_heads)
-    if layers is not None:
-        require_layers(layers, names)
-        matched, sites = sites, [site for site in sites if layer_of(site) in {None, *layers}]
-        if matched and not sites:
-            raise UnknownSite(f"nothing of {list(capture)} lies in layers {list(layers)}")
-    return sites
-
-
 def plan(
     checkpoint: Checkpoint,
     text: str,
@@ -168,7 +97,7 @@ def plan(
         checkpoint: the model and its tokenizer.
         text: what to read; the start token is put before it.
         target: what the decoder of an encoder–decoder reads; None: its own translation.
-        capture: globs over site names; None: `DEFAULT_CAPTURE`.
+        capture: globs over site names; None: `selection.DEFAULT_CAPTURE`.
         layers: of the sites in a layer, only those in these layers.
         heads: of the arrays with a head axis, only these heads.
         edits: what the pass will change.
@@ -177,15 +106,29 @@ def plan(
         EmptyText, TooManyTokens, NoTarget, UnknownSite, UnknownLayer, UnknownHead, UnknownExpert,
             ImpossibleEdit: with what would do.
     """
+    drafted = draft(
+        checkpoint, text, target, capture=capture, layers=layers, heads=heads, edits=edits
+    )
+    return with_targets(checkpoint, [drafted])[0]
+
+
+def draft(
+    checkpoint: Checkpoint,
+    text: str,
+    target: str | None = None,
+    *,
+    capture: Sequence[str] | None = None,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    edits: Sequence[PassEdit] = (),
+) -> Plan:
+    """As `plan`, but what the model would have to translate first is left without a target."""
     hooks_of(checkpoint.config, edits)
-    sites = tuple(select_sites(checkpoint, capture, layers, heads))
+    sites = select_sites(checkpoint.description, capture, layers, heads)
     began = perf_counter()
     tokens = read_tokens(checkpoint, text)
-    timings = {"tokenize": 1e3 * (perf_counter() - began)}
-    began = perf_counter()
-    target, target_tokens = read_target(checkpoint, tokens, target)
-    if target_tokens is not None:
-        timings["translate"] = 1e3 * (perf_counter() - began)
+    target_tokens = _read_target(checkpoint, target)
+    took = 1e3 * (perf_counter() - began)
     return Plan(
         text=text,
         tokens=tokens,
@@ -193,9 +136,51 @@ def plan(
         target_tokens=target_tokens,
         sites=sites,
         heads=None if heads is None else tuple(heads),
-        timings=timings,
+        timings={"tokenize": took},
         edits=tuple(edits),
     )
+
+
+def _read_target(checkpoint: Checkpoint, target: str | None) -> tuple[Token, ...] | None:
+    if target is None:
+        return None
+    if checkpoint.config.kind != "encoder-decoder":
+        raise NoTarget(f"the model '{checkpoint.id}' reads one text; leave the target out")
+    return read_tokens(checkpoint, target, "target")
+
+
+def lacks_target(checkpoint: Checkpoint, plan: Plan) -> bool:
+    """Whether the decoder has nothing to read yet."""
+    return checkpoint.config.kind == "encoder-decoder" and plan.target_tokens is None
+
+
+def with_targets(checkpoint: Checkpoint, plans: Sequence[Plan]) -> list[Plan]:
+    """The plans, those that lack a target with the model's translation; it makes all at once."""
+    lacking = [plan for plan in plans if lacks_target(checkpoint, plan)]
+    if not lacking:
+        return list(plans)
+    began = perf_counter()
+    tokenizer, max_tokens = checkpoint.tokenizer, checkpoint.config.max_tokens
+    translations = translate(
+        checkpoint.model,
+        [_ids(plan.tokens) for plan in lacking],
+        start_id=tokenizer.start_id,
+        end_id=tokenizer.end_id,
+    )
+    texts = [tokenizer.decode(ids) for ids in translations]
+    tokens = [tuple(tokenizer.encode(text)[:max_tokens]) for text in texts]
+    took = {"translate": 1e3 * (perf_counter() - began)}
+    found = iter(zip(texts, tokens, strict=True))
+    return [
+        _with_target(plan, *next(found), took) if lacks_target(checkpoint, plan) else plan
+        for plan in plans
+    ]
+
+
+def _with_target(
+    plan: Plan, text: str, tokens: tuple[Token, ...], took: Mapping[str, float]
+) -> Plan:
+    return replace(plan, target=text, target_tokens=tokens, timings={**plan.timings, **took})
 
 
 def run(checkpoint: Checkpoint, plan: Plan) -> Trace:
@@ -204,29 +189,41 @@ def run(checkpoint: Checkpoint, plan: Plan) -> Trace:
     Returns:
         The arrays by site without a batch axis, float32 or int32, on the CPU.
     """
+    return run_batch(checkpoint, [plan])[0]
+
+
+def run_batch(checkpoint: Checkpoint, plans: Sequence[Plan]) -> list[Trace]:
+    """Make several planned passes as one, in which every text is a row.
+
+    Each trace holds the numbers that it holds alone, to 1e-5 in float32: how a processor adds up
+    may depend on how much there is to add.
+
+    Args:
+        checkpoint: the model.
+        plans: at least one; all of the same sites, heads and edits, in texts of any length.
+
+    Returns:
+        The traces in the order of the plans. Each has the milliseconds of the whole pass.
+
+    Raises:
+        ValueError: the plans differ in more than their texts.
+    """
+    if len({(plan.sites, plan.heads, plan.edits) for plan in plans}) != 1:
+        raise ValueError("plans of one pass must have the same sites, heads and edits")
     began = perf_counter()
-    ids = [_ids(tokens, checkpoint) for tokens in (plan.tokens, plan.target_tokens) if tokens]
+    sites, heads, edits = plans[0].sites, plans[0].heads, plans[0].edits
     model = checkpoint.model
     with (
         torch.inference_mode(),
-        editing(model, plan.edits),
-        model.capture(plan.sites, heads=plan.heads) as captured,
+        editing(model, edits),
+        model.capture(sites, heads=heads) as captured,
     ):
-        model(*ids)
-        tensors = _arrays(captured, checkpoint)
+        _read(checkpoint, plans)
+        tensors = _arrays(captured, checkpoint, plans)
     took = 1e3 * (perf_counter() - began)
-    return Trace(
-        model=checkpoint.id,
-        revision=checkpoint.description.revision,
-        precision=checkpoint.precision,
-        text=plan.text,
-        tokens=plan.tokens,
-        target=plan.target,
-        target_tokens=plan.target_tokens,
-        tensors=tensors,
-        heads=plan.heads,
-        timings={**plan.timings, "forward": took},
-    )
+    return [
+        _trace(checkpoint, plan, arrays, took) for plan, arrays in zip(plans, tensors, strict=True)
+    ]
 
 
 def trace(
@@ -246,18 +243,58 @@ def trace(
     return run(checkpoint, planned)
 
 
-def _ids(tokens: Sequence[Token], checkpoint: Checkpoint) -> Tensor:
-    return torch.tensor([[token.id for token in tokens]], device=checkpoint.device)
+def _read(checkpoint: Checkpoint, plans: Sequence[Plan]) -> None:
+    """The pass itself. A causal row needs no mark of where its tokens end."""
+    model, device = checkpoint.model, checkpoint.device
+    texts = fill_up([_ids(plan.tokens) for plan in plans], device)
+    if not checkpoint.config.has_encoder:
+        model(texts.ids)
+        return
+    targets = [_ids(plan.target_tokens) for plan in plans if plan.target_tokens]
+    target_ids = fill_up(targets, device).ids if targets else None
+    model(texts.ids, target_ids, is_token=texts.is_token)
 
 
-def _arrays(captured: Capture, checkpoint: Checkpoint) -> dict[str, NamedArray]:
+def _ids(tokens: Sequence[Token]) -> list[int]:
+    return [token.id for token in tokens]
+
+
+def _trace(
+    checkpoint: Checkpoint, plan: Plan, arrays: Mapping[str, NamedArray], took: float
+) -> Trace:
+    return Trace(
+        model=checkpoint.id,
+        revision=checkpoint.description.revision,
+        precision=checkpoint.precision,
+        text=plan.text,
+        tokens=plan.tokens,
+        target=plan.target,
+        target_tokens=plan.target_tokens,
+        tensors=arrays,
+        heads=plan.heads,
+        timings={**plan.timings, "forward": took},
+    )
+
+
+def _arrays(
+    captured: Capture, checkpoint: Checkpoint, plans: Sequence[Plan]
+) -> list[dict[str, NamedArray]]:
+    """The arrays of each plan by site: its own row, as long as its own text."""
     axes = {site.name: site.axes for site in checkpoint.description.sites}
-    return {site: _array(tensor, axes[site]) for site, tensor in captured.items()}
+    arrays: list[dict[str, NamedArray]] = [{} for _ in plans]
+    for site, tensor in captured.items():
+        dtype = torch.float32 if tensor.is_floating_point() else torch.int32
+        tensor = tensor.to("cpu", dtype)
+        for row, plan in enumerate(plans):
+            arrays[row][site] = _array(tensor, axes[site], row, plan.n_tokens(site))
+    return arrays
 
 
-def _array(tensor: Tensor, axes: tuple[str, ...]) -> NamedArray:
+def _array(
+    tensor: Tensor, axes: tuple[str, ...], row: int, n_tokens: Mapping[str, int]
+) -> NamedArray:
     if axes[0] == "batch":
-        tensor, axes = tensor[0], axes[1:]
-    dtype = torch.float32 if tensor.is_floating_point() else torch.int32
-    # A copy, so that nobody who writes into a trace writes into the model.
-    return NamedArray(axes, tensor.to("cpu", dtype, copy=True).contiguous().numpy())
+        tensor, axes = tensor[row], axes[1:]
+    own = tensor[tuple(slice(n_tokens.get(axis)) for axis in axes)]
+    # A copy, so that nobody who writes into a trace writes into the model, or into another trace.
+    return NamedArray(axes, own.clone(memory_format=torch.contiguous_format).numpy())
