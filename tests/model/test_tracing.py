@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from model.checkpoint import Checkpoint, load
+from model.selection import select_sites
 from model.sites import UnknownHead, UnknownLayer, UnknownSite
 from model.tokenizer import train_tokenizer
-from model.selection import select_sites
 from model.tracing import (
     EmptyText,
     NoTarget,
