@@ -5,18 +5,20 @@ site name and puts everything else, as JSON, into `__metadata__`, so that
 `safetensors.numpy.load` is all a client needs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import orjson
-import safetensors.numpy
 from numpy.typing import NDArray
 
-from app.compression import compress
+from app.compression import compressed
 from app.form import SAFETENSORS, Form
+from app.json_pieces import json_array, json_object, json_value
+from app.safetensors_file import safetensors_pieces
 from app.triangles import LOWER_TRIANGLE, pack
+from model.interruption import check
 from model.trace import NamedArray, Trace
 
 UINT16_SCALE = 1 / 65535
@@ -88,9 +90,10 @@ def encode(answer: Answer, form: Form) -> bytes:
 
     Raises:
         NonFiniteError: a tensor holds NaN, or an infinity that masks nothing.
+        Interrupted: nobody waits for it any more.
     """
-    write = _to_safetensors if form.media_type == SAFETENSORS else _to_json
-    return compress(write(answer, form), form.coding)
+    write = _safetensors_of if form.media_type == SAFETENSORS else _json_of
+    return _joined(write(answer, form), form)
 
 
 def encode_arrays(
@@ -100,51 +103,79 @@ def encode_arrays(
 
     Raises:
         NonFiniteError: an array holds NaN or an infinity.
+        Interrupted: nobody waits for it any more.
     """
     sent = {name: _on_wire(name, array, Form()) for name, array in arrays.items()}
     if form.media_type == SAFETENSORS:
-        return compress(_safetensors_file(sent, members), form.coding)
-    tensors = {name: _json_array(array) for name, array in sent.items()}
-    return compress(orjson.dumps({**members, "tensors": tensors}), form.coding)
+        return _joined(_file(sent, members), form)
+    tensors = ((name, _json_array(array)) for name, array in sent.items())
+    return _joined(json_object([*_json_members(members), ("tensors", json_object(tensors))]), form)
 
 
-def _to_json(answer: Answer, form: Form) -> bytes:
+def _joined(pieces: Iterable[bytes], form: Form) -> bytes:
+    return b"".join(_interruptible(compressed(pieces, form.coding)))
+
+
+def _interruptible(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+def _json_of(answer: Answer, form: Form) -> Iterator[bytes]:
     """Masked scores, and experts that are off, are null."""
-    tensors = {
-        site: _json_array(_on_wire(site, array, form))
+    tensors = (
+        (site, _json_array(_on_wire(site, array, form)))
         for site, array in answer.trace.tensors.items()
-    }
-    packed_only = replace(form, dtype="float32")
-    analyses = {
-        name: {
-            key: _json_array(_on_wire(key, array, packed_only))
-            for key, array in analysis.arrays.items()
-        }
-        | dict(analysis.beside)
-        for name, analysis in answer.analyses.items()
-    }
-    return orjson.dumps(answer.members() | {"tensors": tensors, "analyses": analyses})
+    )
+    analyses = (
+        (name, _json_analysis(analysis, form)) for name, analysis in answer.analyses.items()
+    )
+    members = _json_members(answer.members())
+    return json_object(
+        [*members, ("tensors", json_object(tensors)), ("analyses", json_object(analyses))]
+    )
 
 
-def _to_safetensors(answer: Answer, form: Form) -> bytes:
+def _json_analysis(analysis: Analysis, form: Form) -> Iterator[bytes]:
+    exact = replace(form, dtype="float32")
+    arrays = [
+        (key, _json_array(_on_wire(key, array, exact))) for key, array in analysis.arrays.items()
+    ]
+    return json_object([*arrays, *_json_members(analysis.beside)])
+
+
+def _json_members(members: Mapping[str, Any]) -> list[tuple[str, Iterator[bytes]]]:
+    return [(name, json_value(value)) for name, value in members.items()]
+
+
+def _json_array(array: _WireArray) -> Iterator[bytes]:
+    facts: dict[str, Any] = {"axes": array.axes, "shape": array.data.shape, "dtype": array.data.dtype.name}
+    if array.scale:
+        facts["scale"] = array.scale
+    return json_object(
+        [*_json_members(facts | (array.packed or {})), ("data", json_array(array.data))]
+    )
+
+
+def _safetensors_of(answer: Answer, form: Form) -> Iterator[bytes]:
     """Masked scores, and experts that are off, are -inf."""
+    exact = replace(form, dtype="float32")
     arrays = {site: _on_wire(site, array, form) for site, array in answer.trace.tensors.items()}
-    packed_only = replace(form, dtype="float32")
     for name, analysis in answer.analyses.items():
         for key, array in analysis.arrays.items():
-            arrays[f"analyses.{name}.{key}"] = _on_wire(key, array, packed_only)
+            arrays[f"analyses.{name}.{key}"] = _on_wire(key, array, exact)
     analyses = {name: found.beside for name, found in answer.analyses.items()}
-    return _safetensors_file(arrays, answer.members() | {"analyses": analyses})
+    return _file(arrays, answer.members() | {"analyses": analyses})
 
 
-def _safetensors_file(arrays: Mapping[str, _WireArray], members: Mapping[str, Any]) -> bytes:
+def _file(arrays: Mapping[str, _WireArray], members: Mapping[str, Any]) -> Iterator[bytes]:
     metadata = {
         **members,
         "axes": {name: array.axes for name, array in arrays.items()},
         "scale": {name: array.scale for name, array in arrays.items() if array.scale},
         "packed": {name: array.packed for name, array in arrays.items() if array.packed},
     }
-    return safetensors.numpy.save(
+    return safetensors_pieces(
         {name: array.data for name, array in arrays.items()},
         {key: orjson.dumps(value).decode() for key, value in metadata.items()},
     )
@@ -172,19 +203,3 @@ def _require_finite(name: str, data: NDArray[Any]) -> None:
         is_allowed |= np.isneginf(data)
     if not is_allowed.all():
         raise NonFiniteError(f"{name} holds {data[~is_allowed][0]}; the answer would not be true")
-
-
-def _json_array(array: _WireArray) -> dict[str, Any]:
-    # One fragment an array: serialising holds the interpreter lock, and between two arrays the
-    # event loop gets its turn. orjson writes -inf as null.
-    described: dict[str, Any] = {
-        "axes": array.axes,
-        "shape": array.data.shape,
-        "dtype": array.data.dtype.name,
-        "data": orjson.Fragment(orjson.dumps(array.data, option=orjson.OPT_SERIALIZE_NUMPY)),
-    }
-    if array.scale:
-        described["scale"] = array.scale
-    if array.packed:
-        described |= array.packed
-    return described

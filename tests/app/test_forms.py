@@ -17,7 +17,7 @@ from model import tracing
 
 DECODERS = {
     "identity": lambda content: content,
-    "zstd": lambda content: zstandard.ZstdDecompressor().decompress(content),
+    "zstd": lambda content: zstandard.ZstdDecompressor().decompressobj().decompress(content),
     "br": brotli.decompress,
     "gzip": gzip.decompress,
 }
