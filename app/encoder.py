@@ -1,41 +1,73 @@
 """Answers become bytes on threads of their own, while the next pass runs.
 
-Neither the event loop nor the inference thread waits for it. What is encoded was admitted to the
-inference thread's bounded queue, and no more requests than that can wait here.
+Neither the event loop nor the inference thread waits for it. Each thread stands behind a bounded
+queue as the inference thread does: what is too much is refused, what takes too long is stopped, and
+so is what nobody waits for any more, between two pieces.
 """
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable
+from functools import partial
 
+from app.engine import Engine
 from app.form import Form
 from app.problems import Problem
-from app.wire import Answer, NonFiniteError, encode
+from app.settings import Settings
+from app.wire import NonFiniteError, Sendable, encode
 
-N_THREADS = 2
-"""A second one, so that a small answer need not wait for a huge one."""
+LARGE_BYTES = 2**20
+"""From here on an answer takes tens of milliseconds, and has a thread of its own to take them on:
+most answers take one, and never wait behind it."""
 
 
 class Encoder:
-    """Encodes answers off the event loop."""
+    """Encodes answers off the event loop.
 
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(N_THREADS, thread_name_prefix="encoder")
+    Args:
+        settings: the limits. Answers of one batch, which come together, wait beside as many as
+            may wait for the inference thread.
+    """
 
-    async def encode(self, answer: Answer, form: Form) -> bytes:
-        """The answer in that form. Where nobody waits any more, what has not begun never does.
+    def __init__(self, settings: Settings) -> None:
+        self._small, self._large = (
+            Engine(
+                queue_length=settings.queue_length + settings.max_batch,
+                queue_seconds=settings.queue_seconds,
+                retry_after_seconds=settings.retry_after_seconds,
+                work_seconds=settings.work_seconds,
+                thread_name=f"{name} encoder",
+            )
+            for name in ("small", "large")
+        )
+
+    async def encode(
+        self, answer: Sendable, form: Form, *, client_left: Callable[[], Awaitable[object]]
+    ) -> bytes:
+        """The answer in that form.
+
+        Args:
+            answer: what was computed.
+            form: how it is sent.
+            client_left: waits until nobody waits for the answer any more.
 
         Raises:
-            Problem: 503 where the model's numbers are not finite.
+            Problem: 503 where too many wait, or the model's numbers are not finite; 504.
+            ClientLeft: the client left before it was encoded.
         """
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, encode_checked, answer, form)
+        engine = self._large if answer.n_bytes >= LARGE_BYTES else self._small
+        return await engine.run(partial(encode_checked, answer, form), client_left=client_left)
+
+    def stop(self) -> None:
+        """Refuse what is being encoded, what waits and what comes."""
+        self._small.stop()
+        self._large.stop()
 
     def close(self) -> None:
-        """Finish what is being encoded, drop what waits, end the threads."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        """Drop what waits, end the threads; it blocks."""
+        self._small.close()
+        self._large.close()
 
 
-def encode_checked(answer: Answer, form: Form) -> bytes:
+def encode_checked(answer: Sendable, form: Form) -> bytes:
     """The answer in that form.
 
     Raises:

@@ -54,6 +54,7 @@ class Engine:
         prepare: called first on every new inference thread.
         on_death: called with a sentence when an inference thread died.
         on_end: called with a sentence when none comes to life any more.
+        thread_name: what its threads are called.
         metrics: told what waits and how long it takes.
     """
 
@@ -68,6 +69,7 @@ class Engine:
         prepare: Callable[[], object] = _nothing,
         on_death: Callable[[str], object] = _nothing,
         on_end: Callable[[str], object] = _nothing,
+        thread_name: str = "inference",
         metrics: Metrics | None = None,
     ) -> None:
         self.queue_seconds = queue_seconds
@@ -80,6 +82,7 @@ class Engine:
         self._prepare = prepare
         self._on_death = on_death
         self._on_end = on_end
+        self._thread_name = thread_name
         self._supervisor: Supervisor | None = None
 
     @property
@@ -105,7 +108,7 @@ class Engine:
         """Make the inference thread, without waiting for it; who asks first does it too."""
         if self._supervisor is None:
             self._supervisor = Supervisor(
-                lambda: Worker(self._queue, self._prepare, self.max_batch, self.metrics),
+                self._new_worker,
                 self._queue,
                 work_seconds=self.work_seconds,
                 refusal=self._died,
@@ -168,6 +171,11 @@ class Engine:
         if self._supervisor is not None:
             self._supervisor.close(CLOSING_SECONDS)
 
+    def _new_worker(self) -> Worker:
+        return Worker(
+            self._queue, self._prepare, self.max_batch, self.metrics, name=self._thread_name
+        )
+
     async def _answer(self, job: Job, client_left: Callable[[], Awaitable[object]]) -> Any:
         self._enqueue(job)
         departure = asyncio.ensure_future(client_left())
@@ -227,7 +235,8 @@ class Engine:
         self._on_death(why)
 
     def _died(self) -> Problem:
-        return self._refusal("worker-died", "the inference thread died while it worked on this")
+        why = f"the {self._thread_name} thread died while it worked on this"
+        return self._refusal("worker-died", why)
 
     def _stopping(self) -> Problem:
         problem = self._refusal("server-stopping", "the server was told to stop")

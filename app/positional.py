@@ -1,18 +1,19 @@
-"""An encoding of positions that was asked for: its sizes settled, its numbers counted, encoded."""
+"""An encoding of positions that was asked for: its sizes settled, its numbers counted, made."""
 
-from app.form import Form
+from collections.abc import Mapping
+
 from app.problems import Problem, over_limit
 from app.registry import Registry
 from app.schemas import PositionalRequest
 from app.settings import Settings
-from app.wire import encode_arrays
+from app.wire import Arrays
 from model.encodings import (
-    Arrays,
     alibi_encoding,
     learned_encoding,
     rotary_encoding,
     sinusoidal_encoding,
 )
+from model.trace import NamedArray
 
 _SIZE_OF = {"sinusoidal": "width", "rotary": "width", "alibi": "heads"}
 _MEANING = {
@@ -22,9 +23,7 @@ _MEANING = {
 }
 
 
-def positional_answer(
-    request: PositionalRequest, registry: Registry, settings: Settings, form: Form
-) -> bytes:
+def positional_answer(request: PositionalRequest, registry: Registry, settings: Settings) -> Arrays:
     """The encoding that was asked for; it blocks, so it belongs off the event loop.
 
     Raises:
@@ -33,7 +32,7 @@ def positional_answer(
     """
     whole = _of_model(request, registry) if request.model else _of_sizes(request)
     _require_cells(whole, settings.max_cells)
-    return encode_arrays(_arrays(whole, registry), whole.model_dump(), form)
+    return Arrays(tensors=_arrays(whole, registry), beside=whole.model_dump())
 
 
 def _of_sizes(request: PositionalRequest) -> PositionalRequest:
@@ -91,7 +90,7 @@ def _require_cells(request: PositionalRequest, limit: int) -> None:
         raise over_limit("cells", limit=limit, actual=actual, way_out=way_out)
 
 
-def _arrays(request: PositionalRequest, registry: Registry) -> Arrays:
+def _arrays(request: PositionalRequest, registry: Registry) -> Mapping[str, NamedArray]:
     length, width, heads = request.length, request.width or 0, request.heads or 0
     match request.scheme:
         case "sinusoidal":

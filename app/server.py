@@ -73,7 +73,7 @@ class Server(uvicorn.Server):
         """Take no connections, let open answers end for as long as allowed, refuse the rest."""
         self.state.streams.stop()
         seconds = self.state.settings.shutdown_seconds
-        refusal = asyncio.get_running_loop().call_later(seconds, self.state.engine.stop)
+        refusal = asyncio.get_running_loop().call_later(seconds, self.state.stop)
         await super().shutdown(sockets)
         refusal.cancel()
 

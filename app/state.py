@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 
 from app.encoder import Encoder
 from app.engine import Engine
+from app.form import Form
 from app.generator import Generator
 from app.metrics import Metrics
 from app.readiness import Readiness
@@ -16,6 +17,7 @@ from app.registry import registry_of
 from app.settings import Settings
 from app.streams import Streams
 from app.tracer import Tracer
+from app.wire import Sendable
 
 Result = TypeVar("Result")
 Order = TypeVar("Order")
@@ -49,7 +51,7 @@ class State:
             on_end=self.readiness.end,
             metrics=self.metrics,
         )
-        self.encoder = Encoder()
+        self.encoder = Encoder(settings)
         self.streams = Streams(
             limit=settings.max_streams, retry_after_seconds=settings.retry_after_seconds
         )
@@ -90,6 +92,15 @@ class State:
         departure = partial(_departure, request)
         return await self.engine.run_together(kind, order, solve, client_left=departure)
 
+    async def encode(self, request: Request, answer: Sendable, form: Form) -> bytes:
+        """Encode an answer off the event loop, while the client of that request waits.
+
+        Raises:
+            Problem, ClientLeft: as `run`; 503 where the model's numbers are not finite.
+        """
+        departure = partial(_departure, request)
+        return await self.encoder.encode(answer, form, client_left=departure)
+
     @property
     def is_ready(self) -> bool:
         """Whether the default model is loaded and warm."""
@@ -103,6 +114,11 @@ class State:
     def start(self) -> None:
         """Begin to get ready, without waiting for it."""
         self.engine.start()
+
+    def stop(self) -> None:
+        """Refuse what is still open: the server's time is up."""
+        self.engine.stop()
+        self.encoder.stop()
 
     def close(self) -> None:
         """Finish what runs and end every thread; it blocks."""

@@ -58,6 +58,11 @@ class Answer:
         tokens = (*self.trace.tokens, *(self.trace.target_tokens or ()))
         return arrays + TOKEN_BYTES * len(tokens)
 
+    @property
+    def tensors(self) -> Mapping[str, NamedArray]:
+        """The arrays of the trace by site."""
+        return self.trace.tensors
+
     def members(self) -> dict[str, Any]:
         """Everything but arrays, ready for JSON."""
         trace = self.trace
@@ -76,6 +81,26 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Arrays:
+    """Arrays that come from no trace, and what is sent beside them."""
+
+    tensors: Mapping[str, NamedArray]
+    beside: Mapping[str, Any]
+
+    @property
+    def n_bytes(self) -> int:
+        """About what they take in memory, and on the wire as they are."""
+        return sum(array.data.nbytes for array in self.tensors.values())
+
+    def members(self) -> Mapping[str, Any]:
+        """Everything but arrays, ready for JSON."""
+        return self.beside
+
+
+Sendable = Answer | Arrays
+
+
+@dataclass(frozen=True, kw_only=True)
 class _WireArray:
     """An array as it is sent: float32, int32, or uint16 with a scale; whole or packed."""
 
@@ -85,7 +110,7 @@ class _WireArray:
     packed: dict[str, Any] | None = None
 
 
-def encode(answer: Answer, form: Form) -> bytes:
+def encode(answer: Sendable, form: Form) -> bytes:
     """The answer in that form; it blocks, so it belongs off the event loop.
 
     Raises:
@@ -93,47 +118,25 @@ def encode(answer: Answer, form: Form) -> bytes:
         Interrupted: nobody waits for it any more.
     """
     write = _safetensors_of if form.media_type == SAFETENSORS else _json_of
-    return _joined(write(answer, form), form)
-
-
-def encode_arrays(
-    arrays: Mapping[str, NamedArray], members: Mapping[str, Any], form: Form
-) -> bytes:
-    """Arrays that come from no trace, with what goes beside them, as a trace's tensors are sent.
-
-    Raises:
-        NonFiniteError: an array holds NaN or an infinity.
-        Interrupted: nobody waits for it any more.
-    """
-    sent = {name: _on_wire(name, array, Form()) for name, array in arrays.items()}
-    if form.media_type == SAFETENSORS:
-        return _joined(_file(sent, members), form)
-    tensors = ((name, _json_array(array)) for name, array in sent.items())
-    return _joined(json_object([*_json_members(members), ("tensors", json_object(tensors))]), form)
-
-
-def _joined(pieces: Iterable[bytes], form: Form) -> bytes:
-    return b"".join(_interruptible(compressed(pieces, form.coding)))
+    return b"".join(_interruptible(compressed(write(answer, form), form.coding)))
 
 
 def _interruptible(pieces: Iterable[bytes]) -> Iterator[bytes]:
     for piece in pieces:
+        check()
         yield piece
 
 
-def _json_of(answer: Answer, form: Form) -> Iterator[bytes]:
+def _json_of(answer: Sendable, form: Form) -> Iterator[bytes]:
     """Masked scores, and experts that are off, are null."""
     tensors = (
-        (site, _json_array(_on_wire(site, array, form)))
-        for site, array in answer.trace.tensors.items()
+        (site, _json_array(_on_wire(site, array, form))) for site, array in answer.tensors.items()
     )
-    analyses = (
-        (name, _json_analysis(analysis, form)) for name, analysis in answer.analyses.items()
-    )
-    members = _json_members(answer.members())
-    return json_object(
-        [*members, ("tensors", json_object(tensors)), ("analyses", json_object(analyses))]
-    )
+    members = [*_json_members(answer.members()), ("tensors", json_object(tensors))]
+    if isinstance(answer, Answer):
+        analyses = ((name, _json_analysis(found, form)) for name, found in answer.analyses.items())
+        members.append(("analyses", json_object(analyses)))
+    return json_object(members)
 
 
 def _json_analysis(analysis: Analysis, form: Form) -> Iterator[bytes]:
@@ -149,18 +152,19 @@ def _json_members(members: Mapping[str, Any]) -> list[tuple[str, Iterator[bytes]
 
 
 def _json_array(array: _WireArray) -> Iterator[bytes]:
-    facts: dict[str, Any] = {"axes": array.axes, "shape": array.data.shape, "dtype": array.data.dtype.name}
+    data = array.data
+    facts: dict[str, Any] = {"axes": array.axes, "shape": data.shape, "dtype": data.dtype.name}
     if array.scale:
         facts["scale"] = array.scale
-    return json_object(
-        [*_json_members(facts | (array.packed or {})), ("data", json_array(array.data))]
-    )
+    return json_object([*_json_members(facts | (array.packed or {})), ("data", json_array(data))])
 
 
-def _safetensors_of(answer: Answer, form: Form) -> Iterator[bytes]:
+def _safetensors_of(answer: Sendable, form: Form) -> Iterator[bytes]:
     """Masked scores, and experts that are off, are -inf."""
+    arrays = {site: _on_wire(site, array, form) for site, array in answer.tensors.items()}
+    if not isinstance(answer, Answer):
+        return _file(arrays, answer.members())
     exact = replace(form, dtype="float32")
-    arrays = {site: _on_wire(site, array, form) for site, array in answer.trace.tensors.items()}
     for name, analysis in answer.analyses.items():
         for key, array in analysis.arrays.items():
             arrays[f"analyses.{name}.{key}"] = _on_wire(key, array, exact)

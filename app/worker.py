@@ -22,10 +22,16 @@ class Worker:
         prepare: called first, on the thread; what it raises ends the worker.
         max_batch: how many jobs are solved together at most.
         metrics: told how long jobs waited and took, and how many ran together.
+        name: of the thread.
     """
 
     def __init__(
-        self, queue: Queue, prepare: Callable[[], object], max_batch: int, metrics: Metrics
+        self,
+        queue: Queue,
+        prepare: Callable[[], object],
+        max_batch: int,
+        metrics: Metrics,
+        name: str = "inference",
     ) -> None:
         self.queue = queue
         self.max_batch = max_batch
@@ -35,7 +41,7 @@ class Worker:
         self.has_ended = Event()
         self._prepare = prepare
         # A daemon: a kernel that never returns must not keep the process alive.
-        self._thread = Thread(target=self._run, name="inference", daemon=True)
+        self._thread = Thread(target=self._run, name=name, daemon=True)
 
     @property
     def is_alive(self) -> bool:

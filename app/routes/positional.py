@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from app.form import MEDIA_TYPES, SAFETENSORS, Form
-from app.negotiation import negotiate
+from app.negotiation import negotiate, negotiate_coding
 from app.positional import positional_answer
 from app.problems import described
 from app.schemas import PositionalAnswer, PositionalRequest
@@ -33,6 +33,9 @@ async def positional(
     `scheme` with its sizes, or `model` alone: then scheme, width and heads are the model's.
     """
     form = Form(media_type=negotiate(request.headers.get("accept", ""), MEDIA_TYPES))
-    work = partial(positional_answer, order, state.registry, state.settings, form)
-    body = await state.run(request, work)
+    answer = await state.run(
+        request, partial(positional_answer, order, state.registry, state.settings)
+    )
+    form = form.coded(negotiate_coding(request.headers, answer.n_bytes))
+    body = await state.encode(request, answer, form)
     return Response(body, media_type=form.media_type, headers=form.headers)

@@ -35,5 +35,5 @@ async def trace(order: TraceRequest, request: Request, state: Shared) -> Respons
     form = Form(media_type=media_type, dtype=order.dtype, triangle=order.triangle)
     answer = await state.run(request, partial(state.tracer.trace, order))
     form = form.coded(negotiate_coding(request.headers, answer.n_bytes))
-    body = await state.encoder.encode(answer, form)
+    body = await state.encode(request, answer, form)
     return Response(body, media_type=form.media_type, headers=form.headers)
