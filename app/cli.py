@@ -1,4 +1,4 @@
-"""The command line: headlight serve | trace | train | evaluate | models.
+"""The command line: headlight serve | trace | train | evaluate | models | limits.
 
 What a command needs is imported when it runs, so that `--help` does not wait for PyTorch.
 """
@@ -256,6 +256,14 @@ def models(models_dir: ModelsDir = None) -> None:
     from app.terminal import write_models
 
     write_models(_settings(models_dir=models_dir))
+
+
+@app.command()
+def limits(models_dir: ModelsDir = None) -> None:
+    """List the limits that a server started here has, why each is there, and what sets it."""
+    from app.terminal import write_limits
+
+    write_limits(_settings(models_dir=models_dir))
 
 
 def _command(n_processes: int) -> str:

@@ -9,6 +9,8 @@ import re
 import secrets
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import lru_cache
+from ipaddress import ip_address
 from time import perf_counter
 from typing import Any
 
@@ -17,6 +19,8 @@ from starlette.types import Scope
 from app.metrics import known_method
 
 CLIENT_LEFT = 499
+UNKNOWN = "unknown"
+"""The client where it has no address: a proxy may name anything."""
 
 _KEY = secrets.token_bytes(32)
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
@@ -52,7 +56,7 @@ def begin(scope: Scope) -> Exchange:
     return Exchange(
         id=_request_id(scope),
         method=known_method(scope["method"]),
-        client=client[0] if client else "unknown",
+        client=_address(client[0]) if client else UNKNOWN,
     )
 
 
@@ -67,6 +71,14 @@ def hash_of(text: str) -> str:
     """A name for a text: the same for equal texts while the process lives."""
     data = text.encode("utf-8", "surrogatepass")
     return hashlib.blake2b(data, digest_size=6, key=_KEY).hexdigest()
+
+
+@lru_cache(maxsize=1024)
+def _address(name: str) -> str:
+    try:
+        return str(ip_address(name[:64]))
+    except ValueError:
+        return UNKNOWN
 
 
 def _request_id(scope: Scope) -> str:

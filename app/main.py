@@ -8,12 +8,17 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from app.allowances import Allowances
 from app.assets import HOME, FreshFiles, package_dir
 from app.framing import Framing
+from app.middleware.api_keys import ApiKeys, document_keys
+from app.middleware.cors import Cors
 from app.middleware.exchanges import Exchanges
 from app.middleware.problem_responses import ProblemResponses
-from app.middleware.security_headers import SecurityHeaders
+from app.middleware.rate_limit import RateLimit
+from app.middleware.security_headers import SecurityHeaders, security_headers
 from app.middleware.trusted_hosts import TrustedHosts
 from app.problems import ANY_ERROR, install_problems
 from app.routes import (
@@ -67,6 +72,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.shared = state
     install_problems(app)
+    if state.settings.api_keys:
+        document_keys(app)
     api = (models, traces, generation, tokens, positional, limits)
     for routes in (*api, health, metrics, docs, page, cards, scripts):
         app.include_router(routes.router)
@@ -78,15 +85,23 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 def _layers(state: State) -> list[Middleware]:
     """What a request passes on its way in, outermost first."""
     settings = state.settings
-    hosts = list(settings.allowed_hosts)
-    return [
+    hosts, proxies = list(settings.allowed_hosts), list(settings.trusted_proxies)
+    headers = security_headers(settings.strict_transport_seconds)
+    allowances = Allowances(settings.requests_per_minute, settings.max_clients)
+    # None stands for a layer that the settings leave out: it costs nothing.
+    layers = [
+        Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies) if proxies else None,
         Middleware(Exchanges, state.metrics, has_clients=settings.log_clients),
-        Middleware(SecurityHeaders),
+        Middleware(SecurityHeaders, headers),
+        Middleware(Cors, settings.cors_origins) if settings.cors_origins else None,
         Middleware(ProblemResponses),
         Middleware(Framing, max_header_bytes=settings.max_header_bytes),
         Middleware(TrustedHosts, allowed_hosts=hosts, www_redirect=False),
+        Middleware(RateLimit, allowances) if settings.requests_per_minute else None,
+        Middleware(ApiKeys, settings.api_keys) if settings.api_keys else None,
         Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),
     ]
+    return [layer for layer in layers if layer]
 
 
 @asynccontextmanager

@@ -387,6 +387,9 @@ class LimitAnswer(_Answer):
     value: int | float | dict[str, int] = Field(description="A map where it differs by model.")
     unit: str
     reason: str
+    refusal: str | None = Field(
+        description="The status and kind of the problem that more is answered with; null: none."
+    )
     env: str | None = Field(description="The environment variable that sets it; null: none.")
 
 

@@ -8,13 +8,16 @@ Each is read once, in `create_app`, from the environment variable `HEADLIGHT_<NA
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
+
+from app.exposure import Exposure
+from app.limit import Limit
+from app.limit import limit as _limit
 
 ENV_PREFIX = "HEADLIGHT_"
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,31 +30,22 @@ LogFormat = Literal["text", "json"]
 LogLevel = Literal["error", "warning", "info", "debug"]
 
 
-def _limit(default: float, unit: str, reason: str, **rules: Any) -> Any:
-    """A field that `/api/v1/limits` shows."""
-    return Field(default, description=reason, json_schema_extra={"unit": unit}, **rules)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limit:
-    """One limit in force, as `/api/v1/limits` shows it."""
-
-    value: int | float
-    unit: str
-    reason: str
-    env: str
-
-
-class Settings(BaseSettings):
+class Settings(Exposure):
     """What the server was told; validated on construction, frozen after it."""
 
-    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, env_ignore_empty=True, frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        env_ignore_empty=True,
+        frozen=True,
+        hide_input_in_errors=True,  # a key that was mistyped is still a secret
+    )
 
     max_characters: int = _limit(
         4_000,
         "characters",
         "More than the shipped models can read; counted before anything else touches the text, "
         "because normalising or splitting a hostile text can take far longer than reading it.",
+        refusal="422 too-many-characters",
         ge=1,
     )
     max_cells: int = _limit(
@@ -59,12 +53,14 @@ class Settings(BaseSettings):
         "numbers",
         "The numbers captured for one answer: attention grows as layers × heads × tokens². "
         "8 million are 32 MB as float32 and about 90 MB as JSON.",
+        refusal="422 too-many-cells",
         ge=1,
     )
     max_body_bytes: int = _limit(
         131_072,
         "bytes",
         "Room for two texts of max_characters written as 12-byte escapes, and for the options.",
+        refusal="413 body-too-large",
         ge=1,
     )
     max_header_bytes: int = _limit(
@@ -72,12 +68,14 @@ class Settings(BaseSettings):
         "bytes",
         "A request's target and headers together: several times what a browser sends with all the "
         "cookies of a domain.",
+        refusal="431 headers-too-large",
         ge=1_024,
     )
     max_new_tokens: int = _limit(
         256,
         "tokens",
         "Tokens that one request may have written: as many as the shipped models can read.",
+        refusal="422 too-many-new-tokens",
         ge=1,
     )
     max_streams: int = _limit(
@@ -85,6 +83,7 @@ class Settings(BaseSettings):
         "streams",
         "Texts that are written on at one time; their tokens take turns on the inference thread, "
         "with whatever else is asked, so more of them would only make each slower.",
+        refusal="503 too-many-streams",
         ge=1,
     )
     stream_patience_seconds: float = _limit(
@@ -99,12 +98,14 @@ class Settings(BaseSettings):
         "requests",
         "Requests that may wait for the inference thread; one more is refused at once, "
         "so that nobody waits for an answer that will not come.",
+        refusal="503 queue-full",
         ge=0,
     )
     queue_seconds: float = _limit(
         10.0,
         "seconds",
         "How long a request may wait for the inference thread before it is refused.",
+        refusal="503 queue-timeout",
         gt=0,
     )
     work_seconds: float = _limit(
@@ -113,6 +114,7 @@ class Settings(BaseSettings):
         "How long one piece of work (a trace, or one token of a text that is written on) may take "
         "before its client is refused and the pass stops: far longer than the slowest answer that "
         "max_cells allows takes on one slow core.",
+        refusal="504 too-slow",
         gt=0,
     )
     max_batch: int = _limit(
@@ -159,12 +161,6 @@ class Settings(BaseSettings):
     models_dir: Path | None = Field(
         None, description="More models, one folder each; a folder's name is the model's id."
     )
-    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
-        ("localhost", "127.0.0.1", "[::1]"),
-        description="Host names the server answers to, separated by commas; `*.example.org` "
-        "takes subdomains, `*` takes any. Other names are refused: it stops DNS rebinding.",
-    )
-
     log_level: LogLevel = Field(
         "warning",
         description="How much is logged: at info a line for every request. No level logs a text, "
@@ -180,23 +176,6 @@ class Settings(BaseSettings):
         True, description="Whether `/metrics` tells Prometheus what the server counts of itself."
     )
 
-    @field_validator("allowed_hosts", mode="before")
-    @classmethod
-    def _split_at_commas(cls, hosts: object) -> object:
-        if not isinstance(hosts, str):
-            return hosts
-        return tuple(host.strip() for host in hosts.split(",") if host.strip())
-
-    @field_validator("allowed_hosts")
-    @classmethod
-    def _check_wildcards(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
-        for host in hosts:
-            if host != "*" and "*" in host.removeprefix("*."):
-                raise ValueError(f"'{host}': a wildcard is '*' alone or a first '*.'")
-        if not hosts:
-            raise ValueError("no host is allowed; name one, or '*' for any")
-        return hosts
-
     def answering_to(self, host: str) -> Self:
         """These settings, answering also to the name of the address they are served on."""
         name = f"[{host}]" if ":" in host else host
@@ -211,13 +190,15 @@ class Settings(BaseSettings):
                 value=getattr(self, name),
                 unit=unit,
                 reason=field.description or "",
+                refusal=refusal or None,
                 env=f"{ENV_PREFIX}{name.upper()}",
             )
-            for name, field, unit in _limit_fields()
+            for name, field, unit, refusal in _limit_fields()
         }
 
 
-def _limit_fields() -> Iterator[tuple[str, FieldInfo, str]]:
+def _limit_fields() -> Iterator[tuple[str, FieldInfo, str, str]]:
     for name, field in Settings.model_fields.items():
-        if isinstance(field.json_schema_extra, dict):
-            yield name, field, str(field.json_schema_extra["unit"])
+        shown = field.json_schema_extra
+        if isinstance(shown, dict):
+            yield name, field, str(shown["unit"]), str(shown["refusal"])

@@ -4,11 +4,13 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
 from app.encoder import encode_checked
 from app.form import JSON, SAFETENSORS, Form
+from app.limits import limits_of
 from app.problems import Problem
 from app.registry import Registry, registry_of
 from app.schemas import TraceRequest
@@ -76,6 +78,18 @@ def write_models(settings: Settings) -> None:
         )
     console.print(table)
     _print_unavailable(registry)
+
+
+def write_limits(settings: Settings) -> None:
+    """Print every limit: its value, what more is answered with, what sets it, and its reason."""
+    limits = limits_of(settings, registry_of(settings).descriptions)
+    for name, limit in limits.items():
+        values = limit.value if isinstance(limit.value, dict) else {"": limit.value}
+        shown = ", ".join(f"{value:,} {model}".strip() for model, value in values.items())
+        facts = [limit.refusal or "nothing is refused", limit.env or "fixed"]
+        console.print(Text(f"{name}  {shown} {limit.unit}", style="bold"))
+        console.print(Padding(Text(" · ".join(facts)), (0, 0, 0, 2)))
+        console.print(Padding(Text(limit.reason), (0, 0, 1, 2)))
 
 
 def _print_unavailable(registry: Registry) -> None:

@@ -85,11 +85,15 @@ class Models:
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """A limit in force. `value` is a mapping where it differs by model."""
+    """A limit in force. `value` is a mapping where it differs by model.
+
+    `refusal` is the status and the kind of the problem that more is answered with; None: none.
+    """
 
     value: float | Mapping[str, int]
     unit: str
     reason: str
+    refusal: str | None
     env: str | None
 
 

@@ -19,13 +19,49 @@ CONTENT_SECURITY_POLICY = "; ".join(
     )
 )
 
+# What a page may do that this one does not. It writes to the clipboard, which is not among them.
+PERMISSIONS_POLICY = ", ".join(
+    f"{feature}=()"
+    for feature in (
+        "accelerometer",
+        "camera",
+        "display-capture",
+        "geolocation",
+        "gyroscope",
+        "magnetometer",
+        "microphone",
+        "midi",
+        "payment",
+        "publickey-credentials-get",
+        "screen-wake-lock",
+        "usb",
+        "xr-spatial-tracking",
+    )
+)
+
 SECURITY_HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
+    "Permissions-Policy": PERMISSIONS_POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+
+def security_headers(strict_transport_seconds: int) -> dict[str, str]:
+    """The headers of every answer.
+
+    Args:
+        strict_transport_seconds: how long browsers are to ask this host over TLS alone; 0: they
+            are not told.
+    """
+    if not strict_transport_seconds:
+        return SECURITY_HEADERS
+    strict = {"Strict-Transport-Security": f"max-age={strict_transport_seconds}"}
+    return SECURITY_HEADERS | strict
 
 
 class SecurityHeaders:

@@ -42,6 +42,16 @@ def test_a_damaged_model_is_named(headlight, tmp_path):
     assert "broken is left out: broken/config.json" in result.output
 
 
+def test_limits_are_those_of_a_server_started_here(headlight, monkeypatch, client):
+    monkeypatch.setenv("HEADLIGHT_MAX_CELLS", "98765")
+    result = headlight("limits")
+    assert result.exit_code == 0
+    assert "max_cells  98,765 numbers" in result.output
+    assert "422 too-many-cells · HEADLIGHT_MAX_CELLS" in result.output
+    for name in client.get("/api/v1/limits").json():
+        assert f"\n{name}  " in f"\n{result.output}"
+
+
 def test_a_trace_shows_the_next_token_and_the_arrays(headlight):
     result = headlight("trace", "the cat", "--layers", "0", "--heads", "1", "--heads", "2")
     assert result.exit_code == 0

@@ -20,7 +20,7 @@ def test_every_limit_has_a_value_a_unit_and_a_reason(limits):
         "max_tokens",
     } <= set(limits)
     for limit in limits.values():
-        assert set(limit) == {"value", "unit", "reason", "env"}
+        assert set(limit) == {"value", "unit", "reason", "refusal", "env"}
         assert limit["unit"]
         assert limit["reason"]
 
