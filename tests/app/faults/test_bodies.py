@@ -1,0 +1,160 @@
+"""Bodies that are no JSON, or JSON of another shape: on every route that reads one, a problem.
+
+A new probe is one line of `MALFORMED`, `MISSHAPEN` or `VALUES`, a new route none at all.
+"""
+
+import json
+
+import httpx
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+
+DEEP = 60_000
+"""Brackets on either side that fit into the largest body."""
+
+MALFORMED = {
+    "nothing of JSON": b"text",
+    "half an object": b'{"text": "a"',
+    "half a string": b'{"text": "a',
+    "half an escape": b'{"text": "\\u00',
+    "NaN": b'{"text": NaN}',
+    "Infinity": b'{"text": "a", "temperature": Infinity}',
+    "minus Infinity": b'{"text": -Infinity}',
+    "a number beyond all numbers": b'{"text": "a", "temperature": 1e999}',
+    "a number beyond all numbers, below": b'{"text": "a", "layers": [-1e999]}',
+    "a plus sign": b'{"text": +1}',
+    "a leading zero": b'{"layers": [01]}',
+    "an integer of 5,000 digits": b'{"text": "a", "layers": [' + b"9" * 5_000 + b"]}",
+    "an integer of 100,000 digits": b'{"seed": ' + b"9" * 100_000 + b"}",
+    "a fraction of 100,000 digits": b'{"seed": 0.' + b"9" * 100_000 + b"e99999}",
+    "a lone surrogate in a value": b'{"text": "a\\ud800b"}',
+    "a lone surrogate, the lower one": b'{"text": "\\udfff"}',
+    "surrogates the wrong way round": b'{"text": "\\udc00\\ud800"}',
+    "a lone surrogate in a field": b'{"model": "\\ud83d"}',
+    "a lone surrogate in a key": b'{"\\ud800": "a"}',
+    "a lone surrogate in a list": b'{"text": "a", "capture": ["\\ud800"]}',
+    "a lone surrogate in bytes": b'{"text": "\xed\xa0\x80"}',
+    "an overlong slash": b'{"text": "\xc0\xaf"}',
+    "an overlong NUL": b'{"text": "\xe0\x80\x80"}',
+    "half a character": b'{"text": "\xf0\x9f"}',
+    "a character beyond Unicode": b'{"text": "\xf4\x90\x80\x80"}',
+    "Latin-1": '{"text": "é"}'.encode("latin-1"),
+    "UTF-16": '{"text": "a"}'.encode("utf-16"),
+    "UTF-32": '{"text": "a"}'.encode("utf-32-le"),
+    "a byte order mark": b'\xef\xbb\xbf{"text": "a"}',
+    "a bare control character": b'{"text": "\x00"}',
+    "bytes": bytes(range(256)),
+    "NULs": bytes(1_000),
+    "two documents": b'{"text": "a"} {}',
+    "a comma too many": b'{"text": "a",}',
+    "a comment": b'{"text": "a" /* b */}',
+    "quotes of Python": b"{'text': 'a'}",
+    "brackets that never close": b"[" * 100_000,
+    "brackets 60,000 deep": b"[" * DEEP + b"]" * DEEP,
+    "objects 20,000 deep": b'{"a":' * 20_000 + b"1" + b"}" * 20_000,
+    "a text 20,000 deep": b'{"text":' + b"[" * DEEP + b"]" * DEEP + b"}",
+}
+MISSHAPEN = {
+    "no body": b"",
+    "null": b"null",
+    "a list": b"[]",
+    "a string": b'"text"',
+    "a number": b"1e300",
+    "minus zero": b"-0",
+    "no member": b"{}",
+    "a list of requests": b'[{"text": "a"}]',
+    "no text": b'{"model": "tiny"}',
+    "an unknown member": b'{"text": "a", "n_tokens": 1, "text2": "a"}',
+    "a member by another name": b'{"Text": "a", "n_tokens": 1}',
+    "a prototype": b'{"text": "a", "n_tokens": 1, "__proto__": {"text": "b"}}',
+    "an empty key": b'{"text": "a", "n_tokens": 1, "": 1}',
+    "a key of 100,000 letters": b'{"text": "a", "' + b"k" * 100_000 + b'": 1}',
+    "5,000 unknown members": json.dumps({f"k{number}": 1 for number in range(5_000)}).encode(),
+    "two equal keys, the last of them wrong": b'{"text": "a", "text": 1}',
+    "a text of 100 levels": b'{"text":' + b"[" * 100 + b"]" * 100 + b"}",
+}
+VALUES = (
+    *(None, True, 0, -0.0, -1, 1.5, 2**31, 2**53, 2**63, 2**64, 1e300, -1e300),
+    *("", "1", "null", "\0", "a" * 300, "\ufeff", "\u202e", "../tiny", "<b>", "*", "a[", "[!a]*"),
+    *([], [[]], [None], [True], [0], [-1], [2**31], [2**63], [0.5], ["0"], ["*"], [""], [{}]),
+    *([0, 0], ["*"] * 65, ["*" * 200], ["**/*?[a]" * 20], list(range(300)), ["tiny"] * 1_000),
+    *({}, {"a": 1}, [{"kind": "heads_off"}], [{"kind": []}], [{"kind": "temperature", "value": 0}]),
+)
+
+
+def requests_by_route() -> dict[str, dict]:
+    """The schema of the body of every route that reads one."""
+    document = create_app(Settings(device="cpu")).openapi()
+    posts = {path: found["post"] for path, found in document["paths"].items() if "post" in found}
+    names = {
+        path: post["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+        for path, post in posts.items()
+        if "requestBody" in post
+    }
+    schemas = document["components"]["schemas"]
+    return {path: schemas[name.rpartition("/")[2]] for path, name in names.items()}
+
+
+REQUESTS = requests_by_route()
+MEMBERS = [(path, name) for path, schema in REQUESTS.items() for name in schema["properties"]]
+
+
+@pytest.fixture
+def post(exchange):
+    """Sends bytes as the JSON body of a request."""
+
+    def send(path: str, body: bytes):
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        return exchange(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+
+    return send
+
+
+def test_every_route_that_reads_a_body_is_probed():
+    assert {"/api/v1/trace", "/api/v1/tokenize", "/api/v1/generate"} <= set(REQUESTS)
+
+
+@pytest.mark.parametrize("path", REQUESTS)
+@pytest.mark.parametrize("name", MALFORMED)
+def test_what_is_no_json_is_malformed(post, assert_problem, path, name):
+    body = MALFORMED[name]
+    found = assert_problem(post(path, body), body)
+    assert found["type"] == "urn:headlight:problem:malformed-json"
+    assert found["detail"].startswith("the body is not JSON: ")
+
+
+@pytest.mark.parametrize("path", REQUESTS)
+@pytest.mark.parametrize("name", MISSHAPEN)
+def test_json_of_another_shape_is_invalid(post, assert_problem, path, name):
+    body = MISSHAPEN[name]
+    found = assert_problem(post(path, body), body)
+    assert found["type"] == "urn:headlight:problem:invalid-request"
+    assert found["errors"]
+
+
+@pytest.mark.parametrize(("path", "member"), MEMBERS)
+def test_whatever_a_member_holds_it_is_answered_or_refused(post, assert_problem, path, member):
+    for value in VALUES:
+        order = {"text": "the cat", "n_tokens": 2, member: value}
+        if "n_tokens" not in REQUESTS[path]["properties"]:
+            del order["n_tokens"]
+        body = json.dumps(order).encode()
+        reply = post(path, body)
+        assert reply is not None, value
+        if reply.status != 200:
+            assert_problem(reply, body)
+
+
+def test_of_two_equal_keys_the_last_counts(post):
+    reply = post("/api/v1/tokenize", b'{"text": "the first", "text": "a"}')
+    assert [token["text"] for token in reply.json()["tokens"]] == ["<s>", "a"]
+
+
+def test_all_at_once_change_nothing_for_who_asks_next(server, post):
+    asked = httpx.post(f"{server.url}/api/v1/trace", json={"text": "the cat sat"}).json()
+    for body in (*MALFORMED.values(), *MISSHAPEN.values()):
+        post("/api/v1/trace", body)
+    again = httpx.post(f"{server.url}/api/v1/trace", json={"text": "the cat sat"}).json()
+    assert {**again, "timings": {}} == {**asked, "timings": {}}
