@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +90,8 @@ def read_card(path: Path) -> ModelCard:
     if len(parts) != 3 or parts[0]:
         raise ValueError(f"{path} must begin with YAML between two lines of '---'")
     try:
-        head = _yaml(parts[1])
-    except yaml.YAMLError as error:
+        head = _plain(_yaml(parts[1]))
+    except (yaml.YAMLError, ValueError) as error:
         raise ValueError(f"{path} has broken YAML: {error}") from error
     prose = parts[2]
     for table in TABLES:
@@ -151,8 +152,10 @@ def _spelled(tokens: Iterable[Mapping[str, Any]]) -> str:
 def _yaml(text: str) -> Any:
     """What YAML says. It is refused where it nests so deep that reading it would end the process.
 
+    Nor are aliases read: nine lines of them can stand for a billion values.
+
     Raises:
-        YAMLError: it is broken, or too deep.
+        YAMLError: it is broken, or too deep, or has an alias.
     """
     depth = 0
     for event in yaml.parse(text, Loader=SafeLoader):
@@ -160,6 +163,8 @@ def _yaml(text: str) -> Any:
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise yaml.YAMLError(f"it nests more than {MAX_DEPTH} levels deep")
+        if isinstance(event, yaml.AliasEvent):
+            raise yaml.YAMLError("it has an alias (*); write out what it stands for")
     return yaml.load(text, Loader=SafeLoader)
 
 
@@ -169,8 +174,34 @@ def _code(text: str) -> str:
     return f"{fence}{space}{text}{space}{fence}"
 
 
+def _plain(value: Any) -> Any:
+    """What YAML holds as what JSON can say: names are texts or numbers, dates are written out.
+
+    Raises:
+        ValueError: it holds what is neither, such as bytes, or a text that no encoding can carry.
+    """
+    if isinstance(value, dict):
+        names = (name if type(name) in (int, str) else str(name) for name in value)
+        return {
+            _plain(name): _plain(each) for name, each in zip(names, value.values(), strict=True)
+        }
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, str):
+        value.encode()  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
+    elif not (value is None or isinstance(value, bool | int | float)):
+        raise ValueError(f"a {type(value).__name__} is nothing that a card can hold")
+    return value
+
+
 class _Dumper(yaml.SafeDumper):
     """Writes a `_Line` and a `_Row` on as few lines as they take, and a line break as ``\\n``."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Write out what is there twice: `read_card` reads no aliases."""
+        return True
 
 
 class _Line(dict[str, Any]):
@@ -244,6 +275,7 @@ def _card_of(head: object, prose: str, path: Path) -> ModelCard:
             f"{path}: expert_tokens is not as 'headlight evaluate' writes it; remove it, and "
             "measure again with --corpus"
         )
+    values["metrics"] = {str(name): figure for name, figure in values["metrics"].items()}
     values["examples"] = _examples_of(values["examples"], path)
     for name in ("title", "licence"):
         values[name] = _of_type(str, name, values.get(name), path)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,17 +21,27 @@ from torch import Tensor
 
 from model.card import ModelCard, read_card, write_card
 from model.config import TransformerConfig
+from model.folder import (
+    CARD,
+    CONFIG,
+    LARGEST,
+    TOKENIZER,
+    WEIGHTS,
+    CheckpointError,
+    require_file,
+    require_memory,
+)
 from model.sites import Site
 from model.skeleton import skeleton, undrawn
 from model.tokenizer import Tokenizer, read_tokenizer
 from model.transformer import Transformer
 
-CONFIG, TOKENIZER, WEIGHTS, CARD = "config.json", "tokenizer.json", "model.safetensors", "CARD.md"
 ZOO = Path(__file__).parent / "zoo"
 
-
-class CheckpointError(ValueError):
-    """A folder that holds no sound model; the message names the file and what is wrong."""
+_DTYPES = ("F16", "BF16", "F32")
+_MOST_BYTES_PER_NUMBER = 8  # so that a file of float64 is refused for its dtype
+# What a header needs: its own metadata, and for every tensor a name, a dtype, a shape and a place.
+_HEAD_BYTES, _HEAD_BYTES_PER_TENSOR = 2**16, 2**10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,18 +86,22 @@ class Checkpoint:
 
 
 def describe(folder: Path | str) -> Description:
-    """Read what a folder says of its model, without its weights.
+    """Read what a folder says of its model; of its weights, no more than names and shapes.
 
     Raises:
-        CheckpointError: a file is missing, damaged, or contradicts another.
+        CheckpointError: a file is missing, damaged, or contradicts another, or the model is larger
+            than this machine.
     """
     folder = Path(folder)
+    for name, most_bytes in LARGEST.items():
+        require_file(folder, name, most_bytes)
     config = _read_config(folder)
     try:
         card = read_card(folder / CARD)
     except ValueError as error:
         raise CheckpointError(str(error)) from error
     bare = skeleton(config)
+    _require_weights(folder, bare)
     return Description(
         id=folder.name,
         config=config,
@@ -118,8 +132,8 @@ def load(
     folder = Path(folder)
     description = describe(folder)
     tokenizer = _read_tokenizer(folder, description.config)
-    weights = _read_weights(folder / WEIGHTS, skeleton(description.config).weights())
     model = undrawn(description.config)
+    weights = _read_weights(folder / WEIGHTS, model.weights())
     model.load_weights(weights)
     model.to(device=device, dtype=dtype).eval()
     return Checkpoint(model=model, tokenizer=tokenizer, description=description)
@@ -169,12 +183,24 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 def _read_config(folder: Path) -> TransformerConfig:
     path = folder / CONFIG
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_with_each_key_once)
         if not isinstance(data, dict):
             raise ValueError("a config is a JSON object")
         return TransformerConfig.from_dict(data)
+    except RecursionError as error:
+        raise CheckpointError(f"{path}: it is nested too deeply for a config") from error
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: {error}") from error
+
+
+def _with_each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object; which of two equal keys counts is nothing to guess about."""
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"{key} is said twice")
+        found[key] = value
+    return found
 
 
 def _read_tokenizer(folder: Path, config: TransformerConfig) -> Tokenizer:
@@ -187,28 +213,63 @@ def _read_tokenizer(folder: Path, config: TransformerConfig) -> Tokenizer:
         raise CheckpointError(
             f"{path} has {tokenizer.vocab_size} tokens, but {CONFIG} says {config.vocab_size}"
         )
+    tokenizer.keep_no_words()
     return tokenizer
 
 
-def _read_weights(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _require_weights(folder: Path, skeleton: Transformer) -> None:
+    """Refuse weights of other names, shapes or dtypes, by the head of their file alone.
+
+    Raises:
+        CheckpointError: so they are, or there are more than this machine holds.
+    """
+    expected = skeleton.weights()
+    n_numbers = sum(tensor.numel() for tensor in (*skeleton.parameters(), *skeleton.buffers()))
+    require_memory(folder / CONFIG, n_numbers)
+    head_bytes = _HEAD_BYTES + _HEAD_BYTES_PER_TENSOR * len(expected)
+    path = require_file(folder, WEIGHTS, head_bytes + _MOST_BYTES_PER_NUMBER * n_numbers)
+    _require_short_head(path, head_bytes)
     try:
         with safe_open(path, framework="pt") as file:
             _require_same_names(path, set(file.keys()), set(expected))
-            for name, model_tensor in expected.items():
-                shape = tuple(file.get_slice(name).get_shape())
-                if shape != tuple(model_tensor.shape):
+            for name, tensor in expected.items():
+                found = file.get_slice(name)
+                _require_same_shape(path, name, tuple(found.get_shape()), tuple(tensor.shape))
+                if found.get_dtype() not in _DTYPES:
                     raise CheckpointError(
-                        f"{path}: {name} has shape {shape}, expected {tuple(model_tensor.shape)}"
+                        f"{path}: {name} holds {found.get_dtype()}, expected {', '.join(_DTYPES)}"
                     )
-            weights = {name: file.get_tensor(name) for name in expected}
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: {error}") from error
+
+
+def _require_short_head(path: Path, most_bytes: int) -> None:
+    """Refuse a head of lengths or names that no model has, before a parser makes objects of it."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+    if length > most_bytes:
+        raise CheckpointError(
+            f"{path}: a header of {length:,} bytes is more than the {most_bytes:,} that it can need"
+        )
+
+
+def _read_weights(path: Path, names: Iterable[str]) -> dict[str, Tensor]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            weights = {name: file.get_tensor(name).float() for name in names}
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     for name, tensor in weights.items():
-        if tensor.dtype not in (torch.float16, torch.bfloat16, torch.float32):
-            raise CheckpointError(f"{path}: {name} holds {tensor.dtype}, expected floats")
-        if not math.isfinite(tensor.float().abs().sum().item()):
+        if not math.isfinite(tensor.abs().sum().item()):
             raise CheckpointError(f"{path}: {name} holds a weight that is not finite")
-    return {name: tensor.float() for name, tensor in weights.items()}
+    return weights
+
+
+def _require_same_shape(
+    path: Path, name: str, found: tuple[int, ...], expected: tuple[int, ...]
+) -> None:
+    if found != expected:
+        raise CheckpointError(f"{path}: {name} has shape {found}, expected {expected}")
 
 
 def _require_same_names(path: Path, found: set[str], expected: set[str]) -> None:
@@ -224,12 +285,12 @@ def _revision(folder: Path) -> str:
     It does not depend on how a checkout ends its lines.
     """
     digest = hashlib.sha256()
-    for name in (CONFIG, TOKENIZER, WEIGHTS):
-        try:
-            content = (folder / name).read_bytes()
-        except OSError as error:
-            raise CheckpointError(f"{folder / name}: {error.strerror}") from error
-        if name != WEIGHTS:
-            content = content.replace(b"\r\n", b"\n")
-        digest.update(hashlib.sha256(content).digest())
+    try:
+        for name in (CONFIG, TOKENIZER):
+            content = (folder / name).read_bytes().replace(b"\r\n", b"\n")
+            digest.update(hashlib.sha256(content).digest())
+        with (folder / WEIGHTS).open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    except OSError as error:
+        raise CheckpointError(f"{error.filename}: {error.strerror}") from error
     return digest.hexdigest()[:16]

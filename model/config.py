@@ -11,6 +11,15 @@ POSITIONALS = ("sinusoidal", "learned", "rotary", "alibi", "none")
 NORMS = ("layer_norm", "rms_norm")
 NORM_PLACES = ("pre", "post")
 ACTIVATIONS = ("relu", "gelu", "swiglu")
+# Beyond these a config describes nothing that anybody could have trained: they keep a typing error,
+# or malice, from asking for more layers than there is memory for their names.
+MOST = {
+    "n_layers": 1_000,
+    "n_heads": 1_000,
+    "n_experts": 1_000,
+    **dict.fromkeys(("d_model", "d_ff", "vocab_size", "max_tokens"), 2**24),
+}
+MOST_EXPERTS_IN_ALL = 10_000
 _BIASES = ("attention_bias", "feed_forward_bias")
 
 
@@ -34,6 +43,11 @@ class ExpertsConfig:
             raise ValueError(f"moe.layers {list(self.layers)} names a layer twice")
         if self.n_experts < 2:
             raise ValueError(f"n_experts ({self.n_experts}) must be at least 2")
+        _require_at_most("n_experts", self.n_experts)
+        if (in_all := self.n_experts * len(self.layers)) > MOST_EXPERTS_IN_ALL:
+            raise ValueError(
+                f"{in_all} experts are more than the {MOST_EXPERTS_IN_ALL} there may be"
+            )
         if not 1 <= self.top_k <= self.n_experts:
             raise ValueError(f"top_k ({self.top_k}) must lie between 1 and {self.n_experts}")
 
@@ -104,6 +118,7 @@ class TransformerConfig:
     def _check_sizes(self) -> None:
         for name in ("n_layers", "n_heads", "d_model", "d_ff", "vocab_size", "max_tokens"):
             _require_positive(name, getattr(self, name))
+            _require_at_most(name, getattr(self, name))
         _require_positive("n_kv_heads", self.n_groups)
         if self.d_model % self.n_heads:
             raise ValueError(f"n_heads ({self.n_heads}) must divide d_model ({self.d_model})")
@@ -180,6 +195,11 @@ def _require_positive(name: str, value: int) -> None:
     _require_whole(name, value)
     if value < 1:
         raise ValueError(f"{name} ({value}) must be at least 1")
+
+
+def _require_at_most(name: str, value: int) -> None:
+    if value > MOST[name]:
+        raise ValueError(f"{name} ({value}) must be at most {MOST[name]}")
 
 
 def _require_known(name: str, value: str, allowed: tuple[str, ...]) -> None:

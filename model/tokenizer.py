@@ -31,10 +31,12 @@ class Tokenizer:
             `MASK`: a typed "[MASK]" is that token then.
 
     Raises:
-        ValueError: the backend lacks a special token, or is not byte-level.
+        ValueError: the backend lacks a special token, is not byte-level, or does more to a text
+            than to cut it.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        _require_plain(backend)
         self._backend = backend
         self._backend.encode_special_tokens = True  # a typed "<s>" is text, not the token
         self.start_id = self._special_id(START)
@@ -98,6 +100,14 @@ class Tokenizer:
             self._texts[token] = self._bytes_of(token).decode(errors="backslashreplace")
         return self._texts[token]
 
+    def keep_no_words(self) -> None:
+        """Stop keeping words that were cut before: 10,000 long ones would take 60 MB.
+
+        Texts of strangers are then nowhere in memory once they are answered. It costs no time with
+        texts of a few hundred words; a corpus is read faster with them kept.
+        """
+        self._backend.model._resize_cache(0)
+
     def is_special(self, token: int) -> bool:
         """Whether a token is one of `START`, `END` and `MASK`, which spell nothing."""
         return token in self._special
@@ -142,6 +152,26 @@ class Tokenizer:
         if found is None:
             raise ValueError(f"the vocabulary lacks the special token {piece}")
         return int(found)
+
+
+def _require_plain(backend: tokenizers.Tokenizer) -> None:
+    """Refuse what would change, pad or cut a text, draw lots, or give ids that no embedding has.
+
+    Raises:
+        ValueError: the backend does so.
+    """
+    splitter, bpe = backend.pre_tokenizer, backend.model
+    is_byte_level = isinstance(splitter, pre_tokenizers.ByteLevel) and isinstance(bpe, models.BPE)
+    if not is_byte_level or splitter.add_prefix_space:
+        raise ValueError("it is no byte-level BPE that leaves a text as it is")
+    for part in ("normalizer", "padding", "truncation", "post_processor"):
+        if getattr(backend, part) is not None:
+            raise ValueError(f"its {part} would change what a model reads; there must be none")
+    if bpe.dropout:
+        raise ValueError("its dropout would cut one text in many ways; there must be none")
+    ids = sorted(backend.get_vocab().values())
+    if ids != list(range(len(ids))):
+        raise ValueError(f"its {len(ids)} ids must be the numbers from 0 on, each once")
 
 
 def train_tokenizer(texts: Iterable[str], vocab_size: int, *, has_mask: bool = False) -> Tokenizer:

@@ -1,5 +1,7 @@
 """Byte-level BPE: any text comes back, and every token knows its place."""
 
+import json
+import os
 import re
 from pathlib import Path
 
@@ -25,6 +27,26 @@ TEXTS = [
     "مرحبا नमस्ते שלום",
     "\ufeffbyte order mark, \ufffd replacement, \U0010ffff last",
 ]
+BYTE_LEVEL = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "trim_offsets": True,
+    "use_regex": True,
+}
+PADDING = {
+    "strategy": {"Fixed": 10**9},
+    "direction": "Right",
+    "pad_to_multiple_of": None,
+    "pad_id": 0,
+    "pad_type_id": 0,
+    "pad_token": "<s>",
+}
+TRUNCATION = {
+    "direction": "Right",
+    "max_length": 2,
+    "strategy": "LongestFirst",
+    "stride": 9,
+}
 any_text = st.text(st.characters(exclude_categories=["Cs"]))
 
 
@@ -32,6 +54,10 @@ any_text = st.text(st.characters(exclude_categories=["Cs"]))
 def masked_tokenizer() -> Tokenizer:
     """A vocabulary of 300 pieces with a mask token."""
     return train_tokenizer(["The cat chased the mouse under a tree.\n"] * 3, 300, has_mask=True)
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def spelled(tokenizer: Tokenizer, text: str) -> str:
@@ -190,8 +216,69 @@ def test_a_tokenizer_that_is_not_byte_level_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     words = tokenizers.models.WordLevel({"<s>": 0, "</s>": 1, "\u2581cat": 2}, unk_token="<s>")
     tokenizers.Tokenizer(words).save(str(path))
-    with pytest.raises(ValueError, match="the piece '\u2581cat' is not spelled in the byte-level"):
+    with pytest.raises(ValueError, match="it is no byte-level BPE that leaves a text as it is"):
         read_tokenizer(path)
+
+
+def test_a_piece_of_another_alphabet_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(tokenizer.to_json().replace('"\u0120the"', '"\u2581the"'), encoding="utf-8")
+    with pytest.raises(ValueError, match="not a readable tokenizer: "):
+        read_tokenizer(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"normalizer": {"type": "Lowercase"}}, "its normalizer would change what a model reads"),
+        ({"padding": PADDING}, "its padding would change what a model reads"),
+        ({"truncation": TRUNCATION}, "its truncation would change what a model reads"),
+        ({"post_processor": BYTE_LEVEL}, "its post_processor would change what a model reads"),
+        ({"pre_tokenizer": {"type": "Whitespace"}}, "it is no byte-level BPE"),
+        ({"pre_tokenizer": {**BYTE_LEVEL, "add_prefix_space": True}}, "it is no byte-level BPE"),
+        ({"pre_tokenizer": None}, "it is no byte-level BPE"),
+    ],
+)
+def test_a_tokenizer_that_does_more_than_cut_is_refused(
+    tokenizer: Tokenizer, tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(tokenizer.to_json()) | change))
+    with pytest.raises(ValueError, match=f"not a readable tokenizer: {message}"):
+        read_tokenizer(path)
+
+
+def test_a_tokenizer_that_draws_lots_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(tokenizer.to_json().replace('"dropout": null', '"dropout": 0.5'))
+    with pytest.raises(ValueError, match="its dropout would cut one text in many ways"):
+        read_tokenizer(path)
+
+
+@pytest.mark.parametrize("id_of_the_last", [5_000_000, 0])
+def test_ids_are_the_numbers_from_zero_on(
+    tokenizer: Tokenizer, tmp_path: Path, id_of_the_last: int
+) -> None:
+    path = tmp_path / "tokenizer.json"
+    written = json.loads(tokenizer.to_json())
+    vocabulary = written["model"]["vocab"]
+    vocabulary[max(vocabulary, key=vocabulary.get)] = id_of_the_last
+    path.write_text(json.dumps(written))
+    with pytest.raises(ValueError, match="ids must be the numbers from 0 on, each once"):
+        read_tokenizer(path)
+
+
+def test_words_of_those_who_asked_are_not_kept(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(tokenizer.to_json(), encoding="utf-8")
+    forgetful = read_tokenizer(path)
+    forgetful.keep_no_words()
+    words = ["".join(chr(0x20000 + 30 * n + k) for k in range(30)) for n in range(1_400)]
+    forgetful.encode_ids(words[:100])
+    before = resident_bytes()
+    for start in range(100, 1_400, 100):
+        forgetful.encode_ids(words[start : start + 100])
+    assert resident_bytes() - before < 2 * 2**20, "1,300 such words would be 5 MB"
 
 
 def test_a_tokenizer_without_special_tokens_is_refused(
