@@ -233,8 +233,9 @@ def evaluate(
     Without a text, what the project has of its own is measured.
     """
     from app.evaluation import evaluate_model
-    from model.checkpoint import CONFIG, ZOO
+    from model.checkpoint import ZOO
     from model.evaluation.card_figures import Evidence
+    from model.folder import CONFIG
 
     shipped = ZOO / model
     folder = shipped if (shipped / CONFIG).is_file() else Path(model)

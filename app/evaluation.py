@@ -10,9 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from model.card import flatten, write_card
-from model.checkpoint import CARD, load, write_whole
+from model.checkpoint import load, write_whole
 from model.device import choose_device
 from model.evaluation.card_figures import Evidence, measure, measure_expert_tokens
+from model.folder import CARD
 
 console = Console(highlight=False)
 

@@ -6,6 +6,7 @@ folder is named with its reason, and the others go on.
 """
 
 import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import Lock
@@ -14,11 +15,16 @@ import torch
 
 from app.crashes import is_crash, is_out_of_memory
 from app.problems import Problem, echo
+from app.schemas import MAX_MODEL_ID_CHARACTERS
 from app.settings import Settings
 from model.checkpoint import Checkpoint, Description, describe, load
 from model.device import choose_device, choose_precision
+from model.folder import CheckpointError
 
 logger = logging.getLogger(__name__)
+
+MODEL_NAME = re.compile(r"\w[\w .+-]*")
+MAX_REASON_CHARACTERS = 300
 
 
 class Registry:
@@ -50,7 +56,8 @@ class Registry:
         self._lock = Lock()
         for folder in _model_folders(parents):
             if folder.name in self._folders:
-                logger.warning("%s is left out: there is a model of that name", folder)
+                shown = _shown(str(folder))
+                logger.warning("%s is left out: there is a model of that name", shown)
                 continue
             self._folders[folder.name] = folder
             self._describe(folder)
@@ -103,6 +110,7 @@ class Registry:
 
     def _describe(self, folder: Path) -> None:
         try:
+            _require_own(folder)
             self.descriptions[folder.name] = describe(folder)
         except Exception as error:  # whatever is wrong with one folder, the others go on
             self._give_up(folder, error)
@@ -118,10 +126,11 @@ class Registry:
 
     def _give_up(self, folder: Path, error: Exception) -> None:
         # Clients learn which file is wrong, not where on this machine it lies.
-        reason = str(error).replace(str(folder), folder.name)
-        logger.warning("the model in %s is damaged: %s", folder, reason)
+        name = _shown(folder.name, MAX_MODEL_ID_CHARACTERS)
+        reason = _shown(str(error).replace(str(folder), name), MAX_REASON_CHARACTERS)
+        logger.warning("the model in %s is damaged: %s", _shown(str(folder)), reason)
         # New maps, because another thread may be reading the old ones.
-        self.unavailable = {**self.unavailable, folder.name: reason}
+        self.unavailable = {**self.unavailable, name: reason}
         self.descriptions = {
             model: found for model, found in self.descriptions.items() if model != folder.name
         }
@@ -143,11 +152,35 @@ def registry_of(settings: Settings) -> Registry:
 
 def _model_folders(parents: Iterable[Path]) -> Iterator[Path]:
     for parent in parents:
-        if not parent.is_dir():
+        try:
+            folders = [path for path in sorted(parent.iterdir()) if path.is_dir()]
+        except FileNotFoundError:
             logger.warning("there is no directory %s to look for models in", parent)
-            continue
-        folders = (path for path in sorted(parent.iterdir()) if path.is_dir())
-        yield from (path for path in folders if not path.name.startswith((".", "_")))
+        except OSError as error:
+            logger.warning("%s cannot be searched for models: %s", parent, error.strerror)
+        else:
+            yield from (path for path in folders if not path.name.startswith((".", "_")))
+
+
+def _require_own(folder: Path) -> None:
+    """Refuse a folder whose name is no id, or that is a link to elsewhere.
+
+    Raises:
+        CheckpointError: so it is.
+    """
+    if len(folder.name) > MAX_MODEL_ID_CHARACTERS or not MODEL_NAME.fullmatch(folder.name):
+        raise CheckpointError(
+            f"{folder}: a model's name has letters, digits, dots, dashes and spaces, at most "
+            f"{MAX_MODEL_ID_CHARACTERS}; rename the folder"
+        )
+    if folder.resolve().parent != folder.parent.resolve():
+        raise CheckpointError(f"{folder}: a link to a folder elsewhere is not followed")
+
+
+def _shown(text: str, limit: int = MAX_REASON_CHARACTERS) -> str:
+    """Text of a stranger's folder on one line, cut, and without what cannot be printed."""
+    line = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def _unknown_model(model: str, known: Mapping[str, Description]) -> Problem:

@@ -14,8 +14,8 @@ from rich.progress import (
 )
 
 from model.card import ModelCard, read_card
-from model.checkpoint import CARD
 from model.device import machine_of
+from model.folder import CARD
 from model.training.loop import Loop
 from model.training.metrics import StepReport
 from model.training.run import finish, read_run

@@ -72,9 +72,11 @@ def test_a_damaged_folder_is_named_and_the_others_go_on(parent, zoo, name, conte
 
 def test_damaged_weights_are_found_at_loading_and_reported_from_then_on(parent, zoo):
     broken = shutil.copytree(zoo / "tiny", parent / "broken")
-    weights = (broken / "model.safetensors").read_bytes()
-    (broken / "model.safetensors").write_bytes(weights[: len(weights) // 2])
+    weights = bytearray((broken / "model.safetensors").read_bytes())
+    weights[-4:] = b"\xff\xff\xff\xff"  # a float that is none
+    (broken / "model.safetensors").write_bytes(weights)
     found = Registry([parent], default="sound", device=CPU)
+    assert "broken" in found.descriptions
     for _ in range(2):
         with pytest.raises(Problem, match="the model 'broken' is damaged"):
             found.checkpoint("broken")
