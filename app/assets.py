@@ -3,20 +3,29 @@
 No other host is ever asked.
 """
 
-import gzip
-import hashlib
-from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
+from mimetypes import guess_type
 from pathlib import Path
+from stat import S_ISREG
 
+from anyio import to_thread
 from fastapi import Request, Response
 from fastapi.staticfiles import StaticFiles
-from starlette.types import Receive, Scope, Send
+from starlette.types import Scope
+
+from app.file_store import FileStore
+from app.form import Coding
+from app.negotiation import is_known, negotiate_coding
 
 _PACKAGE = Path(__file__).resolve().parent
 HOME = _PACKAGE if (_PACKAGE / "static").is_dir() else _PACKAGE.parent
 """Where `static/` and `templates/` are: in an installed package, or beside it in a checkout."""
+
+FILE_CODINGS: tuple[Coding, ...] = ("br", "zstd", "gzip")
+"""In the order of how small they make what is compressed once."""
+
+_COMPRESSIBLE = {"application/json", "image/svg+xml", "application/javascript"}
 
 PLOTLY_URL = f"/static/plotly.min.js?v={version('plotly')}"
 
@@ -33,61 +42,46 @@ def package_dir(name: str) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
+_store = FileStore()
+
+
 class FreshFiles(StaticFiles):
-    """Static files that a browser asks about before it uses its copy.
+    """Static files that a browser asks about before it uses its copy, compressed where it can.
 
-    Modules import each other by plain names, so an old one must never meet a new one. Each is sent
-    whole: nobody goes on with half a script, and ten thousand ranges of one file are no question.
+    Modules import each other by plain names, so an old one must never meet a new one.
     """
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as if no Range had been asked for, which a server may always do."""
-        headers = [(name, value) for name, value in scope["headers"] if name != b"range"]
-        await super().__call__({**scope, "headers": headers}, receive, send)
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """The file, or 304 where the browser's copy is the same."""
-        response = await super().get_response(path, scope)
-        response.headers["Cache-Control"] = "no-cache"
-        response.headers["Accept-Ranges"] = "none"
-        return response
+        found, facts = await to_thread.run_sync(self.lookup_path, path)
+        if facts is None or not S_ISREG(facts.st_mode) or scope["method"] not in ("GET", "HEAD"):
+            return await super().get_response(path, scope)
+        request = Request(scope)
+        return await to_thread.run_sync(file_response, request, Path(found), "no-cache")
 
 
-class LargeScript:
-    """One large script, kept in memory plain and compressed.
+def file_response(request: Request, path: Path, cache_control: str) -> Response:
+    """A file in the content coding that a browser wants; 304 where it has exactly that already.
+
+    It blocks, so it belongs off the event loop.
 
     Args:
-        path: the file.
+        request: what the browser takes, and has.
+        path: of the file.
+        cache_control: the header of that name.
+
+    Raises:
+        Problem: 406 where the browser takes the file in no coding, not even as it is.
+        OSError: the file cannot be read.
     """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    @cached_property
-    def plain(self) -> bytes:
-        """The file as it is."""
-        return self.path.read_bytes()
-
-    @cached_property
-    def compressed(self) -> bytes:
-        """The file as gzip: Plotly's 4.8 MB become 1.4."""
-        return gzip.compress(self.plain, compresslevel=6, mtime=0)
-
-    @cached_property
-    def etag(self) -> str:
-        """A name for the content."""
-        return f'"{hashlib.sha256(self.plain).hexdigest()[:16]}"'
-
-    def response(self, request: Request) -> Response:
-        """The script, compressed where the browser takes that; 304 where it has it already."""
-        headers = {
-            "Cache-Control": "public, max-age=86400",
-            "ETag": self.etag,
-            "Vary": "Accept-Encoding",
-        }
-        if self.etag in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers=headers)
-        body = self.plain
-        if "gzip" in request.headers.get("accept-encoding", ""):
-            body, headers["Content-Encoding"] = self.compressed, "gzip"
-        return Response(body, headers=headers, media_type="text/javascript")
+    media_type = guess_type(path.name)[0] or "application/octet-stream"
+    is_compressible = media_type.startswith("text/") or media_type in _COMPRESSIBLE
+    offered = FILE_CODINGS if is_compressible else ()
+    coding = negotiate_coding(request.headers, path.stat().st_size, offered)
+    file = _store.get(path, coding)
+    headers = {"Cache-Control": cache_control, "ETag": file.etag, "Vary": "Accept-Encoding"}
+    if is_known(file.etag, request.headers):
+        return Response(status_code=304, headers=headers)
+    if coding != "identity":
+        headers["Content-Encoding"] = coding
+    return Response(file.content, headers=headers, media_type=media_type)

@@ -52,12 +52,12 @@ def negotiate_coding(headers: Headers, n_bytes: int, offered: Sequence[Coding] =
     accept = ",".join(headers.getlist("accept-encoding"))
     ranges = _qualities(accept.replace("x-gzip", "gzip"))
     anything = ranges.get("*", 0.0)
-    best = max(offered, key=lambda coding: ranges.get(coding, anything))
-    wanted = ranges.get(best, anything)
+    best = max(offered, key=lambda coding: ranges.get(coding, anything), default=None)
+    wanted = ranges.get(best, anything) if best else 0.0
     # Who does not name identity takes it where nothing better is there.
     plain = ranges.get("identity", ranges.get("*", 1e-9))
     pays = n_bytes >= LEAST_BYTES and wanted >= plain
-    if wanted and (pays or not plain):
+    if best and wanted and (pays or not plain):
         return best
     if plain:
         return "identity"
@@ -66,6 +66,12 @@ def negotiate_coding(headers: Headers, n_bytes: int, offered: Sequence[Coding] =
         f"Accept-Encoding {echo(accept)} takes none of {', '.join(names)}; ask for one of these"
     )
     raise Problem(406, "not-acceptable", detail, offered=names)
+
+
+def is_known(etag: str, headers: Headers) -> bool:
+    """Whether a request says that its client has what an ETag names (If-None-Match)."""
+    known = (tag.strip().removeprefix("W/") for tag in headers.get("if-none-match", "").split(","))
+    return any(tag in (etag, "*") for tag in known)
 
 
 def _qualities(accept: str) -> dict[str, float]:

@@ -2,14 +2,14 @@
 
 from fastapi import APIRouter, Request, Response
 
-from app.assets import LargeScript, package_dir
+from app.assets import file_response, package_dir
 
 router = APIRouter(include_in_schema=False)
 
-_plotly = LargeScript(package_dir("plotly") / "package_data" / "plotly.min.js")
+_PLOTLY = package_dir("plotly") / "package_data" / "plotly.min.js"
 
 
 @router.api_route("/static/plotly.min.js", methods=["GET", "HEAD"])
 def plotly(request: Request) -> Response:
     """Plotly, compressed once; a plain function, so that this happens off the event loop."""
-    return _plotly.response(request)
+    return file_response(request, _PLOTLY, "public, max-age=86400")
