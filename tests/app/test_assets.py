@@ -86,6 +86,11 @@ def test_the_head_of_a_file_has_its_headers_and_no_content(client):
     assert response.headers["etag"] == raw_get(client, OWN_URL, "gzip")[0].headers["etag"]
 
 
+def test_a_browser_that_takes_a_file_in_no_way_at_all_is_told_so(client, problem):
+    response = client.get(OWN_URL, headers={"accept-encoding": "deflate, identity;q=0"})
+    assert problem(response, 406, "not-acceptable")["offered"] == ["br", "zstd", "gzip", "identity"]
+
+
 def test_a_package_that_is_missing_is_named():
     with pytest.raises(ModuleNotFoundError, match="'no_such_package' is not installed"):
         package_dir("no_such_package")

@@ -1,0 +1,88 @@
+"""Short texts that routes make anew each time, compressed on their way out: cards, OpenAPI, pages.
+
+Traces and files choose their coding themselves. What is sent piece by piece, as events are, is
+never touched: a compressor would keep the last event to itself.
+"""
+
+import asyncio
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.compression import compressed
+from app.form import Coding
+from app.negotiation import negotiate_coding
+from app.problems import Problem
+
+TYPES = frozenset({"application/json", "text/html", "text/plain"})
+
+QUICK_BYTES = 2**16
+"""Compressed where it is, in less than a millisecond; more goes to a thread."""
+
+
+class CompressedTexts:
+    """Compresses answers that are one text and have said nothing about codings themselves."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on and compress its answer."""
+        if scope["type"] == "http":
+            send = _Outlet(Headers(scope=scope), send).send
+        await self.app(scope, receive, send)
+
+
+class _Outlet:
+    """The way out of one answer. Its start waits until its length is known."""
+
+    def __init__(self, wanted: Headers, forward: Send) -> None:
+        self.wanted = wanted
+        self.forward = forward
+        self.held: Message | None = None
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and _is_open(message):
+            self.held = message
+            return
+        if self.held is not None:
+            start, self.held = self.held, None
+            if not message.get("more_body"):
+                message = await self._compress(start, message)
+            await self.forward(start)
+        await self.forward(message)
+
+    async def _compress(self, start: Message, body: Message) -> Message:
+        content: bytes = body.get("body", b"")
+        headers = MutableHeaders(raw=start["headers"])
+        headers.add_vary_header("Accept-Encoding")
+        coding = self._coding_for(len(content))
+        if coding == "identity":
+            return body
+        if len(content) <= QUICK_BYTES:
+            content = _coded(content, coding)
+        else:
+            content = await asyncio.to_thread(_coded, content, coding)
+        headers["Content-Encoding"] = coding
+        headers["Content-Length"] = str(len(content))
+        start["headers"] = headers.raw
+        return {**body, "body": content}
+
+    def _coding_for(self, n_bytes: int) -> Coding:
+        try:
+            return negotiate_coding(self.wanted, n_bytes)
+        except Problem:
+            return "identity"  # it is here, and says more than that it cannot be had
+
+
+def _is_open(start: Message) -> bool:
+    """Whether nobody has decided yet how this answer is coded."""
+    headers = Headers(raw=start["headers"])
+    is_decided = "content-encoding" in headers or "etag" in headers
+    is_decided |= "accept-encoding" in headers.get("vary", "").lower()
+    media_type = headers.get("content-type", "").partition(";")[0]
+    return start["status"] == 200 and media_type in TYPES and not is_decided
+
+
+def _coded(content: bytes, coding: Coding) -> bytes:
+    return b"".join(compressed([content], coding))
