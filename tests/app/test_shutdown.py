@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -18,13 +18,14 @@ N_CLIENTS = 20
 
 SERVE = "from app.cli import app; app(['serve', '--port', '0', '--device', 'cpu'])"
 
-# Every text takes 50 ms for each row of its pass; the first pass of all, which warms up, does too.
-SLOW = """
-import time
+# No pass goes on while there is no gate.
+GATED = """
+import os, time
 from model.transformer import Stack
 read = Stack.forward
 def forward(self, ids, **options):
-    time.sleep(0.05 * len(ids))
+    while not os.path.exists(os.environ['GATE']):
+        time.sleep(0.01)
     return read(self, ids, **options)
 Stack.forward = forward
 """
@@ -60,20 +61,37 @@ class Running:
 
     def __init__(self, process):
         self.process = process
+        self.client = httpx.Client(timeout=60)
         line = next(line for line in process.stdout if "http://" in line)
         self.url = re.search(r"http://[\d.]+:\d+", line).group()
         wait_for(self.is_ready, 60)
 
     def is_ready(self):
         with suppress(httpx.ConnectError):
-            return httpx.get(f"{self.url}/readyz").status_code == 200
+            return self.client.get(f"{self.url}/readyz").status_code == 200
 
     def post(self, text):
-        return httpx.post(f"{self.url}/api/v1/trace", json={"text": text}, timeout=60)
+        return self.client.post(f"{self.url}/api/v1/trace", json={"text": text})
+
+    def post_slowly(self):
+        """Begin a body and leave it at that."""
+
+        def body():
+            yield b'{"text": "'
+            self.process.wait(20)
+
+        headers = {"Content-Type": "application/json"}
+        return self.client.post(f"{self.url}/api/v1/trace", content=body(), headers=headers)
 
     def n_waiting(self):
-        text = httpx.get(f"{self.url}/metrics").text
-        return int(float(re.search(r"^headlight_queue_length (\S+)$", text, re.M).group(1)))
+        return self.gauge("queue_length")
+
+    def n_in_flight(self):
+        return self.gauge("requests_in_flight")
+
+    def gauge(self, name):
+        text = self.client.get(f"{self.url}/metrics").text
+        return float(re.search(rf"^headlight_{name} (\S+)$", text, re.M).group(1))
 
     def is_refusing(self):
         address = httpx.URL(self.url)
@@ -109,21 +127,27 @@ def running(zoo):
             text=True,
         ) as process:
             try:
-                yield Running(process)
+                server = Running(process)
+                with closing(server.client):
+                    yield server
             finally:
                 process.kill()
 
     return run
 
 
-def test_what_is_in_flight_is_answered_and_what_is_new_is_refused(running):
-    with running(SLOW, SHUTDOWN_SECONDS=20) as server, ThreadPoolExecutor(N_CLIENTS) as clients:
+def test_what_is_in_flight_is_answered_and_what_is_new_is_refused(running, tmp_path, monkeypatch):
+    gate = tmp_path / "gate"
+    gate.touch()
+    monkeypatch.setenv("GATE", str(gate))
+    with running(GATED, SHUTDOWN_SECONDS=20) as server, ThreadPoolExecutor(N_CLIENTS) as clients:
+        gate.unlink()
         answers = [clients.submit(server.post, f"the cat {n}") for n in range(N_CLIENTS)]
-        wait_for(lambda: sum(answer.done() for answer in answers) + server.n_waiting() >= N_CLIENTS)
+        wait_for(lambda: server.n_waiting() == N_CLIENTS)
         assert server.children() == []
-        assert not all(answer.done() for answer in answers), "there is no load to stop under"
         server.process.terminate()
         wait_for(server.is_refusing)
+        gate.touch()
         statuses = [answer.result().status_code for answer in answers]
         _, errors = server.process.communicate(timeout=20)
     assert statuses == [200] * N_CLIENTS
@@ -132,17 +156,20 @@ def test_what_is_in_flight_is_answered_and_what_is_new_is_refused(running):
 
 def test_what_does_not_end_in_time_is_refused_and_the_process_is_gone(running, problem):
     with running(HANGING, SHUTDOWN_SECONDS=1) as server, ThreadPoolExecutor() as clients:
-        hanging, waiting = clients.submit(server.post, "hang"), clients.submit(server.post, "cat")
+        asked = [clients.submit(server.post, text) for text in ("hang", "cat")]
         wait_for(lambda: server.n_waiting() == 2)
+        asked.append(clients.submit(server.post_slowly))
+        wait_for(lambda: server.n_in_flight() == 4)  # this question is one of them
         began = time.monotonic()
         server.process.terminate()
-        for answer in (hanging, waiting):
+        for answer in asked:
             problem(answer.result(), 503, "server-stopping")
             assert answer.result().headers["connection"] == "close"
             assert answer.result().headers["retry-after"] == "1"
-        server.process.communicate(timeout=20)
+        _, errors = server.process.communicate(timeout=20)
     assert time.monotonic() - began < 10
     assert server.process.returncode == 0
+    assert "Traceback" not in errors
 
 
 def test_a_second_signal_ends_the_process_at_once(running):
@@ -164,5 +191,5 @@ def test_a_server_that_can_compute_no_more_ends_and_says_why(running, problem):
         assert not server.is_ready()
         _, errors = server.process.communicate(timeout=30)
     assert server.process.returncode == 1
-    assert "no inference thread comes to life any more" in errors
+    assert "no thread to compute on comes to life any more" in errors
     assert "CUDA error: unspecified launch failure" in errors
