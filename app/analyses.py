@@ -56,19 +56,19 @@ def parameters_of(checkpoint: Checkpoint, globs: Sequence[str]) -> dict[str, Nam
 
 
 def sites_of(
-    names: Sequence[str], checkpoint: Checkpoint, layers: Sequence[int] | None = None
+    names: Sequence[str], description: Description, layers: Sequence[int] | None = None
 ) -> list[str]:
     """The sites that some analyses need, each once.
 
     Args:
         names: of the analyses.
-        checkpoint: the model.
+        description: of the model.
         layers: those that are asked for, which analyses that work layer by layer keep to.
 
     Raises:
         Problem: 422 where the model has nothing that one of them could be computed from.
     """
-    known = [site.name for site in checkpoint.description.sites]
+    known = [site.name for site in description.sites]
     needed: dict[str, None] = {}
     for name in names:
         keeps_to = layers if ANALYSERS[name].is_by_layer else None
@@ -78,8 +78,8 @@ def sites_of(
                 raise Problem(
                     422,
                     "no-such-analysis",
-                    f"{name} is computed from {glob}, which the model '{checkpoint.id}' has not; "
-                    f"its analyses are {', '.join(available(checkpoint.description))}",
+                    f"{name} is computed from {glob}, which the model '{description.id}' has not; "
+                    f"its analyses are {', '.join(available(description))}",
                 )
             needed.update((site, None) for site in sites if _is_in(site, keeps_to))
     return list(needed)

@@ -24,7 +24,7 @@ MAX_ECHO = 80
 
 _MEANINGS = {
     400: "The body is not JSON.",
-    404: "There is no such model; `available` names those that exist.",
+    404: "There is no such model (`available` names those that exist), or no such trace is kept.",
     406: "The Accept header takes none of the offered media types.",
     413: "The body has more than `max_body_bytes`.",
     415: "The body is not declared as application/json, or compressed.",
@@ -108,32 +108,6 @@ def head_too_long(limit: int) -> Problem:
     """The problem of a target and headers that are longer than a limit."""
     detail = f"the target and the headers are longer than {limit:,} bytes; send less of them"
     return Problem(431, "headers-too-large", detail, limit=limit, headers={"Connection": "close"})
-
-
-def refusal(kind: str, why: str, *, retry_after_seconds: int, **members: Any) -> Problem:
-    """The problem of something that may go well a little later: 503 with Retry-After.
-
-    Args:
-        kind: as a `Problem` has it.
-        why: the first half of the sentence that ends in when to try again.
-        retry_after_seconds: how long to wait.
-        members: further members of the answer.
-    """
-    return Problem(
-        503,
-        kind,
-        f"{why}; try again in {retry_after_seconds} s",
-        headers={"Retry-After": str(retry_after_seconds)},
-        **members,
-    )
-
-
-def server_stopping(retry_after_seconds: int) -> Problem:
-    """The problem of a server that was told to stop: another may take its place."""
-    why = "the server was told to stop"
-    problem = refusal("server-stopping", why, retry_after_seconds=retry_after_seconds)
-    problem.headers = {**(problem.headers or {}), "Connection": "close"}
-    return problem
 
 
 def unexpected() -> Problem:

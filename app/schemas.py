@@ -128,6 +128,15 @@ class TraceRequest(TokenizeRequest):
         return sorted(edit.model_dump_json() for edit in self.edits or ())
 
 
+class TraceForm(BaseModel):
+    """How a trace that was computed before is sent."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dtype: WireType = Field("float32", description="As in a request for a trace.")
+    triangle: bool = Field(False, description="As in a request for a trace.")
+
+
 class PositionalRequest(BaseModel):
     """An encoding of positions: of a scheme by its sizes, or of a model as it has it."""
 
@@ -260,7 +269,9 @@ class TraceAnswer(_Answer):
     heads: list[int] | None = Field(description="The heads on `head` axes; null: all, in order.")
     tensors: dict[str, TensorAnswer] = Field(description="By site name.")
     analyses: AnalysesAnswer
-    timings: dict[str, float] = Field(description="Milliseconds by step.")
+    timings: dict[str, float] = Field(
+        description="Milliseconds by step; empty where all of it was computed before."
+    )
 
 
 class PositionalAnswer(_Answer):

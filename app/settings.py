@@ -124,6 +124,13 @@ class Settings(Exposure):
         "more on a processor, and who comes next waits for all of it.",
         ge=1,
     )
+    cache_bytes: int = _limit(
+        67_108_864,
+        "bytes",
+        "What finished traces may take in memory together, so that the same question asked again "
+        "costs no pass: about a thousand default traces of a sentence. 0 keeps none.",
+        ge=0,
+    )
     retry_after_seconds: int = _limit(
         1,
         "seconds",

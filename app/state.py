@@ -1,6 +1,6 @@
 """What the routes share: settings, models, the inference thread, and whether it is warm."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated, TypeVar
@@ -14,13 +14,14 @@ from app.generator import Generator
 from app.metrics import Metrics
 from app.readiness import Readiness
 from app.registry import registry_of
+from app.schemas import TraceRequest
 from app.settings import Settings
 from app.streams import Streams
 from app.tracer import Tracer
-from app.wire import Sendable
+from app.traces import Traces
+from app.wire import Answer, Sendable
 
 Result = TypeVar("Result")
-Order = TypeVar("Order")
 
 
 class State:
@@ -51,7 +52,8 @@ class State:
             on_end=self.readiness.end,
             metrics=self.metrics,
         )
-        self.encoder = Encoder(settings, on_end=self.readiness.end)
+        self.traces = Traces(self.tracer, self.engine, settings.cache_bytes, self.metrics)
+        self.encoder = Encoder(settings)
         self.streams = Streams(
             limit=settings.max_streams, retry_after_seconds=settings.retry_after_seconds
         )
@@ -77,20 +79,13 @@ class State:
         """
         return await self.engine.run(work, client_left=partial(_departure, request))
 
-    async def run_together(
-        self,
-        request: Request,
-        kind: Hashable,
-        order: Order,
-        solve: Callable[[list[Order]], Sequence[Result | Exception]],
-    ) -> Result:
-        """Solve an order with those of its kind that wait, while the client of that request waits.
+    async def trace(self, request: Request, order: TraceRequest) -> Answer:
+        """The trace that is asked for, while the client of that request waits.
 
         Raises:
-            Problem, ClientLeft: as `run`.
+            Problem, ClientLeft: as `run`; 422 where what is asked for cannot be had.
         """
-        departure = partial(_departure, request)
-        return await self.engine.run_together(kind, order, solve, client_left=departure)
+        return await self.traces.answer(order, partial(_departure, request))
 
     async def encode(self, request: Request, answer: Sendable, form: Form) -> bytes:
         """Encode an answer off the event loop, while the client of that request waits.
@@ -110,11 +105,6 @@ class State:
     def why_not_ready(self) -> str:
         """What `/readyz` says where it is not."""
         return self.readiness.why_not
-
-    @property
-    def n_workers(self) -> int:
-        """How many threads are alive; some, where the state is closed, where they hang."""
-        return self.engine.n_workers + self.encoder.n_workers
 
     def start(self) -> None:
         """Begin to get ready, without waiting for it."""

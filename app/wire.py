@@ -5,8 +5,10 @@ site name and puts everything else, as JSON, into `__metadata__`, so that
 `safetensors.numpy.load` is all a client needs.
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,8 +55,7 @@ class Answer:
     @property
     def n_bytes(self) -> int:
         """About what it takes in memory, and on the wire as it is."""
-        analysed = (array for found in self.analyses.values() for array in found.arrays.values())
-        arrays = sum(array.data.nbytes for array in (*self.trace.tensors.values(), *analysed))
+        arrays = sum(array.data.nbytes for _, array in self._arrays())
         tokens = (*self.trace.tokens, *(self.trace.target_tokens or ()))
         return arrays + TOKEN_BYTES * len(tokens)
 
@@ -62,6 +63,26 @@ class Answer:
     def tensors(self) -> Mapping[str, NamedArray]:
         """The arrays of the trace by site."""
         return self.trace.tensors
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of all that may be sent: equal ones are equal bytes, whatever the form."""
+        beside = {name: dict(found.beside) for name, found in self.analyses.items()}
+        digest = hashlib.sha256(orjson.dumps([self.members(), beside]))
+        for name, array in self._arrays():
+            described = [name, array.axes, array.data.dtype.str, array.data.shape]
+            digest.update(orjson.dumps(described))
+            digest.update(np.ascontiguousarray(array.data).data)
+        return digest.hexdigest()
+
+    def untimed(self) -> "Answer":
+        """This answer without the milliseconds it took, as is sent where nothing is computed."""
+        return replace(self, trace=replace(self.trace, timings={}))
+
+    def _arrays(self) -> Iterator[tuple[str, NamedArray]]:
+        yield from self.trace.tensors.items()
+        for name, found in self.analyses.items():
+            yield from ((f"analyses.{name}.{key}", array) for key, array in found.arrays.items())
 
     def members(self) -> dict[str, Any]:
         """Everything but arrays, ready for JSON."""

@@ -48,7 +48,9 @@ def fill_up(texts: Sequence[Sequence[int]], device: torch.device | None = None) 
     return Rows(rows, torch.arange(longest, device=device) < ends)
 
 
-def share_out(lengths: Sequence[int], n_most: int | None = None) -> list[list[int]]:
+def share_out(
+    lengths: Sequence[int], sizes: Sequence[int] | None = None, max_size: int | None = None
+) -> list[list[int]]:
     """Which texts to read in one pass, so that all passes together are cheapest.
 
     A pass costs `PASS_TOKENS` and its rows, each as long as its longest. Texts of similar lengths
@@ -56,21 +58,26 @@ def share_out(lengths: Sequence[int], n_most: int | None = None) -> list[list[in
 
     Args:
         lengths: the tokens of each text.
-        n_most: tokens that a pass of several texts may have, filling included; None: any number.
+        sizes: what a pass holds for each text, in any unit; None: its tokens.
+        max_size: the most that a pass of several texts may hold, where every row is as large as
+            the largest; None: anything.
 
     Returns:
         The indices of the texts of each pass, shortest text first; every index once.
     """
+    sizes = lengths if sizes is None else sizes
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     # cheapest[end]: the cost of the first `end` texts, and where their last pass begins.
     cheapest: list[tuple[int, int]] = [(0, 0)]
     for end in range(1, len(order) + 1):
-        longest = lengths[order[end - 1]]
-        choices = [
-            (cheapest[begin][0] + PASS_TOKENS + (end - begin) * longest, begin)
-            for begin in range(end)
-            if begin == end - 1 or n_most is None or (end - begin) * longest <= n_most
-        ]
+        choices = []
+        largest = 0
+        for begin in reversed(range(end)):
+            n_rows, largest = end - begin, max(largest, sizes[order[begin]])
+            if max_size is not None and n_rows > 1 and n_rows * largest > max_size:
+                break
+            cost = PASS_TOKENS + n_rows * lengths[order[end - 1]]
+            choices.append((cheapest[begin][0] + cost, begin))
         cheapest.append(min(choices))
     passes, end = [], len(order)
     while end:

@@ -31,8 +31,7 @@ class TooManyTokens(ValueError):
 
     def __init__(self, actual: int, limit: int, what: str = "text") -> None:
         super().__init__(f"the {what} has {actual} tokens, but the model reads at most {limit}")
-        self.actual = actual
-        self.limit = limit
+        self.actual, self.limit = actual, limit
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,11 @@ class Plan:
     heads: tuple[int, ...] | None
     timings: Mapping[str, float]
     edits: tuple[PassEdit, ...] = ()
+
+    @property
+    def n_read(self) -> int:
+        """How many tokens the pass reads: those of the text, and those of the target."""
+        return len(self.tokens) + len(self.target_tokens or ())
 
     def n_tokens(self, site: str) -> dict[str, int]:
         """How many queries, keys and positions a site has."""
@@ -106,10 +110,8 @@ def plan(
         EmptyText, TooManyTokens, NoTarget, UnknownSite, UnknownLayer, UnknownHead, UnknownExpert,
             ImpossibleEdit: with what would do.
     """
-    drafted = draft(
-        checkpoint, text, target, capture=capture, layers=layers, heads=heads, edits=edits
-    )
-    return with_targets(checkpoint, [drafted])[0]
+    asked = {"capture": capture, "layers": layers, "heads": heads}
+    return with_targets(checkpoint, [draft(checkpoint, text, target, edits=edits, **asked)])[0]
 
 
 def draft(
@@ -237,10 +239,8 @@ def trace(
     edits: Sequence[PassEdit] = (),
 ) -> Trace:
     """Read a text and keep what was asked for: `plan`, then `run`."""
-    planned = plan(
-        checkpoint, text, target, capture=capture, layers=layers, heads=heads, edits=edits
-    )
-    return run(checkpoint, planned)
+    asked = {"capture": capture, "layers": layers, "heads": heads}
+    return run(checkpoint, plan(checkpoint, text, target, edits=edits, **asked))
 
 
 def _read(checkpoint: Checkpoint, plans: Sequence[Plan]) -> None:

@@ -131,7 +131,7 @@ def test_no_text_is_logged_where_the_server_itself_makes_a_mistake(client_with, 
     def fail(request, *_, **__):
         raise RuntimeError(f"cannot read {request.text}")
 
-    monkeypatch.setattr(client.app.state.shared.tracer, "trace", fail)
+    monkeypatch.setattr(client.app.state.shared.tracer, "order", fail)
     monkeypatch.setattr(client.app.state.shared.generator, "begin", fail)
     for path, more in (("trace", {}), ("generate", {"n_tokens": 2})):
         answer = client.post(f"/api/v1/{path}", json={"text": SECRET, **more})

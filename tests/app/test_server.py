@@ -41,14 +41,14 @@ def hold_answers(monkeypatch):
     begun, may_end = [], threading.Event()
 
     def hold(server):
-        real = server.state.tracer.trace
+        real = server.state.tracer.solve
 
-        def trace(order):
-            begun.append(order.text)
+        def solve(orders):
+            begun.extend(order.request.text for order in orders)
             may_end.wait(20)
-            return real(order)
+            return real(orders)
 
-        monkeypatch.setattr(server.state.tracer, "trace", trace)
+        monkeypatch.setattr(server.state.tracer, "solve", solve)
         return begun, may_end
 
     yield hold
@@ -100,16 +100,16 @@ def test_a_trace_over_a_real_connection(server):
 
 def test_health_answers_while_the_inference_thread_is_busy(server, monkeypatch):
     """On the event loop, each of these traces would hold up every other answer."""
-    real = server.state.tracer.trace
+    real = server.state.tracer.solve
 
-    def trace(order):
+    def solve(orders):
         until = time.monotonic() + 1
         matrix = torch.ones(300, 300)
         while time.monotonic() < until:
             matrix @ matrix
-        return real(order)
+        return real(orders)
 
-    monkeypatch.setattr(server.state.tracer, "trace", trace)
+    monkeypatch.setattr(server.state.tracer, "solve", solve)
     with ThreadPoolExecutor() as pool, httpx.Client(base_url=server.url) as client:
         slow = pool.submit(httpx.post, f"{server.url}/api/v1/trace", json={"text": "a"}, timeout=30)
         waits = []

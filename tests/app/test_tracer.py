@@ -8,10 +8,11 @@ import torch
 
 from app.encoder import encode_checked
 from app.form import Form
+from app.orders import trace_id
 from app.problems import Problem
 from app.registry import registry_of
 from app.schemas import TraceRequest
-from app.tracer import Tracer, trace_id
+from app.tracer import Tracer
 
 NO_SCALING = {"kind": "no_scaling"}
 HEADS_OFF = {"kind": "heads_off", "heads": [0]}

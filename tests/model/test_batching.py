@@ -205,8 +205,14 @@ def test_a_long_text_is_not_read_together_with_short_ones() -> None:
 def test_a_pass_of_several_texts_has_no_more_tokens_than_it_may(
     lengths: list[int], n_most: int
 ) -> None:
-    for texts in share_out(lengths, n_most):
+    for texts in share_out(lengths, max_size=n_most):
         assert len(texts) == 1 or len(texts) * max(lengths[text] for text in texts) <= n_most
+
+
+def test_a_pass_holds_no_more_than_it_may_where_rows_are_as_large_as_the_largest() -> None:
+    assert share_out([5, 5, 5], sizes=[1, 30, 1], max_size=60) == [[0], [1, 2]]
+    assert share_out([5, 5, 5], sizes=[1, 30, 1], max_size=59) == [[0], [1], [2]]
+    assert share_out([5, 5, 5], sizes=[1, 30, 1], max_size=90) == [[0, 1, 2]]
 
 
 def test_a_pass_of_16_texts_takes_less_time_than_16_passes(checkpoint: Checkpoint) -> None:

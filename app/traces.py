@@ -1,0 +1,64 @@
+"""Traces on demand: from the cache, from a computation that runs already, or from a new one."""
+
+import asyncio
+from functools import partial
+
+from app.cache import Cache
+from app.engine import Engine
+from app.metrics import Metrics
+from app.orders import Order
+from app.schemas import TraceRequest
+from app.sharing import Departure, Sharing
+from app.tracer import Tracer
+from app.wire import Answer
+
+
+class Traces:
+    """Answers to requests for traces, each computed once while it is kept.
+
+    Args:
+        tracer: knows what to compute.
+        engine: where it is computed.
+        cache_bytes: how much of what was computed is kept.
+        metrics: told what was computed and what was not.
+    """
+
+    def __init__(self, tracer: Tracer, engine: Engine, cache_bytes: int, metrics: Metrics) -> None:
+        self.tracer = tracer
+        self.engine = engine
+        self.cache = Cache(cache_bytes, metrics)
+        self.sharing: Sharing[Answer] = Sharing(on_share=metrics.shared.inc)
+        metrics.watch(metrics.cache_bytes, lambda: self.cache.n_bytes)
+
+    async def answer(self, request: TraceRequest, client_left: Departure) -> Answer:
+        """The trace that is asked for. One that was computed before has no timings.
+
+        Args:
+            request: what is asked for.
+            client_left: waits until nobody waits for the answer any more.
+
+        Raises:
+            Problem: what is asked for cannot be had, or not now.
+            ClientLeft: the client left before it was computed.
+        """
+        # Hostile globs take a while to match, which is no work for the event loop.
+        order = await asyncio.to_thread(self.tracer.order, request)
+        kept = self.cache.get(order.id)
+        if kept is not None:
+            return kept
+        return await self.sharing.share(order.id, partial(self._compute, order), client_left)
+
+    def kept(self, trace_id: str) -> Answer | None:
+        """The trace of that id, if it was computed before and is kept."""
+        return self.cache.get(trace_id)
+
+    def is_kept(self, trace_id: str) -> bool:
+        """Whether `kept` would find it now."""
+        return trace_id in self.cache
+
+    async def _compute(self, order: Order, everyone_left: Departure) -> Answer:
+        answer = await self.engine.run_together(
+            order.kind, order, self.tracer.solve, client_left=everyone_left
+        )
+        self.cache.put(answer.untimed())
+        return answer
