@@ -1,0 +1,73 @@
+"""What the engine costs a request that need not wait, and how soon it has a new thread."""
+
+import asyncio
+import statistics
+import time
+from timeit import repeat
+from typing import Any
+
+import pytest
+
+from app.engine import Engine
+from app.problems import Problem
+from app.settings import Settings
+from app.state import State
+from model.interruption import check, interruptible
+
+N_REQUESTS = 1_000
+N_CHECKS = 20_000
+
+
+async def typical_seconds(engine: Engine) -> float:
+    """From asking on the event loop to the answer of work that takes no time, there again."""
+    took = []
+    for _ in range(N_REQUESTS):
+        began = time.perf_counter()
+        await engine.run_together("a kind", "an order", list)
+        took.append(time.perf_counter() - began)
+    return statistics.median(took)
+
+
+def test_the_engine_takes_a_request_less_than_a_third_of_a_millisecond(table: Any) -> None:
+    engine = Engine(queue_length=1, queue_seconds=10, retry_after_seconds=1)
+    seconds = min(asyncio.run(typical_seconds(engine)) for _ in range(3))
+    engine.close()
+    is_met = seconds < 0.3e-3
+    table.add(
+        "Engine", "to the inference thread and back", f"{1e3 * seconds:.3f} ms", "< 0.3 ms", is_met
+    )
+    assert seconds < 1e-3
+
+
+def test_asking_whether_to_stop_takes_less_than_a_microsecond(table: Any) -> None:
+    jobs = [True] * 16
+    with interruptible(lambda: not any(jobs)):
+        seconds = min(repeat(check, number=N_CHECKS, repeat=10)) / N_CHECKS
+    figure, is_met = f"{1e6 * seconds:.2f} µs", seconds < 1e-6
+    table.add("Engine", "asking before a layer whether to stop", figure, "< 1 µs", is_met)
+    assert seconds < 5e-6
+
+
+def test_a_dead_thread_is_replaced_and_the_default_model_warm_again_in_a_second(table: Any) -> None:
+    state = State(Settings(device="cpu"))
+    state.start()
+    wait_until_ready(state)
+    with pytest.raises(Problem, match="died"):
+        asyncio.run(state.engine.run(exhaust_memory))
+    began = time.perf_counter()
+    wait_until_ready(state)
+    seconds = time.perf_counter() - began
+    state.close()
+    table.add(
+        "Engine", "from a thread's death to ready again", f"{seconds:.2f} s", "< 1 s", seconds < 1
+    )
+    assert seconds < 10
+
+
+def exhaust_memory() -> None:
+    raise MemoryError
+
+
+def wait_until_ready(state: State) -> None:
+    while not state.is_ready:
+        time.sleep(0.01)
