@@ -67,6 +67,45 @@ class Exposure(BaseSettings):
         ge=1,
     )
 
+    max_connections: int = limit(
+        2_048,
+        "connections",
+        "Connections that may be open at one time, idle ones included; each takes a file of the "
+        "process and some kilobytes. A browser opens six.",
+        refusal="503 too-many-connections",
+        ge=1,
+    )
+    header_seconds: float = limit(
+        10.0,
+        "seconds",
+        "How long a client may take to send the head of a request, from the connection or the "
+        "first byte on: who dribbles holds a place that others want.",
+        refusal="408 headers-too-slow",
+        gt=0,
+    )
+    body_seconds: float = limit(
+        20.0,
+        "seconds",
+        "How long a client may take to send the body of a request: for max_body_bytes in this time "
+        "any line is fast enough.",
+        refusal="408 body-too-slow",
+        gt=0,
+    )
+    least_read_rate: int = limit(
+        4_096,
+        "bytes a second",
+        "A client that takes less than this of its answer, over stream_patience_seconds, is cut "
+        "off: what it leaves unread lies in the memory of the server.",
+        ge=1,
+    )
+    keep_alive_seconds: int = limit(
+        75,
+        "seconds",
+        "How long a connection without a request stays open: longer than proxies keep theirs, 60 "
+        "seconds mostly, so that none sends a request into a connection that is just being closed.",
+        ge=1,
+    )
+
     @field_validator("allowed_hosts", "api_keys", "cors_origins", "trusted_proxies", mode="before")
     @classmethod
     def _split_at_commas(cls, several: object) -> object:

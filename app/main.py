@@ -14,6 +14,7 @@ from app.allowances import Allowances
 from app.assets import HOME, FreshFiles, package_dir
 from app.framing import Framing
 from app.middleware.api_keys import ApiKeys, document_keys
+from app.middleware.body_patience import BodyPatience
 from app.middleware.compressed_texts import CompressedTexts
 from app.middleware.cors import Cors
 from app.middleware.exchanges import Exchanges
@@ -101,6 +102,7 @@ def _layers(state: State) -> list[Middleware]:
         Middleware(RateLimit, allowances) if settings.requests_per_minute else None,
         Middleware(ApiKeys, settings.api_keys) if settings.api_keys else None,
         Middleware(CompressedTexts),
+        Middleware(BodyPatience, settings.body_seconds),
         Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),
     ]
     return [layer for layer in layers if layer]

@@ -65,6 +65,7 @@ class ProblemProtocol(H11Protocol):
             "Content-Length": str(len(body)),
             "Connection": "close",
             **SECURITY_HEADERS,
+            **(problem.headers or {}),
         }
         headers = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
         for event in (

@@ -5,16 +5,17 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import uvicorn
 from rich.console import Console
 from starlette.types import ASGIApp
 
 from app import logs
+from app.connection import Connection
 from app.problems import Problem
-from app.protocol import ProblemProtocol
 from app.settings import ANY_ADDRESS, Settings
 
 if TYPE_CHECKING:
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 
 LAST_WORDS_SECONDS = 1
 """What the refusals of answers that took too long to end may take to be sent."""
+
+
+MOST_UNSENT = 131_072
+"""Bytes of one connection that the system may keep before it sends them."""
+
+FILES_BESIDE_CONNECTIONS = 256
+"""What else the process has open: models, libraries, the log."""
 
 
 class PortError(OSError):
@@ -46,6 +54,9 @@ def listen(host: str, port: int) -> socket.socket:
     # Every connection inherits it. asyncio would set it only where the socket names its protocol;
     # without it a body waits 40 ms for the client to confirm the headers that were sent before it.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # What is sent waits here and not in the system's buffers, where nobody sees whether it is read.
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, MOST_UNSENT)
     return listener
 
 
@@ -97,6 +108,7 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
         EngineLost: the server ended because it could not compute any more.
     """
     logs.configure(settings.log_level, settings.log_format)
+    _allow_files(settings.max_connections)
     from app.main import create_app  # PyTorch loads here, after the port is known to be free
 
     application = create_app(settings.answering_to(host))
@@ -123,15 +135,30 @@ def config_of(application: ASGIApp, settings: Settings) -> uvicorn.Config:
     """
     return uvicorn.Config(
         application,
-        http=ProblemProtocol,
+        http=cast("type[asyncio.Protocol]", partial(Connection, settings)),
         h11_max_incomplete_event_size=settings.max_header_bytes,
         log_config=None,
         log_level=settings.log_level,
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        timeout_keep_alive=settings.keep_alive_seconds,
         timeout_graceful_shutdown=settings.shutdown_seconds + LAST_WORDS_SECONDS,
     )
+
+
+def _allow_files(n_connections: int) -> None:
+    """Let the process open a file for every connection, as far as the system allows."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = n_connections + FILES_BESIDE_CONNECTIONS
+    if most != resource.RLIM_INFINITY:
+        wanted = min(wanted, most)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _leave(status: int) -> NoReturn:

@@ -1,0 +1,197 @@
+"""Clients that send or read too slowly are cut off, and everything held for them is free again."""
+
+import json
+import socket
+import time
+from contextlib import suppress
+
+import httpx
+import pytest
+
+HEAD = "POST /api/v1/{} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+@pytest.fixture(scope="module")
+def strict(serving, settings):
+    """A server without patience."""
+    changed = {
+        "header_seconds": 0.4,
+        "body_seconds": 0.4,
+        "keep_alive_seconds": 1,
+        "stream_patience_seconds": 0.4,
+        "least_read_rate": 1_000_000,
+        "max_connections": 8,
+    }
+    with serving(settings.model_copy(update=changed)) as server:
+        yield server
+
+
+@pytest.fixture
+def connect(strict):
+    """Opens connections, and closes them after the test."""
+    opened = []
+
+    def make(receive_buffer=None):
+        url = httpx.URL(strict.url)
+        connection = socket.socket()
+        opened.append(connection)
+        if receive_buffer:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connection.settimeout(10)
+        connection.connect((url.host, url.port))
+        return connection
+
+    yield make
+    for connection in opened:
+        connection.close()
+
+
+def get(path, headers=""):
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode()
+
+
+def read_all(connection):
+    """Everything until the server closes the connection."""
+    parts = []
+    with suppress(ConnectionResetError):
+        while part := connection.recv(65536):
+            parts.append(part)
+    return b"".join(parts)
+
+
+def problem_in(answer, status, kind):
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {status} ".encode()), head
+    assert b"application/problem+json" in head
+    assert b"content-security-policy" in head.lower()
+    document = json.loads(body)
+    assert document["type"].endswith(f":{kind}")
+    return document
+
+
+def dribble(connection, data, seconds=0.1):
+    """Send a byte at a time until nobody listens any more."""
+    with suppress(ConnectionError):
+        for byte in data:
+            connection.sendall(bytes([byte]))
+            time.sleep(seconds)
+
+
+def is_serving(server):
+    return httpx.get(f"{server.url}/healthz").status_code == 200
+
+
+def test_a_head_that_dribbles_is_refused(strict, connect):
+    connection = connect()
+    dribble(connection, b"GET / HTTP/1.1")
+    document = problem_in(read_all(connection), 408, "headers-too-slow")
+    assert document["limit"] == 0.4
+    assert is_serving(strict)
+
+
+def test_a_connection_that_says_nothing_is_closed_without_a_word(connect):
+    assert read_all(connect()) == b""
+
+
+def test_a_second_head_has_no_more_time_than_the_first(connect):
+    connection = connect()
+    assert answers(connection)
+    dribble(connection, b"GET / HTTP/1.1")
+    problem_in(read_all(connection), 408, "headers-too-slow")
+
+
+def test_a_connection_without_requests_is_closed_after_a_while(connect):
+    connection = connect()
+    connection.sendall(get("/healthz"))
+    began = time.monotonic()
+    assert read_all(connection).startswith(b"HTTP/1.1 200")
+    assert time.monotonic() - began > 0.8, "it is kept for keep_alive_seconds"
+
+
+@pytest.mark.parametrize("path", ["trace", "tokenize", "generate"])
+def test_a_body_that_dribbles_is_refused(strict, connect, path):
+    connection = connect()
+    connection.sendall((HEAD.format(path) + "Content-Length: 1000\r\n\r\n").encode())
+    dribble(connection, b'{"text": "aaaa')
+    problem_in(read_all(connection), 408, "body-too-slow")
+    assert is_serving(strict)
+
+
+def test_so_is_one_that_comes_in_chunks_without_end(connect):
+    connection = connect()
+    connection.sendall((HEAD.format("trace") + "Transfer-Encoding: chunked\r\n\r\n").encode())
+    dribble(connection, b"1\r\n \r\n" * 3)
+    problem_in(read_all(connection), 408, "body-too-slow")
+
+
+def test_a_body_that_takes_its_time_within_the_limit_is_read(connect):
+    body = json.dumps({"text": "the cat"}).encode()
+    connection = connect()
+    head = HEAD.format("tokenize") + f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    connection.sendall(head.encode())
+    time.sleep(0.1)
+    connection.sendall(body[:5])
+    time.sleep(0.1)
+    connection.sendall(body[5:])
+    assert read_all(connection).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("closing", ["", "Connection: close\r\n"])
+def test_who_does_not_read_a_large_answer_is_cut_off(strict, connect, closing):
+    connection = connect(receive_buffer=4096)
+    connection.sendall(get("/static/plotly.min.js", closing))
+    wait_for(lambda: open_requests(strict) == 0)
+    time.sleep(1.2)
+    received = read_all(connection)
+    assert received.startswith(b"HTTP/1.1 200")
+    assert len(received) < 4_000_000, "the rest was given up, and is in no memory any more"
+    assert is_serving(strict)
+
+
+def test_who_reads_slowly_but_steadily_gets_all_of_it(serving, settings):
+    slow = settings.model_copy(update={"stream_patience_seconds": 0.5, "least_read_rate": 1_000})
+    with serving(slow) as server:
+        url = httpx.URL(server.url)
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            connection.settimeout(20)
+            connection.connect((url.host, url.port))
+            connection.sendall(get("/static/plotly.min.js", "Connection: close\r\n"))
+            received = 0
+            while part := connection.recv(65536):
+                received += len(part)
+                time.sleep(0.01)
+    assert received > 4_000_000
+
+
+def test_one_connection_too_many_is_told_so(strict, connect):
+    kept = [connect() for _ in range(8)]
+    assert all(answers(connection) for connection in kept)
+    answer = read_all(connect())
+    document = problem_in(answer, 503, "too-many-connections")
+    assert document["limit"] == 8
+    assert b"retry-after: 1" in answer.lower()
+    kept.pop().close()
+    wait_for(lambda: answers(connect()))
+
+
+def answers(connection):
+    with suppress(ConnectionError):
+        connection.sendall(get("/healthz"))
+        received = b""
+        while not received.endswith(b'"ok"}') and (part := connection.recv(65536)):
+            received += part
+        return received.startswith(b"HTTP/1.1 200")
+    return False
+
+
+def open_requests(server):
+    registry = server.state.metrics.registry
+    return registry.get_sample_value("headlight_requests_in_flight")
+
+
+def wait_for(condition, seconds=10):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
