@@ -167,7 +167,7 @@ def test_a_start_that_is_killed_leaves_no_mixture_of_two_runs(
 
 
 def test_a_model_that_is_too_large_is_refused(tmp_path: Path, run: Run) -> None:
-    huge = replace(run, model=replace(run.model, d_ff=10**15))
+    huge = replace(run, model=replace(run.model, d_ff=2**24, d_model=2**20))
     with pytest.raises(ValueError, match=r"^a model of this size cannot be made here: "):
         start(huge, tmp_path / "out", device="cpu")
     assert not (tmp_path / "out").exists()
