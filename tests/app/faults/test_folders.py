@@ -1,0 +1,377 @@
+"""Models' folders that are damaged or mean harm: each is refused in a sentence, the others go on.
+
+A new way to damage a folder is one line of `DAMAGES`.
+"""
+
+import json
+import os
+import re
+import shutil
+import struct
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file, save_file
+
+from app.problems import Problem
+from app.registry import MAX_REASON_CHARACTERS, Registry
+
+CPU = torch.device("cpu")
+SCALE = "decoder.norm.scale"
+Damage = Callable[[Path], object]
+
+
+def config(**changes: object) -> Damage:
+    """A config with other members; what is `...` is left out."""
+
+    def damage(folder: Path) -> None:
+        path = folder / "config.json"
+        members = {**json.loads(path.read_text()), **changes}
+        kept = {name: value for name, value in members.items() if value is not ...}
+        path.write_text(json.dumps(kept))
+
+    return damage
+
+
+def tokenizer(change: Callable[[dict], object]) -> Damage:
+    def damage(folder: Path) -> None:
+        path = folder / "tokenizer.json"
+        members = json.loads(path.read_text())
+        change(members)
+        path.write_text(json.dumps(members))
+
+    return damage
+
+
+def tensors(change: Callable[[dict[str, np.ndarray]], object]) -> Damage:
+    def damage(folder: Path) -> None:
+        path = folder / "model.safetensors"
+        arrays = load_file(path)
+        change(arrays)
+        save_file(arrays, path)
+
+    return damage
+
+
+def header(change: Callable[[dict], object]) -> Damage:
+    """Another header over the same numbers."""
+
+    def damage(folder: Path) -> None:
+        path = folder / "model.safetensors"
+        content = path.read_bytes()
+        (length,) = struct.unpack("<Q", content[:8])
+        members = json.loads(content[8 : 8 + length])
+        change(members)
+        head = json.dumps(members).encode()
+        path.write_bytes(struct.pack("<Q", len(head)) + head + content[8 + length :])
+
+    return damage
+
+
+def card(head: str, prose: str = "") -> Damage:
+    return text("CARD.md", f"---\ntitle: T\nlicence: MIT\n{head}\n---\n{prose}")
+
+
+def text(file: str, content: str | bytes) -> Damage:
+    data = content if isinstance(content, bytes) else content.encode()
+    return lambda folder: (folder / file).write_bytes(data)
+
+
+def sparse(file: str, n_bytes: int) -> Damage:
+    return lambda folder: os.truncate(folder / file, n_bytes)
+
+
+def replaced(file: str, make: Callable[[Path], object]) -> Damage:
+    """Something else in the place of a file."""
+
+    def damage(folder: Path) -> None:
+        (folder / file).unlink()
+        make(folder / file)
+
+    return damage
+
+
+def link_out(file: str) -> Damage:
+    """A link to a sound file of another folder."""
+    return replaced(file, lambda path: path.symlink_to(path.parent.parent / "sound" / file))
+
+
+def overlap(members: dict) -> None:
+    """Every tensor as long as the next one, at its place."""
+    names = [name for name in members if name != "__metadata__"]
+    for name, other in pairwise(names):
+        members[name] = members[other]
+
+
+def shift(n_bytes: int) -> Callable[[dict], object]:
+    def move(members: dict) -> None:
+        begin, end = members[SCALE]["data_offsets"]
+        members[SCALE]["data_offsets"] = [begin + n_bytes, end + n_bytes]
+
+    return move
+
+
+def poison(value: float) -> Damage:
+    return tensors(lambda arrays: arrays[SCALE].__setitem__(0, value))
+
+
+LAUGHS = "\n".join(
+    ["training:", "  a0: &a0 [ha, ha]"]
+    + [f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+)
+
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    # the weights
+    "weights of no bytes": (text("model.safetensors", b""), "header"),
+    "half the weights": (sparse("model.safetensors", 4_000), "ncomplete|header"),
+    "a header without end": (
+        text("model.safetensors", struct.pack("<Q", 2**63)),
+        "a header of 9,223,372,036,854,775,808 bytes is more than",
+    ),
+    "a header that is longer than the file": (
+        text("model.safetensors", struct.pack("<Q", 60_000) + b"{}"),
+        "header",
+    ),
+    "a header that is no JSON": (
+        text("model.safetensors", struct.pack("<Q", 4) + b"\xff\xff{}"),
+        "header",
+    ),
+    "a header of 60,000 levels": (
+        text("model.safetensors", struct.pack("<Q", 60_000) + b"[" * 60_000),
+        "header",
+    ),
+    "a header of a million tensors": (
+        header(lambda members: members.update({f"t{n}": members[SCALE] for n in range(10**5)})),
+        "bytes are more than the .* that it can need",
+    ),
+    "tensors over each other": (header(overlap), "(?i)offset|header"),
+    "a tensor out of the file": (header(shift(10**12)), "(?i)offset|header"),
+    "a tensor before the file": (header(shift(-(10**6))), "(?i)header|offset"),
+    "a shape beyond all numbers": (
+        header(lambda members: members[SCALE].update(shape=[2**62, 2**62])),
+        "(?i)overflow|header|offset",
+    ),
+    "a shape of other numbers": (
+        header(lambda members: members[SCALE].update(shape=[2, 8])),
+        r"has shape \(2, 8\), expected \(16,\)",
+    ),
+    "a dtype nobody knows": (
+        header(lambda members: members[SCALE].update(dtype="F7")),
+        "(?i)header|dtype|variant",
+    ),
+    "whole numbers": (
+        tensors(lambda arrays: arrays.update({SCALE: np.ones(16, dtype=np.int32)})),
+        f"{SCALE} holds I32, expected F16, BF16, F32",
+    ),
+    "numbers of 64 bits": (
+        tensors(lambda arrays: arrays.update({SCALE: np.ones(16)})),
+        f"{SCALE} holds F64, expected F16, BF16, F32",
+    ),
+    "a missing tensor": (tensors(lambda arrays: arrays.pop(SCALE)), f"{SCALE} is missing"),
+    "a surplus tensor": (
+        tensors(lambda arrays: arrays.update({"<b>": np.ones(1)})),
+        "<b> is unknown",
+    ),
+    "a weight of NaN": (poison(float("nan")), f"{SCALE} holds a weight that is not finite"),
+    "an infinite weight": (poison(float("inf")), f"{SCALE} holds a weight that is not finite"),
+    "a terabyte of weights": (
+        sparse("model.safetensors", 2**40),
+        "1,099,511,627,776 bytes are more than the .* that it can need",
+    ),
+    # the config
+    "no config": (lambda folder: (folder / "config.json").unlink(), "No such file"),
+    "a config of 10 MB": (text("config.json", "[" * 10**7), "10,000,000 bytes are more than"),
+    "a config of 60,000 levels": (text("config.json", "[" * 60_000), "nested too deeply"),
+    "a config of bytes": (text("config.json", b"\xff\xfe\x00"), "codec"),
+    "a config that says a size twice": (
+        text("config.json", '{"n_layers": 1, "n_layers": 2}'),
+        "n_layers is said twice",
+    ),
+    "a config without a size": (config(n_heads=...), "n_heads"),
+    "a config with more": (config(n_wheels=4), "n_wheels"),
+    "a size of 5,000 digits": (text("config.json", '{"n_layers": ' + "9" * 5_000 + "}"), "digits"),
+    "a billion layers": (config(n_layers=10**9), r"n_layers \(1000000000\) must be at most 1000"),
+    "a billion heads": (config(n_heads=10**9), r"n_heads \(1000000000\) must be at most 1000"),
+    "a billion experts": (
+        config(moe={"n_experts": 10**9, "top_k": 1, "layers": [0]}),
+        r"n_experts \(1000000000\) must be at most 1000",
+    ),
+    "experts everywhere": (
+        config(n_layers=1_000, moe={"n_experts": 1_000, "top_k": 1, "layers": [*range(1_000)]}),
+        "1000000 experts are more than the 10000",
+    ),
+    "a table that no memory holds": (
+        config(max_tokens=2**24, d_model=2**20, n_heads=1),
+        "needs [0-9,.]+ GB of memory; this machine has",
+    ),
+    "a vocabulary beyond all numbers": (config(vocab_size=2**62), "vocab_size .* must be at most"),
+    "a negative size": (config(d_ff=-1), r"d_ff \(-1\) must be at least 1"),
+    "half a layer": (config(n_layers=1.5), "n_layers"),
+    "a size in words": (config(d_model="<b>wide</b>"), "d_model"),
+    "no size": (config(d_model=None), "d_model"),
+    "a list of kinds": (config(kind=["decoder"]), "kind"),
+    "a kind of 10,000 letters": (config(kind="k" * 10_000), "kind 'kkk"),
+    "an epsilon that is none": (config(norm_epsilon="small"), "config"),
+    "layers of experts that are none": (config(moe={"n_experts": 2, "layers": 7}), "config"),
+    "weights of another config": (config(d_ff=25), r"has shape .*, expected"),
+    # the tokenizer
+    "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "No such file"),
+    "half a tokenizer": (sparse("tokenizer.json", 1_000), "not a readable tokenizer"),
+    "a tokenizer of 60,000 levels": (text("tokenizer.json", "[" * 60_000), "not a readable tok"),
+    "a tokenizer of 100 MB": (sparse("tokenizer.json", 10**8), "100,000,000 bytes are more than"),
+    "a tokenizer of another size": (
+        tokenizer(lambda found: found["model"]["vocab"].update(ZZZZ=300)),
+        "has 301 tokens, but config.json says 300",
+    ),
+    "an id that no embedding has": (
+        tokenizer(lambda found: found["model"]["vocab"].update({"!": 4_000_000_000})),
+        "its 300 ids must be the numbers from 0 on",
+    ),
+    "a tokenizer that pads": (
+        tokenizer(
+            lambda found: found.update(
+                padding={
+                    "strategy": {"Fixed": 10**9},
+                    "direction": "Right",
+                    "pad_to_multiple_of": None,
+                    "pad_id": 0,
+                    "pad_type_id": 0,
+                    "pad_token": "<s>",
+                }
+            )
+        ),
+        "its padding would change what a model reads",
+    ),
+    "a tokenizer that searches": (
+        tokenizer(
+            lambda found: found.update(
+                pre_tokenizer={
+                    "type": "Split",
+                    "pattern": {"Regex": "(a+)+$"},
+                    "behavior": "Isolated",
+                    "invert": False,
+                }
+            )
+        ),
+        "it is no byte-level BPE",
+    ),
+    "merges of what is not there": (
+        tokenizer(lambda found: found["model"].update(merges=[["qq", "zz"]])),
+        "not a readable tokenizer",
+    ),
+    # the card
+    "no card": (lambda folder: (folder / "CARD.md").unlink(), "No such file"),
+    "a card of 1 MB": (card("", "a" * 2**20), "bytes are more than the 262,144"),
+    "a card of a billion laughs": (card(LAUGHS), "it has an alias"),
+    "a card that holds itself": (card("metrics: &m {a: *m}"), "it has an alias"),
+    "a card of 50,000 levels": (card("metrics: " + "[" * 50_000), "levels deep"),
+    "a card with an object of Python": (
+        card("metrics: !!python/object/apply:os.getcwd []"),
+        "broken YAML",
+    ),
+    "a card with bytes": (card('metrics: {a: !!binary "/w=="}'), "a bytes is nothing"),
+    "a card with a set": (card("metrics: {a: !!set {b: null}}"), "a set is nothing"),
+    "a card with a lone surrogate": (card('metrics: {a: "\\ud800"}'), "broken YAML"),
+    "a card with a number of 5,000 digits": (card(f"metrics: {{a: {'9' * 5_000}}}"), "digits"),
+    "a card with a day that is none": (card("metrics: {a: 2026-13-45}"), "month must be in"),
+    "a card of bytes": (text("CARD.md", b"---\n\xff\n---\n"), "codec"),
+    # what is no file
+    **{
+        f"a {kind} for {file}": (replaced(file, make), reason)
+        for file in ("config.json", "tokenizer.json", "model.safetensors", "CARD.md")
+        for kind, make, reason in (
+            ("pipe", os.mkfifo, "this is no file with contents"),
+            ("folder", Path.mkdir, "this is no file with contents"),
+            ("device", lambda path: path.symlink_to("/dev/zero"), "leads out of the folder"),
+            ("link to nothing", lambda path: path.symlink_to("nothing"), "No such file"),
+            ("link to itself", lambda path: path.symlink_to(path.name), "(?i)loop|levels"),
+        )
+    },
+    **{
+        f"a link out for {file}": (link_out(file), "a link that leads out of the folder")
+        for file in ("config.json", "tokenizer.json", "model.safetensors", "CARD.md")
+    },
+}
+NAMES = ["<b>bold", "two\nlines", "a" * 200, "\x1b[31mred", "a'b", "%00", "a\udcffb", "\u202egnp"]
+
+
+@pytest.fixture
+def parent(tmp_path: Path, zoo: Path) -> Path:
+    """A directory with one sound model."""
+    shutil.copytree(zoo / "tiny", tmp_path / "sound")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_folder_is_refused_in_a_sentence(parent, name, caplog):
+    damage, expected = DAMAGES[name]
+    damage(shutil.copytree(parent / "sound", parent / "broken"))
+    began = time.monotonic()
+    found = Registry([parent], default="sound", device=CPU)
+    with pytest.raises(Problem, match="the model 'broken' is damaged: ") as caught:
+        found.checkpoint("broken")
+    assert time.monotonic() - began < 20
+    assert caught.value.status_code == 503
+    reason = found.unavailable["broken"]
+    assert re.search(expected, reason), reason
+    assert len(reason) <= MAX_REASON_CHARACTERS
+    assert reason.isprintable()
+    assert str(parent) not in reason
+    assert found.checkpoint().id == "sound"
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_a_folder_whose_name_is_no_id_is_refused(parent, name):
+    shutil.copytree(parent / "sound", parent / name)
+    found = Registry([parent], default="sound", device=CPU)
+    assert list(found.descriptions) == ["sound"]
+    ((shown, reason),) = found.unavailable.items()
+    assert shown.isprintable()
+    assert len(shown) <= 64
+    assert "rename the folder" in reason
+
+
+def test_a_link_to_a_folder_elsewhere_is_refused(parent, tmp_path_factory):
+    elsewhere = shutil.copytree(parent / "sound", tmp_path_factory.mktemp("else") / "secret")
+    (parent / "linked").symlink_to(elsewhere)
+    found = Registry([parent], default="sound", device=CPU)
+    assert found.unavailable["linked"] == "linked: a link to a folder elsewhere is not followed"
+    assert list(found.descriptions) == ["sound"]
+
+
+def test_links_that_stay_inside_are_followed(parent):
+    """As a volume of Kubernetes has them."""
+    (parent / "sound" / "data").mkdir()
+    for file in ("config.json", "CARD.md"):
+        (parent / "sound" / file).rename(parent / "sound" / "data" / file)
+        (parent / "sound" / file).symlink_to(Path("data") / file)
+    assert Registry([parent], default="sound", device=CPU).checkpoint().id == "sound"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_what_may_not_be_read_is_named(parent):
+    broken = shutil.copytree(parent / "sound", parent / "broken")
+    (broken / "config.json").chmod(0)
+    found = Registry([parent], default="sound", device=CPU)
+    assert found.unavailable["broken"] == "broken/config.json: Permission denied"
+
+
+def test_a_server_over_all_of_them_starts_and_answers(parent, client_with, zoo):
+    for number, (damage, _) in enumerate(DAMAGES.values()):
+        damage(shutil.copytree(zoo / "tiny", parent / f"broken-{number}"))
+    for name in NAMES:
+        (parent / name).mkdir()
+    client = client_with(models_dir=parent)
+    answer = client.get("/api/v1/models").json()
+    known = {found["id"] for found in answer["models"] + answer["unavailable"]}
+    assert {f"broken-{number}" for number in range(len(DAMAGES))} <= known
+    assert len(known) == len(DAMAGES) + len(NAMES) + len([*zoo.iterdir()]) + 1
+    assert client.post("/api/v1/trace", json={"text": "a", "model": "sound"}).status_code == 200
+    for number in range(len(DAMAGES)):
+        refused = client.post("/api/v1/tokenize", json={"text": "a", "model": f"broken-{number}"})
+        assert refused.status_code == 503, refused.text
