@@ -15,7 +15,7 @@ CONFIG, TOKENIZER, WEIGHTS, CARD = "config.json", "tokenizer.json", "model.safet
 
 # Several times the largest that anybody has: a config is a dozen lines, a card some pages with
 # tables, and a tokenizer of a quarter of a million pieces has 35 MB.
-LARGEST = {CONFIG: 2**16, CARD: 2**18, TOKENIZER: 2**26}
+LARGEST = {CONFIG: 2**16, CARD: 2**17, TOKENIZER: 2**26}
 
 
 class CheckpointError(ValueError):

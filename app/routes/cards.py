@@ -1,5 +1,6 @@
 """Models' cards as pages: what a model read, how it learnt and what it reaches, for people."""
 
+from functools import lru_cache
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -19,8 +20,8 @@ _markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("i
 
 
 @router.api_route("/models/{model}/card", methods=["GET", "HEAD"], responses=described(404, 503))
-async def card(model: str, request: Request, state: Shared) -> Response:
-    """The card of one model."""
+def card(model: str, request: Request, state: Shared) -> Response:
+    """The card of one model; a plain function, so that a long one is read off the event loop."""
     description = state.registry.describe(model)
     found = description.card
     context: dict[str, Any] = {
@@ -39,6 +40,7 @@ async def card(model: str, request: Request, state: Shared) -> Response:
     return _templates.TemplateResponse(request, "card.html", context, headers=headers)
 
 
+@lru_cache(maxsize=64)  # as many as there are models; a hostile one takes seconds
 def prose_of(markdown: str) -> str:
     """Markdown as HTML, its headings one step below that of the page."""
     tokens = _markdown.parse(markdown)

@@ -266,7 +266,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     # the card
     "no card": (lambda folder: (folder / "CARD.md").unlink(), "No such file"),
-    "a card of 1 MB": (card("", "a" * 2**20), "bytes are more than the 262,144"),
+    "a card of 1 MB": (card("", "a" * 2**20), "bytes are more than the 131,072"),
     "a card of a billion laughs": (card(LAUGHS), "it has an alias"),
     "a card that holds itself": (card("metrics: &m {a: *m}"), "it has an alias"),
     "a card of 50,000 levels": (card("metrics: " + "[" * 50_000), "levels deep"),
@@ -359,6 +359,16 @@ def test_what_may_not_be_read_is_named(parent):
     (broken / "config.json").chmod(0)
     found = Registry([parent], default="sound", device=CPU)
     assert found.unavailable["broken"] == "broken/config.json: Permission denied"
+
+
+def test_a_card_that_is_hard_to_read_stops_nobody_else(parent, client_with):
+    card("training: {a: 1}", "[" * 60_000)(shutil.copytree(parent / "sound", parent / "slow"))
+    client = client_with(models_dir=parent)
+    began = time.monotonic()
+    assert client.get("/models/slow/card").status_code == 200
+    first = time.monotonic() - began
+    assert client.get("/models/slow/card").status_code == 200
+    assert time.monotonic() - began - first < first / 2 + 0.05, "it is read once"
 
 
 def test_a_server_over_all_of_them_starts_and_answers(parent, client_with, zoo):
