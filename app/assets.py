@@ -12,6 +12,7 @@ from stat import S_ISREG
 from anyio import to_thread
 from fastapi import Request, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from app.file_store import FileStore
@@ -53,7 +54,10 @@ class FreshFiles(StaticFiles):
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """The file, or 304 where the browser's copy is the same."""
-        found, facts = await to_thread.run_sync(self.lookup_path, path)
+        try:
+            found, facts = await to_thread.run_sync(self.lookup_path, path)
+        except (OSError, ValueError) as error:  # a name that no file can have
+            raise HTTPException(404) from error
         if facts is None or not S_ISREG(facts.st_mode) or scope["method"] not in ("GET", "HEAD"):
             return await super().get_response(path, scope)
         request = Request(scope)
