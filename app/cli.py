@@ -8,12 +8,12 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import Annotated, Literal
 
 import typer
 
-if TYPE_CHECKING:
-    from app.settings import Settings
+from app.options import Device, Model, ModelsDir, Precision, fail, settings_of
+from app.trace_command import trace
 
 app = typer.Typer(
     name="headlight",
@@ -23,19 +23,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Device = Annotated[
-    str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default="auto", metavar="NAME")
-]
-Precision = Annotated[
-    str | None,
-    typer.Option(help="float32 or bfloat16.", show_default="float32", metavar="NAME"),
-]
 Recipe = Literal["stories", "translate", "fill", "positions"]
 LogLevel = Literal["error", "warning", "info", "debug"]
-ModelsDir = Annotated[
-    Path | None, typer.Option(help="A directory with more models, one folder each.")
-]
-Model = Annotated[str | None, typer.Option(help="A model's id.", show_default="stories")]
 
 
 @app.command()
@@ -62,7 +51,7 @@ def serve(
     """Start the server: the page, the API and its documentation."""
     from app import server
 
-    settings = _settings(
+    settings = settings_of(
         default_model=model,
         device=device,
         precision=precision,
@@ -73,46 +62,10 @@ def serve(
         with server.listen(host, port) as listener:
             server.serve(listener, host, settings)
     except (OSError, ValueError, server.EngineLost) as error:
-        _fail(str(error))
+        fail(str(error))
 
 
-@app.command()
-def trace(
-    text: Annotated[str, typer.Argument(help="What to read.")],
-    model: Model = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="What a translator's decoder reads.", show_default="the model's translation"
-        ),
-    ] = None,
-    capture: Annotated[
-        list[str] | None, typer.Option(help="Site or glob; give it again for more.")
-    ] = None,
-    layers: Annotated[list[int] | None, typer.Option(help="Only this layer.")] = None,
-    heads: Annotated[list[int] | None, typer.Option(help="Only this head.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    safetensors: Annotated[Path | None, typer.Option(help="Write a safetensors file.")] = None,
-    device: Device = None,
-    precision: Precision = None,
-    models_dir: ModelsDir = None,
-) -> None:
-    """Read a text and print what the model expects next, or write the whole trace."""
-    from pydantic import ValidationError
-
-    from app.schemas import TraceRequest
-    from app.terminal import write_trace
-
-    settings = _settings(device=device, precision=precision, models_dir=models_dir)
-    try:
-        order = TraceRequest(
-            text=text, target=target, model=model, capture=capture, layers=layers, heads=heads
-        )
-        write_trace(order, settings, as_json=as_json, safetensors=safetensors)
-    except ValidationError as error:
-        _fail(_sentences(error))
-    except (ValueError, OSError) as error:
-        _fail(str(error))
+app.command()(trace)
 
 
 @app.command()
@@ -168,7 +121,7 @@ def train(
     from model.training.processes import join, local_rank
     from model.training.settings import merge
 
-    place = device or _settings().device
+    place = device or settings_of().device
     try:
         with join(choose_device(place)) as processes:
             command = _command(processes.size)
@@ -202,7 +155,7 @@ def train(
     except (ValueError, OSError) as error:
         if local_rank() > 0:  # another process of this machine says it
             sys.exit(1)
-        _fail(str(error))
+        fail(str(error))
     if not is_finished:
         raise typer.Exit(130)
 
@@ -241,14 +194,14 @@ def evaluate(
     folder = shipped if (shipped / CONFIG).is_file() else Path(model)
     if not folder.is_dir():
         names = ", ".join(sorted(each.name for each in ZOO.iterdir() if each.is_dir()))
-        _fail(f"there is no model or folder {model!r}; the models that ship are {names}")
+        fail(f"there is no model or folder {model!r}; the models that ship are {names}")
     evidence = Evidence(
         text=tuple(text or ()), corpus=tuple(corpus or ()), minimal_pairs=pairs, gold=gold
     )
     try:
-        evaluate_model(folder, evidence, device or _settings().device)
+        evaluate_model(folder, evidence, device or settings_of().device)
     except (ValueError, OSError, ImportError) as error:
-        _fail(str(error))
+        fail(str(error))
 
 
 @app.command()
@@ -256,7 +209,7 @@ def models(models_dir: ModelsDir = None) -> None:
     """List the models that can be asked."""
     from app.terminal import write_models
 
-    write_models(_settings(models_dir=models_dir))
+    write_models(settings_of(models_dir=models_dir))
 
 
 @app.command()
@@ -264,35 +217,13 @@ def limits(models_dir: ModelsDir = None) -> None:
     """List the limits that a server started here has, why each is there, and what sets it."""
     from app.terminal import write_limits
 
-    write_limits(_settings(models_dir=models_dir))
+    write_limits(settings_of(models_dir=models_dir))
 
 
 def _command(n_processes: int) -> str:
     """What was typed, as it can be typed again."""
     together = ["torchrun", "--nproc-per-node", str(n_processes), "-m", "app.cli"]
     return shlex.join([*(together if n_processes > 1 else ["headlight"]), *sys.argv[1:]])
-
-
-def _settings(**given: Any) -> Settings:
-    """The environment's settings, with what was given on the command line instead."""
-    from pydantic import ValidationError
-
-    from app.settings import Settings
-
-    try:
-        return Settings(**{name: value for name, value in given.items() if value is not None})
-    except ValidationError as error:
-        _fail(_sentences(error))
-
-
-def _sentences(error: Any) -> str:
-    found = error.errors(include_url=False)
-    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
-
-
-def _fail(message: str) -> NoReturn:
-    typer.secho(message, fg=typer.colors.RED, err=True)
-    sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -25,15 +25,19 @@ class Encoder:
     Args:
         settings: the limits. Answers of one batch, which come together, wait beside as many as
             may wait for the inference thread.
+        on_end: called with a sentence when no thread to encode on comes to life any more.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, *, on_end: Callable[[str], object] = lambda _: None
+    ) -> None:
         self._small, self._large = (
             Engine(
                 queue_length=settings.queue_length + settings.max_batch,
                 queue_seconds=settings.queue_seconds,
                 retry_after_seconds=settings.retry_after_seconds,
                 work_seconds=settings.work_seconds,
+                on_end=on_end,
                 thread_name=f"{name} encoder",
             )
             for name in ("small", "large")
@@ -55,6 +59,11 @@ class Encoder:
         """
         engine = self._large if answer.n_bytes >= LARGE_BYTES else self._small
         return await engine.run(partial(encode_checked, answer, form), client_left=client_left)
+
+    @property
+    def n_workers(self) -> int:
+        """How many of its threads are alive."""
+        return self._small.n_workers + self._large.n_workers
 
     def stop(self) -> None:
         """Refuse what is being encoded, what waits and what comes."""

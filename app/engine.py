@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from app.jobs import Job, Queue, QueueFull
 from app.metrics import Metrics
-from app.problems import Problem
+from app.problems import Problem, refusal, server_stopping
 from app.supervisor import Supervisor
 from app.worker import Worker
 
@@ -239,18 +239,10 @@ class Engine:
         return self._refusal("worker-died", why)
 
     def _stopping(self) -> Problem:
-        problem = self._refusal("server-stopping", "the server was told to stop")
-        problem.headers = {**(problem.headers or {}), "Connection": "close"}
-        return problem
+        return server_stopping(self.retry_after_seconds)
 
     def _refusal(self, kind: str, why: str, **members: int) -> Problem:
-        return Problem(
-            503,
-            kind,
-            f"{why}; try again in {self.retry_after_seconds} s",
-            headers={"Retry-After": str(self.retry_after_seconds)},
-            **members,
-        )
+        return refusal(kind, why, retry_after_seconds=self.retry_after_seconds, **members)
 
 
 def _call(works: list[Callable[[], Any]]) -> list[Any]:

@@ -110,6 +110,32 @@ def head_too_long(limit: int) -> Problem:
     return Problem(431, "headers-too-large", detail, limit=limit, headers={"Connection": "close"})
 
 
+def refusal(kind: str, why: str, *, retry_after_seconds: int, **members: Any) -> Problem:
+    """The problem of something that may go well a little later: 503 with Retry-After.
+
+    Args:
+        kind: as a `Problem` has it.
+        why: the first half of the sentence that ends in when to try again.
+        retry_after_seconds: how long to wait.
+        members: further members of the answer.
+    """
+    return Problem(
+        503,
+        kind,
+        f"{why}; try again in {retry_after_seconds} s",
+        headers={"Retry-After": str(retry_after_seconds)},
+        **members,
+    )
+
+
+def server_stopping(retry_after_seconds: int) -> Problem:
+    """The problem of a server that was told to stop: another may take its place."""
+    why = "the server was told to stop"
+    problem = refusal("server-stopping", why, retry_after_seconds=retry_after_seconds)
+    problem.headers = {**(problem.headers or {}), "Connection": "close"}
+    return problem
+
+
 def unexpected() -> Problem:
     """The problem of our own mistake; the log holds what happened."""
     return Problem(

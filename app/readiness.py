@@ -62,8 +62,8 @@ class Readiness:
         self.is_ready = False
 
     def end(self, why: str) -> None:
-        """Not ready for ever: no inference thread comes to life."""
-        self.why_not = f"no inference thread comes to life any more ({why}); the server ends"
+        """Not ready for ever: no thread to compute on comes to life."""
+        self.why_not = f"no thread to compute on comes to life any more ({why}); the server ends"
         self.is_ready = False
         self.has_ended = True
 

@@ -121,7 +121,7 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
     state = application.state.shared
     Server(config_of(application, settings), state).run(sockets=[listener])
     has_ended = state.readiness.has_ended
-    if state.engine.n_workers:
+    if state.n_workers:
         _leave(int(has_ended))
     if has_ended:
         raise EngineLost(state.why_not_ready)

@@ -53,7 +53,7 @@ class State:
             metrics=self.metrics,
         )
         self.traces = Traces(self.tracer, self.engine, settings.cache_bytes, self.metrics)
-        self.encoder = Encoder(settings)
+        self.encoder = Encoder(settings, on_end=self.readiness.end)
         self.streams = Streams(
             limit=settings.max_streams, retry_after_seconds=settings.retry_after_seconds
         )
@@ -105,6 +105,11 @@ class State:
     def why_not_ready(self) -> str:
         """What `/readyz` says where it is not."""
         return self.readiness.why_not
+
+    @property
+    def n_workers(self) -> int:
+        """How many threads are alive; some, where the state is closed, where they hang."""
+        return self.engine.n_workers + self.encoder.n_workers
 
     def start(self) -> None:
         """Begin to get ready, without waiting for it."""

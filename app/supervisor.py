@@ -1,4 +1,4 @@
-"""The supervisor: keeps one inference thread alive, and says so when it cannot."""
+"""The supervisor: keeps one worker's thread alive, and says so when it cannot."""
 
 import logging
 import traceback
@@ -83,9 +83,9 @@ class Supervisor:
             if self._is_closing.is_set():
                 return
             n_failures = 0 if worker.is_prepared else n_failures + 1
-            self._bury(why)
+            self._bury(worker, why)
             if max(n_failures, self.n_workers) >= MAX_FAILURES:
-                self._give_up(why)
+                self._give_up(worker, why)
                 return
 
     def _watch(self, worker: Worker) -> str:
@@ -97,14 +97,14 @@ class Supervisor:
         worker.join(self.work_seconds)
         return "it was told to stop" if worker.crash is None else _describe(worker.crash)
 
-    def _bury(self, why: str) -> None:
-        logger.error("the inference thread died: %s", why)
+    def _bury(self, worker: Worker, why: str) -> None:
+        logger.error("the %s thread died: %s", worker.name, why)
         self._on_death(why.splitlines()[0])
         for job in self.queue.hand_over(None):
             job.settle(self._refusal())
 
-    def _give_up(self, why: str) -> None:
-        logger.critical("no inference thread comes to life any more; the last one died: %s", why)
+    def _give_up(self, worker: Worker, why: str) -> None:
+        logger.critical("no %s thread comes to life any more; the last died: %s", worker.name, why)
         self.has_given_up = True
         for job in self.queue.jobs():
             job.settle(self._refusal())

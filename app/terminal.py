@@ -1,6 +1,7 @@
 """What the command line prints of models and traces."""
 
-import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -8,53 +9,104 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from app.encoder import encode_checked
-from app.form import JSON, SAFETENSORS, Form
+from app.client import Trace, read_trace
+from app.destinations import STANDARD_OUTPUT, check, writing
+from app.form import JSON, SAFETENSORS
 from app.limits import limits_of
-from app.problems import Problem
+from app.long_table import text_of
 from app.registry import Registry, registry_of
 from app.schemas import TraceRequest
 from app.settings import Settings
-from app.tracer import Tracer
-from app.wire import Answer
+from app.sources import Source
 
 console = Console(highlight=False)
+notes = Console(highlight=False, stderr=True)
 
 N_SHOWN = 3
 
 
-def write_trace(
-    order: TraceRequest, settings: Settings, *, as_json: bool, safetensors: Path | None
-) -> None:
-    """Trace a text and print it, or write it to a file.
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """What becomes of a trace; where nothing is asked for, a table is printed."""
+
+    as_json: bool = False
+    as_csv: bool = False
+    out: Path = STANDARD_OUTPUT
+    safetensors: Path | None = None
+    html: Path | None = None
+    is_forced: bool = False
+
+    def check(self) -> None:
+        """Refuse what does not go together, or cannot be written, before anything is computed.
+
+        Raises:
+            ValueError: with what would do.
+        """
+        if self.as_json and self.as_csv:
+            raise ValueError("choose one of --json and --csv")
+        if self.out != STANDARD_OUTPUT and not (self.as_json or self.as_csv):
+            raise ValueError("--out says where --json or --csv goes; give one of them, too")
+        is_printed = self.out if self.as_json or self.as_csv else None
+        files = [path for path in (is_printed, self.safetensors, self.html) if path]
+        if len({path if path == STANDARD_OUTPUT else path.resolve() for path in files}) < len(
+            files
+        ):
+            raise ValueError("two things cannot go to one place; name another file for one of them")
+        for path in files:
+            check(path, is_forced=self.is_forced)
+
+
+def write_trace(order: TraceRequest, source: Source, outputs: Outputs) -> None:
+    """Trace a text and print it, or write it to files.
 
     Args:
         order: what to trace.
-        settings: limits, models and device.
-        as_json: print JSON instead of a table.
-        safetensors: a file to write instead.
+        source: who traces it.
+        outputs: what to print or write.
 
     Raises:
-        ValueError: the request breaks a rule; the message says which.
-        OSError: the file cannot be written.
+        ValueError: the request breaks a rule, or a file cannot be written; the message says which.
     """
-    tracer = Tracer(registry_of(settings), settings)
-    try:
-        if safetensors:
-            safetensors.write_bytes(_encoded(tracer, order, SAFETENSORS))
-            console.print(f"the trace is in {safetensors}", markup=False)
-        elif as_json:
-            sys.stdout.buffer.write(_encoded(tracer, order, JSON) + b"\n")
-        else:
-            answer = tracer.trace(order.model_copy(update={"analyses": ["next_token"]}))
-            _print_trace(answer, tracer.registry.describe(answer.trace.model).config.kind)
-    except Problem as problem:
-        raise ValueError(problem.detail) from problem
+    outputs.check()
+    if outputs.as_json:
+        _write(outputs.out, outputs, [source.answer(order, JSON), b"\n"])
+    if outputs.as_csv:
+        trace = read_trace(source.answer(order, SAFETENSORS))
+        _write(outputs.out, outputs, (part.encode() for part in text_of(trace)))
+    if outputs.safetensors:
+        _write(outputs.safetensors, outputs, [source.answer(order, SAFETENSORS)])
+    if outputs.html:
+        _write(outputs.html, outputs, [_page(order, source).encode()])
+    if not (outputs.as_json or outputs.as_csv or outputs.safetensors or outputs.html):
+        wanted = order.model_copy(update={"analyses": ["next_token"]})
+        trace = read_trace(source.answer(wanted, SAFETENSORS))
+        _print_trace(trace, source.card(trace.model)["kind"])
 
 
-def _encoded(tracer: Tracer, order: TraceRequest, media_type: str) -> bytes:
-    form = Form(media_type=media_type, dtype=order.dtype, triangle=order.triangle)
-    return encode_checked(tracer.trace(order), form)
+def _write(path: Path, outputs: Outputs, parts: Iterable[bytes]) -> None:
+    with writing(path, is_forced=outputs.is_forced) as file:
+        for part in parts:
+            file.write(part)
+    if path not in (STANDARD_OUTPUT, outputs.out):
+        notes.print(f"the trace is in {path}", markup=False, soft_wrap=True)
+
+
+def _page(order: TraceRequest, source: Source) -> str:
+    """The offline page, which shows whole layers and what their heads do."""
+    from app.offline import offline_page
+
+    if order.heads is not None:
+        raise ValueError("--html shows all heads of a layer; leave --heads out")
+    analyses = sorted({*order.wanted_analyses, "head_labels"})
+    asked = {"analyses": analyses, "triangle": False}
+    answer = source.answer(
+        TraceRequest.model_validate({**order.model_dump(), **asked}), SAFETENSORS
+    )
+    trace = read_trace(answer)
+    if not any(site.endswith("attention.weights") for site in trace):
+        raise ValueError("--html shows attention; capture '*.self_attention.weights', too")
+    edits = [edit.model_dump(exclude_none=True) for edit in order.edits or ()]
+    return offline_page(answer, source.card(trace.model), trace, edits)
 
 
 def write_models(settings: Settings) -> None:
@@ -97,15 +149,15 @@ def _print_unavailable(registry: Registry) -> None:
         console.print(f"{model} is left out: {reason}", markup=False, style="yellow")
 
 
-def _print_trace(answer: Answer, kind: str) -> None:
-    trace, found = answer.trace, answer.analyses["next_token"]
+def _print_trace(trace: Trace, kind: str) -> None:
+    found = trace.analyses["next_token"]
     expected = "what may stand here" if kind == "encoder" else "what may come next"
     texts = [repr(text) for text in (trace.text, trace.target) if text is not None]
     console.print(Text(f"{trace.model} reads {', then '.join(texts)}"), soft_wrap=True)
     table = Table("", "token", expected)
-    probabilities = found.arrays["probabilities"].data
+    probabilities = found["probabilities"]
     for place, token in enumerate(trace.target_tokens or trace.tokens):
-        best = zip(found.beside["texts"][place][:N_SHOWN], probabilities[place], strict=False)
+        best = zip(found["texts"][place][:N_SHOWN], probabilities[place], strict=False)
         shown = "   ".join(f"{text!r} {_percent(float(p))}" for text, p in best)
         table.add_row(str(place), Text(repr(token.text)), Text(shown))
     console.print(table)

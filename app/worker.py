@@ -34,6 +34,7 @@ class Worker:
         name: str = "inference",
     ) -> None:
         self.queue = queue
+        self.name = name
         self.max_batch = max_batch
         self.metrics = metrics
         self.is_prepared = False

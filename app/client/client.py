@@ -137,7 +137,7 @@ class Client:
         call = calls.trace_by_id(trace_id, dtype=dtype, triangle=triangle)
         key = (trace_id, dtype, triangle)
         known = self._memory.known(key)
-        response = self._send(call, {"If-None-Match": known.tag} if known else {})
+        response = self.send(call, {"If-None-Match": known.tag} if known else {})
         if known and response.status_code == httpx.codes.NOT_MODIFIED:
             return self._memory.keep(key, known.tag, known.trace)
         return self._memory.keep(key, response.headers.get("ETag"), call.read(response.content))
@@ -235,15 +235,15 @@ class Client:
         self.close()
 
     def _ask(self, call: Call[Answer]) -> Answer:
-        return call.read(self._send(call, {}).content)
+        return call.read(self.send(call).content)
 
-    def _send(self, call: Call[Answer], headers: Mapping[str, str]) -> httpx.Response:
-        """The answer; a server that is busy is asked again."""
+    def send(self, call: Call[Answer], headers: Mapping[str, str] | None = None) -> httpx.Response:
+        """The answer to a call as it came; a server that is busy is asked again."""
         n_tried = 0
         while True:
             with connected(self.address):
                 request = self._http.build_request(**call.request)
-                request.headers.update(headers)
+                request.headers.update(headers or {})
                 response = self._http.send(request)
             if (problem := refusal_in(response)) is None:
                 return response

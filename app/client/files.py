@@ -64,7 +64,7 @@ def _restored(
 def _unpacked(triangle: NDArray[Any], packed: Mapping[str, Any]) -> NDArray[Any]:
     """The whole array: what lies above the diagonal was left out."""
     if packed["packed"] != LOWER_TRIANGLE:
-        raise ValueError(f"an array is packed as {packed['as']!r}; a newer client can read it")
+        raise ValueError(f"an array is packed as {packed['packed']!r}; a newer client can read it")
     fill = -np.inf if packed["fill"] is None else packed["fill"]
     whole = np.full(packed["shape"], fill, triangle.dtype)
     rows, columns = np.tril_indices(whole.shape[-1])

@@ -1,5 +1,6 @@
 """Problems for all errors, whoever made them."""
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -30,6 +31,11 @@ class ProblemResponses:
             await self.app(scope, receive, answer.send)
         except problems.Problem as problem:  # of a layer: routes have theirs answered
             await problem.response()(scope, receive, send)
+        except asyncio.CancelledError:  # by the web server, when its time to end is up
+            if answer.is_started:
+                raise
+            wait = answer.request.app.state.shared.settings.retry_after_seconds
+            await problems.server_stopping(wait).response()(scope, receive, send)
         except Exception:
             logger.exception("an exception nobody expected")
             if answer.is_started:

@@ -16,7 +16,9 @@ import safetensors.numpy
 import torch
 from fastapi.testclient import TestClient
 from safetensors import safe_open
+from typer.testing import CliRunner, Result
 
+from app import cli
 from app.main import create_app
 from app.server import Server as ServerProcess
 from app.server import config_of, listen
@@ -210,3 +212,14 @@ def from_safetensors(tmp_path: Path) -> Callable[[bytes], tuple[dict[str, np.nda
         return safetensors.numpy.load(content), metadata
 
     return read
+
+
+@pytest.fixture
+def headlight(zoo: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs the command with our tiny models."""
+    monkeypatch.setenv("HEADLIGHT_ZOO_DIR", str(zoo))
+    monkeypatch.setenv("HEADLIGHT_DEFAULT_MODEL", "tiny")
+    monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("app.terminal.console.width", 200)
+    return lambda *words: CliRunner().invoke(cli.app, list(words))

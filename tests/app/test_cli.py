@@ -10,21 +10,8 @@ import time
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
-from app.cli import app
 from model import tracing
-
-
-@pytest.fixture
-def headlight(zoo, monkeypatch):
-    """Runs the command with our tiny models."""
-    monkeypatch.setenv("HEADLIGHT_ZOO_DIR", str(zoo))
-    monkeypatch.setenv("HEADLIGHT_DEFAULT_MODEL", "tiny")
-    monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("app.terminal.console.width", 200)
-    return lambda *words: CliRunner().invoke(app, list(words))
 
 
 def test_models_are_a_table(headlight):
@@ -132,7 +119,7 @@ def test_a_trace_can_be_a_safetensors_file(headlight, tmp_path, from_safetensors
         (["trace", "a", "--heads", "9"], "there is no head 9; the heads are 0 to 3"),
         (["trace", "a", "--capture", "decoder.layer.*"], "did you mean 'decoder.layers.*'?"),
         (["trace", "a", "--device", "tpu"], "device: Input should be 'auto', 'cpu'"),
-        (["trace", "a", "--safetensors", "/no/such/place"], "No such file or directory"),
+        (["trace", "a", "--safetensors", "/no/such/place"], "there is no folder /no/such; make it"),
         (["trace", "a\udcff"], "lone surrogate"),
         (["trace", "a", "--target", "b"], "the model 'tiny' reads one text; leave the target out"),
         (["trace", "a", "--model", "translator", "--target", " "], "the target is empty; send"),

@@ -17,6 +17,8 @@ import { standaloneOf } from './standalone.js';
 import { palette } from './theme.js';
 
 const TELLING = 4000;
+/** A page that was saved has no server that a link or code could ask, and is saved already. */
+const isSaved = () => location.protocol === 'file:';
 
 /**
  * @typedef {Object} Subject
@@ -54,15 +56,14 @@ export function createExports(subject, announce) {
     createMenu('Save', 'Save as a file', [
       item('PNG', 'a picture', (of) => saveImage(of, 'png')),
       item('SVG', 'vector graphics', (of) => saveImage(of, 'svg')),
-      item('HTML', 'a page that opens offline', saveStandalone),
+      ...(isSaved() ? [] : [item('HTML', 'a page that opens offline', saveStandalone)]),
       item('CSV', 'numbers for a spreadsheet', ({ figure, name }) => saveText(csvOf(figure.grid), 'text/csv', `${name}.csv`)),
       item('JSON', 'numbers for a program', saveNumbers),
     ]),
-    createMenu('Code', 'Copy code that asks the API for these numbers', [
+    ...(isSaved() ? [] : [createMenu('Code', 'Copy code that asks the API for these numbers', [
       item('curl', 'a command for a shell', copyCurl),
       item('Python', 'a script, nothing to install', copyPython),
-    ]),
-    link,
+    ]), link]),
   );
   return { element: bar, quiet };
 }

@@ -1,0 +1,48 @@
+"""What the commands of `headlight` share: options by one name, and how a mistake is told."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+
+Device = Annotated[
+    str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default="auto", metavar="NAME")
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(help="float32 or bfloat16.", show_default="float32", metavar="NAME"),
+]
+ModelsDir = Annotated[
+    Path | None, typer.Option(help="A directory with more models, one folder each.")
+]
+Model = Annotated[str | None, typer.Option(help="A model's id.", show_default="stories")]
+
+
+def settings_of(**given: Any) -> Settings:
+    """The environment's settings, with what was given on the command line instead."""
+    from pydantic import ValidationError
+
+    from app.settings import Settings
+
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        fail(sentences(error))
+
+
+def sentences(error: Any) -> str:
+    """What pydantic's `ValidationError` found, in a line."""
+    found = error.errors(include_url=False)
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
+
+
+def fail(message: str) -> NoReturn:
+    """Say what is wrong, and end the command."""
+    typer.secho(message, fg=typer.colors.RED, err=True)
+    sys.exit(1)

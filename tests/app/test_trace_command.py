@@ -1,0 +1,113 @@
+"""headlight trace: what it writes, where, and whom it asks."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from app.client import read_trace
+
+ASK = ["trace", "the cat", "--capture", "*.self_attention.weights"]
+ZEROED = '[{"kind": "heads_off", "heads": [0]}]'
+
+
+def test_a_table_has_every_number_of_the_trace(headlight, client):
+    rows = list(csv.DictReader(io.StringIO(headlight(*ASK, "--csv").stdout)))
+    asked = {"text": "the cat", "capture": ["*.self_attention.weights"]}
+    tensors = client.post("/api/v1/trace", json=asked).json()["tensors"]
+    told = [float(row["value"]) for row in rows]
+    sent = np.concatenate([np.ravel(array["data"]) for array in tensors.values()])
+    np.testing.assert_allclose(told, sent, rtol=1e-6)
+    assert {row["site"] for row in rows} == set(tensors)
+
+
+def test_what_is_asked_for_is_what_the_api_is_asked_for(headlight, client):
+    options = ["--analyses", "rollout", "--edits", ZEROED, "--dtype", "uint16", "--triangle"]
+    printed = json.loads(headlight(*ASK, "--json", *options).stdout)
+    asked = {"text": "the cat", "capture": ["*.self_attention.weights"], "analyses": ["rollout"]}
+    asked |= {"edits": json.loads(ZEROED), "dtype": "uint16", "triangle": True}
+    answered = client.post("/api/v1/trace", json=asked).json()
+    del printed["timings"], answered["timings"]
+    assert printed == answered
+
+
+def test_several_files_are_written_at_once_and_standard_output_is_one(headlight, tmp_path):
+    names = {name: tmp_path / f"trace.{name}" for name in ("json", "html")}
+    words = ["--json", "--out", str(names["json"]), "--html", str(names["html"])]
+    result = headlight(*ASK, *words, "--safetensors", "-")
+    assert result.exit_code == 0
+    assert read_trace(result.stdout_bytes).text == "the cat"
+    assert json.loads(names["json"].read_text())["text"] == "the cat"
+    assert names["html"].read_text().startswith("<!doctype html>")
+
+
+def test_a_server_answers_the_same(headlight, server, tmp_path):
+    here = json.loads(headlight(*ASK, "--json").stdout)
+    there = json.loads(headlight(*ASK, "--json", "--server", server.url).stdout)
+    del here["timings"], there["timings"]
+    assert here == there
+    assert headlight(*ASK, "--server", server.url).stdout == headlight(*ASK).stdout
+    page = tmp_path / "page.html"
+    assert headlight(*ASK, "--html", str(page), "--server", server.url).exit_code == 0
+    assert '"id": "tiny"' in page.read_text()
+
+
+def test_a_file_that_is_there_stays_unless_it_is_forced_away(headlight, tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text("mine")
+    refused = headlight(*ASK, "--csv", "--out", str(path))
+    assert refused.exit_code == 1
+    assert "is there already; name another file, or give --force" in refused.stderr
+    assert path.read_text() == "mine"
+    assert headlight(*ASK, "--csv", "--out", str(path), "--force").exit_code == 0
+    assert path.read_text().startswith("site,head,query,key,value\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--json", "--csv"], "choose one of --json and --csv"),
+        (["--out", "a"], "--out says where --json or --csv goes; give one of them, too"),
+        (["--json", "--html", "-"], "two things cannot go to one place"),
+        (["--edits", "[{]"], "--edits is not JSON: "),
+        (["--edits", '[{"kind": "mood"}]'], "edits.0: Input tag 'mood'"),
+        (["--analyses", "odds"], "analyses.0: Input should be 'next_token'"),
+        (["--dtype", "int4"], "dtype: Input should be 'float32' or 'uint16'"),
+        (["--html", "-", "--heads", "0"], "--html shows all heads of a layer; leave --heads out"),
+        (["--html", "-", "--capture", "logits"], "--html shows attention; capture '*.self_att"),
+        (["--server", "localhost"], "'localhost' is no address of a server; one is http://"),
+        (["--server", "http://127.0.0.1:9"], "nothing answers at http://127.0.0.1:9; `headlight"),
+        (["--server", "http://a", "--device", "cpu"], "a server has its own --device; leave"),
+    ],
+)
+def test_a_mistake_is_one_clear_sentence(headlight, words, sentence):
+    result = headlight("trace", "the cat", *words)
+    assert result.exit_code == 1
+    assert sentence in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_servers_refusal_is_one_clear_sentence(headlight, server):
+    result = headlight("trace", "the cat", "--model", "gpt", "--server", server.url)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("there is no model 'gpt'; there is dense, ")
+
+
+def test_a_reader_that_has_read_enough_is_no_mistake(zoo):
+    words = ["trace", "the cat sat on the mat", "--capture", "*", "--csv", "--device", "cpu"]
+    environment = {"HEADLIGHT_ZOO_DIR": str(zoo), "HEADLIGHT_DEFAULT_MODEL": "tiny"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "app.cli", *words],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"site,")
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""

@@ -1,0 +1,81 @@
+"""The page that `headlight trace --html` writes, opened from a file without a network."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page
+
+TEXT = "The <b>cat</b> sat, مرحبا 🐈, and the cat sat."
+
+
+def written(folder: Path, *words: str) -> Path:
+    path = folder / "trace.html"
+    command = [sys.executable, "-m", "app.cli", "trace", *words, "--html", str(path)]
+    subprocess.run(command, check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("saved"), TEXT, "--analyses", "rollout")
+
+
+@pytest.fixture
+def page(
+    request: pytest.FixtureRequest, context: Callable[..., BrowserContext], saved: Path
+) -> Iterator[Page]:
+    """The page, once it is drawn; at the end nothing went wrong, and nothing was asked for."""
+    page = context(getattr(request, "param", 1440), 900, offline=True).new_page()
+    wrong: list[str] = []
+    page.on("console", lambda said: wrong.append(said.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    asked: list[str] = []
+    page.on("request", lambda asking: asked.append(asking.url.split(":")[0]))
+    page.goto(saved.as_uri())
+    page.wait_for_selector(".plot .heatmaplayer image", state="attached")
+    yield page
+    page.close()
+    assert wrong == []
+    assert set(asked) <= {"file", "data", "blob"}
+
+
+@pytest.mark.parametrize("page", [390, 1440], indirect=True)
+def test_all_heads_and_the_chosen_one_are_there(page: Page) -> None:
+    assert page.locator(".heads-cell").count() == 4 * 6
+    page.locator(".heads-cell").nth(8).click()
+    assert page.locator(".panel h2").inner_text() == "Layer 1, head 2"
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+
+
+def test_a_text_stays_text(page: Page) -> None:
+    assert "<b" in page.locator("#chips").inner_text().replace("\n", "")
+    assert page.locator("#chips b, .plot b").count() == 0
+    assert page.title() == f"{TEXT} · Headlight"
+
+
+def test_the_keyboard_reaches_every_cell(page: Page) -> None:
+    page.locator(".plot").focus()
+    before = page.locator("#announcer").inner_text()
+    page.keyboard.press("ArrowUp")
+    assert page.locator("#announcer").inner_text() != before
+    assert "attend" in page.locator("#readout").inner_text()
+
+
+def test_only_what_the_file_holds_is_offered(page: Page) -> None:
+    offered = page.locator(".controls").inner_text()
+    assert "Rollout" in offered
+    assert "Scores" not in offered
+    assert page.locator(".exports > button").count() == 0
+    assert page.get_by_role("button", name="Why").count() == 0
+    page.get_by_role("radio", name="Rollout").check()
+    assert "ollout" in page.locator(".panel h2").inner_text()
+
+
+def test_numbers_leave_as_a_table(page: Page) -> None:
+    page.get_by_role("button", name="Save").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="CSV").click()
+    assert Path(download.value.path()).read_text().count("\n") > 10
