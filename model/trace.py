@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from model.drawing import Drawable
+
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
@@ -43,7 +45,7 @@ class NamedArray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trace:
+class Trace(Drawable):
     """What one model did with one text: its tokens and the captured arrays by site.
 
     One text, so no array has a batch axis. An encoder–decoder reads a second text, ``target``, with
@@ -51,7 +53,8 @@ class Trace:
     computed in, float32 or bfloat16. ``heads`` says which heads the ``head`` axes hold (None: all,
     in order). ``timings`` are milliseconds by step.
 
-    ``trace[site]`` is the array of a site; ``trace.tensors[site]`` names its axes.
+    ``trace[site]`` is the array of a site; ``trace.tensors[site]`` names its axes. A notebook draws
+    it by itself; ``trace.figure(site, head=3)`` is a Plotly figure of any array.
     """
 
     model: str

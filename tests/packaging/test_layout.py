@@ -29,7 +29,15 @@ TOP_LEVEL = {
 }
 
 # Every module of a rank may import those of the ranks before it.
-MODEL_LEAVES = {"model.config", "model.example", "model.sites", "model.trace"}
+MODEL_LEAVES = {
+    "model.colour",
+    "model.config",
+    "model.drawing",
+    "model.example",
+    "model.labels",
+    "model.sites",
+    "model.trace",
+}
 MODEL_PARTS = {
     "model.attention",
     "model.experts",
@@ -85,8 +93,8 @@ def test_model_never_imports_app(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", sorted(MODEL_LEAVES))
-def test_leaves_of_model_import_nothing_of_the_project(module: str) -> None:
-    assert imported_modules(MODULES[module]) == set()
+def test_leaves_of_model_import_nothing_of_the_project_but_leaves(module: str) -> None:
+    assert imported_modules(MODULES[module]) <= MODEL_LEAVES
 
 
 @pytest.mark.parametrize("module", sorted(MODEL_PARTS))

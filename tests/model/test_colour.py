@@ -1,0 +1,39 @@
+"""The colours of Python are those of the page."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import playwright
+import pytest
+
+from model.colour import levels, plotly_scale
+
+ROOT = Path(__file__).parents[2]
+NODE = Path(playwright.__file__).parent / "driver" / "node"
+
+
+@pytest.mark.parametrize(("name", "is_signed"), [("sequential", False), ("diverging", True)])
+def test_a_scale_is_that_of_the_page(name: str, is_signed: bool) -> None:
+    script = (
+        f"import {{ {name} }} from './static/js/core/colour.js';"
+        f"console.log(JSON.stringify([...{name}('light')]));"
+    )
+    command = [str(NODE), "--input-type=module", "--eval", script]
+    printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    of_page = np.array(json.loads(printed)).reshape(256, 3)
+    np.testing.assert_allclose(levels(is_signed=is_signed), of_page, atol=1)
+
+
+def test_plotly_is_told_the_ends_of_the_scale() -> None:
+    scale = plotly_scale()
+    assert [scale[0][0], scale[-1][0], len(scale)] == [0, 1, 52]
+    assert scale[-1][1] == f"rgb({', '.join(map(str, levels()[-1]))})"
+
+
+def test_light_falls_evenly_from_none_to_most() -> None:
+    brightness = levels().astype(float) @ [0.299, 0.587, 0.114]
+    assert (np.diff(brightness) < 0.5).all()
+    assert brightness[0] > 240
+    assert brightness[-1] < 40
