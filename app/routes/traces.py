@@ -64,7 +64,12 @@ async def trace(order: TraceRequest, request: Request, state: Shared) -> Respons
 
 
 @router.head("/traces/{trace_id}", include_in_schema=False)
-@router.get("/traces/{trace_id}", response_class=Response, responses=_KEPT_ANSWERS)
+@router.get(
+    "/traces/{trace_id}",
+    operation_id="trace_by_id",
+    response_class=Response,
+    responses=_KEPT_ANSWERS,
+)
 async def kept_trace(
     trace_id: TraceId, query: Annotated[TraceForm, Query()], request: Request, state: Shared
 ) -> Response:
