@@ -19,6 +19,8 @@ FAST = {"zstd": 1, "br": 1, "gzip": 1}
 SMALL = {"zstd": 9, "br": 6, "gzip": 6}
 """Levels for what is compressed once and sent often: Plotly in a seventh of a second."""
 
+GATHERED_BYTES = 2**16
+
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 
@@ -45,9 +47,22 @@ def compressed(
         yield from pieces
         return
     compressor = _compressor(coding, levels[coding])
-    for piece in pieces:
+    for piece in _gathered(pieces):
         yield compressor.compress(piece)
     yield compressor.flush()
+
+
+def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Small pieces as one: each call of a compressor costs, whatever it is given."""
+    waiting: list[bytes] = []
+    n_bytes = 0
+    for piece in pieces:
+        waiting.append(piece)
+        n_bytes += len(piece)
+        if n_bytes >= GATHERED_BYTES:
+            yield b"".join(waiting)
+            waiting, n_bytes = [], 0
+    yield b"".join(waiting)
 
 
 def _compressor(coding: Coding, level: int) -> _Compressor:

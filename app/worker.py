@@ -56,7 +56,8 @@ class Worker:
 
     def join(self, seconds: float) -> None:
         """Wait for the thread's end, but no longer than so many seconds."""
-        self._thread.join(seconds)
+        if self._thread.ident is not None:  # it is not started yet, where the server ends at once
+            self._thread.join(seconds)
 
     def _run(self) -> None:
         try:
