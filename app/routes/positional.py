@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.form import MEDIA_TYPES, SAFETENSORS, Form
 from app.negotiation import negotiate, negotiate_coding
+from app.pieced_response import PiecedResponse
 from app.positional import positional_answer
 from app.problems import described
 from app.schemas import PositionalAnswer, PositionalRequest
@@ -38,4 +39,4 @@ async def positional(
     )
     form = form.coded(negotiate_coding(request.headers, answer.n_bytes))
     body = await state.encode(request, answer, form)
-    return Response(body, media_type=form.media_type, headers=form.headers)
+    return PiecedResponse(body, media_type=form.media_type, headers=form.headers)
