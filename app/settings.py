@@ -141,6 +141,7 @@ class Settings(Exposure):
         5,
         "seconds",
         "How long open answers may go on after the server was told to stop.",
+        refusal="503 server-stopping",
         ge=0,
     )
 

@@ -1,0 +1,200 @@
+"""Every limit that is listed holds, and is refused as it says: a new one needs its probe here."""
+
+import json
+import re
+import socket
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.limits import limits_of
+from app.problems import Problem
+from app.settings import Settings
+
+HERE = Path(__file__).parent
+LIMITS = limits_of(Settings(), {})
+
+# What refuses nothing, or takes a process to show, has a test of its own.
+SHOWN_BY = {
+    "max_clients": "test_allowances.py::test_only_so_many_clients_are_remembered_the_last_ones",
+    "least_read_rate": "test_connection.py::test_who_does_not_read_a_large_answer_is_cut_off",
+    "keep_alive_seconds": "test_connection.py::test_a_connection_without_requests_is_closed_after",
+    "stream_patience_seconds": "routes/test_generation.py::test_a_client_that_reads_nothing_is_cut",
+    "max_batch": "test_engine.py::test_a_batch_holds_no_more_than_it_may",
+    "cache_bytes": "test_cache.py::test_the_bytes_counted_are_those_of_what_is_kept_and_never_too",
+    "retry_after_seconds": "test_server.py::test_a_full_queue_answers_503_at_once",
+    "shutdown_seconds": "test_shutdown.py::test_what_does_not_end_in_time_is_refused_and_the",
+}
+
+
+class Servers:
+    """Makes servers with one limit changed, and asks them."""
+
+    def __init__(self, client_with, serving, settings):
+        self.client_with = client_with
+        self.serving = serving
+        self.settings = settings
+
+    def post(self, path, body, **changed):
+        return self.client_with(**changed).post(f"/api/v1/{path}", json=body)
+
+    def trace(self, body, **changed):
+        return self.post("trace", {"text": "the cat", **body}, **changed)
+
+    def generate(self, body, **changed):
+        return self.post("generate", {"text": "the cat", "n_tokens": 1, **body}, **changed)
+
+    @contextmanager
+    def connection(self, **changed):
+        with self.serving(self.settings.model_copy(update=changed)) as server:
+            url = httpx.URL(server.url)
+            with socket.create_connection((url.host, url.port), timeout=10) as connection:
+                yield connection
+
+    @contextmanager
+    def busy(self, **changed):
+        """A client of a server whose inference thread has its hands full."""
+        client, is_done = self.client_with(**changed), threading.Event()
+        engine = client.app.state.shared.engine
+        wait_until(lambda: client.get("/readyz").status_code == 200)
+        work = client.portal.start_task_soon(engine.run, is_done.wait)
+        wait_until(lambda: engine.n_jobs)
+        try:
+            yield client
+        finally:
+            is_done.set()
+            work.result()
+
+
+@pytest.fixture
+def servers(client_with, serving, settings):
+    return Servers(client_with, serving, settings)
+
+
+def wait_until(condition, seconds=20):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def answer_on(connection):
+    """What a raw connection is answered, read to its end."""
+    parts = []
+    while part := connection.recv(65536):
+        parts.append(part)
+    head, _, body = b"".join(parts).partition(b"\r\n\r\n")
+    return httpx.Response(int(head.split()[1]), content=body)
+
+
+def requests_per_minute(servers):
+    client = servers.client_with(requests_per_minute=1)
+    assert client.get("/api/v1/limits").status_code == 200
+    return client.get("/api/v1/limits")
+
+
+def max_connections(servers):
+    changed = servers.settings.model_copy(update={"max_connections": 1})
+    with servers.serving(changed) as server:
+        url = httpx.URL(server.url)
+
+        def connect():
+            return socket.create_connection((url.host, url.port), timeout=10)
+
+        with connect(), connect() as second:
+            return answer_on(second)
+
+
+def header_seconds(servers):
+    with servers.connection(header_seconds=0.2) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: local")
+        return answer_on(connection)
+
+
+def body_seconds(servers):
+    with servers.connection(body_seconds=0.2) as connection:
+        head = "POST /api/v1/trace HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+        connection.sendall(f"{head}Content-Type: application/json\r\n\r\n{{".encode())
+        return answer_on(connection)
+
+
+def max_streams(servers):
+    client = servers.client_with(max_streams=1)
+    with client.app.state.shared.streams.place():
+        body = {"text": "the cat", "n_tokens": 1}
+        return client.post("/api/v1/generate", json=body)
+
+
+def queue_length(servers):
+    with servers.busy(queue_length=0) as client:
+        return client.post("/api/v1/trace", json={"text": "the cat"})
+
+
+def queue_seconds(servers):
+    with servers.busy(queue_length=5, queue_seconds=0.2) as client:
+        return client.post("/api/v1/trace", json={"text": "the cat"})
+
+
+def work_seconds(servers):
+    client, is_done = servers.client_with(work_seconds=0.2), threading.Event()
+    wait_until(lambda: client.get("/readyz").status_code == 200)
+    try:
+        client.portal.call(client.app.state.shared.engine.run, is_done.wait)
+    except Problem as problem:
+        return httpx.Response(problem.status_code, json=problem.document())
+    finally:
+        is_done.set()
+
+
+PROBES = {
+    "requests_per_minute": requests_per_minute,
+    "max_connections": max_connections,
+    "header_seconds": header_seconds,
+    "body_seconds": body_seconds,
+    "max_characters": lambda servers: servers.trace({}, max_characters=6),
+    "max_cells": lambda servers: servers.trace({}, max_cells=10),
+    "max_body_bytes": lambda servers: servers.trace({}, max_body_bytes=10),
+    "max_header_bytes": lambda servers: servers.client_with(max_header_bytes=1024).get(
+        "/", headers={"x-long": "a" * 1100}
+    ),
+    "max_new_tokens": lambda servers: servers.generate({"n_tokens": 3}, max_new_tokens=2),
+    "max_streams": max_streams,
+    "queue_length": queue_length,
+    "queue_seconds": queue_seconds,
+    "work_seconds": work_seconds,
+    "max_globs": lambda servers: servers.trace({"capture": ["*"] * 65}),
+    "max_glob_characters": lambda servers: servers.trace({"capture": ["*" * 201]}),
+    "max_model_id_characters": lambda servers: servers.trace({"model": "m" * 65}),
+    "max_analyses": lambda servers: servers.trace({"analyses": ["next_token"] * 65}),
+    "max_positional_size": lambda servers: servers.client_with().get(
+        "/api/v1/positional", params={"scheme": "sinusoidal", "length": 2**20 + 1, "width": 2}
+    ),
+    "max_alternatives": lambda servers: servers.generate({"n_alternatives": 101}),
+    "max_numbers": lambda servers: servers.trace({"heads": [0] * 257}),
+    "max_edits": lambda servers: servers.trace({"edits": [{"kind": "no_scaling"}] * 17}),
+    "max_tokens": lambda servers: servers.trace({"text": "the cat " * 100}),
+}
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_more_than_a_limit_allows_is_refused_as_it_says(servers, problem, name):
+    status, kind = LIMITS[name].refusal.split()
+    answer = PROBES[name](servers)
+    body = json.loads(answer.content)
+    assert (str(answer.status_code), body["type"].rpartition(":")[2]) == (status, kind)
+    if LIMITS[name].env is None and "limit" in body:
+        assert body["limit"] in (LIMITS[name].value, 64), "64: the tokens of the tests' models"
+
+
+@pytest.mark.parametrize("name", SHOWN_BY)
+def test_the_others_have_a_test_of_their_own(name):
+    path, _, test = SHOWN_BY[name].partition("::")
+    assert re.search(rf"^(async )?def {test}", (HERE / path).read_text(), re.MULTILINE)
+
+
+def test_no_limit_is_without_a_test():
+    assert set(PROBES) | set(SHOWN_BY) == set(LIMITS)
