@@ -1,0 +1,245 @@
+"""A forward pass with all attention weights, beside the libraries that people use for it.
+
+    make bench
+
+One random model of GPT-2 small's shape, the same weights and the same tokens for everyone, who
+run by turns; each figure is a median. The weights stay on the device, as each library gives them.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.config import TransformerConfig
+from model.transformer import Transformer
+
+CONFIG = TransformerConfig(
+    n_layers=12,
+    n_heads=12,
+    d_model=768,
+    d_ff=3072,
+    vocab_size=50257,
+    max_tokens=1024,
+    positional="learned",
+    scales_embedding=False,
+    attention_bias=True,
+)
+LENGTHS = (64, 256, 1024)
+N_ROUNDS = {64: 9, 256: 7, 1024: 3}
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+OURS, BARE = "Headlight", "Headlight, nothing captured"
+SITES = ["decoder.layers.*.self_attention.weights"]
+# What GPT-2 calls our parts, read from top to bottom.
+NAMES = {
+    "decoder.embedding.vectors": "transformer.wte",
+    "decoder.embedding.positions": "transformer.wpe",
+    "decoder.norm": "transformer.ln_f",
+    "decoder.layers": "transformer.h",
+    "attention_norm": "ln_1",
+    "feed_forward_norm": "ln_2",
+    "self_attention.output_projection": "attn.c_proj",
+    "feed_forward.up_projection": "mlp.c_fc",
+    "feed_forward.down_projection": "mlp.c_proj",
+    "scale": "weight",
+    "shift": "bias",
+}
+
+
+class Read(NamedTuple):
+    """What a library gives of one pass: logits, and a tensor of weights for each layer."""
+
+    logits: Tensor
+    weights: Sequence[Tensor]
+
+
+Reader = Callable[[Tensor], Read]
+
+
+def test_forward_and_all_weights_beside_the_peers(table: Any) -> None:
+    for device in DEVICES:
+        model = ours(device)
+        readers, missing = readers_of(model)
+        for length in LENGTHS:
+            ids = torch.randint(CONFIG.vocab_size, (1, length), device=device)
+            assert_same(readers, ids)
+            times = measure(readers, ids, N_ROUNDS[length])
+            tell(table, f"{device}, {length} tokens", times, missing)
+
+
+def ours(device: str) -> Transformer:
+    """A model of random weights, scales and biases among them."""
+    torch.manual_seed(0)
+    model = Transformer(CONFIG)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter += 0.1 * torch.randn_like(parameter)
+    return model.to(device).eval()
+
+
+def readers_of(model: Transformer) -> tuple[dict[str, Reader], dict[str, str]]:
+    """Everybody who can read the model, by name, and why the others cannot."""
+    readers: dict[str, Reader] = {OURS: captured_by(model)}
+    missing: dict[str, str] = {}
+    peers = {
+        "Hugging Face, output_attentions=True": hugging_face,
+        "TransformerLens, run_with_cache": transformer_lens,
+        "nnsight, trace": nnsight,
+    }
+    for name, peer in peers.items():
+        try:
+            readers[name] = peer(gpt2_of(model))
+        except ImportError as error:
+            missing[name] = f"not measured: {error}"
+    return readers | {BARE: lambda ids: Read(model(ids).logits, ())}, missing
+
+
+def captured_by(model: Transformer) -> Reader:
+    def read(ids: Tensor) -> Read:
+        with model.capture(SITES) as captured:
+            logits = model(ids).logits
+        return Read(logits, list(captured.values()))
+
+    return read
+
+
+def hugging_face(gpt2: Any) -> Reader:
+    def read(ids: Tensor) -> Read:
+        found = gpt2(ids, output_attentions=True, use_cache=False)
+        return Read(found.logits, found.attentions)
+
+    return read
+
+
+def transformer_lens(gpt2: Any) -> Reader:
+    from tokenizers import Tokenizer
+    from tokenizers.models import BPE
+    from transformer_lens.model_bridge import TransformerBridge
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(BPE()), eos_token="</s>")
+    bridge = TransformerBridge.boot_transformers("gpt2", hf_model=gpt2, tokenizer=tokenizer)
+
+    def read(ids: Tensor) -> Read:
+        logits, cache = bridge.run_with_cache(
+            ids, names_filter=lambda name: name.endswith("hook_pattern")
+        )
+        return Read(logits, [cache["pattern", layer] for layer in range(CONFIG.n_layers)])
+
+    return read
+
+
+def nnsight(gpt2: Any) -> Reader:
+    from nnsight import NNsight, save
+
+    model = NNsight(gpt2)
+
+    def read(ids: Tensor) -> Read:
+        with model.trace(ids, use_cache=False):
+            weights = save([])
+            for layer in model.transformer.h:
+                weights.append(layer.attn.output[1])
+            logits = save(model.output.logits)
+        return Read(logits, weights)
+
+    return read
+
+
+def gpt2_of(model: Transformer) -> Any:
+    """The same model as Hugging Face's GPT2LMHeadModel, which gives every weight when asked."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = model.config
+    gpt2 = GPT2LMHeadModel._from_config(
+        GPT2Config(
+            n_layer=config.n_layers,
+            n_head=config.n_heads,
+            n_embd=config.d_model,
+            n_inner=config.d_ff,
+            vocab_size=config.vocab_size,
+            n_positions=config.max_tokens,
+            layer_norm_epsilon=config.norm_epsilon,
+            activation_function="gelu",
+        ),
+        attn_implementation="eager",
+    )
+    gpt2.load_state_dict(gpt2_weights(model), strict=True)
+    return gpt2.to(model.vectors.device).eval()
+
+
+def gpt2_weights(model: Transformer) -> dict[str, Tensor]:
+    """Our weights by GPT-2's names; its matrices multiply from the right."""
+    weights = dict(model.weights())
+    for layer in range(model.config.n_layers):
+        for kind in ("weight", "bias"):
+            parts = [
+                weights.pop(f"decoder.layers.{layer}.self_attention.{part}_projection.{kind}")
+                for part in ("query", "key", "value")
+            ]
+            weights[f"transformer.h.{layer}.attn.c_attn.{kind}"] = torch.cat(parts)
+    renamed = {}
+    for name, tensor in weights.items():
+        for mine, theirs in NAMES.items():
+            name = name.replace(mine, theirs)
+        is_matrix = ".c_" in name and tensor.ndim == 2
+        renamed[name] = tensor.T if is_matrix else tensor
+    return renamed | {"lm_head.weight": renamed["transformer.wte.weight"]}
+
+
+@torch.no_grad()
+def assert_same(readers: dict[str, Reader], ids: Tensor) -> None:
+    """Everybody reads the same model: logits and weights agree."""
+    expected = readers[OURS](ids)
+    assert len(expected.weights) == CONFIG.n_layers
+    for name, reader in readers.items():
+        found = reader(ids)
+        torch.testing.assert_close(found.logits, expected.logits, rtol=0, atol=1e-4, msg=name)
+        assert len(found.weights) == (0 if name == BARE else CONFIG.n_layers)
+        for mine, theirs in zip(expected.weights, found.weights, strict=False):
+            torch.testing.assert_close(theirs, mine, rtol=0, atol=1e-5, msg=name)
+
+
+@torch.no_grad()
+def measure(readers: dict[str, Reader], ids: Tensor, n_rounds: int) -> dict[str, float]:
+    """Median milliseconds of each reader."""
+    clock = on_the_gpu if ids.is_cuda else on_the_cpu
+    times: dict[str, list[float]] = {name: [] for name in readers}
+    for _ in range(n_rounds):
+        for name, reader in readers.items():
+            times[name].append(clock(lambda reader=reader: reader(ids)))
+    return {name: median(taken) for name, taken in times.items()}
+
+
+def on_the_cpu(work: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    work()
+    return 1e3 * (time.perf_counter() - began)
+
+
+def on_the_gpu(work: Callable[[], Any]) -> float:
+    began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize()
+    began.record()
+    work()
+    ended.record()
+    torch.cuda.synchronize()
+    return float(began.elapsed_time(ended))
+
+
+def tell(table: Any, where: str, times: dict[str, float], missing: dict[str, str]) -> None:
+    """A row for everybody, with how many times our own time they take."""
+    fastest = min(taken for name, taken in times.items() if name not in (OURS, BARE))
+    section = f"Forward and all weights, GPT-2 small's shape, {where}"
+    for name, taken in times.items():
+        figure = f"{taken:.1f} ms, {taken / times[OURS]:.2f} ×"
+        if name == OURS:
+            table.add(section, name, figure, f"≤ {fastest:.1f} ms", taken <= fastest)
+        else:
+            table.add(section, name, figure)
+    for name, reason in missing.items():
+        table.add(section, name, reason)
