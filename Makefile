@@ -30,7 +30,7 @@ endif
 # Playwright carries a Node of its own; the JavaScript tests run on it.
 NODE ?= $(shell ls $(VENV)/lib/python3*/site-packages/playwright/driver/node)
 
-.PHONY: FORCE help install serve test lint types test-js bench bench-page load format lock docker clean
+.PHONY: FORCE help install serve test lint types test-js speed bench bench-page load format lock docker clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,7 +41,7 @@ install: $(VENV)/.installed ## Make the environment in .venv
 serve: $(VENV)/.installed ## Start the server on HOST:PORT (127.0.0.1:8000)
 	@exec $(BIN)/headlight serve --host $(HOST) --port $(PORT)
 
-test: lint types test-js bench ## Run every check and every test
+test: lint types test-js speed ## Run every check and every test
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(BIN)/pytest
 
 lint: $(VENV)/.installed-test ## Check style and format: Python, shell, Dockerfile
@@ -56,8 +56,13 @@ types: $(VENV)/.installed-test ## Check the types of app/
 test-js: $(VENV)/.installed-test ## Run the JavaScript tests
 	$(NODE) --test 'tests/js/**/*.test.js'
 
-bench: $(VENV)/.installed-test ## Measure speed, without the shape checks of the other tests
-	$(BIN)/pytest tests/benchmarks --override-ini addopts=--import-mode=importlib --capture=no
+# Without the shape checks of the other tests, which take time at every call.
+speed: $(VENV)/.installed-test ## Measure what is promised about speed and size
+	$(BIN)/pytest tests/benchmarks --override-ini addopts=--import-mode=importlib
+
+bench: $(VENV)/.installed-bench ## Measure the same, beside other libraries that capture weights
+	$(BIN)/pytest tests/benchmarks tests/benchmarks/peers_speed.py \
+		--override-ini addopts=--import-mode=importlib --override-ini timeout=1800
 
 bench-page: $(VENV)/.installed-test $(VENV)/bench/.installed ## Measure how fast the page paints, beside BertViz
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(BIN)/pytest tests/benchmarks/page_speed.py \
@@ -73,7 +78,7 @@ format: $(VENV)/.installed-test ## Put the Python code into its one format
 lock: $(VENV)/.installed ## Renew constraints.txt with the newest versions that fit pyproject.toml
 	$(PIP) install --quiet --constraint constraints.txt uv
 	@echo '# Every version the project is installed and tested with. Renewed by `make lock`.' > $(VENV)/lock
-	$(BIN)/uv pip compile pyproject.toml --extra evaluate --group test --group tools --upgrade \
+	$(BIN)/uv pip compile pyproject.toml --extra evaluate --extra bench --group test --group tools --upgrade \
 		--quiet --universal --python-version 3.11 --no-header >> $(VENV)/lock
 	mv $(VENV)/lock constraints.txt
 
@@ -100,6 +105,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "Installing what the tests need into $(VENV)"
 	@$(PIP) install --quiet --constraint constraints.txt --group test
+	@touch $@
+
+$(VENV)/.installed-bench: $(VENV)/.installed-test
+	@echo "Installing the libraries to compare with into $(VENV)"
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[bench]'
 	@touch $@
 
 # BertViz, and the three libraries that its pages ask of other hosts; none of it is needed elsewhere.

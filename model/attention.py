@@ -32,20 +32,29 @@ def attention_scores(
     In float32 or better, so that whoever has the queries and keys can recompute them.
     """
     queries, keys = _at_least_float32(queries), _at_least_float32(keys)
-    scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.shape[-1])
+    scores = queries @ keys.transpose(-2, -1)
+    # From here on in place: a second tensor of this size takes longer to get than to fill.
+    scores /= math.sqrt(queries.shape[-1])
     if bias is not None:
-        scores = scores + bias
-    return scores if mask is None else scores.masked_fill(~mask, -math.inf)
+        scores += bias
+    if mask is not None:
+        scores += torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -math.inf)
+    return scores
 
 
 def attention_weights(
-    scores: Float[Tensor, "*batch query key"],
+    scores: Float[Tensor, "*batch query key"], *, in_place: bool = False
 ) -> Float[Tensor, "*batch query key"]:
     """The softmax over the keys: each query's row becomes non-negative and sums to 1.
 
     In float32 or better, because in bfloat16 a row would miss 1 by half a percent.
+
+    Args:
+        scores: how well each query matches each key.
+        in_place: whether to write over the scores, where nobody will look at them or at gradients.
     """
-    return _at_least_float32(scores).softmax(dim=-1)
+    scores = _at_least_float32(scores)
+    return torch.softmax(scores, dim=-1, out=scores if in_place else None)
 
 
 def _at_least_float32(tensor: Tensor) -> Tensor:
@@ -197,13 +206,18 @@ class MultiHeadAttention(nn.Module):
         self, queries: Tensor, keys: Tensor, values: Tensor, is_token: IsToken | None
     ) -> Tensor:
         n_queries, n_keys = queries.shape[-2], keys.shape[-2]
-        mask = attention_mask(
-            n_queries, n_keys, is_causal=self.is_causal, is_token=is_token, device=keys.device
-        )
         bias = None
         if self.is_biased:
             bias = self.bias(alibi_bias(self.n_heads, n_queries, n_keys, keys.device))
         watched = watched_heads((self.scores, self.weights), self.n_heads)
+        is_plain = self.is_causal and n_queries == n_keys and is_token is None and bias is None
+        if (
+            is_plain and not watched
+        ):  # the kernel knows this mask by itself, and skips what it hides
+            return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+        mask = attention_mask(
+            n_queries, n_keys, is_causal=self.is_causal, is_token=is_token, device=keys.device
+        )
         if not watched:
             return fused_attention(queries, keys, values, mask, bias)
         if len(watched) == self.n_heads:
@@ -229,7 +243,8 @@ class MultiHeadAttention(nn.Module):
         heads: tuple[int, ...] | None = None,
     ) -> Tensor:
         scores = self.scores(attention_scores(queries, keys, mask, bias), heads)
-        weights = self.weights(attention_weights(scores), heads)
+        is_done = not (torch.is_grad_enabled() or watched_heads((self.scores,), self.n_heads))
+        weights = self.weights(attention_weights(scores, in_place=is_done), heads)
         return (weights @ _at_least_float32(values)).to(values.dtype)
 
     def _split(self, x: Float[Tensor, "batch token width"]) -> Tensor:

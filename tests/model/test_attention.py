@@ -600,3 +600,36 @@ def test_cross_attention_reads_its_source_once(
     torch.testing.assert_close(torch.cat(parts, dim=1), expected, rtol=0, atol=1e-6)
     assert len(n_read) == 1
     assert len(cache) == 5
+
+
+@pytest.mark.parametrize("sites", [["part.weights"], ["part.scores", "part.weights"]])
+@pytest.mark.parametrize("heads", [[2, 0], None])
+def test_weights_are_the_same_with_and_without_gradients(
+    attention: MultiHeadAttention,
+    x: Tensor,
+    watch: Watch,
+    sites: list[str],
+    heads: list[int] | None,
+) -> None:
+    watched = watch(attention)
+    with watched.capture(["part.scores", "part.weights"], heads=heads) as expected:
+        attention(x)
+    with torch.inference_mode(), watched.capture(sites, heads=heads) as captured:
+        attention(x)
+    for site in sites:
+        torch.testing.assert_close(captured[site], expected[site], rtol=0, atol=1e-7)
+
+
+def test_scores_that_somebody_else_holds_are_never_written_over(
+    attention: MultiHeadAttention, x: Tensor, watch: Watch
+) -> None:
+    held = torch.randn(2, 4, 9, 9)
+    before, watched = held.clone(), watch(attention)
+    with (
+        torch.inference_mode(),
+        watched.edit("part.scores", lambda _: held),
+        watched.capture(["part.weights"]) as captured,
+    ):
+        attention(x)
+    assert held.equal(before)
+    assert captured["part.weights"].equal(held.softmax(dim=-1))
