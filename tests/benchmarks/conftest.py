@@ -11,7 +11,11 @@ because machines are shared.
 import io
 import os
 import platform
+import sys
+import types
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,6 +24,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+BENCH = Path(sys.prefix) / "bench"
 WIDTH = 140
 VERDICTS = {True: "met", False: "missed", None: ""}
 
@@ -98,6 +103,24 @@ def pytest_configure(config: pytest.Config) -> None:
 def table(pytestconfig: pytest.Config) -> BenchmarkTable:
     """The table of this run."""
     return pytestconfig.stash[FIGURES]
+
+
+@pytest.fixture(scope="session")
+def bertviz() -> Any:
+    """BertViz, and in place of IPython the one class of it that is needed to get a file.
+
+    None where it is not installed; `make bench-page` does that.
+    """
+    if not (BENCH / "bertviz").is_dir():
+        return None
+    display = types.ModuleType("IPython.display")
+    written = type("Written", (), {"__init__": lambda self, data="": setattr(self, "data", data)})
+    vars(display).update(HTML=written, Javascript=written, display=lambda *_: None)
+    sys.modules |= {"IPython": types.ModuleType("IPython"), "IPython.display": display}
+    sys.path.append(str(BENCH))
+    import bertviz
+
+    return bertviz
 
 
 def pytest_terminal_summary(

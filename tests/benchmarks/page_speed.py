@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-import types
 import urllib.request
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -179,21 +178,6 @@ def test_a_default_trace_is_drawn_within_half_a_second(chromium: Browser, url: s
 
 
 @pytest.fixture(scope="module")
-def bertviz() -> Any:
-    """BertViz, and in place of IPython the one class of it that is needed to get a file."""
-    if not (BENCH / "bertviz").is_dir() or not (BENCH / LIBRARIES["d3.min.js"]).is_file():
-        pytest.skip("BertViz is not there: `make bench-page` fetches it where there is npm")
-    display = types.ModuleType("IPython.display")
-    written = type("Written", (), {"__init__": lambda self, data="": setattr(self, "data", data)})
-    vars(display).update(HTML=written, Javascript=written, display=lambda *_: None)
-    sys.modules |= {"IPython": types.ModuleType("IPython"), "IPython.display": display}
-    sys.path.append(str(BENCH))
-    import bertviz
-
-    return bertviz
-
-
-@pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     """A folder that is served, and its address."""
     folder = tmp_path_factory.mktemp("bertviz")
@@ -215,6 +199,8 @@ def test_it_paints_before_bertviz_does(
     served: tuple[Path, str],
     model: str,
 ) -> None:
+    if bertviz is None or not (BENCH / LIBRARIES["d3.min.js"]).is_file():
+        pytest.skip("BertViz is not there: `make bench-page` fetches it where there is npm")
     trace = asked(model)
     folder, address = served
     for name, source in LIBRARIES.items():

@@ -1,0 +1,170 @@
+"""What a trace of 12 layers × 12 heads × 64 tokens weighs in every form, and how long that takes.
+
+    make bench
+
+The weights are random, so their attention is nearly even: of a trained model's, whose rows are
+mostly small, codings leave less. BertViz's HTML holds the same weights.
+"""
+
+import asyncio
+import gc
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from app.encoder import Encoder
+from app.form import JSON, SAFETENSORS, Coding, Form
+from app.registry import registry_of
+from app.schemas import TraceRequest
+from app.settings import Settings
+from app.tracer import Tracer
+from app.wire import Answer, encode
+from model.card import ModelCard
+from model.checkpoint import save
+from model.config import TransformerConfig
+from model.tokenizer import Tokenizer, train_tokenizer
+from model.transformer import Transformer
+
+SECTION = "Bytes: 12 layers × 12 heads × 64 tokens"
+SECTION_LARGEST = "The largest answer"
+N_TOKENS = 64
+N_ROUNDS = 3
+MEGABYTE = 1e6
+UINT16_TARGET = 1.2
+HEALTH_TARGET = 0.050
+CODINGS: tuple[Coding, ...] = ("zstd", "br", "gzip")
+STORY = (
+    "Once upon a time there was a little fox who lived near the big river with her mother. " * 30
+)
+FORMS = {
+    "safetensors float32": Form(media_type=SAFETENSORS),
+    "safetensors u16": Form(media_type=SAFETENSORS, dtype="uint16"),
+    "safetensors u16 triangle": Form(media_type=SAFETENSORS, dtype="uint16", triangle=True),
+    "JSON float32": Form(media_type=JSON),
+    "JSON u16 triangle": Form(media_type=JSON, dtype="uint16", triangle=True),
+}
+
+
+@pytest.fixture(scope="module")
+def tracer(tmp_path_factory: pytest.TempPathFactory) -> Tracer:
+    """A model with as many layers and heads as GPT-2 small has, of random weights."""
+    folder = tmp_path_factory.mktemp("models")
+    torch.manual_seed(0)
+    tokenizer = train_tokenizer([STORY] * 4, vocab_size=300)
+    sizes = {"n_layers": 12, "n_heads": 12, "d_model": 96, "d_ff": 96, "max_tokens": 256}
+    config = TransformerConfig(vocab_size=tokenizer.vocab_size, **sizes)
+    card = ModelCard(title="Twelve by twelve", licence="MIT")
+    save(folder / "twelve", Transformer(config), tokenizer, card, dtype=torch.float32)
+    settings = Settings(models_dir=folder, default_model="twelve", device="cpu")
+    return Tracer(registry_of(settings), settings)
+
+
+def answer_of(tracer: Tracer, n_tokens: int) -> Answer:
+    """The attention weights of a text of so many tokens."""
+    text = beginning_of_story(tracer.registry.checkpoint().tokenizer, n_tokens)
+    return tracer.trace(TraceRequest(text=text, capture=["*.self_attention.weights"]))
+
+
+def beginning_of_story(tokenizer: Tokenizer, n_tokens: int) -> str:
+    beginnings = (STORY[:end].rstrip() for end in range(1, len(STORY)))
+    return next(text for text in beginnings if len(tokenizer.encode(text)) == n_tokens)
+
+
+def test_sixteen_bits_and_a_triangle_make_a_trace_small(tracer: Tracer, table: Any) -> None:
+    answer = answer_of(tracer, N_TOKENS)
+    sizes = {name: measure(answer, form)[0] for name, form in FORMS.items()}
+    targets = {
+        "safetensors u16": UINT16_TARGET,
+        "safetensors u16 triangle": 0.55 * sizes["safetensors u16"],
+    }
+    for name, form in FORMS.items():
+        target = targets.get(name)
+        told = f"≤ {target:.2f} MB" if target else ""
+        is_met = sizes[name] <= target if target else None
+        table.add(SECTION, name, describe(answer, form), told, is_met)
+        for coding in CODINGS:
+            table.add(SECTION, f"  as {coding}", describe(answer, form.coded(coding)))
+    assert sizes["safetensors u16"] <= UINT16_TARGET
+    assert sizes["safetensors u16 triangle"] < 0.6 * sizes["safetensors u16"]
+
+
+def measure(answer: Answer, form: Form) -> tuple[float, float]:
+    """Megabytes, and the fewest seconds of some rounds."""
+    times = []
+    for _ in range(N_ROUNDS):
+        began = time.perf_counter()
+        content = encode(answer, form)
+        times.append(time.perf_counter() - began)
+    return len(content) / MEGABYTE, min(times)
+
+
+def describe(answer: Answer, form: Form) -> str:
+    size, took = measure(answer, form)
+    return f"{size:.2f} MB in {1e3 * took:.1f} ms"
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # BertViz leaves its scripts open
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("view", ["model_view", "head_view"])
+def test_bertviz_writes_more(tracer: Tracer, table: Any, bertviz: Any, view: str) -> None:
+    if bertviz is None:
+        table.add(SECTION, f"BertViz {view}", "not installed: `make bench-page` fetches it")
+        return
+    answer = answer_of(tracer, N_TOKENS)
+    weights = [torch.tensor(found.data).unsqueeze(0) for found in answer.tensors.values()]
+    tokens = [token.text for token in answer.trace.tokens]
+    html = getattr(bertviz, view)(weights, tokens, html_action="return").data
+    size = len(html.encode()) / MEGABYTE
+    small, _ = measure(answer, FORMS["safetensors u16 triangle"])
+    table.add(SECTION, f"BertViz {view}", f"{size:.1f} MB, {size / small:.0f} × u16 triangle")
+    gc.collect()
+    assert size > small
+
+
+@pytest.fixture
+def encoder() -> Iterator[Encoder]:
+    encoder = Encoder(Settings())
+    yield encoder
+    encoder.close()
+
+
+@pytest.mark.parametrize("coding", ["identity", "zstd"])
+@pytest.mark.parametrize("media_type", [JSON, SAFETENSORS])
+def test_nobody_waits_for_the_largest_answer(
+    tracer: Tracer, encoder: Encoder, table: Any, media_type: str, coding: Coding
+) -> None:
+    n_tokens = int((tracer.settings.max_cells / 144) ** 0.5)
+    answer = answer_of(tracer, n_tokens)
+    form = Form(media_type=media_type, coding=coding)
+    longest, took, size = asyncio.run(
+        watch(lambda: encoder.encode(answer, form, client_left=never))
+    )
+    n_cells = sum(array.data.size for array in answer.tensors.values())
+    kind = "JSON" if media_type == JSON else "safetensors"
+    table.add(
+        SECTION_LARGEST,
+        f"{n_cells / 1e6:.1f} million numbers as {kind}, {coding}",
+        f"{size / MEGABYTE:.1f} MB in {took:.2f} s; the event loop waited {1e3 * longest:.0f} ms",
+        f"≤ {1e3 * HEALTH_TARGET:.0f} ms",
+        longest <= HEALTH_TARGET,
+    )
+    assert longest < max(took / 2, 4 * HEALTH_TARGET)
+
+
+async def watch(work: Callable[[], Awaitable[bytes]]) -> tuple[float, float, int]:
+    """The longest turn that the event loop waited for during the work, its time, and its size."""
+    began = time.perf_counter()
+    job = asyncio.ensure_future(work())
+    longest = 0.0
+    while not job.done():
+        before = time.perf_counter()
+        await asyncio.sleep(0.001)
+        longest = max(longest, time.perf_counter() - before - 0.001)
+    return longest, time.perf_counter() - began, len(job.result())
+
+
+async def never() -> None:
+    await asyncio.Event().wait()
