@@ -34,25 +34,25 @@ Stack.forward = forward
 HANGING = """
 import threading
 from app.tracer import Tracer
-trace = Tracer.check_text
-def check_text(self, text, *what):
-    if text == 'hang':
+solve = Tracer.solve
+def hang(self, orders):
+    if orders[0].request.text == 'hang':
         threading.Event().wait()
-    return trace(self, text, *what)
-Tracer.check_text = check_text
+    return solve(self, orders)
+Tracer.solve = hang
 """
 
 # The accelerator is lost with the first text after the one that warms up, and stays so.
 BROKEN = """
 import torch
 from app.tracer import Tracer
-trace, texts = Tracer.check_text, set()
-def check_text(self, text, *what):
-    texts.add(text)
+solve, texts = Tracer.solve, set()
+def break_down(self, orders):
+    texts.update(order.request.text for order in orders)
     if len(texts) > 1:
         raise torch.AcceleratorError('CUDA error: unspecified launch failure')
-    return trace(self, text, *what)
-Tracer.check_text = check_text
+    return solve(self, orders)
+Tracer.solve = break_down
 """
 
 
