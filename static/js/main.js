@@ -3,7 +3,7 @@
  */
 
 import { bodyOf, createAnswers } from './core/answers.js';
-import { asProblem, fetchModels, isWorthRetrying } from './core/api.js';
+import { askWhenRefused, asProblem, fetchModels, isWorthRetrying } from './core/api.js';
 import { cardOf, fetchAnswer, NO_MODELS, refusalOf } from './core/catalogue.js';
 import { plotHeight } from './core/figure.js';
 import { toggled, wordsAfter } from './core/masks.js';
@@ -15,6 +15,7 @@ import { beginning, choosing, fieldsOf, NOTHING_CHOSEN, opened, queryOf } from '
 import { stopsFor } from './core/tour.js';
 import { createAddress } from './components/address.js';
 import { createComposer } from './components/composer.js';
+import { createKeyDialog } from './components/key_dialog.js';
 import { showCard } from './components/model_card.js';
 import { plotly } from './components/plotly.js';
 import { createRetrier } from './components/retrier.js';
@@ -76,6 +77,8 @@ byId('views').append(...VIEWS.map(({ id }) => sections[id].element));
 createTheme(byId('theme'), show);
 createTour(byId('tour'), stopsFor(VIEWS.map(({ id }) => id)), { onState: goOn });
 watchSticky(byId('sentence'));
+const keyDialog = createKeyDialog();
+askWhenRefused((hadKey) => keyDialog.ask(hadKey));
 createSkip(document.querySelector('.skip'), byId('text'));
 
 /** Reads what was written unless it is the very thing that was read. */

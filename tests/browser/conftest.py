@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -96,11 +96,17 @@ def save_tiny(folder: Path, choices: dict[str, Any]) -> None:
     save(folder, Transformer(config), tokenizer, card, dtype=torch.float32)
 
 
-@pytest.fixture(scope="session")
-def url(models_dir: Path) -> Iterator[str]:
+@contextmanager
+def started(models_dir: Path, **environment: str) -> Iterator[str]:
     """The address of a server that was started as a person would start it."""
     command = [sys.executable, "-c", SERVE, "serve", "--port", "0", "--models-dir", str(models_dir)]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    server = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **environment},
+    )
     said: list[str] = []
     reader = threading.Thread(target=lambda: said.extend(iter(server.stdout.readline, "")))
     reader.start()
@@ -111,6 +117,19 @@ def url(models_dir: Path) -> Iterator[str]:
         server.wait(timeout=20)
         reader.join()
         server.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def url(models_dir: Path) -> Iterator[str]:
+    """The address of the server that the tests share."""
+    with started(models_dir) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def start_server(models_dir: Path) -> Callable[..., AbstractContextManager[str]]:
+    """Starts a server that is told something, for a `with` block."""
+    return lambda **environment: started(models_dir, **environment)
 
 
 def address(server: subprocess.Popen[str], said: list[str]) -> str:

@@ -2,6 +2,7 @@
  * Calls to the API. Every refusal arrives as a `Problem` with a title and a sentence.
  */
 
+import { readKey, withKey } from './key.js';
 import { retryAfterOf } from './retry.js';
 import { eventsOf } from './sse.js';
 import { encodingFromSafetensors, traceFromSafetensors } from './trace.js';
@@ -88,8 +89,21 @@ export async function* streamGeneration(wanted, signal) {
   }
 }
 
+/** @type {(hadKey: boolean) => void} */
+let keyRefused = () => {};
+
+/**
+ * Whom to tell that the server wants a key, or another one than it was shown.
+ * @param {(hadKey: boolean) => void} tell
+ */
+export function askWhenRefused(tell) {
+  keyRefused = tell;
+}
+
 async function call(url, options) {
-  const answer = await arrived(fetch(url, options));
+  const key = readKey();
+  const answer = await arrived(fetch(url, { ...options, headers: withKey(options.headers, key) }));
+  if (answer.status === 401) keyRefused(key !== '');
   if (!answer.ok) throw await problemOf(answer);
   return answer;
 }
@@ -141,6 +155,7 @@ export function advice(problem, goesOn = false) {
 function whatToDo({ status, texts = 'the text' }, then = '') {
   if (status === 0) return `Check that the server is running${then}.`;
   if (status === 429 || status === 503) return `The server is busy. Wait a moment${then}.`;
+  if (status === 401) return 'Ask whoever runs the server for a key, and load the page again.';
   if (status === 404) return 'Choose another model.';
   if (status >= 400 && status < 500) return `Change ${texts}, and it is read again.`;
   return 'Try again; if it stays, the server’s log says more.';

@@ -1,0 +1,67 @@
+"""A server that asks for a key: the page asks its reader, once, and says what went wrong."""
+
+import pytest
+from playwright.sync_api import expect
+
+KEY = "sesame-0123456789abcdef"
+TEXT = "the cat sat on the mat"
+UNAUTHORIZED = "status of 401"
+
+
+@pytest.fixture(scope="module")
+def guarded(start_server):
+    with start_server(HEADLIGHT_API_KEYS=KEY) as address:
+        yield address
+
+
+@pytest.fixture
+def reader(visit, guarded):
+    reader = visit(allow=UNAUTHORIZED, bypass_csp=False)
+    reader.url = guarded
+    reader.page.goto(f"{guarded}/#text={TEXT.replace(' ', '+')}&model=plain")
+    yield reader
+    reader.page.evaluate("sessionStorage.clear()")
+    reader.hosts.clear()  # it is another server that was asked
+
+
+def give(reader, key):
+    reader.page.get_by_label("Key", exact=True).fill(key)
+    reader.page.get_by_role("button", name="Read on").click()
+
+
+def test_the_key_is_asked_for_once_and_what_the_link_says_is_read(reader):
+    dialog = reader.page.get_by_role("dialog", name="This server asks for a key")
+    expect(dialog).to_be_visible()
+    expect(dialog.get_by_label("Key", exact=True)).to_be_focused()
+    give(reader, KEY)
+    reader.wait_until_drawn()
+    expect(dialog).to_be_hidden()
+    assert [chip.strip("·") for chip in reader.chips][1:4] == TEXT.split()[:3]
+    reader.page.reload()
+    reader.wait_until_drawn()
+    expect(dialog).to_be_hidden()
+    assert KEY not in reader.page.url
+
+
+def test_a_wrong_key_is_told_and_asked_for_again(reader):
+    give(reader, "wrong-0123456789abcdef")
+    alert = reader.page.get_by_role("dialog").get_by_role("alert")
+    expect(alert).to_have_text("The server does not take that key.")
+    give(reader, "two words")
+    expect(alert).to_contain_text("That is no key")
+    give(reader, KEY)
+    reader.wait_until_drawn()
+
+
+def test_who_has_no_key_can_leave_the_question_and_is_told_what_to_do(reader):
+    dialog = reader.page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    reader.page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(reader.page.locator("#notice")).to_contain_text("Ask whoever runs the server for a key")
+
+
+def test_a_server_without_keys_asks_for_none(visit):
+    reader = visit()
+    reader.open(text=TEXT)
+    assert reader.page.get_by_role("dialog").count() == 0
