@@ -107,6 +107,8 @@ class Registry:
         }
         self.descriptions = {model: known[model] for model in self._folders if model in known}
         self._unloaded = {}
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
 
     def _describe(self, folder: Path) -> None:
         try:

@@ -95,7 +95,8 @@ class Supervisor:
             if seconds > STUCK_AFTER * self.work_seconds:
                 return f"it did not stop for {seconds:.0f} s"
         worker.join(self.work_seconds)
-        return "it was told to stop" if worker.crash is None else _describe(worker.crash)
+        crash, worker.crash = worker.crash, None  # its frames hold on to what was being computed
+        return "it was told to stop" if crash is None else _describe(crash)
 
     def _bury(self, worker: Worker, why: str) -> None:
         logger.error("the %s thread died: %s", worker.name, why)

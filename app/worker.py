@@ -50,9 +50,13 @@ class Worker:
         return self._thread.is_alive()
 
     def start(self) -> None:
-        """Take jobs from now on."""
+        """Take jobs from now on. A thread that the system does not give is a crash, too."""
         self.queue.hand_over(self)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as crash:
+            self.crash = crash
+            self.has_ended.set()
 
     def join(self, seconds: float) -> None:
         """Wait for the thread's end, but no longer than so many seconds."""

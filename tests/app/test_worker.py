@@ -1,8 +1,10 @@
 """An inference thread that dies takes its own jobs with it, and nobody else's."""
 
 import asyncio
+import gc
 import threading
 import time
+import weakref
 
 import pytest
 import torch
@@ -68,7 +70,7 @@ def watching():
 
 
 def raising(crash):
-    def work():
+    def work(*_):
         raise crash
 
     return work
@@ -149,6 +151,43 @@ def test_a_thread_that_hangs_is_given_up_and_replaced(watching):
         may_end.set()
     wait_for(lambda: watched.engine.n_workers == 1)
     assert asyncio.run(watched.engine.run(lambda: "still served")) == "still served"
+
+
+def test_what_a_thread_computed_when_it_died_is_let_go(watching):
+    watched = watching()
+    held = []
+
+    def crash():
+        tensor = torch.ones(9)
+        held.append(weakref.ref(tensor))
+        raise MemoryError
+
+    async def ask():
+        with pytest.raises(Problem):
+            await watched.engine.run(crash)
+        await watched.engine.run(lambda: None)
+
+    gc.disable()
+    try:
+        asyncio.run(ask())
+        assert held[0]() is None
+    finally:
+        gc.enable()
+
+
+def test_a_system_that_gives_no_thread_is_the_end(watching, monkeypatch):
+    watched = watching()
+
+    async def ask():
+        await watched.engine.run(lambda: None)
+        monkeypatch.setattr("app.worker.Thread.start", raising(RuntimeError("no new thread")))
+        for _ in range(2):  # the second one waits in the queue all the while
+            with pytest.raises(Problem, match="died"):
+                await asyncio.wait_for(watched.engine.run(raising(PanicError())), 20)
+
+    asyncio.run(ask())
+    wait_for(lambda: watched.ends)
+    assert watched.ends == ["RuntimeError: no new thread"]
 
 
 def test_three_threads_in_a_row_that_cannot_be_prepared_are_the_end(watching):
