@@ -1,4 +1,4 @@
-"""The command line: headlight serve | trace | train | evaluate | models | limits.
+"""The command line: headlight serve | trace | train | evaluate | models | limits | settings.
 
 What a command needs is imported when it runs, so that `--help` does not wait for PyTorch.
 """
@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.options import Device, Model, ModelsDir, Precision, fail, settings_of
+from app.options import Device, ModelsDir, fail, settings_of
+from app.serve_command import EPILOG, serve
 from app.trace_command import trace
 
 app = typer.Typer(
@@ -24,47 +25,9 @@ app = typer.Typer(
 )
 
 Recipe = Literal["stories", "translate", "fill", "positions"]
-LogLevel = Literal["error", "warning", "info", "debug"]
 
 
-@app.command()
-def serve(
-    host: Annotated[
-        str,
-        typer.Option(
-            help="Address to listen on. A server that is reached by another name than localhost "
-            "or this address answers to it once HEADLIGHT_ALLOWED_HOSTS names it."
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 8000,
-    model: Model = None,
-    device: Device = None,
-    precision: Precision = None,
-    models_dir: ModelsDir = None,
-    log_level: Annotated[
-        LogLevel | None,
-        typer.Option(
-            help="How much the server logs; info shows every request.", show_default="warning"
-        ),
-    ] = None,
-) -> None:
-    """Start the server: the page, the API and its documentation."""
-    from app import server
-
-    settings = settings_of(
-        default_model=model,
-        device=device,
-        precision=precision,
-        models_dir=models_dir,
-        log_level=log_level,
-    )
-    try:
-        with server.listen(host, port) as listener:
-            server.serve(listener, host, settings)
-    except (OSError, ValueError, server.EngineLost) as error:
-        fail(str(error))
-
-
+app.command(epilog=EPILOG)(serve)
 app.command()(trace)
 
 
@@ -218,6 +181,14 @@ def limits(models_dir: ModelsDir = None) -> None:
     from app.terminal import write_limits
 
     write_limits(settings_of(models_dir=models_dir))
+
+
+@app.command()
+def settings() -> None:
+    """List every other setting of a server started here: its variable, its value, what it does."""
+    from app.terminal import write_settings
+
+    write_settings(settings_of())
 
 
 def _command(n_processes: int) -> str:

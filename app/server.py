@@ -15,11 +15,11 @@ from starlette.types import ASGIApp
 
 from app import logs
 from app.connection import Connection
+from app.greeting import greet
 from app.problems import Problem
 from app.settings import ANY_ADDRESS, Settings
 
 if TYPE_CHECKING:
-    from app.registry import Registry
     from app.state import State
 
 LAST_WORDS_SECONDS = 1
@@ -117,7 +117,8 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
         registry.describe()
     except Problem as problem:
         raise ValueError(problem.detail) from problem
-    _announce(address_of(listener), registry)
+    console = Console(highlight=False, markup=False)
+    greet(console, address_of(listener), application.state.shared.settings, registry)
     state = application.state.shared
     Server(config_of(application, settings), state).run(sockets=[listener])
     has_ended = state.readiness.has_ended
@@ -175,12 +176,3 @@ def address_of(listener: socket.socket) -> str:
     if host in ANY_ADDRESS:
         host = "127.0.0.1"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _announce(address: str, registry: "Registry") -> None:
-    console = Console(highlight=False, markup=False)
-    console.print(f"Headlight is at {address} (API: {address}/docs)", style="bold")
-    where = f"device {registry.device}, {str(registry.precision).removeprefix('torch.')}"
-    console.print(f"model {registry.default} · {where} · Ctrl-C stops")
-    for model, reason in registry.unavailable.items():
-        console.print(f"model {model} is left out: {reason}", style="yellow")

@@ -145,6 +145,11 @@ class Settings(Exposure):
         ge=0,
     )
 
+    host: str = Field(
+        "127.0.0.1",
+        description="Address to listen on; `0.0.0.0` or `::` for every one of this machine.",
+    )
+    port: int = Field(8000, ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")
     device: Device = Field(
         "auto", description="Where models run; auto takes cuda, then mps, then cpu."
     )

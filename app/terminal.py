@@ -16,7 +16,7 @@ from app.limits import limits_of
 from app.long_table import text_of
 from app.registry import Registry, registry_of
 from app.schemas import TraceRequest
-from app.settings import Settings
+from app.settings import ENV_PREFIX, Settings
 from app.sources import Source
 
 console = Console(highlight=False)
@@ -142,6 +142,27 @@ def write_limits(settings: Settings) -> None:
         console.print(Text(f"{name}  {shown} {limit.unit}", style="bold"))
         console.print(Padding(Text(" · ".join(facts)), (0, 0, 0, 2)))
         console.print(Padding(Text(limit.reason), (0, 0, 1, 2)))
+
+
+def write_settings(settings: Settings) -> None:
+    """Print every setting that is no limit: its variable, its value and what it does; no key."""
+    shown = settings.limits()
+    for name, field in type(settings).model_fields.items():
+        if name not in shown:
+            console.print(
+                Text(f"{ENV_PREFIX}{name.upper()}  {_told(settings, name)}", style="bold")
+            )
+            console.print(Padding(Text(field.description or ""), (0, 0, 1, 2)))
+
+
+def _told(settings: Settings, name: str) -> str:
+    """A setting's value as its variable would be written."""
+    value = getattr(settings, name)
+    if name == "api_keys":
+        return f"({len(value)}, not shown)" if value else "(none)"
+    if isinstance(value, tuple):
+        return ",".join(value) or "(none)"
+    return "(none)" if value is None else str(value)
 
 
 def _print_unavailable(registry: Registry) -> None:

@@ -156,7 +156,7 @@ def test_serve_says_where_it_is_and_stops_when_told(zoo):
     ) as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[3]
-        assert "model tiny · device cpu, float32 ·" in process.stdout.readline()
+        assert process.stdout.readline().startswith("model   tiny and 5 more · cpu · float32")
         until = time.monotonic() + 60
         while time.monotonic() < until:
             try:

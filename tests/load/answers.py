@@ -2,6 +2,7 @@
 
 import gzip
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import brotli
@@ -15,6 +16,8 @@ from tally import Tally
 
 UINT16_STEP = 1 / 65535
 TOLERANCE = 1e-3
+TAIL = 500
+"""Bytes at the end of a stream that hold its last event, or what it is about."""
 
 
 def decoded(reply: Reply) -> bytes:
@@ -81,15 +84,18 @@ async def read_stream(
         kind: as what it is counted.
         until: after how many pieces to leave; None: never.
     """
-    n_pieces = 0
+    n_pieces, end = 0, b""
     async with aclosing(line.listen("/api/v1/generate", orjson.dumps(order))) as pieces:
         async for piece in pieces:
-            n_pieces += 1
+            n_pieces, end = n_pieces + 1, (end + piece.body)[-TAIL:]
             if piece.status == 200 and n_pieces == 1:
                 tally.add("generate, first event", piece)
             if n_pieces == until:
                 tally.left(kind)
                 return
-    tally.add(kind, piece)
-    if piece.status == 200 and b"event: end" not in piece.body:
-        tally.surprise(f"{kind}: a stream without an end: {piece.body[-200:]!r}")
+    if piece.status == 200 and b"event: error" in end and b'"status":503' in end:
+        tally.refused(kind)
+    elif piece.status == 200 and b"event: end" not in end:
+        tally.surprise(f"{kind}: a stream without an end: {end!r}")
+    else:
+        tally.add(kind, replace(piece, body=end))

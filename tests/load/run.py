@@ -3,9 +3,8 @@
     make load                       # or: make load USERS=100 SECONDS=60
 
 Everybody has an address and a connection of their own, comes within the first tenth of the time and
-thinks between two things for a thirtieth of it on average. The server is a process of its own with
-default settings, but for a cache of traces that is small enough to be full after the first
-tenth: memory can then be seen to be flat. The status is 0 where every promise was kept.
+thinks between two things for a twentieth of it on average. The server is a process of its own with
+default settings. The status is 0 where every promise was kept.
 """
 
 import argparse
@@ -23,7 +22,6 @@ from rich.console import Console
 from service import SAMPLE_SECONDS, Service, Watch, Watcher, metrics, rss_of, service
 from tally import REFUSED, Tally
 
-CACHE_BYTES = 32 * 2**20
 SEED = 1
 FILES_BESIDE_CONNECTIONS = 100
 
@@ -34,13 +32,11 @@ def main() -> int:
     """Make the load, print the report; 1 where a promise was broken."""
     asked = _arguments()
     _allow_open_files(asked.users)
-    settings = {"HEADLIGHT_CACHE_BYTES": str(CACHE_BYTES)}
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "server.log"
-        think = asked.seconds / 30
-        with service(log, settings) as running:
-            given = " ".join(f"{name}={value}" for name, value in settings.items())
-            console.print(f"{running.address} · {given}", markup=False)
+        think = asked.seconds / 20
+        with service(log) as running:
+            console.print(f"{asked.users} people ask {running.address}", markup=False)
             tally, watch = asyncio.run(_crowd(running, asked.users, asked.seconds, think))
             counted = metrics(running)
         run = Run(

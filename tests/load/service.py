@@ -65,13 +65,13 @@ class Service:
 
 
 @contextmanager
-def service(log: Path, environment: dict[str, str]) -> Iterator[Service]:
-    """A fresh server with default settings, but for those in `environment`."""
+def service(log: Path) -> Iterator[Service]:
+    """A fresh server with default settings, whatever the environment says."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("HEADLIGHT_")}
     command = [sys.executable, "-m", "app.cli", "serve", "--port", "0"]
     with log.open("wb") as file:
         process = subprocess.Popen(
-            command, cwd=ROOT, env=plain | environment, stdout=file, stderr=subprocess.STDOUT
+            command, cwd=ROOT, env=plain, stdout=file, stderr=subprocess.STDOUT
         )
     running = None
     try:

@@ -62,6 +62,10 @@ class Tally:
         """Count a request whose client did not wait for the answer."""
         self.kinds[kind].statuses[LEFT] += 1
 
+    def refused(self, kind: str) -> None:
+        """Count a refusal that came after the answer had begun: as the last event of a stream."""
+        self.kinds[kind].statuses[REFUSED] += 1
+
     def surprise(self, what: str) -> None:
         """Remember something that must not be."""
         if what in self.surprises or len(self.surprises) < MAX_SURPRISES:
