@@ -15,9 +15,10 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
+from app.entity_tags import is_known
 from app.file_store import FileStore
 from app.form import Coding
-from app.negotiation import is_known, negotiate_coding
+from app.negotiation import negotiate_coding
 
 _PACKAGE = Path(__file__).resolve().parent
 HOME = _PACKAGE if (_PACKAGE / "static").is_dir() else _PACKAGE.parent
@@ -84,7 +85,7 @@ def file_response(request: Request, path: Path, cache_control: str) -> Response:
     coding = negotiate_coding(request.headers, path.stat().st_size, offered)
     file = _store.get(path, coding)
     headers = {"Cache-Control": cache_control, "ETag": file.etag, "Vary": "Accept-Encoding"}
-    if is_known(file.etag, request.headers):
+    if is_known(file.etag, request.headers.getlist("if-none-match")):
         return Response(status_code=304, headers=headers)
     if coding != "identity":
         headers["Content-Encoding"] = coding

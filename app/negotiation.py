@@ -68,12 +68,6 @@ def negotiate_coding(headers: Headers, n_bytes: int, offered: Sequence[Coding] =
     raise Problem(406, "not-acceptable", detail, offered=names)
 
 
-def is_known(etag: str, headers: Headers) -> bool:
-    """Whether a request says that its client has what an ETag names (If-None-Match)."""
-    known = (tag.strip().removeprefix("W/") for tag in headers.get("if-none-match", "").split(","))
-    return any(tag in (etag, "*") for tag in known)
-
-
 def _qualities(accept: str) -> dict[str, float]:
     return dict(_quality_of(part) for part in accept.split(",") if part.strip())
 

@@ -10,6 +10,7 @@ from app.entity_tags import entity_tag, is_known
 from app.form import MEDIA_TYPES, SAFETENSORS, Form
 from app.json_route import JsonRoute
 from app.negotiation import negotiate, negotiate_coding
+from app.pieced_response import PiecedResponse
 from app.problems import Problem, described
 from app.schemas import TraceAnswer, TraceForm, TraceRequest
 from app.state import Shared
@@ -49,8 +50,9 @@ async def trace(order: TraceRequest, request: Request, state: Shared) -> Respons
     """Read a text and return what its forward pass computed.
 
     With `Accept: application/x-safetensors` the answer is one safetensors file: arrays by site
-    name, everything else as JSON in its `__metadata__`. What was asked before is answered without
-    a pass while it is kept, and the answer has no timings then; `Content-Location` names it.
+    name, everything else as JSON in its `__metadata__`. `dtype` and `triangle` make it smaller, and
+    `Accept-Encoding` chooses zstd, br or gzip. What was asked before is answered without a pass
+    while it is kept, and the answer has no timings then; `Content-Location` names it.
     """
     media_type = negotiate(request.headers.get("accept", ""), MEDIA_TYPES)
     form = Form(media_type=media_type, dtype=order.dtype, triangle=order.triangle)
@@ -60,7 +62,7 @@ async def trace(order: TraceRequest, request: Request, state: Shared) -> Respons
     headers = form.headers
     if state.traces.is_kept(answer.id):
         headers |= {"Content-Location": _location(request, answer, form)}
-    return Response(body, media_type=form.media_type, headers=headers)
+    return PiecedResponse(body, media_type=form.media_type, headers=headers)
 
 
 @router.head("/traces/{trace_id}", include_in_schema=False)
@@ -90,7 +92,7 @@ async def kept_trace(
         headers.pop("Content-Encoding", None)  # there is no content
         return Response(status_code=304, headers=headers)
     body = await state.encode(request, answer, form)
-    return Response(body, media_type=form.media_type, headers=headers)
+    return PiecedResponse(body, media_type=form.media_type, headers=headers)
 
 
 _POST = f"{router.prefix}/trace"

@@ -31,6 +31,36 @@ def test_pieces_follow_each_other_and_the_last_one_says_so(n_bytes, n_pieces):
     assert [piece["more_body"] for piece in pieces] == [True] * (n_pieces - 1) + [False]
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "asked"),
+    [
+        ("POST", "trace", {"json": {"text": "the cat sat " * 8, "capture": ["*"]}}),
+        ("GET", "positional", {"params": {"scheme": "sinusoidal", "length": 900, "width": 64}}),
+    ],
+)
+def test_no_route_hands_over_a_large_answer_whole(client, method, path, asked):
+    largest = 0
+
+    async def application(scope, receive, send):
+        async def send_measured(message):
+            nonlocal largest
+            largest = max(largest, len(message.get("body", b"")))
+            await send(message)
+
+        await client.app(scope, receive, send_measured)
+
+    async def ask():
+        transport = httpx.ASGITransport(application)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as asking:
+            headers = {"accept-encoding": "identity"}
+            return await asking.request(method, f"/api/v1/{path}", headers=headers, **asked)
+
+    answer = asyncio.run(ask())
+    assert len(answer.content) > PIECE_BYTES
+    assert answer.json()["tensors"]
+    assert largest <= PIECE_BYTES
+
+
 def test_a_large_trace_arrives_whole_over_a_real_connection(server):
     asked = {"text": "the cat sat " * 8, "capture": ["*"], "analyses": []}
     answer = httpx.post(f"{server.url}/api/v1/trace", json=asked, timeout=30)
