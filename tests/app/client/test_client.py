@@ -187,15 +187,17 @@ def test_an_address_has_to_be_one(make):
         make("localhost:8000")
 
 
-def test_a_trace_can_be_had_again_by_its_id(headlight):
-    first = headlight.trace(TEXT, capture=["*.weights"])
-    again = headlight.trace_by_id(first.id)
-    np.testing.assert_array_equal(again[WEIGHTS.format(0)], first[WEIGHTS.format(0)])
-    assert headlight.trace_by_id(first.id) is again
-    small = headlight.trace_by_id(first.id, dtype="uint16", triangle=True)
-    np.testing.assert_allclose(small[WEIGHTS.format(0)], first[WEIGHTS.format(0)], atol=8e-6)
-    with pytest.raises(NotFound, match="is not kept here; ask for it again"):
-        headlight.trace_by_id("0" * 32)
+def test_a_trace_can_be_had_again_by_its_id(make, serving, settings):
+    with serving(settings.model_copy(update={"cache_bytes": 1_000_000})) as keeping:
+        headlight = make(keeping.url)
+        first = headlight.trace(TEXT, capture=["*.weights"])
+        again = headlight.trace_by_id(first.id)
+        np.testing.assert_array_equal(again[WEIGHTS.format(0)], first[WEIGHTS.format(0)])
+        assert headlight.trace_by_id(first.id) is again
+        small = headlight.trace_by_id(first.id, dtype="uint16", triangle=True)
+        np.testing.assert_allclose(small[WEIGHTS.format(0)], first[WEIGHTS.format(0)], atol=8e-6)
+        with pytest.raises(NotFound, match="is not kept here; ask for it again"):
+            headlight.trace_by_id("0" * 32)
 
 
 def test_a_trace_that_is_known_is_not_sent_again(answering, client):
