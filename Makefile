@@ -30,7 +30,7 @@ endif
 # Playwright carries a Node of its own; the JavaScript tests run on it.
 NODE ?= $(shell ls $(VENV)/lib/python3*/site-packages/playwright/driver/node)
 
-.PHONY: FORCE help install serve test lint types test-js speed bench bench-page load format lock docker clean
+.PHONY: FORCE help install serve test lint types test-js speed bench bench-page load openapi format lock docker clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ bench-page: $(VENV)/.installed-test $(VENV)/bench/.installed ## Measure how fast
 
 load: $(VENV)/.installed-test ## Let USERS (1000) people use a server for SECONDS (600)
 	$(BIN)/python tests/load/run.py --users $(USERS) --seconds $(SECONDS)
+
+openapi: $(VENV)/.installed-test ## Renew app/openapi.json and its examples, which the models answer
+	HEADLIGHT_RENEW_OPENAPI=1 $(BIN)/pytest --quiet tests/packaging/test_openapi.py
 
 format: $(VENV)/.installed-test ## Put the Python code into its one format
 	$(BIN)/ruff check --fix

@@ -22,6 +22,7 @@ from app.middleware.problem_responses import ProblemResponses
 from app.middleware.rate_limit import RateLimit
 from app.middleware.security_headers import SecurityHeaders, security_headers
 from app.middleware.trusted_hosts import TrustedHosts
+from app.openapi import describe_api
 from app.problems import ANY_ERROR, install_problems
 from app.routes import (
     cards,
@@ -74,6 +75,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.shared = state
     install_problems(app)
+    describe_api(app)
     if state.settings.api_keys:
         document_keys(app)
     api = (models, traces, generation, tokens, positional, limits)

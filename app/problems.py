@@ -24,16 +24,18 @@ MAX_ECHO = 80
 
 _MEANINGS = {
     400: "The body is not JSON.",
+    401: "The server wants an API key, and none or another was shown.",
     404: "There is no such model (`available` names those that exist), or no such trace is kept.",
     406: "The Accept header takes none of the offered media types.",
     413: "The body has more than `max_body_bytes`.",
     415: "The body is not declared as application/json, or compressed.",
     422: "A member is wrong, or a limit is passed: `limit` and `actual` say by how much.",
+    429: "This client asks more often than is allowed; `Retry-After` says when to go on.",
     503: "The queue is full or too slow, the model is damaged, not ready yet or just died, or the "
     "server stops.",
     504: "The answer took longer to compute than `work_seconds`.",
 }
-_CONTENT = {MEDIA_TYPE: {"schema": ProblemAnswer.model_json_schema()}}
+_CONTENT = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemAnswer.__name__}"}}}
 ANY_ERROR: dict[int | str, dict[str, Any]] = {
     "default": {"description": "Any error.", "content": _CONTENT}
 }

@@ -1,16 +1,27 @@
 """Metrics: what the server counts and measures of itself, for Prometheus."""
 
+from typing import Any
+
 from fastapi import APIRouter, Request, Response
 
-from app.problems import Problem
+from app.problems import Problem, described
 from app.state import Shared
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(tags=["health"])
+
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Every series, in the text format or in OpenMetrics.",
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+    },
+    **described(404),
+}
 
 
-@router.get("/metrics", response_class=Response)
+@router.get("/metrics", response_class=Response, responses=_ANSWERS)
 def metrics(request: Request, state: Shared) -> Response:
-    """Every series; a plain function, so that they are read off the event loop."""
+    """What the server counts and measures of itself, for Prometheus."""
+    # A plain function, so that the series are read off the event loop.
     if not state.settings.metrics:
         raise Problem(404, "not-found", "metrics are switched off; HEADLIGHT_METRICS=true has them")
     body, media_type = state.metrics.exposition(request.headers.get("accept", ""))

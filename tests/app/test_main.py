@@ -15,6 +15,7 @@ CALLS = {
     ("get", "/api/v1/positional"),
     ("get", "/healthz"),
     ("get", "/readyz"),
+    ("get", "/metrics"),
 }
 
 

@@ -1,0 +1,323 @@
+"""The committed description of the API is that of the code, and its examples are true.
+
+`make openapi` runs this file with HEADLIGHT_RENEW_OPENAPI set: then what is asked here is written
+to `app/api_examples.json` and `app/openapi.json` instead of compared with them.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import jsonschema_rs
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from app.main import create_app
+from app.openapi import DOCUMENT, EXAMPLES, examples, operations_of
+from app.settings import Settings
+
+RENEW = "HEADLIGHT_RENEW_OPENAPI" in os.environ
+STALE = "the API is described in another way than app/openapi.json has it: run `make openapi`"
+SETTINGS = Settings(device="cpu", cache_bytes=10_000_000)
+JSON, EVENTS, PROBLEM = "application/json", "text/event-stream", "application/problem+json"
+TEXT = "The cat"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """A request that the documentation shows."""
+
+    operation: str
+    path: str
+    summary: str
+    name: str = "example"
+    body: Any = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    shorten: Callable[[Any], Any] | None = None
+    shortened: str = ""
+
+
+def only_one_model(found: Any) -> Any:
+    return {**found, "models": found["models"][:1]}
+
+
+def only_some_limits(found: Any) -> Any:
+    return {name: found[name] for name in ("max_characters", "max_cells", "max_tokens")}
+
+
+TRACE_ID = "{trace_id}"
+HEADS = {"capture": ["decoder.layers.*.self_attention.weights"], "layers": [1], "heads": [0, 3]}
+ASKS = [
+    Ask(
+        operation="models",
+        path="/api/v1/models",
+        summary="Every model",
+        shorten=only_one_model,
+        shortened="Shortened to one of the models",
+    ),
+    Ask(
+        operation="model",
+        path="/api/v1/models/{model}",
+        parameters={"model": "positions-rotary"},
+        summary="A dense decoder with rotary positions",
+    ),
+    Ask(
+        operation="tokenize",
+        path="/api/v1/tokenize",
+        body={"text": TEXT},
+        summary="A text in tokens",
+    ),
+    Ask(
+        operation="trace",
+        name="heads",
+        path="/api/v1/trace",
+        body={"text": TEXT, **HEADS},
+        summary="The weights of two heads of one layer",
+    ),
+    Ask(
+        operation="trace",
+        name="alignment",
+        path="/api/v1/trace",
+        body={
+            "model": "translate",
+            "text": "the cat",
+            "target": "le chat",
+            "capture": [],
+            "analyses": ["alignment"],
+        },
+        summary="Which source word each target word comes from",
+    ),
+    Ask(
+        operation="trace",
+        name="edited",
+        path="/api/v1/trace",
+        body={
+            "text": TEXT,
+            **HEADS,
+            "edits": [{"kind": "heads_off", "heads": [3], "layer": 0}],
+            "dtype": "uint16",
+            "triangle": True,
+        },
+        summary="A head switched off, in 16 bits, without what no query sees",
+    ),
+    Ask(
+        operation="trace_by_id",
+        path="/api/v1/traces/{trace_id}",
+        parameters={"trace_id": TRACE_ID},
+        summary="The trace of two heads again",
+    ),
+    Ask(
+        operation="positional",
+        path="/api/v1/positional",
+        parameters={"scheme": "rotary", "length": 3, "width": 4},
+        summary="Rotary angles of three positions",
+    ),
+    Ask(
+        operation="limits",
+        path="/api/v1/limits",
+        summary="Every limit",
+        shorten=only_some_limits,
+        shortened="Shortened to three of the limits",
+    ),
+    Ask(operation="healthz", path="/healthz", summary="Alive"),
+    Ask(operation="readyz", path="/readyz", summary="Ready"),
+]
+GENERATE = {"text": TEXT, "n_tokens": 1, "temperature": 0, "n_alternatives": 2, "layers": [0]}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[TestClient]:
+    """The models that ship, behind the application."""
+    with TestClient(create_app(SETTINGS), base_url="http://localhost") as client:
+        until = time.monotonic() + 60
+        while client.get("/readyz").status_code != 200 and time.monotonic() < until:
+            time.sleep(0.05)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def asked(server: TestClient) -> dict[str, Any]:
+    """What `app/api_examples.json` should hold."""
+    found = rounded({"operations": answers(server), "problems": dict(problems(server))})
+    if RENEW:
+        EXAMPLES.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+        examples.cache_clear()
+        DOCUMENT.write_text(described())
+    return found
+
+
+def answers(server: TestClient) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    trace_id = ""
+    for ask in ASKS:
+        parameters = {n: trace_id if v == TRACE_ID else v for n, v in ask.parameters.items()}
+        found = answer(server, ask, parameters)
+        trace_id = found["id"] if ask.name == "heads" else trace_id
+        example = {"summary": ask.summary, JSON: ask.shorten(found) if ask.shorten else found}
+        example |= {"shortened": ask.shortened} if ask.shortened else {}
+        example |= {"parameters": parameters} if parameters else {}
+        example |= {"request": ask.body} if ask.body else {}
+        shown.setdefault(ask.operation, {})[ask.name] = example
+    shown["generate"] = dict(events(server))
+    series = server.get("/metrics").text.splitlines()
+    picked = "\n".join(line for line in series if "headlight_queue_length" in line) + "\n"
+    shown["metrics"] = {
+        "example": {"summary": "Shortened to one series", "text/plain": picked},
+    }
+    return shown
+
+
+def answer(server: TestClient, ask: Ask, parameters: dict[str, Any]) -> Any:
+    path = ask.path.format_map(parameters)
+    query = {name: value for name, value in parameters.items() if f"{{{name}}}" not in ask.path}
+    response = server.request("POST" if ask.body else "GET", path, json=ask.body, params=query)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def events(server: TestClient) -> Iterator[tuple[str, Any]]:
+    lines = server.post("/api/v1/generate", json=GENERATE).text.splitlines()
+    names = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
+    data = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+    yield "likeliest", {"summary": "The likeliest token, without chance", "request": GENERATE}
+    for name, found in zip(names, data, strict=True):
+        yield name, {"summary": f"The event {name}", EVENTS: {"event": name, "data": found}}
+
+
+def problems(server: TestClient) -> Iterator[tuple[str, Any]]:
+    """A problem of every status, each as a server answers it."""
+    trace, tokenize = "/api/v1/trace", "/api/v1/tokenize"
+    guarded = Settings(device="cpu", api_keys="an-example-of-a-key", requests_per_minute=1)
+    slow = Settings(device="cpu", work_seconds=0.001)
+    said = {"content-type": JSON}
+    with (
+        TestClient(create_app(guarded), base_url="http://localhost") as strict,
+        TestClient(create_app(slow), base_url="http://localhost") as hasty,
+        ExitStack() as places,
+    ):
+        streams = server.app.state.shared.streams  # type: ignore[attr-defined]
+        for _ in range(streams.limit):
+            places.enter_context(streams.place())
+        refused = [
+            server.post(tokenize, content="{", headers=said),
+            strict.get("/api/v1/limits"),
+            server.post(tokenize, json={"text": "a", "model": "gpt"}),
+            server.post(trace, json={"text": "a"}, headers={"accept": "text/html"}),
+            server.post(tokenize, content=b" " * 200_000, headers=said),
+            server.post(tokenize, content="{}", headers={"content-type": "text/plain"}),
+            server.post(trace, json={"text": "a" * 4001}),
+            strict.get("/api/v1/limits"),
+            server.post("/api/v1/generate", json=GENERATE),
+            hasty.post(trace, json={"text": "The cat. " * 80}),
+        ]
+    for response in refused:
+        assert response.headers["content-type"] == PROBLEM, response.text
+        yield str(response.status_code), response.json()
+
+
+def described() -> str:
+    return json.dumps(create_app(Settings()).openapi(), indent=1, ensure_ascii=False) + "\n"
+
+
+def rounded(found: Any) -> Any:
+    """Numbers as short as an example needs them."""
+    if isinstance(found, float):
+        return float(f"{found:.6g}")
+    if isinstance(found, dict):
+        return {name: rounded(value) for name, value in found.items()}
+    return [rounded(value) for value in found] if isinstance(found, list | tuple) else found
+
+
+def assert_alike(found: Any, shown: Any, where: str = "") -> None:
+    """The same, but for times, request ids and the last digits of numbers."""
+    if where.endswith((".timings", ".request_id", "text/plain", ".reason")):
+        return
+    if isinstance(found, dict) and isinstance(shown, dict):
+        assert found.keys() == shown.keys(), where
+        for name in found:
+            assert_alike(found[name], shown[name], f"{where}.{name}")
+    elif isinstance(found, list) and isinstance(shown, list):
+        assert len(found) == len(shown), where
+        for place, pair in enumerate(zip(found, shown, strict=True)):
+            assert_alike(*pair, f"{where}.{place}")
+    elif isinstance(found, float):
+        np.testing.assert_allclose(found, shown, rtol=1e-3, atol=1e-4, err_msg=where)
+    else:
+        assert found == shown, where
+
+
+def test_every_example_is_what_the_models_answer(asked: dict[str, Any]) -> None:
+    try:
+        assert_alike(asked, json.loads(EXAMPLES.read_text()))
+    except AssertionError as error:
+        error.add_note("the examples of the API are no longer true: run `make openapi`")
+        raise
+
+
+def test_the_committed_description_is_that_of_the_code(asked: dict[str, Any]) -> None:
+    assert json.loads(DOCUMENT.read_text()) == json.loads(described()), STALE
+
+
+@pytest.fixture(scope="module")
+def document(asked: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(described())
+    return found
+
+
+def contents(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Everything that is sent or answered: where, its media type, its schema and examples."""
+    for path, operation in operations_of(document):
+        parts = {"asked": operation.get("requestBody", {}), **operation["responses"]}
+        for status, part in parts.items():
+            for media_type, content in part.get("content", {}).items():
+                yield f"{path} {status}", media_type, content
+
+
+def shown_in(content: dict[str, Any]) -> list[Any]:
+    values = [each["value"] for each in content.get("examples", {}).values()]
+    return values + ([content["example"]] if "example" in content else [])
+
+
+def test_every_request_and_every_answer_has_an_example(document: dict[str, Any]) -> None:
+    lacking = [
+        (where, media_type)
+        for where, media_type, content in contents(document)
+        if not shown_in(content) and media_type != "application/x-safetensors"
+    ]
+    assert lacking == []
+    assert all(
+        "example" in parameter or not parameter["required"]
+        for _, operation in operations_of(document)
+        for parameter in operation.get("parameters", ())
+    )
+
+
+def test_every_example_is_as_its_schema_says(document: dict[str, Any]) -> None:
+    for where, media_type, content in contents(document):
+        whole = {"components": document["components"], **content["schema"]}
+        for value in shown_in(content):
+            jsonschema_rs.validator_for(whole).validate(value), (where, media_type)
+
+
+def test_every_operation_has_a_name_a_summary_and_its_errors(document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, operation in operations_of(document)]
+    assert len(set(names)) == len(names)
+    for path, operation in operations_of(document):
+        assert operation["operationId"].isidentifier()
+        assert 3 < len(operation["summary"]) < 100, path
+        is_guarded = path.startswith(("/api/", "/metrics"))
+        assert {"401", "429"} <= operation["responses"].keys() or not is_guarded, path
+        for status, part in operation["responses"].items():
+            if status not in ("200", "304"):
+                (content,) = part["content"].items()
+                assert content[0] == PROBLEM
+                assert status in ("default", str(content[1]["example"]["status"]))
+
+
+def test_a_renewal_is_never_left_on() -> None:
+    assert not (RENEW and os.environ.get("CI")), "CI compares; it does not renew"
