@@ -58,7 +58,7 @@ class Client:
 @pytest.fixture
 def client() -> Iterator[Client]:
     listener = listen("127.0.0.1", 0)
-    app = create_app(Settings())
+    app = create_app(Settings(cache_bytes=0))
     state = app.state.shared
     running = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_keep_alive=60))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})

@@ -1,0 +1,253 @@
+"""Many clients at once against one at a time, and what somebody waits who asks again.
+
+    make bench
+
+The server runs in a process of its own, as it does for others; this one only asks. Every sentence
+is asked once, so none is answered from the cache, which is turned off besides.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from statistics import median, quantiles
+
+import pytest
+
+from tests.benchmarks.conftest import BenchmarkTable
+
+N_CLIENTS = 64
+N_ALONE, N_TOGETHER, N_AGAIN = 60, 640, 200
+TARGET, LEAST = 3.0, 1.5
+HEALTH_TARGET_MS = 50.0
+HEALTH_EVERY_SECONDS = 0.02
+FORMS = {"JSON": "application/json", "safetensors": "application/x-safetensors"}
+
+SERVE = [sys.executable, "-c", "from app.cli import app; app(['serve', '--port', '0'])"]
+WORDS = [
+    "the",
+    "a",
+    "little",
+    "big",
+    "old",
+    "red",
+    "happy",
+    "sad",
+    "dog",
+    "cat",
+    "bird",
+    "girl",
+    "boy",
+    "bear",
+    "tree",
+    "house",
+    "river",
+    "garden",
+    "friend",
+    "mother",
+    "ran",
+    "saw",
+    "found",
+    "liked",
+    "wanted",
+    "took",
+    "gave",
+    "played",
+    "with",
+    "and",
+    "but",
+    "so",
+    "then",
+    "in",
+    "on",
+    "near",
+    "under",
+]
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+
+class Client:
+    """One connection that is kept open. It does as little as can be, to leave the server the core."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def ask(self, request: bytes) -> bytes:
+        """The body of the answer."""
+        self.writer.write(request)
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        found = re.search(rb"content-length: (\d+)", head)
+        assert found, head
+        body = await self.reader.readexactly(int(found.group(1)))
+        assert head.startswith(b"HTTP/1.1 200"), body
+        return body
+
+
+@asynccontextmanager
+async def connected(address: Address) -> AsyncIterator[Client]:
+    reader, writer = await asyncio.open_connection(address.host, address.port, limit=2**22)
+    try:
+        yield Client(reader, writer)
+    finally:
+        writer.close()
+
+
+def get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+def post(text: str, accept: str) -> bytes:
+    body = json.dumps({"text": text})
+    lines = [
+        "POST /api/v1/trace HTTP/1.1",
+        "Host: localhost",
+        f"Accept: {accept}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+    ]
+    return ("\r\n".join(lines) + f"\r\n\r\n{body}").encode()
+
+
+def sentences() -> Iterator[str]:
+    """Sentences of 6 to 20 words, in all likelihood all different; the same in every run."""
+    chance = random.Random(7)
+    for _ in itertools.count():
+        yield " ".join(chance.choices(WORDS, k=chance.randint(6, 20))).capitalize() + "."
+
+
+@contextmanager
+def serving(**settings: str) -> Iterator[Address]:
+    """A warm server in a process of its own."""
+    environment = {**os.environ, **{f"HEADLIGHT_{name}": value for name, value in settings.items()}}
+    process = subprocess.Popen(SERVE, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert process.stdout is not None
+        found = (re.search(r"http://([\d.]+):(\d+)", line) for line in process.stdout)
+        host, port = next(filter(None, found)).groups()
+        address = Address(host, int(port))
+        asyncio.run(wait_until_ready(address))
+        yield address
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+async def wait_until_ready(address: Address) -> None:
+    async with asyncio.timeout(60), connected(address) as client:
+        while True:
+            try:
+                await client.ask(get("/readyz"))
+            except AssertionError:
+                await asyncio.sleep(0.1)
+            else:
+                return
+
+
+@dataclass
+class Load:
+    """What many clients measured together."""
+
+    rate: float
+    health_ms: list[float]
+
+
+async def measure(address: Address, texts: Iterator[str], n_clients: int, count: int) -> float:
+    """Answers a second where so many clients ask, each as soon as it is answered."""
+    requests = (post(text, FORMS["JSON"]) for text in itertools.islice(texts, count))
+
+    async def work() -> None:
+        async with connected(address) as client:
+            for request in requests:
+                await client.ask(request)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(n_clients)))
+    return count / (time.perf_counter() - began)
+
+
+async def watch_health(address: Address, waits: list[float]) -> None:
+    async with connected(address) as client:
+        while True:
+            began = time.perf_counter()
+            await client.ask(get("/healthz"))
+            waits.append(1e3 * (time.perf_counter() - began))
+            await asyncio.sleep(HEALTH_EVERY_SECONDS)
+
+
+async def measure_watched(address: Address, texts: Iterator[str]) -> Load:
+    waits: list[float] = []
+    watcher = asyncio.ensure_future(watch_health(address, waits))
+    rate = await measure(address, texts, N_CLIENTS, N_TOGETHER)
+    watcher.cancel()
+    return Load(rate, waits)
+
+
+def test_many_clients_are_answered_faster_than_one_after_another(table: BenchmarkTable) -> None:
+    texts = sentences()
+    with serving(CACHE_BYTES="0") as address:
+        asyncio.run(measure(address, texts, 1, 20))
+        alone = asyncio.run(measure(address, texts, 1, N_ALONE))
+        load = asyncio.run(measure_watched(address, texts))
+    times = load.rate / alone
+    section = f"{N_CLIENTS} clients at once"
+    table.add(section, "one client", f"{alone:.0f} traces/s")
+    table.add(
+        section,
+        f"{N_CLIENTS} clients",
+        f"{load.rate:.0f} traces/s: {times:.1f} ×",
+        f"≥ {TARGET:.0f} ×",
+        times >= TARGET,
+    )
+    p99 = quantiles(load.health_ms, n=100)[-1]
+    most = max(load.health_ms)
+    table.add(
+        section,
+        "/healthz meanwhile",
+        f"p50 {median(load.health_ms):.1f} ms, p99 {p99:.1f} ms, max {most:.1f} ms",
+        f"max < {HEALTH_TARGET_MS:.0f} ms",
+        most < HEALTH_TARGET_MS,
+    )
+    assert times > LEAST
+    assert p99 < 5 * HEALTH_TARGET_MS
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_trace_that_was_asked_before_costs_no_pass(table: BenchmarkTable, form: str) -> None:
+    with serving() as address:
+        first, again = asyncio.run(ask_again(address, FORMS[form]))
+    table.add("Repeats", f"{form}: first", f"{first:.1f} ms")
+    table.add("Repeats", f"{form}: again, from the cache", f"p50 {again:.2f} ms")
+    assert again < first
+
+
+async def ask_again(address: Address, accept: str) -> tuple[float, float]:
+    """Milliseconds for traces that are new, and for one that is not; medians."""
+    texts = sentences()
+    new = [post(text, accept) for text in itertools.islice(texts, 20)]
+    async with connected(address) as client:
+        return await p50(client, new), await p50(client, [new[-1]] * N_AGAIN)
+
+
+async def p50(client: Client, requests: list[bytes]) -> float:
+    times = []
+    for request in requests:
+        began = time.perf_counter()
+        await client.ask(request)
+        times.append(1e3 * (time.perf_counter() - began))
+    return median(times)
