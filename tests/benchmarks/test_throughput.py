@@ -32,45 +32,11 @@ HEALTH_EVERY_SECONDS = 0.02
 FORMS = {"JSON": "application/json", "safetensors": "application/x-safetensors"}
 
 SERVE = [sys.executable, "-c", "from app.cli import app; app(['serve', '--port', '0'])"]
-WORDS = [
-    "the",
-    "a",
-    "little",
-    "big",
-    "old",
-    "red",
-    "happy",
-    "sad",
-    "dog",
-    "cat",
-    "bird",
-    "girl",
-    "boy",
-    "bear",
-    "tree",
-    "house",
-    "river",
-    "garden",
-    "friend",
-    "mother",
-    "ran",
-    "saw",
-    "found",
-    "liked",
-    "wanted",
-    "took",
-    "gave",
-    "played",
-    "with",
-    "and",
-    "but",
-    "so",
-    "then",
-    "in",
-    "on",
-    "near",
-    "under",
-]
+WORDS = (
+    *("the", "a", "little", "big", "old", "red", "happy", "sad", "dog", "cat", "bird", "girl"),
+    *("boy", "bear", "tree", "house", "river", "garden", "friend", "mother", "ran", "saw"),
+    *("found", "liked", "took", "gave", "played", "with", "and", "but", "so", "in", "near"),
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +48,7 @@ class Address:
 
 
 class Client:
-    """One connection that is kept open. It does as little as can be, to leave the server the core."""
+    """One connection that is kept open; it does as little as can be, to leave the server room."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
