@@ -2,7 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from app.edits import Numbers
 from app.schemas import ProblemAnswer, TokenAnswer, TokenizeRequest
@@ -141,32 +143,45 @@ class Ended(_Event):
     text: str = Field(description="What they spell together.")
 
 
+class _OneLine:
+    """The data of an event: on the wire it is JSON in a line of text."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": handler(schema),
+        }
+
+
 class StartEvent(_Event):
     """`event: start`, once, before the first token."""
 
     event: Literal["start"]
-    data: Started
+    data: Annotated[Started, _OneLine()]
 
 
 class TokenEvent(_Event):
     """`event: token`, one for each."""
 
     event: Literal["token"]
-    data: TokenWritten
+    data: Annotated[TokenWritten, _OneLine()]
 
 
 class EndEvent(_Event):
     """`event: end`, after the last token."""
 
     event: Literal["end"]
-    data: Ended
+    data: Annotated[Ended, _OneLine()]
 
 
 class ErrorEvent(_Event):
     """`event: error`: what went wrong after the first token; nothing comes after it."""
 
     event: Literal["error"]
-    data: ProblemAnswer
+    data: Annotated[ProblemAnswer, _OneLine()]
 
 
 GenerationEvent = StartEvent | TokenEvent | EndEvent | ErrorEvent
