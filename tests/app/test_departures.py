@@ -55,6 +55,11 @@ def n_requests(server):
     return sum(sample.value for sample in family.samples)
 
 
+def n_alive(kind):
+    gc.collect()
+    return sum(type(found) is kind for found in gc.get_objects())
+
+
 def wait_for(condition, seconds=20):
     until = time.monotonic() + seconds
     while not condition():
@@ -101,19 +106,23 @@ def test_after_200_abandoned_requests_the_next_is_answered_as_fast_as_the_first(
             abandon(server, f"abandoned {n}")
         wait_for(lambda: n_requests(server) == n_seen + N_ABANDONED)
         assert server.state.engine.n_jobs == 1
+        wait_for(lambda: n_alive(Job) == 1)
     after = seconds_of_a_trace(server, "the next")
     assert after < 5 * before + 0.2, "computing those in the queue takes 1.3 s"
 
 
 def test_requests_that_are_abandoned_while_they_run_leave_nothing_behind(server, slow_texts):
-    n_seen = n_requests(server)
+    seconds_of_a_trace(server, "the first")
+    n_seen, n_tasks = n_requests(server), n_alive(asyncio.Task)
     for n in range(N_ABANDONED):
         abandon(server, f"abandoned {n}")
     wait_for(lambda: n_requests(server) == n_seen + N_ABANDONED)
     seconds_of_a_trace(server, "the next")
     wait_for(lambda: server.state.engine.n_jobs == 0)
-    gc.collect()
-    assert [found for found in gc.get_objects() if type(found) is Job] == []
+    wait_for(lambda: n_alive(Job) == 0)
+    assert n_tasks > 0
+    wait_for(lambda: n_alive(asyncio.Task) <= n_tasks)
+    assert len(server.state.traces.sharing) == 0
     assert server.state.engine.n_workers == 1
 
 
