@@ -7,6 +7,7 @@ https://prometheus.io/docs/practices/naming/
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from prometheus_client import (
@@ -49,7 +50,9 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         self._info = Info("headlight", "What runs.", registry=self.registry)
 
-        # Requests, counted by the layer around every answer.
+        # Requests, counted by the layer around every answer. Labels are few, and found by a lock
+        # and a search, so what they lead to is kept.
+        self._answers = lru_cache(maxsize=1024)(self._labelled)
         self._requests = self._counter("requests", "Requests.", "route", "method", "status")
         self._request_seconds = self._histogram(
             "request_seconds", "From a request's first byte to its answer's last.", SECONDS, "route"
@@ -88,8 +91,9 @@ class Metrics:
             status: 499 where the client left before there was one.
             seconds: that it took.
         """
-        self._requests.labels(route, method, status).inc()
-        self._request_seconds.labels(route).observe(seconds)
+        count, duration = self._answers(route, method, status)
+        count.inc()
+        duration.observe(seconds)
 
     def refused(self, kind: str) -> None:
         """Count a problem that was answered, by the kind that its `type` ends with."""
@@ -107,6 +111,10 @@ class Metrics:
         """Every series as text, and the text's media type: the format that a scraper asks for."""
         encode, media_type = choose_encoder(accept)
         return encode(self.registry), media_type
+
+    def _labelled(self, route: str, method: str, status: int) -> tuple[Counter, Histogram]:
+        count = self._requests.labels(route, method, status)
+        return count, self._request_seconds.labels(route)
 
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
         return Counter(f"headlight_{name}_total", meaning, labels, registry=self.registry)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 # Plotly sets styles on elements, which only style-src-attr allows; nothing is evaluated, and
@@ -69,16 +68,16 @@ class SecurityHeaders:
 
     def __init__(self, app: ASGIApp, headers: Mapping[str, str] = SECURITY_HEADERS) -> None:
         self.app = app
-        self.headers = headers
+        self.headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on and add the headers to its answer."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                present = MutableHeaders(scope=message)
-                for name, value in self.headers.items():
-                    present.setdefault(name, value)
+                own = {name.lower() for name, _ in message["headers"]}
+                safe = [header for header in self.headers if header[0] not in own]
+                message = {**message, "headers": [*message["headers"], *safe]}
             await send(message)
 
         await self.app(scope, receive, send_with_headers)
