@@ -1,0 +1,132 @@
+"""Every example of the README runs, against a real server and with the models that ship."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from typer.main import get_command
+
+from app.cli import app
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+PYTHON = [text for language, text in BLOCKS if language == "python"]
+SHELL = [text for language, text in BLOCKS if language == "sh"]
+ADDRESS = "http://127.0.0.1:8000"
+RUN = re.compile(r"(curl -sN? http://127\.0\.0\.1:8000|headlight (trace|models|limits)\b)")
+
+
+def commands_in(block: str) -> list[str]:
+    """The commands of a block, each on one line."""
+    joined = block.replace("\\\n", " ")
+    lines = re.split(r"\n(?=[a-zA-Z#])", joined.strip())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def is_run(block: str) -> bool:
+    return all(RUN.match(command) for command in commands_in(block))
+
+
+RUN_HERE = [block for block in SHELL if is_run(block)]
+
+
+@pytest.fixture(scope="module")
+def address(root: Path) -> Iterator[str]:
+    """A server as anybody starts it."""
+    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--device", "cpu"]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        found = re.search(r"http://127\.0\.0\.1:\d+", server.stdout.readline())
+        assert found is not None
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not is_ready(found[0]):
+            time.sleep(0.1)
+        yield found[0]
+        server.terminate()
+
+
+def is_ready(address: str) -> bool:
+    try:
+        return httpx.get(f"{address}/readyz").is_success
+    except httpx.TransportError:
+        return False
+
+
+@pytest.fixture
+def shell(root: Path, tmp_path: Path, address: str) -> Callable[[str], str]:
+    """Runs a block in an empty folder, where `headlight` is this checkout's."""
+    command = tmp_path / "bin" / "headlight"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m app.cli "$@"\n')
+    command.chmod(0o755)
+    environment = os.environ | {
+        "PATH": f"{command.parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(root),
+        "HEADLIGHT_DEVICE": "cpu",
+    }
+
+    def run(block: str) -> str:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block.replace(ADDRESS, address)],
+            cwd=tmp_path,
+            env=environment,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.mark.parametrize("at", range(len(RUN_HERE)))
+def test_what_is_typed_into_a_shell_does_what_it_says(
+    at: int, shell: Callable[[str], str], tmp_path: Path
+) -> None:
+    block = RUN_HERE[at]
+    if "curl" in block and shutil.which("curl") is None:
+        pytest.skip("there is no curl here")
+    said = shell(block)
+    assert said.strip()
+    assert "urn:headlight:problem" not in said
+    for name in re.findall(r"--(?:out|html|safetensors) (\S+)", block):
+        assert (tmp_path / name).stat().st_size > 1000
+
+
+def test_there_are_examples_of_every_kind() -> None:
+    everything = "\n".join(RUN_HERE)
+    for part in ("/api/v1/trace", "/api/v1/generate", "headlight trace", "--html", "--csv"):
+        assert part in everything
+    assert len(PYTHON) >= 2
+
+
+def test_what_is_not_run_here_is_at_least_a_command_that_exists() -> None:
+    commands: Any = get_command(app)
+    for block in SHELL:
+        subprocess.run(["bash", "-n", "-c", block], check=True)
+        for name, options in re.findall(r"^headlight (\w+)([^#\n]*)", block, re.MULTILINE):
+            known = {option for each in commands.commands[name].params for option in each.opts}
+            assert set(re.findall(r"(?<=\s)--[a-z-]+", options)) <= known
+
+
+@pytest.mark.parametrize("at", range(len(PYTHON)))
+def test_what_is_typed_into_python_does_what_it_says(at: int, address: str) -> None:
+    found: dict[str, Any] = {}
+    exec(compile(PYTHON[at].replace(ADDRESS, address), "README.md", "exec"), found)
+    if "sums" in found:
+        np.testing.assert_allclose(found["sums"], 1, atol=1e-5)
+        assert isinstance(found["likeliest"], str)
+        assert found["end"].text == "".join(token.text for token in found["tokens"])
+        assert found["figure"].data[0].type == "heatmap"
+    if "weights" in found:
+        assert found["weights"].shape[0] == found["stories"].config.n_heads
