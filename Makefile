@@ -30,7 +30,7 @@ endif
 # Playwright carries a Node of its own; the JavaScript tests run on it.
 NODE ?= $(shell ls $(VENV)/lib/python3*/site-packages/playwright/driver/node)
 
-.PHONY: FORCE help install serve test lint types test-js speed bench bench-page load openapi format lock docker clean
+.PHONY: FORCE help install serve test lint audit types test-js speed bench bench-page load openapi format lock docker clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,11 +44,15 @@ serve: $(VENV)/.installed ## Start the server on HOST:PORT (127.0.0.1:8000)
 test: lint types test-js speed ## Run every check and every test
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(BIN)/pytest
 
-lint: $(VENV)/.installed-test ## Check style and format: Python, shell, Dockerfile
+lint: $(VENV)/.installed-test ## Check style, format and safety: Python, shell, Dockerfile
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app model
 	$(BIN)/shellcheck .ci/*
 	$(BIN)/hadolint Dockerfile
+
+audit: $(VENV)/.installed-test ## Ask whether a known hole is in any pinned version; needs the network
+	$(BIN)/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
 types: $(VENV)/.installed-test ## Check the types of app/
 	$(BIN)/mypy

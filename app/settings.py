@@ -22,7 +22,8 @@ from app.limit import limit as _limit
 ENV_PREFIX = "HEADLIGHT_"
 ROOT = Path(__file__).resolve().parent.parent
 
-ANY_ADDRESS = ("0.0.0.0", "::")
+# What a host is compared with; nobody listens there who was not told to.
+ANY_ADDRESS = ("0.0.0.0", "::")  # nosec B104
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["float32", "bfloat16"]

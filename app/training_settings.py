@@ -66,7 +66,8 @@ def read_settings_file(path: Path) -> dict[str, Any]:
 
 def _parse(text: str, where: str) -> Any:
     try:
-        return yaml.load(text, _Loader)
+        # _Loader is a SafeLoader: it makes plain data and nothing else.
+        return yaml.load(text, _Loader)  # nosec B506
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f", line {mark.line + 1}" if mark and "\n" in text.strip() else ""
