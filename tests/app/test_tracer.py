@@ -8,50 +8,10 @@ import torch
 
 from app.encoder import encode_checked
 from app.form import Form
-from app.orders import trace_id
 from app.problems import Problem
 from app.registry import registry_of
 from app.schemas import TraceRequest
 from app.tracer import Tracer
-
-NO_SCALING = {"kind": "no_scaling"}
-HEADS_OFF = {"kind": "heads_off", "heads": [0]}
-REQUEST = TraceRequest(text="a")
-
-
-def id_of(*, revision="r1", precision="float32", request=REQUEST, sites=("logits",)):
-    return trace_id(revision, precision, request, sites)
-
-
-def test_the_id_does_not_depend_on_the_order_of_analyses_or_on_the_encoding():
-    first = TraceRequest(text="a", analyses=["next_token", "next_token"], dtype="uint16")
-    second = TraceRequest(text="a", analyses=["next_token"])
-    assert id_of(request=first) == id_of(request=second)
-
-
-def test_the_id_does_not_depend_on_the_order_of_edits():
-    first = TraceRequest(text="a", edits=[NO_SCALING, HEADS_OFF])
-    second = TraceRequest(text="a", edits=[HEADS_OFF, NO_SCALING | {"layer": None}])
-    assert id_of(request=first) == id_of(request=second)
-    assert id_of(request=TraceRequest(text="a", edits=[])) == id_of()
-
-
-def test_the_id_depends_on_whatever_decides_the_numbers():
-    others = [
-        id_of(revision="r2"),
-        id_of(precision="bfloat16"),
-        id_of(request=TraceRequest(text="b")),
-        id_of(request=TraceRequest(text="a", heads=[0])),
-        id_of(request=TraceRequest(text="a", target="b")),
-        id_of(request=TraceRequest(text="a", target="c")),
-        id_of(request=TraceRequest(text="a", edits=[NO_SCALING])),
-        id_of(request=TraceRequest(text="a", edits=[NO_SCALING | {"layer": 0}])),
-        id_of(request=TraceRequest(text="a", edits=[NO_SCALING, HEADS_OFF])),
-        id_of(request=TraceRequest(text="a", analyses=["rollout"])),
-        id_of(request=TraceRequest(text="a", analyses=["rollout", "next_token"])),
-        id_of(sites=("logits", "decoder.embedding.positional")),
-    ]
-    assert len({id_of(), *others}) == 1 + len(others)
 
 
 def test_the_tracer_answers_without_a_server(settings):

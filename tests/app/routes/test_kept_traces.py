@@ -1,0 +1,272 @@
+"""GET /api/v1/traces/{id}: what was computed before, byte for byte, while it is kept."""
+
+import asyncio
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import numpy as np
+import pytest
+
+TEXT = "The cat sat on the mat because it was tired, and the little dog ran over to the river."
+JSON, SAFETENSORS = "application/json", "application/x-safetensors"
+FORMS = [
+    {"accept": accept, "coding": coding, "query": query}
+    for accept, coding, query in itertools.product(
+        (JSON, SAFETENSORS),
+        ("identity", "gzip", "br", "zstd"),
+        ("", "?dtype=uint16", "?triangle=true", "?dtype=uint16&triangle=true"),
+    )
+]
+
+
+@pytest.fixture(scope="module")
+def keeping(serving, settings):
+    """A real server that keeps traces."""
+    with serving(settings.model_copy(update={"cache_bytes": 10_000_000})) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def client(keeping):
+    with httpx.Client(base_url=keeping.url, timeout=60) as client:
+        yield client
+
+
+def post(client, text=TEXT, *, accept=JSON, coding="identity", **options):
+    headers = {"accept": accept, "accept-encoding": coding}
+    return client.post("/api/v1/trace", json={"text": text, **options}, headers=headers)
+
+
+def get(client, trace_id, *, accept=JSON, coding="identity", query="", **headers):
+    given = {"accept": accept, "accept-encoding": coding, **headers}
+    return client.get(f"/api/v1/traces/{trace_id}{query}", headers=given)
+
+
+def get_raw(client, trace_id, *, accept, coding, query):
+    """The answer, and its bytes as they were sent."""
+    headers = {"accept": accept, "accept-encoding": coding}
+    address = f"/api/v1/traces/{trace_id}{query}"
+    with client.stream("GET", address, headers=headers) as answer:
+        return answer, b"".join(answer.iter_raw())
+
+
+def n_passes(keeping, text):
+    """Counts the passes that read a text from now on."""
+    made = []
+    real = keeping.state.tracer.solve
+
+    def solve(orders):
+        made.extend(order for order in orders if order.request.text == text)
+        return real(orders)
+
+    keeping.state.tracer.solve = solve
+    return made
+
+
+def counted(client, name):
+    lines = client.get("/metrics").text.splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith(f"headlight_{name} "))
+
+
+def test_a_trace_can_be_had_again_under_its_id(client, keeping):
+    first = post(client, "again and again")
+    made = n_passes(keeping, "again and again")
+    found = client.get(first.headers["content-location"])
+    assert found.status_code == 200
+    assert found.json() == first.json() | {"timings": {}}
+    assert post(client, "again and again").json() == found.json()
+    assert made == []
+
+
+def test_it_is_named_in_the_form_in_which_it_was_sent(client):
+    sent = post(client, dtype="uint16", triangle=True, accept=SAFETENSORS)
+    address = sent.headers["content-location"]
+    assert address.endswith("?dtype=uint16&triangle=true")
+    again = post(client, dtype="uint16", triangle=True, accept=SAFETENSORS)
+    assert client.get(address, headers={"accept": SAFETENSORS}).content == again.content
+
+
+def test_both_forms_of_a_kept_trace_agree(client, from_json, from_safetensors):
+    trace_id = post(client).json()["id"]
+    of_json = from_json(get(client, trace_id).json())
+    arrays, metadata = from_safetensors(get(client, trace_id, accept=SAFETENSORS).content)
+    assert metadata["id"] == trace_id
+    for site, array in of_json.items():
+        np.testing.assert_array_equal(arrays[site], array)
+
+
+def test_every_form_has_a_tag_of_its_own_and_equal_tags_are_equal_bytes(client, keeping):
+    """Also after the trace was dropped and computed again."""
+    trace_id = post(client).json()["id"]
+    seen = {}
+    for _ in range(2):
+        for form in FORMS:
+            answer, sent = get_raw(client, trace_id, **form)
+            assert answer.status_code == 200
+            assert answer.headers.get("content-encoding", "identity") == form["coding"]
+            assert answer.headers["cache-control"] == "private, immutable, max-age=31536000"
+            assert set(answer.headers["vary"].split(", ")) >= {"Accept", "Accept-Encoding"}
+            assert seen.setdefault(answer.headers["etag"], sent) == sent
+        assert len(seen) == len(FORMS)
+        drop_all(keeping)
+        assert get(client, trace_id).status_code == 404
+        assert post(client).json()["id"] == trace_id
+
+
+def drop_all(keeping):
+    cache = keeping.state.traces.cache
+    for trace_id in list(cache._answers):
+        cache._drop(trace_id)
+
+
+def test_a_trace_of_other_last_bits_has_another_tag(client, keeping):
+    trace_id = post(client).json()["id"]
+    before = get(client, trace_id).headers["etag"]
+    answer = keeping.state.traces.kept(trace_id).untimed()
+    array = next(iter(answer.trace.tensors.values())).data
+    array.flat[0] = np.nextafter(array.flat[0], np.float32(2))
+    keeping.state.traces.cache.put(answer)
+    assert get(client, trace_id).headers["etag"] != before
+    drop_all(keeping)
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        ("{}", 304),
+        ("W/{}", 304),
+        ("*", 304),
+        ('"other", {} , "third"', 304),
+        ('W/"other",W/{}', 304),
+        ('"other"', 200),
+        ("", 200),
+        ("{}x", 304),
+        ("not quoted", 200),
+    ],
+)
+def test_what_the_client_has_is_not_sent_again(client, header, status):
+    trace_id = post(client).json()["id"]
+    tag = get(client, trace_id).headers["etag"]
+    answer = get(client, trace_id, **{"if-none-match": header.replace("{}", tag)})
+    assert answer.status_code == status
+    assert (answer.headers["etag"], bool(answer.content)) == (tag, status == 200)
+    assert answer.headers["cache-control"] == "private, immutable, max-age=31536000"
+    assert "accept-encoding" in answer.headers["vary"].lower()
+
+
+def test_the_tag_of_one_form_stands_for_no_other(client):
+    trace_id = post(client).json()["id"]
+    tag = get(client, trace_id, coding="gzip").headers["etag"]
+    assert get(client, trace_id, coding="gzip", **{"if-none-match": tag}).status_code == 304
+    assert get(client, trace_id, coding="br", **{"if-none-match": tag}).status_code == 200
+    assert get(client, trace_id, **{"if-none-match": tag}).status_code == 200
+
+
+def test_head_says_what_get_would_and_sends_nothing(client):
+    trace_id = post(client).json()["id"]
+    full = get(client, trace_id, coding="gzip", query="?dtype=uint16")
+    head = client.head(
+        f"/api/v1/traces/{trace_id}?dtype=uint16",
+        headers={"accept": JSON, "accept-encoding": "gzip"},
+    )
+    assert head.status_code == 200
+    assert head.content == b""
+    for name in ("etag", "content-length", "content-type", "content-encoding", "cache-control"):
+        assert head.headers[name] == full.headers[name]
+
+
+def test_what_is_not_kept_is_a_problem_that_says_how_to_get_it(client, problem):
+    body = problem(get(client, "0" * 32), 404, "unknown-trace")
+    assert body["detail"].endswith("is not kept here; ask for it again with POST /api/v1/trace")
+    assert get(client, "0" * 32).headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("trace_id", ["a", "0" * 31, "0" * 33, "A" * 32, "..%2f" * 8, "g" * 32])
+def test_an_id_that_is_none_is_refused(client, problem, trace_id):
+    answer = get(client, trace_id)
+    problem(
+        answer, answer.status_code, {404: "not-found", 422: "invalid-request"}[answer.status_code]
+    )
+
+
+def test_other_forms_and_media_types_are_refused(client, problem):
+    trace_id = post(client).json()["id"]
+    problem(get(client, trace_id, query="?dtype=float64"), 422, "invalid-request")
+    problem(get(client, trace_id, query="?layers=1"), 422, "invalid-request")
+    problem(get(client, trace_id, accept="text/html"), 406, "not-acceptable")
+
+
+def test_what_is_too_large_to_be_kept_is_named_nowhere(serving, settings):
+    small = settings.model_copy(update={"cache_bytes": 1000})
+    with serving(small) as server, httpx.Client(base_url=server.url, timeout=60) as client:
+        answer = post(client)
+        assert "content-location" not in answer.headers
+        assert get(client, answer.json()["id"]).status_code == 404
+
+
+@pytest.fixture
+def held(keeping, monkeypatch):
+    """Passes wait until they may go on; the texts of those begun are noted."""
+    begun, may_end = [], threading.Event()
+    real = keeping.state.tracer.solve
+
+    def solve(orders):
+        begun.extend(order.request.text for order in orders)
+        may_end.wait(20)
+        return real(orders)
+
+    monkeypatch.setattr(keeping.state.tracer, "solve", solve)
+    yield begun, may_end
+    may_end.set()
+
+
+def wait_for(condition):
+    for _ in range(2000):
+        if condition():
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("it never came")
+
+
+def test_equal_requests_in_flight_share_one_pass_whatever_form_they_ask_for(client, keeping, held):
+    begun, may_end = held
+    before = counted(client, "shared_total")
+    forms = [{"accept": JSON}, {"accept": SAFETENSORS}, {"dtype": "uint16"}, {"triangle": True}]
+    with ThreadPoolExecutor() as pool:
+        waiting = [pool.submit(post, client, "all ask this", **form) for form in forms]
+        wait_for(lambda: counted(client, "shared_total") == before + 3)
+        may_end.set()
+        assert [answer.result().status_code for answer in waiting] == [200] * 4
+    assert begun == ["all ask this"]
+
+
+def test_a_client_that_leaves_first_takes_nobodys_answer_away(client, keeping, held):
+    begun, may_end = held
+    before = counted(client, "shared_total")
+
+    async def scene():
+        async with httpx.AsyncClient(base_url=keeping.url, timeout=60) as clients:
+            ask = {"url": "/api/v1/trace", "json": {"text": "one leaves"}}
+            first = asyncio.ensure_future(clients.post(**ask))
+            await asyncio.to_thread(wait_for, lambda: begun)
+            others = [asyncio.ensure_future(clients.post(**ask)) for _ in range(2)]
+            await asyncio.to_thread(wait_for, lambda: counted(client, "shared_total") == before + 2)
+            first.cancel()
+            await asyncio.sleep(0.2)
+            may_end.set()
+            return [(await other).status_code for other in others]
+
+    assert asyncio.run(scene()) == [200, 200]
+    assert begun == ["one leaves"]
+
+
+def test_hits_are_counted_and_the_bytes_are_shown(client):
+    post(client, "count me")
+    hits, misses = counted(client, "cache_hits_total"), counted(client, "cache_misses_total")
+    post(client, "count me")
+    post(client, "count me too")
+    assert counted(client, "cache_hits_total") == hits + 1
+    assert counted(client, "cache_misses_total") == misses + 1
+    assert 0 < counted(client, "cache_bytes") <= 10_000_000
