@@ -1,13 +1,20 @@
 """The promises of the container image that can be read off its files."""
 
+import json
+import os
 import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-import yaml
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
+BUILD_STAGE = DOCKERFILE[: DOCKERFILE.rindex("\nFROM ")]
 FINAL_STAGE = DOCKERFILE[DOCKERFILE.rindex("\nFROM ") :]
 
 
@@ -26,9 +33,83 @@ def test_signals_reach_the_process_without_a_shell(name: str) -> None:
     assert instruction(name).startswith("[")
 
 
-def test_health_is_asked_with_what_the_image_has() -> None:
+def test_health_is_asked_with_what_the_image_has_and_means_ready() -> None:
     assert 'CMD ["python", ' in instruction("HEALTHCHECK")
-    assert "/healthz" in instruction("HEALTHCHECK")
+    assert "/readyz" in instruction("HEALTHCHECK")
+
+
+def test_health_is_seen_within_seconds_of_the_start() -> None:
+    assert "--start-interval=1s" in instruction("HEALTHCHECK")
+    assert "--start-period=" in instruction("HEALTHCHECK")
+
+
+def test_the_probe_of_health_tells_ready_from_not(serve_readiness: Callable[[int], int]) -> None:
+    """The command of HEALTHCHECK, as it is, against something that answers /readyz."""
+    _, _, command = instruction("HEALTHCHECK").partition("CMD ")
+    for status, is_healthy in ((200, True), (503, False)):
+        environment = os.environ | {"HEADLIGHT_PORT": str(serve_readiness(status))}
+        words = [sys.executable, *json.loads(command)[1:]]
+        probe = subprocess.run(words, env=environment, capture_output=True, check=False)
+        assert (probe.returncode == 0) == is_healthy
+
+
+@pytest.fixture
+def serve_readiness() -> Iterator[Callable[[int], int]]:
+    """Starts servers that answer /readyz with a status; gives their ports."""
+    servers: list[HTTPServer] = []
+
+    def start(status: int) -> int:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(status if self.path == "/readyz" else 404)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        servers.append(HTTPServer(("127.0.0.1", 0), Handler))
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return int(servers[-1].server_port)
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_it_listens_where_the_container_can_be_reached() -> None:
+    told = dict(re.findall(r"(HEADLIGHT_\w+)=(\S+)", FINAL_STAGE))
+    assert told == {"HEADLIGHT_HOST": "0.0.0.0", "HEADLIGHT_PORT": instruction("EXPOSE")}
+    assert instruction("CMD") == '["serve"]'
+
+
+def test_bytecode_is_read_where_the_build_wrote_it() -> None:
+    """A read-only container compiles nothing: without it each start would compile everything."""
+    folder = "PYTHONPYCACHEPREFIX=/headlight/bytecode"
+    assert folder in BUILD_STAGE
+    assert folder in FINAL_STAGE
+    assert "COPY --from=build /headlight /headlight" in FINAL_STAGE
+
+
+def test_the_dependencies_are_a_layer_that_a_change_of_code_leaves_alone() -> None:
+    before, after = BUILD_STAGE.split("\nCOPY . .\n")
+    assert re.findall(r"^COPY (.*)$", before, flags=re.MULTILINE) == [
+        "constraints.txt pyproject.toml ./"
+    ]
+    assert "--no-deps --force-reinstall ." in after
+
+
+def test_what_the_image_drops_is_imported_by_nothing() -> None:
+    dropped = (
+        "torch/include",
+        "torch/share",
+        "plotly/labextension",
+        "plotly/package_data/datasets",
+    )
+    assert all(f"site-packages/{folder} " in BUILD_STAGE for folder in dropped)
+    sources = [path for folder in ("app", "model") for path in (ROOT / folder).rglob("*.py")]
+    imports = re.compile(r"^\s*(?:import|from) (?:plotly\.data|hf_xet)\b", re.MULTILINE)
+    assert [path for path in sources if imports.search(path.read_text())] == []
 
 
 def test_only_what_the_build_needs_is_sent_to_it() -> None:
@@ -43,10 +124,3 @@ def test_only_what_the_build_needs_is_sent_to_it() -> None:
         "static",
         "templates",
     }
-
-
-def test_compose_runs_it_read_only_and_on_this_machine_alone() -> None:
-    service = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["headlight"]
-    assert service["read_only"] is True
-    assert service["tmpfs"] == ["/tmp"]
-    assert all(port.startswith("127.0.0.1:") for port in service["ports"])

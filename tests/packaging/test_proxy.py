@@ -1,0 +1,254 @@
+"""compose.yaml: what stands in front of a server, run as it is against a server on this machine."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES = COMPOSE["services"]
+CADDYFILE: str = COMPOSE["configs"]["caddyfile"]["content"]
+KEY = "0123456789abcdef0123456789abcdef"
+ASKED = {"authorization": f"Bearer {KEY}"}
+TOLD = {
+    "HEADLIGHT_API_KEYS": KEY,
+    "HEADLIGHT_REQUESTS_PER_MINUTE": "60",
+    "HEADLIGHT_STRICT_TRANSPORT_SECONDS": "60",
+}
+PROBLEM = "application/problem+json"
+
+needs_caddy = pytest.mark.skipif(not shutil.which("caddy"), reason="there is no caddy here")
+
+
+def filled(text: str, **given: str) -> str:
+    """What compose makes of a text: variables replaced by their values, or by their defaults."""
+    return re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: given.get(found[1], found[2]), text)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_container_can_write_nothing_and_gain_nothing(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory", "pids"}
+
+
+def test_headlight_is_reached_through_the_proxy_alone_and_reaches_nothing() -> None:
+    assert "ports" not in SERVICES["headlight"]
+    assert SERVICES["headlight"]["networks"] == ["inside"]
+    assert COMPOSE["networks"]["inside"]["internal"] is True
+
+
+def test_the_proxy_waits_until_headlight_is_healthy() -> None:
+    assert SERVICES["proxy"]["depends_on"]["headlight"]["condition"] == "service_healthy"
+
+
+def test_only_this_machine_reaches_the_proxy_unless_told_otherwise() -> None:
+    ports = [filled(port) for port in SERVICES["proxy"]["ports"]]
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_headlight_believes_the_proxys_network_and_no_other() -> None:
+    (subnet,) = COMPOSE["networks"]["inside"]["ipam"]["config"]
+    told = SERVICES["headlight"]["environment"]["HEADLIGHT_TRUSTED_PROXIES"]
+    assert told == subnet["subnet"]
+
+
+def test_every_variable_of_the_environment_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    from app.settings import Settings
+
+    for variable, value in SERVICES["headlight"]["environment"].items():
+        assert variable.removeprefix("HEADLIGHT_").lower() in Settings.model_fields
+        monkeypatch.setenv(variable, filled(value))
+    assert Settings().allowed_hosts == ("localhost",)
+    assert Settings().api_keys == ()
+
+
+def test_a_server_has_time_to_stop_in_order() -> None:
+    from app.settings import Settings
+
+    grace = int(SERVICES["headlight"]["stop_grace_period"].removesuffix("s"))
+    assert grace > Settings().shutdown_seconds + 5
+
+
+@pytest.fixture(scope="module")
+def headlight() -> Iterator[int]:
+    """The port of a server as compose.yaml tells it to be, but on loopback."""
+    port = free_port()
+    told = {
+        name: filled(value, **TOLD) for name, value in SERVICES["headlight"]["environment"].items()
+    }
+    environment = os.environ | told | {"HEADLIGHT_PORT": str(port)}
+    environment["HEADLIGHT_TRUSTED_PROXIES"] = "127.0.0.1"
+    command = [sys.executable, "-m", "app.cli", "serve"]
+    yield from running(command, environment, f"http://127.0.0.1:{port}/readyz", port)
+
+
+@pytest.fixture(scope="module")
+def proxy(headlight: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a proxy with the configuration of compose.yaml, in front of that server."""
+    folder, port = tmp_path_factory.mktemp("proxy"), free_port()
+    text = filled(CADDYFILE, HEADLIGHT_SITE=f"localhost:{port}")
+    assert "headlight:8000" in text
+    text = text.replace("headlight:8000", f"127.0.0.1:{headlight}")
+    ports = f"{{\n\thttp_port {free_port()}\n\thttps_port {port}\n"
+    (folder / "Caddyfile").write_text(text.replace("{\n", ports, 1))
+    environment = os.environ | {"HOME": str(folder), "XDG_DATA_HOME": str(folder / "data")}
+    command = ["caddy", "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
+    yield from running(command, environment, f"https://localhost:{port}/healthz", port)
+
+
+def running(
+    command: list[str], environment: dict[str, str], probe: str, port: Any
+) -> Iterator[Any]:
+    """A process until the test is over: its port, or its address where it speaks TLS."""
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            wait_for(probe, process)
+            yield probe.removesuffix("/healthz") if probe.startswith("https") else port
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+
+
+def wait_for(probe: str, process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < until:
+        try:
+            if httpx.get(probe, verify=trusting()).status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError(f"no answer from {probe}")
+
+
+def trusting() -> ssl.SSLContext:
+    """TLS without asking who signed: the proxy signs for this machine by itself."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+@pytest.fixture
+def client(proxy: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=proxy, headers=ASKED, verify=trusting(), timeout=60) as client:
+        yield client
+
+
+def trace(client: httpx.Client, text: str = "The cat sat.", **headers: str) -> httpx.Response:
+    return client.post("/api/v1/trace", json={"text": text}, headers=headers)
+
+
+def assert_problem(response: httpx.Response, status: int) -> None:
+    assert response.status_code == status
+    assert response.headers["content-type"] == PROBLEM
+    assert response.json()["status"] == status
+
+
+@needs_caddy
+def test_the_page_comes_over_tls_and_says_that_it_always_will(client: httpx.Client) -> None:
+    response = client.get("/")
+    assert response.status_code == 200
+    assert response.headers["strict-transport-security"] == "max-age=60"
+    assert "default-src 'self'" in response.headers["content-security-policy"]
+
+
+@needs_caddy
+def test_who_asks_without_a_key_or_too_much_is_told_by_headlight(client: httpx.Client) -> None:
+    assert_problem(client.post("/api/v1/trace", json={}, headers={"authorization": ""}), 401)
+    assert_problem(trace(client, "word " * 40_000), 413)
+    assert_problem(trace(client, "word " * 2_000), 422)
+    assert_problem(client.get("/nowhere"), 404)
+
+
+@needs_caddy
+def test_a_body_larger_than_the_proxys_own_limit_is_a_problem(client: httpx.Client) -> None:
+    assert_problem(client.post("/api/v1/trace", content=b" " * 3_000_000), 413)
+
+
+@needs_caddy
+def test_counters_are_for_those_inside(client: httpx.Client) -> None:
+    assert_problem(client.get("/metrics"), 404)
+
+
+@needs_caddy
+def test_a_trace_is_compressed_once_and_found_again_by_its_name(client: httpx.Client) -> None:
+    first = trace(client, **{"accept-encoding": "zstd"})
+    assert first.headers["content-encoding"] == "zstd"
+    path, headers = f"/api/v1/traces/{first.json()['id']}", {"accept-encoding": "zstd"}
+    again = client.get(path, headers=headers)
+    assert again.status_code == 200
+    known = client.get(path, headers=headers | {"if-none-match": again.headers["etag"]})
+    assert known.status_code == 304
+
+
+@needs_caddy
+def test_a_request_keeps_its_id(client: httpx.Client) -> None:
+    response = trace(client, **{"x-request-id": "an-id-of-mine-1"})
+    assert response.headers["x-request-id"] == "an-id-of-mine-1"
+
+
+@needs_caddy
+def test_events_are_passed_on_as_they_come(client: httpx.Client) -> None:
+    order = {"text": "Once upon a time", "n_tokens": 40}
+    with client.stream("POST", "/api/v1/generate", json=order) as response:
+        pieces = [piece for piece in response.iter_raw() if piece]
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert len(pieces) > 10
+    assert b"event: end" in pieces[-1]
+
+
+@needs_caddy
+def test_each_client_has_a_rate_of_its_own_and_none_can_make_one_up(client: httpx.Client) -> None:
+    for place in range(2 * int(TOLD["HEADLIGHT_REQUESTS_PER_MINUTE"])):
+        headers = {"x-forwarded-for": f"192.0.2.{place % 250}"}
+        response = client.get("/api/v1/models/stories", headers=headers)
+        if response.status_code == 429:
+            break
+    assert_problem(response, 429)
+    assert int(response.headers["retry-after"]) >= 1
+
+
+@needs_caddy
+def test_a_server_that_is_gone_is_a_problem_too(tmp_path: Path) -> None:
+    port = free_port()
+    text = filled(CADDYFILE, HEADLIGHT_SITE=f"http://localhost:{port}")
+    text = text.replace("headlight:8000", f"127.0.0.1:{free_port()}")
+    (tmp_path / "Caddyfile").write_text(text)
+    command = ["caddy", "run", "--adapter", "caddyfile", "--config", str(tmp_path / "Caddyfile")]
+    environment = os.environ | {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+        try:
+            until = time.monotonic() + 30
+            while time.monotonic() < until:
+                try:
+                    response = httpx.get(f"http://localhost:{port}/")
+                    break
+                except httpx.TransportError:
+                    time.sleep(0.1)
+            assert_problem(response, 502)
+        finally:
+            process.terminate()
