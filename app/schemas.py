@@ -105,7 +105,7 @@ class TraceRequest(TokenizeRequest):
     dtype: WireType = Field(
         "float32",
         description="uint16 sends numbers between 0 and 1 as value/65535: half the bytes, "
-        "an error of at most 8e-6.",
+        "an error of at most 8e-6, so that a row sums to 1 within 8e-6 for each number in it.",
     )
     triangle: bool = Field(
         False,
