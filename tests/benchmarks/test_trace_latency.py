@@ -3,7 +3,8 @@
     make bench
 
 Both run on the server's inference thread, by turns, so that whatever else the machine does hits
-both alike. Noise only ever adds, so the best of a few attempts is the truest.
+both alike. Noise only ever adds, so the best of a few attempts is the truest. No trace is kept, so
+every one is computed.
 """
 
 import asyncio
