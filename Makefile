@@ -64,8 +64,8 @@ test-js: $(VENV)/.installed-test ## Run the JavaScript tests
 speed: $(VENV)/.installed-test ## Measure what is promised about speed and size
 	$(BIN)/pytest tests/benchmarks --override-ini addopts=--import-mode=importlib
 
-bench: $(VENV)/.installed-bench ## Measure the same, beside other libraries that capture weights
-	$(BIN)/pytest tests/benchmarks tests/benchmarks/peers_speed.py \
+bench: $(VENV)/.installed-bench $(VENV)/bench/.installed ## Measure the same, beside other libraries that capture weights
+	$(BIN)/pytest tests/benchmarks --override-ini python_files='test_*.py peers_speed.py' \
 		--override-ini addopts=--import-mode=importlib --override-ini timeout=1800
 
 bench-page: $(VENV)/.installed-test $(VENV)/bench/.installed ## Measure how fast the page paints, beside BertViz
