@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from app.destinations import in_words
 from app.options import Device, ModelsDir, fail, settings_of
 from app.serve_command import EPILOG, serve
 from app.trace_command import trace
@@ -118,7 +119,7 @@ def train(
     except (ValueError, OSError) as error:
         if local_rank() > 0:  # another process of this machine says it
             sys.exit(1)
-        fail(str(error))
+        fail(in_words(error))
     if not is_finished:
         raise typer.Exit(130)
 
@@ -164,7 +165,7 @@ def evaluate(
     try:
         evaluate_model(folder, evidence, device or settings_of().device)
     except (ValueError, OSError, ImportError) as error:
-        fail(str(error))
+        fail(in_words(error))
 
 
 @app.command()

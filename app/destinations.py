@@ -12,8 +12,11 @@ from typing import BinaryIO
 STANDARD_OUTPUT = Path("-")
 
 _REASONS = {
-    errno.EACCES: "you may not write there",
-    errno.EPERM: "you may not write there",
+    errno.ENOENT: "there is no such file or folder",
+    errno.EISDIR: "it is a folder, not a file",
+    errno.EEXIST: "it is there already",
+    errno.EACCES: "you may not do that there",
+    errno.EPERM: "you may not do that there",
     errno.EROFS: "nothing can be written there: the file system is read-only",
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "your share of the disk is full",
@@ -99,6 +102,13 @@ def _umask() -> int:
     umask = os.umask(0)
     os.umask(umask)
     return umask
+
+
+def in_words(error: Exception) -> str:
+    """What went wrong, without the system's numbers. An error that is told already stays."""
+    if isinstance(error, OSError) and error.errno and error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {_reason(error)}"
+    return str(error)
 
 
 def _reason(error: OSError) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from app.destinations import in_words
 from app.options import Device, Model, ModelsDir, Precision, fail, sentences, settings_of
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def trace(
     except BrokenPipeError:
         _leave_quietly()
     except (ValueError, OSError) as error:
-        fail(str(error))
+        fail(in_words(error))
 
 
 @contextmanager

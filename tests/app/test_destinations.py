@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.destinations import DestinationError, check, writing
+from app.destinations import DestinationError, check, in_words, writing
 
 
 def test_a_file_is_there_once_it_is_whole(tmp_path):
@@ -89,3 +89,12 @@ def test_a_full_disk_is_told_in_plain_words():
         writing(Path("/dev/full")) as file,
     ):
         file.write(b"1" * 100_000)
+
+
+def test_what_the_system_says_is_told_in_plain_words(tmp_path):
+    with pytest.raises(FileNotFoundError) as raised:
+        (tmp_path / "none" / "a").touch()
+    assert in_words(raised.value) == f"{tmp_path}/none/a: there is no such file or folder"
+    assert in_words(PermissionError(13, "Permission denied", "a")) == "a: you may not do that there"
+    assert in_words(OSError("told already")) == "told already"
+    assert in_words(ValueError("a rule")) == "a rule"
