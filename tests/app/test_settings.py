@@ -1,9 +1,14 @@
 """Every limit and knob comes from the environment, once."""
 
+import re
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
 from app.settings import Settings
+
+README = Path(__file__).parents[2] / "README.md"
 
 
 def test_the_environment_sets_a_limit(monkeypatch):
@@ -79,3 +84,9 @@ def test_settings_are_frozen():
 def test_a_server_answers_to_the_address_it_is_served_on(host, added):
     settings = Settings()
     assert settings.answering_to(host).allowed_hosts == (*settings.allowed_hosts, *added)
+
+
+def test_every_variable_that_the_readme_names_sets_something():
+    named = set(re.findall(r"\bHEADLIGHT_([A-Z_]+)", README.read_text()))
+    assert {"API_KEYS", "ALLOWED_HOSTS", "REQUESTS_PER_MINUTE"} <= named
+    assert {name.lower() for name in named} <= set(Settings.model_fields)
