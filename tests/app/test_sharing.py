@@ -91,6 +91,7 @@ def test_whoever_leaves_first_the_others_get_their_answer(leaver):
         left.set()
         with pytest.raises(ClientLeft):
             await clients.pop(leaver)
+        await asyncio.sleep(0.01)
         assert work.was_left == 0
         work.results[0].set_result("found")
         return await asyncio.gather(*clients)
