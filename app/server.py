@@ -33,6 +33,14 @@ FILES_BESIDE_CONNECTIONS = 256
 """What else the process has open: models, libraries, the log."""
 
 
+SWITCH_SECONDS = 5e-4
+"""How long one thread of Python may keep the others waiting.
+
+At Python's own 5 ms each of the event loop's system calls, after which it waits for its turn
+beside the inference thread, may cost that much: a request makes half a dozen.
+"""
+
+
 class PortError(OSError):
     """The address cannot be listened on; the message says why and what to do."""
 
@@ -109,6 +117,7 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
     """
     logs.configure(settings.log_level, settings.log_format)
     _allow_files(settings.max_connections)
+    sys.setswitchinterval(SWITCH_SECONDS)
     from app.main import create_app  # PyTorch loads here, after the port is known to be free
 
     application = create_app(settings.answering_to(host))

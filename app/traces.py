@@ -41,8 +41,7 @@ class Traces:
             Problem: what is asked for cannot be had, or not now.
             ClientLeft: the client left before it was computed.
         """
-        # Hostile globs take a while to match, which is no work for the event loop.
-        order = await asyncio.to_thread(self.tracer.order, request)
+        order = await self._order(request)
         kept = self.cache.get(order.id)
         if kept is not None:
             return kept
@@ -55,6 +54,12 @@ class Traces:
     def is_kept(self, trace_id: str) -> bool:
         """Whether `kept` would find it now."""
         return trace_id in self.cache
+
+    async def _order(self, request: TraceRequest) -> Order:
+        if request.capture is None:
+            return self.tracer.order(request)
+        # Hostile globs take a while to match, which is no work for the event loop.
+        return await asyncio.to_thread(self.tracer.order, request)
 
     async def _compute(self, order: Order, everyone_left: Departure) -> Answer:
         answer = await self.engine.run_together(
