@@ -21,6 +21,9 @@ SMALL = {"zstd": 9, "br": 6, "gzip": 6}
 
 GATHERED_BYTES = 2**16
 
+LIBRARIES = f"{zstandard.ZSTD_VERSION} {brotli.__version__} {zlib.ZLIB_RUNTIME_VERSION}"
+"""What decides, beside the level, which bytes a content is compressed to."""
+
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 

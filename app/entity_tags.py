@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from importlib.metadata import version
 
+from app.compression import LIBRARIES
 from app.form import Form
 from app.wire import Answer
 
@@ -20,7 +21,8 @@ _TAG = re.compile(r'"[^"]*"')
 def entity_tag(answer: Answer, form: Form) -> str:
     """The strong tag of an answer in a form, quotes included."""
     sent_as = (form.media_type, form.dtype, str(form.triangle), form.coding)
-    named = "\n".join((answer.digest, version("headlight"), *sent_as))
+    made_by = (version("headlight"), "" if form.coding == "identity" else LIBRARIES)
+    named = "\n".join((answer.digest, *made_by, *sent_as))
     return f'"{hashlib.sha256(named.encode()).hexdigest()[:32]}"'
 
 
