@@ -10,7 +10,6 @@ ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 ENV PATH="/headlight/bin:${PATH}" \
     PIP_BUILD_CONSTRAINT=constraints.txt \
     PIP_NO_CACHE_DIR=1 \
-    PIP_NO_COMPILE=1 \
     PIP_ROOT_USER_ACTION=ignore
 # hadolint ignore=DL3008
 RUN apt-get update && \
@@ -25,8 +24,8 @@ COPY constraints.txt pyproject.toml ./
 RUN touch README.md LICENSE && \
     pip install --constraint constraints.txt --upgrade pip && \
     python -m venv --without-pip /headlight && \
-    pip --python /headlight install --constraint constraints.txt --no-deps --index-url "${TORCH_INDEX}" torch && \
-    pip --python /headlight install --constraint constraints.txt . && \
+    pip --python /headlight install --no-compile --constraint constraints.txt --no-deps --index-url "${TORCH_INDEX}" torch && \
+    pip --python /headlight install --no-compile --constraint constraints.txt . && \
     pip --python /headlight uninstall --yes hf-xet && \
     rm -rf /headlight/lib/python3*/site-packages/torch/include \
            /headlight/lib/python3*/site-packages/torch/share \
@@ -38,7 +37,7 @@ RUN touch README.md LICENSE && \
     find /headlight/lib/python3*/site-packages/torch/lib /headlight/lib/python3*/site-packages/zstandard \
          -name '*.so' -exec strip --strip-unneeded {} +
 COPY . .
-RUN pip --python /headlight install --no-deps --force-reinstall .
+RUN pip --python /headlight install --no-compile --no-deps --force-reinstall .
 # What was dropped is missed by nobody: a server starts and is warm. What it imported lies compiled
 # beside it from then on, as a read-only container can compile nothing and would start much slower.
 ENV PYTHONPYCACHEPREFIX=/headlight/bytecode
