@@ -7,6 +7,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 _LAYER = re.compile(r"\.layers\.(\d+)\.")
 
@@ -47,10 +48,11 @@ def match_sites(globs: Iterable[str], names: Iterable[str]) -> list[str]:
     return [name for name in names if name in matched]
 
 
+@lru_cache(maxsize=64)
 def _matcher(glob: str) -> Callable[[str], object]:
     """What tells whether a name matches.
 
-    `fnmatch` itself would keep 32,768 globs of strangers for ever; `re` keeps a few hundred.
+    `fnmatch.filter` keeps 32,768 globs of strangers; here a few suffice.
     """
     return re.compile(fnmatch.translate(glob)).match
 
