@@ -13,6 +13,7 @@ PORT   ?= 8000
 # Of `make load`.
 USERS   ?= 1000
 SECONDS ?= 600
+REQUESTS ?= 10000
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -30,7 +31,7 @@ endif
 # Playwright carries a Node of its own; the JavaScript tests run on it.
 NODE ?= $(shell ls $(VENV)/lib/python3*/site-packages/playwright/driver/node)
 
-.PHONY: FORCE help install serve test lint audit types test-js speed bench bench-page load openapi format lock docker clean
+.PHONY: FORCE help install serve test lint audit types test-js speed bench bench-page load soak openapi format lock docker clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +75,9 @@ bench-page: $(VENV)/.installed-test $(VENV)/bench/.installed ## Measure how fast
 
 load: $(VENV)/.installed-test ## Let USERS (1000) people use a server for SECONDS (600)
 	$(BIN)/python tests/load/run.py --users $(USERS) --seconds $(SECONDS)
+
+soak: $(VENV)/.installed-test ## Draw a server's memory over REQUESTS (10000) of every kind
+	$(BIN)/python tests/load/memory.py --requests $(REQUESTS)
 
 openapi: $(VENV)/.installed-test ## Renew app/openapi.json and its examples, which the models answer
 	HEADLIGHT_RENEW_OPENAPI=1 $(BIN)/pytest --quiet tests/packaging/test_openapi.py

@@ -13,6 +13,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from app.allowances import Allowances
 from app.assets import HOME, FreshFiles, package_dir
 from app.framing import Framing
+from app.memory import give_back_memory
 from app.middleware.api_keys import ApiKeys, document_keys
 from app.middleware.body_patience import BodyPatience
 from app.middleware.compressed_texts import CompressedTexts
@@ -114,5 +115,7 @@ def _layers(state: State) -> list[Middleware]:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state: State = app.state.shared
     state.start()
+    tidying = asyncio.create_task(give_back_memory())
     yield
+    tidying.cancel()
     await asyncio.to_thread(state.close)

@@ -76,7 +76,7 @@ async def _ask(running: Service, n_requests: int, n_people: int) -> tuple[Tally,
     ]
     curve: list[Point] = []
     while tally.n_requests < n_requests:
-        until = tally.n_requests + SAMPLE
+        until = min(tally.n_requests + SAMPLE, n_requests)
         await asyncio.gather(*(_busy(person, until) for person in people))
         await _ask_much(people[0])
         curve.append(await asyncio.to_thread(_sample, running, tally.n_requests))
