@@ -102,6 +102,7 @@ class JsonLines(JsonFormatter):
         harmless_record = copy(record)
         harmless_record.msg, harmless_record.args = harmless(record), None
         harmless_record.exc_info = harmless_record.exc_text = harmless_record.stack_info = None
+        vars(harmless_record).pop("color_message", None)  # the web server's, for a terminal
         if found := exchange.current.get():
             harmless_record.request_id = found.id
         if places := list(places_of(record)):

@@ -12,13 +12,13 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app.allowances import Allowances
 from app.assets import HOME, FreshFiles, package_dir
-from app.framing import Framing
 from app.memory import give_back_memory
 from app.middleware.api_keys import ApiKeys, document_keys
 from app.middleware.body_patience import BodyPatience
 from app.middleware.compressed_texts import CompressedTexts
 from app.middleware.cors import Cors
 from app.middleware.exchanges import Exchanges
+from app.middleware.framing import Framing
 from app.middleware.problem_responses import ProblemResponses
 from app.middleware.rate_limit import RateLimit
 from app.middleware.security_headers import SecurityHeaders, security_headers

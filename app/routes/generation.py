@@ -55,6 +55,7 @@ async def _events(state: State, writing: Writing, first: bytes) -> AsyncIterator
     event: bytes | None = first
     try:
         while event is not None and not state.streams.is_stopping:
+            state.metrics.tokens_written.inc()
             yield event
             event = await state.engine.run(writing.write)
         yield (event or b"") + writing.end(is_stopping=event is not None)

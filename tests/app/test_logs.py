@@ -50,6 +50,11 @@ def test_a_line_of_json_has_the_same_members():
     assert line == expected
 
 
+def test_colours_for_a_terminal_are_left_out():
+    line = formatted(logs.JsonLines(), "started", color_message="\x1b[36mstarted")
+    assert set(json.loads(line)) == {"time", "level", "logger", "message"}
+
+
 def test_every_line_names_the_request_it_belongs_to(formatter):
     token = current.set(Exchange(id="job-7", method="GET", client="-"))
     try:

@@ -53,3 +53,11 @@ def test_metrics_can_be_switched_off(client_with, problem):
 @pytest.mark.parametrize("name", ["queue_length", "streams_open", "cache_bytes"])
 def test_what_can_be_asked_for_is_not_counted_by_hand(client, name):
     assert read(client)[f"headlight_{name}", ()] == 0
+
+
+def test_tokens_that_are_written_are_counted(client):
+    before = read(client)["headlight_tokens_written_total", ()]
+    answer = client.post("/api/v1/generate", json={"text": "the cat", "n_tokens": 3})
+    n_tokens = answer.text.count("event: token")
+    assert n_tokens > 0
+    assert read(client)["headlight_tokens_written_total", ()] == before + n_tokens

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.framing import head_bytes
+from app.middleware.framing import head_bytes
 from app.settings import Settings
 
 
