@@ -119,11 +119,12 @@ def _sentences(run: Run) -> list[str]:
     tally, memory = run.tally, run.watch.memory
     n_bytes = sum(kind.n_bytes for kind in tally.kinds.values())
     health = 1000 * np.percentile(run.watch.health, [50, 99, 100], method="lower")
+    elapsed = memory[-1].second
     samples = " ".join(f"{sample.rss / MEGABYTE:.0f}" for sample in memory)
     return [
-        f"{tally.n_requests} requests of {run.n_users} people in {run.seconds:.0f} s, who think "
-        f"{run.think:g} s on average: {tally.n_requests / run.seconds:.0f} requests and "
-        f"{n_bytes / run.seconds / MEGABYTE:.1f} MB a second; {tally.n_with(REFUSED)} refused; "
+        f"{tally.n_requests} requests of {run.n_users} people in {elapsed:.0f} s, who think "
+        f"{run.think:g} s on average: {tally.n_requests / elapsed:.0f} requests and "
+        f"{n_bytes / elapsed / MEGABYTE:.1f} MB a second; {tally.n_with(REFUSED)} refused; "
         f"{tally.n_checked} answers looked at.",
         f"/healthz, {len(run.watch.health)} times: p50 {health[0]:.1f} ms, p99 {health[1]:.0f} ms, "
         f"slowest {health[2]:.0f} ms.",

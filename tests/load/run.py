@@ -60,10 +60,18 @@ async def _crowd(
     """Everybody, until the time is over; what they and the watcher saw."""
     loop, tally, chance = asyncio.get_running_loop(), Tally(), random.Random(SEED)
     watcher = Watcher(running)
+    first = Person(_line(running, n_users), tally, chance)
+    await first.visit()
+    first.line.close()
     began = loop.time()
     people = [
         live(
-            Person(_line(running, number), tally, random.Random(chance.random())),
+            Person(
+                _line(running, number),
+                tally,
+                random.Random(chance.random()),
+                etags=dict(first.etags) if number % 2 else {},  # half have been here before
+            ),
             arrival=began + chance.uniform(0, seconds / 10),
             think=think,
             until=began + seconds,
