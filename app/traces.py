@@ -12,6 +12,9 @@ from app.sharing import Departure, Sharing
 from app.tracer import Tracer
 from app.wire import Answer
 
+LARGE_BYTES = 1_000_000
+"""What is copied on the event loop at most, in a fraction of a millisecond."""
+
 
 class Traces:
     """Answers to requests for traces, each computed once while it is kept.
@@ -65,5 +68,6 @@ class Traces:
         answer = await self.engine.run_together(
             order.kind, order, self.tracer.solve, client_left=everyone_left
         )
-        self.cache.put(answer.untimed())
+        keep = partial(self.cache.put, answer.untimed())
+        await asyncio.to_thread(keep) if answer.n_bytes > LARGE_BYTES else keep()
         return answer

@@ -297,4 +297,4 @@ def _array(
         tensor, axes = tensor[row], axes[1:]
     own = tensor[tuple(slice(n_tokens.get(axis)) for axis in axes)]
     # A copy, so that nobody who writes into a trace writes into the model, or into another trace.
-    return NamedArray(axes, own.clone(memory_format=torch.contiguous_format).numpy())
+    return NamedArray(axes, own.numpy().copy())
