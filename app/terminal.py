@@ -87,7 +87,7 @@ def _write(path: Path, outputs: Outputs, parts: Iterable[bytes]) -> None:
     with writing(path, is_forced=outputs.is_forced) as file:
         for part in parts:
             file.write(part)
-    if path not in (STANDARD_OUTPUT, outputs.out):
+    if path != STANDARD_OUTPUT:
         notes.print(f"the trace is in {path}", markup=False, soft_wrap=True)
 
 
