@@ -126,10 +126,10 @@ class Settings(Exposure):
         ge=1,
     )
     cache_bytes: int = _limit(
-        67_108_864,
+        33_554_432,
         "bytes",
         "What finished traces may take in memory together, so that the same question asked again "
-        "costs no pass: about a thousand default traces of a sentence. 0 keeps none.",
+        "costs no pass: about seven hundred default traces of a sentence. 0 keeps none.",
         ge=0,
     )
     retry_after_seconds: int = _limit(
