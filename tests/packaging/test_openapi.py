@@ -6,6 +6,7 @@ to `app/api_examples.json` and `app/openapi.json` instead of compared with them.
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,6 +20,7 @@ from fastapi.testclient import TestClient
 
 from app.main import create_app
 from app.openapi import DOCUMENT, EXAMPLES, examples, operations_of
+from app.problems import Problem
 from app.settings import Settings
 
 RENEW = "HEADLIGHT_RENEW_OPENAPI" in os.environ
@@ -194,11 +196,10 @@ def problems(server: TestClient) -> Iterator[tuple[str, Any]]:
     """A problem of every status, each as a server answers it."""
     trace, tokenize = "/api/v1/trace", "/api/v1/tokenize"
     guarded = Settings(device="cpu", api_keys="an-example-of-a-key", requests_per_minute=1)
-    slow = Settings(device="cpu", work_seconds=0.001)
+    slow = Settings(device="cpu", work_seconds=1)
     said = {"content-type": JSON}
     with (
         TestClient(create_app(guarded), base_url="http://localhost") as strict,
-        TestClient(create_app(slow), base_url="http://localhost") as hasty,
         ExitStack() as places,
     ):
         streams = server.app.state.shared.streams  # type: ignore[attr-defined]
@@ -214,11 +215,28 @@ def problems(server: TestClient) -> Iterator[tuple[str, Any]]:
             server.post(trace, json={"text": "a" * 4001}),
             strict.get("/api/v1/limits"),
             server.post("/api/v1/generate", json=GENERATE),
-            hasty.post(trace, json={"text": "The cat. " * 80}),
         ]
+    yield "504", too_slow(slow)
     for response in refused:
         assert response.headers["content-type"] == PROBLEM, response.text
         yield str(response.status_code), response.json()
+
+
+def too_slow(settings: Settings) -> Any:
+    """The problem of work that goes on for longer than it may."""
+    is_done = threading.Event()
+    with TestClient(create_app(settings), base_url="http://localhost") as hasty:
+        ready_by = time.monotonic() + 60
+        while hasty.get("/readyz").status_code != 200 and time.monotonic() < ready_by:
+            time.sleep(0.05)
+        assert hasty.portal is not None
+        try:
+            hasty.portal.call(hasty.app.state.shared.engine.run, is_done.wait)  # type: ignore[attr-defined]
+        except Problem as problem:
+            return problem.document()
+        finally:
+            is_done.set()
+    raise AssertionError("it was not too slow")
 
 
 def described() -> str:
