@@ -39,7 +39,8 @@ RUN touch README.md LICENSE && \
 COPY . .
 RUN pip --python /headlight install --no-compile --no-deps --force-reinstall .
 # What was dropped is missed by nobody: a server starts and is warm. What it imported lies compiled
-# beside it from then on, as a read-only container can compile nothing and would start much slower.
+# beside it from then on: a read-only container can compile nothing, and would compute for 4 seconds in
+# place of 2 whenever it starts.
 ENV PYTHONPYCACHEPREFIX=/headlight/bytecode
 # hadolint ignore=DL3001
 RUN headlight serve & server=$! && \
