@@ -5,14 +5,16 @@ queue as the inference thread does: what is too much is refused, what takes too 
 so is what nobody waits for any more, between two pieces.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 
+from app.departures import Departure
 from app.engine import Engine
+from app.entity_tags import entity_tag
 from app.form import Form
 from app.problems import Problem
 from app.settings import Settings
-from app.wire import NonFiniteError, Sendable, encode
+from app.wire import Answer, NonFiniteError, Sendable, encode
 
 LARGE_BYTES = 2**20
 """From here on an answer takes tens of milliseconds, and has a thread of its own to take them on:
@@ -43,9 +45,7 @@ class Encoder:
             for name in ("small", "large")
         )
 
-    async def encode(
-        self, answer: Sendable, form: Form, *, client_left: Callable[[], Awaitable[object]]
-    ) -> bytes:
+    async def encode(self, answer: Sendable, form: Form, *, client_left: Departure) -> bytes:
         """The answer in that form.
 
         Args:
@@ -57,8 +57,17 @@ class Encoder:
             Problem: 503 where too many wait, or the model's numbers are not finite; 504.
             ClientLeft: the client left before it was encoded.
         """
-        engine = self._large if answer.n_bytes >= LARGE_BYTES else self._small
-        return await engine.run(partial(encode_checked, answer, form), client_left=client_left)
+        encoding = partial(encode_checked, answer, form)
+        return await self._engine_for(answer).run(encoding, client_left=client_left)
+
+    async def tag(self, answer: Answer, form: Form, *, client_left: Departure) -> str:
+        """The entity tag of the answer in that form: all its numbers are read for it, once.
+
+        Raises:
+            Problem, ClientLeft: as `encode`.
+        """
+        tagging = partial(entity_tag, answer, form)
+        return await self._engine_for(answer).run(tagging, client_left=client_left)
 
     @property
     def n_workers(self) -> int:
@@ -74,6 +83,9 @@ class Encoder:
         """Drop what waits, end the threads; it blocks."""
         self._small.close()
         self._large.close()
+
+    def _engine_for(self, answer: Sendable) -> Engine:
+        return self._large if answer.n_bytes >= LARGE_BYTES else self._small
 
 
 def encode_checked(answer: Sendable, form: Form) -> bytes:

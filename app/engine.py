@@ -10,10 +10,11 @@ any of it. A thread that dies is replaced.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 
+from app.departures import Departure, watching
 from app.jobs import Job, Queue, QueueFull
 from app.metrics import Metrics
 from app.problems import Problem, refusal, server_stopping
@@ -117,13 +118,19 @@ class Engine:
             )
 
     async def run(
-        self, work: Callable[[], Result], *, client_left: Callable[[], Awaitable[object]] = _never
+        self,
+        work: Callable[[], Result],
+        *,
+        client_left: Departure = _never,
+        is_begun: bool = False,
     ) -> Result:
         """Run `work` on the inference thread and return what it returns.
 
         Args:
             work: called without arguments; what it raises is raised here.
             client_left: waits until nobody waits for the answer any more.
+            is_begun: whether it goes on with what was let in before. A full queue does not refuse
+                it, as half an answer is of no use.
 
         Raises:
             Problem: 503 with Retry-After, where the queue is full, the wait was too long, the
@@ -131,7 +138,7 @@ class Engine:
                 long.
             ClientLeft: the client left before the work was done.
         """
-        result: Result = await self._answer(Job(None, work, _call), client_left)
+        result: Result = await self._answer(Job(None, work, _call, is_begun=is_begun), client_left)
         return result
 
     async def run_together(
@@ -140,7 +147,8 @@ class Engine:
         order: Order,
         solve: Callable[[list[Order]], Sequence[Result | Exception]],
         *,
-        client_left: Callable[[], Awaitable[object]] = _never,
+        client_left: Departure = _never,
+        since: float | None = None,
     ) -> Result:
         """Run an order together with those of its kind that wait when its turn comes.
 
@@ -152,11 +160,13 @@ class Engine:
             solve: gives a result or an exception for each of at most `max_batch` orders. Where it
                 raises instead, it is asked again for each order alone.
             client_left: waits until nobody waits for the answer any more.
+            since: when the wait began, by the monotonic clock; None: now.
 
         Raises:
             Problem, ClientLeft: as `run`.
         """
-        result: Result = await self._answer(Job(kind, order, solve), client_left)
+        job = Job(kind, order, solve, queued_at=since)
+        result: Result = await self._answer(job, client_left)
         return result
 
     def stop(self) -> None:
@@ -166,31 +176,32 @@ class Engine:
             job.settle(self._stopping())
 
     def close(self) -> None:
-        """Finish the piece that runs, drop those that wait, end the thread."""
+        """Finish the piece that runs, refuse those that wait, end the thread."""
         self.is_stopping = True
         if self._supervisor is not None:
             self._supervisor.close(CLOSING_SECONDS)
+        for job in self._queue.jobs():
+            job.settle(self._stopping())
 
     def _new_worker(self) -> Worker:
         return Worker(
             self._queue, self._prepare, self.max_batch, self.metrics, name=self._thread_name
         )
 
-    async def _answer(self, job: Job, client_left: Callable[[], Awaitable[object]]) -> Any:
+    async def _answer(self, job: Job, client_left: Departure) -> Any:
         self._enqueue(job)
-        departure = asyncio.ensure_future(client_left())
         try:
-            while not job.answer.done():
-                await asyncio.wait(
-                    {job.answer, departure},
-                    timeout=self._patience(job),
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-                if not job.answer.done():
-                    self._require_hope(job, departure)
-            return job.answer.result()
+            with watching(client_left) as departure:
+                while not job.answer.done():
+                    await asyncio.wait(
+                        {job.answer, departure},
+                        timeout=self._patience(job),
+                        return_when=asyncio.FIRST_COMPLETED,
+                    )
+                    if not job.answer.done():
+                        self._require_hope(job, departure)
+                return job.answer.result()
         finally:
-            departure.cancel()
             self._queue.withdraw(job)
             job.forget()
 
@@ -218,6 +229,7 @@ class Engine:
     def _require_hope(self, job: Job, departure: asyncio.Future[object]) -> None:
         """Give up a job whose client left or whose time is over."""
         if departure.done():
+            departure.result()  # raises what is wrong with the rest of the request
             raise ClientLeft
         now = monotonic()
         if job.started_at is None and now - job.queued_at >= self.queue_seconds:

@@ -24,16 +24,37 @@ class Job:
         kind: waiting jobs of equal kind are taken together; None: taken alone.
         order: what is asked for.
         solve: gives for a list of orders of this kind a result or an `Exception` each.
+        queued_at: when its wait began, by the monotonic clock; None: now.
+        is_begun: whether it is a part of what was let in before.
     """
 
-    __slots__ = ("answer", "is_wanted", "kind", "loop", "order", "queued_at", "solve", "started_at")
+    __slots__ = (
+        "answer",
+        "is_begun",
+        "is_wanted",
+        "kind",
+        "loop",
+        "order",
+        "queued_at",
+        "solve",
+        "started_at",
+    )
 
-    def __init__(self, kind: Hashable | None, order: Any, solve: Solve) -> None:
+    def __init__(
+        self,
+        kind: Hashable | None,
+        order: Any,
+        solve: Solve,
+        *,
+        queued_at: float | None = None,
+        is_begun: bool = False,
+    ) -> None:
         self.kind = kind
         self.order = order
         self.solve = solve
         self.is_wanted = True
-        self.queued_at = monotonic()
+        self.is_begun = is_begun
+        self.queued_at = monotonic() if queued_at is None else queued_at
         self.started_at: float | None = None
         self.loop = asyncio.get_running_loop()
         self.answer: asyncio.Future[Any] = self.loop.create_future()
@@ -100,12 +121,12 @@ class Queue:
         """Let a job wait.
 
         Raises:
-            QueueFull: too many do.
+            QueueFull: too many do, and it is no part of what was let in before.
         """
         with self._changed:
             n_waiting = len(self._waiting) + 1
             # A worker that has nothing to do will take one at once.
-            if n_waiting > self.length + (not self._running):
+            if not job.is_begun and n_waiting > self.length + (not self._running):
                 raise QueueFull(n_waiting)
             self._waiting.append(job)
             self._changed.notify_all()

@@ -30,9 +30,10 @@ class ProblemProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Keep the connection, but not for a body that was refused and goes on and on."""
-        super().on_response_complete()
-        if self.conn.their_state is h11.SEND_BODY:
-            self.loop.call_later(_LINGER_SECONDS, self._hang_up_on, self.cycle)
+        answered = self.cycle
+        super().on_response_complete()  # the next request may have come already
+        if self.cycle is answered and self.conn.their_state is h11.SEND_BODY:
+            self.loop.call_later(_LINGER_SECONDS, self._hang_up_on, answered)
 
     def _hang_up_on(self, cycle: RequestResponseCycle) -> None:
         if self.cycle is cycle and self.conn.their_state is h11.SEND_BODY:

@@ -5,12 +5,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from app.departures import Departure, watching
 from app.engine import ClientLeft
 from app.problems import Problem
 
 Result = TypeVar("Result")
-Departure = Callable[[], Awaitable[object]]
-"""Waits until somebody does not wait any more."""
 
 
 class Sharing(Generic[Result]):
@@ -86,15 +85,15 @@ class _Computation(Generic[Result]):
 
     async def wait(self, client_left: Departure) -> Result:
         self._n_waiting += 1
-        departure = asyncio.ensure_future(client_left())
         try:
-            futures: set[asyncio.Future[Any]] = {self._result, departure}
-            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+            with watching(client_left) as departure:
+                futures: set[asyncio.Future[Any]] = {self._result, departure}
+                await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
             if not self._result.done():
+                departure.result()  # raises what is wrong with the rest of the request
                 raise ClientLeft
             return self._result.result()
         finally:
-            departure.cancel()
             self._n_waiting -= 1
             if not self._n_waiting:
                 self._on_end(self)  # whoever asks from now on begins anew

@@ -52,16 +52,17 @@ class State:
             on_end=self.readiness.end,
             metrics=self.metrics,
         )
-        self.traces = Traces(self.tracer, self.engine, settings.cache_bytes, self.metrics)
+        self.traces = Traces(self.tracer, self.engine, self.metrics, on_end=self.readiness.end)
         self.encoder = Encoder(settings, on_end=self.readiness.end)
         self.streams = Streams(
             limit=settings.max_streams, retry_after_seconds=settings.retry_after_seconds
         )
+        self._thread_owners = (self.traces.planner, self.engine, self.encoder)
         self._measure()
 
     def _measure(self) -> None:
         metrics = self.metrics
-        metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs)
+        metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs + self.traces.planner.n_jobs)
         metrics.watch(metrics.streams_open, lambda: self.streams.n_open)
         metrics.describe(
             version=version("headlight"),
@@ -87,6 +88,14 @@ class State:
         """
         return await self.traces.answer(order, partial(_departure, request))
 
+    async def tag(self, request: Request, answer: Answer, form: Form) -> str:
+        """The entity tag of an answer in that form, while the client of that request waits.
+
+        Raises:
+            Problem, ClientLeft: as `run`.
+        """
+        return await self.encoder.tag(answer, form, client_left=partial(_departure, request))
+
     async def encode(self, request: Request, answer: Sendable, form: Form) -> bytes:
         """Encode an answer off the event loop, while the client of that request waits.
 
@@ -109,7 +118,7 @@ class State:
     @property
     def n_workers(self) -> int:
         """How many threads are alive; some, where the state is closed, where they hang."""
-        return self.engine.n_workers + self.encoder.n_workers
+        return sum(each.n_workers for each in self._thread_owners)
 
     def start(self) -> None:
         """Begin to get ready, without waiting for it."""
@@ -117,13 +126,13 @@ class State:
 
     def stop(self) -> None:
         """Refuse what is still open: the server's time is up."""
-        self.engine.stop()
-        self.encoder.stop()
+        for each in self._thread_owners:
+            each.stop()
 
     def close(self) -> None:
         """Finish what runs and end every thread; it blocks."""
-        self.engine.close()
-        self.encoder.close()
+        for each in self._thread_owners:
+            each.close()
 
 
 async def _shared(request: Request) -> State:

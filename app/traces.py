@@ -1,14 +1,17 @@
 """Traces on demand: from the cache, from a computation that runs already, or from a new one."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
+from time import monotonic
 
 from app.cache import Cache
+from app.departures import Departure
 from app.engine import Engine
 from app.metrics import Metrics
 from app.orders import Order
 from app.schemas import TraceRequest
-from app.sharing import Departure, Sharing
+from app.sharing import Sharing
 from app.tracer import Tracer
 from app.wire import Answer
 
@@ -22,14 +25,31 @@ class Traces:
     Args:
         tracer: knows what to compute.
         engine: where it is computed.
-        cache_bytes: how much of what was computed is kept.
         metrics: told what was computed and what was not.
+        on_end: called with a sentence when no thread to plan on comes to life any more.
     """
 
-    def __init__(self, tracer: Tracer, engine: Engine, cache_bytes: int, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        tracer: Tracer,
+        engine: Engine,
+        metrics: Metrics,
+        *,
+        on_end: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        settings = tracer.settings
         self.tracer = tracer
         self.engine = engine
-        self.cache = Cache(cache_bytes, metrics)
+        # Hostile globs take a while to match, which is no work for the event loop.
+        self.planner = Engine(
+            queue_length=settings.queue_length,
+            queue_seconds=settings.queue_seconds,
+            retry_after_seconds=settings.retry_after_seconds,
+            work_seconds=settings.work_seconds,
+            on_end=on_end,
+            thread_name="planning",
+        )
+        self.cache = Cache(settings.cache_bytes, metrics)
         self.sharing: Sharing[Answer] = Sharing(on_share=metrics.shared.inc)
         metrics.watch(metrics.cache_bytes, lambda: self.cache.n_bytes)
 
@@ -44,11 +64,13 @@ class Traces:
             Problem: what is asked for cannot be had, or not now.
             ClientLeft: the client left before it was computed.
         """
-        order = await self._order(request)
+        began = monotonic()
+        order = await self._order(request, client_left)
         kept = self.cache.get(order.id)
         if kept is not None:
             return kept
-        return await self.sharing.share(order.id, partial(self._compute, order), client_left)
+        compute = partial(self._compute, order, began)
+        return await self.sharing.share(order.id, compute, client_left)
 
     def kept(self, trace_id: str) -> Answer | None:
         """The trace of that id, if it was computed before and is kept."""
@@ -58,15 +80,15 @@ class Traces:
         """Whether `kept` would find it now."""
         return trace_id in self.cache
 
-    async def _order(self, request: TraceRequest) -> Order:
+    async def _order(self, request: TraceRequest, client_left: Departure) -> Order:
+        plan = partial(self.tracer.order, request)
         if request.capture is None:
-            return self.tracer.order(request)
-        # Hostile globs take a while to match, which is no work for the event loop.
-        return await asyncio.to_thread(self.tracer.order, request)
+            return plan()
+        return await self.planner.run(plan, client_left=client_left)
 
-    async def _compute(self, order: Order, everyone_left: Departure) -> Answer:
+    async def _compute(self, order: Order, since: float, everyone_left: Departure) -> Answer:
         answer = await self.engine.run_together(
-            order.kind, order, self.tracer.solve, client_left=everyone_left
+            order.kind, order, self.tracer.solve, client_left=everyone_left, since=since
         )
         keep = partial(self.cache.put, answer.untimed())
         await asyncio.to_thread(keep) if answer.n_bytes > LARGE_BYTES else keep()

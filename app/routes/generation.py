@@ -57,7 +57,7 @@ async def _events(state: State, writing: Writing, first: bytes) -> AsyncIterator
         while event is not None and not state.streams.is_stopping:
             state.metrics.tokens_written.inc()
             yield event
-            event = await state.engine.run(writing.write)
+            event = await state.engine.run(writing.write, is_begun=True)
         yield (event or b"") + writing.end(is_stopping=event is not None)
     except Problem as problem:
         yield encode_event("error", problem.document())

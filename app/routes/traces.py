@@ -1,12 +1,11 @@
 """Traces: one forward pass, with exactly the tensors asked for."""
 
-import asyncio
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from app.entity_tags import entity_tag, is_known
+from app.entity_tags import is_known
 from app.form import MEDIA_TYPES, SAFETENSORS, Form
 from app.json_route import JsonRoute
 from app.negotiation import negotiate, negotiate_coding
@@ -86,7 +85,7 @@ async def kept_trace(
         raise Problem(404, "unknown-trace", detail, headers={"Cache-Control": "no-store"})
     form = Form(media_type=media_type, dtype=query.dtype, triangle=query.triangle)
     form = form.coded(negotiate_coding(request.headers, answer.n_bytes))
-    tag = await asyncio.to_thread(entity_tag, answer, form)
+    tag = await state.tag(request, answer, form)
     headers = {**form.headers, "ETag": tag, "Cache-Control": KEPT}
     if is_known(tag, request.headers.getlist("if-none-match")):
         headers.pop("Content-Encoding", None)  # there is no content

@@ -1,12 +1,16 @@
 """Clients that send or read too slowly are cut off, and everything held for them is free again."""
 
+import asyncio
 import json
 import socket
+import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import httpx
 import pytest
+
+from app import protocol
 
 HEAD = "POST /api/v1/{} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
@@ -77,6 +81,25 @@ def dribble(connection, data, seconds=0.1):
             time.sleep(seconds)
 
 
+@contextmanager
+def thread_held(engine):
+    """Keeps the inference thread busy inside the block."""
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def hold():
+        has_begun.set()
+        may_end.wait(20)
+
+    holder = threading.Thread(target=lambda: asyncio.run(engine.run(hold)))
+    holder.start()
+    has_begun.wait(20)
+    try:
+        yield
+    finally:
+        may_end.set()
+        holder.join()
+
+
 def is_serving(server):
     return httpx.get(f"{server.url}/healthz").status_code == 200
 
@@ -134,6 +157,27 @@ def test_a_body_that_takes_its_time_within_the_limit_is_read(connect):
     time.sleep(0.1)
     connection.sendall(body[5:])
     assert read_all(connection).startswith(b"HTTP/1.1 200")
+
+
+def test_a_body_nobody_reads_is_refused_as_any_other_while_an_answer_is_made(strict, connect):
+    connection = connect()
+    with thread_held(strict.state.engine):
+        path = "/api/v1/positional?scheme=sinusoidal&length=4&width=4"
+        connection.sendall(get(path, "Content-Length: 5\r\n"))
+        problem_in(read_all(connection), 408, "body-too-slow")
+
+
+def test_a_request_that_came_before_its_turn_has_all_its_time(serving, settings, monkeypatch):
+    monkeypatch.setattr(protocol, "_LINGER_SECONDS", 0.1)
+    body = json.dumps({"text": "the cat"}).encode()
+    head = HEAD.format("tokenize") + f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    with serving(settings) as server:
+        url = httpx.URL(server.url)
+        with socket.create_connection((url.host, url.port), timeout=10) as connection:
+            connection.sendall(get("/healthz") + head.encode() + body[:5])
+            time.sleep(0.5)
+            connection.sendall(body[5:])
+            assert read_all(connection).count(b"HTTP/1.1 200") == 2
 
 
 @pytest.mark.parametrize("closing", ["", "Connection: close\r\n"])

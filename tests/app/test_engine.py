@@ -76,6 +76,20 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(engine, gate):
     assert later == "room again"
 
 
+def test_a_full_queue_does_not_refuse_the_rest_of_what_has_begun(engine, gate):
+    async def overfill():
+        tasks = [await start(engine, gate.wait) for _ in range(2)]
+        rest = asyncio.ensure_future(engine.run(lambda: "the rest", is_begun=True))
+        await asyncio.sleep(0.05)
+        with pytest.raises(Problem):
+            await engine.run(lambda: "anew")
+        gate.set()
+        await asyncio.gather(*tasks)
+        return await rest
+
+    assert asyncio.run(overfill()) == "the rest"
+
+
 def test_work_that_waited_too_long_is_refused_and_never_runs(engine, gate):
     engine.queue_seconds = 0.1
     ran = []
@@ -290,6 +304,32 @@ def test_a_batch_goes_on_while_anybody_in_it_waits(engine, gate):
         return await stays
 
     assert asyncio.run(ask()) == 2
+
+
+def test_what_is_wrong_with_the_rest_of_a_request_is_raised_and_is_no_leaving(engine, gate):
+    async def refuse():
+        raise Problem(408, "body-too-slow", "too slow")
+
+    async def ask():
+        with pytest.raises(Problem) as refused:
+            await engine.run(gate.wait, client_left=refuse)
+        return refused.value.kind
+
+    assert asyncio.run(ask()) == "body-too-slow"
+
+
+def test_closing_refuses_who_waits_at_once(engine, gate):
+    async def ask():
+        running, waiting = [await start(engine, gate.wait) for _ in range(2)]
+        closing = asyncio.ensure_future(asyncio.to_thread(engine.close))
+        await asyncio.sleep(0.05)
+        gate.set()
+        await closing
+        with pytest.raises(Problem) as refused:
+            await asyncio.wait_for(waiting, 5)
+        return refused.value.kind, await running
+
+    assert asyncio.run(ask()) == ("server-stopping", True)
 
 
 def test_closing_ends_the_thread(engine):

@@ -516,6 +516,25 @@ def test_other_requests_have_their_turn_between_two_tokens(server, hold_tokens):
     wait_for(lambda: is_idle(server))
 
 
+def test_a_full_queue_breaks_no_text_off(serving, settings, hold_tokens):
+    begun, permits = hold_tokens
+    may_end = threading.Event()
+    with serving(settings) as server, ThreadPoolExecutor() as pool:
+        engine = server.state.engine
+        with connect(server, n_tokens=3) as connection:
+            received = receive(connection, b"event: token")
+            wait_for(lambda: len(begun) == 2)
+            other = pool.submit(lambda: asyncio.run(engine.run(lambda: may_end.wait(20))))
+            wait_for(lambda: engine.n_jobs == 2)
+            engine.queue_length = 0  # full: one more than that waits
+            permits.release(3)
+            received = receive(connection, b"event: token", 2, received)
+            wait_for(lambda: engine.n_jobs == 2)
+            may_end.set()
+            assert other.result()
+            assert b"event: end" in receive(connection, b"event: end", received=received)
+
+
 def test_each_token_is_sent_as_soon_as_it_is_written(server, hold_tokens):
     _, permits = hold_tokens
     with connect(server, n_tokens=3) as connection:
