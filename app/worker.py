@@ -8,6 +8,7 @@ from typing import Any
 from app.crashes import is_crash
 from app.jobs import Job, Queue
 from app.metrics import Metrics
+from app.problems import Problem
 from model.interruption import Interrupted, interruptible
 
 
@@ -83,7 +84,7 @@ class Worker:
         results = self._solve(batch)
         self.queue.finish(batch)  # first, so that who is answered finds the place free
         for job, result in zip(batch, results, strict=True):
-            job.settle(result)
+            job.settle(_without_frames(result))
         self._measure(batch, began)
         return True
 
@@ -114,3 +115,11 @@ class Worker:
         self.metrics.work_seconds.observe(monotonic() - began)
         for job in batch:
             self.metrics.queue_seconds.observe(began - job.queued_at)
+
+
+def _without_frames(result: Any) -> Any:
+    """A problem says all that it has to; the frames it came from hold on to whole passes."""
+    if isinstance(result, Problem):
+        result.__cause__ = result.__context__ = None
+        return result.with_traceback(None)
+    return result

@@ -175,6 +175,39 @@ def test_what_a_thread_computed_when_it_died_is_let_go(watching):
         gc.enable()
 
 
+def test_what_was_computed_beside_a_problem_is_let_go(watching):
+    watched = watching()
+    held = []
+
+    def refuse():
+        tensor = torch.ones(9)
+        held.append(weakref.ref(tensor))
+        try:
+            raise ValueError
+        except ValueError as error:
+            raise Problem(422, "nothing-to-analyse", "there is nothing in it") from error
+
+    def solve(orders):
+        try:
+            refuse()
+        except Problem as problem:
+            return [problem]
+
+    async def ask():
+        with pytest.raises(Problem):
+            await watched.engine.run(refuse)
+        with pytest.raises(Problem):
+            await watched.engine.run_together("a", 1, solve)
+        await watched.engine.run(lambda: None)
+
+    gc.disable()
+    try:
+        asyncio.run(ask())
+        assert [tensor() for tensor in held] == [None, None]
+    finally:
+        gc.enable()
+
+
 def test_a_system_that_gives_no_thread_is_the_end(watching, monkeypatch):
     watched = watching()
 
