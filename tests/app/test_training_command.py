@@ -208,7 +208,7 @@ def test_an_option_out_of_range_is_one_sentence(
         (["loop=fast"], "loop is 'fast'; it must be a mapping of names to values"),
         (["model.d_model=100"], "n_heads (6) must divide d_model (100)"),
         (["loop.seed=[", "loop.steps=5"], "the value of loop.seed is no YAML: "),
-        (["model.d_ff=1000000000000000"], "a model of this size cannot be made here: "),
+        (["model.d_ff=1000000000000000"], "d_ff (1000000000000000) must be at most "),
         (["model.vocab_size=1000000000000"], "vocab_size (1000000000000) must be at most "),
         (
             ["rows.stages=[[1, 20, 1000000000000000]]"],
