@@ -100,26 +100,26 @@ def slow_texts(monkeypatch):
 
 def test_after_200_abandoned_requests_the_next_is_answered_as_fast_as_the_first(server, slow_texts):
     before = sorted(seconds_of_a_trace(server, f"first {n}") for n in range(5))[2]
-    n_seen = n_requests(server)
+    n_seen, n_jobs = n_requests(server), n_alive(Job)
     with thread_held(server.state.engine):
         for n in range(N_ABANDONED):
             abandon(server, f"abandoned {n}")
         wait_for(lambda: n_requests(server) == n_seen + N_ABANDONED)
         assert server.state.engine.n_jobs == 1
-        wait_for(lambda: n_alive(Job) == 1)
+        wait_for(lambda: n_alive(Job) <= n_jobs + 1)
     after = seconds_of_a_trace(server, "the next")
     assert after < 5 * before + 0.2, "computing those in the queue takes 1.3 s"
 
 
 def test_requests_that_are_abandoned_while_they_run_leave_nothing_behind(server, slow_texts):
     seconds_of_a_trace(server, "the first")
-    n_seen, n_tasks = n_requests(server), n_alive(asyncio.Task)
+    n_seen, n_tasks, n_jobs = n_requests(server), n_alive(asyncio.Task), n_alive(Job)
     for n in range(N_ABANDONED):
         abandon(server, f"abandoned {n}")
     wait_for(lambda: n_requests(server) == n_seen + N_ABANDONED)
     seconds_of_a_trace(server, "the next")
     wait_for(lambda: server.state.engine.n_jobs == 0)
-    wait_for(lambda: n_alive(Job) == 0)
+    wait_for(lambda: n_alive(Job) <= n_jobs)
     assert n_tasks > 0
     wait_for(lambda: n_alive(asyncio.Task) <= n_tasks)
     assert len(server.state.traces.sharing) == 0
