@@ -9,6 +9,8 @@ import asyncio
 import logging
 from typing import Any
 
+import h11
+
 from app.problems import Problem
 from app.protocol import ProblemProtocol
 from app.settings import Settings
@@ -49,12 +51,13 @@ class Connection(ProblemProtocol):
     def data_received(self, data: bytes) -> None:
         """Read on; from the first byte of a head, the rest of it must follow in time."""
         super().data_received(data)
-        if self._is_between_requests:
+        if self._has_part_of_a_head:
             self._has_sent = True
             self._await_head()
         else:
             self._has_sent = False
             self._stop_awaiting_head()
+            self._keep_alive_for_a_time()
 
     def on_response_complete(self) -> None:
         """Keep the connection, or see to it that what is closed is read, too."""
@@ -81,6 +84,20 @@ class Connection(ProblemProtocol):
     @property
     def _is_between_requests(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
+
+    @property
+    def _has_part_of_a_head(self) -> bool:
+        """Whether a request has begun; the rest of a body that was refused before is none."""
+        is_idle = self._is_between_requests and self.conn.their_state is h11.IDLE
+        return is_idle and bool(self.conn.trailing_data[0])
+
+    def _keep_alive_for_a_time(self) -> None:
+        """Let the time of an idle connection run again, which the rest of a body has stopped."""
+        is_idle = self._is_between_requests and self.conn.their_state is h11.IDLE
+        if is_idle and self.timeout_keep_alive_task is None and not self.transport.is_closing():
+            seconds = self.settings.keep_alive_seconds
+            again = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+            self.timeout_keep_alive_task = again
 
     def _await_head(self) -> None:
         if self._head_timer is None and not self.transport.is_closing():

@@ -104,6 +104,31 @@ def is_serving(server):
     return httpx.get(f"{server.url}/healthz").status_code == 200
 
 
+@pytest.fixture
+def refused_early(settings, connect):
+    """A connection on which a body was refused before the rest of it was sent."""
+    connection, size = connect(), settings.max_body_bytes + 1
+    connection.sendall(f"{HEAD.format('trace')}Content-Length: {size}\r\n\r\n".encode())
+    answer = b""
+    while not answer.endswith(b"}"):
+        answer += connection.recv(65536)
+    problem_in(answer, 413, "body-too-large")
+    connection.sendall(b" " * size)
+    return connection
+
+
+def test_the_rest_of_a_body_that_was_refused_is_no_head_that_is_late(refused_early):
+    time.sleep(0.7)
+    refused_early.sendall(get("/healthz"))
+    assert refused_early.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_connection_is_idle_from_the_rest_of_a_refused_body_on(refused_early):
+    began = time.monotonic()
+    assert read_all(refused_early) == b""
+    assert 0.5 < time.monotonic() - began < 10
+
+
 def test_a_head_that_dribbles_is_refused(strict, connect):
     connection = connect()
     dribble(connection, b"GET / HTTP/1.1")

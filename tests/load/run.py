@@ -95,13 +95,16 @@ def _line(running: Service, number: int) -> Connection:
 
 async def _tell(running: Service, tally: Tally) -> None:
     """A line every ten seconds."""
-    began, before = asyncio.get_running_loop().time(), 0
+    began, before, told = asyncio.get_running_loop().time(), 0, 0
     while True:
         await asyncio.sleep(SAMPLE_SECONDS)
         rss = await asyncio.to_thread(rss_of, running.process.pid)
         now = asyncio.get_running_loop().time() - began
         rate = (tally.n_requests - before) / SAMPLE_SECONDS
         before = tally.n_requests
+        for what in [*tally.surprises][told:]:
+            console.print(f"       surprise: {what}", style="red", markup=False)
+        told = len(tally.surprises)
         console.print(
             f"{now:4.0f} s  {before:7} requests  {rate:5.0f} a second  "
             f"{tally.n_with(REFUSED):5} refused  {tally.surprises.total():3} surprises  "
