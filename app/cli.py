@@ -12,10 +12,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.destinations import in_words
-from app.options import Device, ModelsDir, fail, settings_of
-from app.serve_command import EPILOG, serve
-from app.trace_command import trace
+from app.commands.destinations import in_words
+from app.commands.options import Device, ModelsDir, fail, settings_of
+from app.commands.serve import EPILOG, serve
+from app.commands.trace import trace
 
 app = typer.Typer(
     name="headlight",
@@ -78,8 +78,8 @@ def train(
     Several processes train one model, each on its share of every batch, when torchrun starts them:
     torchrun --nproc-per-node 2 -m app.cli train …
     """
-    from app.training import run_loop
-    from app.training_settings import read_settings, read_settings_file
+    from app.commands.training import run_loop
+    from app.commands.training_settings import read_settings, read_settings_file
     from model.device import choose_device
     from model.training import run
     from model.training.processes import join, local_rank
@@ -149,7 +149,7 @@ def evaluate(
 
     Without a text, what the project has of its own is measured.
     """
-    from app.evaluation import evaluate_model
+    from app.commands.evaluation import evaluate_model
     from model.checkpoint import ZOO
     from model.evaluation.card_figures import Evidence
     from model.folder import CONFIG
@@ -171,7 +171,7 @@ def evaluate(
 @app.command()
 def models(models_dir: ModelsDir = None) -> None:
     """List the models that can be asked."""
-    from app.terminal import write_models
+    from app.commands.terminal import write_models
 
     write_models(settings_of(models_dir=models_dir))
 
@@ -179,7 +179,7 @@ def models(models_dir: ModelsDir = None) -> None:
 @app.command()
 def limits(models_dir: ModelsDir = None) -> None:
     """List the limits that a server started here has, why each is there, and what sets it."""
-    from app.terminal import write_limits
+    from app.commands.terminal import write_limits
 
     write_limits(settings_of(models_dir=models_dir))
 
@@ -187,7 +187,7 @@ def limits(models_dir: ModelsDir = None) -> None:
 @app.command()
 def settings() -> None:
     """List every other setting of a server started here: its variable, its value, what it does."""
-    from app.terminal import write_settings
+    from app.commands.terminal import write_settings
 
     write_settings(settings_of())
 

@@ -15,11 +15,11 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from app.departures import Departure, watching
-from app.jobs import Job, Queue, QueueFull
+from app.inference.jobs import Job, Queue, QueueFull
+from app.inference.supervisor import Supervisor
+from app.inference.worker import Worker
 from app.metrics import Metrics
 from app.problems import Problem, refusal, server_stopping
-from app.supervisor import Supervisor
-from app.worker import Worker
 
 Result = TypeVar("Result")
 Order = TypeVar("Order")

@@ -11,8 +11,8 @@ from fastapi.sse import format_sse_event
 
 from app.generation_schemas import GenerateRequest
 from app.problems import Problem, over_limit
-from app.refusals import told_as_problems
 from app.tracer import Tracer
+from app.tracing.refusals import told_as_problems
 from model.checkpoint import Checkpoint
 from model.generation import GeneratedToken, NonFiniteLogits, Sampling, generate
 from model.sites import layer_of, match_sites, require_heads, require_layers

@@ -10,9 +10,8 @@ from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from app.allowances import Allowances
-from app.assets import HOME, FreshFiles, package_dir
-from app.memory import give_back_memory
+from app.files.assets import HOME, FreshFiles, package_dir
+from app.middleware.allowances import Allowances
 from app.middleware.api_keys import ApiKeys, document_keys
 from app.middleware.body_patience import BodyPatience
 from app.middleware.compressed_texts import CompressedTexts
@@ -39,6 +38,7 @@ from app.routes import (
     tokens,
     traces,
 )
+from app.serving.memory import give_back_memory
 from app.settings import Settings
 from app.state import State
 

@@ -3,9 +3,9 @@
 import logging
 import sys
 
-from app.crashes import is_crash
-from app.encoder import encode_checked
-from app.form import Form
+from app.encoding.encoder import encode_checked
+from app.encoding.form import Form
+from app.inference.crashes import is_crash
 from app.logs import TELLS_WHY
 from app.problems import Problem
 from app.registry import Registry

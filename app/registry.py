@@ -13,7 +13,7 @@ from threading import Lock
 
 import torch
 
-from app.crashes import is_crash, is_out_of_memory
+from app.inference.crashes import is_crash, is_out_of_memory
 from app.problems import Problem, echo
 from app.schemas import MAX_MODEL_ID_CHARACTERS
 from app.settings import Settings

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.edits import EditRequests, Numbers
-from app.form import WireType
+from app.encoding.form import WireType
 
 MAX_GLOBS = 64
 MAX_GLOB_CHARACTERS = 200

@@ -7,9 +7,9 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
-from app.encoder import Encoder
+from app.encoding.encoder import Encoder
+from app.encoding.form import Form
 from app.engine import Engine
-from app.form import Form
 from app.generator import Generator
 from app.metrics import Metrics
 from app.readiness import Readiness
@@ -18,7 +18,7 @@ from app.schemas import TraceRequest
 from app.settings import Settings
 from app.streams import Streams
 from app.tracer import Tracer
-from app.traces import Traces
+from app.tracing.traces import Traces
 from app.wire import Answer, Sendable
 
 Result = TypeVar("Result")

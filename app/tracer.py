@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from app.batch import Batch
-from app.orders import Order, order_of
 from app.problems import Problem, over_limit
-from app.refusals import told_as_problems
 from app.registry import Registry
 from app.schemas import TokenizeRequest, TraceRequest
 from app.settings import Settings
+from app.tracing.batch import Batch
+from app.tracing.orders import Order, order_of
+from app.tracing.refusals import told_as_problems
 from app.wire import Answer
 from model.trace import Token
 

@@ -15,11 +15,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from app.compression import compressed
-from app.form import SAFETENSORS, Form
-from app.json_pieces import json_array, json_object, json_value
-from app.safetensors_file import safetensors_pieces
-from app.triangles import LOWER_TRIANGLE, pack
+from app.encoding.compression import compressed
+from app.encoding.form import SAFETENSORS, Form
+from app.encoding.json_pieces import json_array, json_object, json_value
+from app.encoding.safetensors_file import safetensors_pieces
+from app.encoding.triangles import LOWER_TRIANGLE, pack
 from model.interruption import check
 from model.trace import NamedArray, Trace
 

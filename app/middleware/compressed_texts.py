@@ -9,9 +9,9 @@ import asyncio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.compression import compressed
-from app.form import Coding
-from app.negotiation import negotiate_coding
+from app.encoding.compression import compressed
+from app.encoding.form import Coding
+from app.encoding.negotiation import negotiate_coding
 from app.problems import Problem
 
 TYPES = frozenset({"application/json", "text/html", "text/plain"})

@@ -10,8 +10,8 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.allowances import MINUTE, Allowance, Allowances
 from app.exchange import UNKNOWN, current
+from app.middleware.allowances import MINUTE, Allowance, Allowances
 from app.middleware.guarded import is_guarded
 from app.problems import Problem
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.templating import Jinja2Templates
 from markdown_it import MarkdownIt
 
-from app.assets import HOME
+from app.files.assets import HOME
 from app.problems import described
 from app.state import Shared
 from model.card import flatten, in_markdown

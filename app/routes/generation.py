@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from app.encoding.negotiation import negotiate
 from app.generation_schemas import GenerateRequest, GenerationEvent
 from app.generator import Writing, encode_event
 from app.json_route import JsonRoute
-from app.negotiation import negotiate
 from app.problems import Problem, described, unexpected
 from app.state import Shared, State
 from app.streams import EVENT_STREAM, EventStream

@@ -4,7 +4,6 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 
-from app.analyses import available
 from app.problems import described
 from app.schemas import (
     ExampleAnswer,
@@ -16,6 +15,7 @@ from app.schemas import (
     UnavailableModel,
 )
 from app.state import Shared
+from app.tracing.analyses import available
 from model.checkpoint import Description
 from model.example import Example
 

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from fastapi import APIRouter, Request, Response
 from fastapi.templating import Jinja2Templates
 
-from app.assets import HOME, PLOTLY_URL
+from app.files.assets import HOME, PLOTLY_URL
 
 router = APIRouter(include_in_schema=False)
 

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.form import MEDIA_TYPES, SAFETENSORS, Form
-from app.negotiation import negotiate, negotiate_coding
-from app.pieced_response import PiecedResponse
+from app.encoding.form import MEDIA_TYPES, SAFETENSORS, Form
+from app.encoding.negotiation import negotiate, negotiate_coding
+from app.encoding.pieced_response import PiecedResponse
 from app.positional import positional_answer
 from app.problems import described
 from app.schemas import PositionalAnswer, PositionalRequest

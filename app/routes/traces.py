@@ -5,11 +5,11 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from app.entity_tags import is_known
-from app.form import MEDIA_TYPES, SAFETENSORS, Form
+from app.encoding.entity_tags import is_known
+from app.encoding.form import MEDIA_TYPES, SAFETENSORS, Form
+from app.encoding.negotiation import negotiate, negotiate_coding
+from app.encoding.pieced_response import PiecedResponse
 from app.json_route import JsonRoute
-from app.negotiation import negotiate, negotiate_coding
-from app.pieced_response import PiecedResponse
 from app.problems import Problem, described
 from app.schemas import TraceAnswer, TraceForm, TraceRequest
 from app.state import Shared

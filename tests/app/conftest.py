@@ -20,8 +20,8 @@ from typer.testing import CliRunner, Result
 
 from app import cli
 from app.main import create_app
-from app.server import Server as ServerProcess
-from app.server import config_of, listen
+from app.serving.server import Server as ServerProcess
+from app.serving.server import config_of, listen
 from app.settings import Settings
 from app.state import State
 from model.card import ModelCard
@@ -221,5 +221,5 @@ def headlight(zoo: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Resul
     monkeypatch.setenv("HEADLIGHT_DEFAULT_MODEL", "tiny")
     monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("app.terminal.console.width", 200)
+    monkeypatch.setattr("app.commands.terminal.console.width", 200)
     return lambda *words: CliRunner().invoke(cli.app, list(words))

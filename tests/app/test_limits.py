@@ -20,14 +20,14 @@ LIMITS = limits_of(Settings(), {})
 
 # What refuses nothing, or takes a process to show, has a test of its own.
 SHOWN_BY = {
-    "max_clients": "test_allowances.py::test_only_so_many_clients_are_remembered_the_last_ones",
-    "least_read_rate": "test_connection.py::test_who_does_not_read_a_large_answer_is_cut_off",
-    "keep_alive_seconds": "test_connection.py::test_a_connection_without_requests_is_closed_after",
+    "max_clients": "middleware/test_allowances.py::test_only_so_many_clients_are_remembered",
+    "least_read_rate": "serving/test_connection.py::test_who_does_not_read_a_large_answer_is_cut",
+    "keep_alive_seconds": "serving/test_connection.py::test_a_connection_without_requests",
     "stream_patience_seconds": "routes/test_generation.py::test_a_client_that_reads_nothing_is_cut",
     "max_batch": "test_engine.py::test_a_batch_holds_no_more_than_it_may",
-    "cache_bytes": "test_cache.py::test_the_bytes_counted_are_those_of_what_is_kept_and_never_too",
-    "retry_after_seconds": "test_server.py::test_a_full_queue_answers_503_at_once",
-    "shutdown_seconds": "test_shutdown.py::test_what_does_not_end_in_time_is_refused_and_the",
+    "cache_bytes": "tracing/test_cache.py::test_the_bytes_counted_are_those_of_what_is_kept",
+    "retry_after_seconds": "serving/test_server.py::test_a_full_queue_answers_503_at_once",
+    "shutdown_seconds": "serving/test_shutdown.py::test_what_does_not_end_in_time_is_refused",
 }
 
 

@@ -12,7 +12,7 @@ from app.problems import Problem
 from app.registry import registry_of
 from app.schemas import TraceRequest
 from app.tracer import Tracer
-from app.traces import Traces
+from app.tracing.traces import Traces
 
 REQUEST = TraceRequest(text="the cat", capture=["*.weights"])
 

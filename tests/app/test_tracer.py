@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from app.encoder import encode_checked
-from app.form import Form
+from app.encoding.encoder import encode_checked
+from app.encoding.form import Form
 from app.problems import Problem
 from app.registry import registry_of
 from app.schemas import TraceRequest

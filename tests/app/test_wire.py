@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from app.form import JSON, SAFETENSORS, Form
+from app.encoding.form import JSON, SAFETENSORS, Form
 from app.wire import Analysis, Answer, NonFiniteError, encode
 from model.trace import NamedArray, Token, Trace
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import torch
 
-from app.encoder import Encoder
-from app.form import JSON, SAFETENSORS, Coding, Form
+from app.encoding.encoder import Encoder
+from app.encoding.form import JSON, SAFETENSORS, Coding, Form
 from app.registry import registry_of
 from app.schemas import TraceRequest
 from app.settings import Settings

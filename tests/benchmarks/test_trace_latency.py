@@ -23,7 +23,7 @@ import torch
 import uvicorn
 
 from app.main import create_app
-from app.server import listen
+from app.serving.server import listen
 from app.settings import Settings
 from app.state import State
 from model.checkpoint import Checkpoint

@@ -2,7 +2,7 @@
 
 import re
 
-from app.assets import HOME, PLOTLY_URL
+from app.files.assets import HOME, PLOTLY_URL
 
 
 def test_the_page_is_html_that_is_asked_about_each_time(client):

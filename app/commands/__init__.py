@@ -1,0 +1,1 @@
+"""What the commands of `headlight` do and print; `app/cli.py` names them."""

@@ -1,0 +1,194 @@
+"""What the command line prints of models and traces."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Column, Table
+from rich.text import Text
+
+from app.client import Trace, read_trace
+from app.commands.destinations import STANDARD_OUTPUT, check, writing
+from app.commands.long_table import text_of
+from app.commands.sources import Source
+from app.encoding.form import JSON, SAFETENSORS
+from app.limits import limits_of
+from app.registry import Registry, registry_of
+from app.schemas import TraceRequest
+from app.settings import ENV_PREFIX, Settings
+
+console = Console(highlight=False)
+notes = Console(highlight=False, stderr=True)
+
+N_SHOWN = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """What becomes of a trace; where nothing is asked for, a table is printed."""
+
+    as_json: bool = False
+    as_csv: bool = False
+    out: Path = STANDARD_OUTPUT
+    safetensors: Path | None = None
+    html: Path | None = None
+    is_forced: bool = False
+
+    def check(self) -> None:
+        """Refuse what does not go together, or cannot be written, before anything is computed.
+
+        Raises:
+            ValueError: with what would do.
+        """
+        if self.as_json and self.as_csv:
+            raise ValueError("choose one of --json and --csv")
+        if self.out != STANDARD_OUTPUT and not (self.as_json or self.as_csv):
+            raise ValueError("--out says where --json or --csv goes; give one of them, too")
+        is_printed = self.out if self.as_json or self.as_csv else None
+        files = [path for path in (is_printed, self.safetensors, self.html) if path]
+        if len({path if path == STANDARD_OUTPUT else path.resolve() for path in files}) < len(
+            files
+        ):
+            raise ValueError("two things cannot go to one place; name another file for one of them")
+        for path in files:
+            check(path, is_forced=self.is_forced)
+
+
+def write_trace(order: TraceRequest, source: Source, outputs: Outputs) -> None:
+    """Trace a text and print it, or write it to files.
+
+    Args:
+        order: what to trace.
+        source: who traces it.
+        outputs: what to print or write.
+
+    Raises:
+        ValueError: the request breaks a rule, or a file cannot be written; the message says which.
+    """
+    outputs.check()
+    if outputs.as_json:
+        _write(outputs.out, outputs, [source.answer(order, JSON), b"\n"])
+    if outputs.as_csv:
+        trace = read_trace(source.answer(order, SAFETENSORS))
+        _write(outputs.out, outputs, (part.encode() for part in text_of(trace)))
+    if outputs.safetensors:
+        _write(outputs.safetensors, outputs, [source.answer(order, SAFETENSORS)])
+    if outputs.html:
+        _write(outputs.html, outputs, [_page(order, source).encode()])
+    if not (outputs.as_json or outputs.as_csv or outputs.safetensors or outputs.html):
+        wanted = order.model_copy(update={"analyses": ["next_token"]})
+        trace = read_trace(source.answer(wanted, SAFETENSORS))
+        _print_trace(trace, source.card(trace.model)["kind"])
+
+
+def _write(path: Path, outputs: Outputs, parts: Iterable[bytes]) -> None:
+    with writing(path, is_forced=outputs.is_forced) as file:
+        for part in parts:
+            file.write(part)
+    if path != STANDARD_OUTPUT:
+        notes.print(f"the trace is in {path}", markup=False, soft_wrap=True)
+
+
+def _page(order: TraceRequest, source: Source) -> str:
+    """The offline page, which shows whole layers and what their heads do."""
+    from app.commands.offline import offline_page
+
+    if order.heads is not None:
+        raise ValueError("--html shows all heads of a layer; leave --heads out")
+    analyses = sorted({*order.wanted_analyses, "head_labels"})
+    asked = {"analyses": analyses, "triangle": False}
+    answer = source.answer(
+        TraceRequest.model_validate({**order.model_dump(), **asked}), SAFETENSORS
+    )
+    trace = read_trace(answer)
+    if not any(site.endswith("attention.weights") for site in trace):
+        raise ValueError("--html shows attention; capture '*.self_attention.weights', too")
+    edits = [edit.model_dump(exclude_none=True) for edit in order.edits or ()]
+    return offline_page(answer, source.card(trace.model), trace, edits)
+
+
+def write_models(settings: Settings) -> None:
+    """Print a table of the models, and the damaged folders with their reasons."""
+    registry = registry_of(settings)
+    table = Table(
+        Column("id", no_wrap=True), Column("kind", no_wrap=True), box=None, pad_edge=False
+    )
+    for name in ("layers", "heads", "experts", "weights", "tokens"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for found in registry.descriptions.values():
+        config, moe = found.config, found.config.moe
+        table.add_row(
+            found.id,
+            config.kind,
+            str(config.n_layers),
+            str(config.n_heads),
+            f"{moe.top_k} of {moe.n_experts}" if moe else "dense",
+            f"{found.n_parameters / 1e6:.1f} M",
+            str(config.max_tokens),
+        )
+    console.print(table)
+    _print_unavailable(registry)
+
+
+def write_limits(settings: Settings) -> None:
+    """Print every limit: its value, what more is answered with, what sets it, and its reason."""
+    limits = limits_of(settings, registry_of(settings).descriptions)
+    for name, limit in limits.items():
+        values = limit.value if isinstance(limit.value, dict) else {"": limit.value}
+        shown = ", ".join(f"{value:,} {model}".strip() for model, value in values.items())
+        facts = [limit.refusal or "nothing is refused", limit.env or "fixed"]
+        console.print(Text(f"{name}  {shown} {limit.unit}", style="bold"))
+        console.print(Padding(Text(" · ".join(facts)), (0, 0, 0, 2)))
+        console.print(Padding(Text(limit.reason), (0, 0, 1, 2)))
+
+
+def write_settings(settings: Settings) -> None:
+    """Print every setting that is no limit: its variable, its value and what it does; no key."""
+    shown = settings.limits()
+    for name, field in type(settings).model_fields.items():
+        if name not in shown:
+            console.print(
+                Text(f"{ENV_PREFIX}{name.upper()}  {_told(settings, name)}", style="bold")
+            )
+            console.print(Padding(Text(field.description or ""), (0, 0, 1, 2)))
+
+
+def _told(settings: Settings, name: str) -> str:
+    """A setting's value as its variable would be written."""
+    value = getattr(settings, name)
+    if name == "api_keys":
+        return f"({len(value)}, not shown)" if value else "(none)"
+    if isinstance(value, tuple):
+        return ",".join(value) or "(none)"
+    return "(none)" if value is None else str(value)
+
+
+def _print_unavailable(registry: Registry) -> None:
+    for model, reason in registry.unavailable.items():
+        console.print(f"{model} is left out: {reason}", markup=False, style="yellow")
+
+
+def _print_trace(trace: Trace, kind: str) -> None:
+    found = trace.analyses["next_token"]
+    expected = "what may stand here" if kind == "encoder" else "what may come next"
+    texts = [repr(text) for text in (trace.text, trace.target) if text is not None]
+    console.print(Text(f"{trace.model} reads {', then '.join(texts)}"), soft_wrap=True)
+    table = Table("", "token", expected)
+    probabilities = found["probabilities"]
+    for place, token in enumerate(trace.target_tokens or trace.tokens):
+        best = zip(found["texts"][place][:N_SHOWN], probabilities[place], strict=False)
+        shown = "   ".join(f"{text!r} {_percent(float(p))}" for text, p in best)
+        table.add_row(str(place), Text(repr(token.text)), Text(shown))
+    console.print(table)
+    for site, array in trace.tensors.items():
+        sizes = zip(array.axes, array.data.shape, strict=True)
+        console.print(f"{site}  {' '.join(f'{axis}={size}' for axis, size in sizes)}")
+
+
+def _percent(probability: float) -> str:
+    """A probability as a whole percentage that is never rounded to none or to certainty."""
+    if probability < 0.005:
+        return "<1 %"
+    return ">99 %" if probability > 0.995 else f"{100 * probability:.0f} %"

@@ -1,0 +1,1 @@
+"""How an answer becomes bytes: its form, its pieces, its coding, its tag."""

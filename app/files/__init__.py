@@ -1,0 +1,1 @@
+"""Files for browsers: where they lie, and their bytes as they are sent."""

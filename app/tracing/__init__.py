@@ -1,0 +1,1 @@
+"""From a request for a trace to an answer: ordered, computed together with others, kept."""

@@ -1,0 +1,102 @@
+"""`headlight serve`: every option a setting, every setting a variable, every mistake a sentence."""
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from app.cli import app
+from app.serving import server
+from app.settings import Settings
+
+SERVE = get_command(app).commands["serve"]
+OPTIONS = {option.name: option for option in SERVE.params if option.name != "help"}
+SECRET = "0123456789abcdefSECRET"
+
+
+@pytest.fixture
+def headlight(monkeypatch):
+    """Runs a command without a colour or a line break; a server would serve these settings."""
+    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setattr("app.commands.terminal.console.width", 400)
+    served = []
+    monkeypatch.setattr(server, "serve", lambda listener, host, settings: served.append(settings))
+
+    def run(*words, **variables):
+        result = CliRunner().invoke(app, list(words), env=variables)
+        result.served = served[-1] if served else None
+        return result
+
+    return run
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_is_a_setting_and_names_its_variable(name):
+    setting = OPTIONS[name].envvar.removeprefix("HEADLIGHT_").lower()
+    assert setting in Settings.model_fields
+    assert setting.endswith(name)
+
+
+def test_help_names_every_variable(headlight):
+    text = headlight("serve", "--help").output
+    assert all(f"[env var: {option.envvar}]" in text for option in OPTIONS.values())
+
+
+@pytest.mark.parametrize("command", get_command(app).commands)
+def test_every_command_says_what_it_does(headlight, command):
+    result = headlight(command, "--help")
+    assert result.exit_code == 0
+    assert f"Usage: headlight {command}" in result.output.replace("root", "headlight")
+
+
+def test_what_nothing_says_is_the_settings_own_default(headlight):
+    served = headlight("serve", "--port", "0").served
+    assert served.model_dump(exclude={"port"}) == Settings().model_dump(exclude={"port"})
+    assert (OPTIONS["host"].default, OPTIONS["port"].default) == (Settings().host, Settings().port)
+
+
+def test_variables_stand_in_for_options(headlight):
+    told = {"HEADLIGHT_HOST": "127.0.0.2", "HEADLIGHT_PORT": "0", "HEADLIGHT_LOG_LEVEL": "info"}
+    served = headlight("serve", **told).served
+    assert (served.host, served.port, served.log_level) == ("127.0.0.2", 0, "info")
+
+
+def test_an_option_wins_over_its_variable(headlight):
+    told = {"HEADLIGHT_PORT": "1", "HEADLIGHT_THREADS": "3"}
+    served = headlight("serve", "--port", "0", "--threads", "2", **told).served
+    assert (served.port, served.threads) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        ("HEADLIGHT_PORT", "http", "Invalid value for '--port' (env var: 'HEADLIGHT_PORT')"),
+        ("HEADLIGHT_PORT", "70000", "Invalid value for '--port' (env var: 'HEADLIGHT_PORT')"),
+        ("HEADLIGHT_LOG_LEVEL", "loud", "Invalid value for '--log-level'"),
+        ("HEADLIGHT_DEVICE", "tpu", "device: Input should be 'auto', 'cpu', 'cuda' or 'mps'"),
+        ("HEADLIGHT_MAX_CELLS", "0", "max_cells: Input should be greater than or equal to 1"),
+        ("HEADLIGHT_API_KEYS", "short", "api_keys: Value error, key 1 is not 16 to 512"),
+        ("HEADLIGHT_TRUSTED_PROXIES", "here", "name an address or a network"),
+        ("HEADLIGHT_HOST", "no such host", "cannot listen on no such host:0"),
+    ],
+)
+def test_a_wrong_value_is_one_clear_sentence(headlight, variable, value, sentence):
+    result = headlight("serve", **({"HEADLIGHT_PORT": "0"} | {variable: value}))
+    assert result.exit_code != 0
+    assert result.served is None
+    assert sentence in result.output + result.stderr
+    assert "Traceback" not in result.output + result.stderr
+
+
+def test_every_setting_is_listed_once_with_its_variable(headlight):
+    listed = headlight("limits").output + headlight("settings").output
+    for name, field in Settings.model_fields.items():
+        assert f"HEADLIGHT_{name.upper()}" in listed
+        assert field.description in listed
+
+
+def test_a_listed_setting_is_what_the_environment_says(headlight):
+    told = {"HEADLIGHT_ALLOWED_HOSTS": "a.example.org, b.example.org", "HEADLIGHT_API_KEYS": SECRET}
+    lines = headlight("settings", **told).output.splitlines()
+    assert "HEADLIGHT_ALLOWED_HOSTS  a.example.org,b.example.org" in lines
+    assert "HEADLIGHT_API_KEYS  (1, not shown)" in lines
+    assert not any("SECRET" in line for line in lines)

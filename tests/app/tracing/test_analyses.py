@@ -1,0 +1,356 @@
+"""The analyses a request may name: each is offered where the model has its sites, and is true."""
+
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from app.problems import Problem
+from app.schemas import AnalysisName, TraceAnswer
+from app.tracing.analyses import ANALYSERS, analyse, available
+from model import tracing
+from model.analysis import alignment, head_labels, residual_stream, rollout
+from model.checkpoint import load
+
+EVERY = (*get_args(AnalysisName),)
+WITHOUT = {
+    "tiny": {"alignment"},
+    "turning": {"routing", "alignment"},
+    "slanted": {"routing", "alignment"},
+    "translator": set(),
+    "filler": {"routing", "alignment"},
+}
+TEXT, TARGET = "the cat sat on the cat", "a small light reads"
+BESIDE = {
+    "next_token": ["texts"],
+    "logit_lens": ["texts"],
+    "head_labels": ["labels"],
+    "alignment": ["aligner"],
+}
+
+
+def post(client, model, accept="application/json", **options):
+    target = {"target": TARGET} if model == "translator" else {}
+    asked = {"text": TEXT, "model": model, "capture": [], **target, **options}
+    return client.post("/api/v1/trace", json=asked, headers={"accept": accept})
+
+
+def analyses_of(client, model, *names, **options):
+    response = post(client, model, analyses=list(names), **options)
+    assert response.status_code == 200, response.text
+    return response.json()["analyses"]
+
+
+def array(found):
+    data = np.array(found["data"], dtype=found["dtype"])
+    assert list(data.shape) == found["shape"]
+    assert len(found["axes"]) == data.ndim
+    return data
+
+
+def traced(checkpoint, heads=None):
+    target = TARGET if checkpoint.id == "translator" else None
+    return tracing.trace(checkpoint, TEXT, target, capture=["*"], heads=heads)
+
+
+def test_whatever_can_be_asked_for_can_be_computed():
+    assert set(EVERY) == set(ANALYSERS)
+
+
+@pytest.mark.parametrize("model", WITHOUT)
+def test_a_card_lists_the_analyses_that_its_model_has_the_sites_for(client, model):
+    card = client.get(f"/api/v1/models/{model}").json()
+    assert card["analyses"] == [name for name in EVERY if name not in WITHOUT[model]]
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "site"),
+    [
+        ("tiny", "alignment", "*.cross_attention.weights"),
+        ("dense", "routing", "*.experts.router_probs"),
+        ("filler", "alignment", "*.cross_attention.weights"),
+    ],
+)
+def test_an_analysis_without_its_sites_is_refused_with_those_there_are(
+    client, problem, model, name, site
+):
+    response = post(client, model, analyses=["next_token", name])
+    body = problem(response, 422, "no-such-analysis")
+    has = client.get(f"/api/v1/models/{model}").json()["analyses"]
+    assert body["detail"] == (
+        f"{name} is computed from {site}, which the model '{model}' has not; "
+        f"its analyses are {', '.join(has)}"
+    )
+
+
+@pytest.mark.parametrize("model", WITHOUT)
+def test_json_and_safetensors_agree_and_are_what_the_documentation_says(
+    client, from_safetensors, model
+):
+    asked = {"capture": ["*"], "analyses": [name for name in EVERY if name not in WITHOUT[model]]}
+    body = post(client, model, **asked).json()
+    documented = TraceAnswer.model_validate(body, strict=True)
+    assert documented.model_dump(exclude_unset=True) == body
+    response = post(client, model, **asked, accept="application/x-safetensors")
+    arrays, metadata = from_safetensors(response.content)
+    assert set(metadata["analyses"]) == set(body["analyses"]) == set(asked["analyses"])
+    for name, found in body["analyses"].items():
+        beside = BESIDE.get(name, [])
+        assert metadata["analyses"][name] == {key: found.pop(key) for key in beside}
+        assert found
+        for key, sent in found.items():
+            site = f"analyses.{name}.{key}"
+            assert metadata["axes"][site] == sent["axes"]
+            np.testing.assert_array_equal(arrays.pop(site), array(sent))
+    assert set(arrays) == set(body["tensors"])
+    assert metadata["target"] == body["target"]
+
+
+@pytest.mark.parametrize("model", WITHOUT)
+def test_every_number_is_finite_but_masked_scores(client, from_safetensors, model):
+    asked = {"capture": ["*"], "analyses": [name for name in EVERY if name not in WITHOUT[model]]}
+    response = post(client, model, **asked, accept="application/x-safetensors")
+    arrays, _ = from_safetensors(response.content)
+    infinite = {site for site, data in arrays.items() if not np.isfinite(data).all()}
+    causal = {
+        f"decoder.layers.{layer}.self_attention.scores" for layer in (0, 1) if model != "filler"
+    }
+    assert infinite == causal
+
+
+def test_the_documentation_shows_every_analysis(client):
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    assert set(schemas["AnalysesAnswer"]["properties"]) == set(EVERY)
+    asked = schemas["TraceRequest"]["properties"]["analyses"]
+    assert asked["anyOf"][0]["items"]["enum"] == list(EVERY)
+    assert all(f"{name}:" in asked["description"] for name in EVERY)
+
+
+# --- what they say --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["tiny", "turning", "translator", "filler"])
+def test_the_lens_after_the_last_layer_is_the_prediction(client, model):
+    found = analyses_of(client, model, "logit_lens", "next_token")
+    lens, prediction = found["logit_lens"], found["next_token"]
+    assert lens["texts"][-1] == prediction["texts"]
+    np.testing.assert_allclose(
+        array(lens["probabilities"])[-1], array(prediction["probabilities"]), atol=1e-6
+    )
+    assert lens["texts"][0] != prediction["texts"]
+
+
+@pytest.mark.parametrize("model", ["tiny", "turning", "translator"])
+@pytest.mark.parametrize("heads", [None, [2, 0]])
+def test_weighted_values_are_those_of_the_models_own_projection(client, zoo, model, heads):
+    checkpoint = load(zoo / model)
+    options = {} if heads is None else {"heads": heads}
+    found = analyses_of(client, model, "value_weighted", **options)["value_weighted"]
+    trace = traced(checkpoint, heads)
+    weights = checkpoint.model.weights()
+    assert set(found) == {name[:-8] for name in trace.tensors if name.endswith("attention.weights")}
+    for path, sent in found.items():
+        projection = weights[f"{path}.output_projection.weight"].detach().numpy()
+        by_head = projection.reshape(16, 4, 4)  # d_model head d_head
+        held = heads or range(4)
+        for place, head in enumerate(held):
+            written = trace.tensors[f"{path}.values"].data[place] @ by_head[:, head].T
+            sizes = np.linalg.norm(written, axis=1)
+            expected = trace.tensors[f"{path}.weights"].data[place] * sizes
+            np.testing.assert_allclose(array(sent)[place], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "norm", "norm_place"),
+    [
+        ("tiny", "layer_norm", "pre"),
+        ("turning", "rms_norm", "pre"),
+        ("filler", "layer_norm", "post"),
+        ("translator", "layer_norm", "pre"),
+    ],
+)
+def test_the_stream_is_read_with_the_norms_that_the_model_has(client, zoo, model, norm, norm_place):
+    found = analyses_of(client, model, "residual_stream")["residual_stream"]
+    trace = traced(load(zoo / model))
+    expected = residual_stream.residual_stream(trace, norm=norm, norm_place=norm_place)
+    assert found.keys() == expected.keys()
+    for key, sent in found.items():
+        np.testing.assert_allclose(array(sent), expected[key].data, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["tiny", "turning", "translator", "filler"])
+def test_what_the_heads_write_adds_up_to_the_output_of_the_attention(client, model, from_json):
+    body = post(client, model, capture=["*_attention.output"], analyses=["head_outputs"]).json()
+    outputs, found = from_json(body), body["analyses"]["head_outputs"]
+    assert {f"{path}.output" for path in found} == set(outputs)
+    for path, sent in found.items():
+        assert sent["axes"] == ["head", "query", "d_model"]
+        np.testing.assert_allclose(array(sent).sum(axis=0), outputs[f"{path}.output"], atol=1e-5)
+
+
+def test_what_the_heads_write_is_sent_of_the_layers_and_heads_asked_for(client):
+    every = analyses_of(client, "translator", "head_outputs")["head_outputs"]
+    asked = {"layers": [1], "heads": [2, 0]}
+    found = analyses_of(client, "translator", "head_outputs", **asked)["head_outputs"]
+    assert set(found) == {path for path in every if ".1." in path}
+    for path, sent in found.items():
+        np.testing.assert_allclose(array(sent), array(every[path])[[2, 0]], atol=1e-6)
+
+
+def test_a_head_that_is_off_writes_nothing(client):
+    edits = [{"kind": "heads_off", "heads": [1]}]
+    found = analyses_of(client, "tiny", "head_outputs", edits=edits)["head_outputs"]
+    for sent in found.values():
+        assert (array(sent)[1] == 0).all()
+        assert (array(sent)[[0, 2, 3]] != 0).any()
+
+
+@pytest.mark.parametrize("name", ["next_token", "logit_lens"])
+def test_analyses_read_what_an_edit_left(client, name):
+    edits = [{"kind": "temperature", "value": 5.0}]
+    plain, edited = (
+        array(analyses_of(client, "tiny", name, **options)[name]["probabilities"])
+        for options in ({}, {"edits": edits})
+    )
+    assert np.abs(plain[-1] - edited[-1]).max() > 1e-6
+
+
+def test_the_lens_after_the_last_layer_is_the_prediction_of_the_edited_pass(client):
+    edits = [{"kind": "heads_off", "heads": [0, 2]}, {"kind": "experts_off", "experts": [1]}]
+    found = analyses_of(client, "tiny", "logit_lens", "next_token", edits=edits)
+    lens, prediction = (
+        array(found[name]["probabilities"]) for name in ("logit_lens", "next_token")
+    )
+    np.testing.assert_allclose(lens[-1], prediction, atol=1e-6)
+
+
+def test_the_labels_that_are_sent_name_the_numbers(client, zoo):
+    found = analyses_of(client, "translator", "head_labels")["head_labels"]
+    labels = found.pop("labels")
+    assert labels == list(head_labels.LABELS)
+    expected = head_labels.head_labels(traced(load(zoo / "translator")))
+    assert found.keys() == expected.keys()
+    for key, sent in found.items():
+        np.testing.assert_array_equal(array(sent), expected[key].data)
+    numbers = array(found["encoder.layers.0.self_attention.label"])
+    scores = array(found["encoder.layers.0.self_attention.label_scores"])
+    assert numbers.shape == (4,)
+    assert scores.shape == (4, len(labels) - 1)
+    for number, row in zip(numbers, scores, strict=True):
+        assert labels[number] == "mixed" or row[number] >= 0.5
+
+
+def test_analyses_read_all_layers_whatever_layers_says(client):
+    sites = {"capture": ["*.weights"], "layers": [1]}
+    narrow = analyses_of(client, "tiny", "rollout", "head_labels", **sites)
+    assert narrow == analyses_of(client, "tiny", "rollout", "head_labels")
+    assert array(narrow["rollout"]["decoder"]).shape[0] == 2
+
+
+def test_analyses_read_only_the_heads_that_heads_says(client, tiny):
+    found = analyses_of(client, "tiny", "rollout", "head_labels", heads=[2, 0])
+    expected = rollout.rollout(traced(tiny, [2, 0]))["decoder"].data
+    np.testing.assert_allclose(array(found["rollout"]["decoder"]), expected, atol=1e-6)
+    label = "decoder.layers.1.self_attention.label_scores"
+    every = array(analyses_of(client, "tiny", "head_labels")["head_labels"][label])
+    np.testing.assert_allclose(array(found["head_labels"][label]), every[[2, 0]], atol=1e-6)
+
+
+def test_what_an_analysis_reads_is_not_sent_unless_it_is_asked_for(client):
+    body = post(client, "translator", analyses=["value_weighted", "logit_lens"]).json()
+    assert body["tensors"] == {}
+
+
+def test_an_analysis_named_again_and_again_is_computed_once(client):
+    once = post(client, "tiny", analyses=["rollout"]).json()
+    often = post(client, "tiny", analyses=["rollout"] * 64).json()
+    assert (once["id"], once["analyses"]) == (often["id"], often["analyses"])
+
+
+# --- alignment ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("heads", [None, [3, 2]])
+def test_words_are_aligned_by_the_head_that_the_card_names(client, translator, heads):
+    options = {} if heads is None else {"heads": heads}
+    found = analyses_of(client, "translator", "alignment", **options)["alignment"]
+    assert found["aligner"] == {"layer": 1, "head": 2, "shift": 0}
+    expected = alignment.alignment(traced(translator), layers=[1], heads=[2])
+    np.testing.assert_allclose(array(found["weights"]), expected["weights"].data, atol=1e-6)
+    np.testing.assert_array_equal(array(found["links"]), expected["links"].data)
+    assert found["weights"]["axes"] == ["target_word", "source_word"]
+    np.testing.assert_allclose(array(found["weights"]).sum(axis=1), 1, atol=1e-6)
+
+
+def test_words_are_aligned_by_the_mean_of_other_heads_where_the_cards_is_left_out(
+    client, translator
+):
+    found = analyses_of(client, "translator", "alignment", heads=[0, 1])["alignment"]
+    assert found["aligner"] == {}
+    expected = alignment.alignment(traced(translator, [0, 1]))["weights"].data
+    np.testing.assert_allclose(array(found["weights"]), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        None,
+        "none",
+        {"pairs": 2},
+        {"head": "2"},
+        {"head": {"layer": 1, "head": 2}},
+        {"head": {"layer": "1", "head": 2, "shift": 0}},
+        {"head": {"layer": 2, "head": 2, "shift": 0}},
+        {"head": {"layer": 1, "head": 4, "shift": 0}},
+        {"head": {"layer": 1, "head": 2, "shift": 2}},
+        {"head": {"layer": True, "head": 2, "shift": 0}},
+    ],
+)
+def test_a_card_that_names_no_head_leaves_the_mean_of_all(translator, figures):
+    card = replace(translator.description.card, metrics={"alignment": figures})
+    checkpoint = replace(translator, description=replace(translator.description, card=card))
+    trace = traced(translator)
+    found = analyse("alignment", trace, checkpoint)
+    assert found.beside == {"aligner": {}}
+    expected = alignment.alignment(trace)["weights"].data
+    np.testing.assert_array_equal(found.arrays["weights"].data, expected)
+
+
+# --- texts with little in them --------------------------------------------------------------------
+
+
+def test_a_translation_of_nothing_is_analysed_but_not_aligned(client, problem, monkeypatch):
+    monkeypatch.setattr(tracing, "translate", lambda *_, **__: [[]])
+    options = {"text": "the cat", "target": None}
+    body = problem(
+        post(client, "translator", analyses=["alignment"], **options), 422, "nothing-to-analyse"
+    )
+    assert body["detail"] == "alignment: the target has no words to align"
+    others = [name for name in EVERY if name != "alignment"]
+    body = post(client, "translator", analyses=others, **options).json()
+    assert body["target"] == ""
+    assert [token["text"] for token in body["target_tokens"]] == ["<s>"]
+    assert set(body["analyses"]) == set(others)
+
+
+@pytest.mark.parametrize("text", ["[MASK]", "[MASK] [MASK][MASK]"])
+def test_a_text_of_masks_alone_is_analysed(client, zoo, text):
+    names = available(load(zoo / "filler").description)
+    body = post(client, "filler", text=text, analyses=names).json()
+    assert set(body["analyses"]) == set(names)
+    assert all(token["is_special"] for token in body["tokens"])
+
+
+def test_an_error_in_an_analysis_names_it(translator):
+    trace = replace(traced(translator), target_tokens=None)
+    with pytest.raises(Problem, match=r"head_labels: decoder\.layers\.0"):
+        analyse("head_labels", trace, translator)
+
+
+def test_what_each_head_of_another_layer_writes_has_another_id(client):
+    ids = {
+        post(client, "tiny", capture=[], analyses=["head_outputs"], layers=[layer]).json()["id"]
+        for layer in (0, 1)
+    }
+    assert len(ids) == 2
