@@ -4,9 +4,10 @@
 
 What is asked is what people ask in `make load`, and now and then as much as a request may ask for.
 A sample is taken when everything that was asked is answered; the first and the last one that count
-are taken after a while of quiet, in which the server gives back what is free. Of the first requests
-some fill its cache of finished traces. The status is 0 where the memory after the last request is
-within 50 MB of where it was after the first 500.
+are taken after a while of quiet, in which the server gives back what is free. The first requests
+are one of every kind and as much as there is to ask for, so that every model is loaded and every
+file is kept, and some that fill the cache of finished traces. The status is 0 where the memory
+after the last request is within 50 MB of where it was after the first 500.
 """
 
 import argparse
@@ -17,10 +18,11 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 from connection import Connection
-from people import LIKE_A_BROWSER, Person
+from people import ACTIONS, LIKE_A_BROWSER, Person
 from rich.console import Console
 from rich.table import Table
 from service import Service, metrics, rss_of, service
@@ -79,11 +81,12 @@ async def _ask(running: Service, n_requests: int, n_people: int) -> tuple[Tally,
         for _ in range(n_people)
     ]
     curve: list[Point] = []
-    await _fill_cache(people[0], min(FILLING, n_requests // 10))
+    if n_requests > SETTLED:
+        await _ask_everything(people[0])
     while tally.n_requests < n_requests:
         until = min(tally.n_requests + SAMPLE, n_requests)
         await asyncio.gather(*(_busy(person, until) for person in people))
-        await _ask_much(people[0])
+        await _ask_much(people[0], chance.choice(LARGE))
         counts = not curve or curve[-1].n_requests < SETTLED or tally.n_requests >= n_requests
         if counts and n_requests > SETTLED:
             await asyncio.sleep(QUIET_SECONDS)
@@ -94,11 +97,16 @@ async def _ask(running: Service, n_requests: int, n_people: int) -> tuple[Tally,
     return tally, curve
 
 
-async def _fill_cache(person: Person, n_traces: int) -> None:
-    """Long texts, none like another."""
-    for number in range(n_traces):
-        order = orjson.dumps({"model": "stories", "text": f"{number} " + "a b " * 90})
-        person.tally.add("trace, long", await person.line.ask("POST", "/api/v1/trace", body=order))
+async def _ask_everything(person: Person) -> None:
+    """One of every kind, all that is large, and long texts that fill the cache."""
+    for act in ACTIONS.values():
+        await act(person)
+    for order in LARGE:
+        await _ask_much(person, order)
+    for number in range(FILLING):
+        order = {"model": "stories", "text": f"{number} " + "a b " * 90}
+        reply = await person.line.ask("POST", "/api/v1/trace", body=orjson.dumps(order))
+        person.tally.add("trace, long", reply)
 
 
 async def _busy(person: Person, until: int) -> None:
@@ -106,8 +114,7 @@ async def _busy(person: Person, until: int) -> None:
         await person.act()
 
 
-async def _ask_much(person: Person) -> None:
-    order = person.chance.choice(LARGE)
+async def _ask_much(person: Person, order: dict[str, Any]) -> None:
     reply = await person.line.ask("POST", "/api/v1/trace", body=orjson.dumps(order))
     person.tally.add("trace, large", reply, (200, 422))
 
