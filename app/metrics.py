@@ -78,6 +78,11 @@ class Metrics:
         self.cache_bytes = self._gauge("cache_bytes", "Bytes of the traces in the cache.")
         self.shared = self._counter("shared", "Requests that waited for another's computation.")
 
+        # Answers that their clients have not read yet.
+        self.outgoing_bytes = self._gauge(
+            "outgoing_bytes", "Bytes of the answers that are encoded or being sent."
+        )
+
         # Texts that are written on.
         self.streams_open = self._gauge("streams_open", "Texts that are being written on.")
         self.tokens_written = self._counter("tokens_written", "Tokens written by generation.")

@@ -31,8 +31,8 @@ _MEANINGS = {
     415: "The body is not declared as application/json, or compressed.",
     422: "A member is wrong, or a limit is passed: `limit` and `actual` say by how much.",
     429: "This client asks more often than is allowed; `Retry-After` says when to go on.",
-    503: "The queue is full or too slow, the model is damaged, not ready yet or just died, or the "
-    "server stops.",
+    503: "The queue is full or too slow, answers that nobody has read yet leave too little memory, "
+    "the model is damaged, not ready yet or just died, or the server stops.",
     504: "The answer took longer to compute than `work_seconds`.",
 }
 _CONTENT = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemAnswer.__name__}"}}}

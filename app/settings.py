@@ -132,6 +132,15 @@ class Settings(Exposure):
         "costs no pass: about seven hundred default traces of a sentence. 0 keeps none.",
         ge=0,
     )
+    max_outgoing_bytes: int = _limit(
+        536_870_912,
+        "bytes",
+        "What answers may take in memory together from when they are encoded until their clients "
+        "have read them: with max_cells, three of the largest as JSON and many smaller ones. Until "
+        "it is encoded one counts for as much as it may take. Who alone asks for more has it.",
+        refusal="503 too-many-outgoing-bytes",
+        ge=1,
+    )
     retry_after_seconds: int = _limit(
         1,
         "seconds",

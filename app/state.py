@@ -1,6 +1,6 @@
 """What the routes share: settings, models, the inference thread, and whether it is warm."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated, TypeVar
@@ -9,6 +9,8 @@ from fastapi import Depends, Request
 
 from app.encoding.encoder import Encoder
 from app.encoding.form import Form
+from app.encoding.outgoing import Outgoing, Room
+from app.encoding.upper_bound import upper_bound
 from app.engine import Engine
 from app.generator import Generator
 from app.metrics import Metrics
@@ -54,6 +56,9 @@ class State:
         )
         self.traces = Traces(self.tracer, self.engine, self.metrics, on_end=self.readiness.end)
         self.encoder = Encoder(settings, on_end=self.readiness.end)
+        self.outgoing = Outgoing(
+            limit=settings.max_outgoing_bytes, retry_after_seconds=settings.retry_after_seconds
+        )
         self.streams = Streams(
             limit=settings.max_streams, retry_after_seconds=settings.retry_after_seconds
         )
@@ -64,6 +69,7 @@ class State:
         metrics = self.metrics
         metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs + self.traces.planner.n_jobs)
         metrics.watch(metrics.streams_open, lambda: self.streams.n_open)
+        metrics.watch(metrics.outgoing_bytes, lambda: self.outgoing.n_bytes)
         metrics.describe(
             version=version("headlight"),
             model=self.registry.default,
@@ -96,14 +102,24 @@ class State:
         """
         return await self.encoder.tag(answer, form, client_left=partial(_departure, request))
 
-    async def encode(self, request: Request, answer: Sendable, form: Form) -> bytes:
+    async def encode(self, request: Request, answer: Sendable, form: Form, room: Room) -> bytes:
         """Encode an answer off the event loop, while the client of that request waits.
 
+        Args:
+            request: what is answered.
+            answer: what was computed.
+            form: how it is sent.
+            room: is made as large as the answer; whoever has it keeps it until all is sent.
+
         Raises:
-            Problem, ClientLeft: as `run`; 503 where the model's numbers are not finite.
+            Problem, ClientLeft: as `run`; 503 where there is too little room, or the model's
+                numbers are not finite.
         """
+        room.reserve(upper_bound(answer, form))
         departure = partial(_departure, request)
-        return await self.encoder.encode(answer, form, client_left=departure)
+        body = await self.encoder.encode(answer, form, client_left=departure)
+        room.settle(len(body))
+        return body
 
     @property
     def is_ready(self) -> bool:
@@ -147,3 +163,12 @@ async def _departure(request: Request) -> None:
 
 Shared = Annotated[State, Depends(_shared)]
 """The state, as a route's parameter."""
+
+
+async def _room(state: Shared) -> AsyncIterator[Room]:
+    with state.outgoing.room() as room:
+        yield room
+
+
+OutgoingRoom = Annotated[Room, Depends(_room)]
+"""Room for a route's answer, kept until all of it is sent or its client is gone."""

@@ -142,6 +142,16 @@ def encode(answer: Sendable, form: Form) -> bytes:
     return b"".join(_interruptible(compressed(write(answer, form), form.coding)))
 
 
+def sent_arrays(answer: Sendable, form: Form) -> Iterator[tuple[str, tuple[int, ...], str]]:
+    """The name, the whole shape and the type of each array that is sent in that form."""
+    for site, array in answer.tensors.items():
+        yield site, array.data.shape, _sent_type(site, array, form)
+    for name, found in answer.analyses.items() if isinstance(answer, Answer) else ():
+        for key, array in found.arrays.items():
+            dtype = _sent_type(key, array, _exact(form))
+            yield f"analyses.{name}.{key}", array.data.shape, dtype
+
+
 def _interruptible(pieces: Iterable[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         check()
@@ -161,7 +171,7 @@ def _json_of(answer: Sendable, form: Form) -> Iterator[bytes]:
 
 
 def _json_analysis(analysis: Analysis, form: Form) -> Iterator[bytes]:
-    exact = replace(form, dtype="float32")
+    exact = _exact(form)
     arrays = [
         (key, _json_array(_on_wire(key, array, exact))) for key, array in analysis.arrays.items()
     ]
@@ -185,7 +195,7 @@ def _safetensors_of(answer: Sendable, form: Form) -> Iterator[bytes]:
     arrays = {site: _on_wire(site, array, form) for site, array in answer.tensors.items()}
     if not isinstance(answer, Answer):
         return _file(arrays, answer.members())
-    exact = replace(form, dtype="float32")
+    exact = _exact(form)
     for name, analysis in answer.analyses.items():
         for key, array in analysis.arrays.items():
             arrays[f"analyses.{name}.{key}"] = _on_wire(key, array, exact)
@@ -206,8 +216,21 @@ def _file(arrays: Mapping[str, _WireArray], members: Mapping[str, Any]) -> Itera
     )
 
 
-def _on_wire(name: str, array: NamedArray, form: Form) -> _WireArray:
+def _exact(form: Form) -> Form:
+    """The form of an analysis: what was computed from a trace is not rounded."""
+    return replace(form, dtype="float32")
+
+
+def _sent_type(name: str, array: NamedArray, form: Form) -> str:
     if np.issubdtype(array.data.dtype, np.integer):
+        return "int32"
+    is_unit = name.rpartition(".")[2] in UNIT_SITES
+    return "uint16" if form.dtype == "uint16" and is_unit else "float32"
+
+
+def _on_wire(name: str, array: NamedArray, form: Form) -> _WireArray:
+    dtype = _sent_type(name, array, form)
+    if dtype == "int32":
         return _WireArray(axes=array.axes, data=np.ascontiguousarray(array.data, dtype=np.int32))
     data = np.ascontiguousarray(array.data, dtype=np.float32)
     _require_finite(name, data)
@@ -216,7 +239,7 @@ def _on_wire(name: str, array: NamedArray, form: Form) -> _WireArray:
         fill = None if np.isneginf(packed.fill) else packed.fill
         described = {"packed": LOWER_TRIANGLE, "shape": packed.shape, "fill": fill}
         data = packed.data
-    if form.dtype == "uint16" and name.rpartition(".")[2] in UNIT_SITES:
+    if dtype == "uint16":
         data = np.rint(data * np.float32(65535)).astype(np.uint16)
         return _WireArray(axes=array.axes, data=data, scale=UINT16_SCALE, packed=described)
     return _WireArray(axes=array.axes, data=data, packed=described)

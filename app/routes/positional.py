@@ -11,7 +11,7 @@ from app.encoding.pieced_response import PiecedResponse
 from app.positional import positional_answer
 from app.problems import described
 from app.schemas import PositionalAnswer, PositionalRequest
-from app.state import Shared
+from app.state import OutgoingRoom, Shared
 
 router = APIRouter(prefix="/api/v1", tags=["positional"])
 
@@ -27,7 +27,10 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 
 @router.get("/positional", response_class=Response, responses=_ANSWERS)
 async def positional(
-    order: Annotated[PositionalRequest, Query()], request: Request, state: Shared
+    order: Annotated[PositionalRequest, Query()],
+    request: Request,
+    state: Shared,
+    room: OutgoingRoom,
 ) -> Response:
     """What a scheme adds, by how much it turns or how far it lowers, position by position.
 
@@ -38,5 +41,5 @@ async def positional(
         request, partial(positional_answer, order, state.registry, state.settings)
     )
     form = form.coded(negotiate_coding(request.headers, answer.n_bytes))
-    body = await state.encode(request, answer, form)
+    body = await state.encode(request, answer, form, room)
     return PiecedResponse(body, media_type=form.media_type, headers=form.headers)

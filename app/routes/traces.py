@@ -12,7 +12,7 @@ from app.encoding.pieced_response import PiecedResponse
 from app.json_route import JsonRoute
 from app.problems import Problem, described
 from app.schemas import TraceAnswer, TraceForm, TraceRequest
-from app.state import Shared
+from app.state import OutgoingRoom, Shared
 from app.wire import Answer
 
 router = APIRouter(prefix="/api/v1", tags=["traces"], route_class=JsonRoute)
@@ -45,7 +45,9 @@ _KEPT_ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 @router.post("/trace", response_class=Response, responses=_ANSWERS)
-async def trace(order: TraceRequest, request: Request, state: Shared) -> Response:
+async def trace(
+    order: TraceRequest, request: Request, state: Shared, room: OutgoingRoom
+) -> Response:
     """Read a text and return what its forward pass computed.
 
     With `Accept: application/x-safetensors` the answer is one safetensors file: arrays by site
@@ -57,7 +59,7 @@ async def trace(order: TraceRequest, request: Request, state: Shared) -> Respons
     form = Form(media_type=media_type, dtype=order.dtype, triangle=order.triangle)
     answer = await state.trace(request, order)
     form = form.coded(negotiate_coding(request.headers, answer.n_bytes))
-    body = await state.encode(request, answer, form)
+    body = await state.encode(request, answer, form, room)
     headers = form.headers
     if state.traces.is_kept(answer.id):
         headers |= {"Content-Location": _location(request, answer, form)}
@@ -72,7 +74,11 @@ async def trace(order: TraceRequest, request: Request, state: Shared) -> Respons
     responses=_KEPT_ANSWERS,
 )
 async def kept_trace(
-    trace_id: TraceId, query: Annotated[TraceForm, Query()], request: Request, state: Shared
+    trace_id: TraceId,
+    query: Annotated[TraceForm, Query()],
+    request: Request,
+    state: Shared,
+    room: OutgoingRoom,
 ) -> Response:
     """Return a trace that was computed before, while it is kept; nothing is computed.
 
@@ -90,7 +96,7 @@ async def kept_trace(
     if is_known(tag, request.headers.getlist("if-none-match")):
         headers.pop("Content-Encoding", None)  # there is no content
         return Response(status_code=304, headers=headers)
-    body = await state.encode(request, answer, form)
+    body = await state.encode(request, answer, form, room)
     return PiecedResponse(body, media_type=form.media_type, headers=headers)
 
 

@@ -129,6 +129,13 @@ def max_streams(servers):
         return client.post("/api/v1/generate", json=body)
 
 
+def max_outgoing_bytes(servers):
+    client = servers.client_with(max_outgoing_bytes=1)
+    with client.app.state.shared.outgoing.room() as room:
+        room.reserve(1)
+        return client.post("/api/v1/trace", json={"text": "the cat"})
+
+
 def queue_length(servers):
     with servers.busy(queue_length=0) as client:
         return client.post("/api/v1/trace", json={"text": "the cat"})
@@ -163,6 +170,7 @@ PROBES = {
     ),
     "max_new_tokens": lambda servers: servers.generate({"n_tokens": 3}, max_new_tokens=2),
     "max_streams": max_streams,
+    "max_outgoing_bytes": max_outgoing_bytes,
     "queue_length": queue_length,
     "queue_seconds": queue_seconds,
     "work_seconds": work_seconds,

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from app.encoding.pieced_response import PIECE_BYTES, PiecedResponse
+from app.encoding.pieced_response import PIECE_BYTES, UNREAD_BYTES, PiecedResponse
 
 
 def sent(response):
@@ -20,7 +20,7 @@ def sent(response):
 
 @pytest.mark.parametrize(
     ("n_bytes", "n_pieces"),
-    [(0, 1), (1, 1), (PIECE_BYTES, 1), (PIECE_BYTES + 1, 2), (3 * PIECE_BYTES, 3)],
+    [(0, 1), (1, 1), (UNREAD_BYTES, 1), (PIECE_BYTES, 2), (PIECE_BYTES + 1, 3), (2**20, 5)],
 )
 def test_pieces_follow_each_other_and_the_last_one_says_so(n_bytes, n_pieces):
     content = bytes(range(256)) * (n_bytes // 256) + b"x" * (n_bytes % 256)
@@ -29,6 +29,7 @@ def test_pieces_follow_each_other_and_the_last_one_says_so(n_bytes, n_pieces):
     assert (b"content-length", str(n_bytes).encode()) in start["headers"]
     assert b"".join(piece["body"] for piece in pieces) == content
     assert [piece["more_body"] for piece in pieces] == [True] * (n_pieces - 1) + [False]
+    assert n_bytes <= UNREAD_BYTES or pieces[-1]["body"] == b"", "which waits for what is unread"
 
 
 @pytest.mark.parametrize(
