@@ -42,13 +42,28 @@ class StrictRequest(Request):
         Raises:
             Problem: 400, where the body is no JSON; it says what is wrong and where.
         """
+        sent = await self.body()
         try:
-            body = orjson.loads(await self.body())
+            body = orjson.loads(sent)
         except orjson.JSONDecodeError as error:
-            detail = f"the body is not JSON: {error}"
-            raise Problem(400, "malformed-json", detail, position=error.pos) from error
+            why, position = _why_malformed(sent, error)
+            detail = f"the body is not JSON: {why}"
+            raise Problem(400, "malformed-json", detail, position=position) from error
         read_body(body)
         return body
+
+
+def _why_malformed(body: bytes, error: orjson.JSONDecodeError) -> tuple[str, int]:
+    """What is wrong, and at which character; where the body is no text, at which byte."""
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as damage:
+        byte = f"byte {damage.start} (0x{body[damage.start]:02x})"
+        return f"it is not UTF-8 at {byte}; send it as UTF-8", damage.start
+    if "infinity" in error.msg:
+        why = "a number is larger than this server reads, which is 64-bit floating point"
+        return f"{why} (char {error.pos})", error.pos
+    return str(error), error.pos
 
 
 def _require_json_type(request: Request) -> None:

@@ -17,10 +17,12 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from app.exchange import current
+from app.locations import sent_names
 from app.schemas import ProblemAnswer
 
 MEDIA_TYPE = "application/problem+json"
 MAX_ECHO = 80
+NO_OBJECT = "the body must be a JSON object"
 
 _MEANINGS = {
     400: "The body is not JSON.",
@@ -185,7 +187,7 @@ def install_problems(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> Response:
-        return _invalid_request(error.errors()).response()
+        return _invalid_request(error.errors(), error.body).response()
 
 
 def _body_too_large(request: Request) -> Problem:
@@ -198,12 +200,22 @@ def _body_too_large(request: Request) -> Problem:
     return Problem(413, "body-too-large", detail, **members)
 
 
-def _invalid_request(errors: Sequence[Mapping[str, Any]]) -> Problem:
-    found = [{"field": _field(error["loc"]), "message": error["msg"]} for error in errors]
-    detail = "; ".join(f"{error['field']}: {error['message']}" for error in found[:3])
+def _invalid_request(errors: Sequence[Mapping[str, Any]], body: Any) -> Problem:
+    found = [_told(error, body) for error in errors]
+    shown = [f"{error['field']}: {error['message']}" for error in found[:3]]
+    detail = NO_OBJECT if found[0]["message"] == NO_OBJECT else "; ".join(shown)
     if len(found) > 3:
         detail += f"; and {len(found) - 3} more"
     return Problem(422, "invalid-request", detail, errors=found[:20], **_passed_limit(errors))
+
+
+def _told(error: Mapping[str, Any], body: Any) -> dict[str, str]:
+    """An error's field and message, as they are sent."""
+    where, *names = error["loc"]
+    if where not in ("body", "query"):
+        names = [where, *names]
+    message = NO_OBJECT if where == "body" and not names else error["msg"]
+    return {"field": _field(sent_names(names, body)), "message": message}
 
 
 def _passed_limit(errors: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -215,8 +227,7 @@ def _passed_limit(errors: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _field(location: Iterable[str | int]) -> str:
-    names = [str(part) for part in location if part not in ("body", "query")]
-    return _printable(".".join(names)[:MAX_ECHO] or "body")
+    return _printable(".".join(map(str, location))[:MAX_ECHO] or "body")
 
 
 def _printable(text: str) -> str:

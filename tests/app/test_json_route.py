@@ -46,6 +46,38 @@ def test_what_is_no_json_is_malformed(client, problem, call, body):
     assert found["title"] == "Malformed JSON"
 
 
+@pytest.mark.parametrize(
+    ("body", "sentence", "position"),
+    [
+        (b'{"text": "\xff\xfe"}', "it is not UTF-8 at byte 10 (0xff); send it as UTF-8", 10),
+        ('{"text": "a"}'.encode("utf-16"), "it is not UTF-8 at byte 0 (0xff)", 0),
+        (b'{"text": "\xed\xa0\x80"}', "it is not UTF-8 at byte 10 (0xed)", 10),
+        (b"[1e999]", "a number is larger than this server reads", 1),
+        (b"[" + b"9" * 5_000 + b"]", "a number is larger than this server reads", 1),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_what_is_wrong_with_it_is_said_with_its_place(client, problem, body, sentence, position):
+    response = client.post("/api/v1/trace", content=body, headers=JSON)
+    found = problem(response, 400, "malformed-json")
+    assert found["detail"].startswith(f"the body is not JSON: {sentence}")
+    assert found["position"] == position
+
+
+@pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"3", b""])
+def test_a_body_that_is_no_object_is_told_so(client, problem, body):
+    response = client.post("/api/v1/trace", content=body, headers=JSON)
+    found = problem(response, 422, "invalid-request")
+    assert found["detail"] == "the body must be a JSON object"
+
+
+def test_a_wrong_member_is_named_as_it_was_sent(client, problem):
+    edits = [{"kind": "temperature", "value": 0}, {"kind": "heads_off"}]
+    response = client.post("/api/v1/trace", json={"text": "a", "edits": edits})
+    found = problem(response, 422, "invalid-request")
+    assert [each["field"] for each in found["errors"]] == ["edits.0.value", "edits.1.heads"]
+
+
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(
     ("body", "field"),
