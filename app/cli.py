@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import typer
 
 from app.commands.destinations import in_words
-from app.commands.options import Device, ModelsDir, fail, settings_of
+from app.commands.options import Device, ModelsDir, check_models_dir, fail, settings_of
 from app.commands.serve import EPILOG, serve
 from app.commands.trace import trace
 
@@ -173,7 +173,9 @@ def models(models_dir: ModelsDir = None) -> None:
     """List the models that can be asked."""
     from app.commands.terminal import write_models
 
-    write_models(settings_of(models_dir=models_dir))
+    settings = settings_of(models_dir=models_dir)
+    check_models_dir(settings)
+    write_models(settings)
 
 
 @app.command()
@@ -181,7 +183,9 @@ def limits(models_dir: ModelsDir = None) -> None:
     """List the limits that a server started here has, why each is there, and what sets it."""
     from app.commands.terminal import write_limits
 
-    write_limits(settings_of(models_dir=models_dir))
+    settings = settings_of(models_dir=models_dir)
+    check_models_dir(settings)
+    write_limits(settings)
 
 
 @app.command()

@@ -16,6 +16,7 @@ Several = Annotated[tuple[str, ...], NoDecode]
 
 LEAST_KEY = 16
 _KEY = re.compile(rf"[!-+\--~]{{{LEAST_KEY},512}}")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/:@\[\]?#]*)")
 _ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?")
 
 
@@ -115,8 +116,11 @@ class Exposure(BaseSettings):
 
     @field_validator("allowed_hosts")
     @classmethod
-    def _check_wildcards(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
         for host in hosts:
+            if not _HOST.fullmatch(host.replace("*", "")):
+                rule = "a host name has no scheme, port or path, and IPv6 stands in brackets"
+                raise ValueError(f"'{host}': {rule}, as in light.example.org or [::1]")
             if host != "*" and "*" in host.removeprefix("*."):
                 raise ValueError(f"'{host}': a wildcard is '*' alone or a first '*.'")
         if not hosts:

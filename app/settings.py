@@ -38,6 +38,7 @@ class Settings(Exposure):
         env_prefix=ENV_PREFIX,
         env_ignore_empty=True,
         frozen=True,
+        allow_inf_nan=False,
         hide_input_in_errors=True,  # a key that was mistyped is still a secret
     )
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from app.commands.mistakes import name_of, settings_mistakes
+
 if TYPE_CHECKING:
     from app.settings import Settings
 
@@ -33,13 +35,15 @@ def settings_of(**given: Any) -> Settings:
     try:
         return Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
-        fail(sentences(error))
+        fail(settings_mistakes(error, given))
 
 
-def sentences(error: Any) -> str:
-    """What pydantic's `ValidationError` found, in a line."""
-    found = error.errors(include_url=False)
-    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
+def check_models_dir(settings: Settings) -> None:
+    """Refuse a folder of models that somebody named and that is not there."""
+    folder = settings.models_dir
+    if folder is not None and not folder.is_dir():
+        name = name_of("models_dir", {"models_dir": folder})
+        fail(f"{name} is {folder}; there is no such folder")
 
 
 def fail(message: str) -> NoReturn:

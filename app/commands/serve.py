@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from app.commands.options import fail, settings_of
+from app.commands.options import check_models_dir, fail, settings_of
 
 LogLevel = Literal["error", "warning", "info", "debug"]
 LogFormat = Literal["text", "json"]
@@ -111,6 +111,7 @@ def serve(
         log_level=log_level,
         log_format=log_format,
     )
+    check_models_dir(settings)
     try:
         with server.listen(settings.host, settings.port) as listener:
             server.serve(listener, settings.host, settings)

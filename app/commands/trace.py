@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from app.commands.destinations import in_words
-from app.commands.options import Device, Model, ModelsDir, Precision, fail, sentences, settings_of
+from app.commands.mistakes import option_of, request_mistakes
+from app.commands.options import (
+    Device,
+    Model,
+    ModelsDir,
+    Precision,
+    check_models_dir,
+    fail,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from app.commands.sources import Source
@@ -121,7 +130,7 @@ def trace(
         with _source(server, here) as source:
             write_trace(order, source, outputs)
     except ValidationError as error:
-        fail(sentences(error))
+        fail(request_mistakes(error, asked))
     except BrokenPipeError:
         _leave_quietly()
     except (ValueError, OSError) as error:
@@ -134,12 +143,13 @@ def _source(server: str | None, here: dict[str, Any]) -> Iterator[Source]:
     if server is None:
         from app.commands.sources import Here
 
-        yield Here(settings_of(**here))
+        settings = settings_of(**here)
+        check_models_dir(settings)
+        yield Here(settings)
         return
-    if given := [
-        f"--{name.replace('_', '-')}" for name, value in here.items() if value is not None
-    ]:
-        raise ValueError(f"a server has its own {', '.join(given)}; leave them or --server out")
+    if given := [option_of(name) for name, value in here.items() if value is not None]:
+        told = " and ".join(given)
+        raise ValueError(f"{told} cannot go with --server: a server decides that itself")
     from app.client import Client
     from app.commands.sources import There
 

@@ -1,6 +1,8 @@
 """The web server process: take the port, say where, run until told to stop."""
 
 import asyncio
+import errno
+import logging
 import os
 import socket
 import sys
@@ -18,9 +20,12 @@ from app.problems import Problem
 from app.serving.connection import Connection
 from app.serving.greeting import greet
 from app.settings import ANY_ADDRESS, Settings
+from app.variables import warnings_of
 
 if TYPE_CHECKING:
     from app.state import State
+
+logger = logging.getLogger(__name__)
 
 LAST_WORDS_SECONDS = 1
 """What the refusals of answers that took too long to end may take to be sent."""
@@ -45,6 +50,9 @@ class PortError(OSError):
     """The address cannot be listened on; the message says why and what to do."""
 
 
+_NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
+
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens on an address; port 0 takes a free one.
 
@@ -56,9 +64,7 @@ def listen(host: str, port: int) -> socket.socket:
         takes_both = host == "::" and socket.has_dualstack_ipv6()
         listener = socket.create_server((host, port), family=family, dualstack_ipv6=takes_both)
     except OSError as error:
-        why = (error.strerror or str(error)).partition(" (while")[0].lower()
-        way_out = "stop what runs there, or choose another with --port"
-        raise PortError(f"cannot listen on {host}:{port}: {why}; {way_out}") from error
+        raise PortError(f"cannot listen on {host}:{port}: {_reason(error)}") from error
     # Every connection inherits it. asyncio would set it only where the socket names its protocol;
     # without it a body waits 40 ms for the client to confirm the headers that were sent before it.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -66,6 +72,16 @@ def listen(host: str, port: int) -> socket.socket:
     if hasattr(socket, "TCP_NOTSENT_LOWAT"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, MOST_UNSENT)
     return listener
+
+
+def _reason(error: OSError) -> str:
+    """Why an address cannot be listened on, and the way out."""
+    if isinstance(error.__context__, socket.gaierror) or error.errno in _NOT_HERE:
+        return "there is no such address here; choose another with --host"
+    why = (error.strerror or str(error)).partition(" (while")[0].lower()
+    if error.errno == errno.EADDRINUSE:
+        return f"{why}; stop what runs there, or choose another with --port"
+    return f"{why}; choose another with --port or --host"
 
 
 class EngineLost(RuntimeError):
@@ -116,6 +132,8 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
         EngineLost: the server ended because it could not compute any more.
     """
     logs.configure(settings.log_level, settings.log_format)
+    for warning in warnings_of(os.environ):
+        logger.warning("%s", warning)
     _allow_files(settings.max_connections)
     sys.setswitchinterval(SWITCH_SECONDS)
     from app.main import create_app  # PyTorch loads here, after the port is known to be free

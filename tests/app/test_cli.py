@@ -118,15 +118,15 @@ def test_a_trace_can_be_a_safetensors_file(headlight, tmp_path, from_safetensors
         (["trace", "a", "--model", "gpt"], "there is no model 'gpt'; there is dense, filler, "),
         (["trace", "a", "--heads", "9"], "there is no head 9; the heads are 0 to 3"),
         (["trace", "a", "--capture", "decoder.layer.*"], "did you mean 'decoder.layers.*'?"),
-        (["trace", "a", "--device", "tpu"], "device: Input should be 'auto', 'cpu'"),
+        (["trace", "a", "--device", "tpu"], "--device is tpu; it must be auto, cpu, cuda or mps"),
         (["trace", "a", "--safetensors", "/no/such/place"], "there is no folder /no/such; make it"),
         (["trace", "a\udcff"], "lone surrogate"),
         (["trace", "a", "--target", "b"], "the model 'tiny' reads one text; leave the target out"),
         (["trace", "a", "--model", "translator", "--target", " "], "the target is empty; send"),
         (["trace", "a", "--model", "translator", "--target", "\udcff"], "lone surrogate"),
-        (["trace", "a", "--precision", "int8"], "precision: Input should be 'float32' or"),
+        (["trace", "a", "--precision", "int8"], "--precision is int8; it must be float32 or"),
         (["serve", "--model", "gpt"], "there is no model 'gpt'; there is dense, filler, "),
-        (["serve", "--device", "tpu"], "device: Input should be 'auto', 'cpu'"),
+        (["serve", "--device", "tpu"], "--device is tpu; it must be auto, cpu, cuda or mps"),
     ],
 )
 def test_a_mistake_is_one_clear_sentence(headlight, words, sentence):
@@ -150,6 +150,7 @@ def test_help_does_not_wait_for_pytorch():
 
 def test_serve_says_where_it_is_and_stops_when_told(zoo):
     environment = os.environ | {"HEADLIGHT_ZOO_DIR": str(zoo), "HEADLIGHT_DEFAULT_MODEL": "tiny"}
+    environment["HEADLIGHT_QEUE_LENGTH"] = "9"
     command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--device", "cpu"]
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -170,4 +171,6 @@ def test_serve_says_where_it_is_and_stops_when_told(zoo):
         _, errors = process.communicate(timeout=30)
     assert answer.json()["model"] == "tiny"
     assert process.returncode == 0
-    assert errors == ""
+    (warning,) = errors.splitlines()
+    sentence = "HEADLIGHT_QEUE_LENGTH sets nothing; did you mean HEADLIGHT_QUEUE_LENGTH?"
+    assert warning.endswith(sentence)

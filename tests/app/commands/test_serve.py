@@ -72,11 +72,15 @@ def test_an_option_wins_over_its_variable(headlight):
         ("HEADLIGHT_PORT", "http", "Invalid value for '--port' (env var: 'HEADLIGHT_PORT')"),
         ("HEADLIGHT_PORT", "70000", "Invalid value for '--port' (env var: 'HEADLIGHT_PORT')"),
         ("HEADLIGHT_LOG_LEVEL", "loud", "Invalid value for '--log-level'"),
-        ("HEADLIGHT_DEVICE", "tpu", "device: Input should be 'auto', 'cpu', 'cuda' or 'mps'"),
-        ("HEADLIGHT_MAX_CELLS", "0", "max_cells: Input should be greater than or equal to 1"),
-        ("HEADLIGHT_API_KEYS", "short", "api_keys: Value error, key 1 is not 16 to 512"),
+        ("HEADLIGHT_DEVICE", "tpu", "HEADLIGHT_DEVICE is tpu; it must be auto, cpu, cuda or mps"),
+        ("HEADLIGHT_MAX_CELLS", "0", "HEADLIGHT_MAX_CELLS is 0; it must be at least 1"),
+        ("HEADLIGHT_API_KEYS", "short", "HEADLIGHT_API_KEYS: key 1 is not 16 to 512"),
         ("HEADLIGHT_TRUSTED_PROXIES", "here", "name an address or a network"),
-        ("HEADLIGHT_HOST", "no such host", "cannot listen on no such host:0"),
+        (
+            "HEADLIGHT_HOST",
+            "no such host",
+            "host:0: there is no such address here",
+        ),
     ],
 )
 def test_a_wrong_value_is_one_clear_sentence(headlight, variable, value, sentence):

@@ -74,14 +74,20 @@ def test_a_file_that_is_there_stays_unless_it_is_forced_away(headlight, tmp_path
         (["--out", "a"], "--out says where --json or --csv goes; give one of them, too"),
         (["--json", "--html", "-"], "two things cannot go to one place"),
         (["--edits", "[{]"], "--edits is not JSON: "),
-        (["--edits", '[{"kind": "mood"}]'], "edits.0: Input tag 'mood'"),
-        (["--analyses", "odds"], "analyses.0: Input should be 'next_token'"),
-        (["--dtype", "int4"], "dtype: Input should be 'float32' or 'uint16'"),
+        (
+            ["--edits", '[{"kind": "mood"}]'],
+            "--edits.0.kind is mood; it must be one",
+        ),
+        (["--analyses", "odds"], "--analyses.0 is odds; it must be next_token, "),
+        (["--dtype", "int4"], "--dtype is int4; it must be float32 or uint16"),
         (["--html", "-", "--heads", "0"], "--html shows all heads of a layer; leave --heads out"),
         (["--html", "-", "--capture", "logits"], "--html shows attention; capture '*.self_att"),
         (["--server", "localhost"], "'localhost' is no address of a server; one is http://"),
         (["--server", "http://127.0.0.1:9"], "nothing answers at http://127.0.0.1:9; `headlight"),
-        (["--server", "http://a", "--device", "cpu"], "a server has its own --device; leave"),
+        (
+            ["--server", "http://a", "--device", "cpu"],
+            "--device cannot go with --server",
+        ),
     ],
 )
 def test_a_mistake_is_one_clear_sentence(headlight, words, sentence):

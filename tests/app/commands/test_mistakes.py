@@ -1,0 +1,76 @@
+"""Wrong settings: every one of them named as it was given, a line each, in plain words."""
+
+import pytest
+
+SECRET = "a secret"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        ("QUEUE_LENGTH", "-1", " is -1; it must be at least 0"),
+        ("WORK_SECONDS", "nan", " is nan; it must be a finite number"),
+        ("WORK_SECONDS", "inf", " is inf; it must be a finite number"),
+        ("WORK_SECONDS", "0", " is 0; it must be more than 0"),
+        ("WORK_SECONDS", "soon", " is soon; it must be a number"),
+        ("MAX_CELLS", "1.5", " is 1.5; it must be a whole number"),
+        ("METRICS", "perhaps", " is perhaps; it must be true or false"),
+        ("DEVICE", "tpu", " is tpu; it must be auto, cpu, cuda or mps"),
+        ("CORS_ORIGINS", "a.org", ": 'a.org': an origin is a scheme and a host in small letters"),
+        ("ALLOWED_HOSTS", "https://x.org", ": 'https://x.org': a host name has no scheme, port"),
+        ("ALLOWED_HOSTS", "x.org:80", ": 'x.org:80': a host name has no scheme, port or path"),
+    ],
+)
+def test_a_variable_is_named_with_its_value_and_the_rule(
+    headlight, monkeypatch, variable, value, sentence
+):
+    monkeypatch.setenv(f"HEADLIGHT_{variable}", value)
+    result = headlight("settings")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"HEADLIGHT_{variable}{sentence}")
+    assert "Input should" not in result.stderr
+    assert "Value error" not in result.stderr
+
+
+def test_all_are_named_at_once_a_line_each(headlight, monkeypatch):
+    monkeypatch.setenv("HEADLIGHT_QUEUE_LENGTH", "-1")
+    monkeypatch.setenv("HEADLIGHT_MAX_BATCH", "0")
+    assert headlight("serve", "--precision", "int8").stderr.splitlines() == [
+        "HEADLIGHT_QUEUE_LENGTH is -1; it must be at least 0",
+        "HEADLIGHT_MAX_BATCH is 0; it must be at least 1",
+        "--precision is int8; it must be float32 or bfloat16",
+    ]
+
+
+def test_what_a_variable_says_for_an_option_is_the_variables(headlight, monkeypatch):
+    monkeypatch.setenv("HEADLIGHT_PRECISION", "int8")
+    assert headlight("serve").stderr.startswith("HEADLIGHT_PRECISION is int8; ")
+    assert headlight("serve", "--precision", "int4").stderr.startswith("--precision is int4; ")
+
+
+def test_a_key_is_not_repeated(headlight, monkeypatch):
+    monkeypatch.setenv("HEADLIGHT_API_KEYS", SECRET)
+    told = headlight("settings").stderr
+    assert told.startswith("HEADLIGHT_API_KEYS: key 1 is not 16 to 512 visible characters")
+    assert SECRET not in told
+
+
+@pytest.mark.parametrize("words", [["serve"], ["trace", "a"], ["models"], ["limits"]])
+def test_a_folder_of_models_that_is_named_must_be_there(headlight, monkeypatch, tmp_path, words):
+    folder = str(tmp_path / "nope")
+    result = headlight(*words, "--models-dir", folder)
+    assert result.exit_code == 1
+    assert result.stderr == f"--models-dir is {folder}; there is no such folder\n"
+    monkeypatch.setenv("HEADLIGHT_MODELS_DIR", folder)
+    told = headlight(*words).stderr
+    assert told == f"HEADLIGHT_MODELS_DIR is {folder}; there is no such folder\n"
+
+
+def test_a_wrong_member_of_an_edit_is_named_as_it_was_given(headlight):
+    edits = '[{"kind": "temperature", "value": 0}, {"kind": "mood"}, {"kind": "heads_off"}, 3]'
+    assert headlight("trace", "a", "--edits", edits).stderr.splitlines() == [
+        "--edits.0.value is 0; it must be at least 0.01",
+        "--edits.1.kind is mood; it must be one of heads_off, experts_off, no_scaling, temperature",
+        "--edits.2.heads must be there",
+        "--edits.3 is 3; it must be an object",
+    ]
