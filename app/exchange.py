@@ -19,6 +19,9 @@ from starlette.types import Scope
 from app.metrics import known_method
 
 CLIENT_LEFT = 499
+SCOPE_KEY = "headlight.exchange"
+"""Where a request's scope holds its exchange, for whoever stands outside of its context."""
+
 UNKNOWN = "unknown"
 """The client where it has no address: a proxy may name anything."""
 
@@ -58,6 +61,12 @@ def begin(scope: Scope) -> Exchange:
         method=known_method(scope["method"]),
         client=_address(client[0]) if client else UNKNOWN,
     )
+
+
+def begin_unread(client: str | None) -> Exchange:
+    """The exchange of what could not be read as a request."""
+    address = _address(client) if client else UNKNOWN
+    return Exchange(id=secrets.token_hex(8), method=known_method(""), client=address)
 
 
 def read_body(body: Any) -> None:

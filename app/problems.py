@@ -114,6 +114,12 @@ def head_too_long(limit: int) -> Problem:
     return Problem(431, "headers-too-large", detail, limit=limit, headers={"Connection": "close"})
 
 
+def body_too_large(limit: int, **members: Any) -> Problem:
+    """The problem of a body that is longer than a limit, or says that it will be."""
+    detail = f"the body is longer than {limit:,} bytes; send a shorter text"
+    return Problem(413, "body-too-large", detail, limit=limit, **members)
+
+
 def refusal(kind: str, why: str, *, retry_after_seconds: int, **members: Any) -> Problem:
     """The problem of something that may go well a little later: 503 with Retry-After.
 
@@ -159,7 +165,7 @@ def problem_from_status(error: HTTPException, request: Request) -> Problem:
             kind = "method-not-allowed"
             detail = f"{path} does not take {echo(request.method)}; see the Allow header"
         case 413:
-            return _body_too_large(request)
+            return _body_refused(request)
         case status:
             kind, detail = HTTPStatus(status).phrase.lower().replace(" ", "-"), error.detail
     return Problem(error.status_code, kind, detail, headers=error.headers)
@@ -190,14 +196,12 @@ def install_problems(app: FastAPI) -> None:
         return _invalid_request(error.errors(), error.body).response()
 
 
-def _body_too_large(request: Request) -> Problem:
+def _body_refused(request: Request) -> Problem:
     limit: int = request.app.state.shared.settings.max_body_bytes
-    members: dict[str, Any] = {"limit": limit}
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and len(declared) <= 18:
-        members["actual"] = int(declared)
-    detail = f"the body is longer than {limit:,} bytes; send a shorter text"
-    return Problem(413, "body-too-large", detail, **members)
+        return body_too_large(limit, actual=int(declared))
+    return body_too_large(limit)
 
 
 def _invalid_request(errors: Sequence[Mapping[str, Any]], body: Any) -> Problem:

@@ -11,6 +11,7 @@ from typing import Any
 
 import h11
 
+from app.ledger import Ledger
 from app.problems import Problem
 from app.serving.protocol import ProblemProtocol
 from app.settings import Settings
@@ -23,12 +24,12 @@ class Connection(ProblemProtocol):
 
     Args:
         settings: what the server was told.
+        ledger: where what is refused here is entered.
         given: what the web server gives every connection.
     """
 
-    def __init__(self, settings: Settings, **given: Any) -> None:
-        super().__init__(**given)
-        self.settings = settings
+    def __init__(self, settings: Settings, ledger: Ledger, **given: Any) -> None:
+        super().__init__(settings, ledger, **given)
         self._head_timer: asyncio.TimerHandle | None = None
         self._reader_timer: asyncio.TimerHandle | None = None
         self._has_sent = False

@@ -4,23 +4,61 @@ The web server answers such bytes itself, before any application sees them, and 
 it says what every other error says: a problem, under the headers of every other answer.
 """
 
-import sys
+import asyncio
+from http import HTTPStatus
+from typing import Any, cast
 
 import h11
 import orjson
+from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from app import exchange as exchanges
+from app.asked_route import route_asked
+from app.exchange import Exchange
+from app.ledger import Ledger
+from app.metrics import NO_ROUTE
 from app.middleware.security_headers import SECURITY_HEADERS
-from app.problems import MEDIA_TYPE, Problem, head_too_long
+from app.problems import MEDIA_TYPE, Problem
+from app.serving.reader import Reader
+from app.settings import Settings
 
 _CUT_OFF = "the connection ended in the middle of the request; send all of it"
-_NOT_HTTP = "what was received is no request of HTTP/1.1: {}"
 # Long enough to read the refusal, which a connection that is closed at once would take along.
 _LINGER_SECONDS = 2.0
 
 
 class ProblemProtocol(H11Protocol):
-    """HTTP/1.1 that refuses in problems what cannot be read."""
+    """HTTP/1.1 that refuses in problems what cannot be read, and asks nothing for who has left.
+
+    Args:
+        settings: what the server was told.
+        ledger: where the refusals are entered, and those who left.
+        given: what the web server gives every connection.
+    """
+
+    def __init__(self, settings: Settings, ledger: Ledger, **given: Any) -> None:
+        super().__init__(**given)
+        self.settings = settings
+        self.ledger = ledger
+        self.conn = Reader(self._refuse, settings.max_header_bytes, settings.max_body_bytes)
+        self.application = self.app
+        self.app = self._answer_who_waits
+        self.has_refused = False
+
+    async def _answer_who_waits(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Ask the application, but not for a client whose end came right behind its request.
+
+        One turn of the event loop is enough to see it.
+        """
+        await asyncio.sleep(0)
+        if not self.transport.is_closing():
+            await self.application(scope, receive, send)
+            return
+        self.cycle.disconnected = True  # so that nobody expects an answer
+        if not self.has_refused:
+            self.ledger.enter(exchanges.begin(scope), self._route_of(scope))
 
     def eof_received(self) -> None:
         """Answer a client that ended its side in the middle of a request."""
@@ -39,39 +77,59 @@ class ProblemProtocol(H11Protocol):
         if self.cycle is cycle and self.conn.their_state is h11.SEND_BODY:
             self.transport.close()
 
-    def send_400_response(self, msg: str) -> None:
-        """Refuse what the parser, whose error is being handled, could not read."""
-        error = sys.exception()
-        status = getattr(error, "error_status_hint", 400)
-        if status == 431:
-            self._refuse(head_too_long(self.config.h11_max_incomplete_event_size or 0))
-            return
-        reason = str(error or msg).partition(":")[0]  # what follows it repeats the bytes
-        kind = "not-implemented" if status == 501 else "malformed-request"
-        self._refuse(Problem(status, kind, _NOT_HTTP.format(reason)))
+    def _should_upgrade(self) -> bool:
+        """Never: a wish for another protocol may be ignored, and is."""
+        return False
 
     def _refuse(self, problem: Problem) -> None:
         """Answer and hang up; where an answer has begun, hang up alone."""
+        self.has_refused = True
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._answer(problem)
+            self._answer_as_exchange(problem)
         if self.cycle is not None:
             self.cycle.disconnected = True  # whoever still works on an answer is to stop
             self.cycle.message_event.set()
         self.transport.close()
 
-    def _answer(self, problem: Problem) -> None:
+    def _answer_as_exchange(self, problem: Problem) -> None:
+        """Answer, and see to it that the answer is counted and logged once."""
+        is_open = self.cycle is not None and not self.cycle.response_complete
+        scope = cast("Scope", self.cycle.scope) if is_open else None
+        is_asked = scope is not None and exchanges.SCOPE_KEY in scope
+        exchange = self._exchange_of(scope)
+        before = exchanges.current.set(exchange)
+        try:
+            exchange.status = problem.status_code
+            exchange.sent_bytes += self._answer(problem, exchange.id)
+            if not is_asked:  # else the application enters it
+                self.ledger.enter(exchange, self._route_of(scope))
+        finally:
+            exchanges.current.reset(before)
+
+    def _exchange_of(self, scope: Scope | None) -> Exchange:
+        if scope is None:
+            return exchanges.begin_unread(self.client[0] if self.client else None)
+        return scope.get(exchanges.SCOPE_KEY) or exchanges.begin(scope)
+
+    def _route_of(self, scope: Scope | None) -> str:
+        return NO_ROUTE if scope is None else route_asked(cast("FastAPI", self.config.app), scope)
+
+    def _answer(self, problem: Problem, request_id: str) -> int:
         body = orjson.dumps(problem.document())
         fields = {
             "Content-Type": MEDIA_TYPE,
             "Content-Length": str(len(body)),
             "Connection": "close",
+            "X-Request-ID": request_id,
             **SECURITY_HEADERS,
             **(problem.headers or {}),
         }
         headers = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
+        status = problem.status_code
         for event in (
-            h11.Response(status_code=problem.status_code, headers=headers),
+            h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase),
             h11.Data(data=body),
             h11.EndOfMessage(),
         ):
             self.transport.write(self.conn.send(event) or b"")
+        return len(body)

@@ -12,10 +12,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, cast
 
 import uvicorn
+from fastapi import FastAPI
 from rich.console import Console
-from starlette.types import ASGIApp
 
 from app import logs
+from app.ledger import Ledger
 from app.problems import Problem
 from app.serving.connection import Connection
 from app.serving.greeting import greet
@@ -155,16 +156,18 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
         raise EngineLost(state.why_not_ready)
 
 
-def config_of(application: ASGIApp, settings: Settings) -> uvicorn.Config:
+def config_of(application: FastAPI, settings: Settings) -> uvicorn.Config:
     """How an application is served.
 
     What is logged of requests, and whom to believe about the client's address, is the
     application's own affair.
     """
+    ledger = Ledger(application.state.shared.metrics, has_clients=settings.log_clients)
     return uvicorn.Config(
         application,
-        http=cast("type[asyncio.Protocol]", partial(Connection, settings)),
+        http=cast("type[asyncio.Protocol]", partial(Connection, settings, ledger)),
         h11_max_incomplete_event_size=settings.max_header_bytes,
+        ws="none",
         log_config=None,
         log_level=settings.log_level,
         access_log=False,

@@ -67,7 +67,7 @@ REFUSED = {
     "another host": (400, "host-refused", get("/", host="evil.example")),
     "a host of 5,000 letters": (400, "host-refused", get("/", host="a" * 5_000)),
     "half an address as host": (400, "host-refused", get("/", host="[::1")),
-    "HTTP/2": (400, "host-refused", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    "HTTP/2": (505, "version-not-supported", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     "a long target": (431, "headers-too-large", get("/" + "a" * 40_000)),
     "a longer target": (431, "headers-too-large", get("/" + "a" * 300_000)),
     "a long query": (431, "headers-too-large", get(POSITIONAL + "1" * 40_000)),

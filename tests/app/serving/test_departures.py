@@ -12,6 +12,8 @@ import httpx
 import pytest
 
 from app.inference.jobs import Job
+from app.middleware.exchanges import Exchanges
+from app.state import State
 from model.layers import TransformerLayer
 from model.transformer import Stack
 
@@ -109,6 +111,58 @@ def test_after_200_abandoned_requests_the_next_is_answered_as_fast_as_the_first(
         wait_for(lambda: n_alive(Job) <= n_jobs + 1)
     after = seconds_of_a_trace(server, "the next")
     assert after < 5 * before + 0.2, "computing those in the queue takes 1.3 s"
+
+
+@pytest.fixture
+def held_loop(monkeypatch):
+    """Holds the event loop of a server inside a block."""
+
+    @contextmanager
+    def hold(server):
+        is_held, may_go_on = threading.Event(), threading.Event()
+
+        def is_ready(state):
+            is_held.set()
+            return may_go_on.wait(20)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(State, "is_ready", property(is_ready))
+            asker = threading.Thread(target=lambda: httpx.get(f"{server.url}/readyz", timeout=30))
+            asker.start()
+            is_held.wait(20)
+            try:
+                yield
+            finally:
+                may_go_on.set()
+                asker.join()
+
+    return hold
+
+
+def test_nothing_is_asked_for_a_client_that_left_right_behind_its_request(
+    server, held_loop, monkeypatch
+):
+    asked = []
+    answer = Exchanges.__call__
+
+    async def noted(self, scope, receive, send):
+        asked.append(scope["path"])
+        await answer(self, scope, receive, send)
+
+    monkeypatch.setattr(Exchanges, "__call__", noted)
+    labels = {"route": "/api/v1/trace", "method": "POST", "status": "499"}
+    registry = server.state.metrics.registry
+    before = registry.get_sample_value("headlight_requests_total", labels) or 0
+    n_seen = n_requests(server)
+    with held_loop(server):
+        for n in range(N_ABANDONED):
+            abandon(server, f"gone {n}")
+    wait_for(lambda: n_requests(server) == n_seen + N_ABANDONED + 1)
+    assert "/api/v1/trace" not in asked
+    after = registry.get_sample_value("headlight_requests_total", labels)
+    assert after == before + N_ABANDONED
+    seconds_of_a_trace(server, "somebody waits for this")
+    assert asked.count("/api/v1/trace") == 1
 
 
 def test_requests_that_are_abandoned_while_they_run_leave_nothing_behind(server, slow_texts):
