@@ -54,7 +54,13 @@ class GenerateRequest(TokenizeRequest):
         le=1,
         description="Draw from the fewest tokens whose probabilities reach p.",
     )
-    seed: int = Field(default=0, ge=0, lt=2**63, description="Of the random numbers.")
+    seed: int = Field(
+        default=0,
+        ge=0,
+        lt=2**63,
+        description="Of the random numbers. Equal requests write equal tokens, also where they name "
+        "no seed: another seed draws others.",
+    )
     n_alternatives: int = Field(
         default=10,
         ge=0,

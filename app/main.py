@@ -20,6 +20,7 @@ from app.middleware.exchanges import Exchanges
 from app.middleware.framing import Framing
 from app.middleware.problem_responses import ProblemResponses
 from app.middleware.rate_limit import RateLimit
+from app.middleware.remembered_texts import RememberedTexts
 from app.middleware.security_headers import SecurityHeaders, security_headers
 from app.middleware.trusted_hosts import TrustedHosts
 from app.openapi import describe_api
@@ -104,6 +105,7 @@ def _layers(state: State) -> list[Middleware]:
         Middleware(TrustedHosts, allowed_hosts=hosts, www_redirect=False),
         Middleware(RateLimit, allowances) if settings.requests_per_minute else None,
         Middleware(ApiKeys, settings.api_keys) if settings.api_keys else None,
+        Middleware(RememberedTexts),
         Middleware(CompressedTexts),
         Middleware(BodyPatience, settings.body_seconds),
         Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),

@@ -94,4 +94,5 @@ def alibi_bias(
     """
     keys = torch.arange(n_keys, device=device)
     distance = (keys[n_keys - n_queries :, None] - keys).abs()
-    return -alibi_slopes(n_heads).to(device)[:, None, None] * distance
+    # What is negated are whole numbers, which have no −0.
+    return alibi_slopes(n_heads).to(device)[:, None, None] * -distance

@@ -26,6 +26,11 @@ def entity_tag(answer: Answer, form: Form) -> str:
     return f'"{hashlib.sha256(named.encode()).hexdigest()[:32]}"'
 
 
+def content_tag(content: bytes) -> str:
+    """The strong tag of bytes as they are sent, quotes included."""
+    return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+
+
 def is_known(tag: str, if_none_match: Iterable[str]) -> bool:
     """Whether a client has what the tag stands for, by its If-None-Match headers.
 

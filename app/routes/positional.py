@@ -1,10 +1,12 @@
 """Encodings of positions: any scheme by length and width, without a text."""
 
+import asyncio
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from app.encoding.entity_tags import content_tag, is_known
 from app.encoding.form import MEDIA_TYPES, SAFETENSORS, Form
 from app.encoding.negotiation import negotiate, negotiate_coding
 from app.encoding.pieced_response import PiecedResponse
@@ -15,12 +17,15 @@ from app.state import OutgoingRoom, Shared
 
 router = APIRouter(prefix="/api/v1", tags=["positional"])
 
+_TAG = {"ETag": {"description": "Strong: equal tags, equal bytes.", "schema": {"type": "string"}}}
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "model": PositionalAnswer,
         "description": "The encoding, as JSON or as one safetensors file.",
         "content": {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}},
+        "headers": _TAG,
     },
+    304: {"description": "The client has it: If-None-Match names its tag.", "headers": _TAG},
     **described(404, 406, 422, 503, 504),
 }
 
@@ -35,6 +40,7 @@ async def positional(
     """What a scheme adds, by how much it turns or how far it lowers, position by position.
 
     `scheme` with its sizes, or `model` alone: then scheme, width and heads are the model's.
+    Equal `ETag`s are equal bytes; `If-None-Match` spares sending them again.
     """
     form = Form(media_type=negotiate(request.headers.get("accept", ""), MEDIA_TYPES))
     answer = await state.run(
@@ -42,4 +48,9 @@ async def positional(
     )
     form = form.coded(negotiate_coding(request.headers, answer.n_bytes))
     body = await state.encode(request, answer, form, room)
-    return PiecedResponse(body, media_type=form.media_type, headers=form.headers)
+    tag = await asyncio.to_thread(content_tag, body)
+    headers = {**form.headers, "ETag": tag, "Cache-Control": "no-cache"}
+    if is_known(tag, request.headers.getlist("if-none-match")):
+        headers.pop("Content-Encoding", None)  # there is no content
+        return Response(status_code=304, headers=headers)
+    return PiecedResponse(body, media_type=form.media_type, headers=headers)

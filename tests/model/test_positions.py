@@ -136,6 +136,7 @@ def test_the_bias_grows_by_the_slope_with_every_step_away() -> None:
     bias = alibi_bias(2, 2, 4)
     steps = torch.tensor([[-2.0, -1.0, 0.0, -1.0], [-3.0, -2.0, -1.0, 0.0]])
     torch.testing.assert_close(bias, torch.stack([steps / 16, steps / 256]))
+    assert not bias[bias == 0].signbit().any()  # no −0
 
 
 def test_the_bias_of_the_last_queries_is_the_last_rows_of_all() -> None:

@@ -165,3 +165,20 @@ def test_the_largest_numbers_are_refused_at_once(client, problem):
 def test_an_unwanted_media_type_is_refused(client, problem):
     response = get(client, "text/csv", scheme="alibi", length=2, heads=2)
     assert "application/x-safetensors" in problem(response, 406, "not-acceptable")["offered"]
+
+
+@pytest.mark.parametrize("coding", ["identity", "br"])
+def test_a_client_that_has_it_is_told_so(client, coding):
+    asked = {"params": {"scheme": "rotary", "length": 40, "width": 8}}
+    headers = {"accept": "application/json", "accept-encoding": coding}
+    first = client.get("/api/v1/positional", headers=headers, **asked)
+    assert first.headers["cache-control"] == "no-cache"
+    known = {"if-none-match": first.headers["etag"]}
+    again = client.get("/api/v1/positional", headers=headers | known, **asked)
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == first.headers["etag"]
+    assert "content-encoding" not in again.headers
+    other = client.get(
+        "/api/v1/positional", headers=headers | known | {"accept-encoding": "gzip"}, **asked
+    )
+    assert (other.status_code, other.json()) == (200, first.json())

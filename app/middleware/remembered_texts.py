@@ -1,0 +1,75 @@
+"""Entity tags for texts that change seldom: cards, limits, the API's description, the page.
+
+A browser keeps them and asks each time whether they are still right; where they are, 304 is all
+that is sent. A tag is a hash of the bytes as they are sent, so each content coding has its own.
+"""
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.encoding.entity_tags import content_tag, is_known
+from app.middleware.trusted_hosts import TrustedHosts
+
+TYPES = frozenset({"application/json", "text/html"})
+
+_OF_A_BODY = "content-length", "content-encoding", "content-type"
+
+
+class RememberedTexts:
+    """Tags answers that are one text and have said nothing about being kept themselves."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; send its answer with a tag, or 304 where the tag is known."""
+        if _may_be_kept(scope):
+            send = _Outlet(Headers(scope=scope).getlist("if-none-match"), send).send
+        await self.app(scope, receive, send)
+
+
+class _Outlet:
+    """The way out of one answer. Its start waits until its content is known."""
+
+    def __init__(self, known: list[str], forward: Send) -> None:
+        self.known = known
+        self.forward = forward
+        self.held: Message | None = None
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and _is_open(message):
+            self.held = message
+            return
+        if self.held is not None:
+            start, self.held = self.held, None
+            if not message.get("more_body"):
+                message = self._tag(start, message)
+            await self.forward(start)
+        await self.forward(message)
+
+    def _tag(self, start: Message, body: Message) -> Message:
+        tag = content_tag(body.get("body", b""))
+        headers = MutableHeaders(raw=start["headers"])
+        headers["ETag"] = tag
+        headers["Cache-Control"] = "no-cache"
+        is_here = is_known(tag, self.known)
+        if is_here:
+            start["status"] = 304
+            for name in _OF_A_BODY:
+                del headers[name]
+        start["headers"] = headers.raw
+        return {**body, "body": b""} if is_here else body
+
+
+def _may_be_kept(scope: Scope) -> bool:
+    """Whether somebody reads; how the server is just now, which probes ask, is never kept."""
+    is_read = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+    return is_read and scope["path"] not in TrustedHosts.PROBES
+
+
+def _is_open(start: Message) -> bool:
+    """Whether nobody has decided yet how this answer is kept."""
+    headers = Headers(raw=start["headers"])
+    is_decided = "etag" in headers or headers.get("cache-control", "no-cache") != "no-cache"
+    media_type = headers.get("content-type", "").partition(";")[0]
+    return start["status"] == 200 and media_type in TYPES and not is_decided
