@@ -58,8 +58,8 @@ class GenerateRequest(TokenizeRequest):
         default=0,
         ge=0,
         lt=2**63,
-        description="Of the random numbers. Equal requests write equal tokens, also where they name "
-        "no seed: another seed draws others.",
+        description="Of the random numbers. Equal requests write equal tokens, also where they "
+        "name no seed; another seed draws others.",
     )
     n_alternatives: int = Field(
         default=10,

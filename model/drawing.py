@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from model.colour import levels, plotly_scale
 from model.labels import label_of, ticks_of
+from model.token_axes import tokens_along
 
 PLOTLY = "application/vnd.plotly.v1+json"
 
@@ -110,12 +111,8 @@ class Drawable:
 
     def _labels(self, site: str, axis: str, size: int) -> list[str]:
         """The tokens along an axis; where it has none, its numbers."""
-        is_targets = site.startswith(("decoder.", "logits")) and self.target_tokens is not None
-        is_source = axis == "key" and ".cross_attention." in site
-        tokens = self.target_tokens if is_targets and not is_source else self.tokens
-        if axis in ("query", "key", "position") and len(tokens or ()) == size:
-            return [label_of(token.text) for token in tokens or ()]
-        return [str(place) for place in range(size)]
+        tokens = tokens_along(self, site, axis, size)
+        return [label_of(token.text) for token in tokens] or [str(place) for place in range(size)]
 
 
 def heatmap(

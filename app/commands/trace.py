@@ -70,7 +70,12 @@ def trace(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: Annotated[
-        bool, typer.Option("--csv", help="Print a table with a line for each number.")
+        bool,
+        typer.Option(
+            "--csv",
+            help="Print a table with a line for each number: its place on every axis and, as in "
+            "query_token, the token there.",
+        ),
     ] = False,
     out: Annotated[Path, typer.Option(help="A file for --json or --csv.", metavar="FILE")] = Path(
         "-"

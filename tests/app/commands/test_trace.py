@@ -64,7 +64,7 @@ def test_a_file_that_is_there_stays_unless_it_is_forced_away(headlight, tmp_path
     assert "is there already; name another file, or give --force" in refused.stderr
     assert path.read_text() == "mine"
     assert headlight(*ASK, "--csv", "--out", str(path), "--force").exit_code == 0
-    assert path.read_text().startswith("site,head,query,key,value\n")
+    assert path.read_text().startswith("site,head,query,query_token,key,key_token,value\n")
 
 
 @pytest.mark.parametrize(
