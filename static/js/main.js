@@ -11,7 +11,7 @@ import { predictingSide } from './core/places.js';
 import { readInWords, settled } from './core/settle.js';
 import { request } from './core/sites.js';
 import { standardsOfText } from './core/fields.js';
-import { beginning, choosing, fieldsOf, NOTHING_CHOSEN, opened, queryOf } from './core/state.js';
+import { beginning, choosing, fieldsOf, NOTHING_CHOSEN, isQueryLookedAt, opened, queryOf } from './core/state.js';
 import { stopsFor } from './core/tour.js';
 import { createAddress } from './components/address.js';
 import { createComposer } from './components/composer.js';
@@ -246,7 +246,7 @@ function show() {
   frame.answers = answersFor(VIEWS.find(({ id }) => id === state.view));
   grid = sections[state.view].show(trace, { ...state, ...frame });
   const side = grid?.sides?.rows ?? predictingSide(trace);
-  sentence.choose(side, grid?.query === undefined ? queryOf(state, trace, side) : grid.query);
+  sentence.choose(side, grid?.query === undefined ? queryOf(state, trace, side) : grid.query, isQueryLookedAt(state, trace, side));
   markSentence();
 }
 

@@ -7,7 +7,7 @@ import { shownOf } from './core/held.js';
 import { plotHeight } from './core/figure.js';
 import { predictingSide } from './core/places.js';
 import { readInWords, settled } from './core/settle.js';
-import { choosing, fieldsOf, queryOf } from './core/state.js';
+import { choosing, fieldsOf, isQueryLookedAt, queryOf } from './core/state.js';
 import { standardsOf } from './core/fields.js';
 import { traceFromSafetensors } from './core/trace.js';
 import { showCard } from './components/model_card.js';
@@ -58,7 +58,7 @@ function change(patch) {
 function show() {
   grid = section.show(trace, { ...state, palette: palette(), height: plotHeight(window.innerHeight), cards: [card], answers: { attention: { trace } } });
   const side = grid?.sides?.rows ?? predictingSide(trace);
-  sentence.choose(side, grid?.query === undefined ? queryOf(state, trace, side) : grid.query);
+  sentence.choose(side, grid?.query === undefined ? queryOf(state, trace, side) : grid.query, isQueryLookedAt(state, trace, side));
   mark();
 }
 

@@ -79,3 +79,36 @@ def test_numbers_leave_as_a_table(page: Page) -> None:
     with page.expect_download() as download:
         page.get_by_role("menuitem", name="CSV").click()
     assert Path(download.value.path()).read_text().count("\n") > 10
+
+
+def test_on_a_phone_all_switches_are_in_sight_and_a_finger_is_told_to_tap(
+    context: Callable[..., BrowserContext], saved: Path
+) -> None:
+    page = context(390, 844, offline=True, has_touch=True, is_mobile=True).new_page()
+    page.goto(saved.as_uri())
+    page.wait_for_selector(".plot .heatmaplayer image", state="attached")
+    for box in page.locator(".controls .segmented label").evaluate_all(
+        "(labels) => labels.map((label) => label.getBoundingClientRect().right)"
+    ):
+        assert box <= 390
+    row = page.locator(".controls-row")
+    assert row.evaluate("(row) => row.scrollWidth <= row.clientWidth")
+    caption = page.locator(".heads-caption").inner_text()
+    assert "Tap a map" in caption
+    assert "Point" not in caption
+    page.close()
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_long_sentence_opens_at_its_start(
+    context: Callable[..., BrowserContext], tmp_path: Path, width: int
+) -> None:
+    page = context(width, 844, offline=True).new_page()
+    page.goto(written(tmp_path, "The cat and the dog sat on the mat. " * 20).as_uri())
+    page.wait_for_selector(".plot .heatmaplayer image", state="attached")
+    chips = page.locator("#chips")
+    assert chips.evaluate("(chips) => chips.scrollHeight > chips.clientHeight"), "it is long"
+    assert chips.evaluate("(chips) => chips.scrollTop") == 0
+    page.locator("#chips .chip").last.click()
+    assert chips.evaluate("(chips) => chips.scrollTop") > 0, "what is chosen is in sight"
+    page.close()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { beginning, choosing, choosingModel, clamp, INITIAL, opened, queryOf, readFragment, writeFragment } from '../../static/js/core/state.js';
+import { beginning, choosing, choosingModel, clamp, INITIAL, isQueryLookedAt, opened, queryOf, readFragment, writeFragment } from '../../static/js/core/state.js';
 import { fillTrace, pairTrace } from './sample.js';
 
 const STATES = {
@@ -50,6 +50,12 @@ test('the query is the last token until somebody chooses', () => {
 test('the query is a mask where there is one and nobody chose', () => {
   assert.equal(queryOf({ query: null }, fillTrace()), 2);
   assert.equal(queryOf({ query: 0 }, fillTrace()), 0);
+});
+
+test('the end of a text that was only just opened is not where somebody looks', () => {
+  assert.equal(isQueryLookedAt({ query: null }, pairTrace()), false);
+  assert.equal(isQueryLookedAt({ query: 0 }, pairTrace()), true);
+  assert.equal(isQueryLookedAt({ query: null }, fillTrace()), true);
 });
 
 test('of two sentences each has its own chosen token', () => {

@@ -36,6 +36,7 @@ MODEL_LEAVES = {
     "model.example",
     "model.labels",
     "model.sites",
+    "model.token_axes",
     "model.trace",
 }
 MODEL_PARTS = {

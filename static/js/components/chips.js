@@ -50,6 +50,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
     show(tokens, text) {
       const hadFocus = chips.indexOf(document.activeElement);
       host.dir = directionOf(text);
+      if (tokens.length !== chips.length) host.scrollTop = 0; // another sentence is read from its start
       chips = tokens.map(chip);
       host.replaceChildren(...outlined(tokens, chips));
       if (hadFocus >= 0) {
@@ -59,11 +60,14 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
       }
     },
 
-    /** @param {number|null} query null: none of these tokens is the query */
-    choose(query) {
+    /**
+     * @param {number|null} query null: none of these tokens is the query
+     * @param {boolean} isRevealed whether a long sentence is scrolled to it
+     */
+    choose(query, isRevealed) {
       chips.forEach((node, index) => node.setAttribute('aria-selected', String(index === query)));
       rove(query ?? Math.max(0, chips.indexOf(document.activeElement)));
-      reveal(host, [chips[query]]);
+      if (isRevealed) reveal(host, [chips[query]]);
     },
 
     /**

@@ -23,9 +23,10 @@ const SMALLEST = 12;
 /** Maps narrower than this have their labels shortened. */
 const ROOM_FOR_WORDS = 62;
 const ORDERS = {
-  layer: 'Rows are layers, columns are heads, counted from 0. Point at a map, choose one to see it large.',
-  label: 'Heads that do the same stand together, those that do it most first. Point at a map, choose one to see it large.',
+  layer: 'Rows are layers, columns are heads, counted from 0.',
+  label: 'Heads that do the same stand together, those that do it most first.',
 };
+const HOW = { mouse: 'Point at a map, choose one to see it large.', touch: 'Tap a map to see it large.' };
 
 /**
  * @param {{onChoose: (layer: number, head: number) => void}} handlers
@@ -46,7 +47,7 @@ export function createHeads({ onChoose }) {
   let painted = {};
 
   const say = (cell) => {
-    caption.textContent = cell ? captionOf(rows[cell.row].heads[cell.column], pictures) : ORDERS[built.order ?? 'layer'];
+    caption.textContent = cell ? captionOf(rows[cell.row].heads[cell.column], pictures) : `${ORDERS[built.order ?? 'layer']} ${canPoint() ? HOW.mouse : HOW.touch}`;
   };
   grid.addEventListener('click', ({ target }) => {
     const cell = cellOf(cells, target);
@@ -96,6 +97,11 @@ export function createHeads({ onChoose }) {
       painted = look;
     },
   };
+}
+
+/** A finger chooses what it touches; it cannot point first. */
+function canPoint() {
+  return !window.matchMedia('(hover: none)').matches;
 }
 
 function isSame(a, b) {

@@ -52,9 +52,10 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
     /**
      * @param {import('../core/places.js').Side} side of the query
      * @param {number} query
+     * @param {boolean} isRevealed whether a long sentence is scrolled to it
      */
-    choose(side, query) {
-      for (const name of SIDES) strips[name].choose(name === side ? query : null);
+    choose(side, query, isRevealed) {
+      for (const name of SIDES) strips[name].choose(name === side ? query : null, isRevealed);
     },
 
     /**

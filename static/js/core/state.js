@@ -132,6 +132,18 @@ export function queryOf(state, trace, side = predictingSide(trace)) {
 }
 
 /**
+ * Whether the query is where somebody looks: a token that was chosen, or a mask. The end of a text
+ * that was only just opened is not.
+ * @param {State} state
+ * @param {import('./trace.js').Trace} trace
+ * @param {import('./places.js').Side} [side]
+ */
+export function isQueryLookedAt(state, trace, side = predictingSide(trace)) {
+  const tokens = tokensOf(trace, side);
+  return (state[nameOfChoice(trace, side)] ?? null) !== null || tokens.some(isMask);
+}
+
+/**
  * What changes when a token is chosen.
  * @param {import('./trace.js').Trace} trace
  * @param {import('./places.js').Side} side
