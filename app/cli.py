@@ -25,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Recipe = Literal["stories", "translate", "fill", "positions"]
 
 
@@ -171,7 +172,7 @@ def evaluate(
 @app.command()
 def models(models_dir: ModelsDir = None) -> None:
     """List the models that can be asked."""
-    from app.commands.terminal import write_models
+    from app.commands.listings import write_models
 
     settings = settings_of(models_dir=models_dir)
     check_models_dir(settings)
@@ -179,21 +180,21 @@ def models(models_dir: ModelsDir = None) -> None:
 
 
 @app.command()
-def limits(models_dir: ModelsDir = None) -> None:
+def limits(models_dir: ModelsDir = None, as_json: AsJson = False) -> None:
     """List the limits that a server started here has, why each is there, and what sets it."""
-    from app.commands.terminal import write_limits
+    from app.commands.listings import write_limits
 
     settings = settings_of(models_dir=models_dir)
     check_models_dir(settings)
-    write_limits(settings)
+    write_limits(settings, as_json=as_json)
 
 
 @app.command()
-def settings() -> None:
+def settings(as_json: AsJson = False) -> None:
     """List every other setting of a server started here: its variable, its value, what it does."""
-    from app.commands.terminal import write_settings
+    from app.commands.listings import write_settings
 
-    write_settings(settings_of())
+    write_settings(settings_of(), as_json=as_json)
 
 
 def _command(n_processes: int) -> str:

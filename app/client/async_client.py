@@ -35,7 +35,7 @@ class AsyncClient:
 
     Args:
         address: of the server.
-        api_key: where the server wants one.
+        api_key: where the server wants one; None: what HEADLIGHT_API_KEY says, "": none.
         timeout: seconds to wait for an answer, or for the next event of a stream.
         retries: how often a busy server (429, 503) is asked again when it says that it may be.
         longest_wait: seconds; a server that wants to be left alone for longer is not asked again.
@@ -43,7 +43,7 @@ class AsyncClient:
         transport: what carries the requests; for tests, and for what httpx offers.
 
     Raises:
-        ValueError: the address is none of a web server.
+        ValueError: the address is none of a web server, or the key cannot be sent.
 
     Every method raises `ConnectionFailed`, `TimedOut`, `UnreadableAnswer` or a `ProblemError`,
     which are all a `HeadlightError`.

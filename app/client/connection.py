@@ -1,5 +1,7 @@
 """What both clients share: how they connect, when they try again, what they remember."""
 
+import os
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +22,7 @@ from app.client.errors import (
 from app.client.trace import Trace
 
 ADDRESS = "http://127.0.0.1:8000"
+KEY_VARIABLE = "HEADLIGHT_API_KEY"
 CONNECT_SECONDS = 5.0
 N_REMEMBERED = 8
 
@@ -48,11 +51,17 @@ def options_of(
     """The arguments of `httpx.Client`.
 
     Raises:
-        ValueError: the address is none of a web server.
+        ValueError: the address is none of a web server, or the key cannot be sent.
     """
     if not address.startswith(("http://", "https://")):
         raise ValueError(f"{address!r} is no address of a server; one is {ADDRESS}")
-    key = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+    given = os.environ.get(KEY_VARIABLE, "") if api_key is None else api_key
+    key = {"Authorization": f"Bearer {given}"} if given else {}
+    if not re.fullmatch(r"[!-~]*", given):
+        where = f"in {KEY_VARIABLE}" if api_key is None else "that was given"
+        raise ValueError(
+            f"the API key {where} cannot be sent: a key is visible characters of ASCII, no blanks"
+        )
     return {
         "base_url": address.rstrip("/"),
         "headers": {"User-Agent": "headlight-client", **key, **(headers or {})},

@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
-from app.client import Client, HeadlightError, calls
+from app.client import Client, HeadlightError, Unauthorized, calls
+from app.client.connection import KEY_VARIABLE
 from app.encoding.encoder import encode_checked
 from app.encoding.form import Form
 from app.problems import Problem
@@ -89,5 +90,14 @@ def _refusals_told() -> Iterator[None]:
         yield
     except Problem as problem:
         raise ValueError(problem.detail) from problem
+    except Unauthorized as error:
+        raise ValueError(_about_the_key(error)) from error
     except HeadlightError as error:
         raise ValueError(getattr(error, "detail", str(error))) from error
+
+
+def _about_the_key(error: Unauthorized) -> str:
+    """What to do about a key, here where it comes out of the environment."""
+    if error.kind == "key-missing":
+        return f"the server wants an API key; put it into {KEY_VARIABLE}"
+    return f"{error.detail}; the key that was sent is in {KEY_VARIABLE}"

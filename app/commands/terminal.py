@@ -1,12 +1,12 @@
-"""What the command line prints of models and traces."""
+"""What the command line prints of traces, and how it prints: on a terminal, or into a pipe."""
 
+import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Column, Table
+from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from app.client import Trace, read_trace
@@ -14,15 +14,25 @@ from app.commands.destinations import STANDARD_OUTPUT, check, writing
 from app.commands.long_table import text_of
 from app.commands.sources import Source
 from app.encoding.form import JSON, SAFETENSORS
-from app.limits import limits_of
-from app.registry import Registry, registry_of
 from app.schemas import TraceRequest
-from app.settings import ENV_PREFIX, Settings
 
 console = Console(highlight=False)
 notes = Console(highlight=False, stderr=True)
 
 N_SHOWN = 3
+WIDEST = 2_000
+"""Characters of a line that nothing shows but a program reads."""
+
+
+def show(*what: RenderableType) -> None:
+    """Print for the eye on a terminal; elsewhere no line is wrapped or ends in blanks."""
+    if console.is_terminal:
+        console.print(*what, markup=False)
+        return
+    paper = io.StringIO()
+    Console(file=paper, highlight=False, width=WIDEST).print(*what, markup=False)
+    for line in paper.getvalue().splitlines():
+        console.out(line.rstrip(), highlight=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,67 +119,6 @@ def _page(order: TraceRequest, source: Source) -> str:
     return offline_page(answer, source.card(trace.model), trace, edits)
 
 
-def write_models(settings: Settings) -> None:
-    """Print a table of the models, and the damaged folders with their reasons."""
-    registry = registry_of(settings)
-    table = Table(
-        Column("id", no_wrap=True), Column("kind", no_wrap=True), box=None, pad_edge=False
-    )
-    for name in ("layers", "heads", "experts", "weights", "tokens"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for found in registry.descriptions.values():
-        config, moe = found.config, found.config.moe
-        table.add_row(
-            found.id,
-            config.kind,
-            str(config.n_layers),
-            str(config.n_heads),
-            f"{moe.top_k} of {moe.n_experts}" if moe else "dense",
-            f"{found.n_parameters / 1e6:.1f} M",
-            str(config.max_tokens),
-        )
-    console.print(table)
-    _print_unavailable(registry)
-
-
-def write_limits(settings: Settings) -> None:
-    """Print every limit: its value, what more is answered with, what sets it, and its reason."""
-    limits = limits_of(settings, registry_of(settings).descriptions)
-    for name, limit in limits.items():
-        values = limit.value if isinstance(limit.value, dict) else {"": limit.value}
-        shown = ", ".join(f"{value:,} {model}".strip() for model, value in values.items())
-        facts = [limit.refusal or "nothing is refused", limit.env or "fixed"]
-        console.print(Text(f"{name}  {shown} {limit.unit}", style="bold"))
-        console.print(Padding(Text(" · ".join(facts)), (0, 0, 0, 2)))
-        console.print(Padding(Text(limit.reason), (0, 0, 1, 2)))
-
-
-def write_settings(settings: Settings) -> None:
-    """Print every setting that is no limit: its variable, its value and what it does; no key."""
-    shown = settings.limits()
-    for name, field in type(settings).model_fields.items():
-        if name not in shown:
-            console.print(
-                Text(f"{ENV_PREFIX}{name.upper()}  {_told(settings, name)}", style="bold")
-            )
-            console.print(Padding(Text(field.description or ""), (0, 0, 1, 2)))
-
-
-def _told(settings: Settings, name: str) -> str:
-    """A setting's value as its variable would be written."""
-    value = getattr(settings, name)
-    if name == "api_keys":
-        return f"({len(value)}, not shown)" if value else "(none)"
-    if isinstance(value, tuple):
-        return ",".join(value) or "(none)"
-    return "(none)" if value is None else str(value)
-
-
-def _print_unavailable(registry: Registry) -> None:
-    for model, reason in registry.unavailable.items():
-        console.print(f"{model} is left out: {reason}", markup=False, style="yellow")
-
-
 def _print_trace(trace: Trace, kind: str) -> None:
     found = trace.analyses["next_token"]
     expected = "what may stand here" if kind == "encoder" else "what may come next"
@@ -181,10 +130,10 @@ def _print_trace(trace: Trace, kind: str) -> None:
         best = zip(found["texts"][place][:N_SHOWN], probabilities[place], strict=False)
         shown = "   ".join(f"{text!r} {_percent(float(p))}" for text, p in best)
         table.add_row(str(place), Text(repr(token.text)), Text(shown))
-    console.print(table)
+    show(table)
     for site, array in trace.tensors.items():
         sizes = zip(array.axes, array.data.shape, strict=True)
-        console.print(f"{site}  {' '.join(f'{axis}={size}' for axis, size in sizes)}")
+        show(f"{site}  {' '.join(f'{axis}={size}' for axis, size in sizes)}")
 
 
 def _percent(probability: float) -> str:

@@ -5,6 +5,7 @@ What it needs is imported when it runs, so that `--help` does not wait for PyTor
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def trace(
-    text: Annotated[str, typer.Argument(help="What to read.")],
+    text: Annotated[str, typer.Argument(help="What to read; - reads standard input.")],
     model: Model = None,
     target: Annotated[
         str | None,
@@ -101,7 +102,7 @@ def trace(
 ) -> None:
     """Read a text and print what the model expects next, or write the whole trace.
 
-    FILE may be - for standard output.
+    FILE may be - for standard output. Of standard input one line break at the end is left out.
     """
     from pydantic import ValidationError
 
@@ -109,7 +110,7 @@ def trace(
     from app.schemas import TraceRequest
 
     asked: dict[str, Any] = {
-        "text": text,
+        "text": text if text != "-" else _standard_input(),
         "target": target,
         "model": model,
         "capture": capture,
@@ -158,8 +159,27 @@ def _source(server: str | None, here: dict[str, Any]) -> Iterator[Source]:
     from app.client import Client
     from app.commands.sources import There
 
-    with Client(server, api_key=os.environ.get("HEADLIGHT_API_KEY")) as client:
+    with Client(server) as client:
         yield There(client)
+
+
+def _standard_input() -> str:
+    """The text that is piped in, read no further than a text may be long."""
+    most = settings_of().max_characters
+    reader = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", newline="")
+    try:
+        text = reader.read(most + 3)  # one more than allowed, and a line break
+    except UnicodeDecodeError:
+        fail("standard input is not UTF-8")
+    finally:
+        reader.detach()
+    text = text.removesuffix("\n").removesuffix("\r")
+    if len(text) > most:
+        fail(
+            f"standard input holds more than the {most:,} characters that are allowed; "
+            "send a shorter text, or raise HEADLIGHT_MAX_CHARACTERS"
+        )
+    return text
 
 
 def _json(text: str, what: str) -> Any:

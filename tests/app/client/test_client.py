@@ -265,6 +265,24 @@ def test_the_key_and_other_headers_go_with_every_question(answering):
     assert asked[0].headers["X-Team"] == "b"
 
 
+def test_without_a_key_the_one_of_the_environment_goes_along(answering, monkeypatch):
+    monkeypatch.setenv("HEADLIGHT_API_KEY", "of-the-environment")
+    for given, sent in ((None, "Bearer of-the-environment"), ("mine", "Bearer mine"), ("", None)):
+        headlight, asked = answering(httpx.Response(200, json={}), api_key=given)
+        headlight.limits()
+        assert asked[0].headers.get("Authorization") == sent
+
+
+@pytest.mark.parametrize("key", ["wröng", "a b", "a\r\nX-B: c"])
+def test_a_key_that_cannot_be_sent_is_refused_and_not_repeated(make, monkeypatch, key):
+    with pytest.raises(ValueError, match="the API key that was given cannot be sent") as caught:
+        make(api_key=key)
+    assert key not in str(caught.value)
+    monkeypatch.setenv("HEADLIGHT_API_KEY", key)
+    with pytest.raises(ValueError, match="the API key in HEADLIGHT_API_KEY cannot be sent"):
+        make()
+
+
 def test_the_client_loads_neither_pytorch_nor_the_server():
     code = (
         "import sys, app.client; loaded = {name for name in sys.modules if name.startswith('app.')"

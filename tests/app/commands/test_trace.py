@@ -8,7 +8,10 @@ import sys
 
 import numpy as np
 import pytest
+from pydantic import SecretStr
+from typer.testing import CliRunner
 
+from app.cli import app
 from app.client import read_trace
 
 ASK = ["trace", "the cat", "--capture", "*.self_attention.weights"]
@@ -117,3 +120,49 @@ def test_a_reader_that_has_read_enough_is_no_mistake(zoo):
         process.stdout.close()
         assert process.stderr is not None
         assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
+def test_a_dash_reads_standard_input(zoo, ending):
+    result = piped(zoo, f"the cat{ending}".encode())
+    assert json.loads(result.stdout)["text"] == "the cat"
+
+
+@pytest.mark.parametrize(
+    ("sent", "sentence"),
+    [
+        (b"\xff", "standard input is not UTF-8\n"),
+        (b"a" * 11, "standard input holds more than the 10 characters that are allowed; send"),
+        (b"a" * 10**6, "standard input holds more than the 10 characters that are allowed; send"),
+        (b"\n", "the text is empty; send at least one word\n"),
+    ],
+)
+def test_standard_input_that_cannot_be_read_is_one_clear_sentence(zoo, sent, sentence):
+    result = piped(zoo, sent, HEADLIGHT_MAX_CHARACTERS="10")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(sentence)
+
+
+def piped(zoo, sent, **told):
+    """What a trace of standard input, as JSON, comes to."""
+    environment = {"HEADLIGHT_ZOO_DIR": str(zoo), "HEADLIGHT_DEFAULT_MODEL": "tiny", **told}
+    return CliRunner().invoke(app, ["trace", "-", "--json"], input=sent, env=environment)
+
+
+def test_a_server_that_wants_a_key_is_given_the_variables_or_says_where_it_belongs(
+    headlight, monkeypatch, serving, settings
+):
+    key = "0123456789abcdef"
+    with serving(settings.model_copy(update={"api_keys": (SecretStr(key),)})) as server:
+        ask = [*ASK, "--json", "--server", server.url]
+        told = headlight(*ask).stderr
+        assert told == "the server wants an API key; put it into HEADLIGHT_API_KEY\n"
+        monkeypatch.setenv("HEADLIGHT_API_KEY", "another-0123456789")
+        told = headlight(*ask).stderr
+        assert told.endswith("; the key that was sent is in HEADLIGHT_API_KEY\n")
+        monkeypatch.setenv("HEADLIGHT_API_KEY", "wröng")
+        told = headlight(*ask).stderr
+        assert told.startswith("the API key in HEADLIGHT_API_KEY cannot be sent: a key is visible")
+        assert "wröng" not in told
+        monkeypatch.setenv("HEADLIGHT_API_KEY", key)
+        assert headlight(*ask).exit_code == 0

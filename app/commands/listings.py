@@ -1,0 +1,104 @@
+"""What the command line lists: models, limits and settings, for people or as JSON."""
+
+import json
+from dataclasses import asdict
+
+import typer
+from rich.padding import Padding
+from rich.table import Column, Table
+from rich.text import Text
+
+from app.commands.terminal import show
+from app.limits import limits_of
+from app.registry import registry_of
+from app.settings import Settings
+from app.variables import variable_of
+
+
+def write_models(settings: Settings) -> None:
+    """Print a table of the models, and the damaged folders with their reasons."""
+    registry = registry_of(settings)
+    table = Table(
+        Column("id", no_wrap=True), Column("kind", no_wrap=True), box=None, pad_edge=False
+    )
+    for name in ("layers", "heads", "experts", "weights", "tokens"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for found in registry.descriptions.values():
+        config, moe = found.config, found.config.moe
+        table.add_row(
+            found.id,
+            config.kind,
+            str(config.n_layers),
+            str(config.n_heads),
+            f"{moe.top_k} of {moe.n_experts}" if moe else "dense",
+            f"{found.n_parameters / 1e6:.1f} M",
+            str(config.max_tokens),
+        )
+    show(table)
+    for model, reason in registry.unavailable.items():
+        show(Text(f"{model} is left out: {reason}", style="yellow"))
+
+
+def write_limits(settings: Settings, *, as_json: bool = False) -> None:
+    """Print every limit: its value, what more is answered with, what sets it, and its reason.
+
+    Args:
+        settings: of a server that would be started here.
+        as_json: as `GET /api/v1/limits` answers.
+    """
+    limits = limits_of(settings, registry_of(settings).descriptions)
+    if as_json:
+        _write_json({name: asdict(limit) for name, limit in limits.items()})
+        return
+    for name, limit in limits.items():
+        values = limit.value if isinstance(limit.value, dict) else {"": limit.value}
+        shown = ", ".join(f"{value:,} {model}".strip() for model, value in values.items())
+        facts = " · ".join((limit.refusal or "nothing is refused", limit.env or "fixed"))
+        _write_entry(f"{name}  {shown} {limit.unit}", facts, limit.reason)
+
+
+def write_settings(settings: Settings, *, as_json: bool = False) -> None:
+    """Print every setting that is no limit: its variable, its value and what it does; no key.
+
+    Args:
+        settings: of a server that would be started here.
+        as_json: an object with a member for each; keys are stars.
+    """
+    limits = settings.limits()
+    fields = {
+        name: field.description or ""
+        for name, field in type(settings).model_fields.items()
+        if name not in limits
+    }
+    if as_json:
+        values = settings.model_dump(mode="json")
+        _write_json(
+            {
+                name: {"value": values[name], "env": variable_of(name), "description": what}
+                for name, what in fields.items()
+            }
+        )
+        return
+    for name, what in fields.items():
+        _write_entry(f"{variable_of(name)}  {_told(settings, name)}", what)
+
+
+def _write_entry(head: str, *lines: str) -> None:
+    show(Text(head, style="bold"))
+    for line in lines:
+        show(Padding(Text(line), (0, 0, 0, 2)))
+    show("")
+
+
+def _write_json(what: object) -> None:
+    typer.echo(json.dumps(what, indent=2, ensure_ascii=False))
+
+
+def _told(settings: Settings, name: str) -> str:
+    """A setting's value as its variable would be written."""
+    value = getattr(settings, name)
+    if name == "api_keys":
+        return f"({len(value)}, not shown)" if value else "(none)"
+    if isinstance(value, tuple):
+        return ",".join(value) or "(none)"
+    return "(none)" if value is None else str(value)
