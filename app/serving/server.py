@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from types import FrameType
@@ -20,6 +21,7 @@ from app.ledger import Ledger
 from app.problems import Problem
 from app.serving.connection import Connection
 from app.serving.greeting import greet
+from app.serving.memory import set_aside_what_stays
 from app.settings import ANY_ADDRESS, Settings
 from app.variables import warnings_of
 
@@ -95,14 +97,25 @@ class Server(uvicorn.Server):
     Args:
         config: what to serve, and how; from `config_of`.
         state: of the application that is served.
+        on_ready: called once, when the server is ready for the first time.
     """
 
-    def __init__(self, config: uvicorn.Config, state: "State") -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        state: "State",
+        on_ready: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__(config)
         self.state = state
+        self._on_ready = on_ready
+        self._was_ready = False
 
     async def on_tick(self, counter: int) -> bool:
         """Whether to stop: told to, or unable to go on."""
+        if self.state.is_ready and not self._was_ready:
+            self._was_ready = True
+            self._on_ready()
         return await super().on_tick(counter) or self.state.readiness.has_ended
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -148,7 +161,7 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
     console = Console(highlight=False, markup=False)
     greet(console, address_of(listener), application.state.shared.settings, registry)
     state = application.state.shared
-    Server(config_of(application, settings), state).run(sockets=[listener])
+    Server(config_of(application, settings), state, set_aside_what_stays).run(sockets=[listener])
     has_ended = state.readiness.has_ended
     if state.n_workers:
         _leave(int(has_ended))

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -49,3 +51,13 @@ def test_where_it_cannot_be_done_nothing_is(monkeypatch):
 def test_another_c_library_is_no_error(monkeypatch):
     monkeypatch.setattr(memory.ctypes, "CDLL", lambda _: object())
     assert memory_trimmer() is None
+
+
+def test_what_was_there_when_the_server_became_ready_is_never_searched_for_garbage_again():
+    script = (
+        "import gc; from app.serving.memory import set_aside_what_stays as set_aside;"
+        "before = len(gc.get_objects()); set_aside();"
+        "print(len(gc.get_objects()) < before / 2, gc.get_freeze_count() > before / 2)"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert result.stdout.split() == ["True", "True"], result.stderr

@@ -1,16 +1,19 @@
 """A real server on a real port."""
 
+import asyncio
 import json
 import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import httpx
 import pytest
 import torch
+import uvicorn
 
-from app.serving.server import PortError, address_of, listen
+from app.serving.server import PortError, Server, address_of, listen
 
 
 def raw_trace(text):
@@ -168,3 +171,16 @@ def test_a_long_body_without_a_length_is_refused_over_a_real_connection(server, 
     headers = {"content-type": "application/json"}
     response = httpx.post(f"{server.url}/api/v1/tokenize", content=chunks, headers=headers)
     problem(response, 413, "body-too-large")
+
+
+def test_readiness_is_noticed_once():
+    state = SimpleNamespace(is_ready=False, readiness=SimpleNamespace(has_ended=False))
+    times = []
+    server = Server(uvicorn.Config(None), state, lambda: times.append(state.is_ready))
+
+    async def live():
+        for state.is_ready in (False, True, False, True):
+            assert not await server.on_tick(1)
+
+    asyncio.run(live())
+    assert times == [True]
