@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import html
-import struct
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model.colour import levels, plotly_scale
+from model.colour import plotly_scale
 from model.labels import label_of, ticks_of
+from model.still import as_html
 from model.token_axes import tokens_along
 
 PLOTLY = "application/vnd.plotly.v1+json"
@@ -68,26 +65,39 @@ class Drawable:
         return heatmap(matrix, axes=axes, labels=labels, title=title)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        """What a notebook shows: the first attention weights, or what there is in words."""
+        """What a notebook shows: the first attention weights, or what there is in words.
+
+        A notebook keeps what it shows, so of a large array it gets a picture and no numbers, and
+        logits over a whole vocabulary are told by their sizes alone.
+        """
         bundle: dict[str, Any] = {"text/plain": self._in_words()}
         try:
-            drawing = self.drawing()
+            site = self._first_site()
+            drawing = None if "vocab" in self.tensors[site].axes else self.drawing(site)
         except UndrawableArray:
             return bundle
-        bundle[PLOTLY] = drawing
-        bundle["text/html"] = as_html(drawing, self._in_words())
+        if drawing is None:
+            return bundle
+        (trace,) = drawing["data"]
+        if "hovertext" in trace:
+            bundle[PLOTLY] = drawing
+        bundle["text/html"] = as_html(drawing, f"{self.model}: {self.text}", self._sites())
         return bundle
 
     def _in_words(self) -> str:
-        arrays = (f"  {site}  {_sizes(array)}" for site, array in self.tensors.items())
+        arrays = (f"  {site}" for site in self._sites())
         return "\n".join([f"Trace of {self.text!r} by {self.model}", *arrays])
+
+    def _sites(self) -> list[str]:
+        return [f"{site}  {_sizes(array)}" for site, array in self.tensors.items()]
 
     def _first_site(self) -> str:
         weights = [site for site in self.tensors if site.endswith(".weights")]
         matrices = [site for site, array in self.tensors.items() if 2 <= array.data.ndim <= 3]
         if not (weights or matrices):
             raise UndrawableArray("the trace holds no matrix")
-        return (weights or matrices)[0]
+        # Over a vocabulary there is too much to see: last of all.
+        return (weights or sorted(matrices, key=lambda site: "vocab" in self.tensors[site].axes))[0]
 
     def _matrix(
         self, site: str, head: int | None
@@ -164,25 +174,6 @@ def heatmap(
     return {"data": [trace], "layout": layout}
 
 
-def as_html(drawing: Mapping[str, Any], words: str) -> str:
-    """The same map as a picture without a script, for what does not know Plotly."""
-    (trace,) = drawing["data"]
-    values = np.array(
-        [[np.nan if v is None else v for v in row] for row in trace["z"]], dtype=np.float64
-    )
-    span = (trace["zmax"] - trace["zmin"]) or 1.0
-    shade = np.clip((values - trace["zmin"]) / span, 0, 1) * 254 + 1
-    picture = _png(np.where(np.isnan(values), 0, shade).astype(np.uint8), trace["zmin"] < 0)
-    source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-    width = round(min(SIZE, MOST_CELL * values.shape[1]))
-    title = html.escape(drawing["layout"]["title"]["text"])
-    return (
-        f'<figure><figcaption>{title}</figcaption><img src="{source}" alt="{title}" '
-        f'style="width: {width}px; image-rendering: pixelated">'
-        f"<pre>{html.escape(words)}</pre></figure>"
-    )
-
-
 _TITLES = {"query": "query: attends", "key": "key: attended to"}
 
 
@@ -221,22 +212,3 @@ def _told(values: NDArray[np.float64], labels: Sequence[Sequence[str]]) -> list[
         [f"{row} → {column}<br>{value:.4g}" for column, value in zip(columns, line, strict=True)]
         for row, line in zip(rows, values.tolist(), strict=True)
     ]
-
-
-def _png(shades: NDArray[np.uint8], is_signed: bool) -> bytes:
-    """A picture of shades: 0 is nothing, 1 to 255 the scale (https://www.w3.org/TR/png/)."""
-    height, width = shades.shape
-    lines = np.zeros((height, width + 1), dtype=np.uint8)  # each line begins with its filter: none
-    lines[:, 1:] = shades
-    colours = levels(is_signed=is_signed).tobytes()
-    parts = (
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-        (b"PLTE", colours),
-        (b"tRNS", b"\0"),
-        (b"IDAT", zlib.compress(lines.tobytes())),
-        (b"IEND", b""),
-    )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in parts
-    )

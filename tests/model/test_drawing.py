@@ -7,11 +7,13 @@ import struct
 import zlib
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from model.drawing import MOST_TOLD, PLOTLY, UndrawableArray
+from model.still import LINE
 from model.trace import NamedArray, Token, Trace
 
 WEIGHTS = "decoder.layers.0.self_attention.weights"
@@ -123,8 +125,53 @@ def test_a_notebook_shows_a_trace_as_plotly_or_as_a_picture(trace: Trace) -> Non
     assert "&lt;b&gt; cat cat" in bundle["text/html"]
 
 
+def svg_of(trace: Trace) -> str:
+    found = re.search(r"svg\+xml;base64,([^\"]+)", trace._repr_mimebundle_()["text/html"])
+    assert found is not None
+    return base64.b64decode(found[1]).decode()
+
+
+def test_the_picture_has_tokens_axes_a_scale_and_a_caption(trace: Trace) -> None:
+    drawn = ElementTree.fromstring(svg_of(trace))
+    told = ["".join(text.itertext()) for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert told[:6] == ["<b>", "cat", "cat"] * 2
+    assert told[6:] == [
+        "key: attended to →",
+        "← query: attends",
+        *["0", "0.25", "0.5", "0.75", "1"],
+    ]
+    page = trace._repr_mimebundle_()["text/html"]
+    assert f"<b>{WEIGHTS}, head 0</b><br>any: &lt;b&gt; cat cat</figcaption>" in page
+    assert page.index("<details>") < page.index(SCORES)
+
+
+def test_labels_of_many_tokens_stand_clear_of_one_another(trace: Trace) -> None:
+    size = 100
+    many = replace(
+        trace,
+        tokens=tokens(*map(str, range(size))),
+        tensors={WEIGHTS: by_head(np.eye(size))},
+    )
+    places = re.findall(r'y="([\d.]+)" text-anchor="end"', svg_of(many))
+    assert 10 < len(places) < size
+    assert min(np.diff(np.array(places, dtype=float))) >= LINE - 0.1
+
+
+def test_a_notebook_keeps_no_numbers_of_what_is_large(trace: Trace) -> None:
+    size = int(MOST_TOLD**0.5) + 1
+    large = replace(trace, tensors={WEIGHTS: by_head(np.eye(size))})
+    assert set(large._repr_mimebundle_()) == {"text/plain", "text/html"}
+    logits = NamedArray(("query", "vocab"), np.zeros((3, 9)))
+    bundle = replace(trace, tensors={"logits": logits})._repr_mimebundle_()
+    assert set(bundle) == {"text/plain"}
+    assert "logits  query=3 vocab=9" in bundle["text/plain"]
+    positions = trace.tensors["decoder.embedding.positional"]
+    both = replace(trace, tensors={"logits": logits, "decoder.embedding.positional": positions})
+    assert "positional" in both._repr_mimebundle_()["text/html"]
+
+
 def test_the_picture_is_the_map(trace: Trace) -> None:
-    found = re.search(r"base64,([^\"]+)", trace._repr_mimebundle_()["text/html"])
+    found = re.search(r"png;base64,([^\"]+)", svg_of(trace))
     assert found is not None
     picture = base64.b64decode(found[1])
     assert struct.unpack(">II", picture[16:24]) == (3, 3)

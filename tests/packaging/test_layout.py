@@ -36,6 +36,7 @@ MODEL_LEAVES = {
     "model.example",
     "model.labels",
     "model.sites",
+    "model.still",
     "model.token_axes",
     "model.trace",
 }
