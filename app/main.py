@@ -18,6 +18,7 @@ from app.middleware.compressed_texts import CompressedTexts
 from app.middleware.cors import Cors
 from app.middleware.exchanges import Exchanges
 from app.middleware.framing import Framing
+from app.middleware.heads import Heads
 from app.middleware.problem_responses import ProblemResponses
 from app.middleware.rate_limit import RateLimit
 from app.middleware.remembered_texts import RememberedTexts
@@ -105,6 +106,7 @@ def _layers(state: State) -> list[Middleware]:
         Middleware(TrustedHosts, allowed_hosts=hosts, www_redirect=False),
         Middleware(RateLimit, allowances) if settings.requests_per_minute else None,
         Middleware(ApiKeys, settings.api_keys) if settings.api_keys else None,
+        Middleware(Heads),
         Middleware(RememberedTexts),
         Middleware(CompressedTexts),
         Middleware(BodyPatience, settings.body_seconds),

@@ -157,18 +157,27 @@ def unexpected() -> Problem:
 
 def problem_from_status(error: HTTPException, request: Request) -> Problem:
     """The problem for an error that the framework raised, or an answer it wrote as text."""
-    path = echo(request.scope["path"])
+    path, headers = echo(request.scope["path"]), error.headers
     match error.status_code:
         case 404:
             kind, detail = "not-found", f"there is nothing at {path}; /docs lists what there is"
         case 405:
             kind = "method-not-allowed"
             detail = f"{path} does not take {echo(request.method)}; see the Allow header"
+            headers = {**(headers or {}), "Allow": _allowed(headers or {})}
         case 413:
             return _body_refused(request)
         case status:
             kind, detail = HTTPStatus(status).phrase.lower().replace(" ", "-"), error.detail
-    return Problem(error.status_code, kind, detail, headers=error.headers)
+    return Problem(error.status_code, kind, detail, headers=headers)
+
+
+def _allowed(headers: Mapping[str, str]) -> str:
+    """The methods that a route takes, HEAD beside GET: both where a folder of files names none."""
+    methods = headers.get("Allow", "GET").split(", ")
+    if "GET" in methods and "HEAD" not in methods:
+        methods.append("HEAD")
+    return ", ".join(sorted(methods))
 
 
 def host_refused(request: Request) -> Problem:

@@ -19,7 +19,7 @@ _templates = Jinja2Templates(HOME / "templates")
 _markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
 
-@router.api_route("/models/{model}/card", methods=["GET", "HEAD"], responses=described(404, 503))
+@router.get("/models/{model}/card", responses=described(404, 503))
 def card(model: str, request: Request, state: Shared) -> Response:
     """The card of one model; a plain function, so that a long one is read off the event loop."""
     description = state.registry.describe(model)

@@ -28,13 +28,13 @@ _START = """SwaggerUIBundle({
 """
 
 
-@router.api_route("/docs", methods=["GET", "HEAD"])
+@router.get("/docs")
 async def docs() -> Response:
     """The page."""
     return HTMLResponse(_PAGE)
 
 
-@router.api_route("/docs/start.js", methods=["GET", "HEAD"])
+@router.get("/docs/start.js")
 async def start() -> Response:
     """What opens Swagger UI on the page."""
     return Response(_START, media_type="text/javascript")

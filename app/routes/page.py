@@ -20,7 +20,7 @@ _MODULES = [
 ]
 
 
-@router.api_route("/", methods=["GET", "HEAD"])
+@router.get("/")
 async def page(request: Request) -> Response:
     """The one page."""
     context = {"version": version("headlight"), "plotly_url": PLOTLY_URL, "modules": _MODULES}

@@ -9,7 +9,7 @@ router = APIRouter(include_in_schema=False)
 _PLOTLY = package_dir("plotly") / "package_data" / "plotly.min.js"
 
 
-@router.api_route("/static/plotly.min.js", methods=["GET", "HEAD"])
+@router.get("/static/plotly.min.js")
 def plotly(request: Request) -> Response:
     """Plotly, compressed once; a plain function, so that this happens off the event loop."""
     return file_response(request, _PLOTLY, "public, max-age=86400")

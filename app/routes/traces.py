@@ -66,7 +66,6 @@ async def trace(
     return PiecedResponse(body, media_type=form.media_type, headers=headers)
 
 
-@router.head("/traces/{trace_id}", include_in_schema=False)
 @router.get(
     "/traces/{trace_id}",
     operation_id="trace_by_id",
