@@ -74,7 +74,9 @@ class Metrics:
 
         # Answers that were computed before, or are being computed for somebody else.
         self.cache_hits = self._counter("cache_hits", "Traces answered from the cache.")
-        self.cache_misses = self._counter("cache_misses", "Traces that the cache did not hold.")
+        self.cache_misses = self._counter(
+            "cache_misses", "Traces that were neither in the cache nor being computed."
+        )
         self.cache_bytes = self._gauge("cache_bytes", "Bytes of the traces in the cache.")
         self.shared = self._counter("shared", "Requests that waited for another's computation.")
 

@@ -2,7 +2,8 @@
 
 from starlette.types import Scope
 
-GUARDED = "/api/", "/metrics"
+METRICS = "/metrics"
+GUARDED = "/api/", METRICS
 
 
 def is_guarded(scope: Scope) -> bool:

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.exchange import UNKNOWN, current
 from app.middleware.allowances import MINUTE, Allowance, Allowances
-from app.middleware.guarded import is_guarded
+from app.middleware.guarded import METRICS, is_guarded
 from app.problems import Problem
 
 IPV6_PREFIX = 64
@@ -39,7 +39,10 @@ class RateLimit:
             await self.app(scope, receive, send)
             return
         exchange = current.get()
-        allowance = self.allowances.take(client_of(exchange.client if exchange else UNKNOWN))
+        client = client_of(exchange.client if exchange else UNKNOWN)
+        if scope["path"] == METRICS:  # who reads them beside asking has an allowance for that alone
+            client = f"{client} {METRICS}"
+        allowance = self.allowances.take(client)
         headers = self._headers(allowance)
         if allowance.wait:
             raise self._refusal(allowance, headers)
@@ -52,7 +55,9 @@ class RateLimit:
         await self.app(scope, receive, send_with_headers)
 
     def _headers(self, allowance: Allowance) -> dict[str, str]:
-        left = f'"client";r={allowance.n_left};t={math.ceil(allowance.full_after)}'
+        # Who must wait is told when to come back, as in Retry-After; else when all is refilled.
+        seconds = math.ceil(allowance.wait or allowance.full_after)
+        left = f'"client";r={allowance.n_left};t={seconds}'
         return {"RateLimit-Policy": self.policy, "RateLimit": left}
 
     def _refusal(self, allowance: Allowance, headers: dict[str, str]) -> Problem:

@@ -20,7 +20,7 @@ class Cache:
 
     Args:
         max_bytes: what all answers may take together; 0 keeps none.
-        metrics: told what was found and what was not.
+        metrics: told what was found; who then computes it says that it was not.
     """
 
     def __init__(self, max_bytes: int, metrics: Metrics) -> None:
@@ -47,8 +47,10 @@ class Cache:
             found = self._answers.get(trace_id)
             if found is not None:
                 self._answers.move_to_end(trace_id)
-        (self.metrics.cache_misses if found is None else self.metrics.cache_hits).inc()
-        return None if found is None else found[0]
+        if found is None:
+            return None
+        self.metrics.cache_hits.inc()
+        return found[0]
 
     def put(self, answer: Answer) -> None:
         """Keep a copy of an answer, if it fits, and drop as many old ones as that takes."""

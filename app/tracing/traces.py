@@ -40,6 +40,7 @@ class Traces:
         settings = tracer.settings
         self.tracer = tracer
         self.engine = engine
+        self.metrics = metrics
         # Hostile globs take a while to match, which is no work for the event loop.
         self.planner = Engine(
             queue_length=settings.queue_length,
@@ -74,7 +75,10 @@ class Traces:
 
     def kept(self, trace_id: str) -> Answer | None:
         """The trace of that id, if it was computed before and is kept."""
-        return self.cache.get(trace_id)
+        found = self.cache.get(trace_id)
+        if found is None:
+            self.metrics.cache_misses.inc()
+        return found
 
     def is_kept(self, trace_id: str) -> bool:
         """Whether `kept` would find it now."""
@@ -87,6 +91,7 @@ class Traces:
         return await self.planner.run(plan, client_left=client_left)
 
     async def _compute(self, order: Order, since: float, everyone_left: Departure) -> Answer:
+        self.metrics.cache_misses.inc()  # whoever shares this has missed nothing
         answer = await self.engine.run_together(
             order.kind, order, self.tracer.solve, client_left=everyone_left, since=since
         )

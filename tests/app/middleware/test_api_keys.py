@@ -90,3 +90,10 @@ def test_the_documentation_asks_for_a_key_only_where_one_is_needed(keyed, client
     assert set(document["components"]["securitySchemes"]) == {"bearer", "header"}
     assert document["security"] == [{"bearer": []}, {"header": []}]
     assert "security" not in client.get("/openapi.json").json()
+
+
+def test_who_is_refused_is_counted_by_the_route_that_was_asked_for(keyed):
+    assert keyed.get("/api/v1/models/tiny").status_code == 401
+    registry = keyed.app.state.shared.metrics.registry
+    labels = {"route": "/api/v1/models/{model}", "method": "GET", "status": "401"}
+    assert registry.get_sample_value("headlight_requests_total", labels) == 1

@@ -24,7 +24,23 @@ def test_one_request_too_many_is_refused(strict, problem):
     body = problem(answer, 429, "too-many-requests")
     assert body["limit"] == 3
     assert answer.headers["retry-after"] == "20"
-    assert answer.headers["ratelimit"].startswith('"client";r=0;')
+    assert answer.headers["ratelimit"] == '"client";r=0;t=20', "the moment of Retry-After"
+
+
+def test_who_asked_too_often_may_still_read_the_metrics(strict, problem):
+    for _ in range(4):
+        strict.get("/api/v1/limits")
+    for _ in range(3):
+        assert strict.get("/metrics").status_code == 200
+    problem(strict.get("/metrics"), 429, "too-many-requests")
+
+
+def test_what_is_refused_is_counted_by_the_route_that_was_asked_for(strict):
+    for _ in range(4):
+        strict.get("/api/v1/models/tiny")
+    registry = strict.app.state.shared.metrics.registry
+    labels = {"route": "/api/v1/models/{model}", "method": "GET", "status": "429"}
+    assert registry.get_sample_value("headlight_requests_total", labels) == 1
 
 
 def test_the_page_and_the_probes_are_never_refused(strict):

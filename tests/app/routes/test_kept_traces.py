@@ -232,7 +232,7 @@ def wait_for(condition):
 
 def test_equal_requests_in_flight_share_one_pass_whatever_form_they_ask_for(client, keeping, held):
     begun, may_end = held
-    before = counted(client, "shared_total")
+    before, misses = counted(client, "shared_total"), counted(client, "cache_misses_total")
     forms = [{"accept": JSON}, {"accept": SAFETENSORS}, {"dtype": "uint16"}, {"triangle": True}]
     with ThreadPoolExecutor() as pool:
         waiting = [pool.submit(post, client, "all ask this", **form) for form in forms]
@@ -240,6 +240,7 @@ def test_equal_requests_in_flight_share_one_pass_whatever_form_they_ask_for(clie
         may_end.set()
         assert [answer.result().status_code for answer in waiting] == [200] * 4
     assert begun == ["all ask this"]
+    assert counted(client, "cache_misses_total") == misses + 1, "who shares has missed nothing"
 
 
 def test_a_client_that_leaves_first_takes_nobodys_answer_away(client, keeping, held):
