@@ -80,5 +80,5 @@ def test_a_panic_in_the_tokenizer_is_a_problem_and_the_server_lives_on(
     tracer = client.app.state.shared.tracer
     with monkeypatch.context() as patch:
         patch.setattr(tracer, "tokenize", panic)
-        problem(tokenize(client, text="a"), 500, "internal-error")
+        problem(tokenize(client, text="a"), 503, "worker-died")
     assert tokenize(client, text="a").status_code == 200
