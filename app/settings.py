@@ -120,7 +120,7 @@ class Settings(Exposure):
         gt=0,
     )
     max_batch: int = _limit(
-        16,
+        32,
         "requests",
         "Requests that wait together and are read in one pass at most: a larger batch gains little "
         "more on a processor, and who comes next waits for all of it.",
