@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -79,7 +80,7 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("models")
     for name, choices in TINY.items():
         save_tiny(path / name, choices)
-    (path / "damaged").mkdir()
+    shutil.copytree(path / "plain", path / "damaged")
     (path / "damaged" / "config.json").write_text("{")
     return path
 
