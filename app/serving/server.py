@@ -41,12 +41,11 @@ FILES_BESIDE_CONNECTIONS = 256
 """What else the process has open: models, libraries, the log."""
 
 
-SWITCH_SECONDS = 2e-5
+SWITCH_SECONDS = 5e-4
 """How long one thread of Python may keep the others waiting.
 
-PyTorch gives the interpreter away in every operation, some hundred times a pass, and wants it back
-at once; so does the event loop in each of its system calls. At Python's own 5 ms each of them may
-wait that long, and threads that could run side by side run one after the other.
+At Python's own 5 ms each of the event loop's system calls, after which it waits for its turn
+beside the inference thread, may cost that much: a request makes half a dozen.
 """
 
 
