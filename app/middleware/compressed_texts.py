@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.encoding.compression import compressed
 from app.encoding.form import Coding
 from app.encoding.negotiation import negotiate_coding
+from app.middleware.held_text import HeldText
 from app.problems import Problem
 
 TYPES = frozenset({"application/json", "text/html", "text/plain"})
@@ -33,26 +34,15 @@ class CompressedTexts:
         await self.app(scope, receive, send)
 
 
-class _Outlet:
-    """The way out of one answer. Its start waits until its length is known."""
-
+class _Outlet(HeldText):
     def __init__(self, wanted: Headers, forward: Send) -> None:
+        super().__init__(forward)
         self.wanted = wanted
-        self.forward = forward
-        self.held: Message | None = None
 
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start" and _is_open(message):
-            self.held = message
-            return
-        if self.held is not None:
-            start, self.held = self.held, None
-            if not message.get("more_body"):
-                message = await self._compress(start, message)
-            await self.forward(start)
-        await self.forward(message)
+    def is_open(self, start: Message) -> bool:
+        return _is_open(start)
 
-    async def _compress(self, start: Message, body: Message) -> Message:
+    async def finish(self, start: Message, body: Message) -> Message:
         content: bytes = body.get("body", b"")
         headers = MutableHeaders(raw=start["headers"])
         headers.add_vary_header("Accept-Encoding")

@@ -8,6 +8,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.encoding.entity_tags import content_tag, is_known
+from app.middleware.held_text import HeldText
 from app.middleware.trusted_hosts import TrustedHosts
 
 TYPES = frozenset({"application/json", "text/html"})
@@ -28,26 +29,15 @@ class RememberedTexts:
         await self.app(scope, receive, send)
 
 
-class _Outlet:
-    """The way out of one answer. Its start waits until its content is known."""
-
+class _Outlet(HeldText):
     def __init__(self, known: list[str], forward: Send) -> None:
+        super().__init__(forward)
         self.known = known
-        self.forward = forward
-        self.held: Message | None = None
 
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start" and _is_open(message):
-            self.held = message
-            return
-        if self.held is not None:
-            start, self.held = self.held, None
-            if not message.get("more_body"):
-                message = self._tag(start, message)
-            await self.forward(start)
-        await self.forward(message)
+    def is_open(self, start: Message) -> bool:
+        return _is_open(start)
 
-    def _tag(self, start: Message, body: Message) -> Message:
+    async def finish(self, start: Message, body: Message) -> Message:
         tag = content_tag(body.get("body", b""))
         headers = MutableHeaders(raw=start["headers"])
         headers["ETag"] = tag
