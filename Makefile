@@ -55,8 +55,11 @@ lint: $(VENV)/.installed-test ## Check style, format and safety: Python, shell, 
 audit: $(VENV)/.installed-test ## Ask whether a known hole is in any pinned version; needs the network
 	$(BIN)/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
+# mypy follows no import hook: it is shown the package as a wheel lays it out.
 types: $(VENV)/.installed-test ## Check the types of app/
-	$(BIN)/mypy
+	@rm -rf $(VENV)/package && mkdir -p $(VENV)/package/headlight
+	@ln -s $(CURDIR)/app/* $(CURDIR)/model $(VENV)/package/headlight/
+	MYPYPATH=$(VENV)/package $(BIN)/mypy
 
 test-js: $(VENV)/.installed-test ## Run the JavaScript tests
 	$(NODE) --test 'tests/js/**/*.test.js'
@@ -108,7 +111,7 @@ $(BIN)/python:
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Headlight into $(VENV)"
-	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip hatchling
+	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip setuptools
 	@$(install-torch)
 	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[evaluate]'
 	@touch $@

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 from starlette.types import Scope
 
-from app.metrics import NO_ROUTE
+from headlight.metrics import NO_ROUTE
 
 
 def route_of(scope: Scope) -> str:

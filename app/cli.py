@@ -12,10 +12,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.commands.destinations import in_words
-from app.commands.options import Device, ModelsDir, check_models_dir, fail, settings_of
-from app.commands.serve import EPILOG, serve
-from app.commands.trace import trace
+from headlight.commands.options import Device, ModelsDir, check_models_dir, fail, settings_of
+from headlight.commands.output import in_words
+from headlight.commands.serve import EPILOG, serve
+from headlight.commands.trace import trace
 
 app = typer.Typer(
     name="headlight",
@@ -77,14 +77,14 @@ def train(
     source, tab, target.
 
     Several processes train one model, each on its share of every batch, when torchrun starts them:
-    torchrun --nproc-per-node 2 -m app.cli train …
+    torchrun --nproc-per-node 2 -m headlight.cli train …
     """
-    from app.commands.training import run_loop
-    from app.commands.training_settings import read_settings, read_settings_file
-    from model.device import choose_device
-    from model.training import run
-    from model.training.processes import join, local_rank
-    from model.training.settings import merge
+    from headlight.commands.training import run_loop
+    from headlight.commands.training_settings import read_settings, read_settings_file
+    from headlight.model.device import choose_device
+    from headlight.model.training import run
+    from headlight.model.training.distributed import join, local_rank
+    from headlight.model.training.settings import merge
 
     place = device or settings_of().device
     try:
@@ -150,10 +150,10 @@ def evaluate(
 
     Without a text, what the project has of its own is measured.
     """
-    from app.commands.evaluation import evaluate_model
-    from model.checkpoint import ZOO
-    from model.evaluation.card_figures import Evidence
-    from model.folder import CONFIG
+    from headlight.commands.evaluation import evaluate_model
+    from headlight.model.checkpoint import ZOO
+    from headlight.model.checkpoint_files import CONFIG
+    from headlight.model.evaluation.card_figures import Evidence
 
     shipped = ZOO / model
     folder = shipped if (shipped / CONFIG).is_file() else Path(model)
@@ -172,7 +172,7 @@ def evaluate(
 @app.command()
 def models(models_dir: ModelsDir = None) -> None:
     """List the models that can be asked."""
-    from app.commands.listings import write_models
+    from headlight.commands.listings import write_models
 
     settings = settings_of(models_dir=models_dir)
     check_models_dir(settings)
@@ -182,7 +182,7 @@ def models(models_dir: ModelsDir = None) -> None:
 @app.command()
 def limits(models_dir: ModelsDir = None, as_json: AsJson = False) -> None:
     """List the limits that a server started here has, why each is there, and what sets it."""
-    from app.commands.listings import write_limits
+    from headlight.commands.listings import write_limits
 
     settings = settings_of(models_dir=models_dir)
     check_models_dir(settings)
@@ -192,14 +192,14 @@ def limits(models_dir: ModelsDir = None, as_json: AsJson = False) -> None:
 @app.command()
 def settings(as_json: AsJson = False) -> None:
     """List every other setting of a server started here: its variable, its value, what it does."""
-    from app.commands.listings import write_settings
+    from headlight.commands.listings import write_settings
 
     write_settings(settings_of(), as_json=as_json)
 
 
 def _command(n_processes: int) -> str:
     """What was typed, as it can be typed again."""
-    together = ["torchrun", "--nproc-per-node", str(n_processes), "-m", "app.cli"]
+    together = ["torchrun", "--nproc-per-node", str(n_processes), "-m", "headlight.cli"]
     return shlex.join([*(together if n_processes > 1 else ["headlight"]), *sys.argv[1:]])
 
 

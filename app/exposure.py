@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode
 
-from app.limit import limit
+from headlight.limit import limit
 
 Several = Annotated[tuple[str, ...], NoDecode]
 

@@ -6,8 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from app.edits import Numbers
-from app.schemas import ProblemAnswer, TokenAnswer, TokenizeRequest
+from headlight.schemas import ProblemAnswer, TokenAnswer, TokenizeRequest
+from headlight.tracing.edits import Numbers
 
 MAX_ALTERNATIVES = 100
 

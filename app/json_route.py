@@ -12,8 +12,8 @@ import orjson
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
-from app.exchange import read_body
-from app.problems import Problem, echo
+from headlight.errors import Problem, echo
+from headlight.request_context import read_body
 
 
 class JsonRoute(APIRoute):

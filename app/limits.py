@@ -5,10 +5,11 @@
 
 from collections.abc import Mapping
 
-from app import edits, generation_schemas, schemas
-from app.limit import Limit
-from app.settings import Settings
-from model.checkpoint import Description
+from headlight import generation_schemas, schemas
+from headlight.limit import Limit
+from headlight.model.checkpoint import Description
+from headlight.settings import Settings
+from headlight.tracing import edits
 
 _INVALID = "422 invalid-request"
 

@@ -10,23 +10,22 @@ from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from app.files.assets import HOME, FreshFiles, package_dir
-from app.middleware.allowances import Allowances
-from app.middleware.api_keys import ApiKeys, document_keys
-from app.middleware.body_patience import BodyPatience
-from app.middleware.compressed_texts import CompressedTexts
-from app.middleware.cors import Cors
-from app.middleware.exchanges import Exchanges
-from app.middleware.framing import Framing
-from app.middleware.heads import Heads
-from app.middleware.problem_responses import ProblemResponses
-from app.middleware.rate_limit import RateLimit
-from app.middleware.remembered_texts import RememberedTexts
-from app.middleware.security_headers import SecurityHeaders, security_headers
-from app.middleware.trusted_hosts import TrustedHosts
-from app.openapi import describe_api
-from app.problems import ANY_ERROR, install_problems
-from app.routes import (
+from headlight.errors import ANY_ERROR, install_problems
+from headlight.middleware.allowances import Allowances
+from headlight.middleware.api_keys import ApiKeys, document_keys
+from headlight.middleware.body_patience import BodyPatience
+from headlight.middleware.compressed_texts import CompressedTexts
+from headlight.middleware.cors import Cors
+from headlight.middleware.exchanges import Exchanges
+from headlight.middleware.framing import Framing
+from headlight.middleware.heads import Heads
+from headlight.middleware.problem_responses import ProblemResponses
+from headlight.middleware.rate_limit import RateLimit
+from headlight.middleware.remembered_texts import RememberedTexts
+from headlight.middleware.security_headers import SecurityHeaders, security_headers
+from headlight.middleware.trusted_hosts import TrustedHosts
+from headlight.openapi import describe_api
+from headlight.routes import (
     cards,
     docs,
     generation,
@@ -40,9 +39,10 @@ from app.routes import (
     tokens,
     traces,
 )
-from app.serving.memory import give_back_memory
-from app.settings import Settings
-from app.state import State
+from headlight.server.memory import give_back_memory
+from headlight.services import State
+from headlight.settings import HOME, Settings
+from headlight.static_files import FreshFiles, package_dir
 
 DESCRIPTION = """\
 Type a sentence, watch a transformer read it. Every number comes out of one real forward pass.

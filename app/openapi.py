@@ -14,8 +14,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from app.middleware.guarded import GUARDED
-from app.problems import MEDIA_TYPE, described
+from headlight.errors import MEDIA_TYPE, described
+from headlight.middleware.guarded import GUARDED
 
 FOLDER = Path(__file__).parent
 DOCUMENT = FOLDER / "openapi.json"

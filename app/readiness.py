@@ -3,15 +3,15 @@
 import logging
 import sys
 
-from app.encoding.encoder import encode_checked
-from app.encoding.form import Form
-from app.inference.crashes import is_crash
-from app.logs import TELLS_WHY
-from app.problems import Problem
-from app.registry import Registry
-from app.schemas import TraceRequest
-from app.settings import Settings
-from app.tracer import Tracer
+from headlight.errors import Problem
+from headlight.inference.crashes import is_crash
+from headlight.log_format import TELLS_WHY
+from headlight.registry import Registry
+from headlight.schemas import TraceRequest
+from headlight.serialization.encoder import encode_checked
+from headlight.serialization.formats import Form
+from headlight.settings import Settings
+from headlight.tracing.tracer import Tracer
 
 WARM_UP_TEXT = "Once upon a time there was a little light."
 

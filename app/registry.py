@@ -13,13 +13,13 @@ from threading import Lock
 
 import torch
 
-from app.inference.crashes import is_crash, is_out_of_memory
-from app.problems import Problem, echo
-from app.schemas import MAX_MODEL_ID_CHARACTERS
-from app.settings import Settings
-from model.checkpoint import Checkpoint, Description, describe, load
-from model.device import choose_device, choose_precision
-from model.folder import CheckpointError
+from headlight.errors import Problem, echo
+from headlight.inference.crashes import is_crash, is_out_of_memory
+from headlight.model.checkpoint import Checkpoint, Description, describe, load
+from headlight.model.checkpoint_files import CheckpointError
+from headlight.model.device import choose_device, choose_precision
+from headlight.schemas import MAX_MODEL_ID_CHARACTERS
+from headlight.settings import Settings
 
 logger = logging.getLogger(__name__)
 

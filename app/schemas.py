@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.edits import EditRequests, Numbers
-from app.encoding.form import WireType
+from headlight.serialization.formats import WireType
+from headlight.tracing.edits import EditRequests, Numbers
 
 MAX_GLOBS = 64
 MAX_GLOB_CHARACTERS = 200

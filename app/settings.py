@@ -15,12 +15,14 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic_settings import SettingsConfigDict
 
-from app.exposure import Exposure
-from app.limit import Limit
-from app.limit import limit as _limit
+from headlight.exposure import Exposure
+from headlight.limit import Limit
+from headlight.limit import limit as _limit
 
 ENV_PREFIX = "HEADLIGHT_"
-ROOT = Path(__file__).resolve().parent.parent
+_PACKAGE = Path(__file__).resolve().parent
+HOME = _PACKAGE if (_PACKAGE / "static").is_dir() else _PACKAGE.parent
+"""Holds static/, templates/ and model/: an installed package, or the checkout."""
 
 # What a host is compared with; nobody listens there who was not told to.
 ANY_ADDRESS = ("0.0.0.0", "::")  # nosec B104
@@ -180,7 +182,7 @@ class Settings(Exposure):
         "stories", description="The model that answers when a request names none."
     )
     zoo_dir: Path = Field(
-        ROOT / "model" / "zoo", description="The models that ship, one folder each."
+        HOME / "model" / "zoo", description="The models that ship, one folder each."
     )
     models_dir: Path | None = Field(
         None, description="More models, one folder each; a folder's name is the model's id."

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
-from app.settings import ENV_PREFIX, Settings
+from headlight.settings import ENV_PREFIX, Settings
 
 BESIDE_SETTINGS = frozenset({"api_key", "site", "bind", "chromium", "examples", "renew_openapi"})
 """What has the prefix and is read by others: the client, compose.yaml, and the tests."""

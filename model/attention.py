@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from model.config import TransformerConfig
-from model.hooks import HookPoint, watched_heads
-from model.positions import alibi_bias, rotate
+from headlight.model.config import TransformerConfig
+from headlight.model.hooks import HookPoint, watched_heads
+from headlight.model.positions import alibi_bias, rotate
 
 
 def attention_scores(

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from model.example import Example, example_of, in_yaml
+from headlight.model.example import Example, example_of, in_yaml
 
 try:  # the same in C, ten times as fast: a card's metrics are long
     from yaml import CSafeLoader as SafeLoader
@@ -62,7 +62,7 @@ class ModelCard:
     look included where somebody said so;
     ``training`` holds the command, seed, steps, tokens, hours and machine; ``metrics`` the
     figures that ``headlight evaluate`` measured, and ``expert_tokens`` what it found the experts
-    to take (`model.evaluation.expert_tokens`); ``prose`` the Markdown below the YAML.
+    to take (`headlight.model.evaluation.expert_tokens`); ``prose`` the Markdown below the YAML.
     """
 
     title: str

@@ -19,9 +19,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.card import ModelCard, read_card, write_card
-from model.config import TransformerConfig
-from model.folder import (
+from headlight.model.card import ModelCard, read_card, write_card
+from headlight.model.checkpoint_files import (
     CARD,
     CONFIG,
     LARGEST,
@@ -31,10 +30,11 @@ from model.folder import (
     require_file,
     require_memory,
 )
-from model.sites import Site
-from model.skeleton import skeleton, undrawn
-from model.tokenizer import Tokenizer, read_tokenizer
-from model.transformer import Transformer
+from headlight.model.config import TransformerConfig
+from headlight.model.meta_initialisation import skeleton, undrawn
+from headlight.model.sites import Site
+from headlight.model.tokenizer import Tokenizer, read_tokenizer
+from headlight.model.transformer import Transformer
 
 ZOO = Path(__file__).parent / "zoo"
 

@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from model.config import TransformerConfig
-from model.hooks import HookPoint
-from model.norms import make_norm
-from model.positions import sinusoidal
+from headlight.model.config import TransformerConfig
+from headlight.model.hooks import HookPoint
+from headlight.model.norms import make_norm
+from headlight.model.positions import sinusoidal
 
 
 class TooManyPositions(ValueError):

@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from model.config import TransformerConfig
-from model.hooks import HookPoint
+from headlight.model.config import TransformerConfig
+from headlight.model.hooks import HookPoint
 
 
 class FeedForward(nn.Module):

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from model.interruption import check
-from model.transformer import Cache, Transformer
+from headlight.model.cancellation import check
+from headlight.model.transformer import Cache, Transformer
 
 
 class NonFiniteLogits(ValueError):

@@ -20,7 +20,7 @@ from functools import cached_property
 
 from torch import Tensor, nn
 
-from model.sites import Site, layer_of, match_sites, require_heads, require_layers
+from headlight.model.sites import Site, layer_of, match_sites, require_heads, require_layers
 
 Edit = Callable[[Tensor], Tensor]
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from model.attention import IsToken, KeyValueCache, MultiHeadAttention
-from model.config import TransformerConfig
-from model.experts import Experts, Routed
-from model.feed_forward import HookedFeedForward
-from model.hooks import HookPoint
-from model.norms import make_norm
+from headlight.model.attention import IsToken, KeyValueCache, MultiHeadAttention
+from headlight.model.config import TransformerConfig
+from headlight.model.feed_forward import HookedFeedForward
+from headlight.model.hooks import HookPoint
+from headlight.model.moe import Experts, Routed
+from headlight.model.norms import make_norm
 
 
 class Memory(NamedTuple):

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from model.config import TransformerConfig
+from headlight.model.config import TransformerConfig
 
 
 class LayerNorm(nn.Module):

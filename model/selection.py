@@ -6,8 +6,8 @@ import fnmatch
 from collections.abc import Sequence
 from functools import lru_cache
 
-from model.checkpoint import Description
-from model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
+from headlight.model.checkpoint import Description
+from headlight.model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
 
 DEFAULT_CAPTURE = (
     "*.self_attention.weights",

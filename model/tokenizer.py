@@ -14,7 +14,7 @@ from pathlib import Path
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from model.trace import Token
+from headlight.model.trace import Token
 
 START = "<s>"
 END = "</s>"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from model.drawing import Drawable
+from headlight.model.plotting import Drawable
 
 
 @dataclass(frozen=True, kw_only=True)

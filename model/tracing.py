@@ -9,13 +9,13 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from model.batching import fill_up
-from model.checkpoint import Checkpoint
-from model.edits import PassEdit, editing, hooks_of
-from model.hooks import Capture
-from model.selection import select_sites
-from model.trace import NamedArray, Token, Trace
-from model.translation import translate
+from headlight.model.batching import fill_up
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.hooks import Capture
+from headlight.model.interventions import PassEdit, editing, hooks_of
+from headlight.model.selection import select_sites
+from headlight.model.trace import NamedArray, Token, Trace
+from headlight.model.translation import translate
 
 
 class EmptyText(ValueError):

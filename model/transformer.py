@@ -17,14 +17,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from model.attention import IsToken
-from model.config import TransformerConfig
-from model.embedding import Embedding
-from model.experts import Routed
-from model.hooks import HookedModule, HookPoint
-from model.interruption import check
-from model.layers import LayerCache, Memory, TransformerLayer
-from model.norms import make_norm
+from headlight.model.attention import IsToken
+from headlight.model.cancellation import check
+from headlight.model.config import TransformerConfig
+from headlight.model.embedding import Embedding
+from headlight.model.hooks import HookedModule, HookPoint
+from headlight.model.layers import LayerCache, Memory, TransformerLayer
+from headlight.model.moe import Routed
+from headlight.model.norms import make_norm
 
 Cache = list[LayerCache]
 

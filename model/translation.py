@@ -16,9 +16,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from model.interruption import check
-from model.layers import Memory
-from model.transformer import Transformer
+from headlight.model.cancellation import check
+from headlight.model.layers import Memory
+from headlight.model.transformer import Transformer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Ask a Headlight server from Python, and hold what it answers as NumPy arrays.
 
-    from app.client import Client
+    from headlight.client import Client
 
     with Client("http://127.0.0.1:8000") as headlight:
         trace = headlight.trace("The cat sat on the mat.", layers=[1])
@@ -9,10 +9,10 @@
 `AsyncClient` has the same methods to be awaited. PyTorch is not loaded, nor anything of the server.
 """
 
-from app.client.answers import Example, Experts, Limit, Model, Models, Site
-from app.client.async_client import AsyncClient
-from app.client.client import Client
-from app.client.errors import (
+from headlight.client.answers import Example, Experts, Limit, Model, Models, Site
+from headlight.client.async_client import AsyncClient
+from headlight.client.client import Client
+from headlight.client.errors import (
     ConnectionFailed,
     HeadlightError,
     InvalidRequest,
@@ -27,7 +27,7 @@ from app.client.errors import (
     Unavailable,
     UnreadableAnswer,
 )
-from app.client.events import (
+from headlight.client.events import (
     Alternative,
     AttentionRow,
     Ended,
@@ -36,8 +36,8 @@ from app.client.events import (
     Started,
     TokenWritten,
 )
-from app.client.trace import Analysis, Positional, Trace, read_trace
-from model.trace import NamedArray, Token
+from headlight.client.trace import Analysis, Positional, Trace, read_trace
+from headlight.model.trace import NamedArray, Token
 
 __all__ = [
     "Alternative",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from model.trace import Token
+from headlight.model.trace import Token
 
 Kind = TypeVar("Kind")
 

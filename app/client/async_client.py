@@ -7,10 +7,9 @@ from typing import Self, TypeVar
 
 import httpx
 
-from app.client import calls
-from app.client.answers import Limit, Model, Models
-from app.client.calls import Call, Edit, WireType
-from app.client.connection import (
+from headlight.client import endpoints
+from headlight.client.answers import Limit, Model, Models
+from headlight.client.connection import (
     ADDRESS,
     Memory,
     Patience,
@@ -18,10 +17,11 @@ from app.client.connection import (
     options_of,
     refusal_in,
 )
-from app.client.errors import HeadlightError
-from app.client.events import Event, async_events_of
-from app.client.trace import Positional, Trace
-from model.trace import Token
+from headlight.client.endpoints import Call, Edit, WireType
+from headlight.client.errors import HeadlightError
+from headlight.client.events import Event, async_events_of
+from headlight.client.trace import Positional, Trace
+from headlight.model.trace import Token
 
 Answer = TypeVar("Answer")
 
@@ -68,19 +68,19 @@ class AsyncClient:
 
     async def models(self) -> Models:
         """Every model that can be asked."""
-        return await self._ask(calls.models())
+        return await self._ask(endpoints.models())
 
     async def model(self, model: str) -> Model:
         """One model's card."""
-        return await self._ask(calls.model(model))
+        return await self._ask(endpoints.model(model))
 
     async def limits(self) -> dict[str, Limit]:
         """Every limit in force, by name."""
-        return await self._ask(calls.limits())
+        return await self._ask(endpoints.limits())
 
     async def tokenize(self, text: str, *, model: str | None = None) -> tuple[Token, ...]:
         """Cut a text into a model's tokens."""
-        return await self._ask(calls.tokenize(text, model))
+        return await self._ask(endpoints.tokenize(text, model))
 
     async def trace(
         self,
@@ -112,7 +112,7 @@ class AsyncClient:
             triangle: what causal arrays hold above their diagonal is not sent; it is in the arrays.
         """
         return await self._ask(
-            calls.trace(
+            endpoints.trace(
                 text,
                 model=model,
                 target=target,
@@ -134,7 +134,7 @@ class AsyncClient:
         Raises:
             NotFound: it is kept no longer; ask for it with `trace`.
         """
-        call = calls.trace_by_id(trace_id, dtype=dtype, triangle=triangle)
+        call = endpoints.trace_by_id(trace_id, dtype=dtype, triangle=triangle)
         key = (trace_id, dtype, triangle)
         known = self._memory.known(key)
         response = await self.send(call, {"If-None-Match": known.tag} if known else {})
@@ -177,7 +177,7 @@ class AsyncClient:
             heads: attention of these heads only.
         """
         return self._events(
-            calls.generate(
+            endpoints.generate(
                 text,
                 n_tokens=n_tokens,
                 model=model,
@@ -204,12 +204,14 @@ class AsyncClient:
     ) -> Positional:
         """The encoding of `length` positions: of a scheme by its sizes, or of a model."""
         return await self._ask(
-            calls.positional(length=length, scheme=scheme, model=model, width=width, heads=heads)
+            endpoints.positional(
+                length=length, scheme=scheme, model=model, width=width, heads=heads
+            )
         )
 
     async def metrics(self) -> str:
         """What the server counts and measures of itself, as Prometheus reads it."""
-        return await self._ask(calls.metrics())
+        return await self._ask(endpoints.metrics())
 
     async def is_alive(self) -> bool:
         """Whether a server answers."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from app.client.errors import (
+from headlight.client.errors import (
     ConnectionFailed,
     HeadlightError,
     TimedOut,
@@ -19,7 +19,7 @@ from app.client.errors import (
     UnreadableAnswer,
     problem_of,
 )
-from app.client.trace import Trace
+from headlight.client.trace import Trace
 
 ADDRESS = "http://127.0.0.1:8000"
 KEY_VARIABLE = "HEADLIGHT_API_KEY"

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.client.answers import read, read_tokens
-from app.client.errors import UnreadableAnswer, problem_from
-from model.trace import Token
+from headlight.client.answers import read, read_tokens
+from headlight.client.errors import UnreadableAnswer, problem_from
+from headlight.model.trace import Token
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ import safetensors.numpy
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from app.client.errors import UnreadableAnswer
-from model.trace import NamedArray
+from headlight.client.errors import UnreadableAnswer
+from headlight.model.trace import NamedArray
 
 LENGTH_BYTES = 8
 LOWER_TRIANGLE = "lower-triangle"

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.client.answers import read_tokens
-from app.client.files import read_file
-from model import trace
-from model.trace import NamedArray
+from headlight.client.answers import read_tokens
+from headlight.client.files import read_file
+from headlight.model import trace
+from headlight.model.trace import NamedArray
 
 PREFIX = "analyses."
 

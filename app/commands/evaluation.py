@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from model.card import flatten, write_card
-from model.checkpoint import load, write_whole
-from model.device import choose_device
-from model.evaluation.card_figures import Evidence, measure, measure_expert_tokens
-from model.folder import CARD
+from headlight.model.card import flatten, write_card
+from headlight.model.checkpoint import load, write_whole
+from headlight.model.checkpoint_files import CARD
+from headlight.model.device import choose_device
+from headlight.model.evaluation.card_figures import Evidence, measure, measure_expert_tokens
 
 console = Console(highlight=False)
 

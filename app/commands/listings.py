@@ -8,11 +8,11 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from app.commands.terminal import show
-from app.limits import limits_of
-from app.registry import registry_of
-from app.settings import Settings
-from app.variables import variable_of
+from headlight.commands.terminal import show
+from headlight.limits import limits_of
+from headlight.registry import registry_of
+from headlight.settings import Settings
+from headlight.variables import variable_of
 
 
 def write_models(settings: Settings) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from app.commands.mistakes import name_of, settings_mistakes
+from headlight.commands.validation_messages import name_of, settings_mistakes
 
 if TYPE_CHECKING:
-    from app.settings import Settings
+    from headlight.settings import Settings
 
 Device = Annotated[
     str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default="auto", metavar="NAME")
@@ -30,7 +30,7 @@ def settings_of(**given: Any) -> Settings:
     """The environment's settings, with what was given on the command line instead."""
     from pydantic import ValidationError
 
-    from app.settings import Settings
+    from headlight.settings import Settings
 
     try:
         return Settings(**{name: value for name, value in given.items() if value is not None})

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from app.commands.options import check_models_dir, fail, settings_of
+from headlight.commands.options import check_models_dir, fail, settings_of
 
 LogLevel = Literal["error", "warning", "info", "debug"]
 LogFormat = Literal["text", "json"]
@@ -98,7 +98,7 @@ def serve(
     ] = None,
 ) -> None:
     """Start the server: the page, the API and its documentation."""
-    from app.serving import server
+    from headlight.server import run
 
     settings = settings_of(
         host=host,
@@ -113,7 +113,7 @@ def serve(
     )
     check_models_dir(settings)
     try:
-        with server.listen(settings.host, settings.port) as listener:
-            server.serve(listener, settings.host, settings)
-    except (OSError, ValueError, server.EngineLost) as error:
+        with run.listen(settings.host, settings.port) as listener:
+            run.serve(listener, settings.host, settings)
+    except (OSError, ValueError, run.EngineLost) as error:
         fail(str(error))

@@ -9,12 +9,12 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.client import Trace, read_trace
-from app.commands.destinations import STANDARD_OUTPUT, check, writing
-from app.commands.long_table import text_of
-from app.commands.sources import Source
-from app.encoding.form import JSON, SAFETENSORS
-from app.schemas import TraceRequest
+from headlight.client import Trace, read_trace
+from headlight.commands.backends import Source
+from headlight.commands.csv_export import text_of
+from headlight.commands.output import STANDARD_OUTPUT, check, writing
+from headlight.schemas import TraceRequest
+from headlight.serialization.formats import JSON, SAFETENSORS
 
 console = Console(highlight=False)
 notes = Console(highlight=False, stderr=True)
@@ -103,7 +103,7 @@ def _write(path: Path, outputs: Outputs, parts: Iterable[bytes]) -> None:
 
 def _page(order: TraceRequest, source: Source) -> str:
     """The offline page, which shows whole layers and what their heads do."""
-    from app.commands.offline import offline_page
+    from headlight.commands.html_export import offline_page
 
     if order.heads is not None:
         raise ValueError("--html shows all heads of a layer; leave --heads out")

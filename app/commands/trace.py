@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from app.commands.destinations import in_words
-from app.commands.mistakes import option_of, request_mistakes
-from app.commands.options import (
+from headlight.commands.options import (
     Device,
     Model,
     ModelsDir,
@@ -27,9 +25,11 @@ from app.commands.options import (
     fail,
     settings_of,
 )
+from headlight.commands.output import in_words
+from headlight.commands.validation_messages import option_of, request_mistakes
 
 if TYPE_CHECKING:
-    from app.commands.sources import Source
+    from headlight.commands.backends import Source
 
 
 def trace(
@@ -106,8 +106,8 @@ def trace(
     """
     from pydantic import ValidationError
 
-    from app.commands.terminal import Outputs, write_trace
-    from app.schemas import TraceRequest
+    from headlight.commands.terminal import Outputs, write_trace
+    from headlight.schemas import TraceRequest
 
     asked: dict[str, Any] = {
         "text": text if text != "-" else _standard_input(),
@@ -147,7 +147,7 @@ def trace(
 def _source(server: str | None, here: dict[str, Any]) -> Iterator[Source]:
     """Who traces: a server, where one is named, or a model in this process."""
     if server is None:
-        from app.commands.sources import Here
+        from headlight.commands.backends import Here
 
         settings = settings_of(**here)
         check_models_dir(settings)
@@ -156,8 +156,8 @@ def _source(server: str | None, here: dict[str, Any]) -> Iterator[Source]:
     if given := [option_of(name) for name, value in here.items() if value is not None]:
         told = " and ".join(given)
         raise ValueError(f"{told} cannot go with --server: a server decides that itself")
-    from app.client import Client
-    from app.commands.sources import There
+    from headlight.client import Client
+    from headlight.commands.backends import There
 
     with Client(server) as client:
         yield There(client)

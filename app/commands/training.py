@@ -13,12 +13,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from model.card import ModelCard, read_card
-from model.device import machine_of
-from model.folder import CARD
-from model.training.loop import Loop
-from model.training.metrics import StepReport
-from model.training.run import finish, read_run
+from headlight.model.card import ModelCard, read_card
+from headlight.model.checkpoint_files import CARD
+from headlight.model.device import machine_of
+from headlight.model.training.loop import Loop
+from headlight.model.training.metrics import StepReport
+from headlight.model.training.run import finish, read_run
 
 console = Console(highlight=False)
 
@@ -27,7 +27,7 @@ def run_loop(loop: Loop, title: str) -> bool:
     """Train to the end or to Ctrl-C, showing how it goes, and write the model.
 
     Args:
-        loop: prepared by `model.training.run`.
+        loop: prepared by `headlight.model.training.run`.
         title: what the card calls the model.
 
     Returns:

@@ -6,7 +6,7 @@ the accelerator or a compiled library is in, so the thread is replaced and its m
 
 import torch
 
-from model.interruption import Interrupted
+from headlight.model.cancellation import Interrupted
 
 _OUT_OF_MEMORY = (MemoryError, torch.OutOfMemoryError)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from threading import Event, Thread
 from time import monotonic
 
-from app.inference.jobs import Queue
-from app.inference.worker import Worker
-from app.problems import Problem
+from headlight.errors import Problem
+from headlight.inference.jobs import Queue
+from headlight.inference.worker import Worker
 
 logger = logging.getLogger(__name__)
 

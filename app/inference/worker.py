@@ -5,11 +5,11 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
-from app.inference.crashes import is_crash
-from app.inference.jobs import Job, Queue
-from app.metrics import Metrics
-from app.problems import Problem
-from model.interruption import Interrupted, interruptible
+from headlight.errors import Problem
+from headlight.inference.crashes import is_crash
+from headlight.inference.jobs import Job, Queue
+from headlight.metrics import Metrics
+from headlight.model.cancellation import Interrupted, interruptible
 
 
 class Worker:

@@ -15,8 +15,8 @@ from pydantic import SecretStr
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.middleware.guarded import is_guarded
-from app.problems import Problem
+from headlight.errors import Problem
+from headlight.middleware.guarded import is_guarded
 
 HEADER = "X-API-Key"
 CHALLENGE = 'Bearer realm="Headlight"'

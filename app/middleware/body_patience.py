@@ -4,7 +4,7 @@ import asyncio
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.problems import Problem
+from headlight.errors import Problem
 
 _WITH_BODY = {b"content-length", b"transfer-encoding"}
 

@@ -9,11 +9,11 @@ import asyncio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.encoding.compression import compressed
-from app.encoding.form import Coding
-from app.encoding.negotiation import negotiate_coding
-from app.middleware.held_text import HeldText
-from app.problems import Problem
+from headlight.errors import Problem
+from headlight.middleware.held_text import HeldText
+from headlight.serialization.compression import compressed
+from headlight.serialization.formats import Coding
+from headlight.serialization.negotiation import negotiate_coding
 
 TYPES = frozenset({"application/json", "text/html", "text/plain"})
 

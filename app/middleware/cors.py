@@ -11,8 +11,8 @@ from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
-from app.middleware.api_keys import HEADER
-from app.problems import Problem
+from headlight.errors import Problem
+from headlight.middleware.api_keys import HEADER
 
 ALLOWED_HEADERS = (
     "Accept",

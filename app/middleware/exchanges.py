@@ -2,11 +2,11 @@
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app import exchange as exchanges
-from app.asked_route import route_of
-from app.exchange import CLIENT_LEFT
-from app.ledger import Ledger
-from app.metrics import Metrics
+from headlight import request_context as exchanges
+from headlight.asked_route import route_of
+from headlight.metrics import Metrics
+from headlight.request_context import CLIENT_LEFT
+from headlight.request_log import Ledger
 
 
 class Exchanges:

@@ -3,7 +3,7 @@
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.problems import Problem, head_too_long
+from headlight.errors import Problem, head_too_long
 
 
 class Framing:

@@ -10,13 +10,13 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app import problems
+from headlight import errors
 
 logger = logging.getLogger(__name__)
 
 
 class ProblemResponses:
-    """Turns errors that others answer as text, and exceptions nobody expected, into problems."""
+    """Turns errors that others answer as text, and exceptions nobody expected, into errors."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -29,18 +29,18 @@ class ProblemResponses:
         answer = _WatchedAnswer(scope, receive, send)
         try:
             await self.app(scope, receive, answer.send)
-        except problems.Problem as problem:  # of a layer: routes have theirs answered
+        except errors.Problem as problem:  # of a layer: routes have theirs answered
             await problem.response()(scope, receive, send)
         except asyncio.CancelledError:  # by the web server, when its time to end is up
             if answer.is_started:
                 raise
             wait = answer.request.app.state.shared.settings.retry_after_seconds
-            await problems.server_stopping(wait).response()(scope, receive, send)
+            await errors.server_stopping(wait).response()(scope, receive, send)
         except Exception:
             logger.exception("an exception nobody expected")
             if answer.is_started:
                 raise
-            await problems.unexpected().response()(scope, receive, send)
+            await errors.unexpected().response()(scope, receive, send)
 
 
 class _WatchedAnswer:
@@ -65,12 +65,12 @@ class _WatchedAnswer:
         problem = self._problem(status)
         await problem.response()(self.request.scope, self.request.receive, self.forward)
 
-    def _problem(self, status: int) -> problems.Problem:
+    def _problem(self, status: int) -> errors.Problem:
         if status == 400:  # the only one that answers it as text is TrustedHostMiddleware
-            return problems.host_refused(self.request)
-        return problems.problem_from_status(HTTPException(status), self.request)
+            return errors.host_refused(self.request)
+        return errors.problem_from_status(HTTPException(status), self.request)
 
 
 def _is_plain_error(start: Mapping[str, Any]) -> bool:
-    is_problem = Headers(raw=start["headers"]).get("content-type") == problems.MEDIA_TYPE
+    is_problem = Headers(raw=start["headers"]).get("content-type") == errors.MEDIA_TYPE
     return start["status"] >= 400 and not is_problem

@@ -10,10 +10,10 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.exchange import UNKNOWN, current
-from app.middleware.allowances import MINUTE, Allowance, Allowances
-from app.middleware.guarded import METRICS, is_guarded
-from app.problems import Problem
+from headlight.errors import Problem
+from headlight.middleware.allowances import MINUTE, Allowance, Allowances
+from headlight.middleware.guarded import METRICS, is_guarded
+from headlight.request_context import UNKNOWN, current
 
 IPV6_PREFIX = 64
 """Bits of an IPv6 address that name a client: whoever has one address has all with these bits."""

@@ -7,9 +7,9 @@ that is sent. A tag is a hash of the bytes as they are sent, so each content cod
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.encoding.entity_tags import content_tag, is_known
-from app.middleware.held_text import HeldText
-from app.middleware.trusted_hosts import TrustedHosts
+from headlight.middleware.held_text import HeldText
+from headlight.middleware.trusted_hosts import TrustedHosts
+from headlight.serialization.entity_tags import content_tag, is_known
 
 TYPES = frozenset({"application/json", "text/html"})
 

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.templating import Jinja2Templates
 from markdown_it import MarkdownIt
 
-from app.files.assets import HOME
-from app.problems import described
-from app.state import Shared
-from model.card import flatten, in_markdown
+from headlight.errors import described
+from headlight.model.card import flatten, in_markdown
+from headlight.services import Shared
+from headlight.settings import HOME
 
 router = APIRouter(include_in_schema=False)
 

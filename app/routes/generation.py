@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from app.encoding.negotiation import negotiate
-from app.generation_schemas import GenerateRequest, GenerationEvent
-from app.generator import Writing, encode_event
-from app.json_route import JsonRoute
-from app.problems import Problem, described, unexpected
-from app.state import Shared, State
-from app.streams import EVENT_STREAM, EventStream
+from headlight.errors import Problem, described, unexpected
+from headlight.generation_schemas import GenerateRequest, GenerationEvent
+from headlight.json_route import JsonRoute
+from headlight.serialization.negotiation import negotiate
+from headlight.services import Shared, State
+from headlight.tracing.generation import Writing, encode_event
+from headlight.tracing.streams import EVENT_STREAM, EventStream
 
 logger = logging.getLogger(__name__)
 

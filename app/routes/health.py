@@ -2,9 +2,9 @@
 
 from fastapi import APIRouter
 
-from app.problems import Problem, described
-from app.schemas import HealthAnswer
-from app.state import Shared
+from headlight.errors import Problem, described
+from headlight.schemas import HealthAnswer
+from headlight.services import Shared
 
 router = APIRouter(tags=["health"])
 

@@ -4,9 +4,9 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 
-from app.limits import limits_of
-from app.schemas import LimitAnswer
-from app.state import Shared
+from headlight.limits import limits_of
+from headlight.schemas import LimitAnswer
+from headlight.services import Shared
 
 router = APIRouter(prefix="/api/v1", tags=["limits"])
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from app.problems import Problem, described
-from app.state import Shared
+from headlight.errors import Problem, described
+from headlight.services import Shared
 
 router = APIRouter(tags=["health"])
 

@@ -4,8 +4,10 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 
-from app.problems import described
-from app.schemas import (
+from headlight.errors import described
+from headlight.model.checkpoint import Description
+from headlight.model.example import Example
+from headlight.schemas import (
     ExampleAnswer,
     ExpertsAnswer,
     ExpertTokensAnswer,
@@ -14,10 +16,8 @@ from app.schemas import (
     SiteAnswer,
     UnavailableModel,
 )
-from app.state import Shared
-from app.tracing.analyses import available
-from model.checkpoint import Description
-from model.example import Example
+from headlight.services import Shared
+from headlight.tracing.analyses import available
 
 router = APIRouter(prefix="/api/v1", tags=["models"])
 

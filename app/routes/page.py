@@ -5,7 +5,8 @@ from importlib.metadata import version
 from fastapi import APIRouter, Request, Response
 from fastapi.templating import Jinja2Templates
 
-from app.files.assets import HOME, PLOTLY_URL
+from headlight.settings import HOME
+from headlight.static_files import PLOTLY_URL
 
 router = APIRouter(include_in_schema=False)
 

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.encoding.entity_tags import content_tag, is_known
-from app.encoding.form import MEDIA_TYPES, SAFETENSORS, Form
-from app.encoding.negotiation import negotiate, negotiate_coding
-from app.encoding.pieced_response import PiecedResponse
-from app.positional import positional_answer
-from app.problems import described
-from app.schemas import PositionalAnswer, PositionalRequest
-from app.state import OutgoingRoom, Shared
+from headlight.errors import described
+from headlight.schemas import PositionalAnswer, PositionalRequest
+from headlight.serialization.entity_tags import content_tag, is_known
+from headlight.serialization.formats import MEDIA_TYPES, SAFETENSORS, Form
+from headlight.serialization.negotiation import negotiate, negotiate_coding
+from headlight.serialization.pieced_response import PiecedResponse
+from headlight.services import OutgoingRoom, Shared
+from headlight.tracing.positional import positional_answer
 
 router = APIRouter(prefix="/api/v1", tags=["positional"])
 

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from app.files.assets import file_response, package_dir
+from headlight.static_files import file_response, package_dir
 
 router = APIRouter(include_in_schema=False)
 

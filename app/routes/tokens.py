@@ -4,10 +4,10 @@ from functools import partial
 
 from fastapi import APIRouter, Request
 
-from app.json_route import JsonRoute
-from app.problems import described
-from app.schemas import TokenAnswer, TokenizeAnswer, TokenizeRequest
-from app.state import Shared
+from headlight.errors import described
+from headlight.json_route import JsonRoute
+from headlight.schemas import TokenAnswer, TokenizeAnswer, TokenizeRequest
+from headlight.services import Shared
 
 router = APIRouter(
     prefix="/api/v1",

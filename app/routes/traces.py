@@ -5,15 +5,15 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from app.encoding.entity_tags import is_known
-from app.encoding.form import MEDIA_TYPES, SAFETENSORS, Form
-from app.encoding.negotiation import negotiate, negotiate_coding
-from app.encoding.pieced_response import PiecedResponse
-from app.json_route import JsonRoute
-from app.problems import Problem, described
-from app.schemas import TraceAnswer, TraceForm, TraceRequest
-from app.state import OutgoingRoom, Shared
-from app.wire import Answer
+from headlight.errors import Problem, described
+from headlight.json_route import JsonRoute
+from headlight.schemas import TraceAnswer, TraceForm, TraceRequest
+from headlight.serialization.entity_tags import is_known
+from headlight.serialization.formats import MEDIA_TYPES, SAFETENSORS, Form
+from headlight.serialization.negotiation import negotiate, negotiate_coding
+from headlight.serialization.pieced_response import PiecedResponse
+from headlight.serialization.trace import Answer
+from headlight.services import OutgoingRoom, Shared
 
 router = APIRouter(prefix="/api/v1", tags=["traces"], route_class=JsonRoute)
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from app.problems import Problem
-from app.wire import Analysis
-from model.analysis import (
+from headlight.errors import Problem
+from headlight.model.analysis import (
     alignment,
     attention_by_distance,
     head_labels,
@@ -22,9 +21,10 @@ from model.analysis import (
     routing,
     value_weighted,
 )
-from model.checkpoint import Checkpoint, Description
-from model.sites import layer_of
-from model.trace import NamedArray, Trace
+from headlight.model.checkpoint import Checkpoint, Description
+from headlight.model.sites import layer_of
+from headlight.model.trace import NamedArray, Trace
+from headlight.serialization.trace import Analysis
 
 Arrays = Mapping[str, NamedArray]
 

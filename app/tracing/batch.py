@@ -5,17 +5,17 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TypeVar
 
-from app.tracing.analyses import analyse
-from app.tracing.cells import count_cells, require_cells
-from app.tracing.orders import Order
-from app.tracing.refusals import told_as_problems
-from app.wire import Analysis, Answer
-from model import tracing
-from model.batching import share_out
-from model.checkpoint import Checkpoint
-from model.interruption import check
-from model.trace import Trace
-from model.tracing import Plan
+from headlight.model import tracing
+from headlight.model.batching import share_out
+from headlight.model.cancellation import check
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.trace import Trace
+from headlight.model.tracing import Plan
+from headlight.serialization.trace import Analysis, Answer
+from headlight.tracing.analyses import analyse
+from headlight.tracing.cells import count_cells, require_cells
+from headlight.tracing.jobs import Order
+from headlight.tracing.refusals import told_as_problems
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")

@@ -8,9 +8,9 @@ from threading import Lock
 import numpy as np
 import orjson
 
-from app.metrics import Metrics
-from app.wire import Analysis, Answer
-from model.trace import NamedArray
+from headlight.metrics import Metrics
+from headlight.model.trace import NamedArray
+from headlight.serialization.trace import Analysis, Answer
 
 
 class Cache:

@@ -6,9 +6,9 @@ Attention grows as layers × heads × tokens², so a short request can ask for g
 from collections.abc import Sequence
 from math import prod
 
-from app.problems import over_limit
-from model.checkpoint import Description
-from model.tracing import Plan
+from headlight.errors import over_limit
+from headlight.model.checkpoint import Description
+from headlight.model.tracing import Plan
 
 
 def count_cells(

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.problems import Problem
-from model import tracing
-from model.edits import ImpossibleEdit, UnknownExpert
-from model.sites import UnknownHead, UnknownLayer, UnknownSite
+from headlight.errors import Problem
+from headlight.model import tracing
+from headlight.model.interventions import ImpossibleEdit, UnknownExpert
+from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
 
 _UNKNOWN: dict[type[Exception], str] = {
     UnknownSite: "unknown-site",

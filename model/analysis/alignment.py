@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from model.analysis.attentions import Attention, attentions_of
-from model.analysis.distributions import shares
-from model.trace import NamedArray, Token, Trace
+from headlight.model.analysis.attentions import Attention, attentions_of
+from headlight.model.analysis.distributions import shares
+from headlight.model.trace import NamedArray, Token, Trace
 
 NEEDS = ("*.cross_attention.weights",)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from model.analysis.attentions import attentions_of
-from model.trace import NamedArray, Trace
+from headlight.model.analysis.attentions import attentions_of
+from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("*.self_attention.weights",)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from model.analysis.stacks import STACKS, layers_of, tokens_of
-from model.trace import Token, Trace
+from headlight.model.analysis.stacks import STACKS, layers_of, tokens_of
+from headlight.model.trace import Token, Trace
 
 KINDS = ("self_attention", "cross_attention")
 

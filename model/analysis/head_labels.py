@@ -38,10 +38,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from model.analysis.attention_by_distance import distance_index, mean_by_distance
-from model.analysis.attentions import Attention, attentions_of
-from model.analysis.distributions import entropy
-from model.trace import NamedArray, Token, Trace
+from headlight.model.analysis.attention_by_distance import distance_index, mean_by_distance
+from headlight.model.analysis.attentions import Attention, attentions_of
+from headlight.model.analysis.distributions import entropy
+from headlight.model.trace import NamedArray, Token, Trace
 
 NEEDS = ("*_attention.weights",)
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from model.analysis.projections import projection_of
-from model.trace import NamedArray, Trace
+from headlight.model.analysis.projections import projection_of
+from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("*_attention.context",)
 PARAMETERS = ("*_attention.output_projection.weight",)

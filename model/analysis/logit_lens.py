@@ -12,9 +12,9 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
-from model.analysis.distributions import likeliest, softmax
-from model.analysis.stacks import STACKS, layers_of, require_all_layers
-from model.trace import NamedArray, Trace
+from headlight.model.analysis.distributions import likeliest, softmax
+from headlight.model.analysis.stacks import STACKS, layers_of, require_all_layers
+from headlight.model.trace import NamedArray, Trace
 
 PART = "residual.after"
 NEEDS = (f"*.{PART}",)

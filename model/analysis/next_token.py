@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.analysis.distributions import likeliest, softmax
-from model.trace import NamedArray, Trace
+from headlight.model.analysis.distributions import likeliest, softmax
+from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("logits",)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from model.analysis.distributions import entropy
+from headlight.model.analysis.distributions import entropy
 
 
 def adjusted_mutual_information(

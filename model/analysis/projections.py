@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from model.trace import NamedArray
+from headlight.model.trace import NamedArray
 
 
 def projection_of(

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from model.analysis.stacks import layers_of, require_all_layers
-from model.trace import NamedArray, Trace
+from headlight.model.analysis.stacks import layers_of, require_all_layers
+from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("*.layers.*.residual.*", "*.layers.*.output")
 PLACES = ("before", "between", "middle", "after")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from model.analysis.distributions import shares
-from model.analysis.stacks import layers_of, require_all_layers
-from model.trace import NamedArray, Trace
+from headlight.model.analysis.distributions import shares
+from headlight.model.analysis.stacks import layers_of, require_all_layers
+from headlight.model.trace import NamedArray, Trace
 
 PART = "self_attention.weights"
 NEEDS = (f"*.{PART}",)

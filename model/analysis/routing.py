@@ -7,10 +7,10 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
-from model.analysis.distributions import entropy, shares
-from model.analysis.partitions import adjusted_mutual_information
-from model.analysis.stacks import Layers, layers_of
-from model.trace import NamedArray, Trace
+from headlight.model.analysis.distributions import entropy, shares
+from headlight.model.analysis.partitions import adjusted_mutual_information
+from headlight.model.analysis.stacks import Layers, layers_of
+from headlight.model.trace import NamedArray, Trace
 
 PROBS = "experts.router_probs"
 INDICES = "experts.expert_indices"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from model.trace import Token, Trace
+from headlight.model.trace import Token, Trace
 
 STACKS = ("encoder", "decoder")
 Layers = dict[int, NDArray[np.generic]]

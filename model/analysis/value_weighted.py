@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
-from model.analysis.attentions import attentions_of
-from model.analysis.projections import projection_of
-from model.trace import NamedArray, Trace
+from headlight.model.analysis.attentions import attentions_of
+from headlight.model.analysis.projections import projection_of
+from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("*_attention.weights", "*_attention.values")
 PARAMETERS = ("*_attention.output_projection.weight",)

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from model.checkpoint import Checkpoint
-from model.training.rows import prepend
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.training.batches import prepend
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
 

@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from model.checkpoint import Checkpoint
-from model.training.corpus import TokenStream
-from model.training.losses import token_losses
-from model.training.rows import prepend
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.training.batches import prepend
+from headlight.model.training.corpus import TokenStream
+from headlight.model.training.losses import token_losses
 
 
 def bits_per_byte(

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from model.checkpoint import Checkpoint
-from model.training.corpus import SentencePair
-from model.translation import translate
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.training.corpus import SentencePair
+from headlight.model.translation import translate
 
 
 def bleu(checkpoint: Checkpoint, pairs: Sequence[SentencePair]) -> float:

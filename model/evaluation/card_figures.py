@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from model.checkpoint import Checkpoint
-from model.evaluation import fill, positions, stories, translate
-from model.evaluation.expert_tokens import expert_tokens
-from model.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
-from model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
-from model.training.corpus import CorpusError, SentencePair, read_documents, read_pairs
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation import fill, positions, stories, translate
+from headlight.model.evaluation.expert_tokens import expert_tokens
+from headlight.model.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
+from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.model.training.corpus import CorpusError, SentencePair, read_documents, read_pairs
 
 SAMPLE = Path(__file__).with_name("sample.txt")
 

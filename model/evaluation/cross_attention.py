@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from model import tracing
-from model.analysis.alignment import word_links
-from model.checkpoint import Checkpoint
-from model.evaluation.word_alignment import (
+from headlight.model import tracing
+from headlight.model.analysis.alignment import word_links
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.word_alignment import (
     AlignmentScore,
     GoldPair,
     Link,
     alignment_error_rate,
     word_spans,
 )
-from model.trace import Token
+from headlight.model.trace import Token
 
 SITES = "decoder.layers.*.cross_attention.weights"
 Mix = Callable[[Float[np.ndarray, "layer head query key"]], Float[np.ndarray, "query key"]]

@@ -14,12 +14,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from model.checkpoint import Checkpoint
-from model.evaluation.figures import rounded
-from model.evaluation.token_kinds import KINDS, TokenKinds
-from model.tokenizer import Tokenizer
-from model.training.corpus import CorpusError, TokenStream
-from model.training.rows import prepend
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.figures import rounded
+from headlight.model.evaluation.token_kinds import KINDS, TokenKinds
+from headlight.model.tokenizer import Tokenizer
+from headlight.model.training.batches import prepend
+from headlight.model.training.corpus import CorpusError, TokenStream
 
 INDICES = ".experts.expert_indices"
 Z_95 = 1.959964  # of a normal distribution 95 % lie within so many deviations

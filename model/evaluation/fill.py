@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from model.checkpoint import Checkpoint
-from model.evaluation.figures import rounded
-from model.evaluation.masked_words import masked_words
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.figures import rounded
+from headlight.model.evaluation.masked_words import masked_words
 
 
 def evaluate(

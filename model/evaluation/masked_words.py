@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from model.checkpoint import Checkpoint
-from model.training.corpus import CorpusError, lines
-from model.training.rows import generator_of
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.training.batches import generator_of
+from headlight.model.training.corpus import CorpusError, lines
 
 
 class Blank(NamedTuple):

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import torch
 
-from model.checkpoint import Checkpoint
-from model.training.corpus_files import read_members
-from model.training.losses import token_losses
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.training.corpus_files import read_members
+from headlight.model.training.losses import token_losses
 
 
 @dataclass(frozen=True)

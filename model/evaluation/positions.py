@@ -9,13 +9,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from model.checkpoint import Checkpoint
-from model.embedding import TooManyPositions
-from model.evaluation.figures import rounded
-from model.training.corpus import CorpusError, TokenStream
-from model.training.losses import token_losses
-from model.training.positions import PositionsConfig
-from model.training.rows import prepend
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.embedding import TooManyPositions
+from headlight.model.evaluation.figures import rounded
+from headlight.model.training.batches import prepend
+from headlight.model.training.corpus import CorpusError, TokenStream
+from headlight.model.training.losses import token_losses
+from headlight.model.training.positions import PositionsConfig
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
 DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)

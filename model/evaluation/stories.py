@@ -8,13 +8,17 @@ from typing import Any
 from jaxtyping import Int
 from torch import Tensor
 
-from model.checkpoint import Checkpoint
-from model.evaluation.attention_heads import HeadScore, induction_head, previous_token_head
-from model.evaluation.bits_per_byte import bits_per_byte
-from model.evaluation.expert_load import expert_load, load_entropy
-from model.evaluation.figures import rounded
-from model.evaluation.minimal_pairs import MinimalPair, pair_accuracy
-from model.training.corpus import CorpusError, TokenStream
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.attention_heads import (
+    HeadScore,
+    induction_head,
+    previous_token_head,
+)
+from headlight.model.evaluation.bits_per_byte import bits_per_byte
+from headlight.model.evaluation.expert_load import expert_load, load_entropy
+from headlight.model.evaluation.figures import rounded
+from headlight.model.evaluation.minimal_pairs import MinimalPair, pair_accuracy
+from headlight.model.training.corpus import CorpusError, TokenStream
 
 HEAD_ROWS = 32
 

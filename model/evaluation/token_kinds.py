@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from model.tokenizer import Tokenizer
+from headlight.model.tokenizer import Tokenizer
 
 KINDS = (
     "start_of_word",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from model.checkpoint import Checkpoint
-from model.evaluation.bleu import bleu
-from model.evaluation.cross_attention import Aligner, aligner, best_head, best_layer
-from model.evaluation.figures import rounded
-from model.evaluation.word_alignment import (
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.bleu import bleu
+from headlight.model.evaluation.cross_attention import Aligner, aligner, best_head, best_layer
+from headlight.model.evaluation.figures import rounded
+from headlight.model.evaluation.word_alignment import (
     ENGLISH_FRENCH_GOLD,
     AlignmentScore,
     GoldPair,
@@ -19,9 +19,9 @@ from model.evaluation.word_alignment import (
     read_gold,
     short_pairs,
 )
-from model.training.corpus import SentencePair
-from model.training.pairs import is_held_out
-from model.training.translate import TranslateConfig
+from headlight.model.training.corpus import SentencePair
+from headlight.model.training.pairs import is_held_out
+from headlight.model.training.translate import TranslateConfig
 
 SHORT = 15
 

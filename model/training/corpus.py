@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from model.tokenizer import Tokenizer
-from model.training.corpus_files import CorpusError, corpus_files, read_members, read_text
-from model.training.sentence_pairs import SentencePair, read_pairs
+from headlight.model.tokenizer import Tokenizer
+from headlight.model.training.corpus_files import CorpusError, corpus_files, read_members, read_text
+from headlight.model.training.sentence_pairs import SentencePair, read_pairs
 
 # Recipes take all they need of a corpus from here.
 __all__ = [

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import torch
 
-from model.config import TransformerConfig
-from model.tokenizer import Tokenizer
-from model.training.corpus import CorpusError, TokenStream, lines, read_documents
-from model.training.loop_config import LoopConfig
-from model.training.masking import mask_tokens
-from model.training.recipe import Recipe
-from model.training.rows import Batch, TextRows, generator_of, prepend
+from headlight.model.config import TransformerConfig
+from headlight.model.tokenizer import Tokenizer
+from headlight.model.training.batches import Batch, TextRows, generator_of, prepend
+from headlight.model.training.corpus import CorpusError, TokenStream, lines, read_documents
+from headlight.model.training.loop_config import LoopConfig
+from headlight.model.training.masking import mask_tokens
+from headlight.model.training.recipe import Recipe
 
 CONFIG = TransformerConfig(
     kind="encoder",

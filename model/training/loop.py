@@ -11,16 +11,16 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import nn
 
-from model.training.loop_config import LoopConfig
-from model.training.losses import token_losses
-from model.training.metrics import METRICS, StepReport, append_report, drop_reports_after
-from model.training.optimizers import make_optimizers
-from model.training.processes import ALONE, Processes
-from model.training.rows import Batch
-from model.training.schedule import SCHEDULES
-from model.training.state import STATE, load_state, save_state
-from model.training.stop_requests import stop_requests
-from model.transformer import Prediction, Transformer
+from headlight.model.training.batches import Batch
+from headlight.model.training.distributed import ALONE, Processes
+from headlight.model.training.loop_config import LoopConfig
+from headlight.model.training.losses import token_losses
+from headlight.model.training.metrics import METRICS, StepReport, append_report, drop_reports_after
+from headlight.model.training.optimizers import make_optimizers
+from headlight.model.training.schedule import SCHEDULES
+from headlight.model.training.state import STATE, load_state, save_state
+from headlight.model.training.stop_requests import stop_requests
+from headlight.model.transformer import Prediction, Transformer
 
 # The seeds of the parts of one step lie this far apart, further than any run has steps.
 PART_SEEDS = 10**12

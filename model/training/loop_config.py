@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model.training.optimizers import OPTIMIZERS
-from model.training.schedule import SCHEDULES
+from headlight.model.training.optimizers import OPTIMIZERS
+from headlight.model.training.schedule import SCHEDULES
 
 MOST = 2**62
 

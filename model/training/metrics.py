@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from model.checkpoint import write_whole
+from headlight.model.checkpoint import write_whole
 
 METRICS = "metrics.jsonl"
 

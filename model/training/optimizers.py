@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from model.training.muon import Muon
-from model.transformer import Transformer
+from headlight.model.training.muon import Muon
+from headlight.model.transformer import Transformer
 
 OPTIMIZERS = ("muon", "adamw")
 

@@ -16,8 +16,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from model.tokenizer import Tokenizer
-from model.training.rows import Batch, generator_of
+from headlight.model.tokenizer import Tokenizer
+from headlight.model.training.batches import Batch, generator_of
 
 # Pairs are sorted by length among this many batches' worth, so that a batch holds little padding
 # and yet other pairs in every epoch.

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from model.config import TransformerConfig
-from model.tokenizer import Tokenizer
-from model.training.loop import Batches
-from model.training.loop_config import LoopConfig
+from headlight.model.config import TransformerConfig
+from headlight.model.tokenizer import Tokenizer
+from headlight.model.training.loop import Batches
+from headlight.model.training.loop_config import LoopConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,21 +16,21 @@ from typing import Any
 import tokenizers
 import torch
 
-from model.card import ModelCard
-from model.checkpoint import TOKENIZER, CheckpointError, save, write_whole
-from model.config import TransformerConfig
-from model.device import choose_device, choose_precision
-from model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
-from model.training import fill, positions, stories, translate
-from model.training.corpus import CorpusError
-from model.training.loop import Loop
-from model.training.loop_config import LoopConfig
-from model.training.metrics import METRICS
-from model.training.processes import ALONE, Processes
-from model.training.recipe import Recipe
-from model.training.settings import PARTS, check, merge, settings_of
-from model.training.state import STATE
-from model.transformer import Transformer
+from headlight.model.card import ModelCard
+from headlight.model.checkpoint import TOKENIZER, CheckpointError, save, write_whole
+from headlight.model.config import TransformerConfig
+from headlight.model.device import choose_device, choose_precision
+from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
+from headlight.model.training import fill, positions, stories, translate
+from headlight.model.training.corpus import CorpusError
+from headlight.model.training.distributed import ALONE, Processes
+from headlight.model.training.loop import Loop
+from headlight.model.training.loop_config import LoopConfig
+from headlight.model.training.metrics import METRICS
+from headlight.model.training.recipe import Recipe
+from headlight.model.training.settings import PARTS, check, merge, settings_of
+from headlight.model.training.state import STATE
+from headlight.model.transformer import Transformer
 
 RUN = "run.json"
 MOST_TOKENS = 10_000_000

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from model.training.corpus_files import CorpusError, read_lines, read_members
+from headlight.model.training.corpus_files import CorpusError, read_lines, read_members
 
 
 class SentencePair(NamedTuple):

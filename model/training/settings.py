@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import ConfigDict, ValidationError, create_model
 
-from model.config import ExpertsConfig, TransformerConfig
-from model.training.loop_config import LoopConfig
-from model.training.recipe import Recipe
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.training.loop_config import LoopConfig
+from headlight.model.training.recipe import Recipe
 
 PARTS = ("model", "rows", "loop")
 MOE = [f"moe.{field.name}" for field in fields(ExpertsConfig)]

@@ -12,8 +12,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.checkpoint import CheckpointError, write_whole
-from model.transformer import Transformer
+from headlight.model.checkpoint import CheckpointError, write_whole
+from headlight.model.transformer import Transformer
 
 STATE = "training.safetensors"
 

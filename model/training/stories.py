@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from model.config import ExpertsConfig, TransformerConfig
-from model.tokenizer import Tokenizer
-from model.training.corpus import CorpusError, TokenStream, lines, read_documents
-from model.training.loop_config import LoopConfig
-from model.training.recipe import Recipe
-from model.training.rows import Batch, TextRows, generator_of, repeated_rows
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.tokenizer import Tokenizer
+from headlight.model.training.batches import Batch, TextRows, generator_of, repeated_rows
+from headlight.model.training.corpus import CorpusError, TokenStream, lines, read_documents
+from headlight.model.training.loop_config import LoopConfig
+from headlight.model.training.recipe import Recipe
 
 CONFIG = TransformerConfig(
     n_layers=4,

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from model.config import TransformerConfig
-from model.tokenizer import Tokenizer
-from model.training.corpus import CorpusError, SentencePair, read_pairs
-from model.training.loop_config import LoopConfig
-from model.training.pairs import Pair, PairBatches, encode_pairs, is_held_out
-from model.training.recipe import Recipe
-from model.training.rows import Batch
+from headlight.model.config import TransformerConfig
+from headlight.model.tokenizer import Tokenizer
+from headlight.model.training.batches import Batch
+from headlight.model.training.corpus import CorpusError, SentencePair, read_pairs
+from headlight.model.training.loop_config import LoopConfig
+from headlight.model.training.pairs import Pair, PairBatches, encode_pairs, is_held_out
+from headlight.model.training.recipe import Recipe
 
 CONFIG = TransformerConfig(
     kind="encoder-decoder",

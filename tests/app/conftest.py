@@ -18,17 +18,17 @@ from fastapi.testclient import TestClient
 from safetensors import safe_open
 from typer.testing import CliRunner, Result
 
-from app import cli
-from app.main import create_app
-from app.serving.server import Server as ServerProcess
-from app.serving.server import config_of, listen
-from app.settings import Settings
-from app.state import State
-from model.card import ModelCard
-from model.checkpoint import Checkpoint, load, save
-from model.config import ExpertsConfig, TransformerConfig
-from model.tokenizer import Tokenizer, train_tokenizer
-from model.transformer import Transformer
+from headlight import cli
+from headlight.main import create_app
+from headlight.model.card import ModelCard
+from headlight.model.checkpoint import Checkpoint, load, save
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.tokenizer import Tokenizer, train_tokenizer
+from headlight.model.transformer import Transformer
+from headlight.server.run import Server as ServerProcess
+from headlight.server.run import config_of, listen
+from headlight.services import State
+from headlight.settings import Settings
 
 CORPUS = ["the cat sat on the mat because it was tired", "a small light reads the words aloud"]
 SIZES = {"n_layers": 2, "n_heads": 4, "d_model": 16, "d_ff": 24, "max_tokens": 64}
@@ -221,5 +221,5 @@ def headlight(zoo: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Resul
     monkeypatch.setenv("HEADLIGHT_DEFAULT_MODEL", "tiny")
     monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("app.commands.terminal.console.width", 200)
+    monkeypatch.setattr("headlight.commands.terminal.console.width", 200)
     return lambda *words: CliRunner().invoke(cli.app, list(words))

@@ -11,7 +11,7 @@ import time
 import httpx
 import pytest
 
-from model import tracing
+from headlight.model import tracing
 
 
 def test_models_are_a_table(headlight):
@@ -144,14 +144,16 @@ def test_a_port_that_is_taken_is_one_clear_sentence(headlight):
 
 
 def test_help_does_not_wait_for_pytorch():
-    code = "import sys, app.cli; sys.exit('torch' in sys.modules or 'pydantic' in sys.modules)"
+    code = (
+        "import sys, headlight.cli; sys.exit('torch' in sys.modules or 'pydantic' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_serve_says_where_it_is_and_stops_when_told(zoo):
     environment = os.environ | {"HEADLIGHT_ZOO_DIR": str(zoo), "HEADLIGHT_DEFAULT_MODEL": "tiny"}
     environment["HEADLIGHT_QEUE_LENGTH"] = "9"
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--device", "cpu"]
+    command = [sys.executable, "-m", "headlight.cli", "serve", "--port", "0", "--device", "cpu"]
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from app.settings import Settings
+from headlight.settings import Settings
 
 
 @pytest.mark.parametrize(

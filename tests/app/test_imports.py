@@ -7,9 +7,9 @@ from pathlib import Path
 
 SERVE = """
 import json, sys
-from app.main import create_app
-from app.schemas import TraceRequest
-from app.settings import Settings
+from headlight.main import create_app
+from headlight.schemas import TraceRequest
+from headlight.settings import Settings
 state = create_app(Settings(zoo_dir=sys.argv[1], default_model="tiny")).state.shared
 state.tracer.trace(TraceRequest(text="the cat sat on the mat"))
 print(json.dumps(sorted(sys.modules)))
@@ -26,8 +26,8 @@ HEAVY = {
     "transformers",
     "nltk",
     "sacrebleu",
-    "model.training",
-    "model.evaluation",
+    "headlight.model.training",
+    "headlight.model.evaluation",
 }
 
 

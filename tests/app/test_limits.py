@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.limits import limits_of
-from app.problems import Problem
-from app.settings import Settings
+from headlight.errors import Problem
+from headlight.limits import limits_of
+from headlight.settings import Settings
 
 HERE = Path(__file__).parent
 LIMITS = limits_of(Settings(), {})

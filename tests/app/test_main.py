@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.main import create_app
+from headlight.main import create_app
 
 CALLS = {
     ("get", "/api/v1/models"),
@@ -46,7 +46,7 @@ def test_a_trace_is_documented_in_both_of_its_forms(openapi):
 
 
 def test_a_real_trace_is_what_the_documentation_says(client):
-    from app.schemas import TraceAnswer
+    from headlight.schemas import TraceAnswer
 
     body = client.post("/api/v1/trace", json={"text": "the cat", "dtype": "uint16"}).json()
     TraceAnswer.model_validate(body, strict=True, extra="forbid")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.metrics import NO_ROUTE, Metrics, known_method
+from headlight.metrics import NO_ROUTE, Metrics, known_method
 
 
 @pytest.fixture

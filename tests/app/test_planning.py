@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from app.engine import ClientLeft, Engine
-from app.metrics import Metrics
-from app.problems import Problem
-from app.registry import registry_of
-from app.schemas import TraceRequest
-from app.tracer import Tracer
-from app.tracing.traces import Traces
+from headlight.errors import Problem
+from headlight.inference.engine import ClientLeft, Engine
+from headlight.metrics import Metrics
+from headlight.registry import registry_of
+from headlight.schemas import TraceRequest
+from headlight.tracing.service import Traces
+from headlight.tracing.tracer import Tracer
 
 REQUEST = TraceRequest(text="the cat", capture=["*.weights"])
 

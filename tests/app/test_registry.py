@@ -6,10 +6,10 @@ import threading
 import pytest
 import torch
 
-from app import registry as registry_module
-from app.problems import Problem
-from app.registry import Registry, registry_of
-from app.settings import Settings
+from headlight import registry as registry_module
+from headlight.errors import Problem
+from headlight.registry import Registry, registry_of
+from headlight.settings import Settings
 
 CPU = torch.device("cpu")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from app.settings import Settings
-from app.variables import BESIDE_SETTINGS
+from headlight.settings import Settings
+from headlight.variables import BESIDE_SETTINGS
 
 README = Path(__file__).parents[2] / "README.md"
 

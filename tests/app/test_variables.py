@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import Settings
-from app.variables import variable_of, warnings_of
+from headlight.settings import Settings
+from headlight.variables import variable_of, warnings_of
 
 ROOT = Path(__file__).parents[2]
 

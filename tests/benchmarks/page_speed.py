@@ -28,15 +28,15 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from model.card import ModelCard
-from model.checkpoint import save
-from model.config import TransformerConfig
-from model.tokenizer import train_tokenizer
-from model.transformer import Transformer
+from headlight.model.card import ModelCard
+from headlight.model.checkpoint import save
+from headlight.model.config import TransformerConfig
+from headlight.model.tokenizer import train_tokenizer
+from headlight.model.transformer import Transformer
 
 N_ROUNDS = 5
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
-SERVE = "from app.cli import app; app()"
+SERVE = "from headlight.cli import app; app()"
 BENCH = Path(sys.prefix) / "bench"
 LIBRARIES = {
     "d3.min.js": "d3/package/dist/d3.min.js",

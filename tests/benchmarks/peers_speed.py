@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from model.config import TransformerConfig
-from model.transformer import Transformer
+from headlight.model.config import TransformerConfig
+from headlight.model.transformer import Transformer
 
 CONFIG = TransformerConfig(
     n_layers=12,

@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 import torch
 
-from app.encoding.encoder import Encoder
-from app.encoding.form import JSON, SAFETENSORS, Coding, Form
-from app.registry import registry_of
-from app.schemas import TraceRequest
-from app.settings import Settings
-from app.tracer import Tracer
-from app.wire import Answer, encode
-from model.card import ModelCard
-from model.checkpoint import save
-from model.config import TransformerConfig
-from model.tokenizer import Tokenizer, train_tokenizer
-from model.transformer import Transformer
+from headlight.model.card import ModelCard
+from headlight.model.checkpoint import save
+from headlight.model.config import TransformerConfig
+from headlight.model.tokenizer import Tokenizer, train_tokenizer
+from headlight.model.transformer import Transformer
+from headlight.registry import registry_of
+from headlight.schemas import TraceRequest
+from headlight.serialization.encoder import Encoder
+from headlight.serialization.formats import JSON, SAFETENSORS, Coding, Form
+from headlight.serialization.trace import Answer, encode
+from headlight.settings import Settings
+from headlight.tracing.tracer import Tracer
 
 SECTION = "Bytes: 12 layers × 12 heads × 64 tokens"
 SECTION_LARGEST = "The largest answer"

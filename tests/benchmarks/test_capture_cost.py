@@ -16,9 +16,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.checkpoint import ZOO, load
-from model.config import TransformerConfig
-from model.transformer import Transformer
+from headlight.model.checkpoint import ZOO, load
+from headlight.model.config import TransformerConfig
+from headlight.model.transformer import Transformer
 
 N_TOKENS = 256
 N_ROUNDS = {"stories": 20, "twelve": 3}

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from app.engine import Engine
-from app.problems import Problem
-from app.settings import Settings
-from app.state import State
-from model.interruption import check, interruptible
+from headlight.errors import Problem
+from headlight.inference.engine import Engine
+from headlight.model.cancellation import check, interruptible
+from headlight.services import State
+from headlight.settings import Settings
 
 N_REQUESTS = 1_000
 N_CHECKS = 20_000

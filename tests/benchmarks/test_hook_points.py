@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from model.hooks import HookPoint
+from headlight.model.hooks import HookPoint
 
 MICROSECOND = 1e-6
 N_CALLS = 20_000

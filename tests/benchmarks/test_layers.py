@@ -7,8 +7,8 @@ from time import perf_counter
 import pytest
 from fastapi import FastAPI
 
-from app.main import create_app
-from app.settings import Settings
+from headlight.main import create_app
+from headlight.settings import Settings
 
 TARGET_MS = 0.3
 SLACK = 5

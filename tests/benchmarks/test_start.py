@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-SERVE = "from app.cli import app; app()"
+SERVE = "from headlight.cli import app; app()"
 COMMAND = (sys.executable, "-c", SERVE, "serve", "--port", "0", "--log-level", "error")
 N_STARTS = 2
 TARGET = 5.0

@@ -31,7 +31,7 @@ HEALTH_TARGET_MS = 50.0
 HEALTH_EVERY_SECONDS = 0.02
 FORMS = {"JSON": "application/json", "safetensors": "application/x-safetensors"}
 
-SERVE = [sys.executable, "-c", "from app.cli import app; app(['serve', '--port', '0'])"]
+SERVE = [sys.executable, "-c", "from headlight.cli import app; app(['serve', '--port', '0'])"]
 WORDS = (
     *("the", "a", "little", "big", "old", "red", "happy", "sad", "dog", "cat", "bird", "girl"),
     *("boy", "bear", "tree", "house", "river", "garden", "friend", "mother", "ran", "saw"),

@@ -22,12 +22,12 @@ import pytest
 import torch
 import uvicorn
 
-from app.main import create_app
-from app.serving.server import listen
-from app.settings import Settings
-from app.state import State
-from model.checkpoint import Checkpoint
-from model.tracing import read_tokens
+from headlight.main import create_app
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.tracing import read_tokens
+from headlight.server.run import listen
+from headlight.services import State
+from headlight.settings import Settings
 
 N_TOKENS = 32
 N_ROUNDS = 40

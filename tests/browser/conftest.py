@@ -29,11 +29,11 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from model.card import ModelCard
-from model.checkpoint import save
-from model.config import ExpertsConfig, TransformerConfig
-from model.tokenizer import train_tokenizer
-from model.transformer import Transformer
+from headlight.model.card import ModelCard
+from headlight.model.checkpoint import save
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.tokenizer import train_tokenizer
+from headlight.model.transformer import Transformer
 
 SECONDS = 60
 FLAGS = (
@@ -44,7 +44,7 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
-SERVE = "from app.cli import app; app()"
+SERVE = "from headlight.cli import app; app()"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,7 +13,7 @@ TEXT = "The <b>cat</b> sat, مرحبا 🐈, and the cat sat."
 
 def written(folder: Path, *words: str) -> Path:
     path = folder / "trace.html"
-    command = [sys.executable, "-m", "app.cli", "trace", *words, "--html", str(path)]
+    command = [sys.executable, "-m", "headlight.cli", "trace", *words, "--html", str(path)]
     subprocess.run(command, check=True, capture_output=True)
     return path
 

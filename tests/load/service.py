@@ -68,7 +68,7 @@ class Service:
 def service(log: Path) -> Iterator[Service]:
     """A fresh server with default settings, whatever the environment says."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("HEADLIGHT_")}
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "headlight.cli", "serve", "--port", "0"]
     with log.open("wb") as file:
         process = subprocess.Popen(
             command, cwd=ROOT, env=plain, stdout=file, stderr=subprocess.STDOUT

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.card import ModelCard
-from model.checkpoint import Checkpoint, load, save
-from model.config import ExpertsConfig, TransformerConfig
-from model.hooks import HookedModule
-from model.tokenizer import Tokenizer, train_tokenizer
-from model.transformer import Transformer
+from headlight.model.card import ModelCard
+from headlight.model.checkpoint import Checkpoint, load, save
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.hooks import HookedModule
+from headlight.model.tokenizer import Tokenizer, train_tokenizer
+from headlight.model.transformer import Transformer
 
 TEXT = (
     "The quick brown fox jumps over the lazy dog. The cat chased the mouse.\n"

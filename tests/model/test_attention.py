@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import model.attention
-from model.attention import (
+from headlight.model import attention as attention_module
+from headlight.model.attention import (
     KeyValueCache,
     MultiHeadAttention,
     attention_mask,
@@ -18,9 +18,9 @@ from model.attention import (
     causal_mask,
     fused_attention,
 )
-from model.config import POSITIONALS, TransformerConfig
-from model.hooks import HookedModule
-from model.positions import alibi_bias, rotate
+from headlight.model.config import POSITIONALS, TransformerConfig
+from headlight.model.hooks import HookedModule
+from headlight.model.positions import alibi_bias, rotate
 
 # "the quick brown fox jumps over", three numbers a word
 WORDS = torch.tensor(
@@ -493,7 +493,7 @@ def test_only_watched_heads_take_the_explicit_path(
         seen.append(queries.shape[1])
         return attention_scores(queries, *others)
 
-    monkeypatch.setattr(model.attention, "attention_scores", note)
+    monkeypatch.setattr(attention_module, "attention_scores", note)
     watched = watch(attention)
     with watched.capture(["part.queries", "part.keys", "part.values", "part.context"]):
         attention(x)

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from model.batching import PASS_TOKENS, fill_up, share_out
-from model.checkpoint import ZOO, Checkpoint, load
-from model.config import ExpertsConfig
-from model.edits import HeadsOff, NoScaling, Temperature
-from model.trace import Trace
-from model.tracing import draft, plan, run, run_batch, with_targets
+from headlight.model.batching import PASS_TOKENS, fill_up, share_out
+from headlight.model.checkpoint import ZOO, Checkpoint, load
+from headlight.model.config import ExpertsConfig
+from headlight.model.interventions import HeadsOff, NoScaling, Temperature
+from headlight.model.trace import Trace
+from headlight.model.tracing import draft, plan, run, run_batch, with_targets
 
 MakeCheckpoint = Callable[..., Checkpoint]
 MOE = ExpertsConfig(n_experts=4, top_k=2, layers=(1,))

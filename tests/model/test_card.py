@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from model.card import ModelCard, flatten, read_card, write_card
+from headlight.model.card import ModelCard, flatten, read_card, write_card
 
 FULL = ModelCard(
     title="Stories — für alle 🦊",

@@ -11,13 +11,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from model.card import ModelCard
-from model.checkpoint import CheckpointError, describe, load, save, write_whole
-from model.config import KINDS
-from model.sites import Site
-from model.tokenizer import Tokenizer, train_tokenizer
-from model.training.state import load_state, save_state
-from model.transformer import Transformer
+from headlight.model.card import ModelCard
+from headlight.model.checkpoint import CheckpointError, describe, load, save, write_whole
+from headlight.model.config import KINDS
+from headlight.model.sites import Site
+from headlight.model.tokenizer import Tokenizer, train_tokenizer
+from headlight.model.training.state import load_state, save_state
+from headlight.model.transformer import Transformer
 
 MakeFolder = Callable[..., Path]
 FILES = ["CARD.md", "config.json", "model.safetensors", "tokenizer.json"]
@@ -192,7 +192,7 @@ def test_a_folder_is_described_without_its_weights(
     assert description.sites == model.sites
     assert Site("logits", ("batch", "query", "vocab")) in description.sites
     # Of the weights no more is read than names, shapes and dtypes.
-    monkeypatch.setattr("model.checkpoint._read_weights", None)
+    monkeypatch.setattr("headlight.model.checkpoint._read_weights", None)
     assert describe(folder) == description
 
 
@@ -433,7 +433,7 @@ def test_a_save_that_fails_leaves_a_model_that_loads(
         path.write_bytes(b"half")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("model.checkpoint.save_file", fail)
+    monkeypatch.setattr("headlight.model.checkpoint.save_file", fail)
     with pytest.raises(OSError, match="no space left"):
         save(folder, model, tokenizer, card)
     monkeypatch.undo()

@@ -8,7 +8,7 @@ import numpy as np
 import playwright
 import pytest
 
-from model.colour import levels, plotly_scale
+from headlight.model.colour import levels, plotly_scale
 
 ROOT = Path(__file__).parents[2]
 NODE = Path(playwright.__file__).parent / "driver" / "node"

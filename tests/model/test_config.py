@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from model.config import ExpertsConfig, TransformerConfig
+from headlight.model.config import ExpertsConfig, TransformerConfig
 
 MakeConfig = Callable[..., TransformerConfig]
 

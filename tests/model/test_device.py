@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from model import device
-from model.device import choose_device, choose_precision
+from headlight.model import device
+from headlight.model.device import choose_device, choose_precision
 
 CPU = torch.device("cpu")
 

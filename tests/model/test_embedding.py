@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.config import TransformerConfig
-from model.embedding import Embedding, TooManyPositions
-from model.hooks import HookedModule
-from model.positions import sinusoidal
+from headlight.model.config import TransformerConfig
+from headlight.model.embedding import Embedding, TooManyPositions
+from headlight.model.hooks import HookedModule
+from headlight.model.positions import sinusoidal
 
 
 @pytest.fixture

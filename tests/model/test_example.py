@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from model.card import ModelCard, read_card, write_card
-from model.example import Example, example_of
+from headlight.model.card import ModelCard, read_card, write_card
+from headlight.model.example import Example, example_of
 
 FULL = Example(text="The cat sat.", view="attention", where="cross", layer=0, head=2, query=3)
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.config import TransformerConfig
-from model.feed_forward import FeedForward, HookedFeedForward
-from model.hooks import HookedModule
+from headlight.model.config import TransformerConfig
+from headlight.model.feed_forward import FeedForward, HookedFeedForward
+from headlight.model.hooks import HookedModule
 
 ACTIVATIONS = {
     "relu": lambda x: x.clamp(min=0),

@@ -9,16 +9,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.config import POSITIONALS
-from model.generation import (
+from headlight.model.config import POSITIONALS
+from headlight.model.generation import (
     GeneratedToken,
     NonFiniteLogits,
     Sampling,
     generate,
     next_token_distribution,
 )
-from model.sites import UnknownHead
-from model.transformer import Transformer
+from headlight.model.sites import UnknownHead
+from headlight.model.transformer import Transformer
 
 # Probabilities .1 .4 .05 .3 .15: an order that is neither rising nor falling
 LOGITS = torch.tensor([0.1, 0.4, 0.05, 0.3, 0.15]).log()

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.hooks import HookedModule, HookPoint
-from model.sites import UnknownHead, UnknownLayer, UnknownSite
-from model.transformer import Transformer
+from headlight.model.hooks import HookedModule, HookPoint
+from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
+from headlight.model.transformer import Transformer
 
 WEIGHTS = "decoder.layers.0.self_attention.weights"
 SCORES = "decoder.layers.0.self_attention.scores"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from model.labels import MAX_LABELS, label_of, ticks_of
+from headlight.model.labels import MAX_LABELS, label_of, ticks_of
 
 
 @pytest.mark.parametrize(

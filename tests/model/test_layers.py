@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.attention import MultiHeadAttention, causal_mask
-from model.config import TransformerConfig
-from model.hooks import HookedModule
-from model.layers import LayerCache, Memory, TransformerLayer
+from headlight.model.attention import MultiHeadAttention, causal_mask
+from headlight.model.config import TransformerConfig
+from headlight.model.hooks import HookedModule
+from headlight.model.layers import LayerCache, Memory, TransformerLayer
 
 MakeLayer = Callable[..., TransformerLayer]
 Watch = Callable[[nn.Module], HookedModule]

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import TransformerConfig
-from model.norms import LayerNorm, RMSNorm, make_norm
+from headlight.model.config import TransformerConfig
+from headlight.model.norms import LayerNorm, RMSNorm, make_norm
 
 
 @pytest.fixture

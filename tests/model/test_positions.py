@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.positions import alibi_bias, alibi_slopes, rotate, sinusoidal
+from headlight.model.positions import alibi_bias, alibi_slopes, rotate, sinusoidal
 
 # --- sinusoidal ----------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from model.sites import (
+from headlight.model.sites import (
     UnknownHead,
     UnknownLayer,
     UnknownSite,
@@ -13,7 +13,7 @@ from model.sites import (
     require_heads,
     require_layers,
 )
-from model.transformer import Transformer
+from headlight.model.transformer import Transformer
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from model.token_axes import tokens_along
+from headlight.model.token_axes import tokens_along
 
 SOURCE, TARGET = ("a", "b", "c"), ("d", "e")
 PAIR = SimpleNamespace(tokens=SOURCE, target_tokens=TARGET)

@@ -10,7 +10,7 @@ import tokenizers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
+from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
 
 # "e" and a combining accent · a family of four code points joined by three joiners
 COMBINING = "cafe\u0301"

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from model.trace import NamedArray, Token, Trace
+from headlight.model.trace import NamedArray, Token, Trace
 
 
 def test_an_array_has_a_name_for_every_axis() -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from model.checkpoint import Checkpoint, load
-from model.selection import select_sites
-from model.sites import UnknownHead, UnknownLayer, UnknownSite
-from model.tokenizer import train_tokenizer
-from model.tracing import (
+from headlight.model.checkpoint import Checkpoint, load
+from headlight.model.selection import select_sites
+from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
+from headlight.model.tokenizer import train_tokenizer
+from headlight.model.tracing import (
     EmptyText,
     NoTarget,
     TooManyTokens,
@@ -21,7 +21,7 @@ from model.tracing import (
     read_tokens,
     trace,
 )
-from model.translation import translate
+from headlight.model.translation import translate
 
 SENTENCE = "The cat chased the mouse."
 MakeCheckpoint = Callable[..., Checkpoint]

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.attention import MultiHeadAttention
-from model.config import KINDS, POSITIONALS, ExpertsConfig, TransformerConfig
-from model.embedding import TooManyPositions
-from model.hooks import Capture
-from model.transformer import Transformer
+from headlight.model.attention import MultiHeadAttention
+from headlight.model.config import KINDS, POSITIONALS, ExpertsConfig, TransformerConfig
+from headlight.model.embedding import TooManyPositions
+from headlight.model.hooks import Capture
+from headlight.model.transformer import Transformer
 
 MakeModel = Callable[..., Transformer]
 

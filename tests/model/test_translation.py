@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 import torch
 
-from model.transformer import Transformer
-from model.translation import Beam, _Search, longest_target, translate
+from headlight.model.transformer import Transformer
+from headlight.model.translation import Beam, _Search, longest_target, translate
 
 START, END = 0, 1
 MakeModel = Callable[..., Transformer]

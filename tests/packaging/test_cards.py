@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from model.card import flatten, read_card
-from model.checkpoint import ZOO, load
-from model.evaluation.card_figures import SAMPLE, sample_figures
-from model.evaluation.expert_tokens import count_taken
-from model.training.corpus import TokenStream, read_documents
+from headlight.model.card import flatten, read_card
+from headlight.model.checkpoint import ZOO, load
+from headlight.model.evaluation.card_figures import SAMPLE, sample_figures
+from headlight.model.evaluation.expert_tokens import count_taken
+from headlight.model.training.corpus import TokenStream, read_documents
 
 MODELS = sorted(path.name for path in ZOO.glob("[!_.]*") if path.is_dir())
 # Processors add up in different orders, which moves a logit by some 1e-6: a mean stays within the

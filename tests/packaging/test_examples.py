@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.analysis.head_labels import LABELS, SCORES, head_labels
-from model.card import read_card
-from model.checkpoint import ZOO, Checkpoint, load
-from model.example import Example
-from model.tracing import trace
+from headlight.model.analysis.head_labels import LABELS, SCORES, head_labels
+from headlight.model.card import read_card
+from headlight.model.checkpoint import ZOO, Checkpoint, load
+from headlight.model.example import Example
+from headlight.model.tracing import trace
 
 # By model and title: what the chosen token looks at most, and the least weight it lays on it.
 LOOKS_AT = {

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from app.main import create_app
-from app.openapi import DOCUMENT, EXAMPLES, examples, operations_of
-from app.problems import Problem
-from app.settings import Settings
+from headlight.errors import Problem
+from headlight.main import create_app
+from headlight.openapi import DOCUMENT, EXAMPLES, examples, operations_of
+from headlight.settings import Settings
 
 RENEW = "HEADLIGHT_RENEW_OPENAPI" in os.environ
 STALE = "the API is described in another way than app/openapi.json has it: run `make openapi`"

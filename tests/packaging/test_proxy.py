@@ -82,7 +82,7 @@ def test_headlight_believes_the_proxys_network_and_no_other() -> None:
 
 
 def test_every_variable_of_the_environment_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    from app.settings import Settings
+    from headlight.settings import Settings
 
     for variable, value in SERVICES["headlight"]["environment"].items():
         assert variable.removeprefix("HEADLIGHT_").lower() in Settings.model_fields
@@ -92,7 +92,7 @@ def test_every_variable_of_the_environment_is_a_setting(monkeypatch: pytest.Monk
 
 
 def test_a_server_has_time_to_stop_in_order() -> None:
-    from app.settings import Settings
+    from headlight.settings import Settings
 
     grace = int(SERVICES["headlight"]["stop_grace_period"].removesuffix("s"))
     assert grace > Settings().shutdown_seconds + 5
@@ -107,7 +107,7 @@ def headlight() -> Iterator[int]:
     }
     environment = os.environ | told | {"HEADLIGHT_PORT": str(port)}
     environment["HEADLIGHT_TRUSTED_PROXIES"] = "127.0.0.1"
-    command = [sys.executable, "-m", "app.cli", "serve"]
+    command = [sys.executable, "-m", "headlight.cli", "serve"]
     yield from running(command, environment, f"http://127.0.0.1:{port}/readyz", port)
 
 

@@ -16,7 +16,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from app.cli import app
+from headlight.cli import app
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
@@ -43,7 +43,7 @@ RUN_HERE = [block for block in SHELL if is_run(block)]
 @pytest.fixture(scope="module")
 def address(root: Path) -> Iterator[str]:
     """A server as anybody starts it."""
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--device", "cpu"]
+    command = [sys.executable, "-m", "headlight.cli", "serve", "--port", "0", "--device", "cpu"]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         found = re.search(r"http://127\.0\.0\.1:\d+", server.stdout.readline())

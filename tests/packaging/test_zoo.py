@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from app.main import create_app
-from app.settings import Settings
+from headlight.main import create_app
+from headlight.settings import Settings
 
 ZOO = Path(__file__).parents[2] / "model" / "zoo"
 MEGABYTE = 10**6

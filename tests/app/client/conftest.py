@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.client import AsyncClient, Client
+from headlight.client import AsyncClient, Client
 
 
 class Waiting:

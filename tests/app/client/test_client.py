@@ -11,8 +11,8 @@ import httpx
 import numpy as np
 import pytest
 
-from app import generation_schemas, schemas
-from app.client import (
+from headlight import generation_schemas, schemas
+from headlight.client import (
     AsyncClient,
     Client,
     ConnectionFailed,
@@ -28,7 +28,7 @@ from app.client import (
     TokenWritten,
     Unavailable,
 )
-from model import tracing
+from headlight.model import tracing
 
 TEXT = "The cat sat on the mat because it was tired."
 WEIGHTS = "decoder.layers.{}.self_attention.weights"
@@ -285,8 +285,9 @@ def test_a_key_that_cannot_be_sent_is_refused_and_not_repeated(make, monkeypatch
 
 def test_the_client_loads_neither_pytorch_nor_the_server():
     code = (
-        "import sys, app.client; loaded = {name for name in sys.modules if name.startswith('app.')"
-        " and not name.startswith('app.client')}; print(loaded, 'torch' in sys.modules,"
+        "import sys, headlight.client;"
+        " loaded = {name for name in sys.modules if name.startswith('headlight.')"
+        " and not name.startswith('headlight.client')}; print(loaded, 'torch' in sys.modules,"
         " 'fastapi' in sys.modules, 'plotly' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -5,8 +5,8 @@ import pickle
 
 import pytest
 
-from app.client import errors
-from app.client.errors import problem_of
+from headlight.client import errors
+from headlight.client.errors import problem_of
 
 
 def answer(status, **members):

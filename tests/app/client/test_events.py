@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.client import Ended, Unavailable, UnreadableAnswer
-from app.client.events import events_of
+from headlight.client import Ended, Unavailable, UnreadableAnswer
+from headlight.client.events import events_of
 
 END = ["event: end", 'data: {"reason": "length", "n_tokens": 2, "text": "a b"}', ""]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from app.client import UnreadableAnswer
-from app.client.files import read_file
+from headlight.client import UnreadableAnswer
+from headlight.client.files import read_file
 
 WHOLE = np.array([[[1.0, 0.0, 0.0], [0.25, 0.75, 0.0], [0.5, 0.25, 0.25]]], dtype=np.float32)
 LOWER = np.tril_indices(3)

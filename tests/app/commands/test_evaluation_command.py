@@ -8,15 +8,15 @@ import torch
 from click.testing import Result
 from typer.testing import CliRunner
 
-from app.cli import app
-from model.card import ModelCard, read_card, write_card
-from model.checkpoint import ZOO, load, save
-from model.config import ExpertsConfig, TransformerConfig
-from model.evaluation import translate
-from model.evaluation.card_figures import sample_figures
-from model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
-from model.tokenizer import train_tokenizer
-from model.transformer import Transformer
+from headlight.cli import app
+from headlight.model.card import ModelCard, read_card, write_card
+from headlight.model.checkpoint import ZOO, load, save
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.evaluation import translate
+from headlight.model.evaluation.card_figures import sample_figures
+from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.model.tokenizer import train_tokenizer
+from headlight.model.transformer import Transformer
 
 CARD = Path("out/CARD.md")
 MADE = ModelCard(
@@ -149,7 +149,7 @@ def test_a_translator_is_measured_on_pairs_and_another_gold(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gold = read_gold(ENGLISH_FRENCH_GOLD)[:3]
-    monkeypatch.setattr("model.evaluation.card_figures.read_gold", lambda path: gold)
+    monkeypatch.setattr("headlight.model.evaluation.card_figures.read_gold", lambda path: gold)
     monkeypatch.setattr(translate, "read_gold", lambda path: gold)
     Path("pairs.tsv").write_text("A cat.\tUn chat.\nA dog.\tUn chien.\n")
     folder = make(kind="encoder-decoder", moe=None, max_tokens=64)
@@ -235,7 +235,7 @@ def test_a_model_that_ships_is_known_by_its_name(
 ) -> None:
     (folder / "zoo").mkdir()
     Path("out").rename("zoo/mine")
-    monkeypatch.setattr("model.checkpoint.ZOO", folder / "zoo")
+    monkeypatch.setattr("headlight.model.checkpoint.ZOO", folder / "zoo")
     assert evaluate("mine").exit_code == 0
     assert "sample" in read_card(Path("zoo/mine/CARD.md")).metrics
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from app.settings import Settings
+from headlight.settings import Settings
 
 SECRET = "0123456789abcdefSECRET"
 
@@ -15,7 +15,7 @@ SECRET = "0123456789abcdefSECRET"
 def test_into_a_pipe_no_line_is_wrapped_or_padded(zoo, model_ids):
     """However narrow the terminal that the pipe starts from."""
     told = {"HEADLIGHT_ZOO_DIR": str(zoo), "HEADLIGHT_DEFAULT_MODEL": "tiny", "COLUMNS": "20"}
-    command = [sys.executable, "-m", "app.cli", "models"]
+    command = [sys.executable, "-m", "headlight.cli", "models"]
     lines = subprocess.check_output(command, env=os.environ | told, text=True).splitlines()
     assert [line.split()[0] for line in lines] == ["id", *model_ids]
     assert [line for line in lines if line != line.rstrip()] == []
@@ -24,7 +24,7 @@ def test_into_a_pipe_no_line_is_wrapped_or_padded(zoo, model_ids):
 
 @pytest.mark.parametrize("command", ["limits", "settings"])
 def test_what_is_described_is_a_line_where_no_terminal_is(headlight, monkeypatch, command):
-    monkeypatch.setattr("app.commands.terminal.console.width", 20)
+    monkeypatch.setattr("headlight.commands.terminal.console.width", 20)
     lines = headlight(command).stdout.splitlines()
     assert [line for line in lines if line != line.rstrip()] == []
     limits = Settings().limits()

@@ -4,9 +4,9 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from app.cli import app
-from app.serving import server
-from app.settings import Settings
+from headlight.cli import app
+from headlight.server import run as server
+from headlight.settings import Settings
 
 SERVE = get_command(app).commands["serve"]
 OPTIONS = {option.name: option for option in SERVE.params if option.name != "help"}
@@ -17,7 +17,7 @@ SECRET = "0123456789abcdefSECRET"
 def headlight(monkeypatch):
     """Runs a command without a colour or a line break; a server would serve these settings."""
     monkeypatch.setenv("COLUMNS", "400")
-    monkeypatch.setattr("app.commands.terminal.console.width", 400)
+    monkeypatch.setattr("headlight.commands.terminal.console.width", 400)
     served = []
     monkeypatch.setattr(server, "serve", lambda listener, host, settings: served.append(settings))
 

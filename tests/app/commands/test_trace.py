@@ -11,8 +11,8 @@ import pytest
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from app.cli import app
-from app.client import read_trace
+from headlight.cli import app
+from headlight.client import read_trace
 
 ASK = ["trace", "the cat", "--capture", "*.self_attention.weights"]
 ZEROED = '[{"kind": "heads_off", "heads": [0]}]'
@@ -110,7 +110,7 @@ def test_a_reader_that_has_read_enough_is_no_mistake(zoo):
     words = ["trace", "the cat sat on the mat", "--capture", "*", "--csv", "--device", "cpu"]
     environment = {"HEADLIGHT_ZOO_DIR": str(zoo), "HEADLIGHT_DEFAULT_MODEL": "tiny"}
     with subprocess.Popen(
-        [sys.executable, "-m", "app.cli", *words],
+        [sys.executable, "-m", "headlight.cli", *words],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -22,14 +22,14 @@ from click.testing import Result
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from app.cli import Recipe, app
-from model.card import read_card, write_card
-from model.checkpoint import load
-from model.config import ExpertsConfig, TransformerConfig
-from model.tokenizer import read_tokenizer
-from model.training import run
-from model.training.loop_config import LoopConfig
-from model.training.stories import Stage, StoriesConfig
+from headlight.cli import Recipe, app
+from headlight.model.card import read_card, write_card
+from headlight.model.checkpoint import load
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.tokenizer import read_tokenizer
+from headlight.model.training import run
+from headlight.model.training.loop_config import LoopConfig
+from headlight.model.training.stories import Stage, StoriesConfig
 
 ROOT = Path(__file__).parents[3]
 ON_CPU = ["--device", "cpu", "--precision", "float32"]
@@ -353,7 +353,7 @@ def test_who_runs_out_of_memory_is_told_what_helps(
     def fail(*arguments: object) -> None:
         raise error
 
-    monkeypatch.setattr("model.training.loop.Loop._update", fail)
+    monkeypatch.setattr("headlight.model.training.loop.Loop._update", fail)
     result = train("--corpus", corpus)
     assert result.exit_code == 1
     assert result.stderr == (
@@ -468,7 +468,7 @@ def start_process() -> Iterator[Start]:
         process.communicate()
 
 
-TRAIN = ["-m", "app.cli", "train", "translate", "--out", "out", *ON_CPU]
+TRAIN = ["-m", "headlight.cli", "train", "translate", "--out", "out", *ON_CPU]
 
 
 def wait_for(process: subprocess.Popen[str], is_there: Callable[[], bool]) -> None:
@@ -562,7 +562,9 @@ def test_torchrun_trains_one_model_in_two_processes(
     assert output.count("trained 6 steps; the model is in out") == 1
     training = load(Path("out")).description.card.training
     assert training["processes"] == 2
-    assert training["command"].startswith("torchrun --nproc-per-node 2 -m app.cli train translate")
+    assert training["command"].startswith(
+        "torchrun --nproc-per-node 2 -m headlight.cli train translate"
+    )
 
     alone = headlight("train", "translate", "--out", "alone", *ON_CPU, *quick)
     assert alone.exit_code == 0, alone.output

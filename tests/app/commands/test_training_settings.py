@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.commands.training_settings import read_settings, read_settings_file
+from headlight.commands.training_settings import read_settings, read_settings_file
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import json
 import httpx
 import pytest
 
-from app.main import create_app
-from app.settings import Settings
+from headlight.main import create_app
+from headlight.settings import Settings
 
 DEEP = 60_000
 """Brackets on either side that fit into the largest body."""

@@ -18,8 +18,8 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from app.problems import Problem
-from app.registry import MAX_REASON_CHARACTERS, Registry
+from headlight.errors import Problem
+from headlight.registry import MAX_REASON_CHARACTERS, Registry
 
 CPU = torch.device("cpu")
 SCALE = "decoder.norm.scale"

@@ -11,8 +11,8 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from app.main import create_app
-from app.settings import Settings
+from headlight.main import create_app
+from headlight.settings import Settings
 
 N_EXAMPLES = int(os.environ.get("HEADLIGHT_EXAMPLES", "12"))
 thorough = settings(

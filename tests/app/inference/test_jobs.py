@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from app.inference.jobs import Job, Queue, QueueFull
+from headlight.inference.jobs import Job, Queue, QueueFull
 
 
 class Bench:

@@ -9,10 +9,10 @@ import weakref
 import pytest
 import torch
 
-from app.engine import Engine
-from app.inference.crashes import is_crash, is_out_of_memory
-from app.problems import Problem
-from model.interruption import Interrupted
+from headlight.errors import Problem
+from headlight.inference.crashes import is_crash, is_out_of_memory
+from headlight.inference.engine import Engine
+from headlight.model.cancellation import Interrupted
 
 NO_MEMORY = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate"
 
@@ -214,7 +214,7 @@ def test_a_system_that_gives_no_thread_is_the_end(watching, monkeypatch):
     async def ask():
         await watched.engine.run(lambda: None)
         refuse = raising(RuntimeError("no new thread"))
-        monkeypatch.setattr("app.inference.worker.Thread.start", refuse)
+        monkeypatch.setattr("headlight.inference.worker.Thread.start", refuse)
         for _ in range(2):  # the second one waits in the queue all the while
             with pytest.raises(Problem, match="died"):
                 await asyncio.wait_for(watched.engine.run(raising(PanicError())), 20)

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from app.generator import Writing
-from app.tracer import Tracer
+from headlight.tracing.generation import Writing
+from headlight.tracing.tracer import Tracer
 
 TEXT = "the cat sat on the mat because it was tired"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.middleware.allowances import Allowances
+from headlight.middleware.allowances import Allowances
 
 
 class Clock:

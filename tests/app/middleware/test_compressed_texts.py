@@ -7,7 +7,7 @@ import brotli
 import pytest
 import zstandard
 
-from app.middleware.compressed_texts import QUICK_BYTES, CompressedTexts
+from headlight.middleware.compressed_texts import QUICK_BYTES, CompressedTexts
 
 DECODERS = {
     "zstd": lambda content: zstandard.ZstdDecompressor().decompressobj().decompress(content),

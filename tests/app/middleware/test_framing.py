@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.middleware.framing import head_bytes
-from app.settings import Settings
+from headlight.middleware.framing import head_bytes
+from headlight.settings import Settings
 
 
 def test_target_query_and_headers_count():

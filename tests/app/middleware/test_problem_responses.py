@@ -45,7 +45,7 @@ def test_an_exception_nobody_expected_is_a_problem_that_tells_nothing(
 def test_an_exception_after_the_answer_began_is_not_hidden(settings):
     import asyncio
 
-    from app.middleware.problem_responses import ProblemResponses
+    from headlight.middleware.problem_responses import ProblemResponses
 
     async def app(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})

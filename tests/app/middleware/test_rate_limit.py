@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from app.middleware.rate_limit import client_of
+from headlight.middleware.rate_limit import client_of
 
 
 @pytest.fixture

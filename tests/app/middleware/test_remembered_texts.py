@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from app.encoding.entity_tags import content_tag
-from app.middleware.remembered_texts import RememberedTexts
+from headlight.middleware.remembered_texts import RememberedTexts
+from headlight.serialization.entity_tags import content_tag
 
 CODINGS = ["identity", "gzip", "br", "zstd"]
 PATHS = ["/api/v1/models", "/api/v1/models/tiny", "/api/v1/limits", "/openapi.json", "/", "/docs"]

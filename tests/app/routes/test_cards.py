@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.routes.cards import prose_of
-from model.card import read_card, write_card
-from model.checkpoint import ZOO
+from headlight.model.card import read_card, write_card
+from headlight.model.checkpoint import ZOO
+from headlight.routes.cards import prose_of
 
 MODELS = sorted(path.name for path in ZOO.iterdir() if path.is_dir())
 

@@ -16,11 +16,11 @@ from hypothesis import settings as run_with
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from app.generation_schemas import GenerationEvent
-from app.generator import Writing
-from app.problems import Problem
-from model import generation, tracing
-from model.generation import Sampling
+from headlight.errors import Problem
+from headlight.generation_schemas import GenerationEvent
+from headlight.model import generation, tracing
+from headlight.model.generation import Sampling
+from headlight.tracing.generation import Writing
 
 TEXT = "the cat sat on the mat"
 

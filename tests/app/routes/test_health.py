@@ -4,8 +4,8 @@ import threading
 
 from fastapi.testclient import TestClient
 
-from app.main import create_app
-from app.tracer import Tracer
+from headlight.main import create_app
+from headlight.tracing.tracer import Tracer
 
 
 def test_a_living_server_says_so(client):

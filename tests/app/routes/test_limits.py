@@ -2,7 +2,8 @@
 
 import pytest
 
-from app import edits, generation_schemas, schemas
+from headlight import generation_schemas, schemas
+from headlight.tracing import edits
 
 
 @pytest.fixture

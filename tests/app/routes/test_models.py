@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.card import read_card, write_card
+from headlight.model.card import read_card, write_card
 
 
 def test_every_model_is_listed_and_the_default_is_named(client, model_ids):

@@ -2,7 +2,8 @@
 
 import re
 
-from app.files.assets import HOME, PLOTLY_URL
+from headlight.settings import HOME
+from headlight.static_files import PLOTLY_URL
 
 
 def test_the_page_is_html_that_is_asked_about_each_time(client):

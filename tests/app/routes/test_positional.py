@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from app.schemas import PositionalAnswer
-from model.checkpoint import load
+from headlight.model.checkpoint import load
+from headlight.schemas import PositionalAnswer
 
 
 def get(client, accept="application/json", **asked):

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as run_with
 from hypothesis import strategies as st
 
-from model import edits, tracing, translation
-from model.checkpoint import load
+from headlight.model import interventions, tracing, translation
+from headlight.model.checkpoint import load
 
 TEXT = "The cat sat on the mat because it was tired."
 WEIGHTS = "decoder.layers.{}.self_attention.weights"
@@ -329,10 +329,10 @@ EDITS = [
 
 def test_an_edited_pass_is_that_of_a_direct_computation(client, tiny, from_json):
     read = [
-        edits.HeadsOff(heads=(1, 3), layer=0),
-        edits.ExpertsOff(experts=(2,)),
-        edits.NoScaling(where="decoder"),
-        edits.Temperature(value=2.5, layer=1),
+        interventions.HeadsOff(heads=(1, 3), layer=0),
+        interventions.ExpertsOff(experts=(2,)),
+        interventions.NoScaling(where="decoder"),
+        interventions.Temperature(value=2.5, layer=1),
     ]
     found = from_json(post(client, capture=["*"], edits=EDITS).json())
     expected = tracing.trace(tiny, TEXT, capture=["*"], edits=read).tensors
@@ -417,23 +417,23 @@ def test_an_edit_that_cannot_be_is_refused_with_the_way_out(
 @pytest.mark.parametrize(
     ("edit", "field"),
     [
-        ({}, "edits.0"),
-        ({"kind": "head_off"}, "edits.0"),
-        ({"kind": "<b>"}, "edits.0"),
-        ("no_scaling", "edits.0"),
-        ({"kind": "heads_off"}, "edits.0.heads"),
-        ({"kind": "heads_off", "heads": []}, "edits.0.heads"),
-        ({"kind": "heads_off", "heads": [-1]}, "edits.0.heads.0"),
-        ({"kind": "heads_off", "heads": ["0"]}, "edits.0.heads.0"),
-        ({"kind": "heads_off", "heads": [0], "where": "left"}, "edits.0.where"),
-        ({"kind": "no_scaling", "layer": "0"}, "edits.0.layer"),
-        ({"kind": "no_scaling", "heads": [0]}, "edits.0.heads"),
-        ({"kind": "experts_off", "experts": [0], "where": "cross"}, "edits.0.where"),
-        ({"kind": "temperature"}, "edits.0.value"),
-        ({"kind": "temperature", "value": 0}, "edits.0.value"),
-        ({"kind": "temperature", "value": -2.5}, "edits.0.value"),
-        ({"kind": "temperature", "value": 1e9}, "edits.0.value"),
-        ({"kind": "temperature", "value": "2"}, "edits.0.value"),
+        ({}, "interventions.0"),
+        ({"kind": "head_off"}, "interventions.0"),
+        ({"kind": "<b>"}, "interventions.0"),
+        ("no_scaling", "interventions.0"),
+        ({"kind": "heads_off"}, "interventions.0.heads"),
+        ({"kind": "heads_off", "heads": []}, "interventions.0.heads"),
+        ({"kind": "heads_off", "heads": [-1]}, "interventions.0.heads.0"),
+        ({"kind": "heads_off", "heads": ["0"]}, "interventions.0.heads.0"),
+        ({"kind": "heads_off", "heads": [0], "where": "left"}, "interventions.0.where"),
+        ({"kind": "no_scaling", "layer": "0"}, "interventions.0.layer"),
+        ({"kind": "no_scaling", "heads": [0]}, "interventions.0.heads"),
+        ({"kind": "experts_off", "experts": [0], "where": "cross"}, "interventions.0.where"),
+        ({"kind": "temperature"}, "interventions.0.value"),
+        ({"kind": "temperature", "value": 0}, "interventions.0.value"),
+        ({"kind": "temperature", "value": -2.5}, "interventions.0.value"),
+        ({"kind": "temperature", "value": 1e9}, "interventions.0.value"),
+        ({"kind": "temperature", "value": "2"}, "interventions.0.value"),
     ],
 )
 def test_a_wrong_member_of_an_edit_is_named(client, problem, edit, field):

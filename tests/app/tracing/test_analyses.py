@@ -6,12 +6,12 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from app.problems import Problem
-from app.schemas import AnalysisName, TraceAnswer
-from app.tracing.analyses import ANALYSERS, analyse, available
-from model import tracing
-from model.analysis import alignment, head_labels, residual_stream, rollout
-from model.checkpoint import load
+from headlight.errors import Problem
+from headlight.model import tracing
+from headlight.model.analysis import alignment, head_labels, residual_stream, rollout
+from headlight.model.checkpoint import load
+from headlight.schemas import AnalysisName, TraceAnswer
+from headlight.tracing.analyses import ANALYSERS, analyse, available
 
 EVERY = (*get_args(AnalysisName),)
 WITHOUT = {

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from app.problems import Problem
-from app.registry import registry_of
-from app.schemas import TraceRequest
-from app.tracer import Tracer
-from app.tracing import batch
-from app.tracing.batch import Batch
-from model import tracing
-from model.interruption import Interrupted, interruptible
+from headlight.errors import Problem
+from headlight.model import tracing
+from headlight.model.cancellation import Interrupted, interruptible
+from headlight.registry import registry_of
+from headlight.schemas import TraceRequest
+from headlight.tracing import batch
+from headlight.tracing.batch import Batch
+from headlight.tracing.tracer import Tracer
 
 TEXTS = ("the cat", "a small light reads the words aloud because it was tired", "mat")
 

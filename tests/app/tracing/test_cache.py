@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.metrics import Metrics
-from app.tracing.cache import Cache, weigh
-from app.wire import Analysis, Answer
-from model.trace import NamedArray, Trace
+from headlight.metrics import Metrics
+from headlight.model.trace import NamedArray, Trace
+from headlight.serialization.trace import Analysis, Answer
+from headlight.tracing.cache import Cache, weigh
 
 
 def answer(name, *arrays, text="a", analyses=()):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.tracing.cells import count_cells
-from model import tracing
-from model.checkpoint import load
+from headlight.model import tracing
+from headlight.model.checkpoint import load
+from headlight.tracing.cells import count_cells
 
 
 @pytest.mark.parametrize("heads", [None, [1], [3, 0, 2]])

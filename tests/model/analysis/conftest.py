@@ -7,8 +7,8 @@ import pytest
 import torch
 from numpy.typing import ArrayLike
 
-from model.trace import NamedArray, Token, Trace
-from model.transformer import Transformer
+from headlight.model.trace import NamedArray, Token, Trace
+from headlight.model.transformer import Transformer
 
 AXES = {
     "weights": ("head", "query", "key"),

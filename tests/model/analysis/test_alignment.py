@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from model.analysis.alignment import alignment, word_links
-from model.trace import Token, Trace
+from headlight.model.analysis.alignment import alignment, word_links
+from headlight.model.trace import Token, Trace
 
 MakeTrace = Callable[..., Trace]
 MakeTokens = Callable[[str], tuple[Token, ...]]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from model.analysis.attention_by_distance import attention_by_distance, mean_by_distance
-from model.trace import Trace
+from headlight.model.analysis.attention_by_distance import attention_by_distance, mean_by_distance
+from headlight.model.trace import Trace
 
 MakeTrace = Callable[..., Trace]
 DECODER, ENCODER = "decoder.layers.0.self_attention", "encoder.layers.0.self_attention"

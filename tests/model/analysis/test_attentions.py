@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from model.analysis.attentions import attentions_of
-from model.trace import Trace
+from headlight.model.analysis.attentions import attentions_of
+from headlight.model.trace import Trace
 
 MakeTrace = Callable[..., Trace]
 

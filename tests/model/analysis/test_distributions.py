@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from model.analysis.distributions import entropy, likeliest, shares, softmax
+from headlight.model.analysis.distributions import entropy, likeliest, shares, softmax
 
 
 def test_softmax_of_10_9_8_by_hand() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
-from model.analysis.head_labels import LABELS, MIN_QUERIES, SCORES, head_labels
-from model.trace import NamedArray, Trace
+from headlight.model.analysis.head_labels import LABELS, MIN_QUERIES, SCORES, head_labels
+from headlight.model.trace import NamedArray, Trace
 
 MakeTrace = Callable[..., Trace]
 Head = NDArray[np.float64]

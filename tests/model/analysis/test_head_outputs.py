@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from model.analysis.head_outputs import head_outputs
-from model.trace import NamedArray, Trace
-from model.transformer import Transformer
+from headlight.model.analysis.head_outputs import head_outputs
+from headlight.model.trace import NamedArray, Trace
+from headlight.model.transformer import Transformer
 
 MakeTrace = Callable[..., Trace]
 MakeParameters = Callable[[Mapping[str, object]], dict[str, NamedArray]]

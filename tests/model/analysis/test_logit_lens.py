@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from model.analysis.logit_lens import logit_lens
-from model.analysis.next_token import next_token
-from model.trace import NamedArray, Trace
-from model.transformer import Transformer
+from headlight.model.analysis.logit_lens import logit_lens
+from headlight.model.analysis.next_token import next_token
+from headlight.model.trace import NamedArray, Trace
+from headlight.model.transformer import Transformer
 
 MakeTrace = Callable[..., Trace]
 MakeParameters = Callable[[Mapping[str, object]], dict[str, NamedArray]]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.next_token import next_token
-from model.checkpoint import Checkpoint
-from model.trace import NamedArray, Trace
-from model.tracing import trace
+from headlight.model.analysis.next_token import next_token
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.trace import NamedArray, Trace
+from headlight.model.tracing import trace
 
 
 @pytest.fixture

@@ -6,7 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from model.analysis.partitions import adjusted_mutual_information, expected_mutual_information
+from headlight.model.analysis.partitions import (
+    adjusted_mutual_information,
+    expected_mutual_information,
+)
 
 
 def mutual_information(first: tuple[int, ...], second: tuple[int, ...]) -> float:

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.analysis.residual_stream import cosine, residual_stream
-from model.trace import NamedArray, Trace
-from model.transformer import Transformer
+from headlight.model.analysis.residual_stream import cosine, residual_stream
+from headlight.model.trace import NamedArray, Trace
+from headlight.model.transformer import Transformer
 
 MakeTrace = Callable[..., Trace]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from model.analysis.rollout import rollout
-from model.trace import Trace
+from headlight.model.analysis.rollout import rollout
+from headlight.model.trace import Trace
 
 MakeTrace = Callable[..., Trace]
 SITE = "encoder.layers.{}.self_attention.weights"

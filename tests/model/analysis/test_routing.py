@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.routing import likeliest_choice, routing
-from model.config import ExpertsConfig
-from model.experts import load_balance_loss
-from model.trace import Trace
-from model.transformer import Transformer
+from headlight.model.analysis.routing import likeliest_choice, routing
+from headlight.model.config import ExpertsConfig
+from headlight.model.moe import load_balance_loss
+from headlight.model.trace import Trace
+from headlight.model.transformer import Transformer
 
 MakeTrace = Callable[..., Trace]
 PROBS, INDICES = "{}.layers.{}.experts.router_probs", "{}.layers.{}.experts.expert_indices"

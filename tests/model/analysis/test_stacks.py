@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from model.analysis.stacks import layers_of, require_all_layers, tokens_of
-from model.trace import Trace
+from headlight.model.analysis.stacks import layers_of, require_all_layers, tokens_of
+from headlight.model.trace import Trace
 
 MakeTrace = Callable[..., Trace]
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.analysis.value_weighted import value_weighted
-from model.trace import NamedArray, Trace
-from model.transformer import Transformer
+from headlight.model.analysis.value_weighted import value_weighted
+from headlight.model.trace import NamedArray, Trace
+from headlight.model.transformer import Transformer
 
 MakeTrace = Callable[..., Trace]
 MakeParameters = Callable[[Mapping[str, object]], dict[str, NamedArray]]

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.checkpoint import Checkpoint
-from model.evaluation.attention_heads import induction_head, previous_token_head
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.attention_heads import induction_head, previous_token_head
 
 VOCAB = 300
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.checkpoint import Checkpoint
-from model.evaluation.bits_per_byte import bits_per_byte
-from model.training.corpus import TokenStream
-from model.training.losses import token_losses
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.bits_per_byte import bits_per_byte
+from headlight.model.training.corpus import TokenStream
+from headlight.model.training.losses import token_losses
 
 SHORT = ["The cat chased the mouse.\n"]
 LONG = ["The quick brown fox — jumps over it.\n" * 6, "你好 🦊 zzz.\n", "A tree."]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import pytest
 import sacrebleu
 
-from model.checkpoint import Checkpoint
-from model.evaluation.bleu import bleu, translations
-from model.tokenizer import Tokenizer
-from model.training.corpus import SentencePair
-from model.translation import translate
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.bleu import bleu, translations
+from headlight.model.tokenizer import Tokenizer
+from headlight.model.training.corpus import SentencePair
+from headlight.model.translation import translate
 
 SAID = {
     "The cat chased the mouse.": "Le chat a chassé la petite souris.",
@@ -39,7 +39,7 @@ def says(monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer) -> list[int]:
         texts = [SAID[tokenizer.decode(source)] for source in sources]
         return tokenizer.encode_ids(texts)
 
-    monkeypatch.setattr("model.evaluation.bleu.translate", say)
+    monkeypatch.setattr("headlight.model.evaluation.bleu.translate", say)
     return calls
 
 

@@ -8,10 +8,10 @@ from types import ModuleType
 
 import pytest
 
-from model.card import read_card, write_card
-from model.checkpoint import Checkpoint, load
-from model.evaluation import fill, positions, stories, translate
-from model.evaluation.card_figures import (
+from headlight.model.card import read_card, write_card
+from headlight.model.checkpoint import Checkpoint, load
+from headlight.model.evaluation import fill, positions, stories, translate
+from headlight.model.evaluation.card_figures import (
     SAMPLE,
     Evidence,
     measure,
@@ -19,11 +19,11 @@ from model.evaluation.card_figures import (
     recipe_of,
     sample_figures,
 )
-from model.evaluation.expert_tokens import expert_tokens
-from model.evaluation.minimal_pairs import MinimalPair
-from model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
-from model.tokenizer import train_tokenizer
-from model.training.corpus import CorpusError, SentencePair, read_documents
+from headlight.model.evaluation.expert_tokens import expert_tokens
+from headlight.model.evaluation.minimal_pairs import MinimalPair
+from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.model.tokenizer import train_tokenizer
+from headlight.model.training.corpus import CorpusError, SentencePair, read_documents
 
 MakeFolder = Callable[..., Path]
 
@@ -93,7 +93,7 @@ def test_a_translator_is_measured_on_the_projects_own_pairs(
 ) -> None:
     gold = read_gold(ENGLISH_FRENCH_GOLD)[:5]
     for module in ("card_figures", "translate"):
-        monkeypatch.setattr(f"model.evaluation.{module}.read_gold", lambda path: gold)
+        monkeypatch.setattr(f"headlight.model.evaluation.{module}.read_gold", lambda path: gold)
     translator = make_named(kind="encoder-decoder")
     pairs = [SentencePair(pair.english, pair.french) for pair in gold]
     figures = sample_figures(translator)
@@ -170,7 +170,7 @@ def test_a_model_that_reads_more_than_the_sample_has_figures_of_the_text_alone(
     checkpoint = make_named(max_tokens=400)
     short = text.with_name("short.txt")
     short.write_text("A cat.\n")
-    monkeypatch.setattr("model.evaluation.card_figures.SAMPLE", short)
+    monkeypatch.setattr("headlight.model.evaluation.card_figures.SAMPLE", short)
     assert "sample" not in measure(checkpoint, Evidence(text=(text,)))
     with pytest.raises(CorpusError, match=r"^the text has \d+ tokens; evaluation needs at least"):
         measure(checkpoint, Evidence())

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 import pytest
 import torch
 
-from model.checkpoint import Checkpoint
-from model.evaluation.cross_attention import aligner, best_head, best_layer
-from model.evaluation.word_alignment import GoldPair, split_words
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.cross_attention import aligner, best_head, best_layer
+from headlight.model.evaluation.word_alignment import GoldPair, split_words
 
 RIGGED_LAYER, RIGGED_HEAD = 1, 2
 SITE = "decoder.layers.{}.cross_attention.weights"

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.checkpoint import Checkpoint
-from model.config import ExpertsConfig
-from model.evaluation.expert_load import expert_load, load_entropy
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.config import ExpertsConfig
+from headlight.model.evaluation.expert_load import expert_load, load_entropy
 
 ROUTER = "decoder.layers.1.experts.router_logits"
 

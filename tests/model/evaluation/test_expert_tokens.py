@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from model.checkpoint import Checkpoint
-from model.config import ExpertsConfig
-from model.evaluation.expert_tokens import expert_tokens, lower_end
-from model.training.corpus import CorpusError, TokenStream
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.config import ExpertsConfig
+from headlight.model.evaluation.expert_tokens import expert_tokens, lower_end
+from headlight.model.training.corpus import CorpusError, TokenStream
 
 DOCUMENTS = ["The quick brown fox jumps over the lazy dog, and the cat. " * 8, "A tree.\n"]
 LAYER = "decoder.layers.1"

@@ -3,7 +3,7 @@
 import numpy as np
 import yaml
 
-from model.evaluation.figures import rounded
+from headlight.model.evaluation.figures import rounded
 
 
 def test_every_float_is_rounded_to_four_digits_however_deep_it_lies() -> None:

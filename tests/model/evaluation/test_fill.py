@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoint import Checkpoint, load
-from model.evaluation.fill import evaluate
-from model.evaluation.masked_words import masked_words
-from model.tokenizer import train_tokenizer
-from model.training.corpus import CorpusError
+from headlight.model.checkpoint import Checkpoint, load
+from headlight.model.evaluation.fill import evaluate
+from headlight.model.evaluation.masked_words import masked_words
+from headlight.model.tokenizer import train_tokenizer
+from headlight.model.training.corpus import CorpusError
 
 DOCUMENTS = [" the cat saw a dog\n" * 30]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.checkpoint import Checkpoint, load
-from model.evaluation.masked_words import masked_words
-from model.tokenizer import train_tokenizer
-from model.training.corpus import CorpusError
+from headlight.model.checkpoint import Checkpoint, load
+from headlight.model.evaluation.masked_words import masked_words
+from headlight.model.tokenizer import train_tokenizer
+from headlight.model.training.corpus import CorpusError
 
 WORDS = " the cat saw a dog"
 

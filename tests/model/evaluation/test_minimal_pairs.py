@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.checkpoint import Checkpoint
-from model.evaluation.minimal_pairs import (
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.minimal_pairs import (
     MinimalPair,
     pair_accuracy,
     read_pairs,
     sentence_log_probabilities,
 )
-from model.training.corpus import CorpusError
+from headlight.model.training.corpus import CorpusError
 
 SENTENCES = ["The cat chased the mouse.", "A", "It was too tired to cross the street.", "Cats purr"]
 
@@ -43,7 +43,7 @@ def test_the_share_of_right_pairs_is_told_by_paradigm(
         return [float(len(sentence)) for sentence in sentences]
 
     monkeypatch.setattr(
-        "model.evaluation.minimal_pairs.sentence_log_probabilities", longer_is_likelier
+        "headlight.model.evaluation.minimal_pairs.sentence_log_probabilities", longer_is_likelier
     )
     pairs = [
         MinimalPair("verbs", "aaa", "a"),

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from model.checkpoint import Checkpoint
-from model.evaluation.positions import evaluate
-from model.training.corpus import CorpusError, TokenStream
-from model.training.losses import token_losses
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.positions import evaluate
+from headlight.model.training.corpus import CorpusError, TokenStream
+from headlight.model.training.losses import token_losses
 
 DOCUMENTS = ["Q" * 400]
 TRAINED = 16

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from model.checkpoint import Checkpoint
-from model.evaluation.bits_per_byte import bits_per_byte
-from model.evaluation.minimal_pairs import MinimalPair
-from model.evaluation.stories import evaluate
-from model.training.corpus import CorpusError
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.bits_per_byte import bits_per_byte
+from headlight.model.evaluation.minimal_pairs import MinimalPair
+from headlight.model.evaluation.stories import evaluate
+from headlight.model.training.corpus import CorpusError
 
 DOCUMENTS = ["The quick brown fox jumps over the lazy dog, zigzag.\n" * 5, "A tree.\n"]
 PAIRS = [

@@ -2,8 +2,8 @@
 
 import torch
 
-from model.evaluation.token_kinds import KINDS, TokenKinds
-from model.tokenizer import Tokenizer, train_tokenizer
+from headlight.model.evaluation.token_kinds import KINDS, TokenKinds
+from headlight.model.tokenizer import Tokenizer, train_tokenizer
 
 
 def kinds_in(text: str, tokenizer: Tokenizer) -> list[tuple[str, str]]:

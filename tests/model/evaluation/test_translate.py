@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from model.checkpoint import Checkpoint
-from model.evaluation.bleu import bleu
-from model.evaluation.cross_attention import aligner, best_head
-from model.evaluation.translate import alignment_figures, evaluate
-from model.evaluation.word_alignment import (
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation.bleu import bleu
+from headlight.model.evaluation.cross_attention import aligner, best_head
+from headlight.model.evaluation.translate import alignment_figures, evaluate
+from headlight.model.evaluation.word_alignment import (
     ENGLISH_FRENCH_GOLD,
     GoldPair,
     alignment_error_rate,
@@ -17,9 +17,9 @@ from model.evaluation.word_alignment import (
     read_gold,
     short_pairs,
 )
-from model.training.corpus import SentencePair
-from model.training.pairs import is_held_out
-from model.training.translate import TranslateConfig
+from headlight.model.training.corpus import SentencePair
+from headlight.model.training.pairs import is_held_out
+from headlight.model.training.translate import TranslateConfig
 
 PAIRS = [SentencePair("The cat.", "Le chat."), SentencePair("A tree.", "Un arbre.")]
 CORPUS = [SentencePair(f"the cat number {n}", f"le chat {n}") for n in range(300)]
@@ -34,7 +34,7 @@ def translator(make_checkpoint: Callable[..., Checkpoint]) -> Checkpoint:
 def small_gold(monkeypatch: pytest.MonkeyPatch) -> list[GoldPair]:
     """Four pairs of the project's gold stand for all."""
     gold = read_gold(ENGLISH_FRENCH_GOLD)[:4]
-    monkeypatch.setattr("model.evaluation.translate.read_gold", lambda path: gold)
+    monkeypatch.setattr("headlight.model.evaluation.translate.read_gold", lambda path: gold)
     return gold
 
 

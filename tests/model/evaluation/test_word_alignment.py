@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from model.evaluation.word_alignment import (
+from headlight.model.evaluation.word_alignment import (
     ENGLISH_FRENCH_GOLD,
     AlignmentScore,
     GoldPair,
@@ -21,7 +21,7 @@ from model.evaluation.word_alignment import (
     split_words,
     word_spans,
 )
-from model.training.corpus import CorpusError
+from headlight.model.training.corpus import CorpusError
 
 RECORD = {
     "english": "He cleaned it up.",

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from transformers import BertConfig, BertModel
 
-from model.config import TransformerConfig
-from model.transformer import Transformer
+from headlight.model.config import TransformerConfig
+from headlight.model.transformer import Transformer
 
 NAMES = {
     r"^embeddings\.word_embeddings": "encoder.embedding.vectors",

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from transformers import BloomConfig, BloomForCausalLM
 
-from model.config import TransformerConfig
-from model.transformer import Transformer
+from headlight.model.config import TransformerConfig
+from headlight.model.transformer import Transformer
 
 N_HEADS = 6  # no power of two, so the slopes come from two series
 NAMES = {

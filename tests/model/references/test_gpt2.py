@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from model.config import TransformerConfig
-from model.transformer import Transformer
+from headlight.model.config import TransformerConfig
+from headlight.model.transformer import Transformer
 
 NAMES = {
     r"^transformer\.wte": "decoder.embedding.vectors",

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, MixtralConfig, MixtralForCausalLM
 
-from model.config import ExpertsConfig, TransformerConfig
-from model.transformer import Transformer
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.transformer import Transformer
 
 NAMES = {
     r"^model\.embed_tokens": "decoder.embedding.vectors",

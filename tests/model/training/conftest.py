@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.config import ExpertsConfig, TransformerConfig
-from model.training.loop import Loop
-from model.training.loop_config import LoopConfig
-from model.training.rows import Batch, generator_of
-from model.training.run import Run
-from model.training.stories import Stage, StoriesConfig
-from model.transformer import Transformer
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.training.batches import Batch, generator_of
+from headlight.model.training.loop import Loop
+from headlight.model.training.loop_config import LoopConfig
+from headlight.model.training.run import Run
+from headlight.model.training.stories import Stage, StoriesConfig
+from headlight.model.transformer import Transformer
 
 SMALL = TransformerConfig(
     n_layers=2,

@@ -10,8 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.tokenizer import Tokenizer
-from model.training.corpus import CorpusError, TokenStream, lines, read_documents
+from headlight.model.tokenizer import Tokenizer
+from headlight.model.training.corpus import CorpusError, TokenStream, lines, read_documents
 
 BOOKS = "First book.\nIts second line.\n<|endofbook|>\nSecond book.\n<|endoftext|>\n\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from model.training.corpus_files import (
+from headlight.model.training.corpus_files import (
     CorpusError,
     corpus_files,
     read_lines,

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.config import TransformerConfig
-from model.tokenizer import Tokenizer, train_tokenizer
-from model.training.corpus import CorpusError, TokenStream
-from model.training.fill import CONFIG, RECIPE, FillBatches, FillConfig
-from model.training.rows import Batch
+from headlight.model.config import TransformerConfig
+from headlight.model.tokenizer import Tokenizer, train_tokenizer
+from headlight.model.training.batches import Batch
+from headlight.model.training.corpus import CorpusError, TokenStream
+from headlight.model.training.fill import CONFIG, RECIPE, FillBatches, FillConfig
 
 DOCUMENTS = [
     "".join(f"Number {n} saw the cat of number {n + 1}, and left.\n" for n in range(first, end))

@@ -14,13 +14,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.checkpoint import CheckpointError
-from model.training.loop import Diverged, Loop
-from model.training.loop_config import LoopConfig
-from model.training.losses import language_model_loss
-from model.training.metrics import METRICS, StepReport
-from model.training.optimizers import make_optimizers
-from model.training.state import STATE
+from headlight.model.checkpoint import CheckpointError
+from headlight.model.training.loop import Diverged, Loop
+from headlight.model.training.loop_config import LoopConfig
+from headlight.model.training.losses import language_model_loss
+from headlight.model.training.metrics import METRICS, StepReport
+from headlight.model.training.optimizers import make_optimizers
+from headlight.model.training.state import STATE
 
 MakeLoop = Callable[..., Loop]
 

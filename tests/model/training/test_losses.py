@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.training.losses import language_model_loss, token_losses
+from headlight.model.training.losses import language_model_loss, token_losses
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from model.training.masking import Masked, mask_tokens
+from headlight.model.training.masking import Masked, mask_tokens
 
 START, END, MASK, VOCAB = 0, 1, 2, 1000
 N_ROWS, N_TOKENS = 4000, 63

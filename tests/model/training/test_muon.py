@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.training.muon import COEFFICIENTS, Muon, orthogonalise
+from headlight.model.training.muon import COEFFICIENTS, Muon, orthogonalise
 
 SHAPES = [(16, 16), (8, 32), (48, 12)]
 

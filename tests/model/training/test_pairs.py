@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from model.tokenizer import Tokenizer
-from model.training.losses import language_model_loss, token_losses
-from model.training.pairs import Pair, PairBatches, encode_pairs, is_held_out
-from model.training.rows import Batch, generator_of
-from model.transformer import Transformer
+from headlight.model.tokenizer import Tokenizer
+from headlight.model.training.batches import Batch, generator_of
+from headlight.model.training.losses import language_model_loss, token_losses
+from headlight.model.training.pairs import Pair, PairBatches, encode_pairs, is_held_out
+from headlight.model.transformer import Transformer
 
 MakeModel = Callable[..., Transformer]
 START, END = 0, 1

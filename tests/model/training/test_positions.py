@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from model.config import TransformerConfig
-from model.tokenizer import Tokenizer, train_tokenizer
-from model.training.corpus import CorpusError, TokenStream
-from model.training.positions import CONFIG, RECIPE, PositionsBatches, PositionsConfig
-from model.training.rows import Batch, TextRows
+from headlight.model.config import TransformerConfig
+from headlight.model.tokenizer import Tokenizer, train_tokenizer
+from headlight.model.training.batches import Batch, TextRows
+from headlight.model.training.corpus import CorpusError, TokenStream
+from headlight.model.training.positions import CONFIG, RECIPE, PositionsBatches, PositionsConfig
 
 # Paragraphs of many lengths, so that rows overlap wherever one begins early enough.
 DOCUMENTS = ["".join(f"Number {n} saw{' the cat' * (n % 5)}, and left.\n" for n in range(150))]

@@ -9,13 +9,22 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.card import ModelCard
-from model.checkpoint import CheckpointError, load, write_whole
-from model.training.corpus import CorpusError
-from model.training.loop import Loop
-from model.training.metrics import METRICS, StepReport
-from model.training.run import RECIPES, RUN, Run, finish, make_run, read_run, resume, start
-from model.training.state import STATE
+from headlight.model.card import ModelCard
+from headlight.model.checkpoint import CheckpointError, load, write_whole
+from headlight.model.training.corpus import CorpusError
+from headlight.model.training.loop import Loop
+from headlight.model.training.metrics import METRICS, StepReport
+from headlight.model.training.run import (
+    RECIPES,
+    RUN,
+    Run,
+    finish,
+    make_run,
+    read_run,
+    resume,
+    start,
+)
+from headlight.model.training.state import STATE
 
 
 class StopError(Exception):
@@ -155,7 +164,7 @@ def test_a_start_that_is_killed_leaves_no_mixture_of_two_runs(
             raise StopError
         write_whole(path, *arguments)
 
-    monkeypatch.setattr("model.training.run.write_whole", break_off)
+    monkeypatch.setattr("headlight.model.training.run.write_whole", break_off)
     other = replace(run, model=replace(run.model, vocab_size=280))
     try:
         start(other, out, device="cpu")
@@ -203,7 +212,7 @@ def test_a_resumed_run_keeps_its_precision(
     def choose(name: str, device: torch.device) -> torch.dtype:
         return next(faster) if name == "auto" else getattr(torch, name)
 
-    monkeypatch.setattr("model.training.run.choose_precision", choose)
+    monkeypatch.setattr("headlight.model.training.run.choose_precision", choose)
     first = start(replace(run, precision="auto"), tmp_path / "out", device="cpu")
     assert first.precision == torch.bfloat16
     stop_at(4, first)

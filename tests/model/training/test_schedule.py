@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, SequentialLR
 
-from model.training.schedule import SCHEDULES, cosine, noam, warmup_stable_decay
+from headlight.model.training.schedule import SCHEDULES, cosine, noam, warmup_stable_decay
 
 
 def factors(steps: int, warmup: int, decay: int) -> list[float]:

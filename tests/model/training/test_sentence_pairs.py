@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from model.training.corpus_files import CorpusError
-from model.training.sentence_pairs import SentencePair, read_pairs
+from headlight.model.training.corpus_files import CorpusError
+from headlight.model.training.sentence_pairs import SentencePair, read_pairs
 
 PAIRS = [SentencePair("Hi.", "Salut."), SentencePair('Say "no".', "Dis « non »\u00a0!")]
 

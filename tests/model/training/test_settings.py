@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from model.training.run import RECIPES
-from model.training.settings import check, merge, settings_of
+from headlight.model.training.run import RECIPES
+from headlight.model.training.settings import check, merge, settings_of
 
 STORIES = RECIPES["stories"]
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.checkpoint import CheckpointError
-from model.training.optimizers import make_optimizers
-from model.training.state import load_state, save_state
-from model.transformer import Transformer
+from headlight.model.checkpoint import CheckpointError
+from headlight.model.training.optimizers import make_optimizers
+from headlight.model.training.state import load_state, save_state
+from headlight.model.transformer import Transformer
 
 MakeModel = Callable[..., Transformer]
 Optimizers = list[torch.optim.Optimizer]
@@ -115,7 +115,7 @@ def test_a_state_replaces_the_one_before_when_it_is_whole(
         partial.write_bytes(b"half")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("model.training.state.save_file", fail)
+    monkeypatch.setattr("headlight.model.training.state.save_file", fail)
     with pytest.raises(OSError, match="no space left"):
         save_state(path, model, optimizers, {"step": 2})
     assert load_state(path, model, optimizers) == {"step": 1}

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.training.corpus import CorpusError, TokenStream
-from model.training.rows import Batch, TextRows
-from model.training.stories import CONFIG, STAGES, Stage, StoriesBatches, StoriesConfig
+from headlight.model.training.batches import Batch, TextRows
+from headlight.model.training.corpus import CorpusError, TokenStream
+from headlight.model.training.stories import CONFIG, STAGES, Stage, StoriesBatches, StoriesConfig
 
 START = 999
 RECIPE = StoriesConfig(

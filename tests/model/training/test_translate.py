@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.config import TransformerConfig
-from model.tokenizer import Tokenizer, train_tokenizer
-from model.training.corpus import CorpusError, SentencePair
-from model.training.loop import Batches, Loop
-from model.training.metrics import StepReport
-from model.training.rows import Batch
-from model.training.run import Run, make_run, resume, start
-from model.training.translate import CONFIG, RECIPE, TranslateBatches, TranslateConfig
+from headlight.model.config import TransformerConfig
+from headlight.model.tokenizer import Tokenizer, train_tokenizer
+from headlight.model.training.batches import Batch
+from headlight.model.training.corpus import CorpusError, SentencePair
+from headlight.model.training.loop import Batches, Loop
+from headlight.model.training.metrics import StepReport
+from headlight.model.training.run import Run, make_run, resume, start
+from headlight.model.training.translate import CONFIG, RECIPE, TranslateBatches, TranslateConfig
 
 SMALL = TransformerConfig(
     kind="encoder-decoder",

@@ -15,13 +15,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from model.config import ExpertsConfig, TransformerConfig
-from model.training.loop import Diverged, Loop
-from model.training.loop_config import LoopConfig
-from model.training.metrics import StepReport
-from model.training.processes import ALONE, Processes, join
-from model.training.rows import Batch, generator_of
-from model.transformer import Transformer
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.training.batches import Batch, generator_of
+from headlight.model.training.distributed import ALONE, Processes, join
+from headlight.model.training.loop import Diverged, Loop
+from headlight.model.training.loop_config import LoopConfig
+from headlight.model.training.metrics import StepReport
+from headlight.model.transformer import Transformer
 
 DENSE = TransformerConfig(
     n_layers=2, n_heads=2, d_model=16, d_ff=24, vocab_size=50, max_tokens=16, dropout=0.0

@@ -1,0 +1,248 @@
+"""Errors as RFC 9457 problems, all of them.
+
+A `Problem` is raised anywhere and answered as `application/problem+json` with `type`,
+`title`, `status`, `detail` and, where a limit was passed, `limit` and `actual`. It never
+repeats what a client sent except short names, and never shows a stack trace.
+
+https://www.rfc-editor.org/rfc/rfc9457
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from headlight.request_context import current
+from headlight.schemas import ProblemAnswer
+from headlight.validation_paths import sent_names
+
+MEDIA_TYPE = "application/problem+json"
+MAX_ECHO = 80
+NO_OBJECT = "the body must be a JSON object"
+
+_MEANINGS = {
+    400: "The body is not JSON.",
+    401: "The server wants an API key, and none or another was shown.",
+    404: "There is no such model (`available` names those that exist), or no such trace is kept.",
+    406: "The Accept header takes none of the offered media types.",
+    413: "The body has more than `max_body_bytes`.",
+    415: "The body is not declared as application/json, or compressed.",
+    422: "A member is wrong, or a limit is passed: `limit` and `actual` say by how much.",
+    429: "This client asks more often than is allowed; `Retry-After` says when to go on.",
+    503: "The queue is full or too slow, answers that nobody has read yet leave too little memory, "
+    "the model is damaged, not ready yet or just died, or the server stops.",
+    504: "The answer took longer to compute than `work_seconds`.",
+}
+_CONTENT = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemAnswer.__name__}"}}}
+ANY_ERROR: dict[int | str, dict[str, Any]] = {
+    "default": {"description": "Any error.", "content": _CONTENT}
+}
+"""What the documentation says of the errors of every route."""
+
+
+class Problem(HTTPException):
+    """An error a client can read.
+
+    Args:
+        status: the HTTP status.
+        kind: a short name in kebab case; `type` is `urn:headlight:problem:<kind>`.
+        detail: one sentence: the value, the rule and the way out.
+        members: further members of the answer, such as `limit` and `actual`.
+        headers: further headers, such as `Retry-After`.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        kind: str,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        **members: Any,
+    ) -> None:
+        super().__init__(status, detail, headers)
+        self.kind = kind
+        self.members = members
+
+    def document(self) -> dict[str, Any]:
+        """The problem's members; the exchange that it ends is told."""
+        members = {
+            "type": f"urn:headlight:problem:{self.kind}",
+            "title": self.kind.replace("-", " ").capitalize().replace("json", "JSON"),
+            "status": self.status_code,
+            "detail": _printable(self.detail),
+            **self.members,
+        }
+        if exchange := current.get():
+            exchange.problem = self.kind
+            members["request_id"] = exchange.id
+        return members
+
+    def response(self) -> Response:
+        """The problem as an answer."""
+        body = orjson.dumps(self.document())
+        return Response(body, self.status_code, self.headers, MEDIA_TYPE)
+
+
+def echo(value: object) -> str:
+    """A value from a request in quotes, cut to a length that suits a sentence."""
+    text = str(value)
+    return f"'{text if len(text) <= MAX_ECHO else text[:MAX_ECHO] + '…'}'"
+
+
+def over_limit(what: str, *, limit: int, actual: int, way_out: str) -> Problem:
+    """The problem of more than a limit allows: 422 with `limit` and `actual`.
+
+    Args:
+        what: is counted, in the plural: "characters".
+        limit: how many are allowed.
+        actual: how many there are.
+        way_out: what to do about it.
+    """
+    detail = f"{actual:,} {what} are more than the {limit:,} that are allowed; {way_out}"
+    kind = f"too-many-{what.replace(' ', '-')}"
+    return Problem(422, kind, detail, limit=limit, actual=actual)
+
+
+def head_too_long(limit: int) -> Problem:
+    """The problem of a target and headers that are longer than a limit."""
+    detail = f"the target and the headers are longer than {limit:,} bytes; send less of them"
+    return Problem(431, "headers-too-large", detail, limit=limit, headers={"Connection": "close"})
+
+
+def body_too_large(limit: int, **members: Any) -> Problem:
+    """The problem of a body that is longer than a limit, or says that it will be."""
+    detail = f"the body is longer than {limit:,} bytes; send a shorter text"
+    return Problem(413, "body-too-large", detail, limit=limit, **members)
+
+
+def refusal(kind: str, why: str, *, retry_after_seconds: int, **members: Any) -> Problem:
+    """The problem of something that may go well a little later: 503 with Retry-After.
+
+    Args:
+        kind: as a `Problem` has it.
+        why: the first half of the sentence that ends in when to try again.
+        retry_after_seconds: how long to wait.
+        members: further members of the answer.
+    """
+    return Problem(
+        503,
+        kind,
+        f"{why}; try again in {retry_after_seconds} s",
+        headers={"Retry-After": str(retry_after_seconds)},
+        **members,
+    )
+
+
+def server_stopping(retry_after_seconds: int) -> Problem:
+    """The problem of a server that was told to stop: another may take its place."""
+    why = "the server was told to stop"
+    problem = refusal("server-stopping", why, retry_after_seconds=retry_after_seconds)
+    problem.headers = {**(problem.headers or {}), "Connection": "close"}
+    return problem
+
+
+def unexpected() -> Problem:
+    """The problem of our own mistake; the log holds what happened."""
+    return Problem(
+        500,
+        "internal-error",
+        "the server made a mistake while it answered this; its log says more",
+    )
+
+
+def problem_from_status(error: HTTPException, request: Request) -> Problem:
+    """The problem for an error that the framework raised, or an answer it wrote as text."""
+    path, headers = echo(request.scope["path"]), error.headers
+    match error.status_code:
+        case 404:
+            kind, detail = "not-found", f"there is nothing at {path}; /docs lists what there is"
+        case 405:
+            kind = "method-not-allowed"
+            detail = f"{path} does not take {echo(request.method)}; see the Allow header"
+            headers = {**(headers or {}), "Allow": _allowed(headers or {})}
+        case 413:
+            return _body_refused(request)
+        case status:
+            kind, detail = HTTPStatus(status).phrase.lower().replace(" ", "-"), error.detail
+    return Problem(error.status_code, kind, detail, headers=headers)
+
+
+def _allowed(headers: Mapping[str, str]) -> str:
+    """The methods that a route takes, HEAD beside GET: both where a folder of files names none."""
+    methods = headers.get("Allow", "GET").split(", ")
+    if "GET" in methods and "HEAD" not in methods:
+        methods.append("HEAD")
+    return ", ".join(sorted(methods))
+
+
+def host_refused(request: Request) -> Problem:
+    """The problem of a host name that the server does not answer to."""
+    host = echo(request.headers.get("host", ""))
+    way_out = "HEADLIGHT_ALLOWED_HOSTS names those it does"
+    return Problem(400, "host-refused", f"the server does not answer to the host {host}; {way_out}")
+
+
+def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What a route's documentation says of its errors."""
+    return {status: {"description": _MEANINGS[status], "content": _CONTENT} for status in statuses}
+
+
+def install_problems(app: FastAPI) -> None:
+    """Answer every exception of `app` as a problem."""
+
+    @app.exception_handler(HTTPException)
+    async def _http_error(request: Request, error: HTTPException) -> Response:
+        problem = error if isinstance(error, Problem) else problem_from_status(error, request)
+        return problem.response()
+
+    @app.exception_handler(RequestValidationError)
+    async def _invalid(_: Request, error: RequestValidationError) -> Response:
+        return _invalid_request(error.errors(), error.body).response()
+
+
+def _body_refused(request: Request) -> Problem:
+    limit: int = request.app.state.shared.settings.max_body_bytes
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and len(declared) <= 18:
+        return body_too_large(limit, actual=int(declared))
+    return body_too_large(limit)
+
+
+def _invalid_request(errors: Sequence[Mapping[str, Any]], body: Any) -> Problem:
+    found = [_told(error, body) for error in errors]
+    shown = [f"{error['field']}: {error['message']}" for error in found[:3]]
+    detail = NO_OBJECT if found[0]["message"] == NO_OBJECT else "; ".join(shown)
+    if len(found) > 3:
+        detail += f"; and {len(found) - 3} more"
+    return Problem(422, "invalid-request", detail, errors=found[:20], **_passed_limit(errors))
+
+
+def _told(error: Mapping[str, Any], body: Any) -> dict[str, str]:
+    """An error's field and message, as they are sent."""
+    where, *names = error["loc"]
+    if where not in ("body", "query"):
+        names = [where, *names]
+    message = NO_OBJECT if where == "body" and not names else error["msg"]
+    return {"field": _field(sent_names(names, body)), "message": message}
+
+
+def _passed_limit(errors: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """`limit` and `actual` of the first member that is too long."""
+    for error in errors:
+        if error["type"] in ("too_long", "string_too_long"):
+            return {"limit": error["ctx"]["max_length"], "actual": len(error["input"])}
+    return {}
+
+
+def _field(location: Iterable[str | int]) -> str:
+    return _printable(".".join(map(str, location))[:MAX_ECHO] or "body")
+
+
+def _printable(text: str) -> str:
+    """Text that UTF-8 can carry: a lone surrogate becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,1 +1,0 @@
-"""Files for browsers: where they lie, and their bytes as they are sent."""

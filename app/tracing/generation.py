@@ -1,0 +1,241 @@
+"""A text written on, event by event: each event is one piece of work for the inference thread."""
+
+import fnmatch
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import orjson
+from fastapi.sse import format_sse_event
+
+from headlight.errors import Problem, over_limit
+from headlight.generation_schemas import GenerateRequest
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.generation import GeneratedToken, NonFiniteLogits, Sampling, generate
+from headlight.model.sites import layer_of, match_sites, require_heads, require_layers
+from headlight.model.trace import Token
+from headlight.model.tracing import read_tokens
+from headlight.tracing.refusals import told_as_problems
+from headlight.tracing.tracer import Tracer
+
+WEIGHTS = "decoder.layers.*.self_attention.weights"
+ROUTING = (
+    "decoder.layers.*.experts.expert_indices",
+    "decoder.layers.*.experts.expert_weights",
+    "decoder.layers.*.experts.router_probs",
+)
+
+EventData = dict[str, Any]
+
+
+def encode_event(event: str, data: EventData) -> bytes:
+    """An event as it is sent: its name, and its data as one line of JSON."""
+    text = orjson.dumps(data, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+    return format_sse_event(event=event, data_str=text)
+
+
+class Writing:
+    """A text that is being written on.
+
+    Every call blocks, so it belongs on the inference thread. What is kept between two calls, the
+    keys and values of the tokens so far, lives here and goes with the object.
+
+    Args:
+        checkpoint: a decoder.
+        request: what was asked for.
+        tokens: of the request's text.
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, request: GenerateRequest, tokens: Sequence[Token]
+    ) -> None:
+        self.checkpoint = checkpoint
+        self.request = request
+        self.tokens = tokens
+        self.heads = request.heads or list(range(checkpoint.config.n_heads))
+        self.written = request.forced[: request.skip]
+        self._steps = self._generate()
+
+    def start(self) -> bytes:
+        """The event before the first token."""
+        checkpoint = self.checkpoint
+        data = {
+            "model": checkpoint.id,
+            "revision": checkpoint.description.revision,
+            "precision": checkpoint.precision,
+            "tokens": [asdict(token) for token in self.tokens],
+        }
+        return encode_event("start", data)
+
+    def write(self) -> bytes | None:
+        """Write one token and give its event; None: there is no further one.
+
+        Raises:
+            Problem: 503, where the model's numbers are not finite.
+        """
+        try:
+            token = next(self._steps, None)
+        except NonFiniteLogits as error:
+            raise Problem(503, "model-unavailable", str(error)) from error
+        if token is None:
+            return None
+        event = encode_event("token", self._describe(token))
+        self.written.append(token.id)
+        return event
+
+    def end(self, *, is_stopping: bool = False) -> bytes:
+        """The event after the last token.
+
+        Args:
+            is_stopping: whether there would be more, had the server not been told to stop.
+        """
+        reason = "server_stopping" if is_stopping else self._reason()
+        text = self.checkpoint.tokenizer.decode(self.written)
+        return encode_event("end", {"reason": reason, "n_tokens": len(self.written), "text": text})
+
+    def _reason(self) -> str:
+        if self.written and self.written[-1] == self.checkpoint.tokenizer.end_id:
+            return "end_of_text"
+        return "length" if len(self.written) == self.request.n_tokens else "max_tokens"
+
+    def _generate(self) -> Iterator[GeneratedToken]:
+        request = self.request
+        names = [site.name for site in self.checkpoint.description.sites]
+        return generate(
+            self.checkpoint.model,
+            [token.id for token in self.tokens],
+            n_tokens=request.n_tokens,
+            sampling=Sampling(
+                temperature=request.temperature, top_k=request.top_k, top_p=request.top_p
+            ),
+            seed=request.seed,
+            forced=request.forced,
+            skip=request.skip,
+            stop_id=self.checkpoint.tokenizer.end_id,
+            capture=[glob for glob in (WEIGHTS, *ROUTING) if fnmatch.filter(names, glob)],
+            layers=request.layers,
+            heads=request.heads,
+        )
+
+    def _describe(self, token: GeneratedToken) -> EventData:
+        index = len(self.written)
+        return {
+            "index": index,
+            "position": len(self.tokens) + index,
+            "id": token.id,
+            "text": self.checkpoint.tokenizer.text_of(token.id),
+            "is_special": self.checkpoint.tokenizer.is_special(token.id),
+            "probability": token.probability,
+            "model_probability": token.model_probability,
+            "rank": token.rank,
+            "is_forced": token.is_forced,
+            "alternatives": self._alternatives(token),
+            "attention": self._attention(token),
+            "experts": self._experts(token),
+        }
+
+    def _alternatives(self, token: GeneratedToken) -> list[EventData]:
+        return [
+            {
+                "id": alternative,
+                "text": self.checkpoint.tokenizer.text_of(alternative),
+                "probability": float(token.distribution[alternative]),
+                "model_probability": float(token.model_distribution[alternative]),
+            }
+            for alternative in token.likeliest(self.request.n_alternatives)
+        ]
+
+    def _attention(self, token: GeneratedToken) -> EventData:
+        sites = match_sites([WEIGHTS], token.row)
+        return {
+            "axes": ["layer", "head", "key"],
+            "layers": [layer_of(site) for site in sites],
+            "heads": self.heads,
+            "data": np.stack([token.row[site].float().numpy() for site in sites]),
+        }
+
+    def _experts(self, token: GeneratedToken) -> list[EventData] | None:
+        if self.checkpoint.config.moe is None:
+            return None
+        routed = [site.rpartition(".")[0] for site in token.row if site.endswith("router_probs")]
+        return [
+            {
+                "layer": layer_of(experts),
+                "experts": token.row[f"{experts}.expert_indices"].numpy(),
+                "weights": token.row[f"{experts}.expert_weights"].float().numpy(),
+                "probabilities": token.row[f"{experts}.router_probs"].float().numpy(),
+            }
+            for experts in routed
+        ]
+
+
+class Generator:
+    """Answers requests to generate; every call blocks, so it belongs off the event loop.
+
+    Args:
+        tracer: whose models, limits and checks of a text these are.
+    """
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+
+    def begin(self, request: GenerateRequest) -> tuple[Writing, bytes]:
+        """Check a request, and write the first token: its events so far.
+
+        Raises:
+            Problem: the text, or something else that was asked for, cannot be had.
+        """
+        self._check_lengths(request)
+        checkpoint = self.tracer.registry.checkpoint(request.model)
+        self._require_decoder(checkpoint)
+        with told_as_problems():
+            tokens = read_tokens(checkpoint, request.text)
+            _require_known(checkpoint, request)
+        writing = Writing(checkpoint, request, tokens)
+        first = writing.write()
+        return writing, writing.start() + (first or b"")
+
+    def _check_lengths(self, request: GenerateRequest) -> None:
+        self.tracer.check_text(request.text)
+        limit, n_forced = self.tracer.settings.max_new_tokens, len(request.forced)
+        if request.n_tokens > limit:
+            raise over_limit(
+                "new tokens", limit=limit, actual=request.n_tokens, way_out="ask for fewer"
+            )
+        if n_forced > request.n_tokens:
+            raise over_limit(
+                "forced tokens",
+                limit=request.n_tokens,
+                actual=n_forced,
+                way_out="n_tokens counts them too, so raise it, or force fewer",
+            )
+        if request.skip > n_forced:
+            raise over_limit(
+                "skipped tokens",
+                limit=n_forced,
+                actual=request.skip,
+                way_out="only tokens of forced can be skipped",
+            )
+
+    def _require_decoder(self, checkpoint: Checkpoint) -> None:
+        if (kind := checkpoint.config.kind) == "decoder":
+            return
+        known = self.tracer.registry.descriptions.values()
+        decoders = sorted(found.id for found in known if found.config.kind == "decoder")
+        way_out = f"those that do: {', '.join(decoders)}" if decoders else "no model here does"
+        detail = f"the model '{checkpoint.id}', an {kind}, continues no text; {way_out}"
+        raise Problem(422, "no-generation", detail, available=decoders)
+
+
+def _require_known(checkpoint: Checkpoint, request: GenerateRequest) -> None:
+    """Refuse layers, heads and tokens that the model does not have."""
+    config = checkpoint.config
+    if request.layers is not None:
+        require_layers(request.layers, [site.name for site in checkpoint.description.sites])
+    if request.heads is not None:
+        require_heads(request.heads, config.n_heads)
+    for token in request.forced:
+        if token >= config.vocab_size:
+            rule = f"the ids of the model '{checkpoint.id}' are 0 to {config.vocab_size - 1}"
+            raise Problem(422, "unknown-token", f"there is no token {token}; {rule}")

@@ -1,0 +1,107 @@
+"""An encoding of positions that was asked for: its sizes settled, its numbers counted, made."""
+
+from collections.abc import Mapping
+
+from headlight.errors import Problem, over_limit
+from headlight.model.positional_tables import (
+    alibi_encoding,
+    learned_encoding,
+    rotary_encoding,
+    sinusoidal_encoding,
+)
+from headlight.model.trace import NamedArray
+from headlight.registry import Registry
+from headlight.schemas import PositionalRequest
+from headlight.serialization.trace import Arrays
+from headlight.settings import Settings
+
+_SIZE_OF = {"sinusoidal": "width", "rotary": "width", "alibi": "heads"}
+_MEANING = {
+    "sinusoidal": "an even number, the d_model of the encoding",
+    "rotary": "an even number, the d_head of the queries and keys",
+    "alibi": "the number of heads that have a slope each",
+}
+
+
+def positional_answer(request: PositionalRequest, registry: Registry, settings: Settings) -> Arrays:
+    """The encoding that was asked for; it blocks, so it belongs off the event loop.
+
+    Raises:
+        Problem: sizes that fit no scheme or are too large, a model that is unknown or encodes
+            positions in another way, or a table with fewer positions.
+    """
+    whole = _of_model(request, registry) if request.model else _of_sizes(request)
+    _require_cells(whole, settings.max_cells)
+    return Arrays(tensors=_arrays(whole, registry), beside=whole.model_dump())
+
+
+def _of_sizes(request: PositionalRequest) -> PositionalRequest:
+    """The request, once it says all that its scheme needs and nothing else."""
+    scheme = request.scheme
+    if scheme is None:
+        raise _invalid("name a scheme, or a model to take it from")
+    if scheme == "learned":
+        raise _invalid("learned positions are those of a model: name it")
+    needed = _SIZE_OF[scheme]
+    for size in ("width", "heads"):
+        value = getattr(request, size)
+        if size == needed and (value is None or (size == "width" and value % 2)):
+            found = "is missing" if value is None else f"({value}) is odd"
+            raise _invalid(f"{size} {found}; {scheme} positions need {_MEANING[scheme]}")
+        if size != needed and value is not None:
+            raise _invalid(f"{scheme} positions have no {size}, but {needed}; leave {size} out")
+    return request
+
+
+def _of_model(request: PositionalRequest, registry: Registry) -> PositionalRequest:
+    """The request with the scheme and the sizes of its model."""
+    description = registry.describe(request.model)
+    config, name = description.config, description.id
+    if config.positional == "none":
+        raise Problem(422, "no-encoding", f"the model '{name}' encodes no positions")
+    if request.scheme not in (None, config.positional):
+        raise _invalid(
+            f"the positions of the model '{name}' are {config.positional}, not {request.scheme}; "
+            "leave out the one or the other"
+        )
+    if request.width is not None or request.heads is not None:
+        raise _invalid("width and heads are those of the model; leave them out")
+    if config.positional == "learned" and request.length > config.max_tokens:
+        way_out = f"the model '{name}' has learned no more"
+        limits = {"limit": config.max_tokens, "actual": request.length}
+        raise over_limit("positions", **limits, way_out=way_out)
+    width = config.d_head if config.positional == "rotary" else config.d_model
+    sizes = {"heads": config.n_heads} if config.positional == "alibi" else {"width": width}
+    return request.model_copy(update={"scheme": config.positional, **sizes})
+
+
+def _require_cells(request: PositionalRequest, limit: int) -> None:
+    """Refuse an encoding of more numbers than one answer may hold, before any is computed."""
+    length, width, heads = request.length, request.width or 0, request.heads or 0
+    cells = {
+        "sinusoidal": length * width + width // 2,
+        "learned": length * width,
+        "rotary": 3 * length * (width // 2),
+        "alibi": heads * (length**2 + 1),
+    }
+    actual = cells[request.scheme or ""]
+    if actual > limit:
+        way_out = "ask for fewer positions, a smaller width or fewer heads"
+        raise over_limit("cells", limit=limit, actual=actual, way_out=way_out)
+
+
+def _arrays(request: PositionalRequest, registry: Registry) -> Mapping[str, NamedArray]:
+    length, width, heads = request.length, request.width or 0, request.heads or 0
+    match request.scheme:
+        case "sinusoidal":
+            return sinusoidal_encoding(length, width)
+        case "rotary":
+            return rotary_encoding(length, width)
+        case "alibi":
+            return alibi_encoding(length, heads)
+        case _:
+            return learned_encoding(registry.checkpoint(request.model).model, length)
+
+
+def _invalid(detail: str) -> Problem:
+    return Problem(422, "invalid-request", detail)

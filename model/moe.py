@@ -1,0 +1,136 @@
+"""Mixture of experts: a router sends every token to its top_k of n_experts small networks.
+
+    p = softmax(x·W_gate)      y = Σ p_e/Σp · Expert_e(x)   over the top_k experts by p
+
+Shazeer et al. 2017, https://arxiv.org/abs/1701.06538; balance loss: Fedus et al. 2021,
+https://arxiv.org/abs/2101.03961.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from headlight.model.config import TransformerConfig
+from headlight.model.feed_forward import FeedForward
+from headlight.model.hooks import HookPoint
+
+
+class Routed(NamedTuple):
+    """What the experts of one layer give, or a layer, or a stack of them."""
+
+    output: Tensor
+    balance_loss: Tensor
+
+
+def load_balance_loss(
+    router_probs: Float[Tensor, "token expert"], expert_indices: Int[Tensor, "token top_k"]
+) -> Float[Tensor, ""]:
+    """n_experts·Σ f_e·P_e: 1 when the load is balanced, n_experts when one expert takes all.
+
+    f_e is the fraction of the routed tokens that expert e takes, P_e its mean probability; the
+    gradient flows through P_e. Fedus et al. 2021, section 2.2.
+    """
+    n_experts = router_probs.shape[-1]
+    load = expert_indices.flatten().bincount(minlength=n_experts) / expert_indices.numel()
+    return n_experts * (load * router_probs.mean(dim=0)).sum()
+
+
+# 192 tokens: enough for eight experts to share evenly, and little enough that neither one stretch
+# of positions nor one kind of row can have experts of its own.
+BLOCK_ROWS, BLOCK_POSITIONS = 6, 32
+
+
+def blockwise_balance_loss(
+    router_probs: Float[Tensor, "batch query expert"],
+    expert_indices: Int[Tensor, "batch query top_k"],
+    is_token: Bool[Tensor, "batch query"] | None = None,
+) -> Float[Tensor, ""]:
+    """The mean, by tokens, of `load_balance_loss` over blocks of 6 rows and 32 positions.
+
+    Padding, where `is_token` is False, counts nowhere.
+
+    Balance over a whole batch leaves a router free to keep some experts for the first positions,
+    or for one kind of row. A short text would then see none of the others.
+    """
+    n_rows, n_positions, n_experts = router_probs.shape
+    top_k = expert_indices.shape[-1]
+    counted = torch.ones_like(router_probs[..., :1])
+    if is_token is not None:
+        counted = counted * is_token[..., None]
+    # 1. Which block does each token lie in?
+    rows = torch.arange(n_rows, device=router_probs.device) // BLOCK_ROWS
+    columns = torch.arange(n_positions, device=router_probs.device) // BLOCK_POSITIONS
+    n_columns = -(-n_positions // BLOCK_POSITIONS)
+    block = (rows[:, None] * n_columns + columns).flatten()
+    # 2. Per block: its tokens, the choices that fell on each expert, the sum of probabilities.
+    n_blocks = -(-n_rows // BLOCK_ROWS) * n_columns
+    empty = router_probs.new_zeros(n_blocks, n_experts)
+    ones = torch.ones_like(expert_indices, dtype=router_probs.dtype)
+    chosen = torch.zeros_like(router_probs).scatter_add(-1, expert_indices, ones)
+    sizes = empty[:, :1].index_add(0, block, counted.flatten(0, 1))
+    choices = empty.index_add(0, block, (chosen * counted).flatten(0, 1))
+    probs = empty.index_add(0, block, (router_probs * counted).flatten(0, 1))
+    # 3. size/n_tokens · n_experts·Σ choices/(size·top_k) · probs/size, added up over the blocks.
+    return n_experts * (choices * probs / (sizes.clamp(min=1) * top_k)).sum() / sizes.sum()
+
+
+class Experts(nn.Module):
+    """A router and its experts; every expert runs once, on all the tokens sent to it."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        assert config.moe is not None
+        n_experts, top_k = config.moe.n_experts, config.moe.top_k
+        self.top_k = top_k
+        self.router = nn.Linear(config.d_model, n_experts, bias=False)
+        self.experts = nn.ModuleList(FeedForward(config) for _ in range(n_experts))
+        self.router_logits = HookPoint("batch query expert", expert=n_experts)
+        self.router_probs = HookPoint("batch query expert", expert=n_experts)
+        self.expert_indices = HookPoint("batch query top_k", top_k=top_k)
+        self.expert_weights = HookPoint("batch query top_k", top_k=top_k)
+        self.output = HookPoint("batch query d_model", d_model=config.d_model)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch query d_model"],
+        is_token: Bool[Tensor, "batch query"] | None = None,
+    ) -> Routed:
+        """Route every token, run the experts, and add up what they give.
+
+        Args:
+            x: the tokens.
+            is_token: False at padding, which does not count in the balance loss.
+        """
+        # 1. How much does each expert suit each token?
+        router_logits = self.router_logits(self.router(x))
+        router_probs = self.router_probs(router_logits.float().softmax(dim=-1))
+        # 2. Keep the top_k experts and let their probabilities sum to 1.
+        top_probs, top_indices = router_probs.topk(self.top_k, dim=-1)
+        expert_indices = self.expert_indices(top_indices)
+        expert_weights = self.expert_weights(top_probs / top_probs.sum(dim=-1, keepdim=True))
+        # 3. Run each chosen expert and mix what they give.
+        mixed = self._mix(
+            x.flatten(0, 1), expert_indices.flatten(0, 1), expert_weights.flatten(0, 1)
+        )
+        output = self.output(mixed.view_as(x))
+        return Routed(output, blockwise_balance_loss(router_probs, expert_indices, is_token))
+
+    def _mix(
+        self,
+        tokens: Float[Tensor, "token d_model"],
+        expert_indices: Int[Tensor, "token top_k"],
+        expert_weights: Float[Tensor, "token top_k"],
+    ) -> Float[Tensor, "token d_model"]:
+        """Sort the (token, expert) pairs by expert, so that each expert reads one block."""
+        order = expert_indices.flatten().argsort(stable=True)
+        counts = expert_indices.flatten().bincount(minlength=len(self.experts)).tolist()
+        blocks = tokens[order // self.top_k].split(counts)
+        outputs = torch.cat(
+            [expert(block) for expert, block in zip(self.experts, blocks, strict=True)]
+        )
+        by_token = outputs[order.argsort()].unflatten(0, (-1, self.top_k))
+        return (by_token * expert_weights[..., None].to(by_token.dtype)).sum(dim=1)

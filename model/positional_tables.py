@@ -1,0 +1,88 @@
+"""The encoding of positions by itself, without a text: every scheme as named arrays."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from headlight.model.positions import (
+    alibi_bias,
+    alibi_slopes,
+    frequencies,
+    position_angles,
+    sinusoidal,
+)
+from headlight.model.trace import NamedArray
+from headlight.model.transformer import Transformer
+
+Arrays = dict[str, NamedArray]
+
+
+def sinusoidal_encoding(n_positions: int, d_model: int) -> Arrays:
+    """What is added to the embeddings, and how fast each pair of its dimensions turns.
+
+    Args:
+        n_positions: positions from 0 on.
+        d_model: width of the encoding, even.
+
+    Returns:
+        ``encoding`` (position, d_model) in [−1, 1], and ``frequencies`` (pair): how far each pair
+        turns from one position to the next, in radians.
+    """
+    return {
+        "encoding": _named("position d_model", sinusoidal(n_positions, d_model)),
+        "frequencies": _named("pair", frequencies(d_model)),
+    }
+
+
+def rotary_encoding(n_positions: int, d_head: int) -> Arrays:
+    """How far each pair of dimensions of a query or key is turned.
+
+    Args:
+        n_positions: positions from 0 on.
+        d_head: width of a head, even.
+
+    Returns:
+        ``angles``, in radians, ``cos`` and ``sin``, each (position, pair).
+    """
+    angles = position_angles(n_positions, d_head)
+    turned = {"angles": angles, "cos": angles.cos(), "sin": angles.sin()}
+    return {name: _named("position pair", tensor) for name, tensor in turned.items()}
+
+
+def alibi_encoding(n_positions: int, n_heads: int) -> Arrays:
+    """What is added to the scores of each head, on both sides of the diagonal.
+
+    Returns:
+        ``slopes`` (head), and ``bias`` (head, query, key): −slope·|query − key|.
+    """
+    return {
+        "slopes": _named("head", alibi_slopes(n_heads)),
+        "bias": _named("head query key", alibi_bias(n_heads, n_positions, n_positions)),
+    }
+
+
+def learned_encoding(model: Transformer, n_positions: int) -> Arrays:
+    """The first rows of the tables that a model was trained to add.
+
+    Args:
+        model: one whose positions are learned.
+        n_positions: at most as many as its tables have.
+
+    Returns:
+        ``encoding`` (position, d_model); of an encoder–decoder one for each of its stacks,
+        ``encoder.encoding`` and ``decoder.encoding``.
+    """
+    ending = ".embedding.positions.weight"
+    tables = {
+        name.removesuffix(ending): table[:n_positions]
+        for name, table in model.weights().items()
+        if name.endswith(ending)
+    }
+    return {
+        "encoding" if len(tables) == 1 else f"{stack}.encoding": _named("position d_model", table)
+        for stack, table in tables.items()
+    }
+
+
+def _named(axes: str, tensor: Tensor) -> NamedArray:
+    return NamedArray(tuple(axes.split()), tensor.detach().float().cpu().numpy())

@@ -1,0 +1,138 @@
+"""A trace as a table with a line for each number."""
+
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from headlight.client import Analysis, NamedArray, Trace
+from headlight.commands.csv_export import text_of
+from headlight.model.trace import Token
+
+WEIGHTS = NamedArray(("head", "query", "key"), np.array([[[1, 0], [0.1, 0.9]]], dtype=np.float32))
+
+
+@pytest.fixture
+def trace():
+    return Trace(
+        id="1",
+        model="any",
+        revision="1",
+        precision="float32",
+        text="a",
+        tokens=(),
+        tensors={"a.weights": WEIGHTS},
+    )
+
+
+def rows_of(trace):
+    return list(csv.DictReader(io.StringIO("".join(text_of(trace)), newline="")))
+
+
+def test_every_number_has_a_line_with_its_place(trace):
+    assert "".join(text_of(trace)) == (
+        "site,head,query,key,value\n"
+        "a.weights,0,0,0,1.0\n"
+        "a.weights,0,0,1,0.0\n"
+        "a.weights,0,1,0,0.1\n"
+        "a.weights,0,1,1,0.9\n"
+    )
+
+
+def test_heads_keep_their_numbers(trace):
+    assert "a.weights,7,1,1,0.9\n" in "".join(text_of(replace(trace, heads=(7,))))
+
+
+def test_an_axis_that_an_array_lacks_is_empty(trace):
+    scores = NamedArray(("expert", "query"), np.array([[-np.inf]], dtype=np.float32))
+    ids = Analysis(arrays={"ids": NamedArray(("query", "rank"), np.array([[5, 6]]))}, beside={})
+    entropy = Analysis(arrays={"all": NamedArray((), np.array(0.5))}, beside={})
+    found = replace(
+        trace,
+        tensors={"logits": scores, "a.weights": WEIGHTS},
+        analyses={"next_token": ids, "routing": entropy},
+    )
+    rows = rows_of(found)
+    assert list(rows[0]) == ["site", "head", "query", "key", "expert", "rank", "value"]
+    assert rows[0] == {
+        "site": "logits",
+        "head": "",
+        "query": "0",
+        "key": "",
+        "expert": "0",
+        "rank": "",
+        "value": "-inf",
+    }
+    assert [row["value"] for row in rows if row["rank"]] == ["5", "6"]
+    assert rows[-1]["site"] == "analyses.routing.all"
+    assert rows[-1]["value"] == "0.5"
+
+
+def test_every_number_is_told_exactly(trace):
+    numbers = np.random.default_rng(0).random((1, 3, 3), dtype=np.float32)
+    array = NamedArray(WEIGHTS.axes, numbers)
+    rows = rows_of(replace(trace, tensors={"a.weights": array}))
+    told = np.array([np.float32(row["value"]) for row in rows])
+    np.testing.assert_array_equal(told, numbers.ravel())
+
+
+def tokens(*texts):
+    return tuple(
+        Token(id=at, text=text, start=0, end=0, word=at, is_special=False)
+        for at, text in enumerate(texts)
+    )
+
+
+HOSTILE = ' say "hi",\r\n'
+
+
+def test_beside_a_place_stands_its_token(trace):
+    rows = rows_of(replace(trace, tokens=tokens(HOSTILE, "مرحبا 🦊")))
+    assert list(rows[0])[2:] == ["query", "query_token", "key", "key_token", "value"]
+    assert [row["key_token"] for row in rows] == [HOSTILE, "مرحبا 🦊"] * 2
+    assert rows[2]["query_token"] == "مرحبا 🦊"
+
+
+def test_cross_attention_looks_from_the_target_at_the_source(trace):
+    cross = NamedArray(("head", "query", "key"), np.ones((1, 1, 2)))
+    own = NamedArray(("query", "d_model"), np.ones((2, 1)))
+    pair = replace(
+        trace,
+        tokens=tokens("a", "b"),
+        target="c",
+        target_tokens=tokens("c"),
+        tensors={
+            "decoder.layers.0.cross_attention.weights": cross,
+            "encoder.layers.0.residual.after": own,
+        },
+    )
+    rows = [(row["query_token"], row["key_token"]) for row in rows_of(pair)]
+    assert rows == [("c", "a"), ("c", "b"), ("a", ""), ("b", "")]
+
+
+def test_what_a_number_is_of_stands_beside_it(trace):
+    axes = ("query", "rank")
+    likely = Analysis(
+        arrays={
+            "ids": NamedArray(axes, np.array([[5, 6], [7, 8]])),
+            "probabilities": NamedArray(axes, np.array([[0.5, 0.25], [0.75, 0.125]])),
+        },
+        beside={"texts": [[" cat", ","], ["\n", '"']]},
+    )
+    rows = rows_of(replace(trace, tokens=tokens("a", "b"), analyses={"next_token": likely}))
+    assert {row["token"] for row in rows if row["site"] == "a.weights"} == {""}
+    found = [
+        (row["query_token"], row["token"], row["value"])
+        for row in rows
+        if row["site"] == "analyses.next_token.probabilities"
+    ]
+    assert found == [
+        ("a", " cat", "0.5"),
+        ("a", ",", "0.25"),
+        ("b", "\n", "0.75"),
+        ("b", '"', "0.125"),
+    ]
+    assert rows[-5]["token"] == '"'
+    assert rows[-5]["value"] == "8"

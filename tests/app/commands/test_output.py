@@ -1,0 +1,100 @@
+"""Files are written whole or not at all, and a mistake is told in plain words."""
+
+import os
+import stat
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from headlight.commands.output import DestinationError, check, in_words, writing
+
+
+def test_a_file_is_there_once_it_is_whole(tmp_path):
+    path = tmp_path / "out.csv"
+    with writing(path) as file:
+        file.write(b"a,b\n")
+        assert not path.exists()
+    assert path.read_bytes() == b"a,b\n"
+    assert [each.name for each in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_a_new_file_is_as_open_to_others_as_any(tmp_path):
+    path, ordinary = tmp_path / "out.csv", tmp_path / "ordinary"
+    ordinary.touch()
+    with writing(path) as file:
+        file.write(b"1")
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(ordinary.stat().st_mode)
+
+
+def test_what_was_there_stays_unless_it_is_forced_away(tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_bytes(b"old")
+    with pytest.raises(DestinationError, match=r"out\.csv is there already; .* give --force"):
+        check(path)
+    with writing(path, is_forced=True) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"
+
+
+def test_what_breaks_off_leaves_what_was_there(tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_bytes(b"old")
+    with suppress(RuntimeError), writing(path, is_forced=True) as file:
+        file.write(b"half")
+        raise RuntimeError
+    assert path.read_bytes() == b"old"
+    assert [each.name for each in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_a_link_keeps_leading_where_it_led(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with writing(tmp_path / "link") as file:
+        file.write(b"1")
+    assert (tmp_path / "real").read_bytes() == b"1"
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_a_pipe_is_written_into(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(path.read_bytes()))
+    reader.start()
+    with writing(path) as file:
+        file.write(b"1")
+    reader.join(10)
+    assert read == [b"1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "it is a folder; name a file in it"),
+        ("none/out", "there is no folder .*none; make it, or name another"),
+        ("file/out", "there is no folder .*file; make it, or name another"),
+        ("x" * 300, "the name is too long"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_anything_is_computed(tmp_path, name, reason):
+    (tmp_path / "file").touch()
+    with pytest.raises(DestinationError, match=f"^cannot write .*: {reason}$"):
+        check(tmp_path / name)
+
+
+def test_a_full_disk_is_told_in_plain_words():
+    with (
+        pytest.raises(DestinationError, match=r"^cannot write /dev/full: the disk is full$"),
+        writing(Path("/dev/full")) as file,
+    ):
+        file.write(b"1" * 100_000)
+
+
+def test_what_the_system_says_is_told_in_plain_words(tmp_path):
+    with pytest.raises(FileNotFoundError) as raised:
+        (tmp_path / "none" / "a").touch()
+    assert in_words(raised.value) == f"{tmp_path}/none/a: there is no such file or folder"
+    assert in_words(PermissionError(13, "Permission denied", "a")) == "a: you may not do that there"
+    assert in_words(OSError("told already")) == "told already"
+    assert in_words(ValueError("a rule")) == "a rule"

@@ -1,0 +1,191 @@
+"""One trace in every form it can be sent in: over HTTP, whatever is asked for."""
+
+import gzip
+import json
+
+import brotli
+import numpy as np
+import pytest
+import safetensors.numpy
+import zstandard
+from hypothesis import HealthCheck, given
+from hypothesis import settings as run_with
+from hypothesis import strategies as st
+
+from headlight.model import tracing
+from headlight.serialization.formats import JSON, MEDIA_TYPES, SAFETENSORS
+
+DECODERS = {
+    "identity": lambda content: content,
+    "zstd": lambda content: zstandard.ZstdDecompressor().decompressobj().decompress(content),
+    "br": brotli.decompress,
+    "gzip": gzip.decompress,
+}
+HALF_A_STEP = 0.5 / 65535
+TEXTS = st.text(min_size=1, max_size=40).filter(
+    lambda text: text.strip() and text.isprintable()
+) | st.sampled_from(["the cat", "The cat sat on the mat because it was tired.", "<b>&amp; 🦊"])
+CAPTURES = st.sampled_from([["*.weights"], ["*.scores", "*.weights"], ["*.router_*", "*.expert_*"]])
+quickly = run_with(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+def ask(client, media_type, coding="identity", **asked):
+    """The headers and the decoded content of an answer."""
+    headers = {"accept": media_type, "accept-encoding": f"{coding}, identity;q=0.1"}
+    with client.stream("POST", "/api/v1/trace", json=asked, headers=headers) as response:
+        raw = b"".join(response.iter_raw())
+    assert response.status_code == 200, raw
+    assert int(response.headers["content-length"]) == len(raw)
+    used = response.headers.get("content-encoding", "identity")
+    return response.headers, DECODERS[used](raw)
+
+
+def unpack(data, shape, fill):
+    full = np.full(shape, -np.inf if fill is None else fill, data.dtype)
+    full[..., *np.tril_indices(shape[-1])] = data
+    return full
+
+
+def read(content, media_type):
+    """The tensors of an answer: as they are sent, and what they mean; and what goes beside them."""
+    if media_type == JSON:
+        body = json.loads(content)
+        sent = {site: described_array(found) for site, found in body.pop("tensors").items()}
+    else:
+        sent, body = of_safetensors(content)
+    body.pop("timings")
+    return sent, {site: meant(*found) for site, found in sent.items()}, body
+
+
+def described_array(found):
+    data = np.array(found.pop("data"), dtype=object)
+    data[data == None] = -np.inf  # noqa: E711 - elementwise
+    return data.astype(found["dtype"]), found
+
+
+def of_safetensors(content):
+    length = int.from_bytes(content[:8], "little")
+    metadata = json.loads(content[8 : 8 + length])["__metadata__"]
+    body = {key: json.loads(value) for key, value in metadata.items()}
+    described = {key: body.pop(key) for key in ("axes", "scale", "packed")}
+    arrays = safetensors.numpy.load(content)
+    facts = {
+        site: {"axes": described["axes"][site], "shape": list(data.shape)}
+        | ({"scale": described["scale"][site]} if site in described["scale"] else {})
+        | described["packed"].get(site, {})
+        for site, data in arrays.items()
+    }
+    return {site: (data, facts[site]) for site, data in arrays.items()}, body
+
+
+def meant(data, facts):
+    data = unpack(data, facts["shape"], facts["fill"]) if "packed" in facts else data
+    return data * np.float64(facts["scale"]) if "scale" in facts else data
+
+
+@quickly
+@given(text=TEXTS, capture=CAPTURES, dtype=st.sampled_from(["float32", "uint16"]))
+def test_json_and_safetensors_of_one_trace_agree(client, text, capture, dtype):
+    asked = {"text": text, "capture": capture, "analyses": [], "dtype": dtype}
+    for triangle in (False, True):
+        found = [
+            read(ask(client, media_type, triangle=triangle, **asked)[1], media_type)
+            for media_type in MEDIA_TYPES
+        ]
+        (sent, arrays, body), (sent_too, arrays_too, body_too) = found
+        assert body == body_too
+        assert arrays.keys() == arrays_too.keys()
+        for site, array in arrays.items():
+            np.testing.assert_array_equal(array, arrays_too[site])
+            facts, facts_too = sent[site][1], sent_too[site][1]
+            facts.pop("dtype")
+            assert facts == facts_too
+
+
+@quickly
+@given(text=TEXTS, capture=CAPTURES, media_type=st.sampled_from(MEDIA_TYPES))
+def test_what_is_sent_is_what_was_captured(client, tiny, text, capture, media_type):
+    expected = tracing.trace(tiny, text, capture=capture).tensors
+    asked = {"text": text, "capture": capture, "analyses": []}
+    for triangle in (False, True):
+        _, arrays, _ = read(ask(client, media_type, triangle=triangle, **asked)[1], media_type)
+        assert arrays.keys() == expected.keys()
+        for site, array in arrays.items():
+            np.testing.assert_allclose(array, expected[site].data, rtol=1e-5, atol=1e-6)
+
+
+@quickly
+@given(text=TEXTS, triangle=st.booleans(), media_type=st.sampled_from(MEDIA_TYPES))
+def test_rows_sum_to_one_after_uint16_within_its_rounding(client, text, triangle, media_type):
+    asked = {"text": text, "capture": ["*.weights", "*.router_probs"], "analyses": []}
+    _, exact, _ = read(ask(client, media_type, **asked)[1], media_type)
+    options = {"dtype": "uint16", "triangle": triangle}
+    sent, rounded, _ = read(ask(client, media_type, **options, **asked)[1], media_type)
+    for site, array in rounded.items():
+        assert sent[site][0].dtype == np.uint16
+        assert np.abs(array - exact[site]).max() <= 8e-6
+        n_numbers = np.count_nonzero(array, axis=-1)
+        assert (np.abs(array.sum(axis=-1) - 1) <= n_numbers * HALF_A_STEP + 1e-6).all()
+
+
+@quickly
+@given(
+    text=TEXTS,
+    model=st.sampled_from(["tiny", "translator", "filler", "slanted"]),
+    dtype=st.sampled_from(["float32", "uint16"]),
+    media_type=st.sampled_from(MEDIA_TYPES),
+)
+def test_triangles_unpack_to_the_same_numbers(client, text, model, dtype, media_type):
+    asked = {"text": text, "model": model, "capture": ["*.weights", "*.scores"], "dtype": dtype}
+    asked |= {"target": "a light"} if model == "translator" else {}
+    _, whole, body = read(ask(client, media_type, **asked)[1], media_type)
+    packed, unpacked, same_body = read(
+        ask(client, media_type, triangle=True, **asked)[1], media_type
+    )
+    assert body == same_body
+    for site, array in whole.items():
+        np.testing.assert_array_equal(unpacked[site], array)
+        is_causal = site.startswith("decoder") and ".self_attention." in site
+        size = array.shape[-1]
+        assert ("packed" in packed[site][1]) == (is_causal and size > 1)
+        if is_causal and size > 1:
+            assert packed[site][0].shape == (array.shape[0], size * (size + 1) // 2)
+
+
+def test_analyses_of_causal_attention_are_packed_as_well(client):
+    asked = {"text": "the cat sat on it", "capture": [], "analyses": ["value_weighted", "rollout"]}
+    whole = json.loads(ask(client, JSON, **asked)[1])["analyses"]
+    packed = json.loads(ask(client, JSON, triangle=True, **asked)[1])["analyses"]
+    for name, arrays in whole.items():
+        for key, found in arrays.items():
+            facts = packed[name][key]
+            assert facts["packed"] == "lower-triangle"
+            data, _ = described_array(facts)
+            np.testing.assert_array_equal(
+                unpack(data, facts["shape"], facts["fill"]), described_array(found)[0]
+            )
+
+
+@pytest.mark.parametrize("media_type", MEDIA_TYPES)
+@pytest.mark.parametrize("coding", ["zstd", "br", "gzip"])
+def test_every_coding_carries_the_same_answer_in_fewer_bytes(client, coding, media_type):
+    asked = {"text": "The cat sat on the mat because it was tired.", "dtype": "uint16"}
+    headers, content = ask(client, media_type, coding, **asked)
+    plain_headers, plain = ask(client, media_type, **asked)
+    assert headers["content-encoding"] == coding
+    assert "content-encoding" not in plain_headers
+    assert headers["vary"] == plain_headers["vary"] == "Accept, Accept-Encoding"
+    assert int(headers["content-length"]) < 0.8 * int(plain_headers["content-length"])
+    (_, arrays, body), (_, expected, plain_body) = (read(c, media_type) for c in (content, plain))
+    assert body == plain_body
+    for site, array in expected.items():
+        np.testing.assert_array_equal(arrays[site], array)
+
+
+def test_an_answer_of_one_packet_is_sent_as_it_is(client):
+    asked = {"text": "the", "capture": [], "analyses": []}
+    assert "content-encoding" not in ask(client, SAFETENSORS, "zstd", **asked)[0]

@@ -1,0 +1,239 @@
+"""What answers take in memory until they are read is bounded, and nothing of it is ever lost."""
+
+import asyncio
+import random
+import socket
+import time
+from contextlib import ExitStack, closing, suppress
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headlight.errors import Problem
+from headlight.serialization.sending import Outgoing
+
+LARGE = "/api/v1/positional?scheme=sinusoidal&length=2000&width=100"
+LARGE_CELLS = 200_000
+BUDGET = 7_500_000
+"""Two of the large answers, and what a third takes at most does not fit any more."""
+
+KIND = "too-many-outgoing-bytes"
+SIZES = st.integers(0, 150)
+
+
+@pytest.fixture
+def outgoing():
+    return Outgoing(limit=100, retry_after_seconds=7)
+
+
+def test_who_finds_too_little_room_is_told_when_to_try_again(outgoing):
+    with outgoing.room() as first, outgoing.room() as second:
+        first.reserve(60)
+        with pytest.raises(Problem, match="take 60 bytes, and this one may take 41 more") as caught:
+            second.reserve(41)
+        assert (outgoing.n_bytes, second.n_bytes) == (60, 0)
+        second.reserve(40)
+    problem = caught.value
+    assert (problem.status_code, problem.kind) == (503, KIND)
+    assert problem.headers == {"Retry-After": "7"}
+    assert problem.members == {"limit": 100, "actual": 101}
+
+
+def test_one_that_is_larger_than_all_the_room_passes_alone(outgoing):
+    with outgoing.room() as first, outgoing.room() as second:
+        first.reserve(1000)
+        with pytest.raises(Problem):
+            second.reserve(1)
+        first.settle(99)
+        second.reserve(1)
+    assert outgoing.n_bytes == 0
+
+
+def test_what_was_reserved_in_vain_is_free_once_the_size_is_known(outgoing):
+    with outgoing.room() as first, outgoing.room() as second:
+        first.reserve(90)
+        first.settle(10)
+        second.reserve(90)
+        assert outgoing.n_bytes == 100
+
+
+@given(st.lists(st.tuples(SIZES, SIZES, st.integers(0, 3))))
+def test_the_sum_is_that_of_those_who_hold_some_and_ends_at_nothing(steps):
+    outgoing = Outgoing(limit=200, retry_after_seconds=0)
+    with ExitStack() as stack:
+        held = [(stack.enter_context(ExitStack()), None)] * 4
+        for most, actual, place in steps:
+            held[place][0].close()
+            holder = stack.enter_context(ExitStack())
+            room = holder.enter_context(outgoing.room())
+            held[place] = holder, room
+            with suppress(Problem):
+                room.reserve(most)
+                room.settle(min(actual, most))
+            sizes = [room.n_bytes for _, room in held if room]
+            assert outgoing.n_bytes == sum(sizes)
+            assert outgoing.n_bytes <= max(200, *sizes)
+    assert outgoing.n_bytes == 0
+
+
+@pytest.fixture
+def small(serving, settings):
+    """A server with little room for answers, which waits for slow readers."""
+    changed = {"max_outgoing_bytes": BUDGET, "shutdown_seconds": 0}
+    with serving(settings.model_copy(update=changed)) as server:
+        yield server
+
+
+def reader(server, path=LARGE, method="GET", more=""):
+    """A client that asks and then reads no more than the head of its answer."""
+    url = httpx.URL(server.url)
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(20)
+    connection.connect((url.host, url.port))
+    connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n".encode())
+    return connection
+
+
+def length_of(connection):
+    """What an answer says that it is long."""
+    head = b""
+    while b"\r\n\r\n" not in head:
+        head += connection.recv(512)
+    assert head.startswith(b"HTTP/1.1 200"), head
+    (line,) = (line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
+    return int(line.split(b":")[1])
+
+
+def wait_for(condition, seconds=20):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def get(server, path=LARGE, **headers):
+    return httpx.get(server.url + path, headers={"accept-encoding": "identity", **headers})
+
+
+def gauge(server):
+    lines = get(server, "/metrics").text.splitlines()
+    (line,) = (line for line in lines if line.startswith("headlight_outgoing_bytes "))
+    return float(line.split()[1])
+
+
+def test_slow_readers_fill_the_room_and_leave_it_as_it_was(small, problem):
+    outgoing = small.state.outgoing
+    with closing(reader(small)) as first, closing(reader(small)) as second:
+        lengths = length_of(first) + length_of(second)
+        wait_for(lambda: outgoing.n_bytes == lengths)
+        assert gauge(small) == lengths
+
+        refused = get(small)
+        assert len(refused.content) < 2000
+        body = problem(refused, 503, KIND)
+        assert refused.headers["retry-after"] == "1"
+        assert (body["limit"], body["actual"] > BUDGET) == (BUDGET, True)
+        assert refused.elapsed.total_seconds() < 5, "the readers have 30 s"
+        asked = {"text": "the cat", "capture": ["logits"]}
+        assert httpx.post(f"{small.url}/api/v1/trace", json=asked).status_code == 200
+        wait_for(lambda: outgoing.n_bytes == lengths)  # what was read holds nothing any more
+
+        first.close()
+        wait_for(lambda: outgoing.n_bytes < lengths)
+        assert get(small).status_code == 200
+    wait_for(lambda: outgoing.n_bytes == 0)
+    assert gauge(small) == 0
+
+
+def test_an_answer_is_held_until_nearly_all_of_it_is_read(small):
+    with closing(reader(small)) as connection:
+        left = length_of(connection)
+        while left > 2**19:
+            left -= len(connection.recv(2**16))
+            assert small.state.outgoing.n_bytes > 0
+        while left > 2**10:
+            left -= len(connection.recv(2**16))
+        wait_for(lambda: small.state.outgoing.n_bytes == 0)
+
+
+def test_answers_count_as_large_as_they_may_become_while_they_wait(small, problem, monkeypatch):
+    seen = []
+    encode = small.state.encoder.encode
+
+    async def encode_seen(*asked, **more):
+        seen.append(small.state.outgoing.n_bytes)
+        return await encode(*asked, **more)
+
+    monkeypatch.setattr(small.state.encoder, "encode", encode_seen)
+    assert len(get(small).content) < seen[0] <= 20 * LARGE_CELLS
+    wait_for(lambda: small.state.outgoing.n_bytes == 0)
+
+
+def test_an_answer_larger_than_all_the_room_is_sent_where_nothing_else_is(serving, settings):
+    with serving(settings.model_copy(update={"max_outgoing_bytes": 1})) as server:
+        assert len(get(server).content) > LARGE_CELLS
+        wait_for(lambda: server.state.outgoing.n_bytes == 0)
+        assert get(server).status_code == 200
+
+
+def test_an_answer_that_breaks_off_leaves_nothing_behind(small, problem, monkeypatch):
+    async def fail(*_, **__):
+        assert small.state.outgoing.n_bytes > 0
+        raise Problem(503, "model-unavailable", "its numbers are not finite")
+
+    monkeypatch.setattr(small.state.encoder, "encode", fail)
+    problem(get(small), 503, "model-unavailable")
+    assert small.state.outgoing.n_bytes == 0
+
+
+def test_heads_and_what_a_client_has_already_hold_nothing(serving, settings):
+    with serving(settings.model_copy(update={"cache_bytes": 10**7})) as server:
+        asked = {"text": "the cat", "capture": ["*"]}
+        made = httpx.post(f"{server.url}/api/v1/trace", json=asked)
+        path = made.headers["content-location"]
+        tag = get(server, path).headers["etag"]
+        wait_for(lambda: server.state.outgoing.n_bytes == 0)
+        assert get(server, path, **{"if-none-match": tag}).status_code == 304
+        assert server.state.outgoing.n_bytes == 0
+        assert httpx.head(server.url + path).status_code == 200
+        wait_for(lambda: server.state.outgoing.n_bytes == 0)
+
+
+def test_clients_that_leave_at_any_moment_take_nothing_along(small):
+    moments = random.Random(0)
+    for _ in range(40):
+        path = LARGE.replace("2000", str(moments.choice([20, 500, 2000])))
+        with closing(reader(small, path, more="Accept-Encoding: gzip\r\n")) as connection:
+            time.sleep(moments.choice([0, 0.005, 0.03, 0.08]))
+            if moments.random() < 0.5:
+                connection.recv(2**16)
+    wait_for(lambda: small.state.outgoing.n_bytes == 0)
+    assert get(small).status_code == 200
+
+
+def test_sending_that_the_server_cuts_short_leaves_nothing_behind(client):
+    outgoing = client.app.state.shared.outgoing
+    path, _, query = LARGE.partition("?")
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": query.encode()}
+    scope["headers"] = [(b"host", b"localhost")]
+
+    async def send_and_cut():
+        is_sending, never = asyncio.Event(), asyncio.Event()
+
+        async def send(message):
+            if message["type"] == "http.response.body":
+                is_sending.set()
+                await never.wait()
+
+        answering = asyncio.ensure_future(client.app(scope, never.wait, send))
+        await is_sending.wait()
+        assert outgoing.n_bytes > LARGE_CELLS
+        answering.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await answering
+
+    asyncio.run(send_and_cut())
+    assert outgoing.n_bytes == 0

@@ -1,0 +1,69 @@
+"""What the server says of itself when it starts."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from headlight.registry import registry_of
+from headlight.server.banner import greet, is_loopback
+
+SECRET = "0123456789abcdefSECRET"
+
+
+@pytest.fixture
+def said(settings):
+    """What is printed, with settings changed."""
+
+    def print_it(**changed):
+        console = Console(file=io.StringIO(), width=100, highlight=False, markup=False)
+        told = settings.model_validate({**settings.model_dump(), **changed})
+        greet(console, "http://127.0.0.1:8000", told, registry_of(told))
+        return console.file.getvalue()
+
+    return print_it
+
+
+def test_address_model_limits_and_access_take_a_line_each(said):
+    lines = [line.rstrip() for line in said(requests_per_minute=60, cache_bytes=2**26).splitlines()]
+    assert lines == [
+        "Headlight is at http://127.0.0.1:8000 (API: http://127.0.0.1:8000/docs)",
+        "model   tiny and 5 more · cpu · float32 · 1 thread",
+        "limits  4,000 characters · 8 M numbers · 64 waiting · 8 streams · 64 MiB cache",
+        "access  this machine alone · no key · 60 calls a minute each",
+        "Ctrl-C stops.",
+    ]
+
+
+def test_where_others_can_reach_it_what_to_mind_is_said(said):
+    text = said(host="0.0.0.0")
+    assert "all who reach the address" in text
+    assert "It answers to localhost, 127.0.0.1, [::1]; HEADLIGHT_ALLOWED_HOSTS names more." in text
+    assert "HEADLIGHT_API_KEYS asks for a key" in text
+    assert "HEADLIGHT_REQUESTS_PER_MINUTE bounds each" in text
+
+
+def test_what_is_minded_already_is_not_said_again(said):
+    text = said(host="0.0.0.0", api_keys=SECRET, requests_per_minute=60)
+    assert "HEADLIGHT_API_KEYS" not in text
+    assert "HEADLIGHT_REQUESTS_PER_MINUTE" not in text
+    assert "with a key" in text
+
+
+def test_a_key_is_never_printed(said):
+    assert "SECRET" not in said(host="0.0.0.0", api_keys=SECRET)
+
+
+def test_a_damaged_model_is_named(said, tmp_path):
+    (tmp_path / "broken").mkdir()
+    assert "model broken is left out: broken/config.json" in said(models_dir=tmp_path)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_loopback_is_this_machine_alone(host):
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "example.org"])
+def test_anything_else_is_not(host):
+    assert not is_loopback(host)

@@ -1,0 +1,81 @@
+"""Problems name the value, the rule and the way out, and never repeat a whole request."""
+
+import json
+
+import pytest
+
+from headlight.errors import MAX_ECHO, Problem, echo, over_limit
+
+
+def body_of(problem):
+    return json.loads(problem.response().body)
+
+
+def test_a_problem_has_the_members_of_rfc_9457():
+    found = body_of(Problem(404, "unknown-model", "there is none", available=["a"]))
+    assert found == {
+        "type": "urn:headlight:problem:unknown-model",
+        "title": "Unknown model",
+        "status": 404,
+        "detail": "there is none",
+        "available": ["a"],
+    }
+
+
+def test_a_broken_limit_has_both_numbers():
+    problem = over_limit("tokens", limit=64, actual=1234, way_out="be brief")
+    assert problem.detail == "1,234 tokens are more than the 64 that are allowed; be brief"
+    found = body_of(problem)
+    assert found["title"] == "Too many tokens"
+    assert (found["status"], found["limit"], found["actual"]) == (422, 64, 1234)
+
+
+def test_what_is_repeated_is_cut():
+    assert echo("short") == "'short'"
+    assert len(echo("x" * 10_000)) == MAX_ECHO + 3
+
+
+def test_a_lone_surrogate_in_a_sentence_is_no_error():
+    assert body_of(Problem(400, "odd", "say \ud800"))["detail"] == "say ?"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "kind"),
+    [
+        ("GET", "/nowhere", 404, "not-found"),
+        ("GET", "/api/v1/trace", 405, "method-not-allowed"),
+        ("DELETE", "/healthz", 405, "method-not-allowed"),
+        ("POST", "/", 405, "method-not-allowed"),
+        ("POST", "/static/js/main.js", 405, "method-not-allowed"),
+        ("GET", "/static/nothing.js", 404, "not-found"),
+        ("GET", "/static/../app/main.py", 404, "not-found"),
+        ("GET", "/static/%2e%2e/app/main.py", 404, "not-found"),
+        ("GET", "/api/v1/models/nobody", 404, "unknown-model"),
+        ("GET", "/%ff%fe", 404, "not-found"),
+        ("GET", "/" + "a" * 5_000, 404, "not-found"),
+    ],
+)
+def test_errors_of_the_framework_are_problems(client, problem, method, path, status, kind):
+    response = client.request(method, path)
+    problem(response, status, kind)
+    assert len(response.content) < 500
+
+
+def test_a_wrong_method_is_told_the_right_one(client):
+    assert client.get("/api/v1/trace").headers["allow"] == "POST"
+
+
+def test_a_list_that_is_too_long_is_refused_with_limit_and_actual(client, problem):
+    response = client.post("/api/v1/trace", json={"text": "a", "capture": ["*"] * 65})
+    body = problem(response, 422, "invalid-request")
+    assert (body["limit"], body["actual"]) == (64, 65)
+
+
+def test_many_errors_are_counted_and_some_are_shown(client, problem):
+    body = problem(
+        client.post("/api/v1/trace", json={"text": "a", "layers": ["x"] * 50}),
+        422,
+        "invalid-request",
+    )
+    assert len(body["errors"]) == 20
+    assert body["detail"].endswith("and 47 more")

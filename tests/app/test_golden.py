@@ -1,0 +1,70 @@
+"""One trace of each shipped model, every site, as the first release computed it.
+
+The files in tests/golden are the answers of that release. Numbers may differ between processors by
+rounding; names, axes, order and everything else may not differ at all.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from safetensors import safe_open
+from safetensors.numpy import load
+
+from headlight.main import create_app
+from headlight.settings import Settings
+
+GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.safetensors"))
+TEXTS = {
+    "stories": "The red hen ran, and the red hen",
+    "translate": "The cat sleeps.",
+    "fill": "The cat sat on the [MASK].",
+}
+REQUESTS = {
+    path.stem: {
+        "model": path.stem,
+        "text": TEXTS.get(path.stem, "One day a fox met a crow."),
+        "capture": ["*"],
+    }
+    for path in GOLDEN
+}
+OF_ONE_ANSWER = {"id", "timings"}  # differ from one release, or one pass, to the next
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Iterator[TestClient]:
+    """A server of the models that ship."""
+    settings = Settings(device="cpu", precision="float32")
+    with TestClient(create_app(settings), base_url="http://localhost") as client:
+        yield client
+
+
+def metadata(path: Path) -> dict[str, object]:
+    with safe_open(path, framework="numpy") as file:
+        return {name: json.loads(text) for name, text in file.metadata().items()}
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_a_shipped_model_still_gives_the_numbers_it_always_gave(
+    path: Path, shipped: TestClient, tmp_path: Path
+) -> None:
+    told = metadata(path)
+    answer = shipped.post(
+        "/api/v1/trace",
+        json=REQUESTS[path.stem],
+        headers={"Accept": "application/x-safetensors"},
+    )
+    assert answer.status_code == 200, answer.text
+    (tmp_path / "now").write_bytes(answer.content)
+    now = metadata(tmp_path / "now")
+    assert now.keys() == told.keys()
+    for name in told.keys() - OF_ONE_ANSWER:
+        assert now[name] == told[name], name
+    expected, actual = load(path.read_bytes()), load(answer.content)
+    assert actual.keys() == expected.keys()
+    for site, array in expected.items():
+        assert actual[site].dtype == array.dtype
+        np.testing.assert_allclose(actual[site], array, rtol=1e-4, atol=2e-5, err_msg=site)

@@ -1,0 +1,81 @@
+"""What an order is called, and which orders one pass can compute."""
+
+import torch
+
+from headlight.schemas import TraceRequest
+from headlight.tracing.jobs import order_of, trace_id
+
+NO_SCALING = {"kind": "no_scaling"}
+HEADS_OFF = {"kind": "heads_off", "heads": [0]}
+REQUEST = TraceRequest(text="a")
+
+
+def id_of(*, revision="r1", precision="float32", request=REQUEST, sites=("logits",)):
+    return trace_id(revision, precision, request, sites)
+
+
+def test_the_id_does_not_depend_on_the_order_of_analyses_or_on_the_encoding():
+    first = TraceRequest(text="a", analyses=["next_token", "next_token"], dtype="uint16")
+    second = TraceRequest(text="a", analyses=["next_token"])
+    assert id_of(request=first) == id_of(request=second)
+
+
+def test_the_id_does_not_depend_on_the_order_of_edits():
+    first = TraceRequest(text="a", edits=[NO_SCALING, HEADS_OFF])
+    second = TraceRequest(text="a", edits=[HEADS_OFF, NO_SCALING | {"layer": None}])
+    assert id_of(request=first) == id_of(request=second)
+    assert id_of(request=TraceRequest(text="a", edits=[])) == id_of()
+
+
+def test_the_id_depends_on_whatever_decides_the_numbers():
+    others = [
+        id_of(revision="r2"),
+        id_of(precision="bfloat16"),
+        id_of(request=TraceRequest(text="b")),
+        id_of(request=TraceRequest(text="a", heads=[0])),
+        id_of(request=TraceRequest(text="a", target="b")),
+        id_of(request=TraceRequest(text="a", target="c")),
+        id_of(request=TraceRequest(text="a", edits=[NO_SCALING])),
+        id_of(request=TraceRequest(text="a", edits=[NO_SCALING | {"layer": 0}])),
+        id_of(request=TraceRequest(text="a", edits=[NO_SCALING, HEADS_OFF])),
+        id_of(request=TraceRequest(text="a", analyses=["rollout"])),
+        id_of(request=TraceRequest(text="a", analyses=["rollout", "next_token"])),
+        id_of(sites=("logits", "decoder.embedding.positional")),
+    ]
+    assert len({id_of(), *others}) == 1 + len(others)
+
+
+def order(tiny, precision=torch.float32, **options):
+    return order_of(TraceRequest(**{"text": "a", **options}), tiny.description, precision)
+
+
+def test_how_sites_are_spelled_and_how_numbers_are_sent_names_no_other_trace(tiny):
+    spelled = order(tiny, capture=["logits", "decoder.layers.1.residual.*"])
+    others = [
+        order(tiny, capture=["decoder.layers.*.residual.*", "logits"], layers=[1]),
+        order(tiny, capture=["decoder.layers.1.residual.[abm]*", "log*"]),
+        order(tiny, capture=["log*", "*.1.residual.*"], dtype="uint16", triangle=True),
+    ]
+    assert {each.id for each in others} == {spelled.id}
+
+
+def test_orders_of_one_kind_differ_in_their_texts_and_analyses_alone(tiny):
+    kind = order(tiny).kind
+    assert kind == order(tiny, text="b").kind
+    same_sites = {"capture": ["logits"], "analyses": ["next_token"]}
+    assert order(tiny, **same_sites).kind == order(tiny, capture=["logits"]).kind
+    others = [
+        order(tiny, capture=["logits"]),
+        order(tiny, heads=[0]),
+        order(tiny, layers=[0]),
+        order(tiny, edits=[NO_SCALING]),
+    ]
+    assert len({kind, *(each.kind for each in others)}) == 5
+
+
+def test_in_bfloat16_every_order_is_computed_alone(tiny):
+    assert order(tiny, torch.bfloat16).kind is None
+
+
+def test_half_a_character_is_named_like_any_text(tiny):
+    assert order(tiny, text="\ud800").id != order(tiny, text="\ud801").id

@@ -1,0 +1,100 @@
+"""A computation stops between two of its steps, and only the one that should."""
+
+import threading
+
+import pytest
+import torch
+
+from headlight.model.cancellation import Interrupted, check, interruptible
+from headlight.model.config import TransformerConfig
+from headlight.model.generation import Sampling, generate
+from headlight.model.transformer import Transformer
+from headlight.model.translation import translate
+
+SIZES = {"vocab_size": 40, "n_heads": 2, "d_model": 8, "d_ff": 16, "max_tokens": 32}
+IDS = [0, 5, 9]
+
+
+def build(**config):
+    torch.manual_seed(3)
+    return Transformer(TransformerConfig(**SIZES, **config)).eval()
+
+
+class Countdown:
+    """Says stop when it is asked for the nth time."""
+
+    def __init__(self, n_checks):
+        self.n_left = n_checks
+
+    def __call__(self):
+        self.n_left -= 1
+        return self.n_left <= 0
+
+
+def test_nothing_stops_outside_of_the_block():
+    check()
+    with interruptible(lambda: True), pytest.raises(Interrupted):
+        check()
+    check()
+
+
+def test_no_handler_of_errors_takes_a_stop_for_one_of_them():
+    assert not issubclass(Interrupted, Exception)
+
+
+@pytest.mark.parametrize("n_layers", [2, 5])
+def test_a_pass_asks_before_every_layer(n_layers):
+    model = build(n_layers=n_layers)
+    watch = Countdown(1000)
+    with interruptible(watch):
+        model(torch.tensor([IDS]))
+    assert 1000 - watch.n_left == n_layers
+
+
+def test_a_pass_stops_before_the_layer_where_it_is_told_to():
+    model = build(n_layers=4)
+    site = "decoder.layers.{}.residual.after"
+    with (
+        model.capture(["*.residual.after"]) as captured,
+        interruptible(Countdown(3)),
+        pytest.raises(Interrupted),
+    ):
+        model(torch.tensor([IDS]))
+    assert list(captured) == [site.format(0), site.format(1)]
+
+
+def test_a_pass_that_goes_on_gives_what_it_always_gives():
+    model = build(n_layers=2)
+    expected = model(torch.tensor([IDS])).logits
+    with interruptible(lambda: False):
+        assert torch.equal(model(torch.tensor([IDS])).logits, expected)
+
+
+def test_writing_stops_before_a_token():
+    steps = generate(build(n_layers=2), IDS, n_tokens=9, sampling=Sampling())
+    next(steps)
+    with interruptible(lambda: True), pytest.raises(Interrupted):
+        next(steps)
+
+
+def test_a_translation_stops_before_a_token():
+    model = build(n_layers=1, kind="encoder-decoder")
+    for n_checks in range(1, 6):
+        with interruptible(Countdown(n_checks)), pytest.raises(Interrupted):
+            translate(model, [IDS], start_id=0, end_id=1)
+
+
+def test_a_stop_concerns_its_own_thread_alone():
+    stopped = []
+
+    def compute():
+        try:
+            check()
+        except Interrupted:
+            stopped.append(True)
+
+    with interruptible(lambda: True):
+        thread = threading.Thread(target=compute)
+        thread.start()
+        thread.join()
+    assert stopped == []

@@ -1,0 +1,247 @@
+"""Heads and experts switched off, scaling left out, another temperature: as other weights would."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from headlight.model.interventions import (
+    ExpertsOff,
+    HeadsOff,
+    ImpossibleEdit,
+    NoScaling,
+    PassEdit,
+    Temperature,
+    UnknownExpert,
+    editing,
+    hooks_of,
+)
+from headlight.model.sites import UnknownHead, UnknownLayer
+from headlight.model.transformer import Transformer
+
+MakeModel = Callable[..., Transformer]
+KINDS = {"decoder": 2, "encoder": 2, "encoder-decoder": 6}
+PATHS = {
+    "encoder": "encoder.layers.{}.self_attention",
+    "decoder": "decoder.layers.{}.self_attention",
+    "cross": "decoder.layers.{}.cross_attention",
+}
+
+
+def read(model: Transformer, ids: Tensor, *edits: PassEdit) -> dict[str, Tensor]:
+    """Every tensor of a pass with these edits."""
+    both = (ids, ids[:, :5]) if model.config.kind == "encoder-decoder" else (ids,)
+    with torch.inference_mode(), editing(model, edits), model.capture(["*"]) as captured:
+        model(*both)
+    return dict(captured)
+
+
+def without(model: Transformer, path: str, head: int) -> None:
+    """Let what a head writes be multiplied by zeros."""
+    d_head = model.config.d_head
+    with torch.no_grad():
+        weight = model.get_submodule(f"{path}.output_projection").weight
+        weight[:, head * d_head : (head + 1) * d_head] = 0
+
+
+def stretch(model: Transformer, path: str, factor: float) -> None:
+    """Make every query longer, which makes its products with the keys larger."""
+    with torch.no_grad():
+        for parameter in model.get_submodule(f"{path}.query_projection").parameters():
+            parameter *= factor
+
+
+# --- heads ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", [None, "encoder", "decoder", "cross"])
+def test_a_head_off_is_a_head_whose_output_projection_is_zero(
+    make_model: MakeModel, ids: Tensor, where: str | None
+) -> None:
+    found = read(
+        make_model(kind="encoder-decoder"), ids, HeadsOff(heads=(3, 1), layer=1, where=where)
+    )
+    reference = make_model(kind="encoder-decoder")
+    for place in PATHS if where is None else (where,):
+        for head in (3, 1):
+            without(reference, PATHS[place].format(1), head)
+    torch.testing.assert_close(found["logits"], read(reference, ids)["logits"])
+
+
+def test_without_a_layer_a_head_is_off_in_every_layer(model: Transformer, ids: Tensor) -> None:
+    found = read(model, ids, HeadsOff(heads=(2,)))
+    for layer in (0, 1):
+        context = found[f"{PATHS['decoder'].format(layer)}.context"]
+        assert (context[:, 2] == 0).all()
+        assert (context[:, [0, 1, 3]] != 0).all()
+
+
+def test_a_head_that_is_off_keeps_its_weights(model: Transformer, ids: Tensor) -> None:
+    site = f"{PATHS['decoder'].format(0)}.weights"
+    torch.testing.assert_close(read(model, ids, HeadsOff(heads=(2,)))[site], read(model, ids)[site])
+
+
+def test_heads_of_several_edits_are_all_off(model: Transformer, ids: Tensor) -> None:
+    found = read(model, ids, HeadsOff(heads=(0,)), HeadsOff(heads=(1,), layer=0))
+    context = found[f"{PATHS['decoder'].format(0)}.context"]
+    assert (context[:, :2] == 0).all()
+
+
+# --- experts --------------------------------------------------------------------------------------
+
+
+def test_an_expert_that_is_off_is_never_chosen_and_the_others_share_its_probability(
+    model: Transformer, ids: Tensor
+) -> None:
+    path = "decoder.layers.1.experts"
+    plain, found = read(model, ids), read(model, ids, ExpertsOff(experts=(2,)))
+    assert (plain[f"{path}.expert_indices"] == 2).any()
+    assert not (found[f"{path}.expert_indices"] == 2).any()
+    probs = plain[f"{path}.router_probs"].clone()
+    probs[..., 2] = 0
+    expected = probs / probs.sum(dim=-1, keepdim=True)
+    torch.testing.assert_close(found[f"{path}.router_probs"], expected)
+    assert torch.isneginf(found[f"{path}.router_logits"][..., 2]).all()
+    assert found["logits"].isfinite().all()
+
+
+def test_experts_of_one_stack_go_off_alone(make_model: MakeModel, ids: Tensor) -> None:
+    model = make_model(kind="encoder-decoder")
+    found = read(model, ids, ExpertsOff(experts=(0,), where="decoder", layer=1))
+    assert (found["encoder.layers.1.experts.expert_indices"] == 0).any()
+    assert not (found["decoder.layers.1.experts.expert_indices"] == 0).any()
+
+
+# --- the softmax ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("positional", ["sinusoidal", "rotary", "alibi"])
+@pytest.mark.parametrize("layer", [None, 1])
+def test_no_scaling_is_what_longer_queries_give(
+    make_model: MakeModel, ids: Tensor, positional: str, layer: int | None
+) -> None:
+    choices = {"positional": positional, "n_kv_heads": 2}
+    found = read(make_model(**choices), ids, NoScaling(layer=layer))
+    reference = make_model(**choices)
+    for number in (0, 1) if layer is None else (layer,):
+        stretch(reference, PATHS["decoder"].format(number), math.sqrt(8))
+    for site in ("logits", f"{PATHS['decoder'].format(1)}.scores"):
+        torch.testing.assert_close(found[site], read(reference, ids)[site], atol=1e-4, rtol=1e-5)
+
+
+def test_scaling_left_out_twice_is_left_out_once(model: Transformer, ids: Tensor) -> None:
+    once = read(model, ids, NoScaling())["logits"]
+    torch.testing.assert_close(read(model, ids, NoScaling(), NoScaling(layer=0))["logits"], once)
+
+
+@pytest.mark.parametrize("positional", ["sinusoidal", "alibi"])
+def test_a_temperature_divides_the_scores_bias_included(
+    make_model: MakeModel, ids: Tensor, positional: str
+) -> None:
+    model, site = make_model(positional=positional), PATHS["decoder"].format(0)
+    plain = read(model, ids)[f"{site}.scores"]
+    found = read(model, ids, Temperature(value=2.5, layer=0))
+    torch.testing.assert_close(found[f"{site}.scores"], plain / 2.5)
+    torch.testing.assert_close(found[f"{site}.weights"], (plain / 2.5).softmax(dim=-1))
+    assert torch.isneginf(found[f"{site}.scores"][:, :, 0, 1:]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_attention_is_reached_where_no_place_is_named(
+    make_model: MakeModel, ids: Tensor, kind: str
+) -> None:
+    model = make_model(kind=kind)
+    assert len(hooks_of(model.config, [Temperature(value=2.0)])) == KINDS[kind]
+    plain, found = read(model, ids), read(model, ids, Temperature(value=1e4))
+    for site in (site for site in found if site.endswith("attention.weights")):
+        row = found[site][..., -1, :]
+        torch.testing.assert_close(row, torch.full_like(row, 1 / row.shape[-1]), atol=1e-3, rtol=0)
+        assert (plain[site] - found[site]).abs().max() > 0.01
+
+
+def test_the_order_of_the_edits_does_not_matter(make_model: MakeModel, ids: Tensor) -> None:
+    model = make_model(positional="alibi")
+    edits = [NoScaling(), Temperature(value=3.0), HeadsOff(heads=(1,)), ExpertsOff(experts=(0,))]
+    found, reverse = read(model, ids, *edits), read(model, ids, *edits[::-1])
+    assert torch.equal(found["logits"], reverse["logits"])
+
+
+def test_nothing_is_left_of_an_edit_after_it(model: Transformer, ids: Tensor) -> None:
+    before = read(model, ids)["logits"]
+    assert not torch.equal(read(model, ids, Temperature(value=2.0))["logits"], before)
+    assert torch.equal(read(model, ids)["logits"], before)
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "edit", "error", "message"),
+    [
+        ({}, HeadsOff(heads=(4,)), UnknownHead, "no head 4; the heads are 0 to 3"),
+        ({}, HeadsOff(heads=(-1,)), UnknownHead, "no head -1"),
+        ({}, NoScaling(layer=2), UnknownLayer, "no layer 2; the layers are 0 to 1"),
+        ({}, ExpertsOff(experts=(4,)), UnknownExpert, "no expert 4; the experts are 0 to 3"),
+        ({}, ExpertsOff(experts=(1,), layer=2), UnknownLayer, "no layer 2"),
+        (
+            {},
+            ExpertsOff(experts=(1,), layer=0),
+            ImpossibleEdit,
+            "layer 0 has no experts; layers with experts: 1",
+        ),
+        ({"moe": None}, ExpertsOff(experts=(0,)), ImpossibleEdit, "dense: it has no experts"),
+        (
+            {},
+            NoScaling(where="cross"),
+            ImpossibleEdit,
+            "no attention at 'cross'; it has attention at decoder",
+        ),
+        (
+            {"kind": "encoder"},
+            Temperature(value=2.0, where="decoder"),
+            ImpossibleEdit,
+            "it has attention at encoder",
+        ),
+        (
+            {},
+            ExpertsOff(experts=(0,), where="encoder"),
+            ImpossibleEdit,
+            "no experts at 'encoder'; it has experts at decoder",
+        ),
+        (
+            {},
+            ExpertsOff(experts=(0, 1, 2)),
+            ImpossibleEdit,
+            r"of the 4 experts of decoder\.layers\.1\.experts 1 would be left, and every token "
+            "visits 2; switch at most 2 off",
+        ),
+    ],
+)
+def test_an_edit_that_cannot_be_is_refused_with_the_way_out(
+    make_model: MakeModel,
+    changes: dict[str, object],
+    edit: PassEdit,
+    error: type[Exception],
+    message: str,
+) -> None:
+    with pytest.raises(error, match=message):
+        hooks_of(make_model(**changes).config, [edit])
+
+
+def test_edits_together_must_leave_enough_experts(model: Transformer) -> None:
+    edits = [ExpertsOff(experts=(0, 1)), ExpertsOff(experts=(2,), layer=1)]
+    with pytest.raises(ImpossibleEdit, match="switch at most 2 off"):
+        hooks_of(model.config, edits)
+
+
+def test_one_attention_has_one_temperature(model: Transformer) -> None:
+    with pytest.raises(ImpossibleEdit, match=r"has two temperatures, 2 and 0\.5; keep one"):
+        hooks_of(model.config, [Temperature(value=2.0), Temperature(value=0.5, layer=1)])
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
+def test_a_temperature_is_a_positive_number(value: float) -> None:
+    with pytest.raises(ValueError, match="must be a positive number"):
+        Temperature(value=value)

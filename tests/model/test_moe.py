@@ -1,0 +1,255 @@
+"""The mixture of experts against a slow loop over tokens, and what routing promises."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.hooks import HookedModule
+from headlight.model.moe import (
+    BLOCK_POSITIONS,
+    BLOCK_ROWS,
+    Experts,
+    blockwise_balance_loss,
+    load_balance_loss,
+)
+
+Watch = Callable[[nn.Module], HookedModule]
+MakeExperts = Callable[..., Experts]
+
+
+@pytest.fixture
+def make_experts(
+    make_config: Callable[..., TransformerConfig], randomise: Callable[[nn.Module], None]
+) -> MakeExperts:
+    def make(n_experts: int = 4, top_k: int = 2) -> Experts:
+        torch.manual_seed(0)
+        moe = ExpertsConfig(n_experts=n_experts, top_k=top_k, layers=(1,))
+        experts = Experts(make_config(moe=moe))
+        randomise(experts)
+        return experts
+
+    return make
+
+
+@pytest.fixture
+def x() -> Tensor:
+    return torch.randn(3, 7, 32, generator=torch.Generator().manual_seed(1))
+
+
+def token_by_token(experts: Experts, x: Tensor) -> Tensor:
+    """The definition, written as slowly as it reads."""
+    output = torch.zeros_like(x)
+    for row in range(x.shape[0]):
+        for place in range(x.shape[1]):
+            token = x[row, place]
+            probs = torch.softmax(experts.router.weight @ token, dim=0)
+            chosen = sorted(range(len(probs)), key=lambda e: -probs[e])[: experts.top_k]
+            total = sum(probs[expert] for expert in chosen)
+            for expert in chosen:
+                output[row, place] += probs[expert] / total * experts.experts[expert](token)
+    return output
+
+
+@pytest.mark.parametrize(("n_experts", "top_k"), [(4, 2), (8, 2), (5, 1), (3, 3), (16, 4)])
+def test_experts_in_groups_are_experts_token_by_token(
+    make_experts: MakeExperts, x: Tensor, n_experts: int, top_k: int
+) -> None:
+    experts = make_experts(n_experts, top_k)
+    torch.testing.assert_close(experts(x).output, token_by_token(experts, x), rtol=0, atol=1e-6)
+
+
+def test_every_expert_runs_once_on_all_its_tokens(make_experts: MakeExperts, x: Tensor) -> None:
+    experts = make_experts(n_experts=16)
+    n_tokens: list[int] = []
+    for expert in experts.experts:
+        expert.register_forward_pre_hook(lambda _, inputs: n_tokens.append(len(inputs[0])))
+    experts(x)
+    assert len(n_tokens) == 16
+    assert sum(n_tokens) == 3 * 7 * 2
+
+
+def test_an_expert_that_nobody_asks_for_does_no_harm(make_experts: MakeExperts) -> None:
+    experts = make_experts()
+    one_token = torch.randn(1, 1, 32, generator=torch.Generator().manual_seed(2))
+    torch.testing.assert_close(experts(one_token).output, token_by_token(experts, one_token))
+
+
+def test_experts_may_be_relabelled(make_experts: MakeExperts, x: Tensor) -> None:
+    experts = make_experts(n_experts=6)
+    before = experts(x)
+    order = [3, 0, 5, 1, 4, 2]
+    experts.experts = nn.ModuleList(experts.experts[expert] for expert in order)
+    with torch.no_grad():
+        experts.router.weight.copy_(experts.router.weight[order].clone())
+    after = experts(x)
+    torch.testing.assert_close(after.output, before.output, rtol=0, atol=1e-6)
+    torch.testing.assert_close(after.balance_loss, before.balance_loss)
+
+
+def test_the_most_probable_experts_are_chosen_and_their_weights_sum_to_1(
+    make_experts: MakeExperts, x: Tensor, watch: Watch
+) -> None:
+    experts = make_experts(n_experts=6, top_k=3)
+    with watch(experts).capture(["part.*"]) as captured:
+        output = experts(x).output
+    seen = {site.removeprefix("part."): tensor for site, tensor in captured.items()}
+    torch.testing.assert_close(seen["router_logits"], x @ experts.router.weight.T)
+    torch.testing.assert_close(seen["router_probs"], seen["router_logits"].softmax(dim=-1))
+    torch.testing.assert_close(seen["router_probs"].sum(dim=-1), torch.ones(3, 7))
+    by_probability = seen["router_probs"].argsort(dim=-1, descending=True)
+    assert seen["expert_indices"].equal(by_probability[..., :3])
+    chosen = seen["router_probs"].gather(-1, seen["expert_indices"])
+    torch.testing.assert_close(seen["expert_weights"], chosen / chosen.sum(dim=-1, keepdim=True))
+    torch.testing.assert_close(seen["expert_weights"].sum(dim=-1), torch.ones(3, 7))
+    assert seen["output"] is output
+
+
+def test_probabilities_are_renormalised_by_hand(make_experts: MakeExperts, watch: Watch) -> None:
+    experts = make_experts()
+    logits = torch.tensor([0.1, 0.4, 0.3, 0.2]).log()
+    watched = watch(experts)
+    with (
+        watched.edit("part.router_logits", lambda given: logits.expand_as(given)),
+        watched.capture(["part.expert_*"]) as captured,
+    ):
+        experts(torch.zeros(1, 1, 32))
+    assert captured["part.expert_indices"].tolist() == [[[1, 2]]]
+    torch.testing.assert_close(captured["part.expert_weights"], torch.tensor([[[4 / 7, 3 / 7]]]))
+
+
+def test_routing_to_all_experts_mixes_them_by_probability(
+    make_experts: MakeExperts, x: Tensor
+) -> None:
+    experts = make_experts(n_experts=4, top_k=4)
+    probs = experts.router(x).softmax(dim=-1)
+    every = torch.stack([expert(x) for expert in experts.experts], dim=-1)
+    mixed = (every * probs[:, :, None, :]).sum(dim=-1)
+    torch.testing.assert_close(experts(x).output, mixed, rtol=0, atol=1e-6)
+
+
+def test_steering_the_router_sends_every_token_to_the_expert_named(
+    make_experts: MakeExperts, x: Tensor, watch: Watch
+) -> None:
+    experts = make_experts()
+
+    def prefer_2(logits: Tensor) -> Tensor:
+        return logits + 100 * torch.eye(4)[2]
+
+    with watch(experts).edit("part.router_logits", prefer_2):
+        steered = experts(x).output
+    torch.testing.assert_close(steered, experts.experts[2](x))
+
+
+# --- the balance loss -----------------------------------------------------------------------------
+
+
+def test_the_balance_loss_is_1_when_the_load_is_balanced() -> None:
+    probs = torch.full((8, 4), 0.25)
+    indices = torch.tensor([[0, 1], [2, 3]] * 4)
+    assert load_balance_loss(probs, indices).item() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("n_experts", [2, 4, 8])
+def test_the_balance_loss_is_n_experts_when_one_takes_all(n_experts: int) -> None:
+    probs = torch.eye(n_experts)[torch.zeros(6, dtype=torch.long)]
+    indices = torch.zeros(6, 1, dtype=torch.long)
+    assert load_balance_loss(probs, indices).item() == pytest.approx(n_experts)
+
+
+def test_the_balance_loss_by_hand() -> None:
+    probs = torch.tensor([[0.7, 0.2, 0.1], [0.5, 0.1, 0.4]])
+    indices = torch.tensor([[0, 1], [0, 2]])
+    # f = 2/4 1/4 1/4, P = .6 .15 .25
+    expected = 3 * (0.5 * 0.6 + 0.25 * 0.15 + 0.25 * 0.25)
+    assert load_balance_loss(probs, indices).item() == pytest.approx(expected)
+
+
+def routed(n_rows: int, n_positions: int) -> tuple[Tensor, Tensor]:
+    """Random probabilities over five experts, and the two most probable."""
+    generator = torch.Generator().manual_seed(0)
+    probs = torch.randn(n_rows, n_positions, 5, generator=generator).softmax(dim=-1)
+    return probs, probs.topk(2, dim=-1).indices
+
+
+def test_the_balance_of_one_block_is_that_of_its_tokens() -> None:
+    probs, indices = routed(BLOCK_ROWS, BLOCK_POSITIONS)
+    expected = load_balance_loss(probs.flatten(0, 1), indices.flatten(0, 1))
+    torch.testing.assert_close(blockwise_balance_loss(probs, indices), expected)
+
+
+def test_the_balance_of_many_blocks_is_their_mean_by_tokens() -> None:
+    n_rows, n_positions = 2 * BLOCK_ROWS + 1, 2 * BLOCK_POSITIONS + 3
+    probs, indices = routed(n_rows, n_positions)
+    total = 0.0
+    for row in range(0, n_rows, BLOCK_ROWS):
+        for place in range(0, n_positions, BLOCK_POSITIONS):
+            block = (slice(row, row + BLOCK_ROWS), slice(place, place + BLOCK_POSITIONS))
+            tokens, chosen = probs[block].flatten(0, 1), indices[block].flatten(0, 1)
+            total += len(tokens) * load_balance_loss(tokens, chosen).item()
+    expected = total / (n_rows * n_positions)
+    assert blockwise_balance_loss(probs, indices).item() == pytest.approx(expected)
+
+
+def test_experts_of_a_position_or_of_a_row_are_not_balanced() -> None:
+    half = torch.arange(2).repeat_interleave(BLOCK_POSITIONS)
+    by_position = half.expand(2, -1)[..., None]
+    by_row = torch.arange(2).repeat_interleave(BLOCK_ROWS)[:, None, None].expand(-1, 4, -1)
+    for indices in (by_position, by_row):
+        probs = torch.eye(2)[indices[..., 0]]
+        assert load_balance_loss(probs.flatten(0, 1), indices.flatten(0, 1)).item() == 1
+        assert blockwise_balance_loss(probs, indices).item() == 2
+
+
+def test_padding_counts_nowhere_in_the_balance() -> None:
+    n_rows, n_positions = BLOCK_ROWS + 1, BLOCK_POSITIONS + 3
+    probs, indices = routed(n_rows, n_positions)
+    is_token = torch.arange(n_positions) < torch.tensor([35, 1, 32, 33, 9, 2, 0])[:, None]
+    total = 0.0
+    for row in range(0, n_rows, BLOCK_ROWS):
+        for place in range(0, n_positions, BLOCK_POSITIONS):
+            block = (slice(row, row + BLOCK_ROWS), slice(place, place + BLOCK_POSITIONS))
+            kept = is_token[block]
+            if kept.any():
+                loss = load_balance_loss(probs[block][kept], indices[block][kept])
+                total += int(kept.sum()) * loss.item()
+    loss = blockwise_balance_loss(probs, indices, is_token)
+    assert loss.item() == pytest.approx(total / int(is_token.sum()))
+    assert loss.item() != pytest.approx(blockwise_balance_loss(probs, indices).item())
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
+def test_experts_are_networks_of_the_configs_activation_and_biases(
+    make_config: Callable[..., TransformerConfig], x: Tensor, activation: str
+) -> None:
+    torch.manual_seed(0)
+    experts = Experts(make_config(activation=activation, feed_forward_bias=False))
+    assert not any(name.endswith("bias") for name, _ in experts.named_parameters())
+    torch.testing.assert_close(experts(x).output, token_by_token(experts, x), rtol=0, atol=1e-6)
+
+
+def test_the_layer_returns_its_own_balance_loss(
+    make_experts: MakeExperts, x: Tensor, watch: Watch
+) -> None:
+    experts = make_experts()
+    with watch(experts).capture(["part.router_probs", "part.expert_indices"]) as captured:
+        loss = experts(x).balance_loss
+    probs, indices = captured.values()
+    assert loss.item() == pytest.approx(blockwise_balance_loss(probs, indices).item())
+
+
+def test_lowering_the_balance_loss_balances_the_load(make_experts: MakeExperts) -> None:
+    experts = make_experts(top_k=1)
+    x = torch.randn(4, 64, 32, generator=torch.Generator().manual_seed(3)) + 1
+    with torch.no_grad():
+        experts.router.weight[0] += 0.1  # a favourite
+    before = experts(x).balance_loss.item()
+    optimizer = torch.optim.Adam(experts.router.parameters(), lr=0.02)
+    for _ in range(60):
+        optimizer.zero_grad()
+        experts(x).balance_loss.backward()
+        optimizer.step()
+    assert before > 2
+    assert experts(x).balance_loss.item() < 1.3
