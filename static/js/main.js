@@ -11,7 +11,15 @@ import { predictingSide } from './core/places.js';
 import { readInWords, settled } from './core/settle.js';
 import { request } from './core/sites.js';
 import { standardsOfText } from './core/fields.js';
-import { beginning, choosing, fieldsOf, NOTHING_CHOSEN, isQueryLookedAt, opened, queryOf } from './core/state.js';
+import {
+  beginning,
+  choosing,
+  fieldsOf,
+  NOTHING_CHOSEN,
+  isQueryLookedAt,
+  opened,
+  queryOf,
+} from './core/state.js';
 import { stopsFor } from './core/tour.js';
 import { createAddress } from './components/address.js';
 import { createComposer } from './components/composer.js';
@@ -50,14 +58,30 @@ let grid = null;
 let width = 0;
 
 const retrier = createRetrier(start);
-const answers = createAnswers({ fetch: (body, signal) => fetchAnswer(catalogue, body, signal), onArrival: show });
-const stage = createStage(byId, { onRetry: () => { retrier.stop(); start(); }, onOffer: change, onCancel: cancel });
+const answers = createAnswers({
+  fetch: (body, signal) => fetchAnswer(catalogue, body, signal),
+  onArrival: show,
+});
+const stage = createStage(byId, {
+  onRetry: () => {
+    retrier.stop();
+    start();
+  },
+  onOffer: change,
+  onCancel: cancel,
+});
 const composer = createComposer(byId('composer'), {
-  onTyping: () => { controller?.abort(); retrier.stop(); sections[state.view]?.leave(); },
-  onText: (text, isTyped) => submit({ text, words: wordsAfter(state.text ?? '', text, state.words) }, isTyped),
+  onTyping: () => {
+    controller?.abort();
+    retrier.stop();
+    sections[state.view]?.leave();
+  },
+  onText: (text, isTyped) =>
+    submit({ text, words: wordsAfter(state.text ?? '', text, state.words) }, isTyped),
   onExample: follow,
   onTarget: (target, isTyped) => submit({ target: target.trim() === '' ? null : target }, isTyped),
-  onModel: (model) => change({ model, target: null, where: '', layer: null, head: null, ...AFRESH }),
+  onModel: (model) =>
+    change({ model, target: null, where: '', layer: null, head: null, ...AFRESH }),
 });
 const sentence = createSentence(byId('sentence'), {
   onChoose: (side, index) => change(choosing(trace, side, index)),
@@ -65,14 +89,19 @@ const sentence = createSentence(byId('sentence'), {
   onPoint: markSentence,
 });
 const tabs = createTabs(byId('tabs'), VIEWS, { onChoose: (view) => change({ view }) });
-const sections = Object.fromEntries(VIEWS.map((view) => [view.id, createViewSection(view, {
-  onCell: point,
-  onChoose: choose,
-  onState: change,
-  onGoingOn: goOn,
-  onRedraw: show,
-  announce,
-})]));
+const sections = Object.fromEntries(
+  VIEWS.map((view) => [
+    view.id,
+    createViewSection(view, {
+      onCell: point,
+      onChoose: choose,
+      onState: change,
+      onGoingOn: goOn,
+      onRedraw: show,
+      announce,
+    }),
+  ]),
+);
 byId('views').append(...VIEWS.map(({ id }) => sections[id].element));
 createTheme(byId('theme'), show);
 createTour(byId('tour'), stopsFor(VIEWS.map(({ id }) => id)), { onState: goOn });
@@ -155,7 +184,10 @@ function goOn(patch) {
 
 /** Asks for the trace of the text; a request still on its way is dropped. */
 async function read() {
-  if (catalogue.models.length === 0) { await start(); return; }
+  if (catalogue.models.length === 0) {
+    await start();
+    return;
+  }
   const signal = newSignal();
   const wanted = cardOf(catalogue, state.model);
   const card = wanted ?? cardOf(catalogue, '') ?? catalogue.models[0];
@@ -163,11 +195,21 @@ async function read() {
   if (card.kind !== 'encoder-decoder') state.target = null;
   composer.show({ text: state.text, target: state.target, model: wanted?.id ?? '', card });
   showCard(byId('card'), card);
-  if (!wanted) { fail(refusalOf(catalogue, state.model)); return; }
-  if (state.text.trim() === '') { empty(); return; }
+  if (!wanted) {
+    fail(refusalOf(catalogue, state.model));
+    return;
+  }
+  if (state.text.trim() === '') {
+    empty();
+    return;
+  }
   stage.waitForTrace(true);
   try {
-    const asked = { model: card.id, text: state.text, ...(state.target !== null && { target: state.target }) };
+    const asked = {
+      model: card.id,
+      text: state.text,
+      ...(state.target !== null && { target: state.target }),
+    };
     const answer = await fetchAnswer(catalogue, { ...asked, ...request(VIEWS, card) }, signal);
     if (signal.aborted) return;
     trace = { ...answer, asked };
@@ -193,7 +235,11 @@ function arrived() {
 }
 
 function settle() {
-  state = settled(state, trace, VIEWS.map(({ id }) => id));
+  state = settled(
+    state,
+    trace,
+    VIEWS.map(({ id }) => id),
+  );
 }
 
 /** Gives up what is on its way; the server stops working on it. */
@@ -201,7 +247,9 @@ function cancel() {
   if (stage.isReading()) {
     controller.abort();
     stage.waitForTrace(false);
-    stage.say(`Cancelled. ${trace ? 'What is below is of before; ' : ''}Enter in the box reads its text.`);
+    stage.say(
+      `Cancelled. ${trace ? 'What is below is of before; ' : ''}Enter in the box reads its text.`,
+    );
   } else {
     answers.cancel();
   }
@@ -237,7 +285,10 @@ function fail(error) {
 /** Draws the open view. */
 function show() {
   if (!trace) return;
-  tabs.choose(state.view, VIEWS.map((view) => view.wording?.(trace, state).title ?? view.title));
+  tabs.choose(
+    state.view,
+    VIEWS.map((view) => view.wording?.(trace, state).title ?? view.title),
+  );
   for (const { id } of VIEWS) {
     sections[id].element.hidden = id !== state.view;
     if (id !== state.view) sections[id].leave();
@@ -246,13 +297,19 @@ function show() {
   frame.answers = answersFor(VIEWS.find(({ id }) => id === state.view));
   grid = sections[state.view].show(trace, { ...state, ...frame });
   const side = grid?.sides?.rows ?? predictingSide(trace);
-  sentence.choose(side, grid?.query === undefined ? queryOf(state, trace, side) : grid.query, isQueryLookedAt(state, trace, side));
+  sentence.choose(
+    side,
+    grid?.query === undefined ? queryOf(state, trace, side) : grid.query,
+    isQueryLookedAt(state, trace, side),
+  );
   markSentence();
 }
 
 /** What the open view asks for besides the trace; while it is on its way, the page says so. */
 function answersFor(view) {
-  const found = answers.want(Object.fromEntries(asksOf(view).map(([name, ask]) => [name, bodyOf(ask, trace)])));
+  const found = answers.want(
+    Object.fromEntries(asksOf(view).map(([name, ask]) => [name, bodyOf(ask, trace)])),
+  );
   stage.waitForAnswers(Object.values(found).some((answer) => answer.isWaiting));
   return found;
 }
@@ -290,7 +347,10 @@ function announce(message) {
 window.addEventListener('popstate', () => {
   const before = state;
   state = address.read();
-  if (isReadAnew(state, before)) { read(); return; }
+  if (isReadAnew(state, before)) {
+    read();
+    return;
+  }
   if (trace) settle();
   show();
 });

@@ -18,7 +18,9 @@ import { createViewSection } from './components/view_section.js';
 import { attention } from './views/attention.js';
 
 const byId = (id) => document.getElementById(id);
-const bytes = Uint8Array.from(atob(byId('answer').textContent.trim()), (letter) => letter.charCodeAt(0));
+const bytes = Uint8Array.from(atob(byId('answer').textContent.trim()), (letter) =>
+  letter.charCodeAt(0),
+);
 const card = JSON.parse(byId('model').textContent);
 const trace = { ...traceFromSafetensors(bytes.buffer), card };
 const view = shownOf(attention, trace);
@@ -56,9 +58,19 @@ function change(patch) {
 }
 
 function show() {
-  grid = section.show(trace, { ...state, palette: palette(), height: plotHeight(window.innerHeight), cards: [card], answers: { attention: { trace } } });
+  grid = section.show(trace, {
+    ...state,
+    palette: palette(),
+    height: plotHeight(window.innerHeight),
+    cards: [card],
+    answers: { attention: { trace } },
+  });
   const side = grid?.sides?.rows ?? predictingSide(trace);
-  sentence.choose(side, grid?.query === undefined ? queryOf(state, trace, side) : grid.query, isQueryLookedAt(state, trace, side));
+  sentence.choose(
+    side,
+    grid?.query === undefined ? queryOf(state, trace, side) : grid.query,
+    isQueryLookedAt(state, trace, side),
+  );
   mark();
 }
 

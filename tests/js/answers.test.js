@@ -10,16 +10,22 @@ function byHand() {
   const calls = [];
   let arrivals = 0;
   const answers = createAnswers({
-    fetch: (body, signal) => new Promise((resolve, reject) => {
-      signal.addEventListener('abort', () => reject(new DOMException('stopped', 'AbortError')));
-      calls.push({ body, signal, resolve, reject });
-    }),
-    onArrival: () => { arrivals += 1; },
+    fetch: (body, signal) =>
+      new Promise((resolve, reject) => {
+        signal.addEventListener('abort', () => reject(new DOMException('stopped', 'AbortError')));
+        calls.push({ body, signal, resolve, reject });
+      }),
+    onArrival: () => {
+      arrivals += 1;
+    },
   });
   return { answers, calls, arrivals: () => arrivals };
 }
 
-const settled = () => new Promise((resolve) => { setImmediate(resolve); });
+const settled = () =>
+  new Promise((resolve) => {
+    setImmediate(resolve);
+  });
 
 test('the same wish is asked for once, and its answer is kept', async () => {
   const { answers, calls, arrivals } = byHand();
@@ -63,7 +69,13 @@ test('what is kept is bounded, and what is looked at stays', async () => {
 });
 
 test('numbers of analyses weigh as much as those of tensors', async () => {
-  await dropsTheOlder({ tensors: {}, analyses: { rollout: { decoder: { data: new Uint8Array(20e6) } }, next_token: { texts: [['a']], aligner: null } } });
+  await dropsTheOlder({
+    tensors: {},
+    analyses: {
+      rollout: { decoder: { data: new Uint8Array(20e6) } },
+      next_token: { texts: [['a']], aligner: null },
+    },
+  });
 });
 
 /** Of two answers as big as this one only the younger is kept. */
@@ -81,10 +93,28 @@ async function dropsTheOlder(big) {
 
 test('a wish is for the page’s own texts and model unless it names others', () => {
   const trace = { asked: { model: 'translate', text: 'A cat', target: null }, target: 'Un chat' };
-  assert.deepEqual(bodyOf({ analyses: ['alignment'] }, trace), { model: 'translate', text: 'A cat', target: 'Un chat', capture: [], analyses: ['alignment'] });
-  assert.deepEqual(bodyOf({ model: 'stories', capture: ['logits'] }, trace), { model: 'stories', text: 'A cat', capture: ['logits'] });
-  assert.deepEqual(bodyOf({ text: 'A dog' }, trace), { model: 'translate', text: 'A dog', capture: [] });
-  assert.equal('target' in bodyOf({}, { ...trace, target: ' ' }), false, 'a blank translation cannot be sent');
+  assert.deepEqual(bodyOf({ analyses: ['alignment'] }, trace), {
+    model: 'translate',
+    text: 'A cat',
+    target: 'Un chat',
+    capture: [],
+    analyses: ['alignment'],
+  });
+  assert.deepEqual(bodyOf({ model: 'stories', capture: ['logits'] }, trace), {
+    model: 'stories',
+    text: 'A cat',
+    capture: ['logits'],
+  });
+  assert.deepEqual(bodyOf({ text: 'A dog' }, trace), {
+    model: 'translate',
+    text: 'A dog',
+    capture: [],
+  });
+  assert.equal(
+    'target' in bodyOf({}, { ...trace, target: ' ' }),
+    false,
+    'a blank translation cannot be sent',
+  );
 });
 
 test('waiting has words', () => {
@@ -95,7 +125,9 @@ test('waiting has words', () => {
 
 test('an encoding of positions is asked for without any text', () => {
   const positional = { scheme: 'rotary', length: 7, width: 16 };
-  assert.deepEqual(bodyOf({ positional }, { asked: { model: 'tiny', text: 'a' }, target: null }), { positional });
+  assert.deepEqual(bodyOf({ positional }, { asked: { model: 'tiny', text: 'a' }, target: null }), {
+    positional,
+  });
   assert.equal(positionalPath(positional), '/api/v1/positional?scheme=rotary&length=7&width=16');
 });
 

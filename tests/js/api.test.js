@@ -1,9 +1,23 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { advice, asProblem, fetchModels, isWorthRetrying, Problem, problemOf, streamGeneration } from '../../static/js/core/api.js';
+import {
+  advice,
+  asProblem,
+  fetchModels,
+  isWorthRetrying,
+  Problem,
+  problemOf,
+  streamGeneration,
+} from '../../static/js/core/api.js';
 
 test('a problem keeps what the server said', async () => {
-  const body = { title: 'Too many tokens', detail: '300 tokens, and at most 256', status: 422, limit: 256, actual: 300 };
+  const body = {
+    title: 'Too many tokens',
+    detail: '300 tokens, and at most 256',
+    status: 422,
+    limit: 256,
+    actual: 300,
+  };
   const problem = await problemOf(new Response(JSON.stringify(body), { status: 422 }));
   assert.equal(problem.message, 'Too many tokens');
   assert.equal(problem.detail, body.detail);
@@ -12,15 +26,21 @@ test('a problem keeps what the server said', async () => {
 });
 
 test('an answer that is no problem document still becomes one', async () => {
-  const problem = await problemOf(new Response('<h1>bad gateway</h1>', { status: 502, statusText: 'Bad Gateway' }));
+  const problem = await problemOf(
+    new Response('<h1>bad gateway</h1>', { status: 502, statusText: 'Bad Gateway' }),
+  );
   assert.equal(problem.message, 'Bad Gateway');
   assert.match(problem.detail, /502/);
 });
 
 test('trying again is offered where it can help', () => {
   const of = (status) => new Problem({ title: 'x', status });
-  assert.deepEqual([0, 429, 503, 500, 422, 404].map((status) => isWorthRetrying(of(status))), [true, true, true, true, false, false]);
-  for (const status of [0, 404, 413, 422, 429, 500, 503]) assert.ok(advice(of(status)).endsWith('.'), String(status));
+  assert.deepEqual(
+    [0, 429, 503, 500, 422, 404].map((status) => isWorthRetrying(of(status))),
+    [true, true, true, true, false, false],
+  );
+  for (const status of [0, 404, 413, 422, 429, 500, 503])
+    assert.ok(advice(of(status)).endsWith('.'), String(status));
 });
 
 test('who wrote both texts is told that either may be at fault', () => {
@@ -63,7 +83,8 @@ async function streamed(t, text, status = 200) {
   t.mock.method(globalThis, 'fetch', async () => new Response(text, { status }));
   const events = [];
   try {
-    for await (const event of streamGeneration({ text: 'a' }, new AbortController().signal)) events.push(event);
+    for await (const event of streamGeneration({ text: 'a' }, new AbortController().signal))
+      events.push(event);
   } catch (problem) {
     return { events, problem };
   }
@@ -71,16 +92,28 @@ async function streamed(t, text, status = 200) {
 }
 
 test('a text written on comes event by event', async (t) => {
-  const { events, problem } = await streamed(t, 'event: start\ndata: {}\n\nevent: token\ndata: {"id":3}\n\nevent: end\ndata: {"reason":"length"}\n\n');
+  const { events, problem } = await streamed(
+    t,
+    'event: start\ndata: {}\n\nevent: token\ndata: {"id":3}\n\nevent: end\ndata: {"reason":"length"}\n\n',
+  );
   assert.equal(problem, undefined);
-  assert.deepEqual(events.map(({ event }) => event), ['start', 'token', 'end']);
+  assert.deepEqual(
+    events.map(({ event }) => event),
+    ['start', 'token', 'end'],
+  );
   assert.deepEqual(events[1].data, { id: 3 });
 });
 
 test('what goes wrong in the middle of a stream is a problem, and so is a stream that breaks off', async (t) => {
-  const told = await streamed(t, 'event: token\ndata: {}\n\nevent: error\ndata: {"title":"Queue full","status":503,"type":"urn:x"}\n\n');
+  const told = await streamed(
+    t,
+    'event: token\ndata: {}\n\nevent: error\ndata: {"title":"Queue full","status":503,"type":"urn:x"}\n\n',
+  );
   assert.equal(told.events.length, 1);
-  assert.deepEqual([told.problem.title, told.problem.status, told.problem.type], ['Queue full', 503, 'urn:x']);
+  assert.deepEqual(
+    [told.problem.title, told.problem.status, told.problem.type],
+    ['Queue full', 503, 'urn:x'],
+  );
   const broken = await streamed(t, 'event: token\ndata: {}\n\nevent: tok');
   assert.equal(broken.events.length, 1);
   assert.deepEqual([broken.problem.name, broken.problem.status], ['Problem', 0]);

@@ -16,13 +16,22 @@ test('who names no model gets the default one', () => {
 });
 
 test('a model that cannot be had is refused with what there is', () => {
-  assert.equal(refusalOf(CATALOGUE, 'x').detail, 'There is no model “x” here; there are: fill, stories.');
-  assert.equal(refusalOf(CATALOGUE, 'broken').detail, 'The model “broken” is damaged: its config is no JSON');
+  assert.equal(
+    refusalOf(CATALOGUE, 'x').detail,
+    'There is no model “x” here; there are: fill, stories.',
+  );
+  assert.equal(
+    refusalOf(CATALOGUE, 'broken').detail,
+    'The model “broken” is damaged: its config is no JSON',
+  );
   assert.equal(refusalOf(NO_MODELS, '').title, 'No model is here');
 });
 
 test('the default model is offered instead, where there is one', () => {
   const { offer } = refusalOf({ ...CATALOGUE, models: [{ id: 'stories', title: 'Stories' }] }, 'x');
-  assert.deepEqual([offer.label, offer.patch.model, offer.patch.layer], ['Read it with Stories', '', null]);
+  assert.deepEqual(
+    [offer.label, offer.patch.model, offer.patch.layer],
+    ['Read it with Stories', '', null],
+  );
   assert.equal(refusalOf(NO_MODELS, 'x').offer, undefined);
 });

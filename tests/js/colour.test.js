@@ -1,12 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { css, diverging, inkOn, levelOf, luminance, plotlyScale, sequential } from '../../static/js/core/colour.js';
+import {
+  css,
+  diverging,
+  inkOn,
+  levelOf,
+  luminance,
+  plotlyScale,
+  sequential,
+} from '../../static/js/core/colour.js';
 import { apart, EYES, seen } from './colour_blindness.js';
 
 /** A distance in OKLab that an eye tells when the two lie side by side. */
 const JUST_SEEN = 0.02;
 
-const at = (scale, level, eyes = 'all cones') => seen(scale.subarray(level * 3, level * 3 + 3), eyes);
+const at = (scale, level, eyes = 'all cones') =>
+  seen(scale.subarray(level * 3, level * 3 + 3), eyes);
 const lightness = (scale, level, eyes) => at(scale, level, eyes)[0];
 
 for (const theme of ['light', 'dark']) {
@@ -24,7 +33,10 @@ for (const theme of ['light', 'dark']) {
   test(`the ${theme} scale for signed values is symmetric about zero`, () => {
     const scale = diverging(theme);
     for (let step = 0; step < 128; step += 1) {
-      assert.ok(Math.abs(lightness(scale, step) - lightness(scale, 255 - step)) < 0.03, `level ${step}`);
+      assert.ok(
+        Math.abs(lightness(scale, step) - lightness(scale, 255 - step)) < 0.03,
+        `level ${step}`,
+      );
     }
   });
 
@@ -33,10 +45,16 @@ for (const theme of ['light', 'dark']) {
       const scale = sequential(theme);
       const upwards = Math.sign(lightness(scale, 255, eyes) - lightness(scale, 0, eyes));
       for (let level = 8; level < 256; level += 1) {
-        assert.ok(upwards * (lightness(scale, level, eyes) - lightness(scale, level - 8, eyes)) > 0.01, `levels ${level - 8} and ${level}`);
+        assert.ok(
+          upwards * (lightness(scale, level, eyes) - lightness(scale, level - 8, eyes)) > 0.01,
+          `levels ${level - 8} and ${level}`,
+        );
       }
       for (let level = 16; level < 256; level += 1) {
-        assert.ok(apart(at(scale, level, eyes), at(scale, level - 16, eyes)) > JUST_SEEN, `levels ${level - 16} and ${level}`);
+        assert.ok(
+          apart(at(scale, level, eyes), at(scale, level - 16, eyes)) > JUST_SEEN,
+          `levels ${level - 16} and ${level}`,
+        );
       }
     });
 
@@ -44,12 +62,21 @@ for (const theme of ['light', 'dark']) {
       const scale = diverging(theme);
       const towardsZero = Math.sign(lightness(scale, 127, eyes) - lightness(scale, 0, eyes));
       for (let level = 8; level < 128; level += 1) {
-        for (const [out, near] of [[level - 8, level], [263 - level, 255 - level]]) {
-          assert.ok(towardsZero * (lightness(scale, near, eyes) - lightness(scale, out, eyes)) > 0.01, `levels ${out} and ${near}`);
+        for (const [out, near] of [
+          [level - 8, level],
+          [263 - level, 255 - level],
+        ]) {
+          assert.ok(
+            towardsZero * (lightness(scale, near, eyes) - lightness(scale, out, eyes)) > 0.01,
+            `levels ${out} and ${near}`,
+          );
         }
       }
       for (let level = 0; level <= 96; level += 1) {
-        assert.ok(apart(at(scale, level, eyes), at(scale, 255 - level, eyes)) > 3 * JUST_SEEN, `levels ${level} and ${255 - level}`);
+        assert.ok(
+          apart(at(scale, level, eyes), at(scale, 255 - level, eyes)) > 3 * JUST_SEEN,
+          `levels ${level} and ${255 - level}`,
+        );
       }
     });
   }
@@ -76,5 +103,6 @@ test('values find their level, and none falls off the scale', () => {
 
 test('the plot and the canvas agree on colour', () => {
   const scale = sequential('dark');
-  for (const [position, colour] of plotlyScale(scale)) assert.equal(colour, css(scale, Math.round(position * 255)));
+  for (const [position, colour] of plotlyScale(scale))
+    assert.equal(colour, css(scale, Math.round(position * 255)));
 });

@@ -11,7 +11,10 @@ test('the mean of heads is taken cell by cell, so that rows still sum to 1', () 
 
 test('the largest of heads is taken cell by cell', () => {
   assert.deepEqual([...combined(HEADS, 'max').data], [1, NaN, 0.75, 0.75]);
-  assert.deepEqual([...combined([matrix(-3, NaN, -1, 2), matrix(-2, NaN, -4, 1)], 'max').data], [-2, NaN, -1, 2]);
+  assert.deepEqual(
+    [...combined([matrix(-3, NaN, -1, 2), matrix(-2, NaN, -4, 1)], 'max').data],
+    [-2, NaN, -1, 2],
+  );
 });
 
 test('one head alone is itself, and no head is changed', () => {

@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { divergence, entropyOf, softmax, softmaxSteps, totalVariation } from '../../static/js/core/distribution.js';
+import {
+  divergence,
+  entropyOf,
+  softmax,
+  softmaxSteps,
+  totalVariation,
+} from '../../static/js/core/distribution.js';
 
-const near = (found, wanted) => assert.ok(Math.abs(found - wanted) < 1e-12, `${found} is not ${wanted}`);
+const near = (found, wanted) =>
+  assert.ok(Math.abs(found - wanted) < 1e-12, `${found} is not ${wanted}`);
 
 test('softmax sums to 1 and overflows nowhere', () => {
   const found = softmax([1000, 1000 + Math.log(3)]);

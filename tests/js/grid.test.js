@@ -3,7 +3,13 @@ import { test } from 'node:test';
 import { turned } from '../../static/js/core/grid.js';
 
 const GRID = {
-  rows: 2, columns: 3, rowTitle: 'expert', columnTitle: 'token', rowLabels: ['0', '1'], columnLabels: ['a', 'b', 'c'], quantity: 'x',
+  rows: 2,
+  columns: 3,
+  rowTitle: 'expert',
+  columnTitle: 'token',
+  rowLabels: ['0', '1'],
+  columnLabels: ['a', 'b', 'c'],
+  quantity: 'x',
   value: (row, column) => 10 * row + column,
   describe: (row, column) => `${row} ${column}`,
   tip: (row, column) => [`${row}`, `${column}`],
@@ -16,8 +22,12 @@ const GRID = {
 
 test('a turned grid says of every cell what it said before', () => {
   const grid = turned(GRID);
-  assert.deepEqual([grid.rows, grid.columns, grid.rowTitle, grid.columnLabels], [3, 2, 'token', ['0', '1']]);
-  for (const name of ['value', 'describe', 'tip', 'tokens', 'choose', 'chosenWeight']) assert.deepEqual(grid[name](2, 1), GRID[name](1, 2), name);
+  assert.deepEqual(
+    [grid.rows, grid.columns, grid.rowTitle, grid.columnLabels],
+    [3, 2, 'token', ['0', '1']],
+  );
+  for (const name of ['value', 'describe', 'tip', 'tokens', 'choose', 'chosenWeight'])
+    assert.deepEqual(grid[name](2, 1), GRID[name](1, 2), name);
   assert.deepEqual(grid.chosen, { row: 2, column: undefined });
   assert.deepEqual(grid.start, { row: 2, column: 0 });
 });

@@ -27,7 +27,10 @@ test('a trace holds what was captured and what was computed from it', () => {
 });
 
 test('what a server would have to be asked for is not offered', () => {
-  const [what, which, words] = shownOf(VIEW, TRACE).controls(TRACE, { what: 'weights', which: 'head' });
+  const [what, which, words] = shownOf(VIEW, TRACE).controls(TRACE, {
+    what: 'weights',
+    which: 'head',
+  });
   assert.deepEqual(what.options, [{ id: 'weights' }]);
   assert.deepEqual(which.options, [{ id: 'head' }, { id: 'rollout' }]);
   assert.deepEqual(words, { kind: 'flag', name: 'words' });

@@ -4,9 +4,16 @@ import { askWhenRefused, fetchModels } from '../../static/js/core/api.js';
 import { keepKey, keyIn, readKey, withKey } from '../../static/js/core/key.js';
 
 function keeping(t, kept = {}) {
-  const store = { getItem: (name) => kept[name] ?? null, setItem: (name, value) => { kept[name] = value; } };
+  const store = {
+    getItem: (name) => kept[name] ?? null,
+    setItem: (name, value) => {
+      kept[name] = value;
+    },
+  };
   globalThis.sessionStorage = store;
-  t.after(() => { delete globalThis.sessionStorage; });
+  t.after(() => {
+    delete globalThis.sessionStorage;
+  });
   return kept;
 }
 
@@ -23,7 +30,10 @@ test('a browser that keeps nothing is none to fail in', () => {
 });
 
 test('a key goes with a call as a bearer token, and without one nothing does', () => {
-  assert.deepEqual(withKey({ Accept: 'a/b' }, 'sesame'), { Accept: 'a/b', Authorization: 'Bearer sesame' });
+  assert.deepEqual(withKey({ Accept: 'a/b' }, 'sesame'), {
+    Accept: 'a/b',
+    Authorization: 'Bearer sesame',
+  });
   assert.deepEqual(withKey({ Accept: 'a/b' }, ''), { Accept: 'a/b' });
 });
 

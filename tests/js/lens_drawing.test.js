@@ -46,14 +46,30 @@ test('above a line, beside it and after the last token there is no cell', () => 
   assert.equal(at(setting.perLine - 1, setting.lines * 4 - 1), null);
   assert.equal(at(0, setting.lines * 4), null);
   assert.equal(box(1, undefined), null);
-  assert.deepEqual(box(undefined, 1), { x0: 0.5, x1: 1.5, y0: 0.5, y1: 3.5 }, 'a whole column of its line');
+  assert.deepEqual(
+    box(undefined, 1),
+    { x0: 0.5, x1: 1.5, y0: 0.5, y1: 3.5 },
+    'a whole column of its line',
+  );
 });
 
 test('the map shows tokens, numbers and names in the places that the geometry says', () => {
-  const probabilities = { rows: 2, columns: 5, data: Float64Array.from({ length: 10 }, (_, at) => at / 10) };
-  const lens = { tokens: TOKENS, probabilities, nameAt: (layer, position) => `${layer}<${position}`, isRight: (layer, position) => layer === 1 && position === 3 };
+  const probabilities = {
+    rows: 2,
+    columns: 5,
+    data: Float64Array.from({ length: 10 }, (_, at) => at / 10),
+  };
+  const lens = {
+    tokens: TOKENS,
+    probabilities,
+    nameAt: (layer, position) => `${layer}<${position}`,
+    isRight: (layer, position) => layer === 1 && position === 3,
+  };
   const state = { ...FRAME, width: 260 };
-  const { data: [map, heads, names, underlines], layout } = lensMap(lens, state);
+  const {
+    data: [map, heads, names, underlines],
+    layout,
+  } = lensMap(lens, state);
   const { box } = geometryOf(settingFor(5, 2, 260));
   assert.ok(map.z.length > 3, 'more lines than one');
   for (let at = 0; at < 10; at += 1) {

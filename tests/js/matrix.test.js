@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { extent, highestIn, largestIn, transposed } from '../../static/js/core/matrix.js';
 
-const matrix = (columns, ...numbers) => ({ rows: numbers.length / columns, columns, data: Float64Array.from(numbers) });
+const matrix = (columns, ...numbers) => ({
+  rows: numbers.length / columns,
+  columns,
+  data: Float64Array.from(numbers),
+});
 
 test('rows become columns, and twice is once too often', () => {
   const one = matrix(3, 1, 2, 3, 4, 5, 6);

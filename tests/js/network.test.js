@@ -6,13 +6,17 @@ import { routedTrace } from './experts_sample.js';
 import { sampleTrace } from './sample.js';
 
 const BOX = { across: 600, down: 300, thickness: 20, pad: 10 };
-const near = (value, expected) => assert.ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
+const near = (value, expected) =>
+  assert.ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
 const sum = (links) => links.reduce((total, { value }) => total + value, 0);
 
 for (const emphasis of [1, 3]) {
   test(`what comes to a node is what it holds and what goes on, with the chosen token counted ${emphasis} times`, () => {
     const { nodes, links } = networkOf(stagesOf(routedTrace()), 2, 5, emphasis);
-    assert.deepEqual(nodes.filter(({ column }) => column === 0).map(({ value }) => value), [emphasis, 4]);
+    assert.deepEqual(
+      nodes.filter(({ column }) => column === 0).map(({ value }) => value),
+      [emphasis, 4],
+    );
     nodes.forEach(({ column, value }, index) => {
       if (column > 0) near(sum(links.filter(({ target }) => target === index)), value);
       if (column < 2) near(sum(links.filter(({ source }) => source === index)), value);
@@ -22,13 +26,34 @@ for (const emphasis of [1, 3]) {
 
 test('the chosen token’s own links lead along its experts, weight by weight', () => {
   const { nodes, links } = networkOf(stagesOf(routedTrace()), 2, 5);
-  const own = links.filter(({ isChosen }) => isChosen).map(({ source, target, value }) => [nodes[source].expert, nodes[target].expert, Number(value.toFixed(4))]);
-  assert.deepEqual(own, [[null, 2, 0.9], [null, 3, 0.1], [2, 1, 0.855], [2, 0, 0.045], [3, 1, 0.095], [3, 0, 0.005]]);
+  const own = links
+    .filter(({ isChosen }) => isChosen)
+    .map(({ source, target, value }) => [
+      nodes[source].expert,
+      nodes[target].expert,
+      Number(value.toFixed(4)),
+    ]);
+  assert.deepEqual(own, [
+    [null, 2, 0.9],
+    [null, 3, 0.1],
+    [2, 1, 0.855],
+    [2, 0, 0.045],
+    [3, 1, 0.095],
+    [3, 0, 0.005],
+  ]);
 });
 
 test('experts that nobody goes to have no node, and a single layer has a way to it', () => {
   const { nodes, links } = networkOf(stagesOf(sampleTrace()), 0, 5);
-  assert.deepEqual(nodes.map(({ column, expert }) => [column, expert]), [[0, null], [0, null], [1, 0], [1, 1]]);
+  assert.deepEqual(
+    nodes.map(({ column, expert }) => [column, expert]),
+    [
+      [0, null],
+      [0, null],
+      [1, 0],
+      [1, 1],
+    ],
+  );
   assert.equal(links.length, 4);
 });
 

@@ -6,8 +6,14 @@ import { figuresOf, fillTrace, FRAME, pairTrace, sampleTrace, TOKENS } from './s
 const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 
 test('the likeliest first, with the one that came marked', () => {
-  const { data: [bars], title } = nextToken.figure(sampleTrace(), { ...FRAME, query: 1 });
-  assert.deepEqual(bars.x.map((p) => Number(p.toFixed(4))), [0.5, 0.25, 0.0001]);
+  const {
+    data: [bars],
+    title,
+  } = nextToken.figure(sampleTrace(), { ...FRAME, query: 1 });
+  assert.deepEqual(
+    bars.x.map((p) => Number(p.toFixed(4))),
+    [0.5, 0.25, 0.0001],
+  );
   assert.match(bars.text[0], /50\.0 % · came next/);
   assert.equal(bars.text[2], '&lt;0.1 %');
   assert.match(title, /it/);
@@ -15,7 +21,10 @@ test('the likeliest first, with the one that came marked', () => {
 
 test('says after which layer it was read off', () => {
   const { grid } = nextToken.figure(sampleTrace(), { ...FRAME, query: 1 });
-  assert.equal(plain(grid.rest.readout), 'After “it” at 1, “·saw” has probability 50.0 %, rank 1; it is what came (after layer 1, the last)');
+  assert.equal(
+    plain(grid.rest.readout),
+    'After “it” at 1, “·saw” has probability 50.0 %, rank 1; it is what came (after layer 1, the last)',
+  );
   assert.ok(grid.describe(2, 0).endsWith('(after layer 1, the last)'));
 });
 
@@ -32,7 +41,10 @@ test('the margin has room for the longest label that is written', () => {
 test('a nearly certain guess that came has room for its words, on a phone too', () => {
   const trace = sampleTrace();
   trace.analyses.next_token.probabilities.data.set([0.97, 0.01, 0.001], 3);
-  const { data: [bars], layout } = nextToken.figure(trace, { ...FRAME, width: 358, query: 1 });
+  const {
+    data: [bars],
+    layout,
+  } = nextToken.figure(trace, { ...FRAME, width: 358, query: 1 });
   const pixels = layout.width - layout.margin.l - layout.margin.r;
   const left = pixels * (1 - bars.x[0] / layout.xaxis.range[1]);
   assert.equal(bars.text[0], '97.0 % · came next');
@@ -43,7 +55,9 @@ test('a nearly certain guess that came has room for its words, on a phone too', 
 test('each token has its own guesses', () => {
   const trace = sampleTrace();
   trace.analyses.next_token.probabilities.data.set([0.9, 0.05, 0.01], 2 * 3);
-  const { data: [bars] } = nextToken.figure(trace, { ...FRAME, query: 2 });
+  const {
+    data: [bars],
+  } = nextToken.figure(trace, { ...FRAME, query: 2 });
   assert.ok(Math.abs(bars.x[0] - 0.9) < 1e-6);
 });
 
@@ -78,17 +92,33 @@ test('a model that sees both ways says what may stand at the mask', () => {
   assert.equal(others.length, 0);
   assert.equal(plain(figure.title), 'At “[MASK]”');
   assert.equal(layout.xaxis.title.text, 'probability of standing here');
-  assert.match(plain(grid.rest.readout), /^At “\[MASK\]”, “·saw” has probability 50\.0 %, rank 1 \(/);
+  assert.match(
+    plain(grid.rest.readout),
+    /^At “\[MASK\]”, “·saw” has probability 50\.0 %, rank 1 \(/,
+  );
 });
 
 test('at a token that can be seen the guess that stands there is marked, not the next one', () => {
   const trace = fillTrace();
-  const [{ data: [bars] }] = figuresOf(nextToken, trace, { query: 1 });
-  assert.deepEqual(bars.text.filter((text) => text.includes('·')), ['&lt;0.1 % · stands here'], 'its id is 5, the third guess');
+  const [
+    {
+      data: [bars],
+    },
+  ] = figuresOf(nextToken, trace, { query: 1 });
+  assert.deepEqual(
+    bars.text.filter((text) => text.includes('·')),
+    ['&lt;0.1 % · stands here'],
+    'its id is 5, the third guess',
+  );
 });
 
 test('the word behind the mask is marked where it is known', () => {
-  const [{ data: [bars], grid }] = figuresOf(nextToken, fillTrace(), { words: 'saw' });
+  const [
+    {
+      data: [bars],
+      grid,
+    },
+  ] = figuresOf(nextToken, fillTrace(), { words: 'saw' });
   assert.match(bars.text[0], /50\.0 % · was here/);
   assert.match(grid.describe(0, 0), /the word behind the mask/);
 });
@@ -105,7 +135,11 @@ test('a guess can be put in the place of the mask', () => {
 });
 
 test('a translator’s guesses are about its target, and are added to it', () => {
-  const { title, grid, data: [bars] } = nextToken.figure(pairTrace(), FRAME);
+  const {
+    title,
+    grid,
+    data: [bars],
+  } = nextToken.figure(pairTrace(), FRAME);
   assert.equal(plain(title), 'After “vit”');
   assert.deepEqual(grid.sides, { rows: 'target', columns: 'target' });
   assert.deepEqual(grid.choose(0, 0), { target: 'il vit saw', query: null });

@@ -1,21 +1,40 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { positions } from '../../static/js/views/positions.js';
-import { figuresOf, FRAME, pairTrace, sampleTrace, schemeTrace, TARGET_TOKENS, TOKENS } from './sample.js';
+import {
+  figuresOf,
+  FRAME,
+  pairTrace,
+  sampleTrace,
+  schemeTrace,
+  TARGET_TOKENS,
+  TOKENS,
+} from './sample.js';
 
 const COUNT = TOKENS.length;
 
 const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 
 test('the encoding on a scale symmetric about zero', () => {
-  const [{ data: [map], grid }] = figuresOf(positions, sampleTrace());
+  const [
+    {
+      data: [map],
+      grid,
+    },
+  ] = figuresOf(positions, sampleTrace());
   assert.equal(map.zmin, -map.zmax);
   assert.ok(Math.abs(map.z[1][0] - Math.sin(1)) < 1e-6);
   assert.equal(grid.value(0, 1), 1);
 });
 
 test('similarity is computed from what was captured', () => {
-  const [, { data: [map], summary }] = figuresOf(positions, sampleTrace());
+  const [
+    ,
+    {
+      data: [map],
+      summary,
+    },
+  ] = figuresOf(positions, sampleTrace());
   map.z.forEach((row, position) => assert.ok(Math.abs(row[position] - 1) < 1e-9));
   assert.match(summary, /Cosine similarity/);
   const expected = (Math.cos(3) + Math.cos(0.03)) / 2;
@@ -23,10 +42,19 @@ test('similarity is computed from what was captured', () => {
 });
 
 test('colour bar, ticks and words agree on the range of the similarities', () => {
-  const [, { data: [map], grid, summary }] = figuresOf(positions, sampleTrace());
+  const [
+    ,
+    {
+      data: [map],
+      grid,
+      summary,
+    },
+  ] = figuresOf(positions, sampleTrace());
   const all = map.z.flat();
   const least = Math.min(...all);
-  const [, said, from, to] = grid.note.match(/between (−?[\d.]+) and 1; the colours run from (−?[\d.]+) to ([\d.]+)\.$/);
+  const [, said, from, to] = grid.note.match(
+    /between (−?[\d.]+) and 1; the colours run from (−?[\d.]+) to ([\d.]+)\.$/,
+  );
   const number = (text) => Number(text.replace('−', '-'));
   assert.ok(number(said) <= least && least - number(said) < 0.01);
   assert.deepEqual([number(from), number(to)], [map.zmin, map.zmax]);
@@ -38,8 +66,17 @@ test('colour bar, ticks and words agree on the range of the similarities', () =>
 
 test('a scale that starts above 0 says where', () => {
   const trace = sampleTrace();
-  trace.tensors['decoder.embedding.positional'].data = Float32Array.from({ length: COUNT * 4 }, (_, at) => (at % 4 === 0 ? Math.floor(at / 4) * 0.2 : 1));
-  const [, { data: [map], grid }] = figuresOf(positions, trace);
+  trace.tensors['decoder.embedding.positional'].data = Float32Array.from(
+    { length: COUNT * 4 },
+    (_, at) => (at % 4 === 0 ? Math.floor(at / 4) * 0.2 : 1),
+  );
+  const [
+    ,
+    {
+      data: [map],
+      grid,
+    },
+  ] = figuresOf(positions, trace);
   const least = Math.min(...map.z.flat());
   assert.ok(map.zmin > 0 && map.zmin <= least);
   assert.ok(grid.note.includes(`from ${map.zmin} to 1`), grid.note);
@@ -53,7 +90,12 @@ test('what the words promise of the similarity holds for every range', () => {
 test('only positions of this text are shown', () => {
   const trace = sampleTrace();
   const width = 4;
-  trace.tensors['decoder.embedding.positional'] = { axes: ['position', 'd_model'], shape: [64, width], scale: 1, data: new Float32Array(64 * width).fill(1) };
+  trace.tensors['decoder.embedding.positional'] = {
+    axes: ['position', 'd_model'],
+    shape: [64, width],
+    scale: 1,
+    data: new Float32Array(64 * width).fill(1),
+  };
   for (const { grid } of figuresOf(positions, trace)) assert.equal(grid.rows, COUNT);
 });
 
@@ -68,10 +110,19 @@ test('a model that adds none says so', () => {
 
 test('of an encoder–decoder either stack can be looked at, with its own tokens', () => {
   const trace = pairTrace();
-  assert.deepEqual(positions.places(trace).map(({ id }) => id), ['encoder', 'decoder']);
-  assert.deepEqual(['', 'cross', 'encoder'].map((where) => positions.place(trace, { where })), ['decoder', 'decoder', 'encoder']);
+  assert.deepEqual(
+    positions.places(trace).map(({ id }) => id),
+    ['encoder', 'decoder'],
+  );
+  assert.deepEqual(
+    ['', 'cross', 'encoder'].map((where) => positions.place(trace, { where })),
+    ['decoder', 'decoder', 'encoder'],
+  );
   const [encoder] = figuresOf(positions, trace, { where: 'encoder' });
-  assert.deepEqual([encoder.grid.rows, encoder.grid.sides.rows, encoder.grid.request.capture], [COUNT, 'source', ['encoder.embedding.positional']]);
+  assert.deepEqual(
+    [encoder.grid.rows, encoder.grid.sides.rows, encoder.grid.request.capture],
+    [COUNT, 'source', ['encoder.embedding.positional']],
+  );
   const [decoder] = figuresOf(positions, trace);
   assert.deepEqual([decoder.grid.rows, decoder.grid.sides.rows], [TARGET_TOKENS.length, 'target']);
   assert.deepEqual(positions.places(sampleTrace()), []);
@@ -98,7 +149,10 @@ test('ALiBi: the bias of the chosen head, and nothing for the future', () => {
   assert.equal(figure.title, 'Bias of head 1');
   assert.equal(figure.data[0].z[3][1], -0.5);
   assert.equal(figure.data[0].z[1][3], null);
-  assert.equal(plain(figure.grid.describe(3, 1)), '“it” at 1 is 2 away from “<b>”: the score changes by −0.500 (head 1)');
+  assert.equal(
+    plain(figure.grid.describe(3, 1)),
+    '“it” at 1 is 2 away from “<b>”: the score changes by −0.500 (head 1)',
+  );
   assert.match(positions.wording(schemeTrace('alibi')).help, /slope for each head/);
 });
 

@@ -17,6 +17,15 @@ test('the last result is given again while its parts are the same', () => {
 
 test('what failed is tried again', () => {
   const recall = createRecall();
-  assert.throws(() => recall([1], () => { throw new Error('no'); }), /no/);
-  assert.equal(recall([1], () => 'yes'), 'yes');
+  assert.throws(
+    () =>
+      recall([1], () => {
+        throw new Error('no');
+      }),
+    /no/,
+  );
+  assert.equal(
+    recall([1], () => 'yes'),
+    'yes',
+  );
 });

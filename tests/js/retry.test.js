@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mayHurry, pauseBefore, retryAfterOf } from '../../static/js/core/retry.js';
 
-const attempts = (problem, count = 50) => Array.from({ length: count }, (_, attempt) => pauseBefore(problem, attempt));
+const attempts = (problem, count = 50) =>
+  Array.from({ length: count }, (_, attempt) => pauseBefore(problem, attempt));
 
 test('a server that cannot be reached is asked again and again, in pauses that grow and end at a quarter of a minute', () => {
   const pauses = attempts({ status: 0 });
@@ -13,19 +14,26 @@ test('a server that cannot be reached is asked again and again, in pauses that g
 
 test('a refusal is never asked again', () => {
   for (const status of [400, 404, 408, 413, 422, 429, 500]) {
-    assert.ok(attempts({ status, retryAfter: 1 }).every((pause) => pause === null), String(status));
+    assert.ok(
+      attempts({ status, retryAfter: 1 }).every((pause) => pause === null),
+      String(status),
+    );
   }
 });
 
 test('a busy server is left alone for as long as it says, and asked only a few times', () => {
   assert.equal(pauseBefore({ status: 503, retryAfter: 7 }, 0), 7000);
-  assert.equal(attempts({ status: 503, retryAfter: 1 }).filter((pause) => pause !== null).length, 5);
+  assert.equal(
+    attempts({ status: 503, retryAfter: 1 }).filter((pause) => pause !== null).length,
+    5,
+  );
   assert.equal(pauseBefore({ status: 503, retryAfter: 3600 }, 0), null);
   assert.equal(pauseBefore({ status: 503 }, 0), null, 'it did not ask for it');
 });
 
 test('a proxy whose server is away is asked a few times', () => {
-  for (const status of [502, 504]) assert.equal(attempts({ status }).filter((pause) => pause !== null).length, 5);
+  for (const status of [502, 504])
+    assert.equal(attempts({ status }).filter((pause) => pause !== null).length, 5);
 });
 
 test('Retry-After is a number of seconds or a date', () => {

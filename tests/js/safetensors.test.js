@@ -3,7 +3,11 @@ import { test } from 'node:test';
 import { parseSafetensors } from '../../static/js/core/safetensors.js';
 import { safetensorsFile } from './sample.js';
 
-const NUMBERS = { a: [null, [2, 2], Float32Array.of(1, -2, 0.5, 4)], b: [null, [3], Uint16Array.of(0, 7, 65535)], c: [null, [], Int32Array.of(-9)] };
+const NUMBERS = {
+  a: [null, [2, 2], Float32Array.of(1, -2, 0.5, 4)],
+  b: [null, [3], Uint16Array.of(0, 7, 65535)],
+  c: [null, [], Int32Array.of(-9)],
+};
 
 test('every array comes back with its dtype, shape and values', () => {
   const { arrays, metadata } = parseSafetensors(safetensorsFile(NUMBERS, { text: 'hé' }));
@@ -49,5 +53,8 @@ test('a dtype that cannot be read is named', () => {
 test('offsets that contradict the shape are refused', () => {
   const bytes = new Uint8Array(safetensorsFile({ b: NUMBERS.b }));
   const text = new TextDecoder('latin1').decode(bytes).replace('"shape":[3]', '"shape":[9]');
-  assert.throws(() => parseSafetensors(Uint8Array.from(text, (c) => c.charCodeAt(0)).buffer), /b needs 18 bytes for shape \[9\]/);
+  assert.throws(
+    () => parseSafetensors(Uint8Array.from(text, (c) => c.charCodeAt(0)).buffer),
+    /b needs 18 bytes for shape \[9\]/,
+  );
 });

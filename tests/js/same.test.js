@@ -2,7 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isSame } from '../../static/js/core/same.js';
 
-const drawing = () => ({ z: [[1, null, NaN], [0.5, 2, 3]], axis: { title: { text: 'a' }, range: [0, 1] }, bytes: Uint8Array.of(1, 2), is: true });
+const drawing = () => ({
+  z: [
+    [1, null, NaN],
+    [0.5, 2, 3],
+  ],
+  axis: { title: { text: 'a' }, range: [0, 1] },
+  bytes: Uint8Array.of(1, 2),
+  is: true,
+});
 
 test('what is made alike is the same', () => {
   assert.ok(isSame(drawing(), drawing()));
@@ -11,17 +19,40 @@ test('what is made alike is the same', () => {
 
 test('any difference is one, however deep', () => {
   const changes = [
-    (d) => { d.z[1][2] = 4; },
-    (d) => { d.z[0][1] = 0; },
-    (d) => { d.z[0].push(1); },
-    (d) => { d.axis.title.text = 'b'; },
-    (d) => { d.axis.range = { 0: 0, 1: 1 }; },
-    (d) => { d.bytes[1] = 3; },
-    (d) => { d.bytes = [1, 2]; },
-    (d) => { delete d.is; },
-    (d) => { d.more = undefined; },
-    (d) => { delete d.is; d.other = true; },
-    (d) => { d.axis = null; },
+    (d) => {
+      d.z[1][2] = 4;
+    },
+    (d) => {
+      d.z[0][1] = 0;
+    },
+    (d) => {
+      d.z[0].push(1);
+    },
+    (d) => {
+      d.axis.title.text = 'b';
+    },
+    (d) => {
+      d.axis.range = { 0: 0, 1: 1 };
+    },
+    (d) => {
+      d.bytes[1] = 3;
+    },
+    (d) => {
+      d.bytes = [1, 2];
+    },
+    (d) => {
+      delete d.is;
+    },
+    (d) => {
+      d.more = undefined;
+    },
+    (d) => {
+      delete d.is;
+      d.other = true;
+    },
+    (d) => {
+      d.axis = null;
+    },
   ];
   for (const change of changes) {
     const changed = drawing();
@@ -32,5 +63,12 @@ test('any difference is one, however deep', () => {
 });
 
 test('what only looks alike is not the same', () => {
-  for (const [a, b] of [[0, '0'], [null, {}], [[], {}], [undefined, null], [1, [1]]]) assert.ok(!isSame(a, b));
+  for (const [a, b] of [
+    [0, '0'],
+    [null, {}],
+    [[], {}],
+    [undefined, null],
+    [1, [1]],
+  ])
+    assert.ok(!isSame(a, b));
 });

@@ -18,13 +18,36 @@ const COUNT = TOKENS.length;
 
 /** Colours need no browser here. */
 export const PALETTE = {
-  theme: 'light', font: 'sans-serif', surface: '#fff', sunken: '#eee', ink: '#000', muted: '#555', line: '#ddd',
-  query: '#00f', key: '#080', beam: '#f80',
+  theme: 'light',
+  font: 'sans-serif',
+  surface: '#fff',
+  sunken: '#eee',
+  ink: '#000',
+  muted: '#555',
+  line: '#ddd',
+  query: '#00f',
+  key: '#080',
+  beam: '#f80',
 };
 
 export const FRAME = {
-  text: TEXT, target: null, model: 'tiny', view: 'attention', where: '', words: '', layer: 1, head: 0, query: null, source: null, key: null, range: 'one', width: 600, height: 600, palette: PALETTE,
-  answers: {}, cards: [],
+  text: TEXT,
+  target: null,
+  model: 'tiny',
+  view: 'attention',
+  where: '',
+  words: '',
+  layer: 1,
+  head: 0,
+  query: null,
+  source: null,
+  key: null,
+  range: 'one',
+  width: 600,
+  height: 600,
+  palette: PALETTE,
+  answers: {},
+  cards: [],
 };
 
 function weights() {
@@ -45,8 +68,14 @@ function weights() {
 function positional() {
   const data = new Float32Array(COUNT * 4);
   for (let position = 0; position < COUNT; position += 1) {
-    [Math.sin(position), Math.cos(position), Math.sin(position / 100), Math.cos(position / 100)]
-      .forEach((value, dimension) => { data[position * 4 + dimension] = value; });
+    [
+      Math.sin(position),
+      Math.cos(position),
+      Math.sin(position / 100),
+      Math.cos(position / 100),
+    ].forEach((value, dimension) => {
+      data[position * 4 + dimension] = value;
+    });
   }
   return data;
 }
@@ -65,9 +94,15 @@ function routing() {
 
 /** Arrays by name: `[axes, shape, data]`. */
 export function arrays({ isDense = false } = {}) {
-  const named = { 'decoder.embedding.positional': [['position', 'd_model'], [COUNT, 4], positional()] };
+  const named = {
+    'decoder.embedding.positional': [['position', 'd_model'], [COUNT, 4], positional()],
+  };
   for (let layer = 0; layer < LAYERS; layer += 1) {
-    named[`decoder.layers.${layer}.self_attention.weights`] = [['head', 'query', 'key'], [HEADS, COUNT, COUNT], weights()];
+    named[`decoder.layers.${layer}.self_attention.weights`] = [
+      ['head', 'query', 'key'],
+      [HEADS, COUNT, COUNT],
+      weights(),
+    ];
   }
   if (!isDense) {
     const { probs, indices, chosen } = routing();
@@ -75,8 +110,16 @@ export function arrays({ isDense = false } = {}) {
     named['decoder.layers.1.experts.expert_indices'] = [['query', 'top_k'], [COUNT, 2], indices];
     named['decoder.layers.1.experts.expert_weights'] = [['query', 'top_k'], [COUNT, 2], chosen];
   }
-  named['analyses.next_token.ids'] = [['query', 'rank'], [COUNT, 3], Int32Array.from({ length: COUNT * 3 }, (_, at) => [6, 9, 5][at % 3])];
-  named['analyses.next_token.probabilities'] = [['query', 'rank'], [COUNT, 3], Float32Array.from({ length: COUNT * 3 }, (_, at) => [0.5, 0.25, 0.0001][at % 3])];
+  named['analyses.next_token.ids'] = [
+    ['query', 'rank'],
+    [COUNT, 3],
+    Int32Array.from({ length: COUNT * 3 }, (_, at) => [6, 9, 5][at % 3]),
+  ];
+  named['analyses.next_token.probabilities'] = [
+    ['query', 'rank'],
+    [COUNT, 3],
+    Float32Array.from({ length: COUNT * 3 }, (_, at) => [0.5, 0.25, 0.0001][at % 3]),
+  ];
   return named;
 }
 
@@ -89,7 +132,17 @@ export function sampleTrace(options) {
     if (name.startsWith('analyses.next_token.')) analyses.next_token[name.split('.')[2]] = array;
     else tensors[name] = array;
   }
-  return { id: 'x', model: 'tiny', revision: 'r', text: TEXT, tokens: TOKENS, target_tokens: null, tensors, analyses, timings: { forward_ms: 3 } };
+  return {
+    id: 'x',
+    model: 'tiny',
+    revision: 'r',
+    text: TEXT,
+    tokens: TOKENS,
+    target_tokens: null,
+    tensors,
+    analyses,
+    timings: { forward_ms: 3 },
+  };
 }
 
 export const TARGET = 'il vit';
@@ -102,7 +155,8 @@ export const TARGET_TOKENS = [
 /** Weights of two heads: most of each row lies on the key that `favourite` names. */
 function leaning(rows, columns, favourite) {
   const data = new Float32Array(HEADS * rows * columns).fill(0.3 / columns);
-  for (let row = 0; row < HEADS * rows; row += 1) data[row * columns + favourite(row % rows)] += 0.7;
+  for (let row = 0; row < HEADS * rows; row += 1)
+    data[row * columns + favourite(row % rows)] += 0.7;
   return { axes: ['head', 'query', 'key'], shape: [HEADS, rows, columns], scale: 1, data };
 }
 
@@ -110,17 +164,45 @@ function leaning(rows, columns, favourite) {
 export function pairTrace() {
   const { analyses, ...trace } = sampleTrace();
   const target = TARGET_TOKENS.length;
-  const wide = (count) => ({ axes: ['position', 'd_model'], shape: [count, 4], scale: 1, data: Float32Array.from({ length: count * 4 }, (_, at) => Math.sin(at + 1)) });
-  const tensors = { 'encoder.embedding.positional': wide(COUNT), 'decoder.embedding.positional': wide(target) };
+  const wide = (count) => ({
+    axes: ['position', 'd_model'],
+    shape: [count, 4],
+    scale: 1,
+    data: Float32Array.from({ length: count * 4 }, (_, at) => Math.sin(at + 1)),
+  });
+  const tensors = {
+    'encoder.embedding.positional': wide(COUNT),
+    'decoder.embedding.positional': wide(target),
+  };
   for (let layer = 0; layer < LAYERS; layer += 1) {
-    tensors[`encoder.layers.${layer}.self_attention.weights`] = leaning(COUNT, COUNT, (row) => Math.min(row + 1, COUNT - 1));
+    tensors[`encoder.layers.${layer}.self_attention.weights`] = leaning(COUNT, COUNT, (row) =>
+      Math.min(row + 1, COUNT - 1),
+    );
     tensors[`decoder.layers.${layer}.self_attention.weights`] = leaning(target, target, () => 0);
-    tensors[`decoder.layers.${layer}.cross_attention.weights`] = leaning(target, COUNT, layer === 0 ? () => 0 : (row) => row * 2);
+    tensors[`decoder.layers.${layer}.cross_attention.weights`] = leaning(
+      target,
+      COUNT,
+      layer === 0 ? () => 0 : (row) => row * 2,
+    );
   }
-  const part = (name) => ({ ...analyses.next_token[name], shape: [target, 3], data: analyses.next_token[name].data.slice(0, target * 3) });
+  const part = (name) => ({
+    ...analyses.next_token[name],
+    shape: [target, 3],
+    data: analyses.next_token[name].data.slice(0, target * 3),
+  });
   return {
-    ...trace, tensors, target: TARGET, target_tokens: TARGET_TOKENS, card: { kind: 'encoder-decoder', positional: 'sinusoidal' },
-    analyses: { next_token: { ids: part('ids'), probabilities: part('probabilities'), texts: TARGET_TOKENS.map(() => [' saw', '<i>&', '</s>']) } },
+    ...trace,
+    tensors,
+    target: TARGET,
+    target_tokens: TARGET_TOKENS,
+    card: { kind: 'encoder-decoder', positional: 'sinusoidal' },
+    analyses: {
+      next_token: {
+        ids: part('ids'),
+        probabilities: part('probabilities'),
+        texts: TARGET_TOKENS.map(() => [' saw', '<i>&', '</s>']),
+      },
+    },
   };
 }
 
@@ -130,12 +212,20 @@ export const FILL_TEXT = 'it [MASK] <b> it';
 export function fillTrace() {
   const trace = sampleTrace({ isDense: true });
   const tensors = {};
-  for (const [site, array] of Object.entries(trace.tensors)) tensors[site.replace('decoder', 'encoder')] = array;
+  for (const [site, array] of Object.entries(trace.tensors))
+    tensors[site.replace('decoder', 'encoder')] = array;
   const tokens = TOKENS.map((token, index) => {
-    if (index === 2) return { id: 2, text: '[MASK]', start: 2, end: 9, word: null, is_special: true };
+    if (index === 2)
+      return { id: 2, text: '[MASK]', start: 2, end: 9, word: null, is_special: true };
     return index < 2 ? token : { ...token, start: token.start + 3, end: token.end + 3 };
   });
-  return { ...trace, tensors, tokens, text: FILL_TEXT, card: { kind: 'encoder', positional: 'learned', has_mask: true } };
+  return {
+    ...trace,
+    tensors,
+    tokens,
+    text: FILL_TEXT,
+    card: { kind: 'encoder', positional: 'learned', has_mask: true },
+  };
 }
 
 /** A trace of a decoder that adds nothing to its embeddings, with what it has in its place. */
@@ -144,17 +234,32 @@ export function schemeTrace(positional) {
   delete trace.tensors['decoder.embedding.positional'];
   const site = 'decoder.layers.0.self_attention';
   const perHead = (axes, columns, value) => ({
-    axes, shape: [HEADS, COUNT, columns], scale: 1,
-    data: Float32Array.from({ length: HEADS * COUNT * columns }, (_, at) => value(Math.floor(at / columns) % COUNT, at % columns, Math.floor(at / columns / COUNT))),
+    axes,
+    shape: [HEADS, COUNT, columns],
+    scale: 1,
+    data: Float32Array.from({ length: HEADS * COUNT * columns }, (_, at) =>
+      value(Math.floor(at / columns) % COUNT, at % columns, Math.floor(at / columns / COUNT)),
+    ),
   });
   if (positional === 'rotary') {
-    trace.tensors[`${site}.queries`] = perHead(['head', 'query', 'd_head'], 4, (_, column) => (column % 2 === 0 ? 2 : 0));
-    trace.tensors[`${site}.rotated_queries`] = perHead(['head', 'query', 'd_head'], 4, (position, column) => {
-      const angle = position / (column < 2 ? 1 : 100);
-      return 2 * (column % 2 === 0 ? Math.cos(angle) : Math.sin(angle));
-    });
+    trace.tensors[`${site}.queries`] = perHead(['head', 'query', 'd_head'], 4, (_, column) =>
+      column % 2 === 0 ? 2 : 0,
+    );
+    trace.tensors[`${site}.rotated_queries`] = perHead(
+      ['head', 'query', 'd_head'],
+      4,
+      (position, column) => {
+        const angle = position / (column < 2 ? 1 : 100);
+        return 2 * (column % 2 === 0 ? Math.cos(angle) : Math.sin(angle));
+      },
+    );
   }
-  if (positional === 'alibi') trace.tensors[`${site}.bias`] = perHead(['head', 'query', 'key'], COUNT, (query, key, head) => -Math.abs(query - key) / 2 ** (head + 1));
+  if (positional === 'alibi')
+    trace.tensors[`${site}.bias`] = perHead(
+      ['head', 'query', 'key'],
+      COUNT,
+      (query, key, head) => -Math.abs(query - key) / 2 ** (head + 1),
+    );
   return trace;
 }
 
@@ -164,9 +269,22 @@ export function schemeTrace(positional) {
  */
 export function longTrace(count) {
   const trace = sampleTrace();
-  const tokens = Array.from({ length: count }, (_, index) => ({ ...TOKENS[1 + (index % 4)], id: index }));
-  const square = (heads) => ({ axes: ['head', 'query', 'key'], shape: [heads, count, count], scale: 1, data: new Float32Array(heads * count * count).fill(1 / count) });
-  const flat = (columns, axes, value) => ({ axes, shape: [count, columns], scale: 1, data: new Float32Array(count * columns).fill(value) });
+  const tokens = Array.from({ length: count }, (_, index) => ({
+    ...TOKENS[1 + (index % 4)],
+    id: index,
+  }));
+  const square = (heads) => ({
+    axes: ['head', 'query', 'key'],
+    shape: [heads, count, count],
+    scale: 1,
+    data: new Float32Array(heads * count * count).fill(1 / count),
+  });
+  const flat = (columns, axes, value) => ({
+    axes,
+    shape: [count, columns],
+    scale: 1,
+    data: new Float32Array(count * columns).fill(value),
+  });
   return {
     ...trace,
     tokens,
@@ -178,7 +296,11 @@ export function longTrace(count) {
       'decoder.layers.1.experts.expert_weights': flat(2, ['query', 'top_k'], 0.5),
     },
     analyses: {
-      next_token: { ids: flat(3, ['query', 'rank'], 1), probabilities: flat(3, ['query', 'rank'], 0.3), texts: tokens.map(() => ['a', 'b', 'c']) },
+      next_token: {
+        ids: flat(3, ['query', 'rank'], 1),
+        probabilities: flat(3, ['query', 'rank'], 0.3),
+        texts: tokens.map(() => ['a', 'b', 'c']),
+      },
     },
   };
 }
@@ -189,7 +311,12 @@ export function figuresOf(view, trace, state = {}) {
   return panels.map((panel) => view.figure(trace, { ...FRAME, ...state, ...panel.state }));
 }
 
-const DTYPES = new Map([[Uint16Array, 'U16'], [Float32Array, 'F32'], [Int32Array, 'I32'], [Uint8Array, 'U8']]);
+const DTYPES = new Map([
+  [Uint16Array, 'U16'],
+  [Float32Array, 'F32'],
+  [Int32Array, 'I32'],
+  [Uint8Array, 'U8'],
+]);
 
 /**
  * @param {Record<string, [unknown, number[], ArrayBufferView]>} named
@@ -197,12 +324,20 @@ const DTYPES = new Map([[Uint16Array, 'U16'], [Float32Array, 'F32'], [Int32Array
  * @param {number} [padding] spaces after the header, as writers add to align the data
  */
 export function safetensorsFile(named, metadata = {}, padding = 0) {
-  const header = { __metadata__: Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key, JSON.stringify(value)])) };
+  const header = {
+    __metadata__: Object.fromEntries(
+      Object.entries(metadata).map(([key, value]) => [key, JSON.stringify(value)]),
+    ),
+  };
   const parts = [];
   let offset = 0;
   for (const [name, [, shape, data]] of Object.entries(named)) {
     const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-    header[name] = { dtype: DTYPES.get(data.constructor), shape, data_offsets: [offset, offset + bytes.length] };
+    header[name] = {
+      dtype: DTYPES.get(data.constructor),
+      shape,
+      data_offsets: [offset, offset + bytes.length],
+    };
     parts.push(bytes);
     offset += bytes.length;
   }
@@ -211,12 +346,27 @@ export function safetensorsFile(named, metadata = {}, padding = 0) {
   new DataView(file.buffer).setBigUint64(0, BigInt(text.length), true);
   file.set(text, 8);
   let at = 8 + text.length;
-  for (const bytes of parts) { file.set(bytes, at); at += bytes.length; }
+  for (const bytes of parts) {
+    file.set(bytes, at);
+    at += bytes.length;
+  }
   return file.buffer;
 }
 
 /** As the API names them; the last has no score. */
-export const LABELS = ['previous', 'next', 'current', 'same_token', 'induction', 'monotonic', 'sink', 'broad', 'positional', 'narrow', 'mixed'];
+export const LABELS = [
+  'previous',
+  'next',
+  'current',
+  'same_token',
+  'induction',
+  'monotonic',
+  'sink',
+  'broad',
+  'positional',
+  'narrow',
+  'mixed',
+];
 
 /**
  * The analysis `head_labels` as the API sends it.
@@ -227,12 +377,26 @@ export function headLabels(found, queries = {}) {
   const names = LABELS.slice(0, -1);
   const analysis = { labels: LABELS };
   for (const [path, heads] of Object.entries(found)) {
-    analysis[`${path}.label`] = { axes: ['head'], shape: [heads.length], scale: 1, data: Int32Array.from(heads, ({ label }) => LABELS.indexOf(label)) };
-    analysis[`${path}.label_scores`] = {
-      axes: ['head', 'label'], shape: [heads.length, names.length], scale: 1,
-      data: Float32Array.from(heads.flatMap(({ scores = {} }) => names.map((name) => scores[name] ?? 0))),
+    analysis[`${path}.label`] = {
+      axes: ['head'],
+      shape: [heads.length],
+      scale: 1,
+      data: Int32Array.from(heads, ({ label }) => LABELS.indexOf(label)),
     };
-    analysis[`${path}.label_queries`] = { axes: ['label'], shape: [names.length], scale: 1, data: Int32Array.from(names, (name) => queries[name] ?? 4) };
+    analysis[`${path}.label_scores`] = {
+      axes: ['head', 'label'],
+      shape: [heads.length, names.length],
+      scale: 1,
+      data: Float32Array.from(
+        heads.flatMap(({ scores = {} }) => names.map((name) => scores[name] ?? 0)),
+      ),
+    };
+    analysis[`${path}.label_queries`] = {
+      axes: ['label'],
+      shape: [names.length],
+      scale: 1,
+      data: Int32Array.from(names, (name) => queries[name] ?? 4),
+    };
   }
   return analysis;
 }

@@ -2,15 +2,24 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { commonPairs } from '../../static/js/core/sequences.js';
 
-const common = (a, b) => commonPairs([...a], [...b]).map(([i]) => a[i]).join('');
+const common = (a, b) =>
+  commonPairs([...a], [...b])
+    .map(([i]) => a[i])
+    .join('');
 
 test('what two lists share is found in order', () => {
   assert.equal(common('XMJYAUZ', 'MZJAWXU'), 'MJAU');
-  assert.deepEqual(commonPairs(['a', 'b', 'c'], ['a', 'x', 'c']), [[0, 0], [2, 2]]);
+  assert.deepEqual(commonPairs(['a', 'b', 'c'], ['a', 'x', 'c']), [
+    [0, 0],
+    [2, 2],
+  ]);
 });
 
 test('the same list is shared whole, and different ones not at all', () => {
-  assert.deepEqual(commonPairs(['a', 'a'], ['a', 'a']), [[0, 0], [1, 1]]);
+  assert.deepEqual(commonPairs(['a', 'a'], ['a', 'a']), [
+    [0, 0],
+    [1, 1],
+  ]);
   assert.deepEqual(commonPairs(['a'], ['b']), []);
   assert.deepEqual(commonPairs([], ['b']), []);
 });
@@ -24,7 +33,10 @@ function longest(a, b) {
 
 test('it is as long as any can be', () => {
   let seed = 7;
-  const letter = () => { seed = (seed * 16807) % 2147483647; return 'abc'[seed % 3]; };
+  const letter = () => {
+    seed = (seed * 16807) % 2147483647;
+    return 'abc'[seed % 3];
+  };
   for (let trial = 0; trial < 60; trial += 1) {
     const [a, b] = [7, 8].map((length) => Array.from({ length }, letter).join(''));
     assert.equal(commonPairs([...a], [...b]).length, longest(a, b), `${a} ${b}`);

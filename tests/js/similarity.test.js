@@ -3,7 +3,11 @@ import { test } from 'node:test';
 import { byDistance, cosineSimilarity, similarityOf } from '../../static/js/core/similarity.js';
 
 test('same direction 1, right angle 0, opposite −1, whatever the length', () => {
-  const { data } = cosineSimilarity({ rows: 4, columns: 2, data: Float64Array.of(1, 0, 5, 0, 0, 2, -3, 0) });
+  const { data } = cosineSimilarity({
+    rows: 4,
+    columns: 2,
+    data: Float64Array.of(1, 0, 5, 0, 0, 2, -3, 0),
+  });
   assert.deepEqual([...data.subarray(0, 4)], [1, 1, 0, -1]);
 });
 
@@ -28,11 +32,16 @@ test('sinusoidal positions are as alike as their distance says, wherever they st
     }
   }
   const cosines = cosineSimilarity({ rows: 40, columns: width, data }).data;
-  for (const distance of [1, 5, 20]) assert.ok(Math.abs(cosines[distance] - cosines[10 * 40 + 10 + distance]) < 1e-9);
+  for (const distance of [1, 5, 20])
+    assert.ok(Math.abs(cosines[distance] - cosines[10 * 40 + 10 + distance]) < 1e-9);
 });
 
 test('by distance: mean, least and greatest of all pairs so far apart', () => {
-  const cosines = { rows: 3, columns: 3, data: Float64Array.of(1, 0.5, -0.2, 0.5, 1, 0.1, -0.2, 0.1, 1) };
+  const cosines = {
+    rows: 3,
+    columns: 3,
+    data: Float64Array.of(1, 0.5, -0.2, 0.5, 1, 0.1, -0.2, 0.1, 1),
+  };
   const { mean, least, most } = byDistance(cosines);
   mean.forEach((value, distance) => assert.ok(Math.abs(value - [1, 0.3, -0.2][distance]) < 1e-12));
   assert.deepEqual([...least], [1, 0.1, -0.2]);

@@ -10,7 +10,10 @@ function parsed(...pieces) {
 }
 
 const TWO = 'event: token\ndata: {"a":1}\n\nevent: end\ndata: {}\n\n';
-const PARSED = [{ event: 'token', data: '{"a":1}' }, { event: 'end', data: '{}' }];
+const PARSED = [
+  { event: 'token', data: '{"a":1}' },
+  { event: 'end', data: '{}' },
+];
 
 test('an event has a name and data', () => {
   assert.deepEqual(parsed(TWO), PARSED);
@@ -18,7 +21,8 @@ test('an event has a name and data', () => {
 
 test('it does not matter where the text is cut', () => {
   assert.deepEqual(parsed(...TWO), PARSED);
-  for (let cut = 0; cut <= TWO.length; cut += 1) assert.deepEqual(parsed(TWO.slice(0, cut), TWO.slice(cut)), PARSED);
+  for (let cut = 0; cut <= TWO.length; cut += 1)
+    assert.deepEqual(parsed(TWO.slice(0, cut), TWO.slice(cut)), PARSED);
 });
 
 test('lines end in any of three ways, which may be cut in two', () => {
@@ -34,7 +38,9 @@ test('several lines of data are one text', () => {
 });
 
 test('comments, other fields and events without data are passed over', () => {
-  assert.deepEqual(parsed(': hello\nid: 7\nretry: 100\nnonsense\n\nevent: lonely\n\ndata:x\n\n'), [{ event: 'message', data: 'x' }]);
+  assert.deepEqual(parsed(': hello\nid: 7\nretry: 100\nnonsense\n\nevent: lonely\n\ndata:x\n\n'), [
+    { event: 'message', data: 'x' },
+  ]);
 });
 
 test('what is unfinished at the end is no event', () => {
@@ -61,13 +67,22 @@ async function collected(events) {
 test('a letter that arrives in two parts is one letter', async () => {
   const bytes = new TextEncoder().encode('data: né 😀\n\n');
   const chunks = [...bytes].map((byte) => Uint8Array.of(byte));
-  assert.deepEqual(await collected(eventsOf(bodyOf(chunks))), [{ event: 'message', data: 'né 😀' }]);
+  assert.deepEqual(await collected(eventsOf(bodyOf(chunks))), [
+    { event: 'message', data: 'né 😀' },
+  ]);
 });
 
 test('who stops reading cancels the answer', async () => {
   let isCancelled = false;
   const chunk = new TextEncoder().encode(TWO);
-  for await (const { event } of eventsOf(bodyOf([chunk], { isOpen: true, onCancel: () => { isCancelled = true; } }))) {
+  for await (const { event } of eventsOf(
+    bodyOf([chunk], {
+      isOpen: true,
+      onCancel: () => {
+        isCancelled = true;
+      },
+    }),
+  )) {
     assert.equal(event, 'token');
     break;
   }

@@ -5,7 +5,14 @@ import { attention } from '../../static/js/views/attention.js';
 import { nextToken } from '../../static/js/views/next_token.js';
 import { figuresOf, FRAME, longTrace, sampleTrace } from './sample.js';
 
-const SETTING = { cards: [], palette: { ...FRAME.palette, font: 'system-ui' }, help: 'A row sums to 1.', address: 'http://127.0.0.1:8000/#layer=1', date: new Date(Date.UTC(2024, 1, 29)), script: 'window.Plotly = {};' };
+const SETTING = {
+  cards: [],
+  palette: { ...FRAME.palette, font: 'system-ui' },
+  help: 'A row sums to 1.',
+  address: 'http://127.0.0.1:8000/#layer=1',
+  date: new Date(Date.UTC(2024, 1, 29)),
+  script: 'window.Plotly = {};',
+};
 const ASKED = { model: 'tiny', text: 'it' };
 
 function pageOf(view, trace = sampleTrace(), setting = {}) {
@@ -19,7 +26,14 @@ function jsonIn(page, id) {
 
 test('the file says what it shows, of what, from where and since when', () => {
   const page = pageOf(attention);
-  for (const said of ['A row sums to 1.', 'tiny, revision r', '2024-02-29', 'http://127.0.0.1:8000/#layer=1', 'curl --silent &#39;', '/api/v1/trace']) {
+  for (const said of [
+    'A row sums to 1.',
+    'tiny, revision r',
+    '2024-02-29',
+    'http://127.0.0.1:8000/#layer=1',
+    'curl --silent &#39;',
+    '/api/v1/trace',
+  ]) {
     assert.ok(page.includes(said) || page.includes(said.replace('&#39;', "'")), said);
   }
 });
@@ -35,7 +49,11 @@ test('the numbers inside are those of the grid', () => {
 test('the drawing inside is the drawing, with typed arrays as lists', () => {
   const [figure] = figuresOf(nextToken, sampleTrace());
   const wanted = { ...figure, data: [{ type: 'bar', x: Float64Array.from([1, 2]) }] };
-  const page = standaloneOf({ ...SETTING, trace: { ...sampleTrace(), asked: ASKED }, figure: wanted });
+  const page = standaloneOf({
+    ...SETTING,
+    trace: { ...sampleTrace(), asked: ASKED },
+    figure: wanted,
+  });
   assert.deepEqual(jsonIn(page, 'figure').data[0].x, [1, 2]);
 });
 

@@ -1,13 +1,58 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { beginning, choosing, choosingModel, clamp, INITIAL, isQueryLookedAt, opened, queryOf, readFragment, writeFragment } from '../../static/js/core/state.js';
+import {
+  beginning,
+  choosing,
+  choosingModel,
+  clamp,
+  INITIAL,
+  isQueryLookedAt,
+  opened,
+  queryOf,
+  readFragment,
+  writeFragment,
+} from '../../static/js/core/state.js';
 import { fillTrace, pairTrace } from './sample.js';
 
 const STATES = {
-  plain: { ...INITIAL, text: 'The cat sat.', model: 'stories', view: 'experts', layer: 2, head: 5, query: 3, range: 'head' },
-  awkward: { ...INITIAL, text: 'a&b=c#d %41+ é 中文 👩‍🚀 مرحبا\n<s>\t"', model: 'x/y', view: 'attention', layer: 0, head: 0, query: 0, range: 'one' },
-  empty: { ...INITIAL, text: '', model: '', view: 'positions', layer: null, head: null, query: null, range: 'one' },
-  translated: { ...INITIAL, text: 'A man', target: 'Un & un = 2', where: 'encoder', query: 1, source: 2 },
+  plain: {
+    ...INITIAL,
+    text: 'The cat sat.',
+    model: 'stories',
+    view: 'experts',
+    layer: 2,
+    head: 5,
+    query: 3,
+    range: 'head',
+  },
+  awkward: {
+    ...INITIAL,
+    text: 'a&b=c#d %41+ é 中文 👩‍🚀 مرحبا\n<s>\t"',
+    model: 'x/y',
+    view: 'attention',
+    layer: 0,
+    head: 0,
+    query: 0,
+    range: 'one',
+  },
+  empty: {
+    ...INITIAL,
+    text: '',
+    model: '',
+    view: 'positions',
+    layer: null,
+    head: null,
+    query: null,
+    range: 'one',
+  },
+  translated: {
+    ...INITIAL,
+    text: 'A man',
+    target: 'Un & un = 2',
+    where: 'encoder',
+    query: 1,
+    source: 2,
+  },
   masked: { ...INITIAL, text: '[MASK] a [MASK]', words: ' été' },
 };
 
@@ -60,32 +105,76 @@ test('the end of a text that was only just opened is not where somebody looks', 
 
 test('of two sentences each has its own chosen token', () => {
   const trace = pairTrace();
-  assert.deepEqual([queryOf({ query: 1, source: 3 }, trace), queryOf({ query: 1, source: 3 }, trace, 'source')], [1, 3]);
-  assert.deepEqual([choosing(trace, 'target', 1), choosing(trace, 'source', 1)], [{ query: 1 }, { source: 1 }]);
+  assert.deepEqual(
+    [queryOf({ query: 1, source: 3 }, trace), queryOf({ query: 1, source: 3 }, trace, 'source')],
+    [1, 3],
+  );
+  assert.deepEqual(
+    [choosing(trace, 'target', 1), choosing(trace, 'source', 1)],
+    [{ query: 1 }, { source: 1 }],
+  );
   assert.deepEqual(choosing(fillTrace(), 'source', 1), { query: 1 });
 });
 
 test('a place that this model does not have is left to the page', () => {
-  const bounds = { layers: 4, heads: 6, tokens: 5, sources: 3, views: ['attention'], places: ['encoder', 'cross'] };
+  const bounds = {
+    layers: 4,
+    heads: 6,
+    tokens: 5,
+    sources: 3,
+    views: ['attention'],
+    places: ['encoder', 'cross'],
+  };
   assert.equal(clamp({ ...INITIAL, where: 'encoder' }, bounds).where, 'encoder');
   assert.equal(clamp({ ...INITIAL, where: 'decoder', source: 3 }, bounds).where, '');
-  assert.deepEqual([2, 3].map((source) => clamp({ ...INITIAL, source }, bounds).source), [2, null]);
+  assert.deepEqual(
+    [2, 3].map((source) => clamp({ ...INITIAL, source }, bounds).source),
+    [2, null],
+  );
 });
 
 test('an example opens where there is something to see; one that says nothing leaves the view as it is', () => {
-  assert.deepEqual(opened({ view: 'attention', layer: 1, head: 3 }), { query: null, source: null, key: null, where: '', view: 'attention', layer: 1, head: 3 });
+  assert.deepEqual(opened({ view: 'attention', layer: 1, head: 3 }), {
+    query: null,
+    source: null,
+    key: null,
+    where: '',
+    view: 'attention',
+    layer: 1,
+    head: 3,
+  });
   assert.deepEqual(opened({ where: 'cross' }).where, 'cross');
   assert.deepEqual(opened({}), {});
 });
 
 test('who brings no text begins with the first example, and what a link says stays', () => {
   const example = { text: 'it saw', opens: { view: 'experts', layer: 1, head: 3 } };
-  assert.deepEqual(beginning(INITIAL, example), { ...INITIAL, text: 'it saw', view: 'experts', layer: 1, head: 3 });
+  assert.deepEqual(beginning(INITIAL, example), {
+    ...INITIAL,
+    text: 'it saw',
+    view: 'experts',
+    layer: 1,
+    head: 3,
+  });
   assert.equal(beginning({ ...INITIAL, head: 0 }, example).head, 0);
   assert.equal(beginning(INITIAL, undefined).text, '');
 });
 
 test('another model starts afresh, whatever was chosen in this one', () => {
-  const looked = { ...INITIAL, model: 'stories', target: 'Un chat', where: 'cross', layer: 2, head: 1, query: 4, source: 3, key: 0, view: 'why' };
-  assert.deepEqual({ ...looked, ...choosingModel('fill') }, { ...INITIAL, model: 'fill', view: 'why' });
+  const looked = {
+    ...INITIAL,
+    model: 'stories',
+    target: 'Un chat',
+    where: 'cross',
+    layer: 2,
+    head: 1,
+    query: 4,
+    source: 3,
+    key: 0,
+    view: 'why',
+  };
+  assert.deepEqual(
+    { ...looked, ...choosingModel('fill') },
+    { ...INITIAL, model: 'fill', view: 'why' },
+  );
 });

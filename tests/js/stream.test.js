@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { stream } from '../../static/js/views/stream.js';
-import { figuresOf, fillTrace, longTrace, pairTrace, sampleTrace, TARGET_TOKENS, TOKENS } from './sample.js';
+import {
+  figuresOf,
+  fillTrace,
+  longTrace,
+  pairTrace,
+  sampleTrace,
+  TARGET_TOKENS,
+  TOKENS,
+} from './sample.js';
 import { answersOf, lensAnalysis, streamAnalysis } from './stream_sample.js';
 import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from './view_contract.js';
 
@@ -12,15 +20,27 @@ const SHOWS = ['lens', 'norms', 'writes', 'layer_norm'];
 const stateOf = (trace, show, state = {}) => {
   const count = (trace.target_tokens ?? trace.tokens).length;
   const stack = trace.card?.kind === 'encoder' ? 'encoder' : 'decoder';
-  return { stream_show: show, stream_layer: null, answers: answersOf(trace, { lens: lensAnalysis(count), stream: streamAnalysis(count, { stack }) }), ...state };
+  return {
+    stream_show: show,
+    stream_layer: null,
+    answers: answersOf(trace, {
+      lens: lensAnalysis(count),
+      stream: streamAnalysis(count, { stack }),
+    }),
+    ...state,
+  };
 };
 const shown = (trace, show, state) => figuresOf(stream, trace, stateOf(trace, show, state));
 
 test('asks for what is shown and nothing else', () => {
   const trace = sampleTrace();
-  assert.deepEqual(stream.asks(trace, { stream_show: 'lens' }), { lens: { capture: [], analyses: ['logit_lens'] } });
+  assert.deepEqual(stream.asks(trace, { stream_show: 'lens' }), {
+    lens: { capture: [], analyses: ['logit_lens'] },
+  });
   for (const show of SHOWS.slice(1)) {
-    assert.deepEqual(stream.asks(trace, { stream_show: show }), { stream: { capture: [], analyses: ['residual_stream'] } });
+    assert.deepEqual(stream.asks(trace, { stream_show: show }), {
+      stream: { capture: [], analyses: ['residual_stream'] },
+    });
   }
 });
 
@@ -28,17 +48,32 @@ test('a model without a lens says so and is not asked for one', () => {
   const trace = { ...sampleTrace(), card: { kind: 'decoder', analyses: ['next_token'] } };
   assert.deepEqual(stream.asks(trace, { stream_show: 'lens' }), {});
   assert.deepEqual(stream.asks(trace, { stream_show: 'norms' }), {});
-  assert.match(figuresOf(stream, trace, { stream_show: 'lens' })[0].notice, /^tiny has no logit lens/);
-  assert.match(figuresOf(stream, trace, { stream_show: 'norms' })[0].notice, /stream of tiny cannot be seen/);
+  assert.match(
+    figuresOf(stream, trace, { stream_show: 'lens' })[0].notice,
+    /^tiny has no logit lens/,
+  );
+  assert.match(
+    figuresOf(stream, trace, { stream_show: 'norms' })[0].notice,
+    /stream of tiny cannot be seen/,
+  );
 });
 
 test('while an answer is on its way, and when it is refused, one panel says so', () => {
   for (const show of SHOWS) {
     const name = show === 'lens' ? 'lens' : 'stream';
-    const waiting = figuresOf(stream, sampleTrace(), { stream_show: show, answers: { [name]: { isWaiting: true } } });
-    assert.deepEqual(waiting.map(({ notice }) => notice), ['Reading…']);
+    const waiting = figuresOf(stream, sampleTrace(), {
+      stream_show: show,
+      answers: { [name]: { isWaiting: true } },
+    });
+    assert.deepEqual(
+      waiting.map(({ notice }) => notice),
+      ['Reading…'],
+    );
     const problem = { title: 'Too many cells', detail: 'Send a shorter text.' };
-    const [{ notice }] = figuresOf(stream, sampleTrace(), { stream_show: show, answers: { [name]: { problem } } });
+    const [{ notice }] = figuresOf(stream, sampleTrace(), {
+      stream_show: show,
+      answers: { [name]: { problem } },
+    });
     assert.equal(notice, 'Too many cells. Send a shorter text.');
   }
 });
@@ -61,26 +96,51 @@ for (const show of SHOWS) {
   });
 
   test(`${show}: says what it shows and explains its words`, () => {
-    const { help = stream.help, terms = stream.terms } = stream.wording(sampleTrace(), { stream_show: show });
+    const { help = stream.help, terms = stream.terms } = stream.wording(sampleTrace(), {
+      stream_show: show,
+    });
     assert.match(help, /\.$/);
     assert.ok(terms.length >= 2);
   });
 }
 
 test('the likeliest token stands in every cell, its probability in the colour', () => {
-  const [{ data: [map, heads, names], grid }] = shown(sampleTrace(), 'lens');
-  assert.deepEqual(map.z.slice(1).map(([first]) => Number(first.toFixed(3))), [0.3, 0.8]);
+  const [
+    {
+      data: [map, heads, names],
+      grid,
+    },
+  ] = shown(sampleTrace(), 'lens');
+  assert.deepEqual(
+    map.z.slice(1).map(([first]) => Number(first.toFixed(3))),
+    [0.3, 0.8],
+  );
   assert.deepEqual([map.zmin, map.zmax], [0, 1]);
   assert.deepEqual(heads.text, ['&lt;s&gt;', 'it', 'saw', '&lt;b&gt;', 'it']);
   assert.deepEqual([names.text[0], names.text[1]], ['&lt;i&gt;&amp;', 'saw']);
   assert.equal(grid.written(1, 0), '“·saw” 80.0 %');
-  assert.equal(plain(grid.describe(1, 1)), 'After “it” at 1, layer 1, the last, would expect “·saw” with probability 80.0 %; it is what came');
-  assert.equal(plain(grid.describe(0, 2)), 'After “saw”, layer 0 would expect “<i>&” with probability 30.0 %');
+  assert.equal(
+    plain(grid.describe(1, 1)),
+    'After “it” at 1, layer 1, the last, would expect “·saw” with probability 80.0 %; it is what came',
+  );
+  assert.equal(
+    plain(grid.describe(0, 2)),
+    'After “saw”, layer 0 would expect “<i>&” with probability 30.0 %',
+  );
 });
 
 test('guesses that came are underlined, and only those', () => {
-  const [{ data: [, , , underlines], help }] = shown(sampleTrace(), 'lens');
-  assert.deepEqual(underlines.x.filter((x) => x !== null).map(Math.round), [1, 1], '“saw” follows the first “it”, in the last layer');
+  const [
+    {
+      data: [, , , underlines],
+      help,
+    },
+  ] = shown(sampleTrace(), 'lens');
+  assert.deepEqual(
+    underlines.x.filter((x) => x !== null).map(Math.round),
+    [1, 1],
+    '“saw” follows the first “it”, in the last layer',
+  );
   assert.match(help, /it came next/);
   assert.match(shown(fillTrace(), 'lens')[0].help, /it stands here/);
 });
@@ -110,7 +170,10 @@ test('a link to a layer that this model has not opens the last', () => {
 
 test('a token of the sentence is read layer by layer', () => {
   const [{ grid }] = shown(sampleTrace(), 'lens');
-  assert.equal(plain(grid.ofColumn(2).readout), 'After “saw”, layer by layer: “<i>&” 30.0 %, “·saw” 80.0 %');
+  assert.equal(
+    plain(grid.ofColumn(2).readout),
+    'After “saw”, layer by layer: “<i>&” 30.0 %, “·saw” 80.0 %',
+  );
 });
 
 test('the lens of an encoder–decoder is that of the decoder, and there is no stack to choose', () => {
@@ -119,15 +182,32 @@ test('the lens of an encoder–decoder is that of the decoder, and there is no s
   assert.equal(grid.columns, TARGET_TOKENS.length);
   assert.deepEqual(grid.sides, { rows: 'target', columns: 'target' });
   assert.deepEqual(stream.places(trace, { stream_show: 'lens' }), []);
-  assert.deepEqual(stream.places(trace, { stream_show: 'norms' }).map(({ id }) => id), ['encoder', 'decoder']);
+  assert.deepEqual(
+    stream.places(trace, { stream_show: 'norms' }).map(({ id }) => id),
+    ['encoder', 'decoder'],
+  );
 });
 
 test('norms of either stack, with the tokens that it reads', () => {
   const trace = pairTrace();
-  const found = { ...streamAnalysis(COUNT, { stack: 'encoder' }), ...streamAnalysis(TARGET_TOKENS.length, { hasCross: true }) };
-  const of = (where) => figuresOf(stream, trace, { stream_show: 'norms', where, answers: answersOf(trace, { stream: found }) })[0].grid;
-  assert.deepEqual([of('encoder').columns, of('encoder').rows, of('encoder').sides.rows], [COUNT, 5, 'source']);
-  assert.deepEqual([of('decoder').columns, of('decoder').rows, of('decoder').sides.rows], [TARGET_TOKENS.length, 7, 'target']);
+  const found = {
+    ...streamAnalysis(COUNT, { stack: 'encoder' }),
+    ...streamAnalysis(TARGET_TOKENS.length, { hasCross: true }),
+  };
+  const of = (where) =>
+    figuresOf(stream, trace, {
+      stream_show: 'norms',
+      where,
+      answers: answersOf(trace, { stream: found }),
+    })[0].grid;
+  assert.deepEqual(
+    [of('encoder').columns, of('encoder').rows, of('encoder').sides.rows],
+    [COUNT, 5, 'source'],
+  );
+  assert.deepEqual(
+    [of('decoder').columns, of('decoder').rows, of('decoder').sides.rows],
+    [TARGET_TOKENS.length, 7, 'target'],
+  );
   assert.deepEqual(of('encoder').choose(0, 2), { source: 2 });
   assert.deepEqual(of('decoder').choose(0, 2), { query: 2 });
 });
@@ -137,8 +217,14 @@ test('the map and the line tell the same numbers, and the line adds the mean', (
   assert.equal(map.grid.value(3, 2), 32);
   assert.deepEqual(line.data[0].y, [2, 12, 22, 32, 42]);
   assert.deepEqual(line.data[1].y, [2, 12, 22, 32, 42], 'the mean of 0 to 4 is 2');
-  assert.equal(plain(map.grid.describe(1, 2)), 'After the attention of layer 0 the stream has norm 12 at “saw”');
-  assert.equal(plain(line.grid.describe(1, 1)), 'After the attention of layer 0 the stream has norm 12 at the mean token');
+  assert.equal(
+    plain(map.grid.describe(1, 2)),
+    'After the attention of layer 0 the stream has norm 12 at “saw”',
+  );
+  assert.equal(
+    plain(line.grid.describe(1, 1)),
+    'After the attention of layer 0 the stream has norm 12 at the mean token',
+  );
   assert.deepEqual(line.grid.geometry.at(1.2, 11), { row: 0, column: 1 });
   const { x0, x1, y0, y1 } = line.grid.geometry.box(0, 3);
   assert.ok(x0 < 3 && x1 > 3 && y0 < 32 && y1 > 32);
@@ -149,8 +235,14 @@ test('cosines are on a scale that is the same on both sides of 0, and say along 
   const [norms, cosines] = shown(sampleTrace(), 'writes');
   assert.deepEqual([cosines.data[0].zmin, cosines.data[0].zmax], [-1, 1]);
   assert.equal(norms.data[0].zmin, 0);
-  assert.equal(plain(cosines.grid.describe(0, 1)), 'The attention of layer 0 writes against the stream at “it” at 1: cosine −0.500');
-  assert.match(plain(cosines.grid.describe(1, 1)), /^The feed-forward network of layer 0 writes along the stream at “it” at 1: cosine 0\.250$/);
+  assert.equal(
+    plain(cosines.grid.describe(0, 1)),
+    'The attention of layer 0 writes against the stream at “it” at 1: cosine −0.500',
+  );
+  assert.match(
+    plain(cosines.grid.describe(1, 1)),
+    /^The feed-forward network of layer 0 writes along the stream at “it” at 1: cosine 0\.250$/,
+  );
 });
 
 test('numbers stand in the cells where there is room', () => {
@@ -161,7 +253,12 @@ test('numbers stand in the cells where there is room', () => {
 });
 
 test('on a phone positions stand below one another', () => {
-  const [{ grid, data: [map] }] = shown(sampleTrace(), 'norms', { width: 358 });
+  const [
+    {
+      grid,
+      data: [map],
+    },
+  ] = shown(sampleTrace(), 'norms', { width: 358 });
   assert.deepEqual([grid.rows, grid.columns], [COUNT, 5]);
   assert.equal(map.z.length, COUNT);
   assert.equal(grid.value(2, 3), 32);
@@ -171,27 +268,47 @@ test('on a phone positions stand below one another', () => {
 
 test('layer norms show mean and deviation, an RMSNorm its root mean square', () => {
   const trace = sampleTrace();
-  const titles = (options) => figuresOf(stream, trace, { stream_show: 'layer_norm', answers: answersOf(trace, { stream: streamAnalysis(COUNT, options) }) }).map(({ title }) => title.replace(/ that each .*/, ''));
+  const titles = (options) =>
+    figuresOf(stream, trace, {
+      stream_show: 'layer_norm',
+      answers: answersOf(trace, { stream: streamAnalysis(COUNT, options) }),
+    }).map(({ title }) => title.replace(/ that each .*/, ''));
   assert.deepEqual(titles({}), ['Mean', 'Deviation', 'Mean', 'Deviation']);
   assert.deepEqual(titles({ isRms: true }), ['Root mean square', 'Root mean square']);
 });
 
 test('where norms stand is told', () => {
-  const told = (card) => stream.wording({ ...sampleTrace(), card }, { stream_show: 'layer_norm' }).help;
-  assert.match(told({ kind: 'decoder', norm: 'layer_norm', norm_place: 'pre' }), /^LayerNorm stands before every part, and before the prediction/);
-  assert.match(told({ kind: 'encoder', norm: 'rms_norm', norm_place: 'post' }), /^RMSNorm stands after every part/);
+  const told = (card) =>
+    stream.wording({ ...sampleTrace(), card }, { stream_show: 'layer_norm' }).help;
+  assert.match(
+    told({ kind: 'decoder', norm: 'layer_norm', norm_place: 'pre' }),
+    /^LayerNorm stands before every part, and before the prediction/,
+  );
+  assert.match(
+    told({ kind: 'encoder', norm: 'rms_norm', norm_place: 'post' }),
+    /^RMSNorm stands after every part/,
+  );
 });
 
 test('where no norm comes last, the lens has none', () => {
-  const meaning = (card) => Object.fromEntries(stream.wording({ ...sampleTrace(), card }, { stream_show: 'lens' }).terms)['logit lens'];
+  const meaning = (card) =>
+    Object.fromEntries(stream.wording({ ...sampleTrace(), card }, { stream_show: 'lens' }).terms)[
+      'logit lens'
+    ];
   assert.match(meaning({ kind: 'decoder', norm_place: 'pre' }), /^the last norm and/);
   assert.doesNotMatch(meaning({ kind: 'encoder', norm_place: 'post' }), /norm/);
 });
 
 test('the controls choose what is shown', () => {
   const [control] = stream.controls(sampleTrace(), { stream_show: 'writes' });
-  assert.deepEqual([control.kind, control.name, control.value], ['choice', 'stream_show', 'writes']);
-  assert.deepEqual(control.options.map(({ id }) => id), SHOWS);
+  assert.deepEqual(
+    [control.kind, control.name, control.value],
+    ['choice', 'stream_show', 'writes'],
+  );
+  assert.deepEqual(
+    control.options.map(({ id }) => id),
+    SHOWS,
+  );
 });
 
 test('the lens leads; maps of short texts stand side by side', () => {

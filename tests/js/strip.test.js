@@ -27,15 +27,23 @@ test('a cell marks its query in one sentence and its key in the other', () => {
 
 test('within one sentence a cell marks both there', () => {
   const grid = gridOf(sampleTrace());
-  assert.deepEqual(shownFor(grid, { cell: { row: 3, column: 2 }, grid }).marks, { source: { query: 3, key: 2 } });
+  assert.deepEqual(shownFor(grid, { cell: { row: 3, column: 2 }, grid }).marks, {
+    source: { query: 3, key: 2 },
+  });
 });
 
 test('a pointed token of the target shows its row, one of the source its column', () => {
   const grid = gridOf(pairTrace());
   const target = shownFor(grid, { side: 'target', index: 2 });
-  assert.deepEqual([target.marks, target.tints.source.length, target.readout], [{ target: { query: 2 } }, 5, grid.ofRow(2).readout]);
+  assert.deepEqual(
+    [target.marks, target.tints.source.length, target.readout],
+    [{ target: { query: 2 } }, 5, grid.ofRow(2).readout],
+  );
   const source = shownFor(grid, { side: 'source', index: 2 });
-  assert.deepEqual([source.marks, source.tints.target.length, source.readout], [{ source: { key: 2 } }, 3, grid.ofColumn(2).readout]);
+  assert.deepEqual(
+    [source.marks, source.tints.target.length, source.readout],
+    [{ source: { key: 2 } }, 3, grid.ofColumn(2).readout],
+  );
 });
 
 test('a pointed token that the drawing says nothing of changes nothing', () => {

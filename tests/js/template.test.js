@@ -30,7 +30,8 @@ test('every file the page names is there, and none is on another host', () => {
 
 test('every id the code looks for is in the page', () => {
   const main = readFileSync(join(ROOT, 'static/js/main.js'), 'utf8');
-  for (const [, id] of main.matchAll(/byId\('([a-z]+)'\)/g)) assert.ok(page.includes(`id="${id}"`), id);
+  for (const [, id] of main.matchAll(/byId\('([a-z]+)'\)/g))
+    assert.ok(page.includes(`id="${id}"`), id);
 });
 
 test('imports point one way: main, views, components, core', () => {
@@ -52,5 +53,9 @@ test('views and core never touch the DOM', () => {
 });
 
 test('markup is never made from text', () => {
-  for (const path of modules()) assert.ok(!/innerHTML|insertAdjacentHTML|outerHTML|document\.write/.test(readFileSync(path, 'utf8')), path);
+  for (const path of modules())
+    assert.ok(
+      !/innerHTML|insertAdjacentHTML|outerHTML|document\.write/.test(readFileSync(path, 'utf8')),
+      path,
+    );
 });

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { columnsOf, directionOf, enumerated, escapeForPlotly, nameOf, quoted, shortened, visible } from '../../static/js/core/text.js';
+import {
+  columnsOf,
+  directionOf,
+  enumerated,
+  escapeForPlotly,
+  nameOf,
+  quoted,
+  shortened,
+  visible,
+} from '../../static/js/core/text.js';
 
 test('what cannot be seen is shown', () => {
   assert.equal(visible(' it'), '·it');
@@ -54,8 +63,15 @@ test('a piece of a character is called by the character, and says which piece it
   const piece = { text: '\\x8c', part: { whole: '猫', from: 2, to: 2, of: 3 } };
   assert.equal(nameOf(piece), '猫 2/3');
   assert.equal(quoted(piece), '“\u2068猫\u2069” (byte 2 of 3)');
-  assert.equal(nameOf({ text: '\\x80', part: { whole: '\u200b', from: 2, to: 3, of: 3 } }), '‹ZWSP› 2–3/3');
-  assert.equal(nameOf({ text: '\\xd9', part: { whole: 'م', from: 1, to: 1, of: 2 } }), '\u2068م\u2069 1/2', 'the numbers stay where they belong');
+  assert.equal(
+    nameOf({ text: '\\x80', part: { whole: '\u200b', from: 2, to: 3, of: 3 } }),
+    '‹ZWSP› 2–3/3',
+  );
+  assert.equal(
+    nameOf({ text: '\\xd9', part: { whole: 'م', from: 1, to: 1, of: 2 } }),
+    '\u2068م\u2069 1/2',
+    'the numbers stay where they belong',
+  );
 });
 
 test('a list is read with “and” before its last', () => {

@@ -22,6 +22,9 @@ test('an axis of amounts has round ticks, few of them, and none past its end', (
   assert.deepEqual(roundTicks(0.026, 4), [0, 0.01, 0.02]);
   for (let end = 0.02; end < 1; end *= 1.07) {
     const ticks = roundTicks(end, 4);
-    assert.ok(ticks.length >= 2 && ticks.length <= 5 && ticks.at(-1) <= end + 1e-9, `${end}: ${ticks}`);
+    assert.ok(
+      ticks.length >= 2 && ticks.length <= 5 && ticks.at(-1) <= end + 1e-9,
+      `${end}: ${ticks}`,
+    );
   }
 });

@@ -8,7 +8,8 @@ import assert from 'node:assert/strict';
 /** @param {import('../../static/js/core/figure.js').Figure} figure one that is drawn */
 export function assertReadable(figure) {
   assert.ok(figure.title && figure.summary);
-  for (const [term, value] of figure.facts ?? []) assert.ok(term && String(value).length > 0, `${figure.title}: ${term}`);
+  for (const [term, value] of figure.facts ?? [])
+    assert.ok(term && String(value).length > 0, `${figure.title}: ${term}`);
   const { grid } = figure;
   assert.equal(grid.rowLabels.length, grid.rows);
   assert.equal(grid.columnLabels.length, grid.columns);
@@ -17,7 +18,9 @@ export function assertReadable(figure) {
       assert.ok(grid.describe(row, column).length > 10);
       const [what, much] = grid.tip(row, column);
       assert.ok(what && much);
-      assert.ok(Number.isNaN(grid.value(row, column)) || grid.format(grid.value(row, column)).length > 0);
+      assert.ok(
+        Number.isNaN(grid.value(row, column)) || grid.format(grid.value(row, column)).length > 0,
+      );
     }
   }
   assert.ok(grid.start.row < grid.rows && grid.start.column < grid.columns);
@@ -26,7 +29,10 @@ export function assertReadable(figure) {
 /** Tokens of the sample hold tags; Plotly would read them. */
 export function assertNoMarkup(figures) {
   const text = JSON.stringify(figures.map(({ data, layout }) => [data, layout]));
-  assert.ok(!text.includes('<b>') && !text.includes('<s>') && !text.includes('<i>'), text.match(/.{20}<[bsi]>.{20}/)?.[0]);
+  assert.ok(
+    !text.includes('<b>') && !text.includes('<s>') && !text.includes('<i>'),
+    text.match(/.{20}<[bsi]>.{20}/)?.[0],
+  );
   assert.ok(!text.includes('hovertemplate'));
 }
 
@@ -40,5 +46,8 @@ export function assertAxesCount({ layout }) {
 export function assertFits({ title, layout }, width) {
   assert.ok(layout.width <= width, `${title}: ${layout.width} in ${width}`);
   const ticks = layout.xaxis?.tickvals;
-  assert.ok(ticks === undefined || ticks.length <= width / 12, `${title}: ${ticks?.length} ticks in ${width}`);
+  assert.ok(
+    ticks === undefined || ticks.length <= width / 12,
+    `${title}: ${ticks?.length} ticks in ${width}`,
+  );
 }

@@ -47,7 +47,8 @@ for (const view of VIEWS) {
   test(`${view.id}: fits the width it is given, at 256 tokens too`, () => {
     const long = longTrace(256);
     for (const width of [358, 820, 1360]) {
-      for (const figure of drawn(figuresOf(view, long, { width, layer: 1 }))) assertFits(figure, width);
+      for (const figure of drawn(figuresOf(view, long, { width, layer: 1 })))
+        assertFits(figure, width);
     }
   });
 
@@ -58,14 +59,20 @@ for (const view of VIEWS) {
       assert.deepEqual(readFragment(writeFragment({ [name]: field.standard }, fields), fields), {});
       const other = anotherValueOf(field);
       assert.notEqual(other, undefined, `a link can say nothing about ${name}`);
-      assert.deepEqual(readFragment(writeFragment({ [name]: other }, fields), fields), { [name]: other });
+      assert.deepEqual(readFragment(writeFragment({ [name]: other }, fields), fields), {
+        [name]: other,
+      });
     }
   });
 
   test(`${view.id}: what its switches set is kept in the link`, () => {
     const fields = fieldsOf(VIEWS);
-    for (const { kind, name, patch } of view.controls?.(sampleTrace(), { ...FRAME, ...standardsOf(fields) }) ?? []) {
-      for (const set of kind === 'button' ? Object.keys(patch) : [name]) assert.ok(set in fields, `${set} is no field`);
+    for (const { kind, name, patch } of view.controls?.(sampleTrace(), {
+      ...FRAME,
+      ...standardsOf(fields),
+    }) ?? []) {
+      for (const set of kind === 'button' ? Object.keys(patch) : [name])
+        assert.ok(set in fields, `${set} is no field`);
     }
   });
 
@@ -75,7 +82,10 @@ for (const view of VIEWS) {
       assert.ok(csvOf(grid).split('\r\n').length > grid.rows, title);
       const { path, body } = callOf(sampleTrace(), grid);
       assert.match(path, /^\/api\/v1\/[a-z]+/, title);
-      assert.ok(grid.call || body.capture?.length > 0 || body.analyses?.length > 0, `${title}: the code asks for nothing`);
+      assert.ok(
+        grid.call || body.capture?.length > 0 || body.analyses?.length > 0,
+        `${title}: the code asks for nothing`,
+      );
     }
   });
 }
@@ -83,5 +93,7 @@ for (const view of VIEWS) {
 /** Some value that a field does not have to begin with. */
 function anotherValueOf({ standard, read, values = [] }) {
   const written = [...values.map(String), '1', '0', '2', '0.5', 'another'];
-  return written.map((text) => read(text)).find((value) => value !== undefined && JSON.stringify(value) !== JSON.stringify(standard));
+  return written
+    .map((text) => read(text))
+    .find((value) => value !== undefined && JSON.stringify(value) !== JSON.stringify(standard));
 }

@@ -4,7 +4,9 @@ import { Problem } from '../../static/js/core/api.js';
 import { createWriter } from '../../static/js/core/writer.js';
 import { fakeServer, SUBJECT, written } from './generation_sample.js';
 
-const settled = async () => { for (let tick = 0; tick < 60; tick += 1) await new Promise(setImmediate); };
+const settled = async () => {
+  for (let tick = 0; tick < 60; tick += 1) await new Promise(setImmediate);
+};
 const ids = ({ steps }) => steps.map(({ id }) => id);
 const PATH = [3, 1, 2];
 
@@ -14,7 +16,9 @@ function writerOn(server) {
   const writer = createWriter({
     stream: server.stream,
     onChange: (isOver) => changes.push(isOver),
-    pause: async (milliseconds) => { pauses.push(milliseconds); },
+    pause: async (milliseconds) => {
+      pauses.push(milliseconds);
+    },
   });
   return { writer, changes, pauses };
 }
@@ -28,7 +32,16 @@ test('one token is asked for, and comes', async () => {
   assert.ok(writer.state().isWriting);
   server.flow();
   await settled();
-  assert.deepEqual(server.asked[0].body, { model: 'tiny', text: SUBJECT.text, temperature: 1, seed: 0, forced: [], skip: 0, n_tokens: 1, n_alternatives: 10 });
+  assert.deepEqual(server.asked[0].body, {
+    model: 'tiny',
+    text: SUBJECT.text,
+    temperature: 1,
+    seed: 0,
+    forced: [],
+    skip: 0,
+    n_tokens: 1,
+    n_alternatives: 10,
+  });
   assert.deepEqual(changes, [false, true]);
   assert.deepEqual(writer.follow(), [written(0, 0)]);
   assert.deepEqual(ids(writer.state()), [written(0, 0)]);
@@ -44,7 +57,13 @@ test('the next token asks for nothing that is known', async () => {
   await writer.write(2);
   writer.want(SUBJECT, writer.follow());
   await writer.write(1);
-  assert.deepEqual(server.asked.map(({ body }) => [body.forced.length, body.skip, body.n_tokens]), [[0, 0, 2], [2, 2, 3]]);
+  assert.deepEqual(
+    server.asked.map(({ body }) => [body.forced.length, body.skip, body.n_tokens]),
+    [
+      [0, 0, 2],
+      [2, 2, 3],
+    ],
+  );
   assert.deepEqual(writer.follow(), [0, 1, 2]);
 });
 
@@ -102,7 +121,11 @@ test('a path of a link is read again, exactly, and shown when all of it is there
 test('how far a path is read again is told with every token', async () => {
   const server = fakeServer();
   const told = [];
-  const writer = createWriter({ stream: server.stream, onChange: () => told.push('over'), onReplay: () => told.push(writer.state().replay) });
+  const writer = createWriter({
+    stream: server.stream,
+    onChange: () => told.push('over'),
+    onReplay: () => told.push(writer.state().replay),
+  });
   writer.want(SUBJECT, PATH);
   assert.deepEqual(writer.state().replay, { read: 0, of: 3 });
   server.flow();
@@ -119,7 +142,10 @@ test('who does not want to wait for a path stops it, and it is read when wished 
   writer.want(SUBJECT, PATH);
   assert.equal(server.asked.length, 1, 'it is not asked for again by itself');
   assert.ok(server.asked[0].signal.aborted);
-  assert.deepEqual([writer.state().isCancelled, writer.state().isReading, writer.state().problem], [true, false, null]);
+  assert.deepEqual(
+    [writer.state().isCancelled, writer.state().isReading, writer.state().problem],
+    [true, false, null],
+  );
   server.flow();
   await writer.retry();
   assert.deepEqual(ids(writer.state()), PATH);
@@ -196,7 +222,9 @@ test('to go back while it runs stops it', async () => {
 
 test('what goes wrong is told, is not asked for again by itself, and can be', async () => {
   let isBusy = true;
-  const server = fakeServer({ fail: () => isBusy && new Problem({ title: 'Queue full', status: 503 }) });
+  const server = fakeServer({
+    fail: () => isBusy && new Problem({ title: 'Queue full', status: 503 }),
+  });
   const { writer, changes } = writerOn(server);
   server.flow();
   writer.want(SUBJECT, PATH);
@@ -257,14 +285,26 @@ test('a problem in the middle of a run keeps what came', async () => {
 });
 
 test('a server that writes fewer tokens is asked for as many as it does', async () => {
-  const refusal = new Problem({ type: 'urn:headlight:problem:too-many-new-tokens', title: 'Too many new tokens', status: 422, limit: 3, actual: 200 });
-  const server = fakeServer({ mostTokens: 3, fail: (body, most) => body.n_tokens > most && refusal });
+  const refusal = new Problem({
+    type: 'urn:headlight:problem:too-many-new-tokens',
+    title: 'Too many new tokens',
+    status: 422,
+    limit: 3,
+    actual: 200,
+  });
+  const server = fakeServer({
+    mostTokens: 3,
+    fail: (body, most) => body.n_tokens > most && refusal,
+  });
   const { writer } = writerOn(server);
   server.flow();
   writer.want(SUBJECT, []);
   await writer.write(200);
   await settled();
-  assert.deepEqual(server.asked.map(({ body }) => body.n_tokens), [200, 3]);
+  assert.deepEqual(
+    server.asked.map(({ body }) => body.n_tokens),
+    [200, 3],
+  );
   assert.deepEqual(writer.follow(), [0, 1, 2]);
   assert.equal(writer.state().most, 3);
   assert.equal(writer.state().problem, null);

@@ -31,15 +31,22 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
     const to = step(event.key, index, chips.length, host.dir);
     if (to === null) return;
     event.preventDefault();
-    if (event.key === 'Enter' || event.key === ' ') { onPress(index); return; }
+    if (event.key === 'Enter' || event.key === ' ') {
+      onPress(index);
+      return;
+    }
     onChoose(to);
     chips[to].focus();
   });
   host.addEventListener('pointerover', ({ target, pointerType }) => {
     if (pointerType !== 'touch' && indexOf(target) >= 0) onPoint(indexOf(target));
   });
-  host.addEventListener('pointerleave', ({ pointerType }) => { if (pointerType !== 'touch') onPoint(null); });
-  host.addEventListener('focusin', ({ target }) => { if (indexOf(target) >= 0) onPoint(indexOf(target)); });
+  host.addEventListener('pointerleave', ({ pointerType }) => {
+    if (pointerType !== 'touch') onPoint(null);
+  });
+  host.addEventListener('focusin', ({ target }) => {
+    if (indexOf(target) >= 0) onPoint(indexOf(target));
+  });
   host.addEventListener('focusout', () => onPoint(null));
 
   return {
@@ -96,7 +103,9 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
 
   /** One of the chips is reached by Tab. */
   function rove(to) {
-    chips.forEach((node, index) => { node.tabIndex = index === to ? 0 : -1; });
+    chips.forEach((node, index) => {
+      node.tabIndex = index === to ? 0 : -1;
+    });
   }
 }
 
@@ -127,7 +136,9 @@ function outlined(tokens, nodes) {
 
 function outline(whole, ...nodes) {
   const shown = visible(whole);
-  return element('span', { class: 'character', role: 'group', 'aria-label': `Bytes of ${shown}` },
+  return element(
+    'span',
+    { class: 'character', role: 'group', 'aria-label': `Bytes of ${shown}` },
     element('bdi', { class: 'character-whole', 'aria-hidden': 'true' }, ...pieces(shown)),
     ...nodes,
   );
@@ -152,9 +163,12 @@ function textOf({ text, part }) {
 
 /** Stand-ins for what cannot be seen are set paler than the letters. */
 function pieces(text) {
-  return text.split(/([·↵⇥⍽␍␡◌]+|‹[^›]*›)/).filter(Boolean).map((part) =>
-    /^([·↵⇥⍽␍␡◌]+|‹.*›)$/.test(part) ? element('span', { class: 'blank' }, part) : part,
-  );
+  return text
+    .split(/([·↵⇥⍽␍␡◌]+|‹[^›]*›)/)
+    .filter(Boolean)
+    .map((part) =>
+      /^([·↵⇥⍽␍␡◌]+|‹.*›)$/.test(part) ? element('span', { class: 'blank' }, part) : part,
+    );
 }
 
 function spoken({ text, is_special: isSpecial, part }, index) {

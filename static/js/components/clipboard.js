@@ -17,7 +17,10 @@ export async function copy(text) {
       // The older way may still be open.
     }
   }
-  if (!copyBySelection(text)) throw new Error('the browser does not let this page copy; open it over HTTPS or at localhost, or save a file instead');
+  if (!copyBySelection(text))
+    throw new Error(
+      'the browser does not let this page copy; open it over HTTPS or at localhost, or save a file instead',
+    );
 }
 
 function copyBySelection(text) {

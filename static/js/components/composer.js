@@ -7,7 +7,8 @@ import { element } from './element.js';
 
 const PAUSE = 250;
 
-const STALE = 'The sentence has changed since you wrote this translation. The model reads yours still.';
+const STALE =
+  'The sentence has changed since you wrote this translation. The model reads yours still.';
 
 /** The menu's groups, in this order. */
 const KINDS = [
@@ -39,7 +40,11 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
 
   listen(box, onTyping, onText);
   const submitTarget = listen(target, onTyping, onTarget);
-  form.querySelector('#own').addEventListener('click', () => { target.value = ''; submitTarget(); target.focus(); });
+  form.querySelector('#own').addEventListener('click', () => {
+    target.value = '';
+    submitTarget();
+    target.focus();
+  });
   form.addEventListener('submit', (event) => event.preventDefault());
   menu.addEventListener('change', () => onModel(menu.value));
 
@@ -62,9 +67,13 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
       translation.hidden = card.kind !== 'encoder-decoder';
       translation.classList.toggle('is-own', own !== null);
       menu.value = model;
-      if (offered !== card.id) examples.replaceChildren(...card.examples.map((example) => exampleButton(example, onExample)));
+      if (offered !== card.id)
+        examples.replaceChildren(
+          ...card.examples.map((example) => exampleButton(example, onExample)),
+        );
       offered = card.id;
-      for (const button of examples.children) button.setAttribute('aria-pressed', String(button.title === text));
+      for (const button of examples.children)
+        button.setAttribute('aria-pressed', String(button.title === text));
     },
 
     /** @param {string|null} text what the model made of the sentence; null while nobody knows */
@@ -85,7 +94,9 @@ function listen(box, onTyping, onText) {
     clearTimeout(timer);
     onText(box.value, isTyped);
   };
-  const wait = () => { timer = setTimeout(() => submit(true), PAUSE); };
+  const wait = () => {
+    timer = setTimeout(() => submit(true), PAUSE);
+  };
   box.addEventListener('input', (event) => {
     clearTimeout(timer);
     onTyping();
@@ -103,15 +114,24 @@ function listen(box, onTyping, onText) {
 /** By kind, where there are several kinds. */
 function groupsOf(models) {
   const option = ({ id, title }) => element('option', { value: id }, title || id);
-  const groups = KINDS.map(([kind, label]) => [label, models.filter((card) => card.kind === kind)]).filter(([, of]) => of.length > 0);
+  const groups = KINDS.map(([kind, label]) => [
+    label,
+    models.filter((card) => card.kind === kind),
+  ]).filter(([, of]) => of.length > 0);
   if (groups.length < 2) return models.map(option);
   return groups.map(([label, of]) => element('optgroup', { label }, ...of.map(option)));
 }
 
 function damaged(unavailable) {
-  return unavailable.map(({ id, reason }) => element('option', { value: id, disabled: true, title: reason }, `${id} (damaged)`));
+  return unavailable.map(({ id, reason }) =>
+    element('option', { value: id, disabled: true, title: reason }, `${id} (damaged)`),
+  );
 }
 
 function exampleButton(example, onExample) {
-  return element('button', { type: 'button', title: example.text, onclick: () => onExample(example) }, example.title);
+  return element(
+    'button',
+    { type: 'button', title: example.text, onclick: () => onExample(example) },
+    example.title,
+  );
 }

@@ -35,22 +35,37 @@ const PAUSE = 300;
  * @param {(patch: Object, isTyped?: boolean) => void} onState
  */
 export function createControls(id, onState) {
-  const host = element('div', { class: 'controls', role: 'group', 'aria-label': 'How it is shown', hidden: true });
+  const host = element('div', {
+    class: 'controls',
+    role: 'group',
+    'aria-label': 'How it is shown',
+    hidden: true,
+  });
   /** @type {Map<string, {element: HTMLElement, update: (control: Control) => void}>} */
   let drawn = new Map();
   const count = element('span', {});
   const row = element('div', { class: 'controls-row' });
   const rest = element('div', { class: 'controls-rest' });
-  const more = element('details', { class: 'controls-more' }, element('summary', {}, 'More', count), rest);
+  const more = element(
+    'details',
+    { class: 'controls-more' },
+    element('summary', {}, 'More', count),
+    rest,
+  );
   const help = createHelp('What the switches do');
   let layout = '';
 
   /** Puts controls where they belong; those that stay where they are keep the focus. */
   function arrange(controls) {
-    const places = JSON.stringify(controls.map((control) => [keyOf(control), Boolean(control.isMore)]));
+    const places = JSON.stringify(
+      controls.map((control) => [keyOf(control), Boolean(control.isMore)]),
+    );
     if (places === layout) return;
     layout = places;
-    const parts = (isMore) => controls.filter((control) => Boolean(control.isMore) === isMore).map((control) => drawn.get(keyOf(control)).element);
+    const parts = (isMore) =>
+      controls
+        .filter((control) => Boolean(control.isMore) === isMore)
+        .map((control) => drawn.get(keyOf(control)).element);
     const behind = parts(true);
     replace(rest, behind);
     replace(row, parts(false));
@@ -68,7 +83,11 @@ export function createControls(id, onState) {
       const now = new Map();
       for (const control of controls) {
         const key = keyOf(control);
-        now.set(key, drawn.get(key) ?? KINDS[control.kind](control, `${id}-${control.name ?? control.label}`, onState));
+        now.set(
+          key,
+          drawn.get(key) ??
+            KINDS[control.kind](control, `${id}-${control.name ?? control.label}`, onState),
+        );
         now.get(key).update(control);
       }
       drawn = now;
@@ -83,7 +102,9 @@ export function createControls(id, onState) {
 /** Takes out what is gone and puts in what is new; a node that is moved would lose the focus. */
 function replace(host, wanted) {
   for (const node of [...host.children]) if (!wanted.includes(node)) node.remove();
-  wanted.forEach((node, index) => { if (host.children[index] !== node) host.insertBefore(node, host.children[index] ?? null); });
+  wanted.forEach((node, index) => {
+    if (host.children[index] !== node) host.insertBefore(node, host.children[index] ?? null);
+  });
 }
 
 /** What makes a control another one. */
@@ -92,7 +113,8 @@ function keyOf({ kind, name, label, options = [], least, most, step }) {
 }
 
 const KINDS = {
-  choice: (control, id, onState) => (control.options.length > SEGMENTS ? menu : segments)(control, id, onState),
+  choice: (control, id, onState) =>
+    (control.options.length > SEGMENTS ? menu : segments)(control, id, onState),
   flag,
   number,
   integer,
@@ -103,28 +125,44 @@ const KINDS = {
 
 function segments({ name, label, options }, id, onState) {
   const radios = options.map(({ id: value, title, help }) =>
-    element('label', { title: help }, element('input', { type: 'radio', name: id, value: String(value) }), element('span', {}, title)),
+    element(
+      'label',
+      { title: help },
+      element('input', { type: 'radio', name: id, value: String(value) }),
+      element('span', {}, title),
+    ),
   );
-  const box = element('fieldset', { class: 'control' },
+  const box = element(
+    'fieldset',
+    { class: 'control' },
     element('legend', { class: 'unseen' }, label),
     element('span', { class: 'control-label', 'aria-hidden': 'true' }, label),
     element('div', { class: 'segmented' }, ...radios),
   );
-  box.addEventListener('change', ({ target }) => onState({ [name]: valueOf(options, target.value) }));
+  box.addEventListener('change', ({ target }) =>
+    onState({ [name]: valueOf(options, target.value) }),
+  );
   return {
     element: box,
     update: ({ value }) => {
-      for (const radio of box.querySelectorAll('input')) radio.checked = radio.value === String(value);
+      for (const radio of box.querySelectorAll('input'))
+        radio.checked = radio.value === String(value);
     },
   };
 }
 
 function menu({ name, label, options }, id, onState) {
-  const select = element('select', { id }, ...options.map(({ id: value, title }) => element('option', { value: String(value) }, title)));
+  const select = element(
+    'select',
+    { id },
+    ...options.map(({ id: value, title }) => element('option', { value: String(value) }, title)),
+  );
   select.addEventListener('change', () => onState({ [name]: valueOf(options, select.value) }));
   return {
     element: labelled(label, id, select),
-    update: ({ value }) => { select.value = String(value); },
+    update: ({ value }) => {
+      select.value = String(value);
+    },
   };
 }
 
@@ -137,8 +175,15 @@ function flag({ name, label, help }, id, onState) {
   const box = element('input', { type: 'checkbox', id });
   box.addEventListener('change', () => onState({ [name]: box.checked }));
   return {
-    element: element('div', { class: 'control', title: help }, box, element('label', { for: id }, label)),
-    update: ({ value }) => { box.checked = Boolean(value); },
+    element: element(
+      'div',
+      { class: 'control', title: help },
+      box,
+      element('label', { for: id }, label),
+    ),
+    update: ({ value }) => {
+      box.checked = Boolean(value);
+    },
   };
 }
 
@@ -149,7 +194,8 @@ function number({ name, label, least, most, step }, id, onState) {
   return {
     element: labelled(label, id, slider, output),
     update: ({ value, shown }) => {
-      if (document.activeElement !== slider || Number(slider.value) !== value) slider.value = String(value);
+      if (document.activeElement !== slider || Number(slider.value) !== value)
+        slider.value = String(value);
       output.textContent = shown ?? String(value);
       slider.setAttribute('aria-valuetext', shown ?? String(value));
     },
@@ -158,7 +204,15 @@ function number({ name, label, least, most, step }, id, onState) {
 
 /** A whole number that is typed. What is none, or out of range, sets nothing and gives way to the last that was. */
 function integer({ name, label, least, most }, id, onState) {
-  const box = element('input', { type: 'number', id, min: least, max: most, step: 1, inputmode: 'numeric', autocomplete: 'off' });
+  const box = element('input', {
+    type: 'number',
+    id,
+    min: least,
+    max: most,
+    step: 1,
+    inputmode: 'numeric',
+    autocomplete: 'off',
+  });
   let timer = 0;
   let set = least;
   const isInteger = () => box.value !== '' && box.validity.valid;
@@ -188,24 +242,49 @@ function integer({ name, label, least, most }, id, onState) {
 
 function counts({ name, label, options }, id, onState) {
   let chosen = [];
-  const toggle = (value) => onState({ [name]: options.map((option) => option.id).filter((each) => (each === value) !== chosen.includes(each)) });
+  const toggle = (value) =>
+    onState({
+      [name]: options
+        .map((option) => option.id)
+        .filter((each) => (each === value) !== chosen.includes(each)),
+    });
   const buttons = options.map(({ id: value, title, help }) =>
-    element('button', { type: 'button', title: help, 'aria-label': help ?? `${label} ${title}`, onclick: () => toggle(value) }, title),
+    element(
+      'button',
+      {
+        type: 'button',
+        title: help,
+        'aria-label': help ?? `${label} ${title}`,
+        onclick: () => toggle(value),
+      },
+      title,
+    ),
   );
   return {
-    element: element('div', { class: 'control', role: 'group', 'aria-label': label },
+    element: element(
+      'div',
+      { class: 'control', role: 'group', 'aria-label': label },
       element('span', { class: 'control-label', 'aria-hidden': 'true' }, label),
       element('div', { class: 'segmented is-set' }, ...buttons),
     ),
     update: ({ value }) => {
       chosen = value;
-      buttons.forEach((node, index) => node.setAttribute('aria-pressed', String(value.includes(options[index].id))));
+      buttons.forEach((node, index) =>
+        node.setAttribute('aria-pressed', String(value.includes(options[index].id))),
+      );
     },
   };
 }
 
 function text({ name, label, placeholder }, id, onState) {
-  const box = element('input', { type: 'text', id, placeholder, dir: 'auto', spellcheck: 'false', autocomplete: 'off' });
+  const box = element('input', {
+    type: 'text',
+    id,
+    placeholder,
+    dir: 'auto',
+    spellcheck: 'false',
+    autocomplete: 'off',
+  });
   let timer = 0;
   const submit = (isTyped) => {
     clearTimeout(timer);
@@ -222,13 +301,19 @@ function text({ name, label, placeholder }, id, onState) {
   });
   return {
     element: labelled(label, id, box),
-    update: ({ value }) => { if (document.activeElement !== box && box.value !== (value ?? '')) box.value = value ?? ''; },
+    update: ({ value }) => {
+      if (document.activeElement !== box && box.value !== (value ?? '')) box.value = value ?? '';
+    },
   };
 }
 
 function button({ label, help }, _, onState) {
   let patch = {};
-  const node = element('button', { type: 'button', class: 'button', title: help, onclick: () => onState(patch) }, label);
+  const node = element(
+    'button',
+    { type: 'button', class: 'button', title: help, onclick: () => onState(patch) },
+    label,
+  );
   return {
     element: node,
     update: (control) => {
@@ -239,5 +324,10 @@ function button({ label, help }, _, onState) {
 }
 
 function labelled(label, id, ...parts) {
-  return element('div', { class: 'control' }, element('label', { class: 'control-label', for: id }, label), ...parts);
+  return element(
+    'div',
+    { class: 'control' },
+    element('label', { class: 'control-label', for: id }, label),
+    ...parts,
+  );
 }

@@ -12,7 +12,8 @@ export function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? '' : value);
+    else if (value !== null && value !== undefined && value !== false)
+      node.setAttribute(name, value === true ? '' : value);
   }
   node.append(...children.filter((child) => child !== null));
   return node;

@@ -48,28 +48,45 @@ export function createExports(subject, announce) {
     said.textContent = message;
     timer = setTimeout(quiet, TELLING);
   };
-  const acting = (act) => () => act(subject()).then(tell, (error) => tell(`That did not work: ${error.message}.`));
+  const acting = (act) => () =>
+    act(subject()).then(tell, (error) => tell(`That did not work: ${error.message}.`));
   const item = (label, help, act) => ({ label, help, act: acting(act) });
-  const link = element('button', { type: 'button', title: 'Copy a link that restores this view', onclick: acting(copyLink) }, 'Copy link');
-  const bar = element('div', { class: 'exports', role: 'group', 'aria-label': 'Take it along' },
+  const link = element(
+    'button',
+    { type: 'button', title: 'Copy a link that restores this view', onclick: acting(copyLink) },
+    'Copy link',
+  );
+  const bar = element(
+    'div',
+    { class: 'exports', role: 'group', 'aria-label': 'Take it along' },
     said,
     createMenu('Save', 'Save as a file', [
       item('PNG', 'a picture', (of) => saveImage(of, 'png')),
       item('SVG', 'vector graphics', (of) => saveImage(of, 'svg')),
       ...(isSaved() ? [] : [item('HTML', 'a page that opens offline', saveStandalone)]),
-      item('CSV', 'numbers for a spreadsheet', ({ figure, name }) => saveText(csvOf(figure.grid), 'text/csv', `${name}.csv`)),
+      item('CSV', 'numbers for a spreadsheet', ({ figure, name }) =>
+        saveText(csvOf(figure.grid), 'text/csv', `${name}.csv`),
+      ),
       item('JSON', 'numbers for a program', saveNumbers),
     ]),
-    ...(isSaved() ? [] : [createMenu('Code', 'Copy code that asks the API for these numbers', [
-      item('curl', 'a command for a shell', copyCurl),
-      item('Python', 'a script, nothing to install', copyPython),
-    ]), link]),
+    ...(isSaved()
+      ? []
+      : [
+          createMenu('Code', 'Copy code that asks the API for these numbers', [
+            item('curl', 'a command for a shell', copyCurl),
+            item('Python', 'a script, nothing to install', copyPython),
+          ]),
+          link,
+        ]),
   );
   return { element: bar, quiet };
 }
 
 async function saveImage({ trace, figure, cards, plot, name }, format) {
-  return save(blobOf(await plot.image(format, captionOf(trace, figure, cards))), `${name}.${format}`);
+  return save(
+    blobOf(await plot.image(format, captionOf(trace, figure, cards))),
+    `${name}.${format}`,
+  );
 }
 
 /** A data URL as a blob, decoded here: `fetch` of a data URL is not allowed by the page's policy. */
@@ -82,12 +99,25 @@ function blobOf(url) {
 
 async function saveStandalone({ trace, figure, cards, name, help }) {
   const script = await plotlySource();
-  const page = standaloneOf({ trace, figure, cards, help, script, palette: palette(), address: location.href, date: new Date() });
+  const page = standaloneOf({
+    trace,
+    figure,
+    cards,
+    help,
+    script,
+    palette: palette(),
+    address: location.href,
+    date: new Date(),
+  });
   return saveText(page, 'text/html', `${name}.html`);
 }
 
 async function saveNumbers({ trace, figure, cards, name }) {
-  return saveText(JSON.stringify(numbersOf(trace, figure.grid, cards), null, 1), 'application/json', `${name}.json`);
+  return saveText(
+    JSON.stringify(numbersOf(trace, figure.grid, cards), null, 1),
+    'application/json',
+    `${name}.json`,
+  );
 }
 
 async function saveText(text, type, name) {

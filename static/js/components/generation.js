@@ -5,7 +5,15 @@
 
 import { advice, isWorthRetrying, streamGeneration } from '../core/api.js';
 import { sequential } from '../core/colour.js';
-import { chosenStep, isWritable, rowOfStep, statusOf, subjectOf, tokensWith, whyOver } from '../core/generation.js';
+import {
+  chosenStep,
+  isWritable,
+  rowOfStep,
+  statusOf,
+  subjectOf,
+  tokensWith,
+  whyOver,
+} from '../core/generation.js';
 import { nameOfGuess } from '../core/guesses.js';
 import { counted, percent } from '../core/number.js';
 import { createWriter } from '../core/writer.js';
@@ -47,8 +55,25 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   let asked = 0; // tokens, by who pressed; 0: the page itself asks for what a link says
   /** @type {{length: number, isNew: boolean}|null} what is being written: after how many tokens it began */
   let begun = null;
-  const writer = createWriter({ stream: streamGeneration, onChange, onReplay: () => { status.textContent = statusOf(trace, writer.state()); } });
-  const button = (label, act) => element('button', { type: 'button', class: 'button', onclick: ({ target }) => { if (!isOff(target)) act(); } }, label);
+  const writer = createWriter({
+    stream: streamGeneration,
+    onChange,
+    onReplay: () => {
+      status.textContent = statusOf(trace, writer.state());
+    },
+  });
+  const button = (label, act) =>
+    element(
+      'button',
+      {
+        type: 'button',
+        class: 'button',
+        onclick: ({ target }) => {
+          if (!isOff(target)) act();
+        },
+      },
+      label,
+    );
   const step = button('Step', () => write(1));
   const run = button('Run', () => (isBusy(writer.state()) ? stop() : write(trace.card.max_tokens)));
   const back = button('Step back', () => go(state.generate_path.slice(0, -1)));
@@ -57,8 +82,14 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   const status = element('p', { class: 'generation-status' });
   const problem = element('div', { class: 'generation-problem', role: 'alert', hidden: true });
   const strip = element('div', { class: 'chips is-prose' });
-  const chips = createChips(strip, 'The text and what was written after it', { onChoose: choose, onPress: choose, onPoint: () => {} });
-  const block = element('section', { class: 'generation', 'aria-label': 'The text, written on' },
+  const chips = createChips(strip, 'The text and what was written after it', {
+    onChoose: choose,
+    onPress: choose,
+    onPoint: () => {},
+  });
+  const block = element(
+    'section',
+    { class: 'generation', 'aria-label': 'The text, written on' },
     element('div', { class: 'generation-buttons' }, run, step, back, over, status),
     problem,
     strip,
@@ -91,9 +122,13 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
 
   /** Every token shows at once; the rest of the page follows now and then. */
   function onChange(isOver) {
-    if (isOver) { finish(); return; }
+    if (isOver) {
+      finish();
+      return;
+    }
     draw();
-    if (timer === 0) timer = setTimeout(follow, begun?.isNew ? 0 : Math.max(FOLLOWING, took * TIMES_AS_LONG));
+    if (timer === 0)
+      timer = setTimeout(follow, begun?.isNew ? 0 : Math.max(FOLLOWING, took * TIMES_AS_LONG));
   }
 
   function finish() {
@@ -112,7 +147,9 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     const generate_path = writer.follow();
     if (isNew) onState({ generate_path, generate_step: null });
     else onGoingOn({ generate_path });
-    setTimeout(() => { took = performance.now() - began; });
+    setTimeout(() => {
+      took = performance.now() - began;
+    });
   }
 
   /** Said once, when it is over: a token that is read out while the next one comes is of no use. */
@@ -121,7 +158,10 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     const { steps, most } = writer.state();
     const count = steps.length - begun.length;
     begun = null;
-    if (count > 0) announce(`${count === 1 ? inWords(steps.at(-1)) : `${counted(count, 'token')} written`}. ${whyOver(trace, steps, most)}`.trim());
+    if (count > 0)
+      announce(
+        `${count === 1 ? inWords(steps.at(-1)) : `${counted(count, 'token')} written`}. ${whyOver(trace, steps, most)}`.trim(),
+      );
   }
 
   function draw() {
@@ -143,20 +183,37 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   /** The text takes the tint of the row that led to the chosen token. */
   function mark(steps) {
     const chosen = chosenStep(state, steps);
-    strip.querySelectorAll('.chip').forEach((node, index) => node.classList.toggle('is-written', index >= trace.tokens.length));
-    if (chosen < 0) { chips.choose(null); chips.tint(null); return; }
+    strip
+      .querySelectorAll('.chip')
+      .forEach((node, index) => node.classList.toggle('is-written', index >= trace.tokens.length));
+    if (chosen < 0) {
+      chips.choose(null);
+      chips.tint(null);
+      return;
+    }
     const row = rowOfStep(steps[chosen], state.layer, state.head);
     chips.choose(trace.tokens.length + chosen);
     chips.mark({ query: trace.tokens.length + chosen - 1 });
-    chips.tint(row, sequential(state.palette.theme), state.range === 'head' && row ? Math.max(...row) : 1);
+    chips.tint(
+      row,
+      sequential(state.palette.theme),
+      state.range === 'head' && row ? Math.max(...row) : 1,
+    );
   }
 
   function showProblem({ problem: found, isCancelled }) {
-    const message = isCancelled ? STOPPED : found ? `${found.title}. ${found.detail} ${isWorthRetrying(found) ? advice(found) : 'Start over, or change the text.'}` : '';
+    const message = isCancelled
+      ? STOPPED
+      : found
+        ? `${found.title}. ${found.detail} ${isWorthRetrying(found) ? advice(found) : 'Start over, or change the text.'}`
+        : '';
     problem.hidden = message === '';
     if (problem.dataset.message === message) return;
     problem.dataset.message = message;
-    problem.replaceChildren(...(message ? [element('p', {}, message)] : []), ...(isCancelled || (found && isWorthRetrying(found)) ? [again] : []));
+    problem.replaceChildren(
+      ...(message ? [element('p', {}, message)] : []),
+      ...(isCancelled || (found && isWorthRetrying(found)) ? [again] : []),
+    );
   }
 
   return {
@@ -170,7 +227,10 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
       trace = of;
       state = now;
       block.hidden = !isWritable(trace);
-      if (block.hidden) { writer.stop(); return; }
+      if (block.hidden) {
+        writer.stop();
+        return;
+      }
       writer.want(subjectOf(trace, state), state.generate_path);
       draw();
     },

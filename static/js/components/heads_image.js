@@ -28,7 +28,15 @@ export function headsImage(frame) {
   context.drawImage(maps, 0, 0, parseFloat(maps.style.width), parseFloat(maps.style.height));
   for (const node of frame.querySelectorAll(WORDS)) write(context, node, box);
   return new Promise((resolve, reject) => {
-    picture.toBlob((blob) => (blob ? resolve(blob) : reject(new Error('the picture is too large for this browser; save a single head instead'))), 'image/png');
+    picture.toBlob(
+      (blob) =>
+        blob
+          ? resolve(blob)
+          : reject(
+              new Error('the picture is too large for this browser; save a single head instead'),
+            ),
+      'image/png',
+    );
   });
 }
 

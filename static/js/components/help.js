@@ -16,13 +16,34 @@ export function createHelp(title) {
   const id = `help-${count}`;
   const list = element('div', {});
   const heading = element('p', { class: 'help-title' }, title);
-  const box = element('div', { class: 'help-box', id, popover: 'auto', role: 'region', 'aria-label': title, tabindex: 0, autofocus: true }, heading, list);
-  const button = element('button', { type: 'button', class: 'help-button', popovertarget: id, 'aria-label': title }, '?');
+  const box = element(
+    'div',
+    {
+      class: 'help-box',
+      id,
+      popover: 'auto',
+      role: 'region',
+      'aria-label': title,
+      tabindex: 0,
+      autofocus: true,
+    },
+    heading,
+    list,
+  );
+  const button = element(
+    'button',
+    { type: 'button', class: 'help-button', popovertarget: id, 'aria-label': title },
+    '?',
+  );
   const host = element('span', { class: 'help-host', hidden: true }, button, box);
   let said = '';
 
   function place() {
-    const { left, top } = placeBeside(button.getBoundingClientRect(), { width: box.offsetWidth, height: box.offsetHeight }, { width: document.documentElement.clientWidth, height: window.innerHeight });
+    const { left, top } = placeBeside(
+      button.getBoundingClientRect(),
+      { width: box.offsetWidth, height: box.offsetHeight },
+      { width: document.documentElement.clientWidth, height: window.innerHeight },
+    );
     box.style.left = `${left}px`;
     box.style.top = `${top}px`;
   }
@@ -32,7 +53,13 @@ export function createHelp(title) {
     if (isOpen) place();
     box.classList.toggle('is-placed', isOpen);
   });
-  window.addEventListener('scroll', () => { if (box.matches(':popover-open')) place(); }, { passive: true });
+  window.addEventListener(
+    'scroll',
+    () => {
+      if (box.matches(':popover-open')) place();
+    },
+    { passive: true },
+  );
 
   return {
     element: host,
@@ -41,10 +68,21 @@ export function createHelp(title) {
       host.hidden = explained.length === 0;
       if (JSON.stringify(explained) === said) return;
       said = JSON.stringify(explained);
-      list.replaceChildren(...explained.flatMap(({ title: group, parts }) => [
-        group ? element('h3', {}, group) : null,
-        element('dl', {}, ...parts.flatMap(([word, meaning]) => [element('dt', {}, word), element('dd', {}, meaning)])),
-      ].filter(Boolean)));
+      list.replaceChildren(
+        ...explained.flatMap(({ title: group, parts }) =>
+          [
+            group ? element('h3', {}, group) : null,
+            element(
+              'dl',
+              {},
+              ...parts.flatMap(([word, meaning]) => [
+                element('dt', {}, word),
+                element('dd', {}, meaning),
+              ]),
+            ),
+          ].filter(Boolean),
+        ),
+      );
     },
   };
 }

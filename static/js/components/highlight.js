@@ -17,8 +17,17 @@ export function createHighlight() {
      */
     show(highlight, area) {
       svg.classList.toggle('is-shown', Boolean(highlight));
-      if (!highlight) { svg.replaceChildren(); return; }
-      const { left, top, width, height, axes: { x, y } } = area;
+      if (!highlight) {
+        svg.replaceChildren();
+        return;
+      }
+      const {
+        left,
+        top,
+        width,
+        height,
+        axes: { x, y },
+      } = area;
       svg.style.transform = `translate(${left}px, ${top}px)`;
       for (const [name, value] of Object.entries({ width, height })) svg.setAttribute(name, value);
       svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
@@ -31,10 +40,23 @@ export function createHighlight() {
 
 function partsOf({ veil, lines, numbers }, across, down) {
   return [
-    node('rect', { class: 'veil', x: across(veil.x0), y: down(veil.y0), width: across(veil.x1) - across(veil.x0), height: down(veil.y1) - down(veil.y0) }),
-    ...lines.map((line) => node('line', {
-      x1: across(line.x0), x2: across(line.x1), y1: down(line.y0), y2: down(line.y1), stroke: line.colour, 'stroke-width': line.width,
-    })),
+    node('rect', {
+      class: 'veil',
+      x: across(veil.x0),
+      y: down(veil.y0),
+      width: across(veil.x1) - across(veil.x0),
+      height: down(veil.y1) - down(veil.y0),
+    }),
+    ...lines.map((line) =>
+      node('line', {
+        x1: across(line.x0),
+        x2: across(line.x1),
+        y1: down(line.y0),
+        y2: down(line.y1),
+        stroke: line.colour,
+        'stroke-width': line.width,
+      }),
+    ),
     ...numbers.map(({ x, y, text, isStrong }) => {
       const number = node('text', { x: across(x), y: down(y), class: isStrong ? 'is-strong' : '' });
       number.textContent = text;

@@ -14,15 +14,25 @@ const NOT_KEPT = 'This browser keeps nothing for this page, so the key cannot be
  * @param {() => void} [onKept] what to do with a new key: everything is asked for anew
  */
 export function createKeyDialog(onKept = () => window.location.reload()) {
-  const input = element('input', { type: 'password', id: 'key', autocomplete: 'off', spellcheck: 'false', required: true, 'aria-describedby': 'key-why key-wrong' });
+  const input = element('input', {
+    type: 'password',
+    id: 'key',
+    autocomplete: 'off',
+    spellcheck: 'false',
+    required: true,
+    'aria-describedby': 'key-why key-wrong',
+  });
   const wrong = element('p', { class: 'key-wrong', id: 'key-wrong', role: 'alert' });
-  const form = element('form', { method: 'dialog' },
+  const form = element(
+    'form',
+    { method: 'dialog' },
     element('h2', { id: 'key-title' }, 'This server asks for a key'),
     element('p', { id: 'key-why' }, ASKED),
     element('label', { for: 'key' }, 'Key'),
     input,
     wrong,
-    element('button', { class: 'button' }, 'Read on'));
+    element('button', { class: 'button' }, 'Read on'),
+  );
   const dialog = element('dialog', { class: 'key', 'aria-labelledby': 'key-title' }, form);
   document.body.append(dialog);
 

@@ -25,18 +25,49 @@ function shift(left, width) {
 export function createMenu(label, title, items) {
   count += 1;
   const id = `menu-${count}`;
-  const entries = items.map(({ label: name, help, act }) => element('li', { role: 'none' },
-    element('button', { type: 'button', role: 'menuitem', tabindex: -1, onclick: () => { close(true); act(); } },
-      element('span', { class: 'menu-name' }, name),
-      element('span', { class: 'menu-help' }, help),
+  const entries = items.map(({ label: name, help, act }) =>
+    element(
+      'li',
+      { role: 'none' },
+      element(
+        'button',
+        {
+          type: 'button',
+          role: 'menuitem',
+          tabindex: -1,
+          onclick: () => {
+            close(true);
+            act();
+          },
+        },
+        element('span', { class: 'menu-name' }, name),
+        element('span', { class: 'menu-help' }, help),
+      ),
     ),
-  ));
+  );
   const buttons = entries.map((entry) => entry.firstChild);
-  const list = element('ul', { class: 'menu-list', role: 'menu', id, 'aria-label': title, hidden: true }, ...entries);
-  const button = element('button', { type: 'button', class: 'menu-button', title, 'aria-haspopup': 'menu', 'aria-expanded': 'false', 'aria-controls': id }, label);
+  const list = element(
+    'ul',
+    { class: 'menu-list', role: 'menu', id, 'aria-label': title, hidden: true },
+    ...entries,
+  );
+  const button = element(
+    'button',
+    {
+      type: 'button',
+      class: 'menu-button',
+      title,
+      'aria-haspopup': 'menu',
+      'aria-expanded': 'false',
+      'aria-controls': id,
+    },
+    label,
+  );
   const host = element('div', { class: 'menu' }, button, list);
 
-  const leave = ({ target }) => { if (!host.contains(target)) close(false); };
+  const leave = ({ target }) => {
+    if (!host.contains(target)) close(false);
+  };
 
   function open(first = 0) {
     document.addEventListener('pointerdown', leave); // only while it is open: the document outlives the menu
@@ -62,7 +93,9 @@ export function createMenu(label, title, items) {
     event.stopPropagation();
     act();
   });
-  host.addEventListener('focusout', ({ relatedTarget }) => { if (!host.contains(relatedTarget)) close(false); });
+  host.addEventListener('focusout', ({ relatedTarget }) => {
+    if (!host.contains(relatedTarget)) close(false);
+  });
 
   /** What a key does, on the button or in the menu. */
   function reaction(key) {
@@ -71,9 +104,18 @@ export function createMenu(label, title, items) {
     }
     const at = buttons.indexOf(document.activeElement);
     const to = (index) => () => buttons.at(index % buttons.length).focus();
-    const moves = { ArrowDown: to(at + 1), ArrowUp: to(at - 1), Home: to(0), End: to(-1), Escape: () => close(true) };
+    const moves = {
+      ArrowDown: to(at + 1),
+      ArrowUp: to(at - 1),
+      Home: to(0),
+      End: to(-1),
+      Escape: () => close(true),
+    };
     if (moves[key]) return moves[key];
-    const named = buttons.findIndex((entry, index) => index !== at && entry.textContent.toLowerCase().startsWith(key.toLowerCase()));
+    const named = buttons.findIndex(
+      (entry, index) =>
+        index !== at && entry.textContent.toLowerCase().startsWith(key.toLowerCase()),
+    );
     return key.length === 1 && key !== ' ' && named >= 0 ? to(named) : undefined;
   }
 

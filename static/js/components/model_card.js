@@ -13,14 +13,28 @@ import { element } from './element.js';
 export function showCard(host, card) {
   host.replaceChildren(
     element('h2', {}, `The model: ${modelName(card)}`),
-    element('dl', { class: 'facts' }, ...factsOf(card).flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)])),
-    element('p', { class: 'card-link' }, element('a', { href: `/models/${encodeURIComponent(card.id)}/card` }, 'The whole card')),
+    element(
+      'dl',
+      { class: 'facts' },
+      ...factsOf(card).flatMap(([name, value]) => [
+        element('dt', {}, name),
+        element('dd', {}, value),
+      ]),
+    ),
+    element(
+      'p',
+      { class: 'card-link' },
+      element('a', { href: `/models/${encodeURIComponent(card.id)}/card` }, 'The whole card'),
+    ),
   );
 }
 
 function factsOf(card) {
   return [
-    ['Kind', `${card.kind.replace('-', '–')}, ${layersOf(card)} of ${counted(card.n_heads, 'head')}, ${rounded(card.parameters)} parameters, up to ${counted(card.max_tokens, 'token')}`],
+    [
+      'Kind',
+      `${card.kind.replace('-', '–')}, ${layersOf(card)} of ${counted(card.n_heads, 'head')}, ${rounded(card.parameters)} parameters, up to ${counted(card.max_tokens, 'token')}`,
+    ],
     ['Positions', card.positional],
     ['Keys and values', sharingOf(card)],
     ['Experts', expertsOf(card.moe)],
@@ -33,7 +47,9 @@ function factsOf(card) {
 }
 
 function layersOf({ kind, n_layers: count }) {
-  return kind === 'encoder-decoder' ? `${count} + ${counted(count, 'layer')}` : counted(count, 'layer');
+  return kind === 'encoder-decoder'
+    ? `${count} + ${counted(count, 'layer')}`
+    : counted(count, 'layer');
 }
 
 /** Only where heads share them. */
@@ -65,7 +81,10 @@ function metricsOf(metrics = {}) {
   return Object.entries(metrics)
     .filter(([name]) => !AMOUNTS.includes(name))
     .map(([name, value]) => {
-      const [title, read] = HEADLINES[name] ?? [name.replace(/_/g, ' '), (found) => found?.weight ?? found];
+      const [title, read] = HEADLINES[name] ?? [
+        name.replace(/_/g, ' '),
+        (found) => found?.weight ?? found,
+      ];
       return [title, read(value)];
     })
     .filter(([, value]) => typeof value === 'number')

@@ -29,11 +29,19 @@ export function createNotice(host, { onRetry, onOffer }) {
         element('p', { class: 'notice-advice' }, lines[2]),
       );
       if (isWorthRetrying(problem)) {
-        host.append(element('button', { type: 'button', class: 'button', onclick: onRetry }, 'Try again'));
+        host.append(
+          element('button', { type: 'button', class: 'button', onclick: onRetry }, 'Try again'),
+        );
       }
       if (problem.offer) {
         const { label, patch } = problem.offer;
-        host.append(element('button', { type: 'button', class: 'button', onclick: () => onOffer(patch) }, label));
+        host.append(
+          element(
+            'button',
+            { type: 'button', class: 'button', onclick: () => onOffer(patch) },
+            label,
+          ),
+        );
       }
     },
     clear() {

@@ -25,10 +25,20 @@ export function createPanel(name, handlers) {
   const notice = element('p', { class: 'panel-notice', hidden: true });
   const plot = createPlot(handlers);
   const table = createTable();
-  const exports = createExports(() => ({ trace, figure, plot, name: fileName(name, figure), ...around }), handlers.announce);
+  const exports = createExports(
+    () => ({ trace, figure, plot, name: fileName(name, figure), ...around }),
+    handlers.announce,
+  );
   const head = element('div', { class: 'panel-head' }, heading, exports.element);
   const words = element('div', { class: 'panel-words' }, formula, help, facts);
-  const body = element('div', { class: 'panel-body' }, notice, plot.element, actions, table.element);
+  const body = element(
+    'div',
+    { class: 'panel-body' },
+    notice,
+    plot.element,
+    actions,
+    table.element,
+  );
   const panel = element('section', { class: 'panel' }, head, words, body);
 
   function tell(message, isFailure) {
@@ -39,17 +49,28 @@ export function createPanel(name, handlers) {
   }
 
   /** What stands around the drawing; an action that stays the same keeps its button, and its focus. */
-  function surround({ formula: lines = [], help: said = '', facts: found = [], actions: offered = [] }) {
+  function surround({
+    formula: lines = [],
+    help: said = '',
+    facts: found = [],
+    actions: offered = [],
+  }) {
     formula.replaceChildren(...formulaLines(lines));
     formula.hidden = lines.length === 0;
     help.textContent = said;
     help.hidden = said === '';
-    facts.replaceChildren(...found.map(([term, value]) => element('div', {}, element('dt', {}, term), element('dd', {}, value))));
+    facts.replaceChildren(
+      ...found.map(([term, value]) =>
+        element('div', {}, element('dt', {}, term), element('dd', {}, value)),
+      ),
+    );
     facts.hidden = found.length === 0;
     actions.hidden = offered.length === 0;
     while (actions.children.length > offered.length) actions.lastChild.remove();
     offered.forEach(({ label, patch }, index) => {
-      const button = actions.children[index] ?? actions.appendChild(element('button', { type: 'button', class: 'button' }));
+      const button =
+        actions.children[index] ??
+        actions.appendChild(element('button', { type: 'button', class: 'button' }));
       button.textContent = label;
       button.onclick = () => handlers.onState(patch);
     });
@@ -78,7 +99,10 @@ export function createPanel(name, handlers) {
       tell(wanted.notice ?? '', false);
       if (wanted.notice) return;
       table.show(wanted.grid);
-      plot.draw(wanted).catch((error) => { tell(error.message, true); table.element.hidden = false; });
+      plot.draw(wanted).catch((error) => {
+        tell(error.message, true);
+        table.element.hidden = false;
+      });
     },
 
     /** @param {string} message */
@@ -93,6 +117,9 @@ export function createPanel(name, handlers) {
 }
 
 function fileName(name, { title }) {
-  const words = `${name} ${title}`.toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
+  const words = `${name} ${title}`
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '');
   return `headlight-${words}`;
 }

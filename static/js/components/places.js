@@ -10,7 +10,9 @@ import { element } from './element.js';
  */
 export function createPlaces(name, onChoose) {
   const radios = element('div', { class: 'segmented' });
-  const control = element('fieldset', { class: 'where', hidden: true },
+  const control = element(
+    'fieldset',
+    { class: 'where', hidden: true },
     element('legend', { class: 'unseen' }, 'Where in the model'),
     element('span', { 'aria-hidden': 'true' }, 'Where'),
     radios,
@@ -37,5 +39,10 @@ export function createPlaces(name, onChoose) {
 }
 
 function radio(name, { id, title }) {
-  return element('label', {}, element('input', { type: 'radio', name, value: id }), element('span', {}, title));
+  return element(
+    'label',
+    {},
+    element('input', { type: 'radio', name, value: id }),
+    element('span', {}, title),
+  );
 }

@@ -17,7 +17,13 @@ import { palette } from './theme.js';
 /** @typedef {import('../core/figure.js').Grid} Grid */
 /** @typedef {import('../core/figure.js').Figure} Figure */
 
-const CONFIG = { displayModeBar: false, responsive: false, showTips: false, typesetMath: false, doubleClick: 'reset' };
+const CONFIG = {
+  displayModeBar: false,
+  responsive: false,
+  showTips: false,
+  typesetMath: false,
+  doubleClick: 'reset',
+};
 const ZOOM_FROM = 40;
 /** Pixels a press may stray and still be a click: a fingertip rolls. */
 const SLOP = { mouse: 4, pen: 6, touch: 12 };
@@ -34,11 +40,24 @@ export function createPlot({ onCell, onChoose }) {
   count += 1;
   const hint = element('p', { class: 'plot-hint', id: `plot-hint-${count}` });
   const note = element('p', { class: 'plot-note' });
-  const drawing = element('div', { class: 'plot-drawing' }, element('p', { class: 'plot-waiting' }, 'Drawing…'));
-  const marks = Object.fromEntries(MARKS.map((name) => [name, element('div', { class: `plot-mark is-${name}` })]));
+  const drawing = element(
+    'div',
+    { class: 'plot-drawing' },
+    element('p', { class: 'plot-waiting' }, 'Drawing…'),
+  );
+  const marks = Object.fromEntries(
+    MARKS.map((name) => [name, element('div', { class: `plot-mark is-${name}` })]),
+  );
   const highlight = createHighlight();
   const tip = element('div', { class: 'tip', 'aria-hidden': 'true' });
-  const plot = element('div', { class: 'plot', role: 'application', tabindex: 0, 'aria-describedby': hint.id }, drawing, highlight.element, ...Object.values(marks), tip);
+  const plot = element(
+    'div',
+    { class: 'plot', role: 'application', tabindex: 0, 'aria-describedby': hint.id },
+    drawing,
+    highlight.element,
+    ...Object.values(marks),
+    tip,
+  );
   /** @type {Figure|null} */
   let figure = null;
   /** @type {Cell|null} */
@@ -51,9 +70,12 @@ export function createPlot({ onCell, onChoose }) {
   function paint(Plotly, wanted) {
     const asked = { data: wanted.data, layout: withZoom(wanted) };
     if (painted && isSame(painted.asked, asked)) return painted.done;
-    if (painted && orientationOf(painted.asked) !== orientationOf(wanted)) startAfresh(Plotly, drawing);
+    if (painted && orientationOf(painted.asked) !== orientationOf(wanted))
+      startAfresh(Plotly, drawing);
     painted = { asked, done: Plotly.react(drawing, wanted.data, withZoom(wanted), CONFIG) };
-    painted.done.catch(() => { painted = null; });
+    painted.done.catch(() => {
+      painted = null;
+    });
     return painted.done;
   }
 
@@ -89,25 +111,46 @@ export function createPlot({ onCell, onChoose }) {
   plot.addEventListener('pointerleave', (event) => {
     if (figure && event.pointerType !== 'touch') point(null);
   });
-  plot.addEventListener('pointerdown', (event) => { pressed = { clientX: event.clientX, clientY: event.clientY }; });
-  plot.addEventListener('pointercancel', () => { pressed = null; });
-  const gone = new AbortController(); // the window outlives the drawing
-  window.addEventListener('pointerup', (event) => {
-    const isClick = pressed && Math.hypot(event.clientX - pressed.clientX, event.clientY - pressed.clientY) < (SLOP[event.pointerType] ?? SLOP.mouse);
-    const at = pressed;
-    pressed = null;
-    if (!isClick || !figure) return;
-    point(cellUnder(at, drawing, figure.grid));
-    choose();
-  }, { signal: gone.signal });
-  plot.addEventListener('focus', () => {
-    if (figure && plot.matches(':focus-visible')) point(figure.grid.start ?? { row: 0, column: 0 }, true);
+  plot.addEventListener('pointerdown', (event) => {
+    pressed = { clientX: event.clientX, clientY: event.clientY };
   });
-  plot.addEventListener('blur', () => { if (figure) point(null); });
+  plot.addEventListener('pointercancel', () => {
+    pressed = null;
+  });
+  const gone = new AbortController(); // the window outlives the drawing
+  window.addEventListener(
+    'pointerup',
+    (event) => {
+      const isClick =
+        pressed &&
+        Math.hypot(event.clientX - pressed.clientX, event.clientY - pressed.clientY) <
+          (SLOP[event.pointerType] ?? SLOP.mouse);
+      const at = pressed;
+      pressed = null;
+      if (!isClick || !figure) return;
+      point(cellUnder(at, drawing, figure.grid));
+      choose();
+    },
+    { signal: gone.signal },
+  );
+  plot.addEventListener('focus', () => {
+    if (figure && plot.matches(':focus-visible'))
+      point(figure.grid.start ?? { row: 0, column: 0 }, true);
+  });
+  plot.addEventListener('blur', () => {
+    if (figure) point(null);
+  });
   plot.addEventListener('keydown', (event) => {
     if (!figure || event.altKey) return;
-    if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); choose(); return; }
-    if (event.key === 'Escape') { point(null); return; }
+    if (event.key === 'Enter' || event.key === ' ') {
+      event.preventDefault();
+      choose();
+      return;
+    }
+    if (event.key === 'Escape') {
+      point(null);
+      return;
+    }
     const from = cell ?? figure.grid.start ?? { row: 0, column: 0 };
     const to = walk(from, event.key, figure.grid, event.ctrlKey || event.metaKey);
     if (!to) return;
@@ -124,7 +167,10 @@ export function createPlot({ onCell, onChoose }) {
      */
     async draw(wanted) {
       plot.setAttribute('aria-label', wanted.summary);
-      plot.setAttribute('aria-roledescription', wanted.grid.kind ?? (wanted.grid.columns > 1 ? 'heatmap' : 'bar chart'));
+      plot.setAttribute(
+        'aria-roledescription',
+        wanted.grid.kind ?? (wanted.grid.columns > 1 ? 'heatmap' : 'bar chart'),
+      );
       hint.textContent = hintFor(wanted.grid);
       note.textContent = noteFor(wanted.grid);
       const Plotly = await plotly();
@@ -148,7 +194,10 @@ export function createPlot({ onCell, onChoose }) {
       const size = drawing.querySelector('.main-svg');
       const [width, height] = ['width', 'height'].map((name) => Number(size.getAttribute(name)));
       const layout = captioned(drawing.layout, caption, { width, height }, palette());
-      return Plotly.toImage({ data: drawing.data, layout, config: CONFIG }, { format, width: layout.width, height: layout.height, scale: format === 'png' ? 2 : 1 });
+      return Plotly.toImage(
+        { data: drawing.data, layout, config: CONFIG },
+        { format, width: layout.width, height: layout.height, scale: format === 'png' ? 2 : 1 },
+      );
     },
 
     destroy() {
@@ -174,27 +223,47 @@ function isSameKind(before, { rows, columns, rowTitle }, cell) {
 }
 
 function sameCell(a, b) {
-  return a === b || (a !== null && b !== null && a.row === b.row && a.column === b.column && a.of === b.of);
+  return (
+    a === b ||
+    (a !== null && b !== null && a.row === b.row && a.column === b.column && a.of === b.of)
+  );
 }
 
 function hintFor(grid) {
   const move = 'Arrow keys move from cell to cell, Home and End to the ends of a row';
-  return grid.choose ? `${move}; ${grid.chooseHint ?? 'Enter makes the cell’s token the chosen one'}.` : `${move}.`;
+  return grid.choose
+    ? `${move}; ${grid.chooseHint ?? 'Enter makes the cell’s token the chosen one'}.`
+    : `${move}.`;
 }
 
 function noteFor(grid) {
-  return grid.note ?? (isZoomable(grid) ? 'Drag over a part to zoom in, double-click to zoom out.' : '');
+  return (
+    grid.note ?? (isZoomable(grid) ? 'Drag over a part to zoom in, double-click to zoom out.' : '')
+  );
 }
 
 function isZoomable(grid) {
-  return Boolean(grid.thinned) && Math.max(grid.rows, grid.columns) > ZOOM_FROM && matchMedia('(hover: hover)').matches;
+  return (
+    Boolean(grid.thinned) &&
+    Math.max(grid.rows, grid.columns) > ZOOM_FROM &&
+    matchMedia('(hover: hover)').matches
+  );
 }
 
 function withZoom({ layout, grid }) {
   const zoom = isZoomable(grid);
   const fix = (axis) => ({ ...axis, fixedrange: !zoom });
-  const fixed = Object.fromEntries(Object.entries(layout).map(([name, value]) => [name, /^[xy]axis/.test(name) ? fix(value) : value]));
-  return { ...fixed, dragmode: zoom ? 'zoom' : false, uirevision: `${grid.quantity} ${grid.rows} ${grid.columns}` };
+  const fixed = Object.fromEntries(
+    Object.entries(layout).map(([name, value]) => [
+      name,
+      /^[xy]axis/.test(name) ? fix(value) : value,
+    ]),
+  );
+  return {
+    ...fixed,
+    dragmode: zoom ? 'zoom' : false,
+    uirevision: `${grid.quantity} ${grid.rows} ${grid.columns}`,
+  };
 }
 
 /** The plot area as Plotly laid it out, with the window of cells it shows. */
@@ -205,7 +274,10 @@ function areaOf(drawing) {
   const [bottom, top] = drawing.layout.yaxis.range;
   const size = (name) => Number(pane.getAttribute(name));
   return {
-    left: size('x'), top: size('y'), width: size('width'), height: size('height'),
+    left: size('x'),
+    top: size('y'),
+    width: size('width'),
+    height: size('height'),
     window: { columns: [left + 0.5, right + 0.5], rows: [top + 0.5, bottom + 0.5] },
     axes: { x: [left, right], y: [top, bottom] },
   };
@@ -221,7 +293,10 @@ function cellUnder(event, drawing, grid) {
   const box = drawing.getBoundingClientRect();
   const x = (event.clientX - box.left - area.left) / area.width;
   const y = (event.clientY - box.top - area.top) / area.height;
-  if (grid.geometry) return x < 0 || x > 1 || y < 0 || y > 1 ? null : grid.geometry.at(...coordinatesAt(x, y, area.axes));
+  if (grid.geometry)
+    return x < 0 || x > 1 || y < 0 || y > 1
+      ? null
+      : grid.geometry.at(...coordinatesAt(x, y, area.axes));
   return cellAt(x, y, windowFor(area, grid), grid);
 }
 
@@ -272,8 +347,13 @@ function showTip(tip, lines, box, plot) {
   tip.replaceChildren(what, element('strong', {}, much));
   const gap = 10;
   const fitsRight = box.left + box.width + gap + tip.offsetWidth < plot.clientWidth;
-  const left = fitsRight ? box.left + box.width + gap : Math.max(0, box.left - gap - tip.offsetWidth);
-  const top = Math.max(0, Math.min(plot.clientHeight - tip.offsetHeight, box.top - tip.offsetHeight - 2));
+  const left = fitsRight
+    ? box.left + box.width + gap
+    : Math.max(0, box.left - gap - tip.offsetWidth);
+  const top = Math.max(
+    0,
+    Math.min(plot.clientHeight - tip.offsetHeight, box.top - tip.offsetHeight - 2),
+  );
   tip.style.transform = `translate(${left}px, ${top}px)`;
 }
 
@@ -297,5 +377,10 @@ function labelsFor(drawing, grid) {
   };
   const x = shown(grid.columnLabels, window.columns, width, grid.thinned.columns);
   const y = shown(grid.rowLabels, window.rows, height, grid.thinned.rows);
-  return { 'xaxis.tickvals': x.tickvals, 'xaxis.ticktext': x.ticktext, 'yaxis.tickvals': y.tickvals, 'yaxis.ticktext': y.ticktext };
+  return {
+    'xaxis.tickvals': x.tickvals,
+    'xaxis.ticktext': x.ticktext,
+    'yaxis.tickvals': y.tickvals,
+    'yaxis.ticktext': y.ticktext,
+  };
 }

@@ -36,6 +36,7 @@ export function plotly() {
  */
 export async function plotlySource() {
   const answer = await fetch(document.getElementById('plotly').href).catch(() => null);
-  if (!answer?.ok) throw new Error('the server does not answer; check that it is running, then save again');
+  if (!answer?.ok)
+    throw new Error('the server does not answer; check that it is running, then save again');
   return answer.text();
 }

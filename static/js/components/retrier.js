@@ -14,7 +14,8 @@ export function createRetrier(act) {
   let waiting = null;
 
   function actIfDue(isNewChance = false) {
-    if (!waiting || document.hidden || !(waiting.isDue || (isNewChance && waiting.mayHurry))) return;
+    if (!waiting || document.hidden || !(waiting.isDue || (isNewChance && waiting.mayHurry)))
+      return;
     clearTimeout(timer);
     waiting = null;
     attempt += 1;

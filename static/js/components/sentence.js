@@ -9,7 +9,8 @@ import { shownFor } from '../core/strip.js';
 import { createChips } from './chips.js';
 
 const SIDES = ['source', 'target'];
-const MASK_HINT = 'Click a word, or press Enter on it, to mask it; on a mask the same brings its word back.';
+const MASK_HINT =
+  'Click a word, or press Enter on it, to mask it; on a mask the same brings its word back.';
 
 /**
  * @param {HTMLElement} host
@@ -32,8 +33,16 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
     },
   });
   const strips = {
-    source: createChips(find('chips'), 'Tokens; the chosen one is the query', handlersFor('source')),
-    target: createChips(find('target-chips'), 'Tokens of the target; the chosen one is the query', handlersFor('target')),
+    source: createChips(
+      find('chips'),
+      'Tokens; the chosen one is the query',
+      handlersFor('source'),
+    ),
+    target: createChips(
+      find('target-chips'),
+      'Tokens of the target; the chosen one is the query',
+      handlersFor('target'),
+    ),
   };
 
   return {
@@ -67,7 +76,11 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
       const shown = shownFor(grid, cell ?? pointed);
       for (const side of SIDES) {
         strips[side].mark(shown.marks[side]);
-        strips[side].tint(shown.tints[side], (shown.isSigned ? diverging : sequential)(theme), shown.ceiling);
+        strips[side].tint(
+          shown.tints[side],
+          (shown.isSigned ? diverging : sequential)(theme),
+          shown.ceiling,
+        );
       }
       find('readout').textContent = shown.readout;
     },

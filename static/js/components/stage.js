@@ -13,7 +13,10 @@ import { createWaiting } from './waiting.js';
 export function createStage(byId, { onRetry, onOffer, onCancel }) {
   const [results, nothing, status] = ['results', 'empty', 'status'].map(byId);
   const notice = createNotice(byId('notice'), { onRetry, onOffer });
-  const signal = createWaiting({ beam: byId('beam'), main: byId('main'), cancel: byId('cancel'), elapsed: byId('elapsed') }, { onCancel });
+  const signal = createWaiting(
+    { beam: byId('beam'), main: byId('main'), cancel: byId('cancel'), elapsed: byId('elapsed') },
+    { onCancel },
+  );
   const waiting = { forTrace: false, forAnswers: false };
 
   function show(part, words) {
@@ -59,7 +62,8 @@ export function createStage(byId, { onRetry, onOffer, onCancel }) {
     waitForTrace(isWaiting) {
       waiting.forTrace = isWaiting;
       signal(waiting.forTrace || waiting.forAnswers);
-      for (const part of [results, byId('translation')]) part.classList.toggle('is-stale', isWaiting);
+      for (const part of [results, byId('translation')])
+        part.classList.toggle('is-stale', isWaiting);
       if (isWaiting && byId('notice').hidden) status.textContent = 'Reading…';
     },
 

@@ -12,7 +12,8 @@ import { escapeForPlotly, visibleLine } from '../core/text.js';
 const MOST_IN_TABLE = 4096;
 /** More cells than this are not told at the pointer: each takes some fifty letters. */
 const MOST_TOLD = 16384;
-const POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
+const POLICY =
+  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
 
 /** Draws what stands in the file beside it. */
 const DRAW = `
@@ -53,7 +54,9 @@ export function standaloneOf({ trace, figure, cards, palette, help, address, dat
 ${origin.target === undefined ? '' : `<p class="text" dir="auto">${escaped(visibleLine(origin.target))}</p>\n`}<p>${escaped(help)}</p>
 <div class="drawing" id="drawing" role="img" aria-label="${escaped(summary)}"></div>
 <dl>
-${factsOf({ trace, grid, origin, address, date }).map(([term, value]) => `<div><dt>${term}</dt><dd>${escaped(value)}</dd></div>`).join('\n')}
+${factsOf({ trace, grid, origin, address, date })
+  .map(([term, value]) => `<div><dt>${term}</dt><dd>${escaped(value)}</dd></div>`)
+  .join('\n')}
 </dl>
 ${tableOf(grid)}
 </main>
@@ -70,7 +73,9 @@ function factsOf({ trace, grid, origin, address, date }) {
   const base = address.split('#')[0].replace(/\/$/, '');
   return [
     ['Numbers', grid.quantity],
-    ...(origin.model ? [['Model', origin.revision ? `${origin.model}, revision ${origin.revision}` : origin.model]] : []),
+    ...(origin.model
+      ? [['Model', origin.revision ? `${origin.model}, revision ${origin.revision}` : origin.model]]
+      : []),
     ...(origin.edits ? [['Changed', JSON.stringify(origin.edits)]] : []),
     ['Saved', date.toISOString().slice(0, 10)],
     ['The view', address],
@@ -82,7 +87,9 @@ function factsOf({ trace, grid, origin, address, date }) {
 function drawingOf({ data, layout, grid }) {
   const isTold = grid.rows * grid.columns <= MOST_TOLD;
   return {
-    data: data.map((part) => (isTold && isOf(part, grid) ? { ...part, hoverinfo: 'text', hovertext: tipsOf(grid) } : part)),
+    data: data.map((part) =>
+      isTold && isOf(part, grid) ? { ...part, hoverinfo: 'text', hovertext: tipsOf(grid) } : part,
+    ),
     layout: { ...layout, hovermode: 'closest', dragmode: false, uirevision: undefined },
   };
 }
@@ -92,18 +99,26 @@ function isOf({ type, z }, { rows, columns, geometry }) {
 }
 
 function tipsOf({ rows, columns, tip }) {
-  return Array.from({ length: rows }, (_, row) => Array.from({ length: columns }, (_, column) => tip(row, column).map(escapeForPlotly).join('<br>')));
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (_, column) =>
+      tip(row, column).map(escapeForPlotly).join('<br>'),
+    ),
+  );
 }
 
 function tableOf(grid) {
   const { rows, columns, rowLabels, columnLabels, quantity } = grid;
-  if (rows * columns > MOST_IN_TABLE) return `<p>${rows} by ${columns} numbers are too many for a table here; they are in this file as JSON, in its element “numbers”.</p>`;
+  if (rows * columns > MOST_IN_TABLE)
+    return `<p>${rows} by ${columns} numbers are too many for a table here; they are in this file as JSON, in its element “numbers”.</p>`;
   const header = (scope, label) => `<th scope="${scope}"><bdi>${escaped(label)}</bdi></th>`;
   const cell = (row, column) => {
     const value = grid.value(row, column);
     return `<td>${Number.isNaN(value) || value === undefined ? '' : escaped(grid.format(value))}</td>`;
   };
-  const body = rowLabels.map((label, row) => `<tr>${header('row', label)}${columnLabels.map((_, column) => cell(row, column)).join('')}</tr>`);
+  const body = rowLabels.map(
+    (label, row) =>
+      `<tr>${header('row', label)}${columnLabels.map((_, column) => cell(row, column)).join('')}</tr>`,
+  );
   return `<details><summary>The numbers as a table</summary><div class="scroll" tabindex="0" role="region" aria-label="Table"><table>
 <caption>${escaped(quantity)}</caption>
 <thead><tr>${[cornerOf(grid), ...columnLabels].map((label) => header('col', label)).join('')}</tr></thead>

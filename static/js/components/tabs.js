@@ -12,7 +12,17 @@ import { element } from './element.js';
  */
 export function createTabs(host, views, { onChoose }) {
   const tabs = views.map(({ id, title }) =>
-    element('button', { type: 'button', role: 'tab', id: `tab-${id}`, 'aria-controls': `view-${id}`, onclick: () => onChoose(id) }, title),
+    element(
+      'button',
+      {
+        type: 'button',
+        role: 'tab',
+        id: `tab-${id}`,
+        'aria-controls': `view-${id}`,
+        onclick: () => onChoose(id),
+      },
+      title,
+    ),
   );
   host.append(...tabs);
   host.addEventListener('keydown', (event) => {

@@ -9,8 +9,15 @@ const narrow = matchMedia('(max-width: 40rem)');
 
 export function createTerms() {
   const list = element('dl', { class: 'terms' });
-  const details = element('details', { class: 'terms-block' }, element('summary', {}, 'What the words mean'), list);
-  const fold = () => { details.open = !narrow.matches; };
+  const details = element(
+    'details',
+    { class: 'terms-block' },
+    element('summary', {}, 'What the words mean'),
+    list,
+  );
+  const fold = () => {
+    details.open = !narrow.matches;
+  };
   narrow.addEventListener('change', fold);
   fold();
 
@@ -20,9 +27,16 @@ export function createTerms() {
     /** @param {[string, string][]} terms */
     show(terms) {
       details.hidden = terms.length === 0;
-      list.replaceChildren(...terms.map(([word, meaning]) =>
-        element('div', {}, element('dt', { class: `is-${word.replace(/\W/g, '-')}` }, word), element('dd', {}, meaning)),
-      ));
+      list.replaceChildren(
+        ...terms.map(([word, meaning]) =>
+          element(
+            'div',
+            {},
+            element('dt', { class: `is-${word.replace(/\W/g, '-')}` }, word),
+            element('dd', {}, meaning),
+          ),
+        ),
+      );
     },
   };
 }

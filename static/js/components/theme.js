@@ -36,10 +36,12 @@ function choose(theme) {
 export function palette() {
   const probe = document.createElement('span');
   document.body.append(probe);
-  const colours = Object.fromEntries(PROPERTIES.map((name) => {
-    probe.style.color = `var(--${name})`;
-    return [name, getComputedStyle(probe).color];
-  }));
+  const colours = Object.fromEntries(
+    PROPERTIES.map((name) => {
+      probe.style.color = `var(--${name})`;
+      return [name, getComputedStyle(probe).color];
+    }),
+  );
   probe.remove();
   const font = getComputedStyle(document.body).fontFamily;
   return { theme: currentTheme(), font, ...colours };

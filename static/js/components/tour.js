@@ -19,11 +19,33 @@ export function createTour(button, stops, { onState }) {
   const title = element('h2', { id: 'tour-title', tabindex: -1 });
   const text = element('p', { id: 'tour-text' });
   const progress = element('span', { class: 'tour-progress' });
-  const back = element('button', { type: 'button', class: 'button', onclick: () => walk(-1) }, 'Back');
-  const next = element('button', { type: 'button', class: 'button is-next', onclick: () => walk(1) });
-  const leaving = element('button', { type: 'button', class: 'tour-leave', onclick: leave }, 'Leave');
-  const card = element('section', { class: 'tour', role: 'dialog', 'aria-labelledby': title.id, 'aria-describedby': text.id, hidden: true },
-    title, text, element('div', { class: 'tour-foot' }, progress, leaving, back, next),
+  const back = element(
+    'button',
+    { type: 'button', class: 'button', onclick: () => walk(-1) },
+    'Back',
+  );
+  const next = element('button', {
+    type: 'button',
+    class: 'button is-next',
+    onclick: () => walk(1),
+  });
+  const leaving = element(
+    'button',
+    { type: 'button', class: 'tour-leave', onclick: leave },
+    'Leave',
+  );
+  const card = element(
+    'section',
+    {
+      class: 'tour',
+      role: 'dialog',
+      'aria-labelledby': title.id,
+      'aria-describedby': text.id,
+      hidden: true,
+    },
+    title,
+    text,
+    element('div', { class: 'tour-foot' }, progress, leaving, back, next),
   );
   const ring = element('div', { class: 'tour-ring', 'aria-hidden': 'true', hidden: true });
   const watcher = new ResizeObserver(place);
@@ -37,7 +59,10 @@ export function createTour(button, stops, { onState }) {
     for (let index = from + direction; index >= 0 && index < stops.length; index += direction) {
       if (stops[index].view) onState({ view: stops[index].view });
       const found = document.querySelector(stops[index].target);
-      if (isVisible(found)) { stopAt(index, found); return; }
+      if (isVisible(found)) {
+        stopAt(index, found);
+        return;
+      }
     }
     if (direction > 0) leave();
   }
@@ -62,7 +87,10 @@ export function createTour(button, stops, { onState }) {
     if (at < 0) return;
     const box = target.getBoundingClientRect();
     const size = { width: card.offsetWidth, height: card.offsetHeight };
-    const { left, top } = placeBeside(box, size, { width: document.documentElement.clientWidth, height: window.innerHeight });
+    const { left, top } = placeBeside(box, size, {
+      width: document.documentElement.clientWidth,
+      height: window.innerHeight,
+    });
     card.style.transform = `translate(${left}px, ${top}px)`;
     ring.style.transform = `translate(${box.left - 6}px, ${box.top - 6}px)`;
     ring.style.width = `${box.width + 12}px`;
@@ -78,7 +106,10 @@ export function createTour(button, stops, { onState }) {
   }
 
   button.addEventListener('click', () => {
-    if (at >= 0) { leave(); return; }
+    if (at >= 0) {
+      leave();
+      return;
+    }
     button.classList.remove('is-new');
     remember();
     walk(1, -1);
@@ -87,7 +118,9 @@ export function createTour(button, stops, { onState }) {
     if (key === 'ArrowRight') walk(1);
     if (key === 'ArrowLeft') walk(-1);
   });
-  document.addEventListener('keydown', ({ key }) => { if (key === 'Escape') leave(); });
+  document.addEventListener('keydown', ({ key }) => {
+    if (key === 'Escape') leave();
+  });
   window.addEventListener('scroll', place, { passive: true });
   window.addEventListener('resize', place);
 }
@@ -99,7 +132,11 @@ function isVisible(node) {
 /** Into the middle of the screen; what is higher than that begins below the sentence. */
 function reveal(target) {
   const { top, height } = target.getBoundingClientRect();
-  const cover = target.matches(COVER) || target.compareDocumentPosition(document.querySelector(COVER)) & Node.DOCUMENT_POSITION_FOLLOWING ? 0 : document.querySelector(COVER).offsetHeight;
+  const cover =
+    target.matches(COVER) ||
+    target.compareDocumentPosition(document.querySelector(COVER)) & Node.DOCUMENT_POSITION_FOLLOWING
+      ? 0
+      : document.querySelector(COVER).offsetHeight;
   const room = window.innerHeight - cover;
   const margin = Math.max(24, (room - height) / 2);
   window.scrollBy(0, top - cover - margin);

@@ -22,19 +22,42 @@ export function createViewSection(view, handlers) {
   const stage = element('div', { class: 'panels' });
   const help = element('p', { class: 'help' });
   const terms = createTerms();
-  const places = createPlaces(`where-${view.id}`, (where) => handlers.onState({ where, layer: null, head: null, key: null }));
+  const places = createPlaces(`where-${view.id}`, (where) =>
+    handlers.onState({ where, layer: null, head: null, key: null }),
+  );
   const controls = createControls(view.id, handlers.onState);
-  const body = element('div', { class: overview ? `view-body has-overview is-${view.overview}` : 'view-body' }, overview?.element ?? null, stage);
-  const section = element('section', { class: 'view', id: `view-${view.id}`, role: 'tabpanel', 'aria-labelledby': `tab-${view.id}`, hidden: true },
-    element('div', { class: 'lead' }, help, controls.help), terms.element, places.element, controls.element, body,
+  const body = element(
+    'div',
+    { class: overview ? `view-body has-overview is-${view.overview}` : 'view-body' },
+    overview?.element ?? null,
+    stage,
+  );
+  const section = element(
+    'section',
+    {
+      class: 'view',
+      id: `view-${view.id}`,
+      role: 'tabpanel',
+      'aria-labelledby': `tab-${view.id}`,
+      hidden: true,
+    },
+    element('div', { class: 'lead' }, help, controls.help),
+    terms.element,
+    places.element,
+    controls.element,
+    body,
   );
   let told = '';
   let panels = [];
 
   function arrange(wanted) {
-    if (panels.length === wanted.length && panels.every(({ id }, index) => id === wanted[index].id)) return;
+    if (panels.length === wanted.length && panels.every(({ id }, index) => id === wanted[index].id))
+      return;
     for (const { panel } of panels) panel.destroy();
-    panels = wanted.map(({ id }) => ({ id, panel: createPanel([view.id, id].filter(Boolean).join(' '), handlers) }));
+    panels = wanted.map(({ id }) => ({
+      id,
+      panel: createPanel([view.id, id].filter(Boolean).join(' '), handlers),
+    }));
     stage.replaceChildren(...panels.map(({ panel }) => panel.element));
   }
 

@@ -25,7 +25,9 @@ export function alignmentOf(trace) {
     rows: numbered(trace.target_tokens, trace.target, linked.rows),
     columns: numbered(trace.tokens, trace.text, linked.columns),
     weights: matrixAt(weights),
-    links: Array.from(linked.data.keys()).filter((at) => linked.data[at] > 0).map((at) => ({ row: Math.floor(at / linked.columns), column: at % linked.columns })),
+    links: Array.from(linked.data.keys())
+      .filter((at) => linked.data[at] > 0)
+      .map((at) => ({ row: Math.floor(at / linked.columns), column: at % linked.columns })),
     aligner: aligner?.head === undefined ? null : aligner,
   };
 }

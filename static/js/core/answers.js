@@ -23,9 +23,13 @@ const MOST_NUMBERS = 32e6;
 export function bodyOf(ask, { asked, target }) {
   if (ask.positional) return { positional: ask.positional };
   const isOther = 'text' in ask || 'model' in ask;
-  const texts = isOther ? { model: asked.model, text: asked.text } : { model: asked.model, text: asked.text, target: target?.trim() ? target : null };
+  const texts = isOther
+    ? { model: asked.model, text: asked.text }
+    : { model: asked.model, text: asked.text, target: target?.trim() ? target : null };
   const body = { ...texts, capture: [], ...ask };
-  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null && value !== undefined));
+  return Object.fromEntries(
+    Object.entries(body).filter(([, value]) => value !== null && value !== undefined),
+  );
 }
 
 /**
@@ -48,7 +52,9 @@ export function createAnswers({ fetch, onArrival }) {
     };
     fetch(body, controller.signal).then(
       (trace) => settle({ trace }),
-      (error) => { if (!controller.signal.aborted) settle({ problem: asProblem(error) }); },
+      (error) => {
+        if (!controller.signal.aborted) settle({ problem: asProblem(error) });
+      },
     );
   }
 
@@ -81,7 +87,8 @@ export function createAnswers({ fetch, onArrival }) {
       for (const [name, key, body] of keys) {
         const entry = kept.get(key);
         kept.delete(key);
-        if (entry) kept.set(key, entry); // the youngest again
+        if (entry)
+          kept.set(key, entry); // the youngest again
         else ask(key, body);
         found[name] = kept.get(key).answer;
       }
@@ -98,7 +105,12 @@ export function createAnswers({ fetch, onArrival }) {
       for (const entry of kept.values()) {
         if (!entry.answer.isWaiting) continue;
         entry.controller.abort();
-        entry.answer = { problem: new Problem({ title: 'Cancelled', detail: 'Change a switch or the sentence, and it is asked for again.' }) };
+        entry.answer = {
+          problem: new Problem({
+            title: 'Cancelled',
+            detail: 'Change a switch or the sentence, and it is asked for again.',
+          }),
+        };
       }
       onArrival();
     },
@@ -112,7 +124,11 @@ export function createAnswers({ fetch, onArrival }) {
 
 /** How many numbers an answer holds: its tensors, and the arrays of its analyses. */
 function sizeOf({ trace }) {
-  const arrays = trace ? [trace.tensors, ...Object.values(trace.analyses ?? {})].flatMap((found) => Object.values(found)) : [];
+  const arrays = trace
+    ? [trace.tensors, ...Object.values(trace.analyses ?? {})].flatMap((found) =>
+        Object.values(found),
+      )
+    : [];
   return arrays.reduce((sum, array) => sum + (array?.data?.length ?? 0), 0);
 }
 

@@ -51,7 +51,10 @@ export async function fetchTrace(wanted, signal) {
  * @returns {Promise<import('./trace.js').Encoding>}
  */
 export async function fetchPositional(wanted, signal) {
-  const answer = await call(positionalPath(wanted), { signal, headers: { Accept: 'application/x-safetensors' } });
+  const answer = await call(positionalPath(wanted), {
+    signal,
+    headers: { Accept: 'application/x-safetensors' },
+  });
   return encodingFromSafetensors(await arrived(answer.arrayBuffer()));
 }
 
@@ -78,7 +81,11 @@ export async function* streamGeneration(wanted, signal) {
   try {
     for (;;) {
       const { done, value } = await arrived(events.next());
-      if (done) throw new Problem({ title: 'The answer broke off', detail: 'The server went away in the middle of it.' });
+      if (done)
+        throw new Problem({
+          title: 'The answer broke off',
+          detail: 'The server went away in the middle of it.',
+        });
       const { event, data } = { ...value, data: JSON.parse(value.data) };
       if (event === 'error') throw new Problem(data);
       yield { event, data };
@@ -114,7 +121,10 @@ async function arrived(promise) {
     return await promise;
   } catch (error) {
     if (error.name !== 'TypeError') throw error;
-    throw new Problem({ title: 'The server did not answer', detail: 'The connection failed before an answer came.' });
+    throw new Problem({
+      title: 'The server did not answer',
+      detail: 'The connection failed before an answer came.',
+    });
   }
 }
 
@@ -124,11 +134,18 @@ async function arrived(promise) {
  */
 export async function problemOf(answer) {
   const retryAfter = retryAfterOf(answer.headers.get('Retry-After'));
-  const fallback = { title: answer.statusText || 'The request failed', status: answer.status, retryAfter };
+  const fallback = {
+    title: answer.statusText || 'The request failed',
+    status: answer.status,
+    retryAfter,
+  };
   try {
     return new Problem({ ...fallback, ...(await answer.json()) });
   } catch {
-    return new Problem({ ...fallback, detail: `The server answered ${answer.status} without saying why.` });
+    return new Problem({
+      ...fallback,
+      detail: `The server answered ${answer.status} without saying why.`,
+    });
   }
 }
 
@@ -149,7 +166,9 @@ export function asProblem(error) {
  * @returns {string}
  */
 export function advice(problem, goesOn = false) {
-  return goesOn ? `${whatToDo(problem)} This page goes on trying by itself.` : whatToDo(problem, ', then try again');
+  return goesOn
+    ? `${whatToDo(problem)} This page goes on trying by itself.`
+    : whatToDo(problem, ', then try again');
 }
 
 function whatToDo({ status, texts = 'the text' }, then = '') {

@@ -95,5 +95,7 @@ export function choosingHead({ which, heads }, state, { layer, head }) {
   if (layer !== state.layer) return { layer, head, attention_heads: [head] };
   const others = heads.filter((each) => each !== head);
   if (others.length === 0) return { layer, head };
-  return { attention_heads: heads.includes(head) ? others : [...heads, head].sort((a, b) => a - b) };
+  return {
+    attention_heads: heads.includes(head) ? others : [...heads, head].sort((a, b) => a - b),
+  };
 }

@@ -18,7 +18,12 @@ const TRACE = '/api/v1/trace';
 export function callOf({ asked }, { request = {}, call }) {
   if (call) return { body: null, ...call };
   const body = { ...asked, ...request, dtype: null }; // numbers as they are, not in 16 bits
-  return { path: TRACE, body: Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null && value !== undefined)) };
+  return {
+    path: TRACE,
+    body: Object.fromEntries(
+      Object.entries(body).filter(([, value]) => value !== null && value !== undefined),
+    ),
+  };
 }
 
 /**
@@ -47,7 +52,10 @@ export function originOf(trace, grid, cards = []) {
   const target = body.target ?? (isOwn && trace.target_tokens ? trace.target : undefined);
   return {
     model,
-    revision: model === trace.model ? trace.revision : cards.find(({ id }) => id === model)?.revision ?? '',
+    revision:
+      model === trace.model
+        ? trace.revision
+        : (cards.find(({ id }) => id === model)?.revision ?? ''),
     text,
     ...(target !== undefined && { target }),
     ...(body.edits?.length > 0 && { edits: body.edits }),

@@ -19,7 +19,10 @@ const LINE = { size: 12, line: 17, letters: 6.4 };
  */
 export function captionOf(trace, { title, grid }, cards) {
   const { model, text, target, edits } = originOf(trace, grid, cards);
-  const texts = [text, target].filter(Boolean).map((each) => `“${visibleLine(each)}”`).join(' → ');
+  const texts = [text, target]
+    .filter(Boolean)
+    .map((each) => `“${visibleLine(each)}”`)
+    .join(' → ');
   return [title, ...(edits ? [grid.quantity] : []), [model, texts].filter(Boolean).join(' · ')];
 }
 
@@ -34,13 +37,30 @@ export function captionOf(trace, { title, grid }, cards) {
 export function captioned(layout, [title, ...lines], { width, height }, palette) {
   const across = Math.max(width, LEAST_WIDTH);
   const room = EDGE + TITLE.line + lines.length * LINE.line;
-  const fitted = (text, { letters }) => escapeForPlotly(shortened(text, Math.floor((across - 2 * EDGE) / letters)));
-  const text = [`<b>${fitted(title, TITLE)}</b>`, ...lines.map((line) => `<span style="font-size:${LINE.size}px;color:${palette.muted}">${fitted(line, LINE)}</span>`)].join('<br>');
+  const fitted = (text, { letters }) =>
+    escapeForPlotly(shortened(text, Math.floor((across - 2 * EDGE) / letters)));
+  const text = [
+    `<b>${fitted(title, TITLE)}</b>`,
+    ...lines.map(
+      (line) =>
+        `<span style="font-size:${LINE.size}px;color:${palette.muted}">${fitted(line, LINE)}</span>`,
+    ),
+  ].join('<br>');
   return {
     ...layout,
     width: across,
     height: height + room,
     margin: { ...layout.margin, t: layout.margin.t + room, r: layout.margin.r + across - width },
-    title: { text, font: { size: TITLE.size, color: palette.ink }, xref: 'container', yref: 'container', x: 0, xanchor: 'left', y: 1, yanchor: 'top', pad: { l: EDGE, t: EDGE } },
+    title: {
+      text,
+      font: { size: TITLE.size, color: palette.ink },
+      xref: 'container',
+      yref: 'container',
+      x: 0,
+      xanchor: 'left',
+      y: 1,
+      yanchor: 'top',
+      pad: { l: EDGE, t: EDGE },
+    },
   };
 }

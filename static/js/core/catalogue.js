@@ -37,16 +37,33 @@ export function modelName(card, id = card?.id ?? '') {
  */
 export function refusalOf(catalogue, id) {
   const standard = cardOf(catalogue, '');
-  const offer = standard && { label: `Read it with ${modelName(standard)}`, patch: choosingModel('') };
+  const offer = standard && {
+    label: `Read it with ${modelName(standard)}`,
+    patch: choosingModel(''),
+  };
   return Object.assign(reasonOf(catalogue, id), { offer });
 }
 
 function reasonOf({ models, unavailable = [] }, id) {
   const damaged = unavailable.find((model) => model.id === id);
-  if (damaged) return new Problem({ title: 'Damaged model', detail: `The model “${id}” is damaged: ${damaged.reason}`, status: 404 });
-  if (models.length === 0) return new Problem({ title: 'No model is here', detail: 'The server offers none.', status: 500 });
+  if (damaged)
+    return new Problem({
+      title: 'Damaged model',
+      detail: `The model “${id}” is damaged: ${damaged.reason}`,
+      status: 404,
+    });
+  if (models.length === 0)
+    return new Problem({
+      title: 'No model is here',
+      detail: 'The server offers none.',
+      status: 500,
+    });
   const known = models.map((card) => card.id).join(', ');
-  return new Problem({ title: 'Unknown model', detail: `There is no model “${id}” here; there are: ${known}.`, status: 404 });
+  return new Problem({
+    title: 'Unknown model',
+    detail: `There is no model “${id}” here; there are: ${known}.`,
+    status: 404,
+  });
 }
 
 /**
@@ -61,5 +78,9 @@ export async function fetchAnswer(catalogue, body, signal) {
   if (body.positional) return fetchPositional(body.positional, signal);
   const { model, text, target } = body;
   const trace = await fetchTrace(body, signal);
-  return { ...trace, card: cardOf(catalogue, model), asked: { model, text, ...(target !== undefined && { target }) } };
+  return {
+    ...trace,
+    card: cardOf(catalogue, model),
+    asked: { model, text, ...(target !== undefined && { target }) },
+  };
 }

@@ -46,6 +46,14 @@ function limit(index, count) {
 export function cellAt(x, y, shown, grid) {
   const column = Math.floor(shown.columns[0] + x * (shown.columns[1] - shown.columns[0]));
   const row = Math.floor(shown.rows[0] + y * (shown.rows[1] - shown.rows[0]));
-  const inside = x >= 0 && x <= 1 && y >= 0 && y <= 1 && row >= 0 && column >= 0 && row < grid.rows && column < grid.columns;
+  const inside =
+    x >= 0 &&
+    x <= 1 &&
+    y >= 0 &&
+    y <= 1 &&
+    row >= 0 &&
+    column >= 0 &&
+    row < grid.rows &&
+    column < grid.columns;
   return inside ? { row, column } : null;
 }

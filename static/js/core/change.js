@@ -33,9 +33,12 @@ export function weightsSeen({ tensors }, site, head) {
  */
 export function difference(a, b, rows, columns) {
   const data = new Float64Array(rows.length * columns.length);
-  rows.forEach(([ai, bi], row) => columns.forEach(([aj, bj], column) => {
-    data[row * columns.length + column] = b.data[bi * b.columns + bj] - a.data[ai * a.columns + aj];
-  }));
+  rows.forEach(([ai, bi], row) =>
+    columns.forEach(([aj, bj], column) => {
+      data[row * columns.length + column] =
+        b.data[bi * b.columns + bj] - a.data[ai * a.columns + aj];
+    }),
+  );
   return { rows: rows.length, columns: columns.length, data };
 }
 
@@ -45,7 +48,10 @@ export function difference(a, b, rows, columns) {
  * @returns {number} 0 to 1
  */
 export function meanMoved({ rows, data }) {
-  const sum = data.reduce((total, change) => (Number.isNaN(change) ? total : total + Math.abs(change)), 0);
+  const sum = data.reduce(
+    (total, change) => (Number.isNaN(change) ? total : total + Math.abs(change)),
+    0,
+  );
   return rows === 0 ? 0 : sum / 2 / rows;
 }
 
@@ -61,8 +67,19 @@ export function meanMoved({ rows, data }) {
 export function movedIn(a, b, head, rows, columns) {
   let sum = 0;
   for (const [i, j] of rows) {
-    const [startA, startB] = [[a, i], [b, j]].map(([{ shape: [, queries, keys] }, row]) => (head * queries + row) * keys);
-    for (const [k, l] of columns) sum += Math.abs(b.data[startB + l] * b.scale - a.data[startA + k] * a.scale);
+    const [startA, startB] = [
+      [a, i],
+      [b, j],
+    ].map(
+      ([
+        {
+          shape: [, queries, keys],
+        },
+        row,
+      ]) => (head * queries + row) * keys,
+    );
+    for (const [k, l] of columns)
+      sum += Math.abs(b.data[startB + l] * b.scale - a.data[startA + k] * a.scale);
   }
   return rows.length === 0 ? 0 : sum / 2 / rows.length;
 }

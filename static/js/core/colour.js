@@ -11,14 +11,40 @@ const LEVELS = 256;
 
 /** Stops at equal distances, each [lightness, chroma, hue in degrees]. From unlit to lit. */
 const SEQUENTIAL = {
-  light: [[0.97, 0.012, 90], [0.83, 0.115, 80], [0.69, 0.155, 52], [0.55, 0.17, 24], [0.41, 0.14, 355], [0.27, 0.09, 318]],
-  dark: [[0.235, 0.02, 285], [0.378, 0.105, 310], [0.521, 0.15, 352], [0.664, 0.165, 36], [0.807, 0.14, 72], [0.95, 0.075, 98]],
+  light: [
+    [0.97, 0.012, 90],
+    [0.83, 0.115, 80],
+    [0.69, 0.155, 52],
+    [0.55, 0.17, 24],
+    [0.41, 0.14, 355],
+    [0.27, 0.09, 318],
+  ],
+  dark: [
+    [0.235, 0.02, 285],
+    [0.378, 0.105, 310],
+    [0.521, 0.15, 352],
+    [0.664, 0.165, 36],
+    [0.807, 0.14, 72],
+    [0.95, 0.075, 98],
+  ],
 };
 
 /** Below zero, zero, above zero. */
 const DIVERGING = {
-  light: [[0.45, 0.13, 250], [0.71, 0.085, 245], [0.97, 0.004, 90], [0.71, 0.125, 52], [0.45, 0.125, 38]],
-  dark: [[0.84, 0.1, 235], [0.545, 0.11, 248], [0.25, 0.008, 285], [0.545, 0.125, 42], [0.84, 0.13, 78]],
+  light: [
+    [0.45, 0.13, 250],
+    [0.71, 0.085, 245],
+    [0.97, 0.004, 90],
+    [0.71, 0.125, 52],
+    [0.45, 0.125, 38],
+  ],
+  dark: [
+    [0.84, 0.1, 235],
+    [0.545, 0.11, 248],
+    [0.25, 0.008, 285],
+    [0.545, 0.125, 42],
+    [0.84, 0.13, 78],
+  ],
 };
 
 const cache = new Map();
@@ -61,7 +87,9 @@ function labOf(lightness, chroma, hue) {
 function between(points, position) {
   const place = position * (points.length - 1);
   const left = Math.min(Math.floor(place), points.length - 2);
-  return points[left].map((value, axis) => value + (points[left + 1][axis] - value) * (place - left));
+  return points[left].map(
+    (value, axis) => value + (points[left + 1][axis] - value) * (place - left),
+  );
 }
 
 /** @param {Triple} lab @returns {Triple} gamma-encoded red, green, blue, possibly outside 0 to 1 */
@@ -134,5 +162,8 @@ export function luminance(rgb) {
  */
 export function plotlyScale(scale) {
   const steps = 51;
-  return Array.from({ length: steps + 1 }, (_, step) => [step / steps, css(scale, step * ((LEVELS - 1) / steps))]);
+  return Array.from({ length: steps + 1 }, (_, step) => [
+    step / steps,
+    css(scale, step * ((LEVELS - 1) / steps)),
+  ]);
 }

@@ -9,7 +9,10 @@
  */
 export function curlOf(origin, { path, body }) {
   const quoted = (text) => `'${text.replace(/'/g, String.raw`'\''`)}'`;
-  const posted = body && [`--header ${quoted('Content-Type: application/json')}`, `--data ${quoted(JSON.stringify(body))}`];
+  const posted = body && [
+    `--header ${quoted('Content-Type: application/json')}`,
+    `--data ${quoted(JSON.stringify(body))}`,
+  ];
   return [`curl --silent ${quoted(origin + path)}`, ...(posted ?? [])].join(' ');
 }
 
@@ -20,5 +23,7 @@ export function curlOf(origin, { path, body }) {
  * @returns {string} a line for each, and one that says what the page does with what they answer
  */
 export function commandsOf(origin, calls, made) {
-  return [...calls.map((call) => curlOf(origin, call)), ...(made ? [`# ${made.said}`] : [])].join('\n');
+  return [...calls.map((call) => curlOf(origin, call)), ...(made ? [`# ${made.said}`] : [])].join(
+    '\n',
+  );
 }

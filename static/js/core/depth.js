@@ -15,8 +15,16 @@
 
 const PARTS = ['self_attention', 'cross_attention', 'feed_forward'];
 const PLACES = ['before', 'between', 'middle', 'after'];
-const TITLES = { self_attention: 'attention', cross_attention: 'cross-attention', feed_forward: 'feed-forward' };
-const NORMS = { self_attention: 'attention_norm', cross_attention: 'cross_attention_norm', feed_forward: 'feed_forward_norm' };
+const TITLES = {
+  self_attention: 'attention',
+  cross_attention: 'cross-attention',
+  feed_forward: 'feed-forward',
+};
+const NORMS = {
+  self_attention: 'attention_norm',
+  cross_attention: 'cross_attention_norm',
+  feed_forward: 'feed_forward_norm',
+};
 
 /**
  * The norm of the stream after the embedding and after every part of every layer.
@@ -33,7 +41,10 @@ export function streamDepth(found, stack, card) {
     step: { title: step.title, name: `after ${step.name}` },
     row: at(places[parts.indexOf(part) + 1], layer),
   }));
-  return depthOf([{ step: { title: 'embedding', name: 'after the embedding' }, row: at('before', 0) }, ...rows]);
+  return depthOf([
+    { step: { title: 'embedding', name: 'after the embedding' }, row: at('before', 0) },
+    ...rows,
+  ]);
 }
 
 /**
@@ -45,9 +56,12 @@ export function streamDepth(found, stack, card) {
  * @returns {Depth}
  */
 export function writtenDepth(found, stack, card, quantity) {
-  return depthOf(eachWrite(found, stack, card).map(({ step, part, layer }) => ({
-    step, row: rowAt(found[`${stack}.${quantity}.${part}`], layer),
-  })));
+  return depthOf(
+    eachWrite(found, stack, card).map(({ step, part, layer }) => ({
+      step,
+      row: rowAt(found[`${stack}.${quantity}.${part}`], layer),
+    })),
+  );
 }
 
 /**
@@ -65,7 +79,11 @@ export function normDepth(found, stack, card, quantity) {
     row: rowAt(found[`${stack}.${quantity}.${NORMS[part]}`], layer),
   }));
   const last = found[`${stack}.${quantity}.norm`];
-  return depthOf(last ? [...rows, { step: { title: 'last norm', name: 'the last norm' }, row: rowAt(last, 0) }] : rows);
+  return depthOf(
+    last
+      ? [...rows, { step: { title: 'last norm', name: 'the last norm' }, row: rowAt(last, 0) }]
+      : rows,
+  );
 }
 
 /**
@@ -83,17 +101,26 @@ function partsIn(found, stack) {
 function eachWrite(found, stack, card) {
   const parts = partsIn(found, stack);
   const layers = found[`${stack}.residual_norm.before`].shape[0];
-  return Array.from({ length: layers }, (_, layer) => parts.map((part) => ({ part, layer, step: stepOf(part, layer, card) }))).flat();
+  return Array.from({ length: layers }, (_, layer) =>
+    parts.map((part) => ({ part, layer, step: stepOf(part, layer, card) })),
+  ).flat();
 }
 
 function stepOf(part, layer, card) {
-  const title = part === 'feed_forward' && card?.moe?.layers.includes(layer) ? 'experts' : TITLES[part];
-  return { title: `${layer} · ${title}`, name: `the ${title === 'feed-forward' ? 'feed-forward network' : title} of layer ${layer}` };
+  const title =
+    part === 'feed_forward' && card?.moe?.layers.includes(layer) ? 'experts' : TITLES[part];
+  return {
+    title: `${layer} · ${title}`,
+    name: `the ${title === 'feed-forward' ? 'feed-forward network' : title} of layer ${layer}`,
+  };
 }
 
 function rowAt({ shape, data, scale }, layer) {
   const columns = shape.at(-1);
-  return Float64Array.from({ length: columns }, (_, column) => data[layer * columns + column] * scale);
+  return Float64Array.from(
+    { length: columns },
+    (_, column) => data[layer * columns + column] * scale,
+  );
 }
 
 /** @returns {Depth} */
@@ -109,5 +136,10 @@ function depthOf(rows) {
  * @returns {number[]} the mean of every row
  */
 export function rowMeans({ rows, columns, data }) {
-  return Array.from({ length: rows }, (_, row) => data.subarray(row * columns, (row + 1) * columns).reduce((sum, value) => sum + value, 0) / columns);
+  return Array.from(
+    { length: rows },
+    (_, row) =>
+      data.subarray(row * columns, (row + 1) * columns).reduce((sum, value) => sum + value, 0) /
+      columns,
+  );
 }

@@ -44,8 +44,19 @@ import { matrixAt, rowOf } from './trace.js';
  * @returns {string[]}
  */
 export function sitesOf(path, positional) {
-  const own = path.endsWith('self_attention') ? { rotary: ['rotated_queries', 'rotated_keys'], alibi: ['bias'] }[positional] : null;
-  return ['queries', 'keys', ...(own ?? []), 'scores', 'weights', 'values', 'context', 'output'].map((part) => `${path}.${part}`);
+  const own = path.endsWith('self_attention')
+    ? { rotary: ['rotated_queries', 'rotated_keys'], alibi: ['bias'] }[positional]
+    : null;
+  return [
+    'queries',
+    'keys',
+    ...(own ?? []),
+    'scores',
+    'weights',
+    'values',
+    'context',
+    'output',
+  ].map((part) => `${path}.${part}`);
 }
 
 /**
@@ -55,22 +66,38 @@ export function sitesOf(path, positional) {
  * @param {{isScaled?: boolean, temperature?: number}} [softmax]
  * @returns {Derivation}
  */
-export function derive({ tensors }, path, { query, key }, { isScaled = true, temperature = 1 } = {}) {
+export function derive(
+  { tensors },
+  path,
+  { query, key },
+  { isScaled = true, temperature = 1 } = {},
+) {
   const part = (name) => matrixAt(tensors[`${path}.${name}`], 0);
   const [queries, keys, values] = ['queries', 'keys', 'values'].map(part);
   const isTurned = `${path}.rotated_keys` in tensors;
   const projected = { query: rowOf(queries, query), key: rowOf(keys, key) };
-  const met = isTurned ? { query: turnedBy(projected.query, query), key: turnedBy(projected.key, key) } : projected;
+  const met = isTurned
+    ? { query: turnedBy(projected.query, query), key: turnedBy(projected.key, key) }
+    : projected;
   const divisor = isScaled ? Math.sqrt(keys.columns) : 1;
   const row = rowFor(path, {
     query,
-    products: Float64Array.from({ length: keys.rows }, (_, at) => dot(met.query, isTurned ? turnedBy(rowOf(keys, at), at) : rowOf(keys, at))),
+    products: Float64Array.from({ length: keys.rows }, (_, at) =>
+      dot(met.query, isTurned ? turnedBy(rowOf(keys, at), at) : rowOf(keys, at)),
+    ),
     biases: `${path}.bias` in tensors ? rowOf(part('bias'), query) : null,
     divisor,
     temperature,
   });
   return {
-    query, key, isTurned, projected, met, divisor, temperature, row,
+    query,
+    key,
+    isTurned,
+    projected,
+    met,
+    divisor,
+    temperature,
+    row,
     isHidden: row.scores[key] === -Infinity,
     products: met.query.map((number, at) => number * met.key[at]),
     value: rowOf(values, key),
@@ -101,7 +128,9 @@ export function turnedBy(vector, position) {
 
 /** The values of all keys, each as much as its weight says. */
 function mixed(values, weights) {
-  return Float64Array.from({ length: values.columns }, (_, at) => weights.reduce((sum, weight, key) => sum + weight * values.data[key * values.columns + at], 0));
+  return Float64Array.from({ length: values.columns }, (_, at) =>
+    weights.reduce((sum, weight, key) => sum + weight * values.data[key * values.columns + at], 0),
+  );
 }
 
 function dot(a, b) {
@@ -130,7 +159,12 @@ export function differences(derivation, { tensors }, path) {
     score: score === row.scores[key] ? 0 : Math.abs(score - row.scores[key]),
     weight: Math.abs(weight - row.weights[key]),
     context: furthest(captured('context', query), derivation.context),
-    turn: derivation.isTurned ? Math.max(furthest(captured('rotated_queries', query), met.query), furthest(captured('rotated_keys', key), met.key)) : 0,
+    turn: derivation.isTurned
+      ? Math.max(
+          furthest(captured('rotated_queries', query), met.query),
+          furthest(captured('rotated_keys', key), met.key),
+        )
+      : 0,
   };
 }
 
@@ -149,5 +183,10 @@ export function shareOf({ tensors, analyses }, path, query) {
   const head = rowOf(matrixAt(analyses.head_outputs[path], 0), query);
   const whole = rowOf(matrixAt(tensors[`${path}.output`]), query);
   const along = dot(head, whole);
-  return { head, whole, cosine: along / (lengthOf(head) * lengthOf(whole)) || 0, share: along / dot(whole, whole) || 0 };
+  return {
+    head,
+    whole,
+    cosine: along / (lengthOf(head) * lengthOf(whole)) || 0,
+    share: along / dot(whole, whole) || 0,
+  };
 }

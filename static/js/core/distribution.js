@@ -30,7 +30,8 @@ export function softmax(logits) {
  */
 export function entropyOf(probabilities, log = Math.log) {
   let sum = 0;
-  for (let at = 0; at < probabilities.length; at += 1) if (probabilities[at] > 0) sum -= probabilities[at] * log(probabilities[at]);
+  for (let at = 0; at < probabilities.length; at += 1)
+    if (probabilities[at] > 0) sum -= probabilities[at] * log(probabilities[at]);
   return sum;
 }
 

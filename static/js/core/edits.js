@@ -22,15 +22,22 @@ import { counted } from './number.js';
  */
 export function editsOf({ kind, heads, experts, temperature, layer, where }) {
   const place = { ...(layer !== null && { layer }), ...(where !== 'all' && { where }) };
-  return [{
-    heads: { kind: 'heads_off', heads, ...place },
-    experts: { kind: 'experts_off', experts, ...place },
-    no_scaling: { kind: 'no_scaling', ...place },
-    temperature: { kind: 'temperature', value: temperature, ...place },
-  }[kind]];
+  return [
+    {
+      heads: { kind: 'heads_off', heads, ...place },
+      experts: { kind: 'experts_off', experts, ...place },
+      no_scaling: { kind: 'no_scaling', ...place },
+      temperature: { kind: 'temperature', value: temperature, ...place },
+    }[kind],
+  ];
 }
 
-const PLACES = { all: '', encoder: ' of the encoder', decoder: ' of the decoder', cross: ' of cross-attention' };
+const PLACES = {
+  all: '',
+  encoder: ' of the encoder',
+  decoder: ' of the decoder',
+  cross: ' of cross-attention',
+};
 
 /**
  * @param {Wish} wish

@@ -43,6 +43,11 @@ export function kindInWords(kind) {
  * @returns {{places: number[], went: number}}
  */
 export function occurrencesOf(tokens, text, routing, expert) {
-  const places = tokens.flatMap((token, index) => (token.text === text && !token.is_special ? [index] : []));
-  return { places, went: places.filter((index) => routing.weightOf(expert, index) !== undefined).length };
+  const places = tokens.flatMap((token, index) =>
+    token.text === text && !token.is_special ? [index] : [],
+  );
+  return {
+    places,
+    went: places.filter((index) => routing.weightOf(expert, index) !== undefined).length,
+  };
 }

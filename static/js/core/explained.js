@@ -14,9 +14,13 @@ const COUNTED = /^\S+ \d+$/;
  * @returns {Explained[]} only of those that have something to say
  */
 export function explainedOf(controls) {
-  return controls.map(({ label, help, options = [] }) => {
-    const said = options.filter((option) => option.help && !COUNTED.test(option.help)).map((option) => [option.title, capitalised(option.help)]);
-    const own = help ? [[label, capitalised(help)]] : [];
-    return { title: said.length > 0 ? label : '', parts: [...own, ...said] };
-  }).filter(({ parts }) => parts.length > 0);
+  return controls
+    .map(({ label, help, options = [] }) => {
+      const said = options
+        .filter((option) => option.help && !COUNTED.test(option.help))
+        .map((option) => [option.title, capitalised(option.help)]);
+      const own = help ? [[label, capitalised(help)]] : [];
+      return { title: said.length > 0 ? label : '', parts: [...own, ...said] };
+    })
+    .filter(({ parts }) => parts.length > 0);
 }

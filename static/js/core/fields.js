@@ -27,7 +27,11 @@ export function text(standard = '') {
  * @returns {Field<number|null>}
  */
 export function count() {
-  return { standard: null, read: (written) => (/^\d{1,6}$/.test(written) ? Number(written) : undefined), write: String };
+  return {
+    standard: null,
+    read: (written) => (/^\d{1,6}$/.test(written) ? Number(written) : undefined),
+    write: String,
+  };
 }
 
 /**
@@ -52,7 +56,12 @@ function isListOfCounts(written) {
  * @returns {Field<string>}
  */
 export function choice(values) {
-  return { standard: values[0], values, read: (written) => (values.includes(written) ? written : undefined), write: String };
+  return {
+    standard: values[0],
+    values,
+    read: (written) => (values.includes(written) ? written : undefined),
+    write: String,
+  };
 }
 
 /**
@@ -60,7 +69,11 @@ export function choice(values) {
  * @returns {Field<boolean>}
  */
 export function flag(standard = false) {
-  return { standard, read: (written) => ({ 0: false, 1: true })[written], write: (value) => (value ? '1' : '0') };
+  return {
+    standard,
+    read: (written) => ({ 0: false, 1: true })[written],
+    write: (value) => (value ? '1' : '0'),
+  };
 }
 
 /**
@@ -93,7 +106,9 @@ export function ofText(field) {
  * @param {Record<string, Field<any>>} fields
  */
 export function standardsOfText(fields) {
-  return standardsOf(Object.fromEntries(Object.entries(fields).filter(([, { isOfText }]) => isOfText)));
+  return standardsOf(
+    Object.fromEntries(Object.entries(fields).filter(([, { isOfText }]) => isOfText)),
+  );
 }
 
 /** @param {Record<string, Field<any>>} fields */

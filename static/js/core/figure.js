@@ -167,7 +167,10 @@ export function letteringFor(width) {
  * @param {Lettering} [lettering]
  */
 export function labelWidth(labels, { size, letters } = ROOMY) {
-  const columns = labels.reduce((most, label) => Math.max(most, columnsOf(shortened(label, letters))), 1);
+  const columns = labels.reduce(
+    (most, label) => Math.max(most, columnsOf(shortened(label, letters))),
+    1,
+  );
   return Math.ceil(columns * size * LETTER_WIDTH);
 }
 
@@ -188,7 +191,15 @@ export function ticks(labels, indices, { letters } = ROOMY) {
  * An axis of cells with labels.
  * @param {{labels: string[], pixels: number, title: string, palette: Frame['palette'], lettering?: Lettering, space?: number, color?: string}} wanted
  */
-export function labelAxis({ labels, pixels, title, palette, lettering = ROOMY, space = lettering.space, color = palette.muted }) {
+export function labelAxis({
+  labels,
+  pixels,
+  title,
+  palette,
+  lettering = ROOMY,
+  space = lettering.space,
+  color = palette.muted,
+}) {
   return {
     ...ticks(labels, ticksFor(0, labels.length - 1, pixels, space), lettering),
     tickmode: 'array',
@@ -256,7 +267,15 @@ const BAR_GAP = 12;
  * @param {{tickvals: number[], ticktext?: string[]}} [ticks]
  */
 export function shortBar(palette, ticks = { tickvals: [0, 0.5, 1] }) {
-  return { ...colourBar(palette, 'h'), thickness: 6, lenmode: 'pixels', len: SHORT_BAR, x: 0, xanchor: 'left', ...ticks };
+  return {
+    ...colourBar(palette, 'h'),
+    thickness: 6,
+    lenmode: 'pixels',
+    len: SHORT_BAR,
+    x: 0,
+    xanchor: 'left',
+    ...ticks,
+  };
 }
 
 /**
@@ -266,8 +285,17 @@ export function shortBar(palette, ticks = { tickvals: [0, 0.5, 1] }) {
  */
 export function shortBarTitle(text, palette) {
   return {
-    text, showarrow: false, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'top',
-    x: 0, xshift: SHORT_BAR + BAR_GAP, y: 0, yshift: -4, font: { size: 12, color: palette.muted },
+    text,
+    showarrow: false,
+    xref: 'paper',
+    yref: 'paper',
+    xanchor: 'left',
+    yanchor: 'top',
+    x: 0,
+    xshift: SHORT_BAR + BAR_GAP,
+    y: 0,
+    yshift: -4,
+    font: { size: 12, color: palette.muted },
   };
 }
 
@@ -283,8 +311,15 @@ export function shortBarWidth(title) {
  * @param {'v'|'h'} orientation
  */
 export function colourBarTitle(title, palette, orientation) {
-  const shared = { text: title, showarrow: false, xref: 'paper', yref: 'paper', font: { size: 12, color: palette.muted } };
-  if (orientation === 'h') return { ...shared, x: 0.5, xanchor: 'center', y: 0, yanchor: 'top', yshift: -34 };
+  const shared = {
+    text: title,
+    showarrow: false,
+    xref: 'paper',
+    yref: 'paper',
+    font: { size: 12, color: palette.muted },
+  };
+  if (orientation === 'h')
+    return { ...shared, x: 0.5, xanchor: 'center', y: 0, yanchor: 'top', yshift: -34 };
   return { ...shared, x: 1, xanchor: 'left', xshift: 56, y: 0.5, yanchor: 'middle', textangle: 90 };
 }
 
@@ -294,6 +329,8 @@ export function colourBarTitle(title, palette, orientation) {
  */
 export function nested({ rows, columns, data }) {
   return Array.from({ length: rows }, (_, row) =>
-    Array.from(data.subarray(row * columns, (row + 1) * columns), (value) => (Number.isNaN(value) ? null : value)),
+    Array.from(data.subarray(row * columns, (row + 1) * columns), (value) =>
+      Number.isNaN(value) ? null : value,
+    ),
   );
 }

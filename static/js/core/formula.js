@@ -11,7 +11,9 @@
  */
 
 const leaf = (tag) => (text, role) => ({ tag, text: String(text), ...(role && { role }) });
-const branch = (tag) => (...parts) => ({ tag, parts: parts.map(termOf) });
+const branch =
+  (tag) =>
+  (...parts) => ({ tag, parts: parts.map(termOf) });
 
 /** What is written as text is an operator. */
 function termOf(part) {
@@ -31,8 +33,17 @@ export const root = (...parts) => row(op('√'), { ...row(...parts), role: 'radi
 export const under = branch('munder');
 
 const SPOKEN = {
-  '=': 'equals', '·': 'times', '×': 'times', '÷': 'divided by', '+': 'plus', '−': 'minus', '∑': 'the sum of', '√': 'the square root of',
-  '‖': '', '(': '', ')': '',
+  '=': 'equals',
+  '·': 'times',
+  '×': 'times',
+  '÷': 'divided by',
+  '+': 'plus',
+  '−': 'minus',
+  '∑': 'the sum of',
+  '√': 'the square root of',
+  '‖': '',
+  '(': '',
+  ')': '',
 };
 
 const READ = {
@@ -49,5 +60,9 @@ const READ = {
  */
 export function spoken({ tag, text, parts }) {
   const said = parts ? READ[tag](parts.map(spoken)) : (SPOKEN[text] ?? text);
-  return said.replace(/−(?=[\d∞])/g, 'minus ').replace('∞', 'infinity').replace(/\s+/g, ' ').trim();
+  return said
+    .replace(/−(?=[\d∞])/g, 'minus ')
+    .replace('∞', 'infinity')
+    .replace(/\s+/g, ' ')
+    .trim();
 }

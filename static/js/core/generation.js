@@ -25,7 +25,12 @@ export function subjectOf(trace, state) {
 }
 
 /** What is as the server has it anyway is left out, but for what a reader wants to see. */
-function samplingOf({ generate_temperature: temperature, generate_top_k: topK, generate_top_p: topP, generate_seed: seed }) {
+function samplingOf({
+  generate_temperature: temperature,
+  generate_top_k: topK,
+  generate_top_p: topP,
+  generate_seed: seed,
+}) {
   return {
     temperature,
     ...(topK > 0 && { top_k: Math.floor(topK) }),
@@ -46,7 +51,18 @@ export function isNatural({ sampling: { temperature, top_k: topK, top_p: topP } 
  * @returns {import('./trace.js').Token[]}
  */
 export function tokensWith(trace, steps) {
-  return [...trace.tokens, ...steps.map(({ id, text, is_special }) => ({ id, text, is_special, start: 0, end: 0, word: null, part: null }))];
+  return [
+    ...trace.tokens,
+    ...steps.map(({ id, text, is_special }) => ({
+      id,
+      text,
+      is_special,
+      start: 0,
+      end: 0,
+      word: null,
+      part: null,
+    })),
+  ];
 }
 
 /**
@@ -76,10 +92,14 @@ export function rowOfStep({ attention: { layers, heads, data } }, layer, head) {
  * @param {import('./writer.js').Writing} writing
  */
 export function statusOf(trace, { steps, isReading, replay, reason, most }) {
-  if (replay) return `Replaying ${counted(replay.of, 'token')}…${replay.read > 0 ? ` ${replay.read} so far` : ''}`;
+  if (replay)
+    return `Replaying ${counted(replay.of, 'token')}…${replay.read > 0 ? ` ${replay.read} so far` : ''}`;
   if (isReading) return 'Reading…';
   if (reason === 'server_stopping') return 'The server was told to stop; what is written is kept.';
-  return whyOver(trace, steps, most) || (steps.length > 0 ? `${counted(steps.length, 'token')} written` : '');
+  return (
+    whyOver(trace, steps, most) ||
+    (steps.length > 0 ? `${counted(steps.length, 'token')} written` : '')
+  );
 }
 
 /**
@@ -91,8 +111,10 @@ export function statusOf(trace, { steps, isReading, replay, reason, most }) {
  */
 export function whyOver({ tokens, card }, steps, most) {
   const last = steps.at(-1);
-  if (last?.is_special && last.text === '</s>') return 'The text ends here: the model wrote its end mark.';
-  if (tokens.length + steps.length >= card?.max_tokens) return `The text ends here: the model reads at most ${card.max_tokens} tokens.`;
+  if (last?.is_special && last.text === '</s>')
+    return 'The text ends here: the model wrote its end mark.';
+  if (tokens.length + steps.length >= card?.max_tokens)
+    return `The text ends here: the model reads at most ${card.max_tokens} tokens.`;
   if (steps.length >= most) return `The text ends here: this server writes at most ${most} tokens.`;
   return '';
 }

@@ -59,7 +59,10 @@ export function guessesIn({ ids, probabilities, texts }, leading, mark, most) {
   const at = (array) => rowOf(matrixAt(array, ...leading.slice(0, -1)), leading.at(-1));
   const chosen = at(ids);
   return Array.from(at(probabilities).subarray(0, most), (probability, rank) => ({
-    text: texts[rank], name: nameOfGuess(texts[rank]), probability, ...mark(chosen[rank], texts[rank]),
+    text: texts[rank],
+    name: nameOfGuess(texts[rank]),
+    probability,
+    ...mark(chosen[rank], texts[rank]),
   }));
 }
 
@@ -82,7 +85,11 @@ export function nameOfGuess(text) {
 export function marker(trace, tokens, query, hidden) {
   const nothing = { mark: '', markInWords: '' };
   const word = isFilling(trace) && isMask(tokens[query]) ? wordBehind(tokens, query, hidden) : '';
-  if (word !== '') return (_, text) => (text.trim() === word ? { mark: 'was here', markInWords: '; it is the word behind the mask' } : nothing);
+  if (word !== '')
+    return (_, text) =>
+      text.trim() === word
+        ? { mark: 'was here', markInWords: '; it is the word behind the mask' }
+        : nothing;
   const { came, cameInWords } = wordsFor(trace);
   const right = isFilling(trace) ? tokens[query].id : tokens[query + 1]?.id;
   const isKnown = right !== undefined && !isMask(tokens[query]);

@@ -31,12 +31,32 @@ const TITLES = {
   next: ['next token', 'next', 'mean weight on the token just after the query'],
   current: ['current token', 'self', 'mean weight on the query itself'],
   same_token: ['same token', 'same', 'where a token repeats: mean weight on its other occurrences'],
-  induction: ['induction', 'ind', 'where a token repeats: mean weight on the tokens that followed it before'],
-  monotonic: ['monotonic', 'mono', 'how steadily queries and keys go along together, as a translation goes along with its source'],
-  sink: ['sink', 'sink', 'mean weight on the first token, or on marks of an end, where a head rests that finds nothing to do'],
-  broad: ['broad', 'broad', 'how evenly the weights spread: their entropy as a share of the most it can be'],
+  induction: [
+    'induction',
+    'ind',
+    'where a token repeats: mean weight on the tokens that followed it before',
+  ],
+  monotonic: [
+    'monotonic',
+    'mono',
+    'how steadily queries and keys go along together, as a translation goes along with its source',
+  ],
+  sink: [
+    'sink',
+    'sink',
+    'mean weight on the first token, or on marks of an end, where a head rests that finds nothing to do',
+  ],
+  broad: [
+    'broad',
+    'broad',
+    'how evenly the weights spread: their entropy as a share of the most it can be',
+  ],
   positional: ['positional', 'pos', 'how much of the weights follows from the distance alone'],
-  narrow: ['narrow', 'narr', 'how much the weights gather on few keys: 1 less the score of “broad”'],
+  narrow: [
+    'narrow',
+    'narr',
+    'how much the weights gather on few keys: 1 less the score of “broad”',
+  ],
   mixed: ['mixed', 'mix', 'no score of this head reaches its threshold in this text'],
 };
 
@@ -69,7 +89,11 @@ export function labelOf(id) {
 export function labelledHeads(trace, place) {
   return weightsAt(place, trace).map(({ layer, site }) => {
     const found = foundAt(trace, site);
-    const heads = Array.from({ length: trace.tensors[site].shape[0] }, (_, head) => ({ layer, head, ...labelIn(found, head) }));
+    const heads = Array.from({ length: trace.tensors[site].shape[0] }, (_, head) => ({
+      layer,
+      head,
+      ...labelIn(found, head),
+    }));
     return { layer, heads };
   });
 }
@@ -79,15 +103,25 @@ function foundAt({ analyses }, site) {
   const labels = analyses.head_labels;
   const path = site.replace(/\.weights$/, '');
   if (!labels?.[`${path}.label`]) return null;
-  const [scores, queries] = ['label_scores', 'label_queries'].map((name) => labels[`${path}.${name}`]);
-  return { names: labels.labels, labels: labels[`${path}.label`].data, scores, queries: queries.data };
+  const [scores, queries] = ['label_scores', 'label_queries'].map(
+    (name) => labels[`${path}.${name}`],
+  );
+  return {
+    names: labels.labels,
+    labels: labels[`${path}.label`].data,
+    scores,
+    queries: queries.data,
+  };
 }
 
 function labelIn(found, head) {
   if (!found) return { label: null, score: null };
   const index = found.labels[head];
   const nScores = found.scores.shape[1];
-  return { label: labelOf(found.names[index]), score: index < nScores ? found.scores.data[head * nScores + index] : null };
+  return {
+    label: labelOf(found.names[index]),
+    score: index < nScores ? found.scores.data[head * nScores + index] : null,
+  };
 }
 
 /**
@@ -98,7 +132,9 @@ function labelIn(found, head) {
  * @returns {(Label & {layer: number, head: number, score: number, queries: number})[]} in the API's order
  */
 export function strongestHeads(trace, place) {
-  const layers = weightsAt(place, trace).map(({ layer, site }) => ({ layer, found: foundAt(trace, site) })).filter(({ found }) => found);
+  const layers = weightsAt(place, trace)
+    .map(({ layer, site }) => ({ layer, found: foundAt(trace, site) }))
+    .filter(({ found }) => found);
   const names = layers[0]?.found.names ?? [];
   return names.flatMap((id, index) => {
     const best = LOOKS_AT.includes(id) ? strongest(layers, index) : null;
@@ -108,7 +144,10 @@ export function strongestHeads(trace, place) {
 
 function strongest(layers, index) {
   let best = null;
-  for (const { layer, found: { labels, scores, queries } } of layers) {
+  for (const {
+    layer,
+    found: { labels, scores, queries },
+  } of layers) {
     const [nHeads, nScores] = scores.shape;
     for (let head = 0; head < nHeads; head += 1) {
       if (labels[head] !== index) continue;
@@ -165,11 +204,20 @@ export function labelInWords({ label, score }, format) {
  * @returns {{title: string, help: string, heads: LabelledHead[]}[]}
  */
 export function arranged(layers, order) {
-  if (order === 'layer') return layers.map(({ layer, heads }) => ({ title: String(layer), help: `layer ${layer}`, heads }));
+  if (order === 'layer')
+    return layers.map(({ layer, heads }) => ({
+      title: String(layer),
+      help: `layer ${layer}`,
+      heads,
+    }));
   const all = layers.flatMap(({ heads }) => heads);
-  const ids = [...new Set(all.map(({ label }) => label?.id ?? ''))].sort((a, b) => rankOf(a) - rankOf(b));
+  const ids = [...new Set(all.map(({ label }) => label?.id ?? ''))].sort(
+    (a, b) => rankOf(a) - rankOf(b),
+  );
   return ids.map((id) => {
-    const heads = all.filter(({ label }) => (label?.id ?? '') === id).sort((a, b) => (b.score ?? 0) - (a.score ?? 0));
+    const heads = all
+      .filter(({ label }) => (label?.id ?? '') === id)
+      .sort((a, b) => (b.score ?? 0) - (a.score ?? 0));
     const { title, help } = labelOf(id);
     return { title, help: `${title}, ${counted(heads.length, 'head')}: ${help}`, heads };
   });

@@ -8,7 +8,10 @@
  * @param {import('./trace.js').Trace} trace
  */
 export function holds({ capture = [], analyses = [] }, { tensors, analyses: found }) {
-  return capture.every((site) => site in tensors) && analyses.every((name) => Object.keys(found[name] ?? {}).length > 0);
+  return (
+    capture.every((site) => site in tensors) &&
+    analyses.every((name) => Object.keys(found[name] ?? {}).length > 0)
+  );
 }
 
 /**
@@ -17,11 +20,18 @@ export function holds({ capture = [], analyses = [] }, { tensors, analyses: foun
  * @returns {import('./figure.js').View} the same view, leading nowhere else
  */
 export function shownOf(view, trace) {
-  const isHeld = (state) => Object.values(view.asks?.(trace, state) ?? {}).every((ask) => holds(ask, trace));
-  const offered = (control, state) => ({ ...control, options: control.options.filter(({ id }) => isHeld({ ...state, [control.name]: id })) });
+  const isHeld = (state) =>
+    Object.values(view.asks?.(trace, state) ?? {}).every((ask) => holds(ask, trace));
+  const offered = (control, state) => ({
+    ...control,
+    options: control.options.filter(({ id }) => isHeld({ ...state, [control.name]: id })),
+  });
   return {
     ...view,
-    controls: (of, state) => view.controls(of, state).map((control) => (control.kind === 'choice' ? offered(control, state) : control)),
+    controls: (of, state) =>
+      view
+        .controls(of, state)
+        .map((control) => (control.kind === 'choice' ? offered(control, state) : control)),
     figure: (of, state) => ({ ...view.figure(of, state), actions: [] }),
   };
 }

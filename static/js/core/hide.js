@@ -13,7 +13,11 @@
  * @returns {number[]} those that stay, by their index
  */
 export function left(units, hidden) {
-  const isHidden = { nothing: () => false, first: (_, index) => index === 0, special: (unit) => unit.is_special }[hidden];
+  const isHidden = {
+    nothing: () => false,
+    first: (_, index) => index === 0,
+    special: (unit) => unit.is_special,
+  }[hidden];
   return units.flatMap((unit, index) => (isHidden(unit, index) ? [] : [index]));
 }
 
@@ -25,7 +29,11 @@ export function left(units, hidden) {
  */
 export function cutTo(matrix, rows, columns) {
   const data = new Float64Array(rows.length * columns.length);
-  rows.forEach((row, y) => columns.forEach((column, x) => { data[y * columns.length + x] = matrix.data[row * matrix.columns + column]; }));
+  rows.forEach((row, y) =>
+    columns.forEach((column, x) => {
+      data[y * columns.length + x] = matrix.data[row * matrix.columns + column];
+    }),
+  );
   return { rows: rows.length, columns: columns.length, data };
 }
 
@@ -38,7 +46,10 @@ export function renormalised({ rows, columns, data }) {
   for (let row = 0; row < rows; row += 1) {
     const cells = scaled.subarray(row * columns, (row + 1) * columns);
     const sum = sumOf(cells);
-    if (sum > 0) cells.forEach((value, column) => { cells[column] = value / sum; });
+    if (sum > 0)
+      cells.forEach((value, column) => {
+        cells[column] = value / sum;
+      });
   }
   return { rows, columns, data: scaled };
 }

@@ -25,7 +25,8 @@ const PULL = 3;
 export function linesOf({ columns, data }, { threshold = 0, most = Infinity } = {}) {
   const found = [];
   data.forEach((weight, at) => {
-    if (weight > 0 && weight >= threshold) found.push({ row: Math.floor(at / columns), column: at % columns, weight });
+    if (weight > 0 && weight >= threshold)
+      found.push({ row: Math.floor(at / columns), column: at % columns, weight });
   });
   found.sort((a, b) => a.weight - b.weight);
   const left = Math.max(0, found.length - most);
@@ -42,7 +43,9 @@ export function linesOf({ columns, data }, { threshold = 0, most = Infinity } = 
 export function binned(lines, ceiling, steps) {
   const bins = Array.from({ length: steps }, () => []);
   for (const line of lines) {
-    bins[Math.max(0, Math.min(steps - 1, Math.ceil((line.weight / ceiling) * steps) - 1))].push(line);
+    bins[Math.max(0, Math.min(steps - 1, Math.ceil((line.weight / ceiling) * steps) - 1))].push(
+      line,
+    );
   }
   return bins;
 }
@@ -58,7 +61,10 @@ export function binned(lines, ceiling, steps) {
  */
 export function numberPlaces(lines, spanOf, { width, height }, most) {
   const taken = [];
-  const isFree = (point) => taken.every(({ at }) => Math.abs(at.x - point.x) >= width || Math.abs(at.y - point.y) >= height);
+  const isFree = (point) =>
+    taken.every(
+      ({ at }) => Math.abs(at.x - point.x) >= width || Math.abs(at.y - point.y) >= height,
+    );
   for (const line of [...lines].sort((a, b) => b.weight - a.weight)) {
     if (taken.length >= most) break;
     const span = spanOf(line);

@@ -58,7 +58,10 @@ function masked({ text, tokens }, index, words) {
   const { word } = tokens[index];
   const pieces = tokens.filter((token) => token.word === word && !token.is_special);
   const characters = [...text];
-  const [start, end] = [Math.min(...pieces.map((piece) => piece.start)), Math.max(...pieces.map((piece) => piece.end))];
+  const [start, end] = [
+    Math.min(...pieces.map((piece) => piece.start)),
+    Math.max(...pieces.map((piece) => piece.end)),
+  ];
   const spelled = characters.slice(start, end).join('');
   if (spelled.trim() === '' || /\s/.test(spelled.trim())) return null;
   const list = wordList(words);
@@ -66,7 +69,12 @@ function masked({ text, tokens }, index, words) {
   while (list.length < before) list.push('');
   list.splice(before, 0, spelled.trim());
   return {
-    text: replaced(characters, start, end, spelled.replace(spelled.trim(), () => MASK)),
+    text: replaced(
+      characters,
+      start,
+      end,
+      spelled.replace(spelled.trim(), () => MASK),
+    ),
     words: joined(list),
     query: tokens.indexOf(pieces[0]),
   };
@@ -84,7 +92,11 @@ export function filled({ text, tokens }, index, piece, words) {
   const { start, end } = tokens[index];
   const list = wordList(words);
   list.splice(masksBefore(tokens, index), 1);
-  return { text: replaced([...text], start, end, start === 0 ? piece.trimStart() : piece), words: joined(list), query: index };
+  return {
+    text: replaced([...text], start, end, start === 0 ? piece.trimStart() : piece),
+    words: joined(list),
+    query: index,
+  };
 }
 
 /** A mask takes in the space before it. */
@@ -104,14 +116,18 @@ function replaced(characters, start, end, piece) {
  * @returns {string}
  */
 export function wordsAfter(before, after, words) {
-  const known = new Map([...before.matchAll(TYPED)].map(({ index }, mask) => [index, wordList(words)[mask] ?? '']));
+  const known = new Map(
+    [...before.matchAll(TYPED)].map(({ index }, mask) => [index, wordList(words)[mask] ?? '']),
+  );
   const start = sharedLength(before, after);
   const end = sharedLength([...before.slice(start)].reverse(), [...after.slice(start)].reverse());
-  return joined([...after.matchAll(TYPED)].map(({ index }) => {
-    if (index + MASK.length <= start) return known.get(index) ?? '';
-    if (index >= after.length - end) return known.get(index - after.length + before.length) ?? '';
-    return '';
-  }));
+  return joined(
+    [...after.matchAll(TYPED)].map(({ index }) => {
+      if (index + MASK.length <= start) return known.get(index) ?? '';
+      if (index >= after.length - end) return known.get(index - after.length + before.length) ?? '';
+      return '';
+    }),
+  );
 }
 
 function sharedLength(a, b) {

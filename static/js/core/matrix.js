@@ -11,7 +11,8 @@
 export function transposed({ rows, columns, data }) {
   const turned = new Float64Array(data.length);
   for (let row = 0; row < rows; row += 1) {
-    for (let column = 0; column < columns; column += 1) turned[column * rows + row] = data[row * columns + column];
+    for (let column = 0; column < columns; column += 1)
+      turned[column * rows + row] = data[row * columns + column];
   }
   return { rows: columns, columns: rows, data: turned };
 }
@@ -32,7 +33,9 @@ export function extent({ data }) {
  */
 export function highestIn(values) {
   let best = 0;
-  for (let at = 1; at < values.length; at += 1) if (values[at] > values[best] || (Number.isNaN(values[best]) && !Number.isNaN(values[at]))) best = at;
+  for (let at = 1; at < values.length; at += 1)
+    if (values[at] > values[best] || (Number.isNaN(values[best]) && !Number.isNaN(values[at])))
+      best = at;
   return best;
 }
 

@@ -23,24 +23,43 @@ export function networkOf(stages, query, nTokens, emphasis = 1) {
     ...(nTokens > 1 ? [{ column: 0, expert: null, value: nTokens - 1, isChosen: false }] : []),
     ...stages.flatMap(({ routing }, index) => nodesOf(routing, index + 1, query, emphasis)),
   ];
-  const find = (column, expert) => nodes.findIndex((node) => node.column === column && node.expert === expert);
-  return { nodes, links: [...linksOfOthers(stages, query, find), ...linksOfChosen(stages, query, emphasis, find)] };
+  const find = (column, expert) =>
+    nodes.findIndex((node) => node.column === column && node.expert === expert);
+  return {
+    nodes,
+    links: [...linksOfOthers(stages, query, find), ...linksOfChosen(stages, query, emphasis, find)],
+  };
 }
 
 function nodesOf(routing, column, query, emphasis) {
-  const valueOf = (taken, expert) => taken + (emphasis - 1) * (routing.weightOf(expert, query) ?? 0);
-  return Array.from(takenBy(routing), (taken, expert) => ({ column, expert, value: valueOf(taken, expert), isChosen: false })).filter(({ value }) => value > 0);
+  const valueOf = (taken, expert) =>
+    taken + (emphasis - 1) * (routing.weightOf(expert, query) ?? 0);
+  return Array.from(takenBy(routing), (taken, expert) => ({
+    column,
+    expert,
+    value: valueOf(taken, expert),
+    isChosen: false,
+  })).filter(({ value }) => value > 0);
 }
 
 function linksOfOthers(stages, query, find) {
   const isOther = (token) => token !== query;
   const links = [];
   stages.forEach(({ routing }, index) => {
-    const flow = index === 0 ? entering(routing, query) : flowBetween(stages[index - 1].routing, routing, isOther);
+    const flow =
+      index === 0
+        ? entering(routing, query)
+        : flowBetween(stages[index - 1].routing, routing, isOther);
     for (let from = 0; from < flow.rows; from += 1) {
       for (let to = 0; to < flow.columns; to += 1) {
         const value = flow.data[from * flow.columns + to];
-        if (value > 0) links.push({ source: index === 0 ? 1 : find(index, from), target: find(index + 1, to), value, isChosen: false });
+        if (value > 0)
+          links.push({
+            source: index === 0 ? 1 : find(index, from),
+            target: find(index + 1, to),
+            value,
+            isChosen: false,
+          });
       }
     }
   });
@@ -58,9 +77,14 @@ function linksOfChosen(stages, query, emphasis, find) {
   const steps = stages.map(({ routing }) => choicesAt(routing, query));
   return steps.flatMap((to, index) => {
     const from = index === 0 ? [{ expert: null, weight: 1 }] : steps[index - 1];
-    return from.flatMap((first) => to.map((second) => ({
-      source: find(index, first.expert), target: find(index + 1, second.expert), value: emphasis * first.weight * second.weight, isChosen: true,
-    })));
+    return from.flatMap((first) =>
+      to.map((second) => ({
+        source: find(index, first.expert),
+        target: find(index + 1, second.expert),
+        value: emphasis * first.weight * second.weight,
+        isChosen: true,
+      })),
+    );
   });
 }
 
@@ -71,9 +95,14 @@ function linksOfChosen(stages, query, emphasis, find) {
  * @returns {{x0: number, x1: number, y0: number, y1: number}[]} in the order of the nodes
  */
 export function placed(nodes, { across, down, thickness, pad }) {
-  const columns = Array.from({ length: Math.max(...nodes.map(({ column }) => column)) + 1 }, (_, column) => nodes.filter((node) => node.column === column));
+  const columns = Array.from(
+    { length: Math.max(...nodes.map(({ column }) => column)) + 1 },
+    (_, column) => nodes.filter((node) => node.column === column),
+  );
   const total = (column) => column.reduce((sum, { value }) => sum + value, 0);
-  const unit = Math.min(...columns.map((column) => (down - (column.length - 1) * pad) / total(column)));
+  const unit = Math.min(
+    ...columns.map((column) => (down - (column.length - 1) * pad) / total(column)),
+  );
   const boxes = new Map();
   columns.forEach((column, index) => {
     const x0 = (index / (columns.length - 1)) * (across - thickness);

@@ -41,19 +41,36 @@ export const ROUNDING = 1e-6;
  */
 export function nextChange(a, b, most) {
   const [listA, listB] = [a, b].map(listed);
-  if (!isOneVocabulary(a, b)) return { tokens: byText(listA, listB, most), moved: null, lost: null };
+  if (!isOneVocabulary(a, b))
+    return { tokens: byText(listA, listB, most), moved: null, lost: null };
   const [p, q] = [a, b].map(({ logits, query }) => softmax(rowOf(matrixAt(logits), query)));
-  const texts = new Map([...listA, ...listB].filter(({ rank }) => rank < OF_EACH).map(({ id, text }) => [id, text]));
-  const tokens = [...texts].map(([id, text]) => ({ text, name: nameOfGuess(text), a: p[id], b: q[id] }));
+  const texts = new Map(
+    [...listA, ...listB].filter(({ rank }) => rank < OF_EACH).map(({ id, text }) => [id, text]),
+  );
+  const tokens = [...texts].map(([id, text]) => ({
+    text,
+    name: nameOfGuess(text),
+    a: p[id],
+    b: q[id],
+  }));
   const moved = totalVariation(p, q);
   const isRounding = moved < ROUNDING;
-  return { tokens: likeliestFirst(tokens).slice(0, most), moved: isRounding ? 0 : moved, lost: isRounding ? 0 : divergence(p, q) };
+  return {
+    tokens: likeliestFirst(tokens).slice(0, most),
+    moved: isRounding ? 0 : moved,
+    lost: isRounding ? 0 : divergence(p, q),
+  };
 }
 
 /** The likeliest of a place, as they were sent. */
 function listed({ likeliest: { ids, probabilities, texts }, query }) {
   const chances = rowOf(matrixAt(probabilities), query);
-  return Array.from(rowOf(matrixAt(ids), query), (id, rank) => ({ id, rank, text: texts[query][rank], probability: chances[rank] }));
+  return Array.from(rowOf(matrixAt(ids), query), (id, rank) => ({
+    id,
+    rank,
+    text: texts[query][rank],
+    probability: chances[rank],
+  }));
 }
 
 /** Do the numbers of tokens mean the same to both? Told from all that both of them spelled. */
@@ -64,14 +81,26 @@ function isOneVocabulary(a, b) {
 }
 
 function spelling({ likeliest: { ids, texts }, tokens }) {
-  return new Map([...tokens.map(({ id, text }) => [id, text]), ...texts.flat().map((text, at) => [ids.data[at], text])]);
+  return new Map([
+    ...tokens.map(({ id, text }) => [id, text]),
+    ...texts.flat().map((text, at) => [ids.data[at], text]),
+  ]);
 }
 
 /** Tokens of two vocabularies are matched by what they spell; what is not among a side’s likeliest is not known. */
 function byText(listA, listB, most) {
   const of = (list, text) => list.find((one) => one.text === text)?.probability ?? NaN;
-  const texts = new Set([...listA, ...listB].filter(({ rank }) => rank < OF_EACH).map(({ text }) => text));
-  return likeliestFirst([...texts].map((text) => ({ text, name: nameOfGuess(text), a: of(listA, text), b: of(listB, text) }))).slice(0, most);
+  const texts = new Set(
+    [...listA, ...listB].filter(({ rank }) => rank < OF_EACH).map(({ text }) => text),
+  );
+  return likeliestFirst(
+    [...texts].map((text) => ({
+      text,
+      name: nameOfGuess(text),
+      a: of(listA, text),
+      b: of(listB, text),
+    })),
+  ).slice(0, most);
 }
 
 function likeliestFirst(tokens) {

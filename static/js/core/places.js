@@ -21,7 +21,13 @@ import { layersWith } from './sites.js';
 const ALL = [
   { id: 'encoder', title: 'Encoder', name: 'encoder', stack: 'encoder', ending: 'self_attention' },
   { id: 'decoder', title: 'Decoder', name: 'decoder', stack: 'decoder', ending: 'self_attention' },
-  { id: 'cross', title: 'Cross', name: 'cross-attention', stack: 'decoder', ending: 'cross_attention' },
+  {
+    id: 'cross',
+    title: 'Cross',
+    name: 'cross-attention',
+    stack: 'decoder',
+    ending: 'cross_attention',
+  },
 ];
 
 /** What a decoder sees of the source says most of a translation. */
@@ -33,9 +39,13 @@ const FIRST_CHOICE = ['cross', 'decoder', 'encoder'];
  * @returns {Place[]} in the order of the model's parts
  */
 export function placesOf(trace) {
-  return ALL
-    .filter(({ stack, ending }) => layersWith(trace.tensors, `${ending}.weights`, stack).length > 0)
-    .map((place) => ({ ...place, rows: sideOf(place.stack, trace), columns: place.id === 'cross' ? 'source' : sideOf(place.stack, trace) }));
+  return ALL.filter(
+    ({ stack, ending }) => layersWith(trace.tensors, `${ending}.weights`, stack).length > 0,
+  ).map((place) => ({
+    ...place,
+    rows: sideOf(place.stack, trace),
+    columns: place.id === 'cross' ? 'source' : sideOf(place.stack, trace),
+  }));
 }
 
 /**
@@ -76,7 +86,9 @@ export function stacksOf(trace) {
  */
 export function stackOf({ where }, trace) {
   if (hasTwoSides(trace)) return where === 'encoder' ? 'encoder' : 'decoder';
-  return Object.keys(trace.tensors).some((site) => site.startsWith('encoder.')) ? 'encoder' : 'decoder';
+  return Object.keys(trace.tensors).some((site) => site.startsWith('encoder.'))
+    ? 'encoder'
+    : 'decoder';
 }
 
 /**

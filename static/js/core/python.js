@@ -3,7 +3,11 @@
  */
 
 const WIDTH = 88;
-const CONSTANTS = new Map([[true, 'True'], [false, 'False'], [null, 'None']]);
+const CONSTANTS = new Map([
+  [true, 'True'],
+  [false, 'False'],
+  [null, 'None'],
+]);
 
 /**
  * @param {string} origin `http://127.0.0.1:8000`
@@ -20,8 +24,17 @@ export function pythonOf(origin, calls, { quantity, made }) {
     'import json',
     'import urllib.request',
     '',
-    ...(name === 'event' ? [...asking(origin, calls[0]), ...READING_EVENTS] : calls.flatMap((call, at) => [...asking(origin, call), `    ${at === 0 ? name : 'before'} = json.load(reply)`, ''])),
-    ...({ trace: [...SHOW, ...(made?.steps ? [...made.steps, 'show(shown)'] : READING)], answer: ['print(json.dumps(answer, indent=1))'] }[name] ?? []),
+    ...(name === 'event'
+      ? [...asking(origin, calls[0]), ...READING_EVENTS]
+      : calls.flatMap((call, at) => [
+          ...asking(origin, call),
+          `    ${at === 0 ? name : 'before'} = json.load(reply)`,
+          '',
+        ])),
+    ...({
+      trace: [...SHOW, ...(made?.steps ? [...made.steps, 'show(shown)'] : READING)],
+      answer: ['print(json.dumps(answer, indent=1))'],
+    }[name] ?? []),
     '',
   ].join('\n');
 }
@@ -30,14 +43,24 @@ function asking(origin, { path, body }) {
   const url = literal(origin + path);
   return [
     ...(body
-      ? [`body = ${literal(body)}`, 'request = urllib.request.Request(', `    ${url},`, '    json.dumps(body).encode(),', '    {"Content-Type": "application/json"},', ')']
+      ? [
+          `body = ${literal(body)}`,
+          'request = urllib.request.Request(',
+          `    ${url},`,
+          '    json.dumps(body).encode(),',
+          '    {"Content-Type": "application/json"},',
+          ')',
+        ]
       : [`request = ${url}`]),
     'with urllib.request.urlopen(request) as reply:',
   ];
 }
 
 /** What comes is called; one is a stream of events. */
-const NAMES = new Map([['/api/v1/trace', 'trace'], ['/api/v1/generate', 'event']]);
+const NAMES = new Map([
+  ['/api/v1/trace', 'trace'],
+  ['/api/v1/generate', 'event'],
+]);
 
 /** Server-Sent Events: the data of each is one line of JSON. */
 const READING_EVENTS = [
@@ -90,8 +113,15 @@ export function literal(value, indent = '') {
   if (typeof value !== 'object') return JSON.stringify(value);
   const [open, close] = Array.isArray(value) ? '[]' : '{}';
   const deeper = `${indent}    `;
-  const parts = (inner) => (Array.isArray(value) ? value.map((each) => literal(each, inner)) : Object.entries(value).map(([key, each]) => `${JSON.stringify(key)}: ${literal(each, inner)}`));
+  const parts = (inner) =>
+    Array.isArray(value)
+      ? value.map((each) => literal(each, inner))
+      : Object.entries(value).map(
+          ([key, each]) => `${JSON.stringify(key)}: ${literal(each, inner)}`,
+        );
   const line = open + parts('').join(', ') + close;
   if (indent.length + line.length <= WIDTH && !line.includes('\n')) return line;
-  return `${open}\n${parts(deeper).map((part) => `${deeper}${part},\n`).join('')}${indent}${close}`;
+  return `${open}\n${parts(deeper)
+    .map((part) => `${deeper}${part},\n`)
+    .join('')}${indent}${close}`;
 }

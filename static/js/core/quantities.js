@@ -102,7 +102,8 @@ export function scaleOf(what, matrix, { range, most }) {
     const end = (own ? extent(matrix) : Math.max(most, extent(matrix))) || 1;
     return { ...plain, bottom: -end, top: end, isSigned: true };
   }
-  if (what === 'value_weighted') return { ...plain, top: (own ? extent(matrix) : Math.max(most, extent(matrix))) || 1 };
+  if (what === 'value_weighted')
+    return { ...plain, top: (own ? extent(matrix) : Math.max(most, extent(matrix))) || 1 };
   return { ...plain, top: own ? extent(matrix) || 1 : 1 };
 }
 

@@ -29,7 +29,8 @@ const LEVELS = 256;
  */
 export function inksOf(colours) {
   const bytes = new Uint8Array(LEVELS * 4).fill(255);
-  for (let level = 0; level < LEVELS; level += 1) bytes.set(colours.subarray(level * 3, level * 3 + 3), level * 4);
+  for (let level = 0; level < LEVELS; level += 1)
+    bytes.set(colours.subarray(level * 3, level * 3 + 3), level * 4);
   return new Uint32Array(bytes.buffer);
 }
 
@@ -59,13 +60,21 @@ export function paintInto({ pixels, width }, { left, top, size }, picture, inks)
   const factor = picture.ceiling > 0 ? (picture.scale / picture.ceiling) * (LEVELS - 1) : 0;
   for (let y = 0; y < size; y += 1) {
     const start = (top + y) * width + left;
-    const isAsAbove = y > 0 && rows.firsts[y] === rows.firsts[y - 1] && rows.ends[y] === rows.ends[y - 1];
+    const isAsAbove =
+      y > 0 && rows.firsts[y] === rows.firsts[y - 1] && rows.ends[y] === rows.ends[y - 1];
     if (isAsAbove) {
       pixels.copyWithin(start, start - width, start - width + size);
       continue;
     }
     poolRows(strongest, picture, rows.firsts[y], rows.ends[y]);
-    paintLine(pixels.subarray(start, start + size), strongest, columns, picture.isCausal ? rows.ends[y] : picture.columns, factor, inks);
+    paintLine(
+      pixels.subarray(start, start + size),
+      strongest,
+      columns,
+      picture.isCausal ? rows.ends[y] : picture.columns,
+      factor,
+      inks,
+    );
   }
 }
 
@@ -75,7 +84,10 @@ function spans(cells, size) {
   const ends = new Int32Array(size);
   for (let pixel = 0; pixel < size; pixel += 1) {
     firsts[pixel] = Math.floor((pixel * cells) / size);
-    ends[pixel] = Math.min(cells, cells > size ? Math.ceil(((pixel + 1) * cells) / size) : firsts[pixel] + 1);
+    ends[pixel] = Math.min(
+      cells,
+      cells > size ? Math.ceil(((pixel + 1) * cells) / size) : firsts[pixel] + 1,
+    );
   }
   return { firsts, ends };
 }
@@ -95,7 +107,8 @@ function poolRows(strongest, { data, offset, columns }, first, end) {
 function paintLine(line, strongest, { firsts, ends }, seen, factor, inks) {
   for (let x = 0; x < line.length && firsts[x] < seen; x += 1) {
     let most = 0;
-    for (let column = firsts[x]; column < ends[x]; column += 1) if (strongest[column] > most) most = strongest[column];
+    for (let column = firsts[x]; column < ends[x]; column += 1)
+      if (strongest[column] > most) most = strongest[column];
     line[x] = inks[Math.min(LEVELS - 1, Math.round(most * factor))];
   }
 }

@@ -10,7 +10,10 @@
 export function createRecall() {
   let known = null;
   return (parts, make) => {
-    const isSame = known && parts.length === known.parts.length && parts.every((part, index) => part === known.parts[index]);
+    const isSame =
+      known &&
+      parts.length === known.parts.length &&
+      parts.every((part, index) => part === known.parts[index]);
     if (!isSame) known = { parts, result: make() };
     return known.result;
   };

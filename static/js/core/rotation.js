@@ -21,7 +21,10 @@ const BASE = 10_000;
  * @returns {Float64Array} radians, by pair
  */
 export function frequencies(width) {
-  return Float64Array.from({ length: Math.floor(width / 2) }, (_, pair) => BASE ** ((-2 * pair) / width));
+  return Float64Array.from(
+    { length: Math.floor(width / 2) },
+    (_, pair) => BASE ** ((-2 * pair) / width),
+  );
 }
 
 /**
@@ -40,7 +43,9 @@ export function anglesOf(positions, width) {
  */
 export function blocksOf(angles) {
   const data = new Float64Array(angles.length * 4);
-  angles.forEach((angle, pair) => data.set([Math.cos(angle), Math.sin(angle), -Math.sin(angle), Math.cos(angle)], pair * 4));
+  angles.forEach((angle, pair) =>
+    data.set([Math.cos(angle), Math.sin(angle), -Math.sin(angle), Math.cos(angle)], pair * 4),
+  );
   return { rows: angles.length, columns: 4, data };
 }
 
@@ -74,7 +79,11 @@ export function checked(before, after, { shift, angles }) {
     const computed = turned(rowOf(before, position), angles(position));
     const captured = rowOf(after, position + shift);
     byPair.forEach((most, pair) => {
-      byPair[pair] = Math.max(most, Math.abs(computed[2 * pair] - captured[2 * pair]), Math.abs(computed[2 * pair + 1] - captured[2 * pair + 1]));
+      byPair[pair] = Math.max(
+        most,
+        Math.abs(computed[2 * pair] - captured[2 * pair]),
+        Math.abs(computed[2 * pair + 1] - captured[2 * pair + 1]),
+      );
     });
   }
   return { greatest: byPair.reduce((most, value) => Math.max(most, value), 0), count, byPair };

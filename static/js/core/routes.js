@@ -15,7 +15,10 @@ import { rowOf } from './trace.js';
  * @returns {Stage[]} the layers that route, in order
  */
 export function stagesOf({ tensors }, stack) {
-  return layersWith(tensors, 'experts.router_probs', stack).map(({ layer }) => ({ layer, routing: routingOf(tensors, layer, stack) }));
+  return layersWith(tensors, 'experts.router_probs', stack).map(({ layer }) => ({
+    layer,
+    routing: routingOf(tensors, layer, stack),
+  }));
 }
 
 /**
@@ -25,7 +28,8 @@ export function stagesOf({ tensors }, stack) {
  * @returns {Share[]}
  */
 export function choicesAt({ choices, topK }, token) {
-  return choices.slice(token * topK, (token + 1) * topK)
+  return choices
+    .slice(token * topK, (token + 1) * topK)
     .map(({ expert, weight }) => ({ expert, weight }))
     .sort((a, b) => b.weight - a.weight);
 }
@@ -37,7 +41,8 @@ export function choicesAt({ choices, topK }, token) {
  */
 export function takenBy({ weights }) {
   const taken = new Float64Array(weights.columns);
-  for (let at = 0; at < weights.data.length; at += 1) taken[at % weights.columns] += weights.data[at];
+  for (let at = 0; at < weights.data.length; at += 1)
+    taken[at % weights.columns] += weights.data[at];
   return taken;
 }
 
@@ -56,7 +61,8 @@ export function flowBetween(from, to, counts) {
   for (let token = 0; token < from.weights.rows; token += 1) {
     if (!counts(token)) continue;
     for (const first of choicesAt(from, token)) {
-      for (const second of choicesAt(to, token)) data[first.expert * columns + second.expert] += first.weight * second.weight;
+      for (const second of choicesAt(to, token))
+        data[first.expert * columns + second.expert] += first.weight * second.weight;
     }
   }
   return { rows, columns, data };
@@ -69,11 +75,20 @@ export function flowBetween(from, to, counts) {
  * @returns {Float64Array} by token, 1 for the same way
  */
 export function sharedWay(stages, token) {
-  const [{ routing: { weights: { rows } } }] = stages;
+  const [
+    {
+      routing: {
+        weights: { rows },
+      },
+    },
+  ] = stages;
   return Float64Array.from({ length: rows }, (_, other) => {
     const shared = stages.map(({ routing: { weights } }) => {
       const mine = rowOf(weights, token);
-      return rowOf(weights, other).reduce((sum, weight, expert) => sum + Math.min(weight, mine[expert]), 0);
+      return rowOf(weights, other).reduce(
+        (sum, weight, expert) => sum + Math.min(weight, mine[expert]),
+        0,
+      );
     });
     return shared.reduce((sum, part) => sum + part, 0) / stages.length;
   });

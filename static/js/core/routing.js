@@ -31,15 +31,21 @@ import { matrixAt, rowOf } from './trace.js';
  * @returns {Routing|null} null where the layer is dense
  */
 export function routingOf(tensors, layer, stack) {
-  const found = layersWith(tensors, 'experts.router_probs', stack).find((candidate) => candidate.layer === layer);
+  const found = layersWith(tensors, 'experts.router_probs', stack).find(
+    (candidate) => candidate.layer === layer,
+  );
   if (!found) return null;
   const beside = (name) => matrixAt(tensors[found.site.replace(/router_probs$/, name)]);
   const byToken = beside('router_probs');
   const indices = beside('expert_indices');
   const choices = choicesOf(indices, beside('expert_weights'));
-  const weights = new Map(choices.map(({ expert, token, weight }) => [`${expert},${token}`, weight]));
+  const weights = new Map(
+    choices.map(({ expert, token, weight }) => [`${expert},${token}`, weight]),
+  );
   const load = loadOf(choices, byToken.columns);
-  const entropies = Float64Array.from({ length: byToken.rows }, (_, token) => entropyOf(rowOf(byToken, token)));
+  const entropies = Float64Array.from({ length: byToken.rows }, (_, token) =>
+    entropyOf(rowOf(byToken, token)),
+  );
   return {
     probabilities: transposed(byToken),
     choices,

@@ -39,11 +39,15 @@ export function parseSafetensors(buffer) {
 
 function dataStart(buffer) {
   if (buffer.byteLength < LENGTH_BYTES) {
-    throw new RangeError(`a safetensors file has at least ${LENGTH_BYTES} bytes, this one ${buffer.byteLength}`);
+    throw new RangeError(
+      `a safetensors file has at least ${LENGTH_BYTES} bytes, this one ${buffer.byteLength}`,
+    );
   }
   const length = new DataView(buffer).getBigUint64(0, true);
   if (length > BigInt(buffer.byteLength - LENGTH_BYTES)) {
-    throw new RangeError(`the header claims ${length} bytes, the file has ${buffer.byteLength - LENGTH_BYTES} after it`);
+    throw new RangeError(
+      `the header claims ${length} bytes, the file has ${buffer.byteLength - LENGTH_BYTES} after it`,
+    );
   }
   return LENGTH_BYTES + Number(length);
 }
@@ -56,12 +60,16 @@ function readHeader(buffer, end) {
 function readArray(buffer, start, name, { dtype, shape, data_offsets: [from, to] }) {
   const ArrayType = ARRAY_TYPES[dtype];
   if (!ArrayType) {
-    throw new RangeError(`${name} has dtype ${dtype}; readable are ${Object.keys(ARRAY_TYPES).join(', ')}`);
+    throw new RangeError(
+      `${name} has dtype ${dtype}; readable are ${Object.keys(ARRAY_TYPES).join(', ')}`,
+    );
   }
   const length = shape.reduce((product, extent) => product * extent, 1);
   const expected = length * ArrayType.BYTES_PER_ELEMENT;
   if (to - from !== expected || from < 0 || start + to > buffer.byteLength) {
-    throw new RangeError(`${name} needs ${expected} bytes for shape [${shape}], the file gives it ${from} to ${to}`);
+    throw new RangeError(
+      `${name} needs ${expected} bytes for shape [${shape}], the file gives it ${from} to ${to}`,
+    );
   }
   return { dtype, shape, data: view(buffer, ArrayType, start + from, length) };
 }

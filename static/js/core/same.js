@@ -14,7 +14,10 @@ export function isSame(a, b) {
   if (a.constructor !== b.constructor) return false;
   if (Array.isArray(a) || ArrayBuffer.isView(a)) return a.length === b.length && isSameList(a, b);
   const names = Object.keys(a);
-  return names.length === Object.keys(b).length && names.every((name) => name in b && isSame(a[name], b[name]));
+  return (
+    names.length === Object.keys(b).length &&
+    names.every((name) => name in b && isSame(a[name], b[name]))
+  );
 }
 
 function isSameList(a, b) {

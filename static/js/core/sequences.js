@@ -10,7 +10,10 @@
  */
 export function commonPairs(a, b) {
   const start = sharedStart(a, b);
-  const end = Math.min(sharedStart([...a].reverse(), [...b].reverse()), Math.min(a.length, b.length) - start);
+  const end = Math.min(
+    sharedStart([...a].reverse(), [...b].reverse()),
+    Math.min(a.length, b.length) - start,
+  );
   const middle = pairsWithin(a.slice(start, a.length - end), b.slice(start, b.length - end));
   return [
     ...Array.from({ length: start }, (_, at) => [at, at]),
@@ -31,9 +34,10 @@ function pairsWithin(a, b) {
   const longest = new Uint16Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i -= 1) {
     for (let j = b.length - 1; j >= 0; j -= 1) {
-      longest[i * width + j] = a[i] === b[j]
-        ? longest[(i + 1) * width + j + 1] + 1
-        : Math.max(longest[(i + 1) * width + j], longest[i * width + j + 1]);
+      longest[i * width + j] =
+        a[i] === b[j]
+          ? longest[(i + 1) * width + j + 1] + 1
+          : Math.max(longest[(i + 1) * width + j], longest[i * width + j + 1]);
     }
   }
   const pairs = [];

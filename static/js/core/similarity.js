@@ -9,12 +9,15 @@
  * @returns {import('./trace.js').Matrix} rows × rows, between −1 and 1
  */
 export function cosineSimilarity({ rows, columns, data }) {
-  const lengths = Float64Array.from({ length: rows }, (_, row) => Math.sqrt(dot(data, row, row, columns)));
+  const lengths = Float64Array.from({ length: rows }, (_, row) =>
+    Math.sqrt(dot(data, row, row, columns)),
+  );
   const cosines = new Float64Array(rows * rows);
   for (let a = 0; a < rows; a += 1) {
     for (let b = a; b < rows; b += 1) {
       const product = lengths[a] * lengths[b];
-      const cosine = product === 0 ? 0 : Math.max(-1, Math.min(1, dot(data, a, b, columns) / product));
+      const cosine =
+        product === 0 ? 0 : Math.max(-1, Math.min(1, dot(data, a, b, columns) / product));
       cosines[a * rows + b] = cosine;
       cosines[b * rows + a] = cosine;
     }

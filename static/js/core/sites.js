@@ -8,7 +8,10 @@
  * @param {string} site
  */
 export function matches(glob, site) {
-  const pattern = glob.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&')).join('.*');
+  const pattern = glob
+    .split('*')
+    .map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
+    .join('.*');
   return new RegExp(`^${pattern}$`).test(site);
 }
 
@@ -20,8 +23,12 @@ export function matches(glob, site) {
  * @returns {{capture: string[], analyses: string[]}}
  */
 export function request(views, card) {
-  const needs = [...new Set(views.flatMap((view) => [...view.needs, ...(view.also?.(card) ?? [])]))];
-  const analyses = needs.filter((need) => need.startsWith('analyses.')).map((need) => need.split('.')[1]);
+  const needs = [
+    ...new Set(views.flatMap((view) => [...view.needs, ...(view.also?.(card) ?? [])])),
+  ];
+  const analyses = needs
+    .filter((need) => need.startsWith('analyses.'))
+    .map((need) => need.split('.')[1]);
   const capture = needs.filter((need) => card.sites.some(({ name }) => matches(need, name)));
   return { capture, analyses: [...new Set(analyses)] };
 }

@@ -25,9 +25,13 @@ export function createSseParser(onEvent) {
   }
 
   function read(line) {
-    if (line === '') { dispatch(); return; }
+    if (line === '') {
+      dispatch();
+      return;
+    }
     const colon = line.indexOf(':');
-    const [field, value] = colon < 0 ? [line, ''] : [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, '')];
+    const [field, value] =
+      colon < 0 ? [line, ''] : [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, '')];
     if (field === 'data') data.push(value);
     else if (field === 'event') event = value; // other fields, and comments, say nothing here
   }

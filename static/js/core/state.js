@@ -53,7 +53,8 @@ export function fieldsOf(views) {
   const fields = { ...SHARED_FIELDS };
   for (const { id, fields: own = {} } of views) {
     for (const name of Object.keys(own)) {
-      if (name in fields) throw new Error(`the view ${id} names a field ${name}, and there is one already`);
+      if (name in fields)
+        throw new Error(`the view ${id} names a field ${name}, and there is one already`);
     }
     Object.assign(fields, own);
   }
@@ -84,7 +85,8 @@ export function writeFragment(state, fields = SHARED_FIELDS) {
   const written = new URLSearchParams();
   for (const [name, { standard, write }] of Object.entries(fields)) {
     const value = state[name];
-    const isStandard = value === undefined || value === standard || (Array.isArray(value) && value.length === 0);
+    const isStandard =
+      value === undefined || value === standard || (Array.isArray(value) && value.length === 0);
     if (!isStandard && value !== null) written.set(name, write(value));
   }
   return `#${written}`;

@@ -51,7 +51,9 @@ export function mapSteps({ heads, rows, columns, isMax, isRenormalised }) {
     `columns = ${spans(columns)}`,
     `heads = [merged(head, rows, columns) for head in ${heads}]`,
     `shown = [[${isMax ? 'max(cells)' : 'sum(cells) / len(cells)'} for cells in zip(*row)] for row in zip(*heads)]`,
-    ...(isRenormalised ? ['shown = [[weight / (sum(row) or 1) for weight in row] for row in shown]'] : []),
+    ...(isRenormalised
+      ? ['shown = [[weight / (sum(row) or 1) for weight in row] for row in shown]']
+      : []),
   ];
 }
 
@@ -61,10 +63,16 @@ export function mapSteps({ heads, rows, columns, isMax, isRenormalised }) {
  * @returns {Made}
  */
 export function differenceMade(a, b) {
-  const map = ({ site, rows, columns }, answer) => `merged(${dataAt(['tensors', site], answer)}[0], ${spans(rows)}, ${spans(columns)})`;
+  const map = ({ site, rows, columns }, answer) =>
+    `merged(${dataAt(['tensors', site], answer)}[0], ${spans(rows)}, ${spans(columns)})`;
   return {
     said: 'The first answer is B, the second A: B less A, of the tokens or words that both have, is what is drawn',
-    steps: [...MERGED, `a = ${map(a, 'before')}`, `b = ${map(b, 'trace')}`, 'shown = [[y - x for x, y in zip(*row)] for row in zip(a, b)]'],
+    steps: [
+      ...MERGED,
+      `a = ${map(a, 'before')}`,
+      `b = ${map(b, 'trace')}`,
+      'shown = [[y - x for x, y in zip(*row)] for row in zip(a, b)]',
+    ],
   };
 }
 
@@ -106,7 +114,11 @@ export function expectedMade(before, after, { isOneVocabulary, ofEach, most }) {
     '    total = sum(powers)',
     '    return [power / total for power in powers]',
   ];
-  const listed = ['def chances(answer, at):', '    found = answer["analyses"]["next_token"]', '    return dict(zip(found["texts"][at], found["probabilities"]["data"][at]))'];
+  const listed = [
+    'def chances(answer, at):',
+    '    found = answer["analyses"]["next_token"]',
+    '    return dict(zip(found["texts"][at], found["probabilities"]["data"][at]))',
+  ];
   const key = isOneVocabulary ? 'found["ids"]["data"][at]' : 'found["texts"][at]';
   const chance = (name) => (isOneVocabulary ? `${name}[token]` : `${name}.get(token, math.nan)`);
   return {

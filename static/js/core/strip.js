@@ -35,8 +35,13 @@ function ofCell(grid, { row, column }) {
   const sides = grid.sides ?? ONE_SIDE;
   const { query, key } = grid.tokens(row, column);
   return {
-    marks: sides.rows === sides.columns ? { [sides.rows]: { query, key } } : { [sides.rows]: { query }, [sides.columns]: { key } },
-    tints: { [sides.columns]: (grid.tint ? grid.tint(row, column) : grid.ofRow?.(row).tint) ?? null },
+    marks:
+      sides.rows === sides.columns
+        ? { [sides.rows]: { query, key } }
+        : { [sides.rows]: { query }, [sides.columns]: { key } },
+    tints: {
+      [sides.columns]: (grid.tint ? grid.tint(row, column) : grid.ofRow?.(row).tint) ?? null,
+    },
     readout: grid.describe(row, column),
     ...scaleOf(grid),
   };
@@ -47,16 +52,33 @@ function ofToken(grid, { side, index }) {
   const sides = grid.sides ?? ONE_SIDE;
   if (side === sides.rows && grid.ofToken) {
     const { tint, readout } = grid.ofToken(index);
-    return { marks: { [side]: { query: index } }, tints: { [sides.columns]: tint }, readout, ...scaleOf(grid) };
+    return {
+      marks: { [side]: { query: index } },
+      tints: { [sides.columns]: tint },
+      readout,
+      ...scaleOf(grid),
+    };
   }
-  const [row, column] = [grid.rowOf, grid.columnOf].map((placeOf) => (placeOf ? placeOf(index) : index));
+  const [row, column] = [grid.rowOf, grid.columnOf].map((placeOf) =>
+    placeOf ? placeOf(index) : index,
+  );
   if (side === sides.rows && grid.ofRow && row >= 0) {
     const { tint, readout } = grid.ofRow(row);
-    return { marks: { [side]: { query: grid.rowOf ? grid.tokens(row, 0).query : index } }, tints: { [sides.columns]: tint }, readout, ...scaleOf(grid) };
+    return {
+      marks: { [side]: { query: grid.rowOf ? grid.tokens(row, 0).query : index } },
+      tints: { [sides.columns]: tint },
+      readout,
+      ...scaleOf(grid),
+    };
   }
   if (side === sides.columns && grid.ofColumn && column >= 0) {
     const { tint, readout } = grid.ofColumn(column);
-    return { marks: { [side]: { key: grid.columnOf ? grid.tokens(0, column).key : index } }, tints: { [sides.rows]: tint }, readout, ...scaleOf(grid) };
+    return {
+      marks: { [side]: { key: grid.columnOf ? grid.tokens(0, column).key : index } },
+      tints: { [sides.rows]: tint },
+      readout,
+      ...scaleOf(grid),
+    };
   }
   return null;
 }

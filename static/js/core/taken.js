@@ -14,7 +14,9 @@ function cellsOf({ rows, columns }, value) {
     const found = value(row, column);
     return found === undefined || Number.isNaN(found) ? null : Number(exact(found));
   };
-  return Array.from({ length: rows }, (_, row) => Array.from({ length: columns }, (_, column) => cell(row, column)));
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (_, column) => cell(row, column)),
+  );
 }
 
 /**
@@ -24,7 +26,11 @@ function cellsOf({ rows, columns }, value) {
  */
 export function csvOf(grid) {
   const header = [cornerOf(grid), ...grid.columnLabels];
-  const body = (value, suffix) => cellsOf(grid, value).map((cells, row) => [grid.rowLabels[row] + suffix, ...cells.map((cell) => (cell === null ? '' : String(cell)))]);
+  const body = (value, suffix) =>
+    cellsOf(grid, value).map((cells, row) => [
+      grid.rowLabels[row] + suffix,
+      ...cells.map((cell) => (cell === null ? '' : String(cell))),
+    ]);
   const weights = grid.chosenWeight ? body(grid.chosenWeight, ': weight where chosen') : [];
   return csv([header, ...body(grid.value, ''), ...weights]);
 }

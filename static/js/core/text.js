@@ -5,17 +5,39 @@
 import { placeOf, shortPlaceOf } from './pieces.js';
 
 const NAMED = new Map([
-  ['\n', '↵'], ['\r', '␍'], ['\t', '⇥'], ['\u00a0', '⍽'], ['\u3000', '□'], ['\u007f', '␡'],
+  ['\n', '↵'],
+  ['\r', '␍'],
+  ['\t', '⇥'],
+  ['\u00a0', '⍽'],
+  ['\u3000', '□'],
+  ['\u007f', '␡'],
 ]);
 
 /** Characters that show nothing by themselves, by the name people know them by. */
 const INVISIBLE = new Map([
-  ['\u00ad', 'SHY'], ['\u034f', 'CGJ'], ['\u061c', 'ALM'],
-  ['\u200b', 'ZWSP'], ['\u200c', 'ZWNJ'], ['\u200d', 'ZWJ'], ['\u200e', 'LRM'], ['\u200f', 'RLM'],
-  ['\u2028', 'LS'], ['\u2029', 'PS'],
-  ['\u202a', 'LRE'], ['\u202b', 'RLE'], ['\u202c', 'PDF'], ['\u202d', 'LRO'], ['\u202e', 'RLO'],
-  ['\u2060', 'WJ'], ['\u2066', 'LRI'], ['\u2067', 'RLI'], ['\u2068', 'FSI'], ['\u2069', 'PDI'],
-  ['\ufe0e', 'VS15'], ['\ufe0f', 'VS16'], ['\ufeff', 'BOM'],
+  ['\u00ad', 'SHY'],
+  ['\u034f', 'CGJ'],
+  ['\u061c', 'ALM'],
+  ['\u200b', 'ZWSP'],
+  ['\u200c', 'ZWNJ'],
+  ['\u200d', 'ZWJ'],
+  ['\u200e', 'LRM'],
+  ['\u200f', 'RLM'],
+  ['\u2028', 'LS'],
+  ['\u2029', 'PS'],
+  ['\u202a', 'LRE'],
+  ['\u202b', 'RLE'],
+  ['\u202c', 'PDF'],
+  ['\u202d', 'LRO'],
+  ['\u202e', 'RLO'],
+  ['\u2060', 'WJ'],
+  ['\u2066', 'LRI'],
+  ['\u2067', 'RLI'],
+  ['\u2068', 'FSI'],
+  ['\u2069', 'PDI'],
+  ['\ufe0e', 'VS15'],
+  ['\ufe0f', 'VS16'],
+  ['\ufeff', 'BOM'],
 ]);
 
 /** These join the letters or pictures beside them: inside a longer token they do their work. */
@@ -37,7 +59,8 @@ export function visible(text) {
 function visibleCharacter(character, alone) {
   if (character === ' ') return '·';
   if (NAMED.has(character)) return NAMED.get(character);
-  if (INVISIBLE.has(character)) return JOINERS.test(character) && !alone ? character : `‹${INVISIBLE.get(character)}›`;
+  if (INVISIBLE.has(character))
+    return JOINERS.test(character) && !alone ? character : `‹${INVISIBLE.get(character)}›`;
   const code = character.codePointAt(0);
   if (code < 0x20) return String.fromCodePoint(0x2400 + code);
   if (code >= 0x80 && code < 0xa0) return `‹U+00${code.toString(16).toUpperCase()}›`;
@@ -49,7 +72,10 @@ function visibleCharacter(character, alone) {
  * @param {string} text
  */
 export function visibleLine(text) {
-  return text.split(' ').map((part) => (part === '' ? '' : visible(part))).join(' ');
+  return text
+    .split(' ')
+    .map((part) => (part === '' ? '' : visible(part)))
+    .join(' ');
 }
 
 /**
@@ -116,7 +142,9 @@ function inQuotes(name) {
 export function named(tokens, index, placeOf = byIndex) {
   const name = nameOf(tokens[index]);
   const isRepeated = tokens.some((token, other) => other !== index && nameOf(token) === name);
-  return isRepeated ? `${quoted(tokens[index])} at ${placeOf(tokens[index], index)}` : quoted(tokens[index]);
+  return isRepeated
+    ? `${quoted(tokens[index])} at ${placeOf(tokens[index], index)}`
+    : quoted(tokens[index]);
 }
 
 /**
@@ -124,7 +152,9 @@ export function named(tokens, index, placeOf = byIndex) {
  * @returns {string} `a`, `a and b`, `a, b and c`
  */
 export function enumerated(parts) {
-  return parts.length > 1 ? `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}` : String(parts[0]);
+  return parts.length > 1
+    ? `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`
+    : String(parts[0]);
 }
 
 /** @param {string} text not empty */
@@ -152,7 +182,11 @@ export function columnsOf(text) {
 
 function columnsOfCharacter(character) {
   if (/\p{M}|[\u200b-\u200f\u2060-\u2069\ufe0e\ufe0f]/u.test(character)) return 0;
-  return /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60]|[\u{20000}-\u{3ffff}]/u.test(character) ? 2 : 1;
+  return /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60]|[\u{20000}-\u{3ffff}]/u.test(
+    character,
+  )
+    ? 2
+    : 1;
 }
 
 /**
@@ -177,5 +211,9 @@ export function shortened(text, columns) {
  */
 export function directionOf(text) {
   const letter = text.match(/\p{L}/u)?.[0] ?? '';
-  return /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]|[\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u.test(letter) ? 'rtl' : 'ltr';
+  return /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]|[\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u.test(
+    letter,
+  )
+    ? 'rtl'
+    : 'ltr';
 }

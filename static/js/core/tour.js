@@ -100,6 +100,15 @@ export function placeBeside(target, card, screen) {
     { left, top: target.top + target.height + GAP },
     { left, top: target.top - GAP - card.height },
   ];
-  const fits = (place) => place.left >= EDGE && place.top >= EDGE && place.left + card.width <= screen.width - EDGE && place.top + card.height <= screen.height - EDGE;
-  return places.find(fits) ?? { left: within(screen.width, screen.width - card.width), top: within(screen.height, screen.height - card.height) };
+  const fits = (place) =>
+    place.left >= EDGE &&
+    place.top >= EDGE &&
+    place.left + card.width <= screen.width - EDGE &&
+    place.top + card.height <= screen.height - EDGE;
+  return (
+    places.find(fits) ?? {
+      left: within(screen.width, screen.width - card.width),
+      top: within(screen.height, screen.height - card.height),
+    }
+  );
 }

@@ -59,7 +59,14 @@ export function traceFromSafetensors(buffer) {
     else tensors[name] = named;
   }
   const target = facts.target_tokens && withParts(facts.target_tokens, facts.target);
-  return { ...facts, tokens: withParts(facts.tokens, facts.text), target_tokens: target ?? null, timings: facts.timings ?? {}, analyses, tensors };
+  return {
+    ...facts,
+    tokens: withParts(facts.tokens, facts.text),
+    target_tokens: target ?? null,
+    timings: facts.timings ?? {},
+    analyses,
+    tensors,
+  };
 }
 
 /**
@@ -73,8 +80,15 @@ export function encodingFromSafetensors(buffer) {
 
 function read(buffer) {
   const { metadata, arrays } = parseSafetensors(buffer);
-  const facts = Object.fromEntries(Object.entries(metadata).map(([key, json]) => [key, JSON.parse(json)]));
-  return { facts, arrays: Object.fromEntries(Object.entries(arrays).map(([name, array]) => [name, nameAxes(name, array, facts)])) };
+  const facts = Object.fromEntries(
+    Object.entries(metadata).map(([key, json]) => [key, JSON.parse(json)]),
+  );
+  return {
+    facts,
+    arrays: Object.fromEntries(
+      Object.entries(arrays).map(([name, array]) => [name, nameAxes(name, array, facts)]),
+    ),
+  };
 }
 
 function withParts(tokens, text) {
@@ -84,7 +98,12 @@ function withParts(tokens, text) {
 
 /** Weights that were asked for in 16 bits come with the scale that gives their values. */
 function nameAxes(name, { shape, data }, { axes = {}, scale = {} }) {
-  return { axes: axes[name] ?? shape.map((_, axis) => `axis ${axis}`), shape, data, scale: scale[name] ?? 1 };
+  return {
+    axes: axes[name] ?? shape.map((_, axis) => `axis ${axis}`),
+    shape,
+    data,
+    scale: scale[name] ?? 1,
+  };
 }
 
 function placeAnalysis(analyses, name, array) {
@@ -100,7 +119,8 @@ function placeAnalysis(analyses, name, array) {
  */
 export function matrixAt({ shape, data, scale }, ...leading) {
   const [rows, columns] = shape.slice(-2);
-  const offset = leading.reduce((flat, index, axis) => flat * shape[axis] + index, 0) * rows * columns;
+  const offset =
+    leading.reduce((flat, index, axis) => flat * shape[axis] + index, 0) * rows * columns;
   const values = new Float64Array(rows * columns);
   for (let i = 0; i < values.length; i += 1) values[i] = data[offset + i] * scale;
   return { rows, columns, data: values };

@@ -26,7 +26,8 @@ export function wordsOf(tokens, text) {
   const units = [];
   for (const unit of alone(tokens)) {
     const before = units.at(-1);
-    if (before && unit.word !== null && before.word === unit.word) units[units.length - 1] = joined(before, unit, characters);
+    if (before && unit.word !== null && before.word === unit.word)
+      units[units.length - 1] = joined(before, unit, characters);
     else units.push(unit);
   }
   return units;
@@ -35,7 +36,13 @@ export function wordsOf(tokens, text) {
 /** Whatever the pieces spell, a byte of a letter included, the word is what stands in the text. */
 function joined(before, unit, characters) {
   const end = Math.max(before.end, unit.end);
-  return { ...before, text: characters.slice(before.start, end).join(''), end, last: unit.last, part: null };
+  return {
+    ...before,
+    text: characters.slice(before.start, end).join(''),
+    end,
+    last: unit.last,
+    part: null,
+  };
 }
 
 /**
@@ -70,7 +77,11 @@ export function spread(units, values, count) {
  */
 export function merged(matrix, rows, columns) {
   const data = new Float64Array(rows.length * columns.length);
-  rows.forEach((row, y) => columns.forEach((column, x) => { data[y * columns.length + x] = mergedCell(matrix, row, column); }));
+  rows.forEach((row, y) =>
+    columns.forEach((column, x) => {
+      data[y * columns.length + x] = mergedCell(matrix, row, column);
+    }),
+  );
   return { rows: rows.length, columns: columns.length, data };
 }
 
@@ -112,5 +123,7 @@ export function namedUnit(units, index) {
  * @returns {number|number[]} the index of its token, or of each of them
  */
 export function tokensIn({ first, last }) {
-  return first === last ? first : Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  return first === last
+    ? first
+    : Array.from({ length: last - first + 1 }, (_, index) => first + index);
 }

@@ -48,7 +48,11 @@ const REST = 150;
 const MOST_TOKENS = 256;
 const N_ALTERNATIVES = 10;
 /** Of a link that somebody wrote: no text of the page's own goes on after its end. */
-const TOO_LONG = { title: 'A part is left over', detail: 'The model ends this text before all the tokens of the link are written.', status: 422 };
+const TOO_LONG = {
+  title: 'A part is left over',
+  detail: 'The model ends this text before all the tokens of the link are written.',
+  status: 422,
+};
 
 /**
  * @param {Object} by
@@ -91,7 +95,10 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
     try {
       if (rest > 0) await pause(rest);
       if (signal.aborted) return;
-      for await (const { event, data } of stream(bodyOf(subject, path, skip, Math.min(count, most)), signal)) {
+      for await (const { event, data } of stream(
+        bodyOf(subject, path, skip, Math.min(count, most)),
+        signal,
+      )) {
         if (signal.aborted) return;
         if (event === 'token') await take(data, fresh, kind, count);
         if (event === 'end') reason = data.reason;
@@ -103,14 +110,19 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
     }
     if (signal.aborted) return;
     job = null;
-    if (isTooMany(problem, most)) { most = problem.limit; run(kind, count); return; }
+    if (isTooMany(problem, most)) {
+      most = problem.limit;
+      run(kind, count);
+      return;
+    }
     if (problem) refused = keyOf(subject, path);
     onChange(true);
   }
 
   async function take(step, fresh, kind, count) {
     fresh.push(step);
-    if (fresh.length < path.length) { // what was known stays in sight until then
+    if (fresh.length < path.length) {
+      // what was known stays in sight until then
       job.read = fresh.length;
       onReplay();
       return;
@@ -131,16 +143,28 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
      */
     want(wanted, ids) {
       const isSameText = subject?.model === wanted.model && subject?.text === wanted.text;
-      const isSame = isSameText && JSON.stringify(subject.sampling) === JSON.stringify(wanted.sampling);
+      const isSame =
+        isSameText && JSON.stringify(subject.sampling) === JSON.stringify(wanted.sampling);
       const isSamePath = idsOf(ids) === idsOf(path);
-      if (isSame && isSamePath && (job || isKnown(known, ids, isStale) || refused === keyOf(wanted, ids))) return;
+      if (
+        isSame &&
+        isSamePath &&
+        (job || isKnown(known, ids, isStale) || refused === keyOf(wanted, ids))
+      )
+        return;
       stop();
       if (!isSameText) known = [];
       if (!isSame) isStale = known.length > 0;
-      if (!isSame || !isSamePath) { problem = null; isCancelled = false; reason = null; refused = ''; }
+      if (!isSame || !isSamePath) {
+        problem = null;
+        isCancelled = false;
+        reason = null;
+        refused = '';
+      }
       subject = wanted;
       path = ids;
-      if (!isKnown(known, path, isStale)) run('reading', path.length, isSameText && !isSame ? REST : 0);
+      if (!isKnown(known, path, isStale))
+        run('reading', path.length, isSameText && !isSame ? REST : 0);
     },
 
     /**
@@ -192,7 +216,15 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
 }
 
 function bodyOf({ model, text, sampling }, forced, skip, count) {
-  return { model, text, ...sampling, forced, skip, n_tokens: count, n_alternatives: N_ALTERNATIVES };
+  return {
+    model,
+    text,
+    ...sampling,
+    forced,
+    skip,
+    n_tokens: count,
+    n_alternatives: N_ALTERNATIVES,
+  };
 }
 
 function isKnown(known, path, isStale) {
@@ -216,9 +248,15 @@ function keyOf({ model, text, sampling }, path) {
 
 /** The server writes fewer tokens than were asked for: that many will do. */
 function isTooMany(problem, most) {
-  return Boolean(problem?.type?.endsWith(':too-many-new-tokens')) && problem.limit >= 1 && problem.limit < most;
+  return (
+    Boolean(problem?.type?.endsWith(':too-many-new-tokens')) &&
+    problem.limit >= 1 &&
+    problem.limit < most
+  );
 }
 
 function sleep(milliseconds) {
-  return new Promise((resolve) => { setTimeout(resolve, milliseconds); });
+  return new Promise((resolve) => {
+    setTimeout(resolve, milliseconds);
+  });
 }

@@ -44,11 +44,17 @@ export const attention = {
 function figure(trace, state) {
   const setting = settingOf(trace, state);
   if (!setting) return { title: 'Attention', notice: 'This trace holds no attention weights.' };
-  const awaited = Object.keys(asks(trace, state)).map((name) => noticeOf(state.answers?.[name])).find(Boolean);
+  const awaited = Object.keys(asks(trace, state))
+    .map((name) => noticeOf(state.answers?.[name]))
+    .find(Boolean);
   if (awaited) return { title: 'Attention', notice: awaited };
   const subject = subjectOf(trace, state, setting);
   const { name, quantity, matrix } = subject;
-  if (matrix.rows * matrix.columns === 0) return { title: capitalised(name), notice: 'Every token is hidden. Hide fewer of them to see the map.' };
+  if (matrix.rows * matrix.columns === 0)
+    return {
+      title: capitalised(name),
+      notice: 'Every token is hidden. Hide fewer of them to see the map.',
+    };
   const chosen = chosenIn(trace, state, subject);
   return {
     title: capitalised(name) + quantity.suffix,
@@ -59,7 +65,11 @@ function figure(trace, state) {
 }
 
 function asMatrix(trace, state, subject) {
-  return { ...matrixDrawing(state, subject), help: notesOf(trace, subject), grid: gridOf(trace, state, subject) };
+  return {
+    ...matrixDrawing(state, subject),
+    help: notesOf(trace, subject),
+    grid: gridOf(trace, state, subject),
+  };
 }
 
 /** Of the chosen query the lines stand out. */
@@ -78,21 +88,49 @@ function asLines(trace, state, subject, { row }) {
     ceiling: subject.scale.top,
     chosenRow: row < 0 ? null : row,
   });
-  return { data, layout, help: notesOf(trace, subject, left), grid: { ...grid, geometry, kind: 'diagram of lines', thinned: undefined } };
+  return {
+    data,
+    layout,
+    help: notesOf(trace, subject, left),
+    grid: { ...grid, geometry, kind: 'diagram of lines', thinned: undefined },
+  };
 }
 
 /** The arithmetic of a cell can be opened where the cell is one head’s, of one query and one key. */
-function actionsFor(trace, { layer, head }, { place, switches, matrix, quantity, columns }, { query, row, column }) {
+function actionsFor(
+  trace,
+  { layer, head },
+  { place, switches, matrix, quantity, columns },
+  { query, row, column },
+) {
   if (whyNot(switches) || row < 0) return [];
   const value = matrix.data[row * matrix.columns + column];
   const label = Number.isNaN(value) ? 'Why is it hidden?' : `Why ${quantity.write(value)}?`;
   return [
-    { label, patch: { view: 'why', ...choosing(trace, place.rows, query), key: columns[column].first, layer, head } },
-    { label: 'What if this head is off?', patch: { view: 'compare', ...switchedOff(trace, place, layer, head) } },
+    {
+      label,
+      patch: {
+        view: 'why',
+        ...choosing(trace, place.rows, query),
+        key: columns[column].first,
+        layer,
+        head,
+      },
+    },
+    {
+      label: 'What if this head is off?',
+      patch: { view: 'compare', ...switchedOff(trace, place, layer, head) },
+    },
   ];
 }
 
 function switchedOff(trace, place, layer, head) {
   const where = hasTwoSides(trace) ? place.id : 'all';
-  return { compare_with: 'edit', compare_edit: 'heads', compare_heads: [head], compare_layer: layer, compare_where: where };
+  return {
+    compare_with: 'edit',
+    compare_edit: 'heads',
+    compare_heads: [head],
+    compare_layer: layer,
+    compare_where: where,
+  };
 }

@@ -26,7 +26,12 @@ export function chosenIn(trace, state, { place, matrix, rows, columns }) {
   const row = unitOf(rows, query);
   const picked = state.key === null ? -1 : unitOf(columns, state.key);
   const isChosen = row >= 0 && picked >= 0;
-  return { query, row, column: isChosen ? picked : highestIn(rowOf(matrix, Math.max(row, 0))), isChosen };
+  return {
+    query,
+    row,
+    column: isChosen ? picked : highestIn(rowOf(matrix, Math.max(row, 0))),
+    isChosen,
+  };
 }
 
 /**
@@ -38,7 +43,10 @@ export function chosenIn(trace, state, { place, matrix, rows, columns }) {
 export function gridOf(trace, state, subject) {
   const { place, matrix, rows, columns, quantity, scale, request, made } = subject;
   const value = (row, column) => matrix.data[row * matrix.columns + column];
-  const counts = { rows: tokensOf(trace, place.rows).length, columns: tokensOf(trace, place.columns).length };
+  const counts = {
+    rows: tokensOf(trace, place.rows).length,
+    columns: tokensOf(trace, place.columns).length,
+  };
   const chosen = chosenIn(trace, state, subject);
   return {
     rows: matrix.rows,
@@ -55,13 +63,19 @@ export function gridOf(trace, state, subject) {
     format: (number) => quantity.write(number, DIGITS),
     ...(subject.switches.threshold > 0 && marksOf(subject, value)),
     describe: (row, column) => sentence(subject, row, column),
-    tip: (row, column) => [`${namedUnit(rows, row)} → ${namedUnit(columns, column)}`, muchOf(subject, value(row, column))],
+    tip: (row, column) => [
+      `${namedUnit(rows, row)} → ${namedUnit(columns, column)}`,
+      muchOf(subject, value(row, column)),
+    ],
     tokens: (row, column) => ({ query: tokensIn(rows[row]), key: tokensIn(columns[column]) }),
     rowOf: (token) => unitOf(rows, token),
     columnOf: (token) => unitOf(columns, token),
     ofRow: (row) => rowShown(subject, row, counts),
     ...(place.id === 'cross' && { ofColumn: (column) => columnShown(subject, column, counts) }),
-    choose: (row, column) => ({ ...choosing(trace, place.rows, tokenOf(rows[row], chosen.query)), key: tokenOf(columns[column], state.key) }),
+    choose: (row, column) => ({
+      ...choosing(trace, place.rows, tokenOf(rows[row], chosen.query)),
+      key: tokenOf(columns[column], state.key),
+    }),
     chooseHint: 'Enter chooses the cell: its query and its key',
     ceiling: scale.top - scale.bottom,
     isSigned: scale.isSigned,
@@ -75,7 +89,10 @@ export function gridOf(trace, state, subject) {
 
 /** The row of the chosen query, told by the chosen cell, or else by the highest. */
 function atRest(trace, subject, { query, row, column, isChosen }, counts) {
-  if (row < 0) return { readout: `${namedUnit(alone(tokensOf(trace, subject.place.rows)), query)} is hidden here` };
+  if (row < 0)
+    return {
+      readout: `${namedUnit(alone(tokensOf(trace, subject.place.rows)), query)} is hidden here`,
+    };
   const shown = rowShown(subject, row, counts);
   const isSeen = !Number.isNaN(subject.matrix.data[row * subject.matrix.columns + column]);
   return isChosen && isSeen ? { ...shown, readout: sentence(subject, row, column) } : shown;
@@ -90,7 +107,10 @@ function tokenOf({ first, last }, before) {
 function marksOf(subject, value) {
   const isCut = (row, column) => value(row, column) < leastOf(subject);
   const write = (row, column) => subject.quantity.write(value(row, column), DIGITS);
-  return { written: (row, column) => (isCut(row, column) ? `(${write(row, column)})` : write(row, column)), writtenNote: 'in brackets: under the threshold' };
+  return {
+    written: (row, column) => (isCut(row, column) ? `(${write(row, column)})` : write(row, column)),
+    writtenNote: 'in brackets: under the threshold',
+  };
 }
 
 function muchOf(subject, value) {
@@ -102,24 +122,40 @@ function muchOf(subject, value) {
 /** What a query looks at, also as a tint of the sentence: how far up the colour scale each token is. */
 function rowShown(subject, row, counts) {
   const values = rowOf(subject.matrix, row);
-  return { tint: tinted(subject.scale, subject.columns, values, counts.columns), readout: sentence(subject, row, highestIn(values), 'sayMost') };
+  return {
+    tint: tinted(subject.scale, subject.columns, values, counts.columns),
+    readout: sentence(subject, row, highestIn(values), 'sayMost'),
+  };
 }
 
 /** Who looks at a key. These numbers are of different rows, so they need not sum to 1. */
 function columnShown(subject, column, counts) {
   const values = columnOf(subject.matrix, column);
   const row = highestIn(values);
-  return { tint: tinted(subject.scale, subject.rows, values, counts.rows), readout: sentence(subject, row, column, 'sayLookedAt') };
+  return {
+    tint: tinted(subject.scale, subject.rows, values, counts.rows),
+    readout: sentence(subject, row, column, 'sayLookedAt'),
+  };
 }
 
 function tinted({ place, bottom }, units, values, count) {
-  return spread(units, Float64Array.from(values, (value) => place(value) - bottom), count);
+  return spread(
+    units,
+    Float64Array.from(values, (value) => place(value) - bottom),
+    count,
+  );
 }
 
-function sentence({ place, matrix, rows, columns, quantity, name, details }, row, column, way = 'say') {
+function sentence(
+  { place, matrix, rows, columns, quantity, name, details },
+  row,
+  column,
+  way = 'say',
+) {
   const value = matrix.data[row * matrix.columns + column];
   const query = namedUnit(rows, row);
-  if (Number.isNaN(value)) return `${query} cannot attend to ${namedUnit(columns, column)}, which comes later (${name}${details})`;
+  if (Number.isNaN(value))
+    return `${query} cannot attend to ${namedUnit(columns, column)}, which comes later (${name}${details})`;
   const isItself = place.rows === place.columns && rows[row].first === columns[column].first;
   return `${quantity[way](query, isItself && way !== 'sayLookedAt' ? 'itself' : namedUnit(columns, column), quantity.write(value))} (${name}${details})`;
 }

@@ -15,7 +15,17 @@ import { quoted } from '../core/text.js';
  */
 export function notesOf(trace, subject, nLeft = 0) {
   const { quantity, switches } = subject;
-  return [quantity.note, ofHeads(switches), ofWords(switches), ofHidden(trace, subject), ofThreshold(switches), ofLines(nLeft), whyNot(switches)].filter(Boolean).join(' ');
+  return [
+    quantity.note,
+    ofHeads(switches),
+    ofWords(switches),
+    ofHidden(trace, subject),
+    ofThreshold(switches),
+    ofLines(nLeft),
+    whyNot(switches),
+  ]
+    .filter(Boolean)
+    .join(' ');
 }
 
 /**
@@ -26,7 +36,9 @@ export function notesOf(trace, subject, nLeft = 0) {
 export function whyNot({ which, isWords, isRenormalised }) {
   if (which !== 'head') return '“Why” is for one head: a cell here is of several.';
   if (isWords) return '“Why” is for single tokens: a cell of whole words is several cells.';
-  return isRenormalised ? '“Why” is for weights as the model has them: these are renormalised.' : '';
+  return isRenormalised
+    ? '“Why” is for weights as the model has them: these are renormalised.'
+    : '';
 }
 
 function ofLines(nLeft) {
@@ -34,7 +46,9 @@ function ofLines(nLeft) {
 }
 
 function ofHeads({ which, isShare }) {
-  return which === 'max' && isShare ? 'Cell by cell the largest weight of any head, so rows sum to 1 or more.' : '';
+  return which === 'max' && isShare
+    ? 'Cell by cell the largest weight of any head, so rows sum to 1 or more.'
+    : '';
 }
 
 function ofWords({ isWords, which }) {
@@ -44,9 +58,14 @@ function ofWords({ isWords, which }) {
 
 function ofHidden(trace, { place, switches: { hidden, isRenormalised, isShare } }) {
   if (hidden === 'nothing') return '';
-  const what = hidden === 'first' ? `The first token, ${quoted(tokensOf(trace, place.columns)[0])}, is hidden` : 'Special tokens are hidden';
+  const what =
+    hidden === 'first'
+      ? `The first token, ${quoted(tokensOf(trace, place.columns)[0])}, is hidden`
+      : 'Special tokens are hidden';
   if (!isShare) return `${what}.`;
-  return isRenormalised ? `${what}, and rows are renormalised: what is left of each sums to 1 again.` : `${what}; rows are not renormalised: they sum to what is left.`;
+  return isRenormalised
+    ? `${what}, and rows are renormalised: what is left of each sums to 1 again.`
+    : `${what}; rows are not renormalised: they sum to what is left.`;
 }
 
 function ofThreshold({ threshold, isShare, as }) {

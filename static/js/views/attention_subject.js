@@ -62,7 +62,8 @@ export function asks(trace, state) {
   const { site, switches } = setting;
   if (switches.which === 'rollout') return { attention: { analyses: ['rollout'] } };
   if (switches.what === 'scores') return { attention: { capture: [scoresOf(site)] } };
-  if (switches.what === 'value_weighted') return { attention: { analyses: ['value_weighted'], layers: [state.layer] } };
+  if (switches.what === 'value_weighted')
+    return { attention: { analyses: ['value_weighted'], layers: [state.layer] } };
   return {};
 }
 
@@ -79,20 +80,41 @@ export function subjectOf(trace, state, setting) {
   const { layer, head, range } = state;
   const { place, switches } = setting;
   const wish = JSON.stringify({ place: place.id, layer, head, range, switches });
-  return recall([trace, state.answers?.attention?.trace, wish], () => worked(trace, state, setting));
+  return recall([trace, state.answers?.attention?.trace, wish], () =>
+    worked(trace, state, setting),
+  );
 }
 
 function worked(trace, state, setting) {
   const { place, switches } = setting;
   const { array, heads, request, keys } = sourceOf(trace, state, setting);
-  const units = { rows: unitsOf(trace, place.rows, switches), columns: unitsOf(trace, place.columns, switches) };
-  const each = heads.map((head) => byUnit(seen(matrixAt(array, head), setting.site), units, switches));
-  const { matrix, rows, columns } = withoutHidden(combined(each, switches.which === 'max' ? 'max' : 'mean'), units, place, switches);
+  const units = {
+    rows: unitsOf(trace, place.rows, switches),
+    columns: unitsOf(trace, place.columns, switches),
+  };
+  const each = heads.map((head) =>
+    byUnit(seen(matrixAt(array, head), setting.site), units, switches),
+  );
+  const { matrix, rows, columns } = withoutHidden(
+    combined(each, switches.which === 'max' ? 'max' : 'mean'),
+    units,
+    place,
+    switches,
+  );
   return {
     place,
     switches,
-    quantity: switches.which === 'rollout' ? { ...ROLLOUT, ...(switches.what === 'log' && { note: `${ROLLOUT.note} ${QUANTITIES.log.note}` }) } : QUANTITIES[switches.what],
-    scale: scaleOf(switches.what, matrix, { range: state.range, most: mostOf(array, switches.what) }),
+    quantity:
+      switches.which === 'rollout'
+        ? {
+            ...ROLLOUT,
+            ...(switches.what === 'log' && { note: `${ROLLOUT.note} ${QUANTITIES.log.note}` }),
+          }
+        : QUANTITIES[switches.what],
+    scale: scaleOf(switches.what, matrix, {
+      range: state.range,
+      most: mostOf(array, switches.what),
+    }),
     name: nameOf(trace, state, setting, heads),
     details: detailsOf(switches),
     matrix,
@@ -107,15 +129,38 @@ function worked(trace, state, setting) {
 function sourceOf(trace, state, { place, site, nHeads, switches }) {
   const { which, what } = switches;
   if (which === 'rollout') {
-    return { array: found(state).analyses.rollout[place.stack], heads: [state.layer], request: { capture: [], analyses: ['rollout'] }, keys: ['analyses', 'rollout', place.stack] };
+    return {
+      array: found(state).analyses.rollout[place.stack],
+      heads: [state.layer],
+      request: { capture: [], analyses: ['rollout'] },
+      keys: ['analyses', 'rollout', place.stack],
+    };
   }
-  const heads = { head: [state.head], heads: switches.heads }[which] ?? Array.from({ length: nHeads }, (_, head) => head);
+  const heads =
+    { head: [state.head], heads: switches.heads }[which] ??
+    Array.from({ length: nHeads }, (_, head) => head);
   const some = heads.length < nHeads ? { heads } : {};
-  if (what === 'scores') return { array: found(state).tensors[scoresOf(site)], heads, request: { capture: [scoresOf(site)], ...some }, keys: ['tensors', scoresOf(site)] };
+  if (what === 'scores')
+    return {
+      array: found(state).tensors[scoresOf(site)],
+      heads,
+      request: { capture: [scoresOf(site)], ...some },
+      keys: ['tensors', scoresOf(site)],
+    };
   if (what === 'value_weighted') {
-    return { array: found(state).analyses.value_weighted[pathOf(site)], heads, request: { capture: [], analyses: ['value_weighted'], layers: [state.layer], ...some }, keys: ['analyses', 'value_weighted', pathOf(site)] };
+    return {
+      array: found(state).analyses.value_weighted[pathOf(site)],
+      heads,
+      request: { capture: [], analyses: ['value_weighted'], layers: [state.layer], ...some },
+      keys: ['analyses', 'value_weighted', pathOf(site)],
+    };
   }
-  return { array: trace.tensors[site], heads, request: { capture: [site], ...some }, keys: ['tensors', site] };
+  return {
+    array: trace.tensors[site],
+    heads,
+    request: { capture: [site], ...some },
+    keys: ['tensors', site],
+  };
 }
 
 /** One head, whole, is what the API gives; the rest is done here, and what is drawn empty is still a number. */
@@ -126,11 +171,13 @@ function madeOf({ layer }, { switches }, { keys, rows, columns }) {
     isWords && 'pieces are merged into words',
     (which === 'mean' || which === 'heads') && 'the mean of the heads is taken',
     which === 'max' && 'the largest of the heads is taken',
-    hidden !== 'nothing' && `${hidden === 'first' ? 'the first token is' : 'special tokens are'} hidden`,
+    hidden !== 'nothing' &&
+      `${hidden === 'first' ? 'the first token is' : 'special tokens are'} hidden`,
     isRenormalised && 'rows are renormalised',
   ].filter(Boolean);
   const isDrawnLess = threshold > 0 && 'what is under the threshold is not drawn, but is here';
-  if (done.length === 0) return isDrawnLess ? { said: `Of these numbers ${isDrawnLess}` } : undefined;
+  if (done.length === 0)
+    return isDrawnLess ? { said: `Of these numbers ${isDrawnLess}` } : undefined;
   const heads = which === 'rollout' ? `[${dataAt(keys)}[${layer}]]` : dataAt(keys);
   return {
     said: `Of what is answered ${enumerated([...done, isDrawnLess].filter(Boolean))}`,
@@ -149,7 +196,8 @@ function unitsOf(trace, side, { isWords }) {
 function seen(matrix, site) {
   const { rows, columns, data } = matrix;
   for (let at = 0; at < data.length; at += 1) if (!Number.isFinite(data[at])) data[at] = NaN;
-  for (let row = 0; row < rows && isCausal(site); row += 1) data.fill(NaN, row * columns + row + 1, (row + 1) * columns);
+  for (let row = 0; row < rows && isCausal(site); row += 1)
+    data.fill(NaN, row * columns + row + 1, (row + 1) * columns);
   return matrix;
 }
 
@@ -161,7 +209,8 @@ function byUnit(matrix, { rows, columns }, { isWords }) {
 function withoutHidden(matrix, units, place, { hidden, isRenormalised }) {
   if (hidden === 'nothing') return { matrix, ...units };
   const columns = left(units.columns, hidden);
-  const rows = place.rows === place.columns ? left(units.rows, hidden) : units.rows.map((_, index) => index);
+  const rows =
+    place.rows === place.columns ? left(units.rows, hidden) : units.rows.map((_, index) => index);
   const kept = cutTo(matrix, rows, columns);
   return {
     matrix: isRenormalised ? renormalised(kept) : kept,
@@ -183,13 +232,19 @@ function mostOf({ data, scale }, what) {
 
 function nameOf(trace, { layer }, { place, switches }, heads) {
   const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
-  return where + {
-    head: `layer ${layer}, head ${heads[0]}`,
-    heads: heads.length === 1 ? `layer ${layer}, head ${heads[0]}` : `layer ${layer}, mean of heads ${enumerated(heads)}`,
-    mean: `layer ${layer}, mean of all heads`,
-    max: `layer ${layer}, largest of all heads`,
-    rollout: `rollout up to layer ${layer}`,
-  }[switches.which];
+  return (
+    where +
+    {
+      head: `layer ${layer}, head ${heads[0]}`,
+      heads:
+        heads.length === 1
+          ? `layer ${layer}, head ${heads[0]}`
+          : `layer ${layer}, mean of heads ${enumerated(heads)}`,
+      mean: `layer ${layer}, mean of all heads`,
+      max: `layer ${layer}, largest of all heads`,
+      rollout: `rollout up to layer ${layer}`,
+    }[switches.which]
+  );
 }
 
 function detailsOf({ isWords, hidden, isRenormalised }) {
@@ -199,5 +254,8 @@ function detailsOf({ isWords, hidden, isRenormalised }) {
     hidden === 'special' && 'special tokens hidden',
     isRenormalised && 'renormalised',
   ];
-  return done.filter(Boolean).map((part) => `, ${part}`).join('');
+  return done
+    .filter(Boolean)
+    .map((part) => `, ${part}`)
+    .join('');
 }

@@ -6,11 +6,23 @@ const HEAD = ['head', 'one of several attentions that a layer runs side by side'
 
 /** @type {Record<import('../core/places.js').Place['id'], {looking: string, that: string, query: string, key: string}>} */
 const PLACES = {
-  decoder: { looking: 'a token looking back', that: 'that earlier token', query: 'the token that attends', key: 'a token it attends to' },
-  encoder: { looking: 'a token looking both ways', that: 'that token', query: 'the token that attends', key: 'a token it attends to' },
+  decoder: {
+    looking: 'a token looking back',
+    that: 'that earlier token',
+    query: 'the token that attends',
+    key: 'a token it attends to',
+  },
+  encoder: {
+    looking: 'a token looking both ways',
+    that: 'that token',
+    query: 'the token that attends',
+    key: 'a token it attends to',
+  },
   cross: {
-    looking: 'a token of the target looking at the source', that: 'that token',
-    query: 'the token of the target that attends', key: 'a token of the source it attends to',
+    looking: 'a token of the target looking at the source',
+    that: 'that token',
+    query: 'the token of the target that attends',
+    key: 'a token of the source it attends to',
   },
 };
 
@@ -23,7 +35,8 @@ const STANDARD = { what: 'weights', which: 'head', as: 'matrix', isShare: true, 
  */
 export function wordingFor(placeId, switches = STANDARD) {
   const place = PLACES[placeId];
-  const [row, column] = switches.as === 'lines' ? ['at the left', 'at the right'] : ['a row', 'a column'];
+  const [row, column] =
+    switches.as === 'lines' ? ['at the left', 'at the right'] : ['a row', 'a column'];
   return {
     help: `${firstSentence(placeId, switches)}${sumsToOne(switches) ? ' A row sums to 1.' : ''}`,
     terms: [['query', `${place.query} (${row})`], ['key', `${place.key} (${column})`], HEAD],
@@ -34,8 +47,10 @@ function firstSentence(placeId, { what, as }) {
   const { looking, that } = PLACES[placeId];
   const each = as === 'lines' ? `Each word at the left is ${looking}` : `Each row is ${looking}`;
   const mark = as === 'lines' ? 'the stronger its line' : 'the stronger a cell’s colour';
-  if (what === 'scores') return `${each}: the warmer a cell’s colour, the more it is drawn to ${that}.`;
-  if (placeId === 'cross' && what !== 'value_weighted') return `${each}: what it takes in helps to choose the token that comes after it.`;
+  if (what === 'scores')
+    return `${each}: the warmer a cell’s colour, the more it is drawn to ${that}.`;
+  if (placeId === 'cross' && what !== 'value_weighted')
+    return `${each}: what it takes in helps to choose the token that comes after it.`;
   return `${each}: ${mark}, the more of ${that} it takes in.`;
 }
 

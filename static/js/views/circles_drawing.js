@@ -35,14 +35,27 @@ export function circlesDrawing(circles, state) {
   const across = Math.min(circles.length, isNarrow(width) ? 2 : 3);
   const down = Math.ceil(circles.length / across);
   const side = Math.min(LARGEST, Math.floor(width / across));
-  const centre = (index) => [(index % across) + 0.5, Math.floor(index / across) + 0.5 + HEADROOM / 2];
+  const centre = (index) => [
+    (index % across) + 0.5,
+    Math.floor(index / across) + 0.5 + HEADROOM / 2,
+  ];
   const at = (index, [x, y]) => [centre(index)[0] + x * RADIUS, centre(index)[1] - y * RADIUS];
   return {
     data: marksOf(circles, at, palette),
     layout: {
-      ...baseLayout(palette, { width: side * across, height: side * down, margin: { l: 0, r: 0, t: 0, b: 0 } }),
+      ...baseLayout(palette, {
+        width: side * across,
+        height: side * down,
+        margin: { l: 0, r: 0, t: 0, b: 0 },
+      }),
       annotations: circles.map(({ title }, index) => ({
-        text: title, x: centre(index)[0], y: centre(index)[1] - RADIUS, yanchor: 'bottom', yshift: 8, showarrow: false, font: { size: 12, color: palette.muted },
+        text: title,
+        x: centre(index)[0],
+        y: centre(index)[1] - RADIUS,
+        yanchor: 'bottom',
+        yshift: 8,
+        showarrow: false,
+        font: { size: 12, color: palette.muted },
       })),
       xaxis: { ...HIDDEN, range: [0, across] },
       yaxis: { ...HIDDEN, range: [down, 0] },
@@ -55,19 +68,45 @@ const HIDDEN = { visible: false, showgrid: false, zeroline: false };
 
 function marksOf(circles, at, palette) {
   const dots = (pick, marker) => {
-    const points = circles.flatMap((circle, index) => pick(circle).map((point) => at(index, point)));
-    return { ...SHARED, mode: 'markers', x: points.map(([x]) => x), y: points.map(([, y]) => y), marker };
+    const points = circles.flatMap((circle, index) =>
+      pick(circle).map((point) => at(index, point)),
+    );
+    return {
+      ...SHARED,
+      mode: 'markers',
+      x: points.map(([x]) => x),
+      y: points.map(([, y]) => y),
+      marker,
+    };
   };
   const lines = (paths, line) => {
-    const points = circles.flatMap((circle, index) => paths(circle).flatMap((path) => [...path.map((point) => at(index, point)), [null, null]]));
-    return { ...SHARED, mode: 'lines', x: points.map(([x]) => x), y: points.map(([, y]) => y), line };
+    const points = circles.flatMap((circle, index) =>
+      paths(circle).flatMap((path) => [...path.map((point) => at(index, point)), [null, null]]),
+    );
+    return {
+      ...SHARED,
+      mode: 'lines',
+      x: points.map(([x]) => x),
+      y: points.map(([, y]) => y),
+      line,
+    };
   };
   return [
     lines(() => [roundFrom(0, FULL, 1, 1)], { color: palette.line, width: 1.5 }),
     dots(({ others }) => others, { size: 4, color: palette.muted, opacity: 0.4 }),
-    lines(({ from, computed }) => [[[0, 0], from], [[0, 0], computed]], { color: palette.line, width: 1 }),
+    lines(
+      ({ from, computed }) => [
+        [[0, 0], from],
+        [[0, 0], computed],
+      ],
+      { color: palette.line, width: 1 },
+    ),
     lines(({ from, angle }) => [arcOf(from, angle)], { color: palette.beam, width: 2 }),
-    dots(({ computed }) => [computed], { size: 17, color: palette.surface, line: { color: palette.beam, width: 2 } }),
+    dots(({ computed }) => [computed], {
+      size: 17,
+      color: palette.surface,
+      line: { color: palette.beam, width: 2 },
+    }),
     dots(({ captured }) => [captured], { size: 9, color: palette.key }),
     dots(({ from }) => [from], { size: 9, color: palette.query }),
   ];
@@ -98,7 +137,9 @@ function geometryOf(circles, { at, across, centre }) {
     box(row, column) {
       if (row === undefined) return null;
       const place = PLACES[column ?? PLACES.length - 1];
-      return place ? boxAround(at(row, circles[row][place]), NEAR * 0.7) : boxAround(centre(row), RADIUS + 0.04);
+      return place
+        ? boxAround(at(row, circles[row][place]), NEAR * 0.7)
+        : boxAround(centre(row), RADIUS + 0.04);
     },
     at(x, y) {
       const row = Math.floor(y) * across + Math.floor(x);

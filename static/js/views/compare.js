@@ -20,7 +20,12 @@ export const compare = {
     ['B', 'what it is compared with'],
     ['difference', 'B − A: warm where B attends more, blue where it attends less'],
   ],
-  needs: ['*.self_attention.weights', '*.cross_attention.weights', 'analyses.next_token.ids', 'analyses.next_token.probabilities'],
+  needs: [
+    '*.self_attention.weights',
+    '*.cross_attention.weights',
+    'analyses.next_token.ids',
+    'analyses.next_token.probabilities',
+  ],
   fields: {
     compare_with: choice(['edit', 'text', 'model']),
     compare_text: text(),
@@ -45,14 +50,23 @@ export const compare = {
 function panels(trace, state) {
   const parts = ['b', 'difference', 'next', ...(state.compare_with === 'model' ? [] : ['heads'])];
   const others = isAsked(trace, state) && !state.answers.after?.problem ? parts : ['b'];
-  return [{ id: '', state: { part: 'a' } }, ...others.map((part) => ({ id: part, state: { part } }))];
+  return [
+    { id: '', state: { part: 'a' } },
+    ...others.map((part) => ({ id: part, state: { part } })),
+  ];
 }
 
 function isAsked(trace, state) {
   return 'after' in asks(trace, state);
 }
 
-const TITLES = { a: 'A', b: 'B', difference: 'B − A', next: 'What is expected', heads: 'Which heads changed' };
+const TITLES = {
+  a: 'A',
+  b: 'B',
+  difference: 'B − A',
+  next: 'What is expected',
+  heads: 'Which heads changed',
+};
 
 /**
  * @param {import('../core/trace.js').Trace} trace
@@ -62,15 +76,29 @@ const TITLES = { a: 'A', b: 'B', difference: 'B − A', next: 'What is expected'
 function figure(trace, state) {
   const { part = 'a', answers } = state;
   const title = TITLES[part];
-  if (!isAsked(trace, state)) return part === 'a' ? alone(trace, state) : { title, ...invitation(trace, state) };
+  if (!isAsked(trace, state))
+    return part === 'a' ? alone(trace, state) : { title, ...invitation(trace, state) };
   const notice = noticeOf(answers.after);
-  if (notice) return part === 'a' ? alone(trace, state) : { title: part === 'b' ? `B: ${nameOfB(trace, state)}` : title, notice, isWaiting: !answers.after?.problem };
+  if (notice)
+    return part === 'a'
+      ? alone(trace, state)
+      : {
+          title: part === 'b' ? `B: ${nameOfB(trace, state)}` : title,
+          notice,
+          isWaiting: !answers.after?.problem,
+        };
   const sides = sidesOf(trace, state);
-  if (part === 'a' || part === 'b') return { title: `${title}: ${sides[part].name}`, ...sideFigure(sides, part, state) };
+  if (part === 'a' || part === 'b')
+    return { title: `${title}: ${sides[part].name}`, ...sideFigure(sides, part, state) };
   if (part === 'difference') return { title, ...differenceFigure(sides, state) };
   if (part === 'heads') return { title, ...headsFigure(sides, state) };
   const waiting = noticeOf(answers.before);
-  return { title, ...(waiting ? { notice: waiting, isWaiting: !answers.before?.problem } : nextFigure(sides, answers.before.trace.tensors.logits, state)) };
+  return {
+    title,
+    ...(waiting
+      ? { notice: waiting, isWaiting: !answers.before?.problem }
+      : nextFigure(sides, answers.before.trace.tensors.logits, state)),
+  };
 }
 
 /** A, while there is no B. */
@@ -82,7 +110,8 @@ function alone(trace, state) {
 function invitation(trace, { compare_with: way }) {
   if (way !== 'text') return { notice: 'There is no other model here to compare with.' };
   return {
-    notice: 'Type a second sentence above. One that shares most of its words with the first shows most.',
+    notice:
+      'Type a second sentence above. One that shares most of its words with the first shows most.',
     actions: [{ label: 'Copy the first and change a word', patch: { compare_text: trace.text } }],
   };
 }

@@ -36,26 +36,50 @@ const NO_ATTENTION = 'This model’s pass holds no attention weights.';
 export function sideFigure(sides, which, state) {
   const side = sides[which];
   if (!side.site) return { notice: NO_ATTENTION };
-  const subject = { side, which, matrix: weightsSeen(side.trace, side.site, side.head), ...unitsOf(side) };
+  const subject = {
+    side,
+    which,
+    matrix: weightsSeen(side.trace, side.site, side.head),
+    ...unitsOf(side),
+  };
   return {
     help: `${capitalised(attentionOf(side))}.`,
     summary: `Attention weights of ${which.toUpperCase()}, ${attentionOf(side)}: ${subject.matrix.rows} queries by ${subject.matrix.columns} keys.`,
-    ...squaresFigure({
-      matrix: subject.matrix, rows: unitLabels(subject.rows), columns: unitLabels(subject.columns), titles: TITLES, quantity: 'attention weight',
-      scale: { bottom: 0, top: ceilingOf(sides, state), colours: sequential(state.palette.theme) },
-    }, state),
-    grid: { ...sideGrid(subject, state), ...(which === 'a' ? ofPage(subject, state) : placed(subject, sides)) },
+    ...squaresFigure(
+      {
+        matrix: subject.matrix,
+        rows: unitLabels(subject.rows),
+        columns: unitLabels(subject.columns),
+        titles: TITLES,
+        quantity: 'attention weight',
+        scale: {
+          bottom: 0,
+          top: ceilingOf(sides, state),
+          colours: sequential(state.palette.theme),
+        },
+      },
+      state,
+    ),
+    grid: {
+      ...sideGrid(subject, state),
+      ...(which === 'a' ? ofPage(subject, state) : placed(subject, sides)),
+    },
   };
 }
 
 function unitsOf({ trace, place }) {
-  return { rows: alone(tokensOf(trace, place.rows)), columns: alone(tokensOf(trace, place.columns)) };
+  return {
+    rows: alone(tokensOf(trace, place.rows)),
+    columns: alone(tokensOf(trace, place.columns)),
+  };
 }
 
 /** Both maps end at 1, or at the strongest weight of the two. */
 function ceilingOf({ a, b }, { range }) {
   if (range !== 'head') return 1;
-  const strongest = [a, b].filter((side) => side?.site).map(({ trace, site, head }) => extent(weightsSeen(trace, site, head)));
+  const strongest = [a, b]
+    .filter((side) => side?.site)
+    .map(({ trace, site, head }) => extent(weightsSeen(trace, site, head)));
   return Math.max(...strongest) || 1;
 }
 
@@ -63,7 +87,8 @@ function sideGrid({ side, which, matrix, rows, columns }, state) {
   const value = (row, column) => matrix.data[row * matrix.columns + column];
   const say = (row, column) => {
     const name = `${which.toUpperCase()}, ${attentionOf(side)}`;
-    if (Number.isNaN(value(row, column))) return `${namedUnit(rows, row)} cannot attend to ${namedUnit(columns, column)}, which comes later (${name})`;
+    if (Number.isNaN(value(row, column)))
+      return `${namedUnit(rows, row)} cannot attend to ${namedUnit(columns, column)}, which comes later (${name})`;
     return `${namedUnit(rows, row)} attends to ${namedUnit(columns, column)} with weight ${share(value(row, column))} (${name})`;
   };
   return {
@@ -73,7 +98,10 @@ function sideGrid({ side, which, matrix, rows, columns }, state) {
     value,
     format: (weight) => share(weight, 4),
     describe: say,
-    tip: (row, column) => [`${namedUnit(rows, row)} → ${namedUnit(columns, column)}`, Number.isNaN(value(row, column)) ? 'hidden: not yet read' : share(value(row, column), 4)],
+    tip: (row, column) => [
+      `${namedUnit(rows, row)} → ${namedUnit(columns, column)}`,
+      Number.isNaN(value(row, column)) ? 'hidden: not yet read' : share(value(row, column), 4),
+    ],
     tokens: () => ({}),
     start: { row: rows.length - 1, column: strongestOf(matrix, { row: rows.length - 1 }) },
   };
@@ -85,7 +113,10 @@ function ofPage({ side, matrix, rows, columns }, state) {
   const query = queryOf(state, trace, place.rows);
   const shown = (row) => {
     const column = strongestOf(matrix, { row });
-    return { tint: rowOf(matrix, row), readout: `${namedUnit(rows, row)} attends most to ${namedUnit(columns, column)} with weight ${share(matrix.data[row * matrix.columns + column])} (A, ${attentionOf(side)})` };
+    return {
+      tint: rowOf(matrix, row),
+      readout: `${namedUnit(rows, row)} attends most to ${namedUnit(columns, column)} with weight ${share(matrix.data[row * matrix.columns + column])} (A, ${attentionOf(side)})`,
+    };
   };
   return {
     sides: { rows: place.rows, columns: place.columns },
@@ -111,7 +142,10 @@ function placed({ side }, { a, b }) {
     };
   };
   const [row, column] = [back('rows'), back('columns')];
-  return { sides: { rows: a.place.rows, columns: a.place.columns }, tokens: (at, other) => ({ query: row(at), key: column(other) }) };
+  return {
+    sides: { rows: a.place.rows, columns: a.place.columns },
+    tokens: (at, other) => ({ query: row(at), key: column(other) }),
+  };
 }
 
 function shared(rows, columns, state) {
@@ -134,29 +168,56 @@ function shared(rows, columns, state) {
  */
 export function differenceFigure({ a, b }, state) {
   if (!a.site || !b.site) return { notice: NO_ATTENTION };
-  if (!isSamePlace(a, b)) return { notice: `A shows ${kindOf(a)}, B ${kindOf(b)}: these are two kinds of attention, and no difference of them is taken.` };
+  if (!isSamePlace(a, b))
+    return {
+      notice: `A shows ${kindOf(a)}, B ${kindOf(b)}: these are two kinds of attention, and no difference of them is taken.`,
+    };
   const rows = matchOf(a, b, a.place.rows);
   const columns = matchOf(a, b, a.place.columns);
-  if (rows.pairs.length < LEAST_SHARED || columns.pairs.length < LEAST_SHARED) return { notice: 'The two share too few tokens to take a difference.' };
-  const [before, after] = [[a, 'a'], [b, 'b']].map(([side, name]) => byUnits(weightsSeen(side.trace, side.site, side.head), rows[name], columns[name]));
+  if (rows.pairs.length < LEAST_SHARED || columns.pairs.length < LEAST_SHARED)
+    return { notice: 'The two share too few tokens to take a difference.' };
+  const [before, after] = [
+    [a, 'a'],
+    [b, 'b'],
+  ].map(([side, name]) =>
+    byUnits(weightsSeen(side.trace, side.site, side.head), rows[name], columns[name]),
+  );
   const changes = difference(before, after, rows.pairs, columns.pairs);
-  const subject = { a, b, before, after, changes, match: { rows, columns }, rows: kept(rows), columns: kept(columns) };
+  const subject = {
+    a,
+    b,
+    before,
+    after,
+    changes,
+    match: { rows, columns },
+    rows: kept(rows),
+    columns: kept(columns),
+  };
   const reach = extent(changes);
   return {
     help: helpOf(subject, reach),
     facts: factsOf(subject, reach),
     actions: a.trace.model === b.trace.model ? wayToMost({ a, b }, state) : [],
     summary: `Attention weights of B less those of A: ${changes.rows} queries by ${changes.columns} keys, from ${signed(-reach)} to ${signed(reach)}.`,
-    ...squaresFigure({
-      matrix: changes, rows: unitLabels(subject.rows), columns: unitLabels(subject.columns), titles: TITLES, quantity: 'change of the weight',
-      scale: { bottom: -(reach || 1), top: reach || 1, colours: diverging(state.palette.theme) },
-    }, state),
+    ...squaresFigure(
+      {
+        matrix: changes,
+        rows: unitLabels(subject.rows),
+        columns: unitLabels(subject.columns),
+        titles: TITLES,
+        quantity: 'change of the weight',
+        scale: { bottom: -(reach || 1), top: reach || 1, colours: diverging(state.palette.theme) },
+      },
+      state,
+    ),
     grid: differenceGrid(subject, state),
   };
 }
 
 function kindOf({ place, trace }) {
-  return place.id === 'cross' ? 'cross-attention' : `self-attention of the ${place.stack}${trace.target_tokens && place.rows === 'target' ? ', which reads the target' : ''}`;
+  return place.id === 'cross'
+    ? 'cross-attention'
+    : `self-attention of the ${place.stack}${trace.target_tokens && place.rows === 'target' ? ', which reads the target' : ''}`;
 }
 
 /** The units of A that have their like in B. */
@@ -166,9 +227,20 @@ function kept({ a, pairs }) {
 
 function helpOf({ a, b, match: { rows, columns } }, reach) {
   const isWhole = rows.isWhole && columns.isWhole;
-  const what = rows.isByWord || columns.isByWord ? 'The two cut the text into different tokens, so whole words are compared.' : isWhole ? '' : 'Only tokens that both read, in the same order, are compared.';
-  const heads = a.layer !== b.layer || a.head !== b.head ? `B has no such head: its ${attentionOf(b)} stands in for ${attentionOf(a)}.` : '';
-  const nothing = reach === 0 ? 'Nothing differs here.' : `Warm: B attends more; blue: less. Colours end at ±${share(reach)}, the largest change here.`;
+  const what =
+    rows.isByWord || columns.isByWord
+      ? 'The two cut the text into different tokens, so whole words are compared.'
+      : isWhole
+        ? ''
+        : 'Only tokens that both read, in the same order, are compared.';
+  const heads =
+    a.layer !== b.layer || a.head !== b.head
+      ? `B has no such head: its ${attentionOf(b)} stands in for ${attentionOf(a)}.`
+      : '';
+  const nothing =
+    reach === 0
+      ? 'Nothing differs here.'
+      : `Warm: B attends more; blue: less. Colours end at ±${share(reach)}, the largest change here.`;
   return [nothing, what, heads].filter(Boolean).join(' ');
 }
 
@@ -176,7 +248,14 @@ function factsOf({ changes, match: { rows }, rows: kept_ }, reach) {
   return [
     ['Largest change', reach === 0 ? 'none' : share(reach)],
     ['Moved, mean of rows', percent(meanMoved(changes))],
-    ...(rows.isWhole ? [] : [[`Shared ${rows.isByWord ? 'words' : 'tokens'}`, `${kept_.length} of ${rows.a.length} and ${rows.b.length}`]]),
+    ...(rows.isWhole
+      ? []
+      : [
+          [
+            `Shared ${rows.isByWord ? 'words' : 'tokens'}`,
+            `${kept_.length} of ${rows.a.length} and ${rows.b.length}`,
+          ],
+        ]),
   ];
 }
 
@@ -187,23 +266,43 @@ function paired({ pairs, ...units }, side, of) {
 
 function differenceGrid({ a, b, before, after, changes, match, rows, columns }, state) {
   const value = (row, column) => changes.data[row * changes.columns + column];
-  const each = (row, column) => [[before, 0], [after, 1]].map(([matrix, of]) => matrix.data[match.rows.pairs[row][of] * matrix.columns + match.columns.pairs[column][of]]);
+  const each = (row, column) =>
+    [
+      [before, 0],
+      [after, 1],
+    ].map(
+      ([matrix, of]) =>
+        matrix.data[match.rows.pairs[row][of] * matrix.columns + match.columns.pairs[column][of]],
+    );
   return {
     ...shared(rows, columns, state),
     sides: { rows: a.place.rows, columns: a.place.columns },
     quantity: `attention weight of B (${b.name}) less that of A (${a.name}), ${attentionOf(a)}`,
     request: { ...b.request, capture: [b.site], heads: [b.head] },
     before: { ...a.request, capture: [a.site], heads: [a.head] },
-    made: differenceMade(...[[a, 'a', 0], [b, 'b', 1]].map(([{ site }, side, of]) => ({ site, rows: paired(match.rows, side, of), columns: paired(match.columns, side, of) }))),
+    made: differenceMade(
+      ...[
+        [a, 'a', 0],
+        [b, 'b', 1],
+      ].map(([{ site }, side, of]) => ({
+        site,
+        rows: paired(match.rows, side, of),
+        columns: paired(match.columns, side, of),
+      })),
+    ),
     value,
     format: (change) => signed(change, 4),
     describe: (row, column) => {
       const [was, is] = each(row, column);
       const pair = `${namedUnit(rows, row)} to ${namedUnit(columns, column)}`;
-      if (Number.isNaN(value(row, column))) return `From ${pair} nothing is attended: it comes later (B − A)`;
+      if (Number.isNaN(value(row, column)))
+        return `From ${pair} nothing is attended: it comes later (B − A)`;
       return `From ${pair} the weight is ${share(was)} in A and ${share(is)} in B: ${signed(value(row, column))} (B − A, ${attentionOf(a)})`;
     },
-    tip: (row, column) => [`${namedUnit(rows, row)} → ${namedUnit(columns, column)}`, Number.isNaN(value(row, column)) ? 'hidden: not yet read' : signed(value(row, column), 4)],
+    tip: (row, column) => [
+      `${namedUnit(rows, row)} → ${namedUnit(columns, column)}`,
+      Number.isNaN(value(row, column)) ? 'hidden: not yet read' : signed(value(row, column), 4),
+    ],
     tokens: (row, column) => ({ query: tokensIn(rows[row]), key: tokensIn(columns[column]) }),
     choose: (row) => choosing(a.trace, a.place.rows, rows[row].last),
     start: largestIn(changes),

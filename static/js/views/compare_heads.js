@@ -13,7 +13,8 @@ import { matchOf } from './compare_match.js';
 import { showing } from './compare_sides.js';
 import { squaresFigure } from './squares_drawing.js';
 
-const WHAT_MOVED = 'How much of a head’s attention moved elsewhere: half the sum of a row’s changes, the mean of its rows.';
+const WHAT_MOVED =
+  'How much of a head’s attention moved elsewhere: half the sum of a row’s changes, the mean of its rows.';
 const STILL_ATTENDS = ' A head that is switched off still attends; it only writes nothing.';
 const CELL = 44;
 const AROUND = 80;
@@ -28,13 +29,27 @@ export function headsFigure({ a, b }, state) {
   const layers = weightsAt(a.place, a.trace).map(({ layer }) => layer);
   const most = largestIn(moved);
   return {
-    help: WHAT_MOVED + (state.compare_with === 'edit' && state.compare_edit === 'heads' ? STILL_ATTENDS : ''),
+    help:
+      WHAT_MOVED +
+      (state.compare_with === 'edit' && state.compare_edit === 'heads' ? STILL_ATTENDS : ''),
     summary: `Change of attention by layer and head: ${moved.rows} layers of ${moved.columns} heads.`,
-    ...squaresFigure({
-      matrix: moved, rows: layers.map((layer) => `layer ${layer}`), columns: Array.from({ length: moved.columns }, (_, head) => String(head)),
-      titles: { rows: '', columns: 'head' }, quantity: 'moved', numbers: percentUpTo(extent(moved)),
-      scale: { bottom: 0, top: extent(moved) || 1, colours: sequential(state.palette.theme), write: percentOnBar },
-    }, { ...state, height: Math.min(state.height, moved.rows * CELL + AROUND) }),
+    ...squaresFigure(
+      {
+        matrix: moved,
+        rows: layers.map((layer) => `layer ${layer}`),
+        columns: Array.from({ length: moved.columns }, (_, head) => String(head)),
+        titles: { rows: '', columns: 'head' },
+        quantity: 'moved',
+        numbers: percentUpTo(extent(moved)),
+        scale: {
+          bottom: 0,
+          top: extent(moved) || 1,
+          colours: sequential(state.palette.theme),
+          write: percentOnBar,
+        },
+      },
+      { ...state, height: Math.min(state.height, moved.rows * CELL + AROUND) },
+    ),
     grid: gridOf(moved, layers, most, { a, b }, state),
   };
 }
@@ -59,8 +74,14 @@ export function wayToMost({ a, b }, state) {
   const moved = movedByHead(a, b);
   const { row, column } = largestIn(moved);
   const { layer } = weightsAt(a.place, a.trace)[row];
-  if (moved.data[row * moved.columns + column] === 0 || (layer === a.layer && column === a.head)) return [];
-  return [{ label: `Show the head that changed most: layer ${layer}, head ${column}`, patch: showing({ a }, state, { layer, head: column }) }];
+  if (moved.data[row * moved.columns + column] === 0 || (layer === a.layer && column === a.head))
+    return [];
+  return [
+    {
+      label: `Show the head that changed most: layer ${layer}, head ${column}`,
+      patch: showing({ a }, state, { layer, head: column }),
+    },
+  ];
 }
 
 const recall = createRecall();
@@ -73,8 +94,11 @@ function countMoved(a, b) {
   const sites = weightsAt(a.place, a.trace);
   const [rows, columns] = [a.place.rows, a.place.columns].map((side) => matchOf(a, b, side).pairs);
   const nHeads = a.trace.tensors[sites[0].site].shape[0];
-  const data = sites.flatMap(({ site }) => Array.from({ length: nHeads }, (_, head) =>
-    movedIn(a.trace.tensors[site], b.trace.tensors[site], head, rows, columns)));
+  const data = sites.flatMap(({ site }) =>
+    Array.from({ length: nHeads }, (_, head) =>
+      movedIn(a.trace.tensors[site], b.trace.tensors[site], head, rows, columns),
+    ),
+  );
   return { rows: sites.length, columns: nHeads, data: Float64Array.from(data) };
 }
 
@@ -91,10 +115,14 @@ function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
     quantity: `share of attention that moved from A (${a.name}) to B (${b.name})`,
     request: { ...b.request, capture: sites },
     before: { ...a.request, capture: sites },
-    made: movedMade(sites, ...[a.place.rows, a.place.columns].map((side) => matchOf(a, b, side).pairs)),
+    made: movedMade(
+      sites,
+      ...[a.place.rows, a.place.columns].map((side) => matchOf(a, b, side).pairs),
+    ),
     value,
     format: (share) => percent(share),
-    describe: (row, column) => `Layer ${layers[row]}, head ${column}: ${percent(value(row, column))} of its attention moved between A and B`,
+    describe: (row, column) =>
+      `Layer ${layers[row]}, head ${column}: ${percent(value(row, column))} of its attention moved between A and B`,
     tip: (row, column) => [`layer ${layers[row]}, head ${column}`, percent(value(row, column))],
     tokens: () => ({}),
     choose: (row, column) => showing({ a }, state, { layer: layers[row], head: column }),

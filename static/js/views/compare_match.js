@@ -29,7 +29,9 @@ export function matchOf(a, b, side) {
   const tokens = [a, b].map(({ trace }) => alone(tokensOf(trace, side)));
   const byToken = matched(tokens, isOtherModel ? spanOf : ({ id }) => String(id), false);
   if (byToken.isWhole || !isOtherModel) return byToken;
-  const words = [a, b].map(({ trace }) => wordsOf(tokensOf(trace, side), side === 'target' ? trace.target : trace.text));
+  const words = [a, b].map(({ trace }) =>
+    wordsOf(tokensOf(trace, side), side === 'target' ? trace.target : trace.text),
+  );
   return matched(words, spanOf, true);
 }
 

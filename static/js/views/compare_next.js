@@ -23,23 +23,40 @@ const SHOWN = 12;
  * @returns {Partial<import('../core/figure.js').Figure>}
  */
 export function nextFigure({ a, b }, logits, state) {
-  if (isFilling(a.trace) !== isFilling(b.trace)) return { notice: 'One of the two says what comes next, the other what stands at a place: these are no answers to one question.' };
-  if (hasTwoSides(a.trace) !== hasTwoSides(b.trace)) return { notice: 'One of the two goes on with the text, the other translates it: these are no answers to one question.' };
+  if (isFilling(a.trace) !== isFilling(b.trace))
+    return {
+      notice:
+        'One of the two says what comes next, the other what stands at a place: these are no answers to one question.',
+    };
+  if (hasTwoSides(a.trace) !== hasTwoSides(b.trace))
+    return {
+      notice:
+        'One of the two goes on with the text, the other translates it: these are no answers to one question.',
+    };
   const query = queryOf(state, a.trace);
   const other = queryIn(a, b, query, state);
   const tokens = tokensOf(a.trace, predictingSide(a.trace));
-  if (other < 0) return { notice: `${named(tokens, query)} has nothing that stands for it in B. Choose another token of the sentence.` };
+  if (other < 0)
+    return {
+      notice: `${named(tokens, query)} has nothing that stands for it in B. Choose another token of the sentence.`,
+    };
   const words = wordsFor(a.trace);
   const change = nextChange(
     { logits, likeliest: a.trace.analyses.next_token, tokens, query },
-    { logits: b.trace.tensors.logits, likeliest: b.trace.analyses.next_token, tokens: tokensOf(b.trace, predictingSide(b.trace)), query: other },
+    {
+      logits: b.trace.tensors.logits,
+      likeliest: b.trace.analyses.next_token,
+      tokens: tokensOf(b.trace, predictingSide(b.trace)),
+      query: other,
+    },
     SHOWN,
   );
   const { geometry, ...drawing } = pairedBars(change.tokens, words, state);
   const theirs = quoted(tokensOf(b.trace, predictingSide(b.trace))[other]);
   return {
     title: `${words.preposition} ${quoted(tokens[query])}`,
-    help: theirs === quoted(tokens[query]) ? '' : `In B: ${words.preposition.toLowerCase()} ${theirs}.`,
+    help:
+      theirs === quoted(tokens[query]) ? '' : `In B: ${words.preposition.toLowerCase()} ${theirs}.`,
     summary: `The tokens that A or B finds likeliest ${words.preposition.toLowerCase()} ${quoted(tokens[query])}, with the probability that each gives.`,
     facts: factsOf(change),
     ...drawing,
@@ -56,7 +73,10 @@ function queryIn(a, b, query, state) {
 }
 
 function factsOf({ moved, lost }) {
-  if (moved === null) return [['Vocabularies', 'two: tokens are matched by what they spell, and no distance is taken']];
+  if (moved === null)
+    return [
+      ['Vocabularies', 'two: tokens are matched by what they spell, and no distance is taken'],
+    ];
   return [
     ['Moved from token to token', `${percent(moved)} (total variation)`],
     ['Kullback–Leibler, A from B', `${decimal(lost)} bits`],
@@ -75,7 +95,8 @@ function gridOf({ a, b, query, other, words, tokens, change, geometry }) {
     return column === 2 ? `${points(number)} percentage points` : percent(number);
   };
   const side = predictingSide(a.trace);
-  const say = (row) => `${words.preposition} ${named(tokens, query)}, “${change.tokens[row].name}” has probability ${write(value(row, 0), 0)} in A and ${write(value(row, 1), 1)} in B: ${write(value(row, 2), 2)}`;
+  const say = (row) =>
+    `${words.preposition} ${named(tokens, query)}, “${change.tokens[row].name}” has probability ${write(value(row, 0), 0)} in A and ${write(value(row, 1), 1)} in B: ${write(value(row, 2), 2)}`;
   return {
     rows: change.tokens.length,
     columns: COLUMNS.length,
@@ -88,11 +109,18 @@ function gridOf({ a, b, query, other, words, tokens, change, geometry }) {
     quantity: `probability of ${words.event} in A (${a.name}) and B (${b.name})`,
     request: { ...b.request, capture: ['logits'], analyses: ['next_token'] },
     before: { ...a.request, capture: ['logits'], analyses: ['next_token'] },
-    made: expectedMade(query, other, { isOneVocabulary: change.moved !== null, ofEach: OF_EACH, most: SHOWN }),
+    made: expectedMade(query, other, {
+      isOneVocabulary: change.moved !== null,
+      ofEach: OF_EACH,
+      most: SHOWN,
+    }),
     value,
     format: (number) => (number < 0 ? `${points(number)} %` : percent(number)),
     describe: say,
-    tip: (row, column) => [`“${change.tokens[row].name}”, ${COLUMNS[column]}`, write(value(row, column), column)],
+    tip: (row, column) => [
+      `“${change.tokens[row].name}”, ${COLUMNS[column]}`,
+      write(value(row, column), column),
+    ],
     tokens: () => ({ query }),
     start: { row: 0, column: 0 },
     geometry,

@@ -9,7 +9,12 @@ import { hasTwoSides, placeOf, placesOf, weightsAt } from '../core/places.js';
 import { request } from '../core/sites.js';
 import { shortened } from '../core/text.js';
 
-const NEEDS = ['*.self_attention.weights', '*.cross_attention.weights', 'logits', 'analyses.next_token.ids'];
+const NEEDS = [
+  '*.self_attention.weights',
+  '*.cross_attention.weights',
+  'logits',
+  'analyses.next_token.ids',
+];
 const NAME_LETTERS = 48;
 /** So much of what two sentences share is left before what they do not. */
 const LEAD_LETTERS = 16;
@@ -27,7 +32,8 @@ const LEAD_LETTERS = 16;
 
 /** The edit that the state says; numbers that the model has not are left out, and without any the shown head is meant. */
 export function wishOf({ card }, state) {
-  const layers = (state.compare_edit === 'experts' ? card?.moe?.layers : null) ?? range(card?.n_layers ?? 0);
+  const layers =
+    (state.compare_edit === 'experts' ? card?.moe?.layers : null) ?? range(card?.n_layers ?? 0);
   const known = (numbers, count) => numbers.filter((number) => number < count);
   const or = (numbers, standard) => (numbers.length > 0 ? numbers : [standard]);
   return {
@@ -61,14 +67,18 @@ function headOf({ head }, count) {
  * @param {{layer: number, head: number}} shown
  */
 export function showing({ a }, state, shown) {
-  const isOfHeads = state.compare_with === 'edit' && a.trace.card && wishOf(a.trace, state).kind === 'heads';
+  const isOfHeads =
+    state.compare_with === 'edit' && a.trace.card && wishOf(a.trace, state).kind === 'heads';
   return isOfHeads ? { ...shown, compare_heads: wishOf(a.trace, state).heads } : shown;
 }
 
 /** The models that this one can be compared with, those of its kind first. */
 export function othersOf({ card }, cards) {
   const others = cards.filter(({ id }) => id !== card?.id);
-  return [...others.filter(({ kind }) => kind === card?.kind), ...others.filter(({ kind }) => kind !== card?.kind)];
+  return [
+    ...others.filter(({ kind }) => kind === card?.kind),
+    ...others.filter(({ kind }) => kind !== card?.kind),
+  ];
 }
 
 /** The chosen other model, or the first; undefined: there is none. */
@@ -84,9 +94,16 @@ export function otherOf(trace, { compare_model: id, cards }) {
 function memberOfB(trace, state) {
   const target = trace.target?.trim() ? trace.target : null;
   if (state.compare_with === 'edit') return { edits: editsOf(wishOf(trace, state)) };
-  if (state.compare_with === 'text') return state.compare_text.trim() === '' ? null : { text: state.compare_text, target };
+  if (state.compare_with === 'text')
+    return state.compare_text.trim() === '' ? null : { text: state.compare_text, target };
   const other = otherOf(trace, state);
-  return other ? { model: other.id, text: trace.text, target: other.kind === 'encoder-decoder' ? target : null } : null;
+  return other
+    ? {
+        model: other.id,
+        text: trace.text,
+        target: other.kind === 'encoder-decoder' ? target : null,
+      }
+    : null;
 }
 
 /**
@@ -98,7 +115,10 @@ export function asks(trace, state) {
   const member = trace.card && memberOfB(trace, state);
   if (!member) return {};
   const card = state.compare_with === 'model' ? otherOf(trace, state) : trace.card;
-  return { before: { capture: ['logits'] }, after: { ...request([{ needs: NEEDS }], card), ...member } };
+  return {
+    before: { capture: ['logits'] },
+    after: { ...request([{ needs: NEEDS }], card), ...member },
+  };
 }
 
 /**
@@ -118,7 +138,14 @@ function sideOf(trace, state, name) {
   const layers = weightsAt(place, trace);
   const found = layers.find(({ layer }) => layer === state.layer) ?? layers.at(-1);
   const heads = found ? trace.tensors[found.site].shape[0] : 0;
-  return { trace, name, place, layer: found?.layer ?? 0, head: headOf(state, heads), site: found?.site ?? null };
+  return {
+    trace,
+    name,
+    place,
+    layer: found?.layer ?? 0,
+    head: headOf(state, heads),
+    site: found?.site ?? null,
+  };
 }
 
 function nameOfA(trace, { compare_with: way, compare_text: other }) {
@@ -136,8 +163,12 @@ export function tellingPart(sentence, other) {
   const letters = [...sentence];
   const others = [...other];
   let same = 0;
-  while (same < Math.min(letters.length, others.length) && letters[same] === others[same]) same += 1;
-  const cut = same < letters.length || same < others.length ? letters.lastIndexOf(' ', Math.max(0, same - LEAD_LETTERS)) : 0;
+  while (same < Math.min(letters.length, others.length) && letters[same] === others[same])
+    same += 1;
+  const cut =
+    same < letters.length || same < others.length
+      ? letters.lastIndexOf(' ', Math.max(0, same - LEAD_LETTERS))
+      : 0;
   const part = cut > 0 ? `…${letters.slice(cut).join('')}` : sentence;
   return `“${shortened(part, NAME_LETTERS)}”`;
 }

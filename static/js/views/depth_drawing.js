@@ -4,7 +4,17 @@
  */
 
 import { diverging, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested, shortBar, shortBarTitle } from '../core/figure.js';
+import {
+  baseLayout,
+  downwards,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  letteringFor,
+  nested,
+  shortBar,
+  shortBarTitle,
+} from '../core/figure.js';
 import { transposed } from '../core/matrix.js';
 import { amount } from '../core/number.js';
 import { escapeForPlotly, tokenLabels } from '../core/text.js';
@@ -49,7 +59,11 @@ export function depthMap({ steps, matrix }, { tokens, scale, quantity }, { palet
   const colours = (scale.isSigned ? diverging : sequential)(palette.theme);
   return {
     data: [heatmap(matrix, scale, colours, palette, box), ...numbers(matrix, scale, colours, box)],
-    layout: { ...baseLayout(palette, box), ...axes(labels, palette, box), annotations: [barTitle(quantity, palette, box)] },
+    layout: {
+      ...baseLayout(palette, box),
+      ...axes(labels, palette, box),
+      annotations: [barTitle(quantity, palette, box)],
+    },
   };
 }
 
@@ -62,10 +76,20 @@ function acrossBox(labels, width) {
   const lettering = letteringFor(width);
   const l = labelWidth(labels.steps, stepLettering(width)) + 12;
   const slanted = (tokens) => Math.ceil(labelWidth(tokens, lettering) * SLANT);
-  const margin = { l, r: Math.max(8, slanted(labels.tokens.slice(-1))), t: slanted(labels.tokens) + 14, b: 40 };
+  const margin = {
+    l,
+    r: Math.max(8, slanted(labels.tokens.slice(-1))),
+    t: slanted(labels.tokens) + 14,
+    b: 40,
+  };
   const size = { across: width - margin.l - margin.r, down: labels.steps.length * STEP_HEIGHT };
   return {
-    isDown: false, lettering, margin, ...size, width, height: size.down + margin.t + margin.b,
+    isDown: false,
+    lettering,
+    margin,
+    ...size,
+    width,
+    height: size.down + margin.t + margin.b,
     cell: { width: size.across / labels.tokens.length, height: STEP_HEIGHT },
   };
 }
@@ -74,19 +98,42 @@ function downBox(labels, width) {
   const lettering = letteringFor(width);
   const top = labelWidth(labels.steps, stepLettering(width)) + 10;
   const margin = { l: labelWidth(labels.tokens, lettering) + 14, r: 4, t: top, b: 56 };
-  const cell = Math.max(TOKEN_HEIGHT.least, Math.min(TOKEN_HEIGHT.most, LONGEST_MAP / labels.tokens.length));
+  const cell = Math.max(
+    TOKEN_HEIGHT.least,
+    Math.min(TOKEN_HEIGHT.most, LONGEST_MAP / labels.tokens.length),
+  );
   const size = { across: width - margin.l - margin.r, down: labels.tokens.length * cell };
   return {
-    isDown: true, lettering, margin, ...size, width, height: size.down + margin.t + margin.b,
+    isDown: true,
+    lettering,
+    margin,
+    ...size,
+    width,
+    height: size.down + margin.t + margin.b,
     cell: { width: size.across / labels.steps.length, height: cell },
   };
 }
 
-function axes({ tokens, steps }, palette, { isDown: down, across, down: pixels, lettering, width }) {
+function axes(
+  { tokens, steps },
+  palette,
+  { isDown: down, across, down: pixels, lettering, width },
+) {
   const shared = { title: '', palette };
-  const tokenAxis = labelAxis({ ...shared, labels: tokens, pixels: down ? pixels : across, lettering });
-  const stepAxis = labelAxis({ ...shared, labels: steps, pixels: down ? across : pixels, lettering: stepLettering(width) });
-  if (down) return { xaxis: { ...stepAxis, side: 'top', tickangle: -90 }, yaxis: downwards(tokenAxis) };
+  const tokenAxis = labelAxis({
+    ...shared,
+    labels: tokens,
+    pixels: down ? pixels : across,
+    lettering,
+  });
+  const stepAxis = labelAxis({
+    ...shared,
+    labels: steps,
+    pixels: down ? across : pixels,
+    lettering: stepLettering(width),
+  });
+  if (down)
+    return { xaxis: { ...stepAxis, side: 'top', tickangle: -90 }, yaxis: downwards(tokenAxis) };
   return { xaxis: { ...tokenAxis, side: 'top', tickangle: -45 }, yaxis: downwards(stepAxis) };
 }
 
@@ -108,16 +155,25 @@ function heatmap(matrix, { least, most }, colours, palette, { isDown: down, cell
 /** The numbers themselves, where every cell has room for its own. */
 function numbers({ rows, columns, data }, { least, most, short }, colours, { isDown: down, cell }) {
   if (cell.width < ROOM_FOR_NUMBERS.width || cell.height < ROOM_FOR_NUMBERS.height) return [];
-  const cells = Array.from({ length: rows * columns }, (_, at) => ({ step: Math.floor(at / columns), position: at % columns, value: data[at] }));
-  return [{
-    type: 'scatter',
-    mode: 'text',
-    x: cells.map(({ step, position }) => (down ? step : position)),
-    y: cells.map(({ step, position }) => (down ? position : step)),
-    text: cells.map(({ value }) => escapeForPlotly(short(value))),
-    textfont: { size: cell.width >= 40 ? 11 : 10, color: cells.map(({ value }) => inkOn(colours, levelOf(value - least, most - least))) },
-    hoverinfo: 'none',
-  }];
+  const cells = Array.from({ length: rows * columns }, (_, at) => ({
+    step: Math.floor(at / columns),
+    position: at % columns,
+    value: data[at],
+  }));
+  return [
+    {
+      type: 'scatter',
+      mode: 'text',
+      x: cells.map(({ step, position }) => (down ? step : position)),
+      y: cells.map(({ step, position }) => (down ? position : step)),
+      text: cells.map(({ value }) => escapeForPlotly(short(value))),
+      textfont: {
+        size: cell.width >= 40 ? 11 : 10,
+        color: cells.map(({ value }) => inkOn(colours, levelOf(value - least, most - least))),
+      },
+      hoverinfo: 'none',
+    },
+  ];
 }
 
 /** Clear of numbers of any length; on a phone below the bar. */
@@ -141,7 +197,12 @@ function barTitle(text, palette, { isDown: down }) {
 export function depthLines(steps, lines, { least, most, quantity }, { palette, width }) {
   const labels = steps.map(({ title }) => title);
   const lettering = stepLettering(width);
-  const margin = { l: 52, r: 16, t: 26, b: labelWidth(labels, lettering) * (isNarrow(width) ? 1 : SLANT) + 18 };
+  const margin = {
+    l: 52,
+    r: 16,
+    t: 26,
+    b: labelWidth(labels, lettering) * (isNarrow(width) ? 1 : SLANT) + 18,
+  };
   const across = width - margin.l - margin.r;
   return {
     data: lines.map(({ values, color, isDashed }) => ({
@@ -157,7 +218,10 @@ export function depthLines(steps, lines, { least, most, quantity }, { palette, w
     layout: {
       ...baseLayout(palette, { width, height: LINE_HEIGHT + margin.t + margin.b, margin }),
       annotations: legend(lines),
-      xaxis: { ...labelAxis({ labels, pixels: across, title: '', palette, lettering }), tickangle: isNarrow(width) ? -90 : -45 },
+      xaxis: {
+        ...labelAxis({ labels, pixels: across, title: '', palette, lettering }),
+        tickangle: isNarrow(width) ? -90 : -45,
+      },
       yaxis: {
         range: rangeAround(least, most),
         nticks: 6,
@@ -182,7 +246,19 @@ function legend(lines) {
   let left = 0;
   return lines.map(({ name, color, isDashed }) => {
     const text = `${isDashed ? '┄' : '—'} ${escapeForPlotly(name)}`;
-    const annotation = { text, showarrow: false, xref: 'paper', yref: 'paper', x: 0, xanchor: 'left', xshift: left, y: 1, yanchor: 'bottom', yshift: 6, font: { size: 12, color } };
+    const annotation = {
+      text,
+      showarrow: false,
+      xref: 'paper',
+      yref: 'paper',
+      x: 0,
+      xanchor: 'left',
+      xshift: left,
+      y: 1,
+      yanchor: 'bottom',
+      yshift: 6,
+      font: { size: 12, color },
+    };
     left += labelWidth([text], { size: 12, letters: 60 }) + 16;
     return annotation;
   });

@@ -10,7 +10,11 @@ import { tick } from '../core/number.js';
 const HEIGHT = { roomy: 360, narrow: 260 };
 const LINE_LEVEL = 150;
 /** Ticks by how many tenths there are between the ends. */
-const STEPS = [[6, 1], [12, 2], [Infinity, 5]];
+const STEPS = [
+  [6, 1],
+  [12, 2],
+  [Infinity, 5],
+];
 const MOST_DOTS = 128;
 const SHARED = { type: 'scatter', hoverinfo: 'none', cliponaxis: false };
 
@@ -30,7 +34,14 @@ export function distanceDrawing(found, { labels, axis, quantity }, state) {
     data: [bandOf(found, palette), lineOf(found, palette)],
     layout: {
       ...baseLayout(palette, { width, height, margin }),
-      xaxis: labelAxis({ labels, pixels: width - margin.l - margin.r, title: axis, palette, lettering, space: 28 }),
+      xaxis: labelAxis({
+        labels,
+        pixels: width - margin.l - margin.r,
+        title: axis,
+        palette,
+        lettering,
+        space: 28,
+      }),
       yaxis: amountAxis(range, quantity, palette),
     },
     geometry: geometryOf(found, range),
@@ -47,7 +58,9 @@ function rangeOf({ least, most }) {
 function amountAxis([from, to], title, palette) {
   const [first, last] = [Math.round(from * 10), Math.round(to * 10)];
   const [, step] = STEPS.find(([most]) => last - first <= most);
-  const tenths = Array.from({ length: last - first + 1 }, (_, index) => first + index).filter((tenth) => tenth % step === 0);
+  const tenths = Array.from({ length: last - first + 1 }, (_, index) => first + index).filter(
+    (tenth) => tenth % step === 0,
+  );
   const tickvals = tenths.map((tenth) => tenth / 10);
   return {
     range: [from, to],
@@ -64,7 +77,11 @@ function bandOf({ least, most }, palette) {
   const columns = Array.from(least, (_, column) => column);
   const color = translucent(css(sequential(palette.theme), LINE_LEVEL), 0.25);
   return {
-    ...SHARED, mode: 'lines', fill: 'toself', fillcolor: color, line: { width: 0 },
+    ...SHARED,
+    mode: 'lines',
+    fill: 'toself',
+    fillcolor: color,
+    line: { width: 0 },
     x: [...columns, ...[...columns].reverse()],
     y: [...most, ...[...least].reverse()],
   };
@@ -72,7 +89,8 @@ function bandOf({ least, most }, palette) {
 
 function lineOf({ mean }, palette) {
   return {
-    ...SHARED, mode: mean.length > MOST_DOTS ? 'lines' : 'lines+markers',
+    ...SHARED,
+    mode: mean.length > MOST_DOTS ? 'lines' : 'lines+markers',
     x: Array.from(mean, (_, column) => column),
     y: Array.from(mean),
     line: { color: css(sequential(palette.theme), LINE_LEVEL), width: 2 },

@@ -18,7 +18,11 @@ import { waysFigure } from './experts_ways.js';
 const SHOWS = [
   { id: 'routing', title: 'Routing', help: 'What the routers of all layers decide' },
   { id: 'route', title: 'Route', help: 'The way of the tokens through the layers' },
-  { id: 'specialities', title: 'Specialities', help: 'What each expert takes of the training text' },
+  {
+    id: 'specialities',
+    title: 'Specialities',
+    help: 'What each expert takes of the training text',
+  },
 ];
 
 const EXPERT = ['expert', 'one of the feed-forward networks of a layer'];
@@ -26,8 +30,14 @@ const TERMS = {
   routing: [
     EXPERT,
     ['load', 'share of all choices that fell on an expert; the line marks an even share'],
-    ['router entropy', '−Σ p·ln p over the experts: 0 where the router is sure, ln n_experts where all are alike to it'],
-    ['balance loss', 'n_experts · Σ load·mean probability: 1 where both are even, n_experts where one expert takes all; training keeps it low (Fedus et al. 2021, section 2.2)'],
+    [
+      'router entropy',
+      '−Σ p·ln p over the experts: 0 where the router is sure, ln n_experts where all are alike to it',
+    ],
+    [
+      'balance loss',
+      'n_experts · Σ load·mean probability: 1 where both are even, n_experts where one expert takes all; training keeps it low (Fedus et al. 2021, section 2.2)',
+    ],
   ],
   route: [
     EXPERT,
@@ -40,12 +50,21 @@ const TERMS = {
   ],
 };
 const HELP = {
-  routing: 'In a mixture of experts a router sends each token through a few of several small networks; the marked ones were chosen, each with the weight its answer gets.',
-  route: 'Layer by layer a token goes through other experts; its answers are mixed by weight, so its way splits and joins.',
-  specialities: 'Nobody told an expert what to be good at: over the training text it turns out, by what the router sends to it more often than to the others.',
+  routing:
+    'In a mixture of experts a router sends each token through a few of several small networks; the marked ones were chosen, each with the weight its answer gets.',
+  route:
+    'Layer by layer a token goes through other experts; its answers are mixed by weight, so its way splits and joins.',
+  specialities:
+    'Nobody told an expert what to be good at: over the training text it turns out, by what the router sends to it more often than to the others.',
 };
 
-const FIGURES = { routing: routingFigure, flow: flowFigure, ways: waysFigure, kinds: kindsFigure, taken: takenFigure };
+const FIGURES = {
+  routing: routingFigure,
+  flow: flowFigure,
+  ways: waysFigure,
+  kinds: kindsFigure,
+  taken: takenFigure,
+};
 
 export const experts = {
   id: 'experts',
@@ -54,7 +73,8 @@ export const experts = {
   terms: TERMS.routing,
   needs: ['*.experts.router_probs', '*.experts.expert_indices', '*.experts.expert_weights'],
   fields: { experts_show: choice(SHOWS.map(({ id }) => id)), experts_expert: count() },
-  wording: (trace, { experts_show: show = 'routing' }) => (isDense(trace) ? {} : { help: HELP[show], terms: TERMS[show] }),
+  wording: (trace, { experts_show: show = 'routing' }) =>
+    isDense(trace) ? {} : { help: HELP[show], terms: TERMS[show] },
   places: (trace) => (isDense(trace) ? [] : stacksOf(trace)),
   place: (trace, state) => stackOf(state, trace),
   arrangement: (_, { experts_show: show }) => (show === 'specialities' ? 'pair' : undefined),
@@ -71,10 +91,19 @@ function controls(trace, state) {
   const scene = sceneOf(trace, state);
   if (scene.stages.length === 0) return [];
   const { experts_show: show = 'routing' } = state;
-  const kinds = { kind: 'choice', name: 'experts_show', label: 'Show', options: SHOWS, value: show };
+  const kinds = {
+    kind: 'choice',
+    name: 'experts_show',
+    label: 'Show',
+    options: SHOWS,
+    value: show,
+  };
   if (show !== 'specialities') return [kinds];
   const layers = scene.stages.map(({ layer }) => ({ id: layer, title: String(layer) }));
-  const all = scene.stage.routing.load.map((_, expert) => ({ id: expert, title: `Expert ${expert}` }));
+  const all = scene.stage.routing.load.map((_, expert) => ({
+    id: expert,
+    title: `Expert ${expert}`,
+  }));
   return [
     kinds,
     { kind: 'choice', name: 'layer', label: 'Layer', options: layers, value: scene.stage.layer },
@@ -89,7 +118,10 @@ function panels(trace, state) {
   const part = (name) => ({ id: name, state: { part: name, stack } });
   if (state.experts_show === 'route') return ['flow', 'ways'].map(part);
   if (state.experts_show === 'specialities') return ['kinds', 'taken'].map(part);
-  return stages.map(({ layer }) => ({ id: `layer-${layer}`, state: { part: 'routing', stack, drawn: layer } }));
+  return stages.map(({ layer }) => ({
+    id: `layer-${layer}`,
+    state: { part: 'routing', stack, drawn: layer },
+  }));
 }
 
 /**
@@ -115,7 +147,17 @@ function sceneOf(trace, state) {
   const stage = stages.find(({ layer }) => layer === state.layer) ?? stages[0];
   const nameOf = (layer) => (hasTwoSides(trace) ? `${stack}, layer ${layer}` : `layer ${layer}`);
   const choose = (token) => choosing(trace, side, token);
-  return { stack, side, query, stages, stage, nameOf, choose, tokens: tokensOf(trace, side), expert: stage && expertOf(state, stage, query) };
+  return {
+    stack,
+    side,
+    query,
+    stages,
+    stage,
+    nameOf,
+    choose,
+    tokens: tokensOf(trace, side),
+    expert: stage && expertOf(state, stage, query),
+  };
 }
 
 /**
@@ -130,7 +172,11 @@ function figure(trace, state) {
 }
 
 function dense(trace, { stack }) {
-  if (!isDense(trace)) return { title: 'Dense', notice: `The ${stack} is dense: no routing. The other stack has experts.` };
+  if (!isDense(trace))
+    return {
+      title: 'Dense',
+      notice: `The ${stack} is dense: no routing. The other stack has experts.`,
+    };
   return {
     title: 'Dense',
     notice: `${modelName(trace.card, trace.model)} is dense: no routing. Every token goes through the same feed-forward network in each layer, so there are no experts to show.`,

@@ -5,11 +5,26 @@
  */
 
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested, shortBar } from '../core/figure.js';
+import {
+  baseLayout,
+  downwards,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  letteringFor,
+  nested,
+  shortBar,
+} from '../core/figure.js';
 import { transposed } from '../core/matrix.js';
 import { percent, shortShare } from '../core/number.js';
 import { escapeForPlotly, tokenLabels } from '../core/text.js';
-import { entropyAxis, entropyBars, entropyTitle, mostEntropyLine, STRIP } from './experts_entropy.js';
+import {
+  entropyAxis,
+  entropyBars,
+  entropyTitle,
+  mostEntropyLine,
+  STRIP,
+} from './experts_entropy.js';
 import { legendRoom, routerLegend } from './router_legend_drawing.js';
 
 const EXPERT_HEIGHT = 24;
@@ -39,13 +54,27 @@ export function drawing(tokens, { palette, width }, routing) {
   const labels = tokenLabels(tokens);
   const box = (isDown(width) ? downBox : acrossBox)(labels, width, routing.load.length);
   return {
-    data: [heatmap(routing, palette, box), choiceMarks(routing, palette, box), loadBars(routing, palette, box), loadNumbers(routing, palette, box), entropyBars(routing, palette, box)],
+    data: [
+      heatmap(routing, palette, box),
+      choiceMarks(routing, palette, box),
+      loadBars(routing, palette, box),
+      loadNumbers(routing, palette, box),
+      entropyBars(routing, palette, box),
+    ],
     layout: {
       ...baseLayout(palette, box),
       ...axes(labels, routing, palette, box),
       ...entropyAxis(routing, palette, box),
-      shapes: [evenShare(routing, palette, box), ...outlines(routing, palette, box), mostEntropyLine(routing, palette, box)],
-      annotations: [...titles(palette, box), ...routerLegend(palette, { width, left: box.margin.l, hasNumbers: hasRoomForNumbers(box) }), entropyTitle(palette, box)],
+      shapes: [
+        evenShare(routing, palette, box),
+        ...outlines(routing, palette, box),
+        mostEntropyLine(routing, palette, box),
+      ],
+      annotations: [
+        ...titles(palette, box),
+        ...routerLegend(palette, { width, left: box.margin.l, hasNumbers: hasRoomForNumbers(box) }),
+        entropyTitle(palette, box),
+      ],
     },
   };
 }
@@ -53,12 +82,22 @@ export function drawing(tokens, { palette, width }, routing) {
 /** `along` is the part of the token axis' side that the map takes; the load gets the rest. */
 function acrossBox(labels, width, nExperts) {
   const lettering = letteringFor(width);
-  const margin = { l: 44, r: 8, t: Math.ceil(labelWidth(labels, lettering) * 0.72) + 14, b: legendRoom(width) };
+  const margin = {
+    l: 44,
+    r: 8,
+    t: Math.ceil(labelWidth(labels, lettering) * 0.72) + 14,
+    b: legendRoom(width),
+  };
   const room = width - margin.l - margin.r;
   const along = room - GUTTER.across - LOAD.across;
   const height = nExperts * EXPERT_HEIGHT + STRIP.gap + STRIP.across;
   return {
-    isDown: false, lettering, margin, room, along, width,
+    isDown: false,
+    lettering,
+    margin,
+    room,
+    along,
+    width,
     height: height + margin.t + margin.b,
     strip: [0, STRIP.across / height],
     experts: [(STRIP.across + STRIP.gap) / height, 1],
@@ -71,13 +110,25 @@ function acrossBox(labels, width, nExperts) {
 
 function downBox(labels, width, nExperts) {
   const lettering = letteringFor(width);
-  const margin = { l: Math.max(labelWidth(labels, lettering) + 14, 40), r: 4, t: 40, b: legendRoom(width) };
-  const along = labels.length * Math.max(TOKEN_HEIGHT.least, Math.min(TOKEN_HEIGHT.most, LONGEST_MAP / labels.length));
+  const margin = {
+    l: Math.max(labelWidth(labels, lettering) + 14, 40),
+    r: 4,
+    t: 40,
+    b: legendRoom(width),
+  };
+  const along =
+    labels.length *
+    Math.max(TOKEN_HEIGHT.least, Math.min(TOKEN_HEIGHT.most, LONGEST_MAP / labels.length));
   const room = along + GUTTER.down + LOAD.down;
   const across = width - margin.l - margin.r;
   const map = across - STRIP.gap - STRIP.down;
   return {
-    isDown: true, lettering, margin, room, along, width,
+    isDown: true,
+    lettering,
+    margin,
+    room,
+    along,
+    width,
     height: room + margin.t + margin.b,
     gutter: GUTTER.down,
     strip: [1 - STRIP.down / across, 1],
@@ -91,8 +142,19 @@ function axes(labels, { load }, palette, box) {
   const experts = load.map((_, expert) => String(expert));
   const mapPart = [0, box.along / box.room];
   const loadPart = [(box.along + box.gutter) / box.room, 1];
-  const tokenAxis = labelAxis({ labels, pixels: box.along, title: '', palette, lettering: box.lettering });
-  const expertAxis = labelAxis({ labels: experts, pixels: experts.length * EXPERT_HEIGHT, title: 'expert', palette });
+  const tokenAxis = labelAxis({
+    labels,
+    pixels: box.along,
+    title: '',
+    palette,
+    lettering: box.lettering,
+  });
+  const expertAxis = labelAxis({
+    labels: experts,
+    pixels: experts.length * EXPERT_HEIGHT,
+    title: 'expert',
+    palette,
+  });
   if (box.isDown) {
     return {
       xaxis: { ...expertAxis, domain: box.experts, side: 'top', anchor: 'y2' },
@@ -146,7 +208,9 @@ function choiceMarks({ probabilities, choices }, palette, box) {
   const { cell, at } = box;
   const scale = sequential(palette.theme);
   const places = choices.map(({ token, expert }) => at(token, expert));
-  const inks = choices.map(({ expert, token }) => inkOn(scale, levelOf(probabilities.data[expert * probabilities.columns + token], 1)));
+  const inks = choices.map(({ expert, token }) =>
+    inkOn(scale, levelOf(probabilities.data[expert * probabilities.columns + token], 1)),
+  );
   return {
     type: 'scatter',
     mode: hasRoomForNumbers(box) ? 'text' : 'markers',
@@ -155,7 +219,12 @@ function choiceMarks({ probabilities, choices }, palette, box) {
     text: choices.map(({ weight }) => escapeForPlotly(shortShare(weight))),
     textfont: { size: cell.width >= 30 ? 11 : 10, color: inks },
     hoverinfo: 'none',
-    marker: { symbol: 'circle', size: Math.max(2, Math.min(5, cell.width - 2, cell.height - 2)), color: inks, line: { width: 0 } },
+    marker: {
+      symbol: 'circle',
+      size: Math.max(2, Math.min(5, cell.width - 2, cell.height - 2)),
+      color: inks,
+      line: { width: 0 },
+    },
   };
 }
 
@@ -168,7 +237,14 @@ function outlines({ choices }, palette, { cell, at }) {
   return choices.map(({ expert, token }) => {
     const from = at(token - 0.46, expert - 0.44);
     const to = at(token + 0.46, expert + 0.44);
-    return { type: 'rect', x0: from.x, x1: to.x, y0: from.y, y1: to.y, line: { color: palette.ink, width: 1.5 } };
+    return {
+      type: 'rect',
+      x0: from.x,
+      x1: to.x,
+      y0: from.y,
+      y1: to.y,
+      line: { color: palette.ink, width: 1.5 },
+    };
   });
 }
 
@@ -214,13 +290,30 @@ function evenShare({ load }, palette, { at, isDown: down }) {
   const from = at(even, -0.5);
   const to = at(even, load.length - 0.5);
   return {
-    type: 'line', xref: down ? 'x' : 'x2', yref: down ? 'y2' : 'y', x0: from.x, x1: to.x, y0: from.y, y1: to.y,
+    type: 'line',
+    xref: down ? 'x' : 'x2',
+    yref: down ? 'y2' : 'y',
+    x0: from.x,
+    x1: to.x,
+    y0: from.y,
+    y1: to.y,
     line: { color: palette.ink, width: 1, dash: 'dot' },
   };
 }
 
 function titles(palette, { isDown: down, along, gutter, room }) {
-  const shared = { text: 'load', showarrow: false, xref: 'paper', yref: 'paper', yanchor: 'bottom', font: { size: 12, color: palette.muted } };
+  const shared = {
+    text: 'load',
+    showarrow: false,
+    xref: 'paper',
+    yref: 'paper',
+    yanchor: 'bottom',
+    font: { size: 12, color: palette.muted },
+  };
   const start = (along + gutter) / room;
-  return [down ? { ...shared, x: 0, xanchor: 'right', xshift: -6, y: start } : { ...shared, x: start, xanchor: 'left', y: 1, yshift: 4 }];
+  return [
+    down
+      ? { ...shared, x: 0, xanchor: 'right', xshift: -6, y: start }
+      : { ...shared, x: start, xanchor: 'left', y: 1, yshift: 4 },
+  ];
 }

@@ -46,7 +46,9 @@ export function entropyAxis({ mostEntropy }, palette, { isDown, strip }) {
     zerolinecolor: palette.line,
     fixedrange: true,
   };
-  return isDown ? { xaxis3: { ...axis, anchor: 'y', side: 'top' } } : { yaxis3: { ...axis, anchor: 'x' } };
+  return isDown
+    ? { xaxis3: { ...axis, anchor: 'y', side: 'top' } }
+    : { yaxis3: { ...axis, anchor: 'x' } };
 }
 
 /** A dotted line where a router would be for which all experts are alike. */
@@ -54,7 +56,13 @@ export function mostEntropyLine({ mostEntropy, entropies }, palette, { isDown, a
   const from = at(-0.5, mostEntropy);
   const to = at(entropies.length - 0.5, mostEntropy);
   return {
-    type: 'line', xref: isDown ? 'x3' : 'x', yref: isDown ? 'y' : 'y3', x0: from.x, x1: to.x, y0: from.y, y1: to.y,
+    type: 'line',
+    xref: isDown ? 'x3' : 'x',
+    yref: isDown ? 'y' : 'y3',
+    x0: from.x,
+    x1: to.x,
+    y0: from.y,
+    y1: to.y,
     line: { color: palette.ink, width: 1, dash: 'dot' },
   };
 }
@@ -65,7 +73,30 @@ export function mostEntropyLine({ mostEntropy, entropies }, palette, { isDown, a
  * @param {{isDown: boolean, loadFrom: number, along: number, room: number}} box
  */
 export function entropyTitle(palette, { isDown, loadFrom, along, room }) {
-  const shared = { showarrow: false, xref: 'paper', yref: 'paper', font: { size: 12, color: palette.muted } };
-  if (isDown) return { ...shared, text: 'entropy', x: 1, xanchor: 'right', y: along / room, yanchor: 'bottom', yshift: 2, font: { size: 10, color: palette.muted } };
-  return { ...shared, text: 'router entropy', x: loadFrom, xanchor: 'left', y: 0, yanchor: 'bottom', yshift: -4 };
+  const shared = {
+    showarrow: false,
+    xref: 'paper',
+    yref: 'paper',
+    font: { size: 12, color: palette.muted },
+  };
+  if (isDown)
+    return {
+      ...shared,
+      text: 'entropy',
+      x: 1,
+      xanchor: 'right',
+      y: along / room,
+      yanchor: 'bottom',
+      yshift: 2,
+      font: { size: 10, color: palette.muted },
+    };
+  return {
+    ...shared,
+    text: 'router entropy',
+    x: loadFrom,
+    xanchor: 'left',
+    y: 0,
+    yanchor: 'bottom',
+    yshift: -4,
+  };
 }

@@ -47,7 +47,10 @@ export function flowFigure(trace, state, scene) {
 }
 
 function noteOf(emphasis) {
-  const wider = emphasis > 1 ? ' Among so many tokens the blue ribbon is drawn wider than its share, so that it can be followed.' : '';
+  const wider =
+    emphasis > 1
+      ? ' Among so many tokens the blue ribbon is drawn wider than its share, so that it can be followed.'
+      : '';
   return `Choose an expert to see what it takes of the training text.${wider}`;
 }
 
@@ -103,7 +106,14 @@ function sankey({ nodes, links }, boxes, palette, { across, down, thickness, pad
 
 /** Axes of pixels for the cursor; Plotly keeps them only where something is drawn on them. */
 function anchor() {
-  return { type: 'scatter', mode: 'markers', x: [0], y: [0], marker: { opacity: 0 }, hoverinfo: 'none' };
+  return {
+    type: 'scatter',
+    mode: 'markers',
+    x: [0],
+    y: [0],
+    marker: { opacity: 0 },
+    hoverinfo: 'none',
+  };
 }
 
 function layoutOf(subject, palette, box) {
@@ -112,7 +122,11 @@ function layoutOf(subject, palette, box) {
     ...baseLayout(palette, box),
     xaxis: { ...axis, range: [0, box.across] },
     yaxis: { ...axis, range: [box.down, 0] },
-    annotations: [...layerTitles(subject, palette, box), ...tokenNames(subject, palette, box), ...numbers(subject, palette)],
+    annotations: [
+      ...layerTitles(subject, palette, box),
+      ...tokenNames(subject, palette, box),
+      ...numbers(subject, palette),
+    ],
   };
 }
 
@@ -122,18 +136,36 @@ function layerTitles({ stages, network: { nodes }, boxes }, palette, { across })
   return stages.map(({ layer }, index) => {
     const at = boxes[nodes.findIndex(({ column }) => column === index + 1)];
     const isLast = index === stages.length - 1;
-    return { ...PLAIN, text: `layer ${layer}`, x: isLast ? across : (at.x0 + at.x1) / 2, xanchor: isLast ? 'right' : 'center', y: 0, yanchor: 'bottom', yshift: 8, font: { size: 12, color: palette.muted } };
+    return {
+      ...PLAIN,
+      text: `layer ${layer}`,
+      x: isLast ? across : (at.x0 + at.x1) / 2,
+      xanchor: isLast ? 'right' : 'center',
+      y: 0,
+      yanchor: 'bottom',
+      yshift: 8,
+      font: { size: 12, color: palette.muted },
+    };
   });
 }
 
 function tokenNames({ network: { nodes }, boxes, names }, palette, { lettering }) {
-  return nodes.flatMap(({ column }, index) => (column > 0 ? [] : [{
-    ...PLAIN,
-    text: escapeForPlotly(shortened(names[index], lettering.letters)),
-    x: 0, xanchor: 'right', xshift: -8,
-    y: (boxes[index].y0 + boxes[index].y1) / 2, yanchor: 'middle',
-    font: { size: lettering.size, color: index === 0 ? palette.query : palette.muted },
-  }]));
+  return nodes.flatMap(({ column }, index) =>
+    column > 0
+      ? []
+      : [
+          {
+            ...PLAIN,
+            text: escapeForPlotly(shortened(names[index], lettering.letters)),
+            x: 0,
+            xanchor: 'right',
+            xshift: -8,
+            y: (boxes[index].y0 + boxes[index].y1) / 2,
+            yanchor: 'middle',
+            font: { size: lettering.size, color: index === 0 ? palette.query : palette.muted },
+          },
+        ],
+  );
 }
 
 function numbers({ network: { nodes }, boxes }, palette) {
@@ -142,8 +174,19 @@ function numbers({ network: { nodes }, boxes }, palette) {
     const { x0, x1, y0, y1 } = boxes[index];
     if (column === 0) return [];
     const hasRoom = y1 - y0 >= ROOM_FOR_NUMBER;
-    const place = hasRoom ? { x: (x0 + x1) / 2, xanchor: 'center' } : { x: x0, xanchor: 'right', xshift: -3 };
-    return [{ ...PLAIN, ...place, text: String(expert), y: (y0 + y1) / 2, yanchor: 'middle', font: { size: 11, color: hasRoom ? onNode : palette.ink } }];
+    const place = hasRoom
+      ? { x: (x0 + x1) / 2, xanchor: 'center' }
+      : { x: x0, xanchor: 'right', xshift: -3 };
+    return [
+      {
+        ...PLAIN,
+        ...place,
+        text: String(expert),
+        y: (y0 + y1) / 2,
+        yanchor: 'middle',
+        font: { size: 11, color: hasRoom ? onNode : palette.ink },
+      },
+    ];
   });
 }
 
@@ -170,8 +213,15 @@ function gridOf(scene, network, boxes) {
     tip: (row, at) => [`expert ${row}, layer ${stages[at].layer}`, percent(value(row, at))],
     tokens: () => ({}),
     tint: (row, at) => tintOf(stages[at].routing, row),
-    ofToken: (token) => ({ readout: wayInWords(tokens, token, stages), tint: sharedWay(stages, token) }),
-    choose: (row, at) => ({ experts_show: 'specialities', layer: stages[at].layer, experts_expert: row }),
+    ofToken: (token) => ({
+      readout: wayInWords(tokens, token, stages),
+      tint: sharedWay(stages, token),
+    }),
+    choose: (row, at) => ({
+      experts_show: 'specialities',
+      layer: stages[at].layer,
+      experts_expert: row,
+    }),
     chooseHint: 'Enter shows what the expert takes of the training text',
     start: { row: scene.expert, column },
     rest: { readout: wayInWords(tokens, query, stages) },
@@ -181,8 +231,10 @@ function gridOf(scene, network, boxes) {
 }
 
 function geometryOf(nodes, boxes) {
-  const find = (row, column) => boxes[nodes.findIndex((node) => node.column === column + 1 && node.expert === row)] ?? null;
-  const holds = ({ x0, x1, y0, y1 }, x, y) => x >= x0 - NEAR && x <= x1 + NEAR && y >= y0 - NEAR / 2 && y <= y1 + NEAR / 2;
+  const find = (row, column) =>
+    boxes[nodes.findIndex((node) => node.column === column + 1 && node.expert === row)] ?? null;
+  const holds = ({ x0, x1, y0, y1 }, x, y) =>
+    x >= x0 - NEAR && x <= x1 + NEAR && y >= y0 - NEAR / 2 && y <= y1 + NEAR / 2;
   return {
     box: find,
     at: (x, y) => {
@@ -195,17 +247,30 @@ function geometryOf(nodes, boxes) {
 function sentence({ stages, tokens, query, nameOf }, value, row, column) {
   const { layer, routing } = stages[column];
   const weight = routing.weightOf(row, query);
-  const chosen = weight === undefined ? `nothing of ${named(tokens, query)}` : `${named(tokens, query)} with ${share(weight, 2)}`;
+  const chosen =
+    weight === undefined
+      ? `nothing of ${named(tokens, query)}`
+      : `${named(tokens, query)} with ${share(weight, 2)}`;
   const most = neighbours(stages, row, column).join(' and ');
   return `Expert ${row} of ${nameOf(layer)} takes ${percent(value(row, column))} of the weight of ${counted(tokens.length, 'token')}, ${chosen}${most && `; most ${most}`}`;
 }
 
 /** Where most of it comes from, and where most of it goes on to. */
 function neighbours(stages, row, column) {
-  const before = column > 0 && flowBetween(stages[column - 1].routing, stages[column].routing, () => true);
-  const after = column + 1 < stages.length && flowBetween(stages[column].routing, stages[column + 1].routing, () => true);
+  const before =
+    column > 0 && flowBetween(stages[column - 1].routing, stages[column].routing, () => true);
+  const after =
+    column + 1 < stages.length &&
+    flowBetween(stages[column].routing, stages[column + 1].routing, () => true);
   return [
-    before && mostOf(Array.from({ length: before.rows }, (_, other) => before.data[other * before.columns + row]), 'comes from'),
+    before &&
+      mostOf(
+        Array.from(
+          { length: before.rows },
+          (_, other) => before.data[other * before.columns + row],
+        ),
+        'comes from',
+      ),
     after && mostOf(after.data.slice(row * after.columns, (row + 1) * after.columns), 'goes on to'),
   ].filter(Boolean);
 }

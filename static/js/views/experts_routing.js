@@ -44,7 +44,8 @@ function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
   const { probabilities, load, entropies, weightOf } = routing;
   const name = nameOf(layer);
   const value = (row, column) => probabilities.data[row * probabilities.columns + column];
-  const inWords = (token, { layer: at, routing: of }) => `${choicesInWords(tokens, token, of, nameOf(at))}; router entropy ${nats(of.entropies[token])} of at most ${nats(of.mostEntropy)} nats`;
+  const inWords = (token, { layer: at, routing: of }) =>
+    `${choicesInWords(tokens, token, of, nameOf(at))}; router entropy ${nats(of.entropies[token])} of at most ${nats(of.mostEntropy)} nats`;
   return {
     rows: probabilities.rows,
     columns: probabilities.columns,
@@ -52,13 +53,19 @@ function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
     rowTitle: 'expert',
     columnTitle: 'token',
     rowLabels: load.map((part, expert) => `${expert} (load ${percent(part)})`),
-    columnLabels: tokenLabels(tokens).map((label, token) => `${label} (entropy ${nats(entropies[token])})`),
+    columnLabels: tokenLabels(tokens).map(
+      (label, token) => `${label} (entropy ${nats(entropies[token])})`,
+    ),
     quantity: `router probability, ${name}`,
     request: { capture: [`${routing.stem}*`] },
     value,
     format: (probability) => share(probability, 4),
-    describe: (row, column) => sentence(named(tokens, column), row, value(row, column), weightOf(row, column), name),
-    tip: (row, column) => [`${named(tokens, column)} → expert ${row}`, tipNumber(value(row, column), weightOf(row, column))],
+    describe: (row, column) =>
+      sentence(named(tokens, column), row, value(row, column), weightOf(row, column), name),
+    tip: (row, column) => [
+      `${named(tokens, column)} → expert ${row}`,
+      tipNumber(value(row, column), weightOf(row, column)),
+    ],
     tokens: (_, column) => ({ query: column }),
     tint: (row) => tintOf(routing, row),
     ofToken: (token) => ({ readout: inWords(token, looked), tint: sharedWay([looked], token) }),

@@ -43,7 +43,10 @@ export function kindsFigure(trace, state, scene) {
 }
 
 function untold({ card, model }, where) {
-  const way = card?.kind === 'decoder' ? ` “headlight evaluate ${model} --corpus FILE” counts it over a text and writes it there.` : '';
+  const way =
+    card?.kind === 'decoder'
+      ? ` “headlight evaluate ${model} --corpus FILE” counts it over a text and writes it there.`
+      : '';
   return `The card of ${model} does not say what the experts of ${where} take.${way}`;
 }
 
@@ -53,14 +56,39 @@ function kindsDrawing(parts, columns, { palette, width }) {
   const margin = { l: 44, r: Math.ceil(top * 0.75), t: top, b: 36 };
   const across = total - margin.l - margin.r;
   const labels = parts.map((_, expert) => String(expert));
-  const matrix = { rows: parts.length, columns: columns.length, data: Float64Array.from(parts.flat()) };
+  const matrix = {
+    rows: parts.length,
+    columns: columns.length,
+    data: Float64Array.from(parts.flat()),
+  };
   return {
     data: [kindsMap(matrix, palette), ...kindsNumbers(matrix, palette, across / columns.length)],
     layout: {
-      ...baseLayout(palette, { width: total, height: parts.length * ROW_HEIGHT + margin.t + margin.b, margin }),
-      xaxis: { ...labelAxis({ labels: columns, pixels: across, title: '', palette, lettering: LETTERING }), side: 'top', tickangle: -45 },
-      yaxis: downwards(labelAxis({ labels, pixels: parts.length * ROW_HEIGHT, title: 'expert', palette })),
-      shapes: [{ type: 'line', x0: 0.5, x1: 0.5, xref: 'x', y0: 0, y1: 1, yref: 'paper', line: { color: palette.ink, width: 1 } }],
+      ...baseLayout(palette, {
+        width: total,
+        height: parts.length * ROW_HEIGHT + margin.t + margin.b,
+        margin,
+      }),
+      xaxis: {
+        ...labelAxis({ labels: columns, pixels: across, title: '', palette, lettering: LETTERING }),
+        side: 'top',
+        tickangle: -45,
+      },
+      yaxis: downwards(
+        labelAxis({ labels, pixels: parts.length * ROW_HEIGHT, title: 'expert', palette }),
+      ),
+      shapes: [
+        {
+          type: 'line',
+          x0: 0.5,
+          x1: 0.5,
+          xref: 'x',
+          y0: 0,
+          y1: 1,
+          yref: 'paper',
+          line: { color: palette.ink, width: 1 },
+        },
+      ],
     },
   };
 }
@@ -82,21 +110,33 @@ function kindsMap(matrix, palette) {
 function kindsNumbers({ columns, data }, palette, width) {
   if (width < ROOM_FOR_NUMBERS) return [];
   const scale = sequential(palette.theme);
-  return [{
-    type: 'scatter',
-    mode: 'text',
-    x: Array.from(data, (_, at) => at % columns),
-    y: Array.from(data, (_, at) => Math.floor(at / columns)),
-    text: Array.from(data, (part) => String(Math.round(part * 100))),
-    textfont: { size: 11, color: Array.from(data, (part) => inkOn(scale, levelOf(part, 1))) },
-    hoverinfo: 'none',
-  }];
+  return [
+    {
+      type: 'scatter',
+      mode: 'text',
+      x: Array.from(data, (_, at) => at % columns),
+      y: Array.from(data, (_, at) => Math.floor(at / columns)),
+      text: Array.from(data, (part) => String(Math.round(part * 100))),
+      textfont: { size: 11, color: Array.from(data, (part) => inkOn(scale, levelOf(part, 1))) },
+      hoverinfo: 'none',
+    },
+  ];
 }
 
 function kindsGrid(trace, scene, parts, columns) {
-  const { stage: { layer, routing }, expert, side, nameOf } = scene;
-  const first = (row) => takesOf(trace, scene.stack, layer)[row].tokens.slice(0, 5).map(({ text }) => `“${visible(text)}”`).join(' ');
-  const what = (column) => (column === 0 ? 'all tokens' : `the tokens of the kind “${columns[column]}”`);
+  const {
+    stage: { layer, routing },
+    expert,
+    side,
+    nameOf,
+  } = scene;
+  const first = (row) =>
+    takesOf(trace, scene.stack, layer)
+      [row].tokens.slice(0, 5)
+      .map(({ text }) => `“${visible(text)}”`)
+      .join(' ');
+  const what = (column) =>
+    column === 0 ? 'all tokens' : `the tokens of the kind “${columns[column]}”`;
   return {
     rows: parts.length,
     columns: columns.length,
@@ -109,7 +149,8 @@ function kindsGrid(trace, scene, parts, columns) {
     call: callFor(trace),
     value: (row, column) => parts[row][column],
     format: (part) => percent(part),
-    describe: (row, column) => `Expert ${row} takes ${percent(parts[row][column])} of ${what(column)}; most of all ${first(row)} (${nameOf(layer)})`,
+    describe: (row, column) =>
+      `Expert ${row} takes ${percent(parts[row][column])} of ${what(column)}; most of all ${first(row)} (${nameOf(layer)})`,
     tip: (row, column) => [`expert ${row}, ${columns[column]}`, percent(parts[row][column])],
     tokens: () => ({}),
     tint: (row) => tintOf(routing, row),
@@ -130,7 +171,10 @@ function callFor({ model }) {
 }
 
 function ofToken({ tokens, stage, nameOf }) {
-  return (token) => ({ readout: choicesInWords(tokens, token, stage.routing, nameOf(stage.layer)), tint: sharedWay([stage], token) });
+  return (token) => ({
+    readout: choicesInWords(tokens, token, stage.routing, nameOf(stage.layer)),
+    tint: sharedWay([stage], token),
+  });
 }
 
 function restOf({ tokens, query, stage, nameOf }) {
@@ -148,8 +192,16 @@ export function takenFigure(trace, state, scene) {
   const takes = takesOf(trace, stack, stage.layer)?.[expert];
   const title = `Expert ${expert} of ${nameOf(stage.layer)}`;
   if (!takes) return { title, notice: untold(trace, nameOf(stage.layer)) };
-  const found = takes.tokens.map((token) => ({ ...token, name: visible(token.text), ...occurrencesOf(scene.tokens, token.text, stage.routing, expert) }));
-  if (found.length === 0) return { title, notice: `Expert ${expert} takes no token of the training text more often than chance would send it there.` };
+  const found = takes.tokens.map((token) => ({
+    ...token,
+    name: visible(token.text),
+    ...occurrencesOf(scene.tokens, token.text, stage.routing, expert),
+  }));
+  if (found.length === 0)
+    return {
+      title,
+      notice: `Expert ${expert} takes no token of the training text more often than chance would send it there.`,
+    };
   return {
     title,
     help: helpFor(trace.card.expert_tokens),
@@ -168,7 +220,12 @@ function takenDrawing(found, share, { palette, width }) {
   const total = Math.min(width, WIDEST);
   const labels = found.map(({ name }) => name);
   const numbers = found.map(numberOf);
-  const margin = { l: labelWidth(labels, TOKEN) + 16, r: Math.max(...numbers.map(columnsOf)) * 7 + 8, t: 4, b: 48 };
+  const margin = {
+    l: labelWidth(labels, TOKEN) + 16,
+    r: Math.max(...numbers.map(columnsOf)) * 7 + 8,
+    t: 4,
+    b: 48,
+  };
   const height = found.length * ROW_HEIGHT;
   return {
     data: [bars(found, numbers, palette)],
@@ -176,7 +233,18 @@ function takenDrawing(found, share, { palette, width }) {
       ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
       xaxis: shareAxis(share, palette),
       yaxis: downwards(labelAxis({ labels, pixels: height, title: '', palette, lettering: TOKEN })),
-      shapes: [{ type: 'line', x0: share, x1: share, xref: 'x', y0: 0, y1: 1, yref: 'paper', line: { color: palette.ink, width: 1, dash: 'dot' } }],
+      shapes: [
+        {
+          type: 'line',
+          x0: share,
+          x1: share,
+          xref: 'x',
+          y0: 0,
+          y1: 1,
+          yref: 'paper',
+          line: { color: palette.ink, width: 1, dash: 'dot' },
+        },
+      ],
     },
   };
 }
@@ -193,7 +261,12 @@ function bars(found, numbers, palette) {
     textfont: { size: 12, color: palette.ink },
     cliponaxis: false,
     hoverinfo: 'none',
-    marker: { color: found.map(({ places }) => (places.length > 0 ? palette.key : css(sequential(palette.theme), 128))), line: { width: 0 } },
+    marker: {
+      color: found.map(({ places }) =>
+        places.length > 0 ? palette.key : css(sequential(palette.theme), 128),
+      ),
+      line: { width: 0 },
+    },
   };
 }
 
@@ -212,7 +285,11 @@ function shareAxis(share, palette) {
     tickangle: 0,
     showgrid: false,
     zerolinecolor: palette.line,
-    title: { text: 'share of its occurrences', font: { size: 12, color: palette.muted }, standoff: 12 },
+    title: {
+      text: 'share of its occurrences',
+      font: { size: 12, color: palette.muted },
+      standoff: 12,
+    },
   };
 }
 
@@ -234,12 +311,17 @@ function takenGrid(trace, scene, found) {
     describe: (row) => sentence(found[row], expert, nameOf(stage.layer)),
     tip: (row) => [`“${found[row].name}”`, numberOf(found[row])],
     tokens: (row) => ({ key: found[row].places[0] }),
-    tint: (row) => tintOf(routing, expert).map((weight, index) => (found[row].places.includes(index) ? weight : 0)),
+    tint: (row) =>
+      tintOf(routing, expert).map((weight, index) =>
+        found[row].places.includes(index) ? weight : 0,
+      ),
     ofToken: ofToken(scene),
     ceiling: 1,
     choose: (row) => (found[row].places.length > 0 ? nextOf(scene, found[row].places) : {}),
     chooseHint: 'Enter goes to the token in the sentence',
-    note: found.some(({ places }) => places.length > 0) ? 'Choose a green bar to go to its token in the sentence.' : '',
+    note: found.some(({ places }) => places.length > 0)
+      ? 'Choose a green bar to go to its token in the sentence.'
+      : '',
     start: { row: 0, column: 0 },
     rest: restOf(scene),
   };
@@ -251,6 +333,9 @@ function nextOf({ query, choose }, places) {
 }
 
 function sentence({ name, share, count, places, went }, expert, where) {
-  const here = places.length === 0 ? 'it is not in this sentence' : `in this sentence ${went} of ${places.length} ${places.length === 1 ? 'does' : 'do'}`;
+  const here =
+    places.length === 0
+      ? 'it is not in this sentence'
+      : `in this sentence ${went} of ${places.length} ${places.length === 1 ? 'does' : 'do'}`;
   return `${percent(share)} of the ${count.toLocaleString('en')} occurrences of “${name}” in the training text go to expert ${expert}; ${here} (${where})`;
 }

@@ -4,7 +4,17 @@
  */
 
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested, shortBar, shortBarTitle } from '../core/figure.js';
+import {
+  baseLayout,
+  downwards,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  letteringFor,
+  nested,
+  shortBar,
+  shortBarTitle,
+} from '../core/figure.js';
 import { turned } from '../core/grid.js';
 import { transposed } from '../core/matrix.js';
 import { share } from '../core/number.js';
@@ -44,14 +54,21 @@ function choicesOf(stages, nTokens) {
   return stages.flatMap((stage) => {
     const byToken = Array.from({ length: nTokens }, (_, token) => choicesAt(stage.routing, token));
     return Array.from({ length: stage.routing.topK }, (_, rank) => ({
-      stage, rank, label: `layer ${stage.layer}, choice ${rank + 1}`, shares: byToken.map((found) => found[rank]),
+      stage,
+      rank,
+      label: `layer ${stage.layer}, choice ${rank + 1}`,
+      shares: byToken.map((found) => found[rank]),
     }));
   });
 }
 
 function drawing(tokens, choices, { palette, width }) {
   const box = boxOf(tokens, choices, width);
-  const weights = { rows: choices.length, columns: tokens.length, data: Float64Array.from(choices.flatMap(({ shares }) => shares.map(({ weight }) => weight))) };
+  const weights = {
+    rows: choices.length,
+    columns: tokens.length,
+    data: Float64Array.from(choices.flatMap(({ shares }) => shares.map(({ weight }) => weight))),
+  };
   return {
     data: [heatmap(weights, palette, box), ...numbers(choices, palette, box)],
     layout: {
@@ -73,11 +90,27 @@ function boxOf(tokens, choices, width) {
   const margin = isDown
     ? { l: labelWidth(labels, lettering) + 14, r: 4, t: nameWidth, b: 40 }
     : { l: nameWidth, r: 8, t: Math.ceil(labelWidth(labels, lettering) * 0.72) + 14, b: 40 };
-  const perToken = Math.max(TOKEN_HEIGHT.least, Math.min(TOKEN_HEIGHT.most, LONGEST / tokens.length));
+  const perToken = Math.max(
+    TOKEN_HEIGHT.least,
+    Math.min(TOKEN_HEIGHT.most, LONGEST / tokens.length),
+  );
   const down = isDown ? tokens.length * perToken : choices.length * ROW_HEIGHT;
   const across = width - margin.l - margin.r;
-  const cell = isDown ? { width: across / choices.length, height: perToken } : { width: across / tokens.length, height: ROW_HEIGHT };
-  return { width, height: down + margin.t + margin.b, margin, lettering, forNames, isDown, across, down, cell, at: (token, row) => (isDown ? { x: row, y: token } : { x: token, y: row }) };
+  const cell = isDown
+    ? { width: across / choices.length, height: perToken }
+    : { width: across / tokens.length, height: ROW_HEIGHT };
+  return {
+    width,
+    height: down + margin.t + margin.b,
+    margin,
+    lettering,
+    forNames,
+    isDown,
+    across,
+    down,
+    cell,
+    at: (token, row) => (isDown ? { x: row, y: token } : { x: token, y: row }),
+  };
 }
 
 function heatmap(weights, palette, { isDown, cell }) {
@@ -98,23 +131,40 @@ function heatmap(weights, palette, { isDown, cell }) {
 function numbers(choices, palette, { cell, at }) {
   if (cell.width < ROOM_FOR_NUMBERS.width || cell.height < ROOM_FOR_NUMBERS.height) return [];
   const scale = sequential(palette.theme);
-  const cells = choices.flatMap(({ shares }, row) => shares.map(({ expert, weight }, token) => ({ ...at(token, row), expert, weight })));
-  return [{
-    type: 'scatter',
-    mode: 'text',
-    x: cells.map(({ x }) => x),
-    y: cells.map(({ y }) => y),
-    text: cells.map(({ expert }) => String(expert)),
-    textfont: { size: 11, color: cells.map(({ weight }) => inkOn(scale, levelOf(weight, 1))) },
-    hoverinfo: 'none',
-  }];
+  const cells = choices.flatMap(({ shares }, row) =>
+    shares.map(({ expert, weight }, token) => ({ ...at(token, row), expert, weight })),
+  );
+  return [
+    {
+      type: 'scatter',
+      mode: 'text',
+      x: cells.map(({ x }) => x),
+      y: cells.map(({ y }) => y),
+      text: cells.map(({ expert }) => String(expert)),
+      textfont: { size: 11, color: cells.map(({ weight }) => inkOn(scale, levelOf(weight, 1))) },
+      hoverinfo: 'none',
+    },
+  ];
 }
 
 function axesOf(tokens, choices, palette, { isDown, across, down, lettering, forNames }) {
   const labels = choices.map(({ label }) => label);
-  const tokenAxis = labelAxis({ labels: tokenLabels(tokens), pixels: isDown ? down : across, title: '', palette, lettering });
-  const choiceAxis = labelAxis({ labels, pixels: labels.length * ROW_HEIGHT, title: '', palette, lettering: forNames });
-  if (isDown) return { xaxis: { ...choiceAxis, side: 'top', tickangle: -90 }, yaxis: downwards(tokenAxis) };
+  const tokenAxis = labelAxis({
+    labels: tokenLabels(tokens),
+    pixels: isDown ? down : across,
+    title: '',
+    palette,
+    lettering,
+  });
+  const choiceAxis = labelAxis({
+    labels,
+    pixels: labels.length * ROW_HEIGHT,
+    title: '',
+    palette,
+    lettering: forNames,
+  });
+  if (isDown)
+    return { xaxis: { ...choiceAxis, side: 'top', tickangle: -90 }, yaxis: downwards(tokenAxis) };
   return { xaxis: { ...tokenAxis, side: 'top', tickangle: -45 }, yaxis: downwards(choiceAxis) };
 }
 
@@ -144,11 +194,18 @@ function gridOf({ stages, tokens, query, side, stage, nameOf, choose }, choices)
     request: { capture: stages.map(({ routing }) => `${routing.stem}*`) },
     value: (row, column) => found(row, column).expert,
     format: (number) => (isExpert(number) ? String(number) : share(number, 4)),
-    describe: (row, column) => `${wayInWords(tokens, column, [choices[row].stage])}; choice ${choices[row].rank + 1} is expert ${found(row, column).expert}`,
-    tip: (row, column) => [`${named(tokens, column)}, ${nameOf(choices[row].stage.layer)}`, `expert ${found(row, column).expert}, weight ${share(found(row, column).weight)}`],
+    describe: (row, column) =>
+      `${wayInWords(tokens, column, [choices[row].stage])}; choice ${choices[row].rank + 1} is expert ${found(row, column).expert}`,
+    tip: (row, column) => [
+      `${named(tokens, column)}, ${nameOf(choices[row].stage.layer)}`,
+      `expert ${found(row, column).expert}, weight ${share(found(row, column).weight)}`,
+    ],
     tokens: (_, column) => ({ query: column }),
     tint: (_, column) => sharedWay(stages, column),
-    ofToken: (token) => ({ readout: wayInWords(tokens, token, stages), tint: sharedWay(stages, token) }),
+    ofToken: (token) => ({
+      readout: wayInWords(tokens, token, stages),
+      tint: sharedWay(stages, token),
+    }),
     choose: (row, column) => ({ ...choose(column), layer: choices[row].stage.layer }),
     chosen: { column: query },
     start: { row: choices.findIndex((choice) => choice.stage === stage), column: query },

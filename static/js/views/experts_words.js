@@ -14,7 +14,9 @@ import { columnOf } from '../core/trace.js';
  * @param {number} query
  */
 export function expertOf({ experts_expert: chosen = null }, { routing }, query) {
-  return chosen !== null && chosen < routing.load.length ? chosen : choicesAt(routing, query)[0].expert;
+  return chosen !== null && chosen < routing.load.length
+    ? chosen
+    : choicesAt(routing, query)[0].expert;
 }
 
 /**
@@ -34,7 +36,9 @@ export function tintOf({ weights }, expert) {
  * @param {string} where
  */
 export function choicesInWords(tokens, token, routing, where) {
-  const parts = choicesAt(routing, token).map(({ expert, weight }) => `expert ${expert} with weight ${share(weight)}`);
+  const parts = choicesAt(routing, token).map(
+    ({ expert, weight }) => `expert ${expert} with weight ${share(weight)}`,
+  );
   return `${named(tokens, token)} goes through ${parts.join(' and ')} (${where})`;
 }
 
@@ -46,7 +50,9 @@ export function choicesInWords(tokens, token, routing, where) {
  */
 export function wayInWords(tokens, token, stages) {
   const parts = stages.map(({ layer, routing }) => {
-    const found = choicesAt(routing, token).map(({ expert, weight }) => `${expert} (${shortShare(weight)})`);
+    const found = choicesAt(routing, token).map(
+      ({ expert, weight }) => `${expert} (${shortShare(weight)})`,
+    );
     return `${found.join(' and ')} in layer ${layer}`;
   });
   return `${named(tokens, token)} goes through ${stages.length * stages[0].routing.topK === 1 ? 'expert' : 'experts'} ${parts.join(', ')}`;

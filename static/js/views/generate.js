@@ -5,7 +5,14 @@
 
 import { modelName } from '../core/catalogue.js';
 import { count, counts, number, ofText } from '../core/fields.js';
-import { chosenStep, isNatural, isWritable, rowOfStep, subjectOf, tokensWith } from '../core/generation.js';
+import {
+  chosenStep,
+  isNatural,
+  isWritable,
+  rowOfStep,
+  subjectOf,
+  tokensWith,
+} from '../core/generation.js';
 import { nameOfGuess } from '../core/guesses.js';
 import { highestIn } from '../core/matrix.js';
 import { counted, percent, share } from '../core/number.js';
@@ -25,7 +32,10 @@ export const generate = {
   title: 'Generate',
   help: 'The model writes on: it draws a token from what it expects next, reads it, and draws again. Every token keeps what led to it.',
   terms: [
-    ['temperature', 'below 1 the likely tokens become likelier, at 0 the likeliest is taken, above 1 the draw grows wilder'],
+    [
+      'temperature',
+      'below 1 the likely tokens become likelier, at 0 the likeliest is taken, above 1 the draw grows wilder',
+    ],
     ['top-k', 'draw from the k likeliest tokens only'],
     ['top-p', 'draw from the fewest tokens whose probabilities reach p'],
     ['seed', 'decides the luck of each draw: the same seed writes the same text'],
@@ -54,13 +64,50 @@ function wording(trace) {
 
 function controls(trace, state) {
   if (!isWritable(trace)) return [];
-  const { generate_temperature: temperature, generate_top_k: topK, generate_top_p: topP, generate_seed: seed } = state;
-  const slider = (name, label, value, range, shown) => ({ kind: 'number', name: `generate_${name}`, label, value, ...range, shown });
+  const {
+    generate_temperature: temperature,
+    generate_top_k: topK,
+    generate_top_p: topP,
+    generate_seed: seed,
+  } = state;
+  const slider = (name, label, value, range, shown) => ({
+    kind: 'number',
+    name: `generate_${name}`,
+    label,
+    value,
+    ...range,
+    shown,
+  });
   return [
-    slider('temperature', 'Temperature', temperature, { least: 0, most: 2, step: 0.1 }, temperature === 0 ? 'likeliest' : temperature.toFixed(1)),
-    slider('top_k', 'Top-k', topK, { least: 0, most: 100, step: 1 }, topK === 0 ? 'all' : String(Math.floor(topK))),
-    slider('top_p', 'Top-p', topP, { least: 0.05, most: 1, step: 0.05 }, topP === 1 ? 'all' : topP.toFixed(2)),
-    { kind: 'integer', name: 'generate_seed', label: 'Seed', value: Math.floor(seed), least: 0, most: LARGEST_SEED },
+    slider(
+      'temperature',
+      'Temperature',
+      temperature,
+      { least: 0, most: 2, step: 0.1 },
+      temperature === 0 ? 'likeliest' : temperature.toFixed(1),
+    ),
+    slider(
+      'top_k',
+      'Top-k',
+      topK,
+      { least: 0, most: 100, step: 1 },
+      topK === 0 ? 'all' : String(Math.floor(topK)),
+    ),
+    slider(
+      'top_p',
+      'Top-p',
+      topP,
+      { least: 0.05, most: 1, step: 0.05 },
+      topP === 1 ? 'all' : topP.toFixed(2),
+    ),
+    {
+      kind: 'integer',
+      name: 'generate_seed',
+      label: 'Seed',
+      value: Math.floor(seed),
+      least: 0,
+      most: LARGEST_SEED,
+    },
     ...headControls(trace, state),
   ];
 }
@@ -72,7 +119,13 @@ function headControls(trace, { layer, head }) {
   const options = (ids) => ids.map((id) => ({ id, title: String(id) }));
   const heads = Array.from({ length: trace.tensors[layers[0].site].shape[0] }, (_, index) => index);
   return [
-    { kind: 'choice', name: 'layer', label: 'Layer', options: options(layers.map((found) => found.layer)), value: layer },
+    {
+      kind: 'choice',
+      name: 'layer',
+      label: 'Layer',
+      options: options(layers.map((found) => found.layer)),
+      value: layer,
+    },
     { kind: 'choice', name: 'head', label: 'Head', options: options(heads), value: head },
   ];
 }
@@ -90,9 +143,16 @@ function panels(trace, state) {
 function figure(trace, state) {
   if (!isWritable(trace)) return ofAnotherModel(trace, state);
   const { steps = [], isReading } = state.generation ?? {};
-  if (steps.length === 0) return state.generate_path?.length > 0 ? notRead(state, isReading) : startFigure(trace, state);
+  if (steps.length === 0)
+    return state.generate_path?.length > 0 ? notRead(state, isReading) : startFigure(trace, state);
   const chosen = chosenStep(state, steps);
-  const subject = { trace, state, step: steps[chosen], tokens: tokensWith(trace, steps.slice(0, chosen + 1)), path: steps.slice(0, chosen + 1).map(({ id }) => id) };
+  const subject = {
+    trace,
+    state,
+    step: steps[chosen],
+    tokens: tokensWith(trace, steps.slice(0, chosen + 1)),
+    path: steps.slice(0, chosen + 1).map(({ id }) => id),
+  };
   return { choices, experts, row }[state.generate_part ?? 'choices'](subject);
 }
 
@@ -107,14 +167,26 @@ function ofAnotherModel(trace, { cards = [] }) {
 }
 
 function notRead({ generate_path: path }, isReading) {
-  const notice = isReading ? `Replaying ${counted(path.length, 'token')}…` : 'What was written after this text has not been read again.';
+  const notice = isReading
+    ? `Replaying ${counted(path.length, 'token')}…`
+    : 'What was written after this text has not been read again.';
   return { title: 'What could come', notice };
 }
 
 /** The call that tells of this one step. */
 function callOf({ trace, state, path }, more = {}) {
   const { sampling, ...texts } = subjectOf(trace, state);
-  return { path: PATH, body: { ...texts, ...sampling, forced: path, skip: path.length - 1, n_tokens: path.length, ...more } };
+  return {
+    path: PATH,
+    body: {
+      ...texts,
+      ...sampling,
+      forced: path,
+      skip: path.length - 1,
+      n_tokens: path.length,
+      ...more,
+    },
+  };
 }
 
 /** What could have come: the likeliest tokens, and the written one wherever it stands. */
@@ -125,7 +197,9 @@ function choices(subject) {
   const written = named(tokens, tokens.length - 1);
   return {
     title: `After ${named(tokens, tokens.length - 2)}`,
-    help: natural ? 'What could have come, with the token that was written in green.' : 'What could have come, with the token that was written in green; the thin line is what the model itself says, before temperature, top-k and top-p.',
+    help: natural
+      ? 'What could have come, with the token that was written in green.'
+      : 'What could have come, with the token that was written in green; the thin line is what the model itself says, before temperature, top-k and top-p.',
     summary: `The ${bars.length} likeliest tokens where ${written} was written.`,
     facts: factsOf(step, natural),
     ...choiceBars(state, bars, WORDS, natural),
@@ -135,10 +209,20 @@ function choices(subject) {
 
 /** @returns {(import('../core/guesses.js').Guess & {id: number, own: number, rank: number})[]} likeliest first */
 function candidatesOf(step) {
-  const listed = step.alternatives.map((alternative, index) => ({ ...alternative, rank: index + 1 }));
+  const listed = step.alternatives.map((alternative, index) => ({
+    ...alternative,
+    rank: index + 1,
+  }));
   const all = listed.some(({ id }) => id === step.id) ? listed : [...listed, step];
   return all.map(({ id, text, probability, model_probability: own, rank }) => ({
-    id, text, name: nameOfGuess(text), probability, own, rank, mark: id === step.id ? writtenMark(rank, listed.length) : '', markInWords: '',
+    id,
+    text,
+    name: nameOfGuess(text),
+    probability,
+    own,
+    rank,
+    mark: id === step.id ? writtenMark(rank, listed.length) : '',
+    markInWords: '',
   }));
 }
 
@@ -162,7 +246,9 @@ function gridOfChoices(subject, bars, natural) {
   const after = named(tokens, tokens.length - 2);
   const attention = rowOfStep(step, state.layer, state.head);
   const say = ({ id, name, probability, own, rank }) => {
-    const luck = natural ? percent(probability) : `${percent(probability)} of being drawn, ${percent(own)} by the model itself`;
+    const luck = natural
+      ? percent(probability)
+      : `${percent(probability)} of being drawn, ${percent(own)} by the model itself`;
     return `After ${after}, “${name}” has probability ${luck}, rank ${rank}${id === step.id ? '; it was written' : ''}`;
   };
   const value = (row, column) => (column === 1 ? bars[row].own : bars[row].probability);
@@ -185,7 +271,10 @@ function gridOfChoices(subject, bars, natural) {
     geometry: wholeRows(bars),
     start: { row: 0, column: 0 },
     ceiling: 1,
-    rest: { readout: say(bars.find(({ id }) => id === step.id)), ...(attention && { tint: attention.slice(0, trace.tokens.length) }) },
+    rest: {
+      readout: say(bars.find(({ id }) => id === step.id)),
+      ...(attention && { tint: attention.slice(0, trace.tokens.length) }),
+    },
     choose: (row) => ({ generate_path: [...path.slice(0, -1), bars[row].id], generate_step: null }),
     chooseHint: 'Enter writes this token here and leaves what came after',
     note: 'Choose a bar to go on from it instead: what came after is left.',
@@ -202,7 +291,8 @@ function wholeRows(bars) {
   const end = Math.max(...bars.map(({ probability, own }) => Math.max(probability, own)));
   return {
     box: (row) => (row === undefined ? null : { x0: 0, x1: end, y0: row - 0.45, y1: row + 0.45 }),
-    at: (_, y) => (Math.round(y) >= 0 && Math.round(y) < bars.length ? { row: Math.round(y), column: 0 } : null),
+    at: (_, y) =>
+      Math.round(y) >= 0 && Math.round(y) < bars.length ? { row: Math.round(y), column: 0 } : null,
   };
 }
 
@@ -216,7 +306,8 @@ function row(subject) {
   const title = `Layer ${layer}, head ${head}`;
   if (!weights) return { title, notice: 'This model has no such head.' };
   const labels = tokenLabels(before);
-  const say = (key) => `${reader} attends to ${named(before, key)}, ${share(weights[key])} (layer ${layer}, head ${head})`;
+  const say = (key) =>
+    `${reader} attends to ${named(before, key)}, ${share(weights[key])} (layer ${layer}, head ${head})`;
   return {
     title,
     help: `What ${reader} attended to when the next token was drawn; the written text has the same tint.`,
@@ -239,8 +330,12 @@ function row(subject) {
       tokens: (_, key) => ({ query: before.length - 1, key }),
       ofRow: () => ({ readout: say(highestIn(weights)), tint: weights }),
       geometry: {
-        box: (_, key) => (key === undefined ? null : { x0: key - 0.5, x1: key + 0.5, y0: 0, y1: 1 }),
-        at: (x) => (Math.round(x) >= 0 && Math.round(x) < before.length ? { row: 0, column: Math.round(x) } : null),
+        box: (_, key) =>
+          key === undefined ? null : { x0: key - 0.5, x1: key + 0.5, y0: 0, y1: 1 },
+        at: (x) =>
+          Math.round(x) >= 0 && Math.round(x) < before.length
+            ? { row: 0, column: Math.round(x) }
+            : null,
       },
       start: { row: 0, column: highestIn(weights) },
       ceiling: 1,
@@ -253,10 +348,13 @@ function experts(subject) {
   const { trace, state, step, tokens } = subject;
   const reader = named(tokens, tokens.length - 2);
   const title = `Experts for ${reader}`;
-  if (!step.experts) return { title, notice: `${modelName(trace.card, trace.model)} is dense: no routing.` };
-  const weightOf = (row, expert) => step.experts[row].weights[step.experts[row].experts.indexOf(expert)];
+  if (!step.experts)
+    return { title, notice: `${modelName(trace.card, trace.model)} is dense: no routing.` };
+  const weightOf = (row, expert) =>
+    step.experts[row].weights[step.experts[row].experts.indexOf(expert)];
   const value = (row, expert) => step.experts[row].probabilities[expert];
-  const verdict = (weight) => (weight === undefined ? 'not chosen' : `chosen, with weight ${share(weight)}`);
+  const verdict = (weight) =>
+    weight === undefined ? 'not chosen' : `chosen, with weight ${share(weight)}`;
   return {
     title,
     summary: `Routing of ${reader} in ${step.experts.length} layers.`,
@@ -272,8 +370,12 @@ function experts(subject) {
       call: callOf(subject, { n_alternatives: 0 }),
       value,
       format: (probability) => share(probability, 4),
-      describe: (line, expert) => `In layer ${step.experts[line].layer} the router gives expert ${expert} probability ${share(value(line, expert))} for ${reader}: ${verdict(weightOf(line, expert))}`,
-      tip: (line, expert) => [`layer ${step.experts[line].layer}, expert ${expert}`, `${share(value(line, expert), 4)}${weightOf(line, expert) === undefined ? '' : `, chosen: weight ${share(weightOf(line, expert))}`}`],
+      describe: (line, expert) =>
+        `In layer ${step.experts[line].layer} the router gives expert ${expert} probability ${share(value(line, expert))} for ${reader}: ${verdict(weightOf(line, expert))}`,
+      tip: (line, expert) => [
+        `layer ${step.experts[line].layer}, expert ${expert}`,
+        `${share(value(line, expert), 4)}${weightOf(line, expert) === undefined ? '' : `, chosen: weight ${share(weightOf(line, expert))}`}`,
+      ],
       tokens: () => ({ query: step.position - 1 }),
       chosenWeight: weightOf,
       start: { row: 0, column: step.experts[0].experts[0] },

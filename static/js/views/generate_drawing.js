@@ -3,7 +3,14 @@
  */
 
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, downwards, labelAxis, labelWidth, letteringFor, shortBar } from '../core/figure.js';
+import {
+  baseLayout,
+  downwards,
+  labelAxis,
+  labelWidth,
+  letteringFor,
+  shortBar,
+} from '../core/figure.js';
 import { shortShare, tick } from '../core/number.js';
 import { escapeForPlotly } from '../core/text.js';
 import { roundTicks } from '../core/ticks.js';
@@ -27,7 +34,11 @@ export function choiceBars(state, bars, words, natural) {
   if (natural) return drawn;
   const [numbers] = drawn.data;
   const ends = bars.map(({ probability, own }) => Math.max(probability, own));
-  const widest = guessBars(state, bars.map((bar, row) => ({ ...bar, probability: ends[row] })), words);
+  const widest = guessBars(
+    state,
+    bars.map((bar, row) => ({ ...bar, probability: ends[row] })),
+    words,
+  );
   const behind = { ...numbers, x: ends, marker: { color: 'rgba(0, 0, 0, 0)', line: { width: 0 } } }; // so that numbers keep clear of lines
   return {
     data: [{ ...numbers, text: [] }, behind, ownLines(bars, state.palette)],
@@ -41,7 +52,12 @@ function ownLines(bars, palette) {
     mode: 'markers',
     x: bars.map(({ own }) => own),
     y: bars.map((_, rank) => rank),
-    marker: { symbol: 'line-ns-open', size: 18, color: palette.ink, line: { width: 1.5, color: palette.ink } },
+    marker: {
+      symbol: 'line-ns-open',
+      size: 18,
+      color: palette.ink,
+      line: { width: 1.5, color: palette.ink },
+    },
     cliponaxis: false,
     hoverinfo: 'none',
   };
@@ -59,17 +75,28 @@ export function rowBars({ palette, width }, labels, weights) {
   const end = Math.max(...weights) * 1.05;
   const scale = sequential(palette.theme);
   return {
-    data: [{
-      type: 'bar',
-      x: labels.map((_, key) => key),
-      y: Array.from(weights),
-      width: 0.8,
-      marker: { color: css(scale, 128), line: { width: 0 } },
-      hoverinfo: 'none',
-    }],
+    data: [
+      {
+        type: 'bar',
+        x: labels.map((_, key) => key),
+        y: Array.from(weights),
+        width: 0.8,
+        marker: { color: css(scale, 128), line: { width: 0 } },
+        hoverinfo: 'none',
+      },
+    ],
     layout: {
       ...baseLayout(palette, { width, height: ROW_HEIGHT + margin.t + margin.b, margin }),
-      xaxis: { ...labelAxis({ labels, pixels: width - margin.l - margin.r, title: '', palette, lettering }), tickangle: -45 },
+      xaxis: {
+        ...labelAxis({
+          labels,
+          pixels: width - margin.l - margin.r,
+          title: '',
+          palette,
+          lettering,
+        }),
+        tickangle: -45,
+      },
       yaxis: weightAxis(end, palette),
     },
   };
@@ -96,17 +123,45 @@ function weightAxis(end, palette) {
 export function routeMap({ palette, width }, routed) {
   const nExperts = routed[0].probabilities.length;
   const margin = { l: 64, r: 8, t: 40, b: legendRoom(0) };
-  const cell = Math.max(EXPERT.least, Math.min(EXPERT.most, (width - margin.l - margin.r) / nExperts));
-  const total = Math.min(width, Math.max(LEGEND_WIDTH, Math.floor(cell * nExperts) + margin.l + margin.r));
-  const axis = (labels, title) => labelAxis({ labels, pixels: labels.length * EXPERT.height, title, palette });
+  const cell = Math.max(
+    EXPERT.least,
+    Math.min(EXPERT.most, (width - margin.l - margin.r) / nExperts),
+  );
+  const total = Math.min(
+    width,
+    Math.max(LEGEND_WIDTH, Math.floor(cell * nExperts) + margin.l + margin.r),
+  );
+  const axis = (labels, title) =>
+    labelAxis({ labels, pixels: labels.length * EXPERT.height, title, palette });
   return {
     data: [probabilities(routed, palette), choiceMarks(routed, palette, cell)],
     layout: {
-      ...baseLayout(palette, { width: total, height: routed.length * EXPERT.height + margin.t + margin.b, margin }),
-      xaxis: { ...axis(routed[0].probabilities.map((_, expert) => String(expert)), 'expert'), side: 'top' },
-      yaxis: downwards(axis(routed.map(({ layer }) => String(layer)), 'layer')),
-      annotations: routerLegend(palette, { width: 0, left: margin.l, hasNumbers: cell >= EXPERT.roomForNumbers }),
-      shapes: routed.flatMap(({ experts }, row) => experts.map((expert) => outline(expert, row, palette))),
+      ...baseLayout(palette, {
+        width: total,
+        height: routed.length * EXPERT.height + margin.t + margin.b,
+        margin,
+      }),
+      xaxis: {
+        ...axis(
+          routed[0].probabilities.map((_, expert) => String(expert)),
+          'expert',
+        ),
+        side: 'top',
+      },
+      yaxis: downwards(
+        axis(
+          routed.map(({ layer }) => String(layer)),
+          'layer',
+        ),
+      ),
+      annotations: routerLegend(palette, {
+        width: 0,
+        left: margin.l,
+        hasNumbers: cell >= EXPERT.roomForNumbers,
+      }),
+      shapes: routed.flatMap(({ experts }, row) =>
+        experts.map((expert) => outline(expert, row, palette)),
+      ),
     },
   };
 }
@@ -128,18 +183,34 @@ function probabilities(routed, palette) {
 /** In each chosen cell its weight, where there is room; the outline is there anyway. */
 function choiceMarks(routed, palette, cell) {
   const scale = sequential(palette.theme);
-  const marks = routed.flatMap(({ experts, weights, probabilities: all }, row) => experts.map((expert, place) => ({ expert, row, weight: weights[place], level: levelOf(all[expert], 1) })));
+  const marks = routed.flatMap(({ experts, weights, probabilities: all }, row) =>
+    experts.map((expert, place) => ({
+      expert,
+      row,
+      weight: weights[place],
+      level: levelOf(all[expert], 1),
+    })),
+  );
   return {
     type: 'scatter',
     mode: 'text',
     x: marks.map(({ expert }) => expert),
     y: marks.map(({ row }) => row),
-    text: marks.map(({ weight }) => (cell < EXPERT.roomForNumbers ? '' : escapeForPlotly(shortShare(weight)))),
+    text: marks.map(({ weight }) =>
+      cell < EXPERT.roomForNumbers ? '' : escapeForPlotly(shortShare(weight)),
+    ),
     textfont: { size: 11, color: marks.map(({ level }) => inkOn(scale, level)) },
     hoverinfo: 'none',
   };
 }
 
 function outline(expert, row, palette) {
-  return { type: 'rect', x0: expert - 0.46, x1: expert + 0.46, y0: row - 0.44, y1: row + 0.44, line: { color: palette.ink, width: 1.5 } };
+  return {
+    type: 'rect',
+    x0: expert - 0.46,
+    x1: expert + 0.46,
+    y0: row - 0.44,
+    y1: row + 0.44,
+    line: { color: palette.ink, width: 1.5 },
+  };
 }

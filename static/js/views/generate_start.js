@@ -11,7 +11,8 @@ import { guessBars } from './guesses_drawing.js';
 
 const SHOWN = 10;
 const REQUEST = { capture: [], analyses: ['next_token'] };
-const WAYS = 'Step writes one token, Run goes on until you stop it; then you see what else could have come.';
+const WAYS =
+  'Step writes one token, Run goes on until you stop it; then you see what else could have come.';
 
 /**
  * @param {import('../core/trace.js').Trace} trace
@@ -20,21 +21,31 @@ const WAYS = 'Step writes one token, Run goes on until you stop it; then you see
  */
 export function startFigure(trace, state) {
   const found = trace.analyses.next_token;
-  if (!found?.probabilities) return { title: 'What could come', notice: `Nothing is written yet. ${WAYS}` };
+  if (!found?.probabilities)
+    return { title: 'What could come', notice: `Nothing is written yet. ${WAYS}` };
   const last = trace.tokens.length - 1;
-  const guesses = guessesIn({ ...found, texts: found.texts[last] }, [last], () => ({ mark: '', markInWords: '' }), SHOWN);
+  const guesses = guessesIn(
+    { ...found, texts: found.texts[last] },
+    [last],
+    () => ({ mark: '', markInWords: '' }),
+    SHOWN,
+  );
   const after = named(trace.tokens, last);
   return {
     title: `After ${after}`,
     help: `What the model itself expects to come, before temperature, top-k and top-p. ${WAYS}`,
     summary: `The ${guesses.length} likeliest tokens after ${after}; nothing is written yet.`,
     ...guessBars(state, guesses, wordsFor(trace)),
-    grid: { ...gridOf(guesses, after, last), ...beginning(trace, state, rowOf(matrixAt(found.ids), last)) },
+    grid: {
+      ...gridOf(guesses, after, last),
+      ...beginning(trace, state, rowOf(matrixAt(found.ids), last)),
+    },
   };
 }
 
 function gridOf(guesses, after, last) {
-  const say = (row) => `After ${after}, “${guesses[row].name}” has probability ${percent(guesses[row].probability)}, rank ${row + 1}`;
+  const say = (row) =>
+    `After ${after}, “${guesses[row].name}” has probability ${percent(guesses[row].probability)}, rank ${row + 1}`;
   return {
     rows: guesses.length,
     columns: 1,

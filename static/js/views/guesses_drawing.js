@@ -23,7 +23,10 @@ const WIDEST = 760;
 export function guessBars({ palette, width }, guesses, words) {
   const scale = sequential(palette.theme);
   const labels = guesses.map(({ name }) => name);
-  const ended = guesses.map((guess) => ({ probability: guess.probability, number: numberOf(guess) }));
+  const ended = guesses.map((guess) => ({
+    probability: guess.probability,
+    number: numberOf(guess),
+  }));
   const margin = { l: labelWidth(labels, LETTERING) + 16, r: 16, t: 4, b: 44 };
   const height = guesses.length * ROW_HEIGHT;
   const total = Math.min(width, WIDEST);
@@ -40,13 +43,22 @@ export function guessBars({ palette, width }, guesses, words) {
         textfont: { size: 12, color: palette.ink },
         cliponaxis: false,
         hoverinfo: 'none',
-        marker: { color: guesses.map(({ mark }) => (mark ? palette.key : css(scale, 128))), line: { width: 0 } },
+        marker: {
+          color: guesses.map(({ mark }) => (mark ? palette.key : css(scale, 128))),
+          line: { width: 0 },
+        },
       },
     ],
     layout: {
       ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
-      xaxis: probabilityAxis(ended, words.event, { palette, pixels: total - margin.l - margin.r, lettering: NUMBER }),
-      yaxis: downwards(labelAxis({ labels, pixels: height, title: '', palette, lettering: LETTERING })),
+      xaxis: probabilityAxis(ended, words.event, {
+        palette,
+        pixels: total - margin.l - margin.r,
+        lettering: NUMBER,
+      }),
+      yaxis: downwards(
+        labelAxis({ labels, pixels: height, title: '', palette, lettering: LETTERING }),
+      ),
     },
   };
 }

@@ -4,7 +4,14 @@
  */
 
 import { inkOn, levelOf, plotlyScale, sequential } from '../core/colour.js';
-import { baseLayout, downwards, isNarrow, shortBar, shortBarTitle, shortBarWidth } from '../core/figure.js';
+import {
+  baseLayout,
+  downwards,
+  isNarrow,
+  shortBar,
+  shortBarTitle,
+  shortBarWidth,
+} from '../core/figure.js';
 import { escapeForPlotly, nameOf, shortened } from '../core/text.js';
 
 const CELL = { roomy: { least: 54, most: 104 }, tight: { least: 46, most: 80 }, height: 26 };
@@ -37,7 +44,14 @@ export function settingFor(count, layers, width) {
   const lines = Math.ceil(count / Math.max(1, Math.min(count, Math.floor(room / least))));
   const perLine = Math.ceil(count / lines);
   const cell = Math.min(most, room / perLine);
-  return { layers, count, perLine, lines, cell, margin: { ...margin, r: Math.max(margin.r, beyond(cell * perLine, width - margin.l)) } };
+  return {
+    layers,
+    count,
+    perLine,
+    lines,
+    cell,
+    margin: { ...margin, r: Math.max(margin.r, beyond(cell * perLine, width - margin.l)) },
+  };
 }
 
 /** What the colour bar and its title take beyond a map of few tokens. */
@@ -64,7 +78,14 @@ export function geometryOf({ layers, count, perLine, lines }) {
       const line = Math.floor((y + 0.5) / block);
       const row = Math.round(y) - line * block - 1;
       const column = line * perLine + Math.round(x);
-      const isInside = line >= 0 && line < lines && row >= 0 && row < layers && x > -0.5 && x < perLine - 0.5 && column < count;
+      const isInside =
+        line >= 0 &&
+        line < lines &&
+        row >= 0 &&
+        row < layers &&
+        x > -0.5 &&
+        x < perLine - 0.5 &&
+        column < count;
       return isInside ? { row, column } : null;
     },
   };
@@ -85,13 +106,24 @@ export function lensMap({ tokens, probabilities, nameAt, isRight }, { palette, w
       heatmap(cells, probabilities, setting, palette),
       heads(tokens, setting, palette),
       names(cells, { probabilities, nameAt }, setting, palette),
-      underlines(cells.filter(({ layer, position }) => isRight(layer, position)), palette),
+      underlines(
+        cells.filter(({ layer, position }) => isRight(layer, position)),
+        palette,
+      ),
     ],
     layout: {
-      ...baseLayout(palette, { width: margin.l + perLine * cell + margin.r, height: rows * CELL.height + margin.t + margin.b, margin }),
+      ...baseLayout(palette, {
+        width: margin.l + perLine * cell + margin.r,
+        height: rows * CELL.height + margin.t + margin.b,
+        margin,
+      }),
       annotations: [shortBarTitle(BAR_TITLE, palette)],
       xaxis: { ...bareAxis(perLine), tickvals: [] },
-      yaxis: downwards({ ...bareAxis(rows), ...layerTicks(setting, isNarrow(width)), tickfont: { size: TYPE, color: palette.muted } }),
+      yaxis: downwards({
+        ...bareAxis(rows),
+        ...layerTicks(setting, isNarrow(width)),
+        tickfont: { size: TYPE, color: palette.muted },
+      }),
     },
   };
 }
@@ -100,7 +132,10 @@ export function lensMap({ tokens, probabilities, nameAt, isRight }, { palette, w
 function cellsOf({ count, layers, perLine }) {
   return Array.from({ length: count }, (_, position) =>
     Array.from({ length: layers }, (__, layer) => ({
-      layer, position, x: position % perLine, y: Math.floor(position / perLine) * (layers + 1) + 1 + layer,
+      layer,
+      position,
+      x: position % perLine,
+      y: Math.floor(position / perLine) * (layers + 1) + 1 + layer,
     })),
   ).flat();
 }
@@ -139,7 +174,12 @@ function names(cells, { probabilities: { columns, data }, nameAt }, { cell }, pa
     x: cells.map(({ x }) => x),
     y: cells.map(({ y }) => y),
     text: cells.map(({ layer, position }) => fitted(nameAt(layer, position), cell)),
-    textfont: { size: TYPE, color: cells.map(({ layer, position }) => inkOn(scale, levelOf(data[layer * columns + position], 1))) },
+    textfont: {
+      size: TYPE,
+      color: cells.map(({ layer, position }) =>
+        inkOn(scale, levelOf(data[layer * columns + position], 1)),
+      ),
+    },
   };
 }
 
@@ -166,11 +206,24 @@ function underlines(cells, palette) {
 }
 
 function bareAxis(count) {
-  return { range: [-0.5, count - 0.5], tickmode: 'array', ticks: '', showgrid: false, zeroline: false, showline: false, title: { text: '' } };
+  return {
+    range: [-0.5, count - 0.5],
+    tickmode: 'array',
+    ticks: '',
+    showgrid: false,
+    zeroline: false,
+    showline: false,
+    title: { text: '' },
+  };
 }
 
 function layerTicks({ lines, layers }, isTight) {
   const tickvals = Array.from({ length: lines * (layers + 1) }, (_, row) => row);
   const head = isTight ? 'layer' : 'after layer';
-  return { tickvals, ticktext: tickvals.map((row) => (row % (layers + 1) === 0 ? head : String((row % (layers + 1)) - 1))) };
+  return {
+    tickvals,
+    ticktext: tickvals.map((row) =>
+      row % (layers + 1) === 0 ? head : String((row % (layers + 1)) - 1),
+    ),
+  };
 }

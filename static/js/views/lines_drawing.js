@@ -62,7 +62,12 @@ export function linesFigure(wanted) {
   const box = boxFor(wanted);
   const ink = inkFor(wanted.palette, ceiling, box.pitch * THICKNESS.ofPitch);
   const stands = lines.filter(({ row }) => chosenRow === null || row === chosenRow);
-  const numbers = numberPlaces(stands.filter(({ weight }) => weight >= LEAST_NUMBER), box.spanOf, NUMBER, MOST_NUMBERS);
+  const numbers = numberPlaces(
+    stands.filter(({ weight }) => weight >= LEAST_NUMBER),
+    box.spanOf,
+    NUMBER,
+    MOST_NUMBERS,
+  );
   return {
     data: [
       ...lineTraces(lines, chosenRow, ceiling, box, ink),
@@ -78,25 +83,51 @@ export function linesFigure(wanted) {
 }
 
 /** Where everything stands, in pixels of the plot area. */
-function boxFor({ rows, columns, titles, width, height, left = 'rows', lettering = letteringFor(width) }) {
-  const sides = [[...rows, titles.rows], [...columns, titles.columns]];
-  const widths = (left === 'rows' ? sides : sides.reverse()).map((labels) => labelWidth(labels, lettering) + 2 * GAP);
+function boxFor({
+  rows,
+  columns,
+  titles,
+  width,
+  height,
+  left = 'rows',
+  lettering = letteringFor(width),
+}) {
+  const sides = [
+    [...rows, titles.rows],
+    [...columns, titles.columns],
+  ];
+  const widths = (left === 'rows' ? sides : sides.reverse()).map(
+    (labels) => labelWidth(labels, lettering) + 2 * GAP,
+  );
   const margin = { l: 4, r: 4, t: 4, b: 58 };
   const room = width - margin.l - margin.r;
   const span = Math.max(60, Math.min(WIDEST_SPAN, room - widths[0] - widths[1]));
   const count = Math.max(rows.length, columns.length);
-  const pitch = Math.max(PITCH.least, Math.min(PITCH.most, (height - HEAD_ROOM - margin.t - margin.b) / count));
+  const pitch = Math.max(
+    PITCH.least,
+    Math.min(PITCH.most, (height - HEAD_ROOM - margin.t - margin.b) / count),
+  );
   const length = count * pitch;
   const [start, end] = [widths[0], widths[0] + span];
   const at = (index, of) => HEAD_ROOM + ((index + 0.5) * length) / of;
   const y = { row: (row) => at(row, rows.length), column: (column) => at(column, columns.length) };
   const x = left === 'rows' ? { row: start, column: end } : { row: end, column: start };
   return {
-    lettering, margin, left, start, end, x, y, pitch,
+    lettering,
+    margin,
+    left,
+    start,
+    end,
+    x,
+    y,
+    pitch,
     wordHeight: Math.min(20, pitch),
     across: widths[0] + span + widths[1],
     down: HEAD_ROOM + length,
-    spanOf: ({ row, column }) => ({ from: { x: x.row, y: y.row(row) }, to: { x: x.column, y: y.column(column) } }),
+    spanOf: ({ row, column }) => ({
+      from: { x: x.row, y: y.row(row) },
+      to: { x: x.column, y: y.column(column) },
+    }),
   };
 }
 
@@ -113,7 +144,8 @@ function inkFor({ theme }, ceiling, thickest) {
   return {
     scale: stretched,
     colour: (weight) => css(stretched, levelOf(weight, ceiling)),
-    width: (weight) => THICKNESS.least + (thickest - THICKNESS.least) * Math.min(1, weight / ceiling),
+    width: (weight) =>
+      THICKNESS.least + (thickest - THICKNESS.least) * Math.min(1, weight / ceiling),
   };
 }
 
@@ -133,8 +165,17 @@ function lineTraces(lines, chosenRow, ceiling, box, ink) {
       hoverinfo: 'none',
     };
   };
-  const traces = (some, opacity) => binned(some, ceiling, STEPS).flatMap((bin, step) => (bin.length > 0 ? [trace(bin, step, opacity)] : []));
-  return [...traces(lines.filter(isBack), FADED), ...traces(lines.filter((line) => !isBack(line)), 1)];
+  const traces = (some, opacity) =>
+    binned(some, ceiling, STEPS).flatMap((bin, step) =>
+      bin.length > 0 ? [trace(bin, step, opacity)] : [],
+    );
+  return [
+    ...traces(lines.filter(isBack), FADED),
+    ...traces(
+      lines.filter((line) => !isBack(line)),
+      1,
+    ),
+  ];
 }
 
 /** A number stands on a stroke of paper, so that lines do not run through it. */
@@ -177,7 +218,11 @@ function wordTraces({ rows, columns, palette, chosenRow = null }, box) {
     hoverinfo: 'none',
   });
   return [
-    words(rows, 'row', rows.map((_, row) => (row === chosenRow ? palette.query : palette.ink))),
+    words(
+      rows,
+      'row',
+      rows.map((_, row) => (row === chosenRow ? palette.query : palette.ink)),
+    ),
     words(columns, 'column', palette.ink),
   ];
 }
@@ -193,7 +238,14 @@ function scaleTrace(palette, ceiling, { scale }) {
     mode: 'markers',
     x: [null],
     y: [null],
-    marker: { color: [0], cmin: 0, cmax: ceiling, colorscale: plotlyScale(scale), showscale: true, colorbar: { ...colourBar(palette, 'h'), nticks: 5, thickness: 6 } },
+    marker: {
+      color: [0],
+      cmin: 0,
+      cmax: ceiling,
+      colorscale: plotlyScale(scale),
+      showscale: true,
+      colorbar: { ...colourBar(palette, 'h'), nticks: 5, thickness: 6 },
+    },
     hoverinfo: 'none',
   };
 }
@@ -201,14 +253,28 @@ function scaleTrace(palette, ceiling, { scale }) {
 function layoutFor({ palette, titles, quantity }, box) {
   const { margin, across, down, start, end } = box;
   const title = (text, side) => ({
-    text, showarrow: false, xref: 'x', yref: 'y', yanchor: 'middle', y: HEAD_ROOM / 2,
-    x: isLeft(side, box) ? start - GAP / 2 : end + GAP / 2, xanchor: isLeft(side, box) ? 'right' : 'left',
+    text,
+    showarrow: false,
+    xref: 'x',
+    yref: 'y',
+    yanchor: 'middle',
+    y: HEAD_ROOM / 2,
+    x: isLeft(side, box) ? start - GAP / 2 : end + GAP / 2,
+    xanchor: isLeft(side, box) ? 'right' : 'left',
     font: { size: 12, color: side === 'row' ? palette.query : palette.key },
   });
   const bare = { showgrid: false, zeroline: false, showticklabels: false, ticks: '' };
   return {
-    ...baseLayout(palette, { width: across + margin.l + margin.r, height: down + margin.t + margin.b, margin }),
-    annotations: [colourBarTitle(quantity, palette, 'h'), title(titles.rows, 'row'), title(titles.columns, 'column')],
+    ...baseLayout(palette, {
+      width: across + margin.l + margin.r,
+      height: down + margin.t + margin.b,
+      margin,
+    }),
+    annotations: [
+      colourBarTitle(quantity, palette, 'h'),
+      title(titles.rows, 'row'),
+      title(titles.columns, 'column'),
+    ],
     xaxis: { ...bare, range: [0, across] },
     yaxis: { ...bare, range: [down, 0] },
   };
@@ -219,7 +285,12 @@ function geometryOf({ weights, rows, columns }, { lines, numbers, ceiling, box, 
   const numberAt = (pair) => places.get(keyOf(pair)) ?? along(box.spanOf(pair), 0.5);
   const wordBox = (side, index) => {
     const [x0, x1] = isLeft(side, box) ? [0, box.start] : [box.end, box.across];
-    return { x0, x1, y0: box.y[side](index) - box.wordHeight / 2, y1: box.y[side](index) + box.wordHeight / 2 };
+    return {
+      x0,
+      x1,
+      y0: box.y[side](index) - box.wordHeight / 2,
+      y1: box.y[side](index) + box.wordHeight / 2,
+    };
   };
   return {
     box(row, column) {
@@ -227,14 +298,19 @@ function geometryOf({ weights, rows, columns }, { lines, numbers, ceiling, box, 
       if (column === undefined) return wordBox('row', row);
       if (row === undefined) return wordBox('column', column);
       const at = numberAt({ row, column });
-      return { x0: at.x - NUMBER.width / 2, x1: at.x + NUMBER.width / 2, y0: at.y - NUMBER.height / 2, y1: at.y + NUMBER.height / 2 };
+      return {
+        x0: at.x - NUMBER.width / 2,
+        x1: at.x + NUMBER.width / 2,
+        y0: at.y - NUMBER.height / 2,
+        y1: at.y + NUMBER.height / 2,
+      };
     },
     at(x, y) {
       if (x > box.start && x < box.end) {
         const line = nearestLine({ x, y }, lines, box.spanOf, REACH, ceiling);
         return line && { row: line.row, column: line.column };
       }
-      const side = (x <= box.start) === isLeft('row', box) ? 'row' : 'column';
+      const side = x <= box.start === isLeft('row', box) ? 'row' : 'column';
       const index = indexAt(y, side === 'row' ? rows.length : columns.length, box);
       return index === null ? null : wordCell(weights, side, index);
     },
@@ -253,7 +329,8 @@ function indexAt(y, count, { down }) {
 
 /** A word is pointed at by its strongest line; `of` says whose lines are meant. */
 function wordCell(weights, side, index) {
-  if (side === 'row') return { row: index, column: strongestOf(weights, { row: index }), of: 'row' };
+  if (side === 'row')
+    return { row: index, column: strongestOf(weights, { row: index }), of: 'row' };
   return { row: strongestOf(weights, { column: index }), column: index, of: 'column' };
 }
 
@@ -267,14 +344,24 @@ function highlightOf({ row, column, of = 'row' }, weights, { box, ink, numberAt 
   const lines = Array.from({ length: count }, (_, index) => {
     const pair = of === 'row' ? { row, column: index } : { row: index, column };
     return { ...pair, weight: weights.data[pair.row * weights.columns + pair.column] };
-  }).filter(({ weight }) => weight > 0).sort((a, b) => a.weight - b.weight);
+  })
+    .filter(({ weight }) => weight > 0)
+    .sort((a, b) => a.weight - b.weight);
   const isMeant = (line) => line.row === row && line.column === column;
-  const placeOf = (line) => (isMeant(line) ? numberAt(line) : along(box.spanOf(line), of === 'row' ? 0.8 : 0.2));
+  const placeOf = (line) =>
+    isMeant(line) ? numberAt(line) : along(box.spanOf(line), of === 'row' ? 0.8 : 0.2);
   return {
     veil: { x0: box.start, x1: box.end, y0: HEAD_ROOM, y1: box.down },
     lines: lines.map((line) => {
       const { from, to } = box.spanOf(line);
-      return { x0: from.x, x1: to.x, y0: from.y, y1: to.y, width: ink.width(line.weight), colour: ink.colour(line.weight) };
+      return {
+        x0: from.x,
+        x1: to.x,
+        y0: from.y,
+        y1: to.y,
+        width: ink.width(line.weight),
+        colour: ink.colour(line.weight),
+      };
     }),
     numbers: lines
       .filter((line) => line.weight >= LEAST_NUMBER || isMeant(line))

@@ -35,15 +35,22 @@ function wording(trace) {
     };
   }
   if (!hasTwoSides(trace)) return {};
-  return { help: 'Having read the whole source and the target up to the chosen token, the model gives every token of its vocabulary a probability of coming next; these are the likeliest.' };
+  return {
+    help: 'Having read the whole source and the target up to the chosen token, the model gives every token of its vocabulary a probability of coming next; these are the likeliest.',
+  };
 }
 
 /** Where the model fills in, each mask has a panel; the chosen token comes first. */
 function panels(trace, state) {
   if (!isFilling(trace)) return [{ id: '', state: {} }];
   const chosen = queryOf(state, trace);
-  const masks = trace.tokens.flatMap((token, index) => (isMask(token) && index !== chosen ? [index] : []));
-  return [chosen, ...masks].map((index, place) => ({ id: place === 0 ? '' : String(place + 1), state: { query: index } }));
+  const masks = trace.tokens.flatMap((token, index) =>
+    isMask(token) && index !== chosen ? [index] : [],
+  );
+  return [chosen, ...masks].map((index, place) => ({
+    id: place === 0 ? '' : String(place + 1),
+    state: { query: index },
+  }));
 }
 
 /**
@@ -77,7 +84,10 @@ function guessesAt(trace, tokens, query, hidden) {
 function gridOf(trace, state, subject) {
   const { query, guesses, words } = subject;
   const side = predictingSide(trace);
-  const last = weightsAt({ ending: 'self_attention', stack: isFilling(trace) ? 'encoder' : 'decoder' }, trace).at(-1)?.layer;
+  const last = weightsAt(
+    { ending: 'self_attention', stack: isFilling(trace) ? 'encoder' : 'decoder' },
+    trace,
+  ).at(-1)?.layer;
   const say = (row) => sentence(subject, row, last);
   return {
     ...guessesGrid(guesses, { side, query, say }),
@@ -89,7 +99,8 @@ function gridOf(trace, state, subject) {
 
 /** A guess can be written: where a mask is, or at the end of the text. */
 function adding(trace, state, { query, tokens, guesses }) {
-  const choose = (write) => (row) => (canBeTyped(guesses[row].text) ? write(guesses[row].text) : {});
+  const choose = (write) => (row) =>
+    canBeTyped(guesses[row].text) ? write(guesses[row].text) : {};
   if (isFilling(trace)) {
     if (!isMask(tokens[query])) return { note: 'Click a word of the sentence to mask it.' };
     return {

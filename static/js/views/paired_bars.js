@@ -29,8 +29,14 @@ export function pairedBars(tokens, { event }, { palette, width }) {
   const margin = { l: labelWidth(labels, LETTERING) + 16, r: 16, t: KEY_HEIGHT, b: 44 };
   const height = tokens.length * ROW_HEIGHT;
   const total = Math.min(width, WIDEST);
-  const ended = tokens.flatMap((token) => ['a', 'b'].map((side) => ({ probability: token[side] || 0, number: numberOf(token, side) })));
-  const axis = probabilityAxis(ended, event, { palette, pixels: total - margin.l - margin.r, lettering: NUMBER });
+  const ended = tokens.flatMap((token) =>
+    ['a', 'b'].map((side) => ({ probability: token[side] || 0, number: numberOf(token, side) })),
+  );
+  const axis = probabilityAxis(ended, event, {
+    palette,
+    pixels: total - margin.l - margin.r,
+    lettering: NUMBER,
+  });
   return {
     data: ['a', 'b'].map((side) => bars(tokens, side, palette)),
     layout: {
@@ -38,7 +44,9 @@ export function pairedBars(tokens, { event }, { palette, width }) {
       barmode: 'overlay',
       annotations: keys(palette),
       xaxis: axis,
-      yaxis: downwards(labelAxis({ labels, pixels: height, title: '', palette, lettering: LETTERING })),
+      yaxis: downwards(
+        labelAxis({ labels, pixels: height, title: '', palette, lettering: LETTERING }),
+      ),
     },
     geometry: geometryOf(tokens, axis.range[1]),
   };
@@ -85,10 +93,29 @@ export function points(change) {
 function keys({ theme, ink }) {
   const scale = sequential(theme);
   return ['a', 'b'].flatMap((side, index) => {
-    const shared = { showarrow: false, xref: 'paper', yref: 'paper', x: 0, xanchor: 'left', y: 1, yanchor: 'bottom', yshift: 4 };
+    const shared = {
+      showarrow: false,
+      xref: 'paper',
+      yref: 'paper',
+      x: 0,
+      xanchor: 'left',
+      y: 1,
+      yanchor: 'bottom',
+      yshift: 4,
+    };
     return [
-      { ...shared, xshift: index * 44, text: '■', font: { size: 14, color: css(scale, LEVELS[side]) } },
-      { ...shared, xshift: index * 44 + 16, text: side.toUpperCase(), font: { size: 12, color: ink } },
+      {
+        ...shared,
+        xshift: index * 44,
+        text: '■',
+        font: { size: 14, color: css(scale, LEVELS[side]) },
+      },
+      {
+        ...shared,
+        xshift: index * 44 + 16,
+        text: side.toUpperCase(),
+        font: { size: 12, color: ink },
+      },
     ];
   });
 }

@@ -3,7 +3,17 @@
  */
 
 import { diverging, plotlyScale } from '../core/colour.js';
-import { baseLayout, colourBar, colourBarTitle, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested } from '../core/figure.js';
+import {
+  baseLayout,
+  colourBar,
+  colourBarTitle,
+  downwards,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  letteringFor,
+  nested,
+} from '../core/figure.js';
 import { extent } from '../core/matrix.js';
 import { signed, tick } from '../core/number.js';
 import { choosing, queryOf } from '../core/state.js';
@@ -20,18 +30,34 @@ const ROW_HEIGHT = { least: 3, most: 22 };
  * @param {import('../core/figure.js').Frame} state
  * @returns {{data: Object[], layout: Object}}
  */
-export function dimensionMap(matrix, { labels, dimensions, axis, reach, quantity, rows = 'position' }, state) {
+export function dimensionMap(
+  matrix,
+  { labels, dimensions, axis, reach, quantity, rows = 'position' },
+  state,
+) {
   const { palette, width } = state;
   const margin = marginFor(labels, width);
   const pixels = width - margin.l - margin.r;
   const height = clampHeight(matrix.rows, state.height - margin.t - margin.b);
   const lettering = letteringFor(width);
   return {
-    data: [heatmap(matrix, { zmin: -reach, zmax: reach, colours: diverging(palette.theme) }, state)],
+    data: [
+      heatmap(matrix, { zmin: -reach, zmax: reach, colours: diverging(palette.theme) }, state),
+    ],
     layout: {
       ...baseLayout(palette, { width, height: height + margin.t + margin.b, margin }),
       annotations: [colourBarTitle(quantity, palette, orientationFor(width))],
-      xaxis: { ...labelAxis({ labels: dimensions, pixels, title: axis, palette, lettering, space: DIMENSION_SPACE }), side: 'top' },
+      xaxis: {
+        ...labelAxis({
+          labels: dimensions,
+          pixels,
+          title: axis,
+          palette,
+          lettering,
+          space: DIMENSION_SPACE,
+        }),
+        side: 'top',
+      },
       yaxis: downwards(labelAxis({ labels, pixels: height, title: rows, palette, lettering })),
     },
   };
@@ -47,15 +73,32 @@ export function dimensionMap(matrix, { labels, dimensions, axis, reach, quantity
 export function pairMap(matrix, { labels, scale, quantity, axes: [rows, columns] }, state) {
   const { palette, width } = state;
   const margin = marginFor(labels, width);
-  const side = Math.max(120, Math.min(width - margin.l - margin.r, state.height - margin.t - margin.b));
+  const side = Math.max(
+    120,
+    Math.min(width - margin.l - margin.r, state.height - margin.t - margin.b),
+  );
   const lettering = letteringFor(width);
   const numbers = labels.map((_, position) => String(position));
   return {
     data: [heatmap(matrix, scale, state)],
     layout: {
-      ...baseLayout(palette, { width: side + margin.l + margin.r, height: side + margin.t + margin.b, margin }),
+      ...baseLayout(palette, {
+        width: side + margin.l + margin.r,
+        height: side + margin.t + margin.b,
+        margin,
+      }),
       annotations: [clear(colourBarTitle(quantity, palette, orientationFor(width)))],
-      xaxis: { ...labelAxis({ labels: numbers, pixels: side, title: columns, palette, lettering, space: NUMBER_SPACE }), side: 'top' },
+      xaxis: {
+        ...labelAxis({
+          labels: numbers,
+          pixels: side,
+          title: columns,
+          palette,
+          lettering,
+          space: NUMBER_SPACE,
+        }),
+        side: 'top',
+      },
       yaxis: downwards(labelAxis({ labels, pixels: side, title: rows, palette, lettering })),
     },
   };

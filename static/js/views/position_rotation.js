@@ -23,8 +23,10 @@ const TURNED_ENTRIES = ['cos', '−sin', 'sin', 'cos'];
 export const ROTATION = { controls, panels, figure };
 
 const NOTHING_TURNS = {
-  learned: 'A learned encoding has a free vector for each position: no rotation carries one to the next.',
-  alibi: 'ALiBi turns nothing: it lowers scores by distance, so there is no rotation from one position to another.',
+  learned:
+    'A learned encoding has a free vector for each position: no rotation carries one to the next.',
+  alibi:
+    'ALiBi turns nothing: it lowers scores by distance, so there is no rotation from one position to another.',
   none: 'This model is told nothing of positions, so there is no rotation from one to another.',
 };
 
@@ -36,23 +38,43 @@ function controls(trace, state, subject) {
   const turn = turnOf(trace, state, subject);
   if (!turn) return [];
   const most = subject.tokens.length - 1;
-  const shift = { kind: 'number', name: 'positions_shift', label: 'k', least: 1, most, step: 1, value: turn.shift, shown: counted(turn.shift, 'position') };
+  const shift = {
+    kind: 'number',
+    name: 'positions_shift',
+    label: 'k',
+    least: 1,
+    most,
+    step: 1,
+    value: turn.shift,
+    shown: counted(turn.shift, 'position'),
+  };
   return [...(turn.isAdded && most > 1 ? [shift] : []), pairsControl(state, turn.pairs)];
 }
 
 function figure(trace, state, subject) {
   const turn = turnOf(trace, state, subject);
-  if (!turn) return { title: 'Rotation', notice: noticeFor(trace, subject), actions: [{ label: 'Look at a model whose positions turn', patch: turningModel(state) }].filter(({ patch }) => patch) };
+  if (!turn)
+    return {
+      title: 'Rotation',
+      notice: noticeFor(trace, subject),
+      actions: [
+        { label: 'Look at a model whose positions turn', patch: turningModel(state) },
+      ].filter(({ patch }) => patch),
+    };
   return (state.plot === 'blocks' ? blocks : circles)(trace, state, { ...subject, turn });
 }
 
 function noticeFor({ card }, { scheme, encoding }) {
-  if (encoding && card?.positional === 'sinusoidal') return 'A text of one token has no second position to be carried to.';
+  if (encoding && card?.positional === 'sinusoidal')
+    return 'A text of one token has no second position to be carried to.';
   return NOTHING_TURNS[scheme || card?.positional] ?? NOTHING_TURNS.learned;
 }
 
 function turningModel({ cards }) {
-  const card = cards.find(({ id, positional }) => id.startsWith('positions-') && positional === 'sinusoidal') ?? cards.find(({ positional }) => positional === 'sinusoidal');
+  const card =
+    cards.find(
+      ({ id, positional }) => id.startsWith('positions-') && positional === 'sinusoidal',
+    ) ?? cards.find(({ positional }) => positional === 'sinusoidal');
   return card && choosingModel(card.id);
 }
 
@@ -72,7 +94,9 @@ function turningModel({ cards }) {
 /** @returns {Turn|null} null: nothing turns here */
 function turnOf(trace, state, subject) {
   if (subject.scheme === 'rotary') return turnOfQueries(trace, state, subject);
-  return subject.encoding && trace.card?.positional === 'sinusoidal' ? turnOfEncoding(trace, state, subject) : null;
+  return subject.encoding && trace.card?.positional === 'sinusoidal'
+    ? turnOfEncoding(trace, state, subject)
+    : null;
 }
 
 function turnOfEncoding(trace, state, { encoding, side, site }) {
@@ -80,17 +104,36 @@ function turnOfEncoding(trace, state, { encoding, side, site }) {
   const shift = Math.max(1, Math.min(state.positions_shift ?? STANDARD_SHIFT, encoding.rows - 1));
   const angles = anglesOf(shift, encoding.columns);
   const from = Math.min(queryOf(state, trace, side), encoding.rows - 1 - shift);
-  return { isAdded: true, before: encoding, after: encoding, from, shift, steps: shift, pairs: angles.length, angles: () => angles, sites: [site] };
+  return {
+    isAdded: true,
+    before: encoding,
+    after: encoding,
+    from,
+    shift,
+    steps: shift,
+    pairs: angles.length,
+    angles: () => angles,
+    sites: [site],
+  };
 }
 
 function turnOfQueries(trace, state, { stack, side }) {
   const sites = turnSites(stack);
   if (!trace.tensors[sites.before] || !trace.tensors[sites.after]) return null;
-  const [before, after] = [sites.before, sites.after].map((site) => matrixAt(trace.tensors[site], state.head));
+  const [before, after] = [sites.before, sites.after].map((site) =>
+    matrixAt(trace.tensors[site], state.head),
+  );
   const from = queryOf(state, trace, side);
   return {
-    isAdded: false, before, after, from, shift: 0, steps: from, pairs: before.columns / 2,
-    angles: (position) => anglesOf(-position, before.columns), sites: [sites.before, sites.after],
+    isAdded: false,
+    before,
+    after,
+    from,
+    shift: 0,
+    steps: from,
+    pairs: before.columns / 2,
+    angles: (position) => anglesOf(-position, before.columns),
+    sites: [sites.before, sites.after],
   };
 }
 
@@ -99,10 +142,15 @@ function circles(trace, state, subject) {
   const found = checked(turn.before, turn.after, turn);
   const pairs = chosenPairs(state, turn.pairs);
   const rows = pairs.map((pair) => numbersOf(turn, pair));
-  const { geometry, ...drawing } = circlesDrawing(pairs.map((pair, row) => circleOf(turn, pair, rows[row])), state);
+  const { geometry, ...drawing } = circlesDrawing(
+    pairs.map((pair, row) => circleOf(turn, pair, rows[row])),
+    state,
+  );
   const [one, other] = [quoted(tokens[turn.from]), quoted(tokens[turn.from + turn.shift])];
   return {
-    title: turn.isAdded ? `R(${turn.shift}) carries position ${turn.from} to ${turn.from + turn.shift}` : `The query at position ${turn.from} is turned`,
+    title: turn.isAdded
+      ? `R(${turn.shift}) carries position ${turn.from} to ${turn.from + turn.shift}`
+      : `The query at position ${turn.from} is turned`,
     help: turn.isAdded
       ? `Blue: PE(${turn.from}) as captured, of ${one}. Ring: turned here by k times the speed of its pair. Green: PE(${turn.from + turn.shift}) as captured, of ${other}. Grey: all other positions.`
       : `Blue: the query of ${one} before. Ring: turned here by ${turn.from} times the speed of its pair. Green: the turned query as captured, of layer 0, head ${state.head}.`,
@@ -122,7 +170,10 @@ function numbersOf(turn, pair) {
   const from = part(rowOf(turn.before, turn.from));
   const computed = part(turned(rowOf(turn.before, turn.from), turn.angles(turn.from)));
   const captured = part(rowOf(turn.after, turn.from + turn.shift));
-  const difference = Math.max(Math.abs(computed[0] - captured[0]), Math.abs(computed[1] - captured[1]));
+  const difference = Math.max(
+    Math.abs(computed[0] - captured[0]),
+    Math.abs(computed[1] - captured[1]),
+  );
   return [...from, ...computed, ...captured, difference];
 }
 
@@ -131,7 +182,14 @@ function circleOf(turn, pair, numbers) {
   const length = Math.hypot(numbers[0], numbers[1]) || 1;
   // An encoding is (sin, cos), a query (even, odd); the angle is counted from the right, against the clock.
   const point = (a, b) => (turn.isAdded ? [b / length, a / length] : [a / length, b / length]);
-  const others = turn.isAdded ? Array.from({ length: turn.before.rows }, (_, row) => point(turn.before.data[row * turn.before.columns + 2 * pair], turn.before.data[row * turn.before.columns + 2 * pair + 1])) : [];
+  const others = turn.isAdded
+    ? Array.from({ length: turn.before.rows }, (_, row) =>
+        point(
+          turn.before.data[row * turn.before.columns + 2 * pair],
+          turn.before.data[row * turn.before.columns + 2 * pair + 1],
+        ),
+      )
+    : [];
   return {
     title: `pair ${pair}: ${angleInWords(speed * turn.steps)}`,
     angle: speed * turn.steps,
@@ -149,8 +207,13 @@ function angleInWords(angle) {
 function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
   const end = turn.from + turn.shift;
   const [first, second] = turn.isAdded ? ['sin', 'cos'] : ['even', 'odd'];
-  const [from, computed, captured] = turn.isAdded ? [`PE(${turn.from})`, 'turned', `PE(${end})`] : ['query', 'turned here', 'turned query'];
-  const columns = [...[from, computed, captured].flatMap((name) => [`${name}, ${first}`, `${name}, ${second}`]), 'difference'];
+  const [from, computed, captured] = turn.isAdded
+    ? [`PE(${turn.from})`, 'turned', `PE(${end})`]
+    : ['query', 'turned here', 'turned query'];
+  const columns = [
+    ...[from, computed, captured].flatMap((name) => [`${name}, ${first}`, `${name}, ${second}`]),
+    'difference',
+  ];
   const value = (row, column) => rows[row][column];
   const words = (row, at) => `(${signed(value(row, at))}, ${signed(value(row, at + 1))})`;
   const speeds = frequencies(turn.pairs * 2);
@@ -163,12 +226,18 @@ function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
     columnTitle: 'number',
     rowLabels: pairs.map(String),
     columnLabels: columns,
-    quantity: turn.isAdded ? `pairs of the encoding turned from position ${turn.from} to ${end}` : `pairs of the query at position ${turn.from}, layer 0, head ${state.head}`,
+    quantity: turn.isAdded
+      ? `pairs of the encoding turned from position ${turn.from} to ${end}`
+      : `pairs of the query at position ${turn.from}, layer 0, head ${state.head}`,
     request: { capture: turn.sites, ...(!turn.isAdded && { heads: [state.head] }) },
     value,
     format: numberOrDifference,
-    describe: (row) => `Pair ${pairs[row]}: ${from} ${words(row, 0)}, turned by ${angleInWords(speeds[pairs[row]] * turn.steps)}, is ${words(row, 2)}; captured was ${words(row, 4)}, at most ${small(value(row, 6))} away`,
-    tip: (row, column) => [`pair ${pairs[row]}: ${columns[column]}`, column === 6 ? small(value(row, 6)) : words(row, column - (column % 2))],
+    describe: (row) =>
+      `Pair ${pairs[row]}: ${from} ${words(row, 0)}, turned by ${angleInWords(speeds[pairs[row]] * turn.steps)}, is ${words(row, 2)}; captured was ${words(row, 4)}, at most ${small(value(row, 6))} away`,
+    tip: (row, column) => [
+      `pair ${pairs[row]}: ${columns[column]}`,
+      column === 6 ? small(value(row, 6)) : words(row, column - (column % 2)),
+    ],
     tokens: () => (turn.isAdded ? { query: turn.from, key: end } : { query: turn.from }),
     start: { row: 0, column: 0 },
     geometry,
@@ -181,7 +250,9 @@ function numberOrDifference(number) {
 
 /** Where there is little room, the speeds are left to the words. */
 function rowsFor(labels, width) {
-  return isNarrow(width) ? { labels: labels.map((_, pair) => String(pair)), rows: 'pair' } : { labels, rows: 'pair · speed' };
+  return isNarrow(width)
+    ? { labels: labels.map((_, pair) => String(pair)), rows: 'pair' }
+    : { labels, rows: 'pair · speed' };
 }
 
 function blocks(trace, state, subject) {
@@ -196,7 +267,17 @@ function blocks(trace, state, subject) {
     title: `R(${turn.steps}), block by block`,
     help: 'The matrix is 0 but for a block of two by two for each pair, written here as one row; beside the pair stands its speed, in radians from one position to the next.',
     summary: `The four numbers of the blocks of ${turn.pairs} pairs, for a turn by ${counted(turn.steps, 'position')}.`,
-    ...dimensionMap(matrix, { ...rowsFor(labels, state.width), dimensions: names, axis: 'entry of the block', reach: 1, quantity: 'entry of R' }, { ...state, height: Math.min(state.height, MOST_HEIGHT) }),
+    ...dimensionMap(
+      matrix,
+      {
+        ...rowsFor(labels, state.width),
+        dimensions: names,
+        axis: 'entry of the block',
+        reach: 1,
+        quantity: 'entry of R',
+      },
+      { ...state, height: Math.min(state.height, MOST_HEIGHT) },
+    ),
     grid: {
       rows: matrix.rows,
       columns: matrix.columns,
@@ -204,12 +285,18 @@ function blocks(trace, state, subject) {
       rowTitle: 'pair · speed',
       columnTitle: 'entry',
       rowLabels: labels,
-      columnLabels: ['cos: first to first', 'second to first', 'first to second', 'cos: second to second'],
+      columnLabels: [
+        'cos: first to first',
+        'second to first',
+        'first to second',
+        'cos: second to second',
+      ],
       quantity: `blocks of the rotation by ${counted(turn.steps, 'position')}`,
       request: { capture: turn.sites },
       value,
       format: (number) => signed(number, 4),
-      describe: (row, column) => `Pair ${row} turns by ${angleInWords(speeds[row] * turn.steps)}: the entry ${names[column]} of its block is ${signed(value(row, column))}`,
+      describe: (row, column) =>
+        `Pair ${row} turns by ${angleInWords(speeds[row] * turn.steps)}: the entry ${names[column]} of its block is ${signed(value(row, column))}`,
       tip: (row, column) => [`pair ${row}: ${names[column]}`, signed(value(row, column), 4)],
       tokens: () => ({}),
       start: { row: 0, column: 0 },

@@ -29,7 +29,10 @@ const WORDING = {
   rotary: {
     help: 'Nothing is added to the embeddings: every layer turns each query and key by angles that grow with its position, so that a score depends on how far apart the two stand.',
     terms: [
-      ['pair', 'two neighbouring numbers of a query, turned together; each pair has a speed of its own'],
+      [
+        'pair',
+        'two neighbouring numbers of a query, turned together; each pair has a speed of its own',
+      ],
       ['cosine of the turn', '1 where a pair stands as it was, −1 where it was turned half round'],
     ],
   },
@@ -43,11 +46,7 @@ const WORDING = {
   },
 };
 
-const PANELS = {
-  rotary: ['queries', 'turns'],
-  alibi: ['bias'],
-  none: ['none'],
-};
+const PANELS = { rotary: ['queries', 'turns'], alibi: ['bias'], none: ['none'] };
 
 export const SCHEMES = {
   needs: [`*.${ATTENTION}.rotated_queries`, `*.${ATTENTION}.bias`],
@@ -65,12 +64,19 @@ export const SCHEMES = {
  */
 function figure(trace, state, subject) {
   const draw = { queries: rotatedQueries, turns, bias }[state.plot];
-  return draw?.(trace, state, subject) ?? { title: 'No positional encoding', notice: noticeFor(trace, subject) };
+  return (
+    draw?.(trace, state, subject) ?? {
+      title: 'No positional encoding',
+      notice: noticeFor(trace, subject),
+    }
+  );
 }
 
 function noticeFor({ card }, { stack }) {
-  if (card?.positional !== 'none') return 'This model adds no positional encoding to its embeddings.';
-  if (stack === 'encoder') return 'This model adds no positional encoding, so any order of the same tokens is the same to it.';
+  if (card?.positional !== 'none')
+    return 'This model adds no positional encoding to its embeddings.';
+  if (stack === 'encoder')
+    return 'This model adds no positional encoding, so any order of the same tokens is the same to it.';
   return 'This model adds no positional encoding; only the mask, which hides what comes later, tells it anything of the order.';
 }
 
@@ -83,8 +89,12 @@ function rotatedQueries(trace, state, subject) {
   const { tokens } = subject;
   return mapOf(trace, state, { ...subject, site }, queries, {
     title: `Turned queries of layer 0, head ${state.head}`,
-    axis: 'dimension', reach, quantity: 'turned query', value,
-    describe: (row, column) => `Position ${row}, ${quoted(tokens[row])}: dimension ${column} of its turned query is ${signed(value(row, column))} (layer 0, head ${state.head})`,
+    axis: 'dimension',
+    reach,
+    quantity: 'turned query',
+    value,
+    describe: (row, column) =>
+      `Position ${row}, ${quoted(tokens[row])}: dimension ${column} of its turned query is ${signed(value(row, column))} (layer 0, head ${state.head})`,
   });
 }
 
@@ -93,7 +103,10 @@ function rotatedQueries(trace, state, subject) {
  * @param {string} stack
  */
 export function turnSites(stack) {
-  return { before: `${stack}.${ATTENTION}.queries`, after: `${stack}.${ATTENTION}.rotated_queries` };
+  return {
+    before: `${stack}.${ATTENTION}.queries`,
+    after: `${stack}.${ATTENTION}.rotated_queries`,
+  };
 }
 
 /** How far each pair was turned, read off the queries before and after. */
@@ -101,14 +114,21 @@ function turns(trace, state, subject) {
   const site = `${subject.stack}.${ATTENTION}.rotated_queries`;
   const before = trace.tensors[site.replace('rotated_', '')];
   if (!trace.tensors[site] || !before) return null;
-  const cosines = cosinesOfTurns(matrixAt(before, state.head), matrixAt(trace.tensors[site], state.head));
+  const cosines = cosinesOfTurns(
+    matrixAt(before, state.head),
+    matrixAt(trace.tensors[site], state.head),
+  );
   const value = (row, column) => cosines.data[row * cosines.columns + column];
   const { tokens } = subject;
   return mapOf(trace, state, { ...subject, site }, cosines, {
     title: 'Turn of each pair',
-    axis: 'pair', reach: 1, quantity: 'cosine of the turn', value,
+    axis: 'pair',
+    reach: 1,
+    quantity: 'cosine of the turn',
+    value,
     request: { capture: [site.replace('rotated_', ''), site], heads: [state.head] },
-    describe: (row, column) => `Position ${row}, ${quoted(tokens[row])}: pair ${column} was turned by an angle of cosine ${signed(value(row, column))} (layer 0, head ${state.head})`,
+    describe: (row, column) =>
+      `Position ${row}, ${quoted(tokens[row])}: pair ${column} was turned by an angle of cosine ${signed(value(row, column))} (layer 0, head ${state.head})`,
   });
 }
 
@@ -145,7 +165,10 @@ function mapOf(trace, state, subject, matrix, { title, axis, reach, quantity, va
       quantity: `${quantity}, layer 0, head ${state.head}`,
       tip: (row, column) => [`position ${row}, ${axis} ${column}`, signed(value(row, column), 4)],
       tokens: (row) => ({ query: row }),
-      thinned: { rows: letteringFor(state.width), columns: { ...letteringFor(state.width), space: DIMENSION_SPACE } },
+      thinned: {
+        rows: letteringFor(state.width),
+        columns: { ...letteringFor(state.width), space: DIMENSION_SPACE },
+      },
       ...said,
     },
   };
@@ -174,7 +197,10 @@ function bias(trace, state, subject) {
       columnLabels: labels,
       quantity: `bias, head ${state.head}`,
       describe: (row, column) => biasInWords(tokens, row, column, value(row, column), state.head),
-      tip: (row, column) => [`query ${row}, key ${column}`, Number.isNaN(value(row, column)) ? 'hidden: not yet read' : signed(value(row, column), 4)],
+      tip: (row, column) => [
+        `query ${row}, key ${column}`,
+        Number.isNaN(value(row, column)) ? 'hidden: not yet read' : signed(value(row, column), 4),
+      ],
       tokens: (row, column) => ({ query: row, key: column }),
     },
   };
@@ -188,6 +214,7 @@ function withoutFuture(matrix, site) {
 
 function biasInWords(tokens, row, column, number, head) {
   const [query, key] = [named(tokens, row), named(tokens, column)];
-  if (Number.isNaN(number)) return `${query} cannot attend to ${key}, which comes later (head ${head})`;
+  if (Number.isNaN(number))
+    return `${query} cannot attend to ${key}, which comes later (head ${head})`;
   return `${key} is ${Math.abs(row - column)} away from ${query}: the score changes by ${signed(number)} (head ${head})`;
 }

@@ -24,12 +24,26 @@ function controls(_, state, subject) {
 
 /** @param {{head: number}} state @param {number} heads */
 export function headControl({ head }, heads) {
-  return { kind: 'choice', name: 'head', label: 'Head', options: Array.from({ length: heads }, (_, id) => ({ id, title: String(id), help: `head ${id}` })), value: Math.min(head, heads - 1) };
+  return {
+    kind: 'choice',
+    name: 'head',
+    label: 'Head',
+    options: Array.from({ length: heads }, (_, id) => ({
+      id,
+      title: String(id),
+      help: `head ${id}`,
+    })),
+    value: Math.min(head, heads - 1),
+  };
 }
 
 function asks(trace, state, subject) {
   const asked = askedOf(trace, state, subject);
-  return Object.fromEntries(Object.entries(asked).filter(([, wanted]) => wanted).map(([scheme, positional]) => [scheme, { positional }]));
+  return Object.fromEntries(
+    Object.entries(asked)
+      .filter(([, wanted]) => wanted)
+      .map(([scheme, positional]) => [scheme, { positional }]),
+  );
 }
 
 /** What to ask for; of learned positions nothing where no model has any. */
@@ -51,16 +65,23 @@ function even(width) {
 /** This model's own table, or that of the twin, or any. */
 function learnedCard(card, cards) {
   const learned = cards.filter(({ positional }) => positional === 'learned');
-  return learned.find(({ id }) => id === card.id) ?? learned.find(({ id }) => id.startsWith('positions-')) ?? learned[0];
+  return (
+    learned.find(({ id }) => id === card.id) ??
+    learned.find(({ id }) => id.startsWith('positions-')) ??
+    learned[0]
+  );
 }
 
 const TITLES = { sinusoidal: 'Sinusoidal', learned: 'Learned', rotary: 'Rotary', alibi: 'ALiBi' };
 
 const HELP = {
   sinusoidal: () => 'Waves of fixed frequencies, added to the embeddings.',
-  learned: ({ model, end }) => `A trained vector for each position, added to the embeddings; this table is that of “${model}”${end ? `, which ends at position ${end}` : ''}.`,
-  rotary: () => 'Queries and keys are turned; shown is the cosine of the turn of each pair of their dimensions.',
-  alibi: ({ head }) => `Scores are lowered by the distance from query to key, with a slope for each head; shown is head ${head}. A decoder uses the half below the diagonal.`,
+  learned: ({ model, end }) =>
+    `A trained vector for each position, added to the embeddings; this table is that of “${model}”${end ? `, which ends at position ${end}` : ''}.`,
+  rotary: () =>
+    'Queries and keys are turned; shown is the cosine of the turn of each pair of their dimensions.',
+  alibi: ({ head }) =>
+    `Scores are lowered by the distance from query to key, with a slope for each head; shown is head ${head}. A decoder uses the half below the diagonal.`,
 };
 
 function figure(trace, state, subject) {
@@ -71,11 +92,26 @@ function figure(trace, state, subject) {
   const answer = state.answers[scheme];
   const notice = noticeOf(answer);
   if (notice) return { title, notice };
-  const low = { ...state, height: Math.min(state.height, MOST_HEIGHT), head: Math.min(state.head, subject.heads - 1) };
+  const low = {
+    ...state,
+    height: Math.min(state.height, MOST_HEIGHT),
+    head: Math.min(state.head, subject.heads - 1),
+  };
   const isCut = scheme === 'learned' && asked.length < subject.tokens.length;
-  const said = { model: modelName(state.cards.find(({ id }) => id === asked.model), asked.model), end: isCut ? asked.length - 1 : 0, head: low.head };
+  const said = {
+    model: modelName(
+      state.cards.find(({ id }) => id === asked.model),
+      asked.model,
+    ),
+    end: isCut ? asked.length - 1 : 0,
+    head: low.head,
+  };
   const draw = scheme === 'alibi' ? biasMap : valueMap;
-  return { title, help: HELP[scheme](said), ...draw(trace, low, subject, { scheme, asked, tensors: answer.trace.tensors }) };
+  return {
+    title,
+    help: HELP[scheme](said),
+    ...draw(trace, low, subject, { scheme, asked, tensors: answer.trace.tensors }),
+  };
 }
 
 const SHOWN = {
@@ -93,7 +129,13 @@ function valueMap(trace, state, subject, { scheme, asked, tensors }) {
   return {
     summary: `${TITLES[scheme]} positions: ${matrix.rows} positions by ${matrix.columns} ${axis}s, none further from 0 than ${tick(reach)}.`,
     ...dimensionMap(matrix, { labels, dimensions, axis, reach, quantity }, state),
-    grid: sideGrid(trace, state, subject, matrix, { asked, axis, labels, columnLabels: dimensions, quantity: `${quantity}, ${scheme}` }),
+    grid: sideGrid(trace, state, subject, matrix, {
+      asked,
+      axis,
+      labels,
+      columnLabels: dimensions,
+      quantity: `${quantity}, ${scheme}`,
+    }),
   };
 }
 
@@ -106,14 +148,26 @@ function biasMap(trace, state, subject, { asked, tensors }) {
     summary: `ALiBi: the bias of head ${state.head}, ${matrix.rows} queries by ${matrix.columns} keys, from ${tick(least)} to 0.`,
     ...pairMap(matrix, { labels, scale, quantity: 'bias', axes: ['query', 'key'] }, state),
     grid: {
-      ...sideGrid(trace, state, subject, matrix, { asked, axis: 'key', labels, columnLabels: labels, quantity: `bias, alibi, head ${state.head}` }),
+      ...sideGrid(trace, state, subject, matrix, {
+        asked,
+        axis: 'key',
+        labels,
+        columnLabels: labels,
+        quantity: `bias, alibi, head ${state.head}`,
+      }),
       rowTitle: 'query',
       tokens: (row, column) => ({ query: row, key: column }),
     },
   };
 }
 
-function sideGrid(trace, state, { side, tokens }, { rows, columns, data }, { asked, axis, labels, columnLabels, quantity }) {
+function sideGrid(
+  trace,
+  state,
+  { side, tokens },
+  { rows, columns, data },
+  { asked, axis, labels, columnLabels, quantity },
+) {
   const query = queryOf(state, trace, side);
   const value = (row, column) => data[row * columns + column];
   return {
@@ -128,7 +182,8 @@ function sideGrid(trace, state, { side, tokens }, { rows, columns, data }, { ask
     call: { path: positionalPath(asked) },
     value,
     format: (number) => signed(number, 4),
-    describe: (row, column) => `${quantity}: position ${row}, ${quoted(tokens[row])}, ${axis} ${column} is ${signed(value(row, column))}`,
+    describe: (row, column) =>
+      `${quantity}: position ${row}, ${quoted(tokens[row])}, ${axis} ${column} is ${signed(value(row, column))}`,
     tip: (row, column) => [`position ${row}, ${axis} ${column}`, signed(value(row, column), 4)],
     tokens: (row) => ({ query: row }),
     choose: (row) => choosing(trace, side, row),

@@ -20,7 +20,11 @@ import { WAVES } from './position_waves.js';
 
 /** What can be shown; the parts of the view, each with its own switches, panels and figures. */
 const PARTS = {
-  encoding: { controls: () => [], panels: ({ scheme }) => SCHEMES.panels(scheme) ?? ['encoding', 'similarity'], figure: maps },
+  encoding: {
+    controls: () => [],
+    panels: ({ scheme }) => SCHEMES.panels(scheme) ?? ['encoding', 'similarity'],
+    figure: maps,
+  },
   waves: WAVES,
   rotation: ROTATION,
   schemes: SIDES,
@@ -32,7 +36,11 @@ const OPTIONS = [
   { id: 'waves', title: 'Lines', help: 'single dimensions as waves, and similarity by distance' },
   { id: 'rotation', title: 'Rotation', help: 'what carries one position to another' },
   { id: 'schemes', title: 'Schemes', help: 'four ways to encode as many positions' },
-  { id: 'twins', title: 'Twins', help: 'models that differ in their positions alone, on this text' },
+  {
+    id: 'twins',
+    title: 'Twins',
+    help: 'models that differ in their positions alone, on this text',
+  },
 ];
 
 export const positions = {
@@ -41,7 +49,10 @@ export const positions = {
   help: 'Attention alone cannot tell first from last, so a pattern of numbers for each position is added to the token that stands there.',
   terms: [
     ['dimension', 'one of the d_model numbers that describe a token inside the model'],
-    ['cosine similarity', 'how alike two patterns are: 1 where they are the same, less the more they differ'],
+    [
+      'cosine similarity',
+      'how alike two patterns are: 1 where they are the same, less the more they differ',
+    ],
   ],
   needs: ['*.embedding.positional', ...SCHEMES.needs],
   also: SCHEMES.also,
@@ -57,7 +68,8 @@ export const positions = {
   wording: (trace, state = {}) => wordingOf(trace, partOf(state)),
   places: stacksOf,
   place: (trace, state) => stackOf(state, trace),
-  arrangement: (_, state) => (partOf(state) === 'schemes' || partOf(state) === 'twins' ? 'many' : 'pair'),
+  arrangement: (_, state) =>
+    partOf(state) === 'schemes' || partOf(state) === 'twins' ? 'many' : 'pair',
   asks: (trace, state) => PARTS[partOf(state)].asks?.(trace, state, subjectOf(trace, state)) ?? {},
   controls,
   panels,
@@ -69,20 +81,40 @@ function partOf({ positions_show: show }) {
 }
 
 const ROTATING = [
-  ['rotation', 'turning a pair of numbers like the hand of a clock, which changes its direction and never its length'],
-  ['R(k)', 'the rotation that belongs to k steps; each pair of dimensions turns at a speed of its own'],
+  [
+    'rotation',
+    'turning a pair of numbers like the hand of a clock, which changes its direction and never its length',
+  ],
+  [
+    'R(k)',
+    'the rotation that belongs to k steps; each pair of dimensions turns at a speed of its own',
+  ],
 ];
 const WORDING = {
-  waves: { terms: [['dimension', 'one of the d_model numbers that describe a token inside the model'], ['distance', 'how many positions two tokens are apart']] },
+  waves: {
+    terms: [
+      ['dimension', 'one of the d_model numbers that describe a token inside the model'],
+      ['distance', 'how many positions two tokens are apart'],
+    ],
+  },
   rotation: { terms: ROTATING },
-  schemes: { help: 'Four ways to tell a model where a token stands, for as many positions as this text has.', terms: [['slope', 'how much each step away lowers a score; ALiBi gives every head its own']] },
-  twins: { help: 'Small models that were trained alike and differ only in how they encode positions, on this text: how much attention each head gives to the token so many places back.', terms: [['mean weight', 'of all tokens that have one so many places back']] },
+  schemes: {
+    help: 'Four ways to tell a model where a token stands, for as many positions as this text has.',
+    terms: [['slope', 'how much each step away lowers a score; ALiBi gives every head its own']],
+  },
+  twins: {
+    help: 'Small models that were trained alike and differ only in how they encode positions, on this text: how much attention each head gives to the token so many places back.',
+    terms: [['mean weight', 'of all tokens that have one so many places back']],
+  },
 };
 
 /** Of a scheme that adds nothing the words for its maps hold for its lines and turns too. */
 function wordingOf(trace, part) {
   const scheme = schemeOf(trace);
-  return { ...SCHEMES.wording(scheme), ...(part === 'waves' && scheme !== '' ? {} : WORDING[part]) };
+  return {
+    ...SCHEMES.wording(scheme),
+    ...(part === 'waves' && scheme !== '' ? {} : WORDING[part]),
+  };
 }
 
 /** What is looked at: a stack, its side of the text, and the encoding that was added to it, if any. */
@@ -92,19 +124,43 @@ function subjectOf(trace, state) {
   const side = sideOf(stack, trace);
   const tokens = tokensOf(trace, side);
   const encoding = trace.tensors[site] ? encodingOf(trace.tensors[site], tokens.length) : null;
-  return { stack, site, side, tokens, encoding, scheme: schemeOf(trace), heads: trace.card?.n_heads ?? 1 };
+  return {
+    stack,
+    site,
+    side,
+    tokens,
+    encoding,
+    scheme: schemeOf(trace),
+    heads: trace.card?.n_heads ?? 1,
+  };
 }
 
 function controls(trace, state) {
   const part = partOf(state);
   const subject = subjectOf(trace, state);
-  const show = { kind: 'choice', name: 'positions_show', label: 'Show', options: OPTIONS, value: part };
-  const hasHeads = part !== 'twins' && part !== 'schemes' && ['rotary', 'alibi'].includes(subject.scheme) && !(part === 'rotation' && subject.scheme === 'alibi');
-  return [show, ...(hasHeads ? [headControl(state, subject.heads)] : []), ...PARTS[part].controls(trace, state, subject)];
+  const show = {
+    kind: 'choice',
+    name: 'positions_show',
+    label: 'Show',
+    options: OPTIONS,
+    value: part,
+  };
+  const hasHeads =
+    part !== 'twins' &&
+    part !== 'schemes' &&
+    ['rotary', 'alibi'].includes(subject.scheme) &&
+    !(part === 'rotation' && subject.scheme === 'alibi');
+  return [
+    show,
+    ...(hasHeads ? [headControl(state, subject.heads)] : []),
+    ...PARTS[part].controls(trace, state, subject),
+  ];
 }
 
 function panels(trace, state) {
-  return PARTS[partOf(state)].panels(subjectOf(trace, state), state, trace).map((plot) => ({ id: plot, state: { plot } }));
+  return PARTS[partOf(state)]
+    .panels(subjectOf(trace, state), state, trace)
+    .map((plot) => ({ id: plot, state: { plot } }));
 }
 
 /**
@@ -118,15 +174,25 @@ function figure(trace, state) {
 
 function maps(trace, state, subject) {
   if (!subject.encoding) return SCHEMES.figure(trace, state, subject);
-  const title = state.plot === 'similarity' ? 'Similarity of positions' : 'The encoding that was added';
-  return { title, ...(state.plot === 'similarity' ? similarity : encodingMap)(trace, state, subject.encoding, subject) };
+  const title =
+    state.plot === 'similarity' ? 'Similarity of positions' : 'The encoding that was added';
+  return {
+    title,
+    ...(state.plot === 'similarity' ? similarity : encodingMap)(
+      trace,
+      state,
+      subject.encoding,
+      subject,
+    ),
+  };
 }
 
 const encodings = new WeakMap();
 
 /** Read once from each tensor, so that what is worked out of it can be remembered by it. */
 function encodingOf(tensor, count) {
-  if (encodings.get(tensor)?.rows !== count) encodings.set(tensor, firstRows(matrixAt(tensor), count));
+  if (encodings.get(tensor)?.rows !== count)
+    encodings.set(tensor, firstRows(matrixAt(tensor), count));
   return encodings.get(tensor);
 }
 
@@ -142,7 +208,11 @@ function encodingMap(trace, state, encoding, subject) {
   const reach = reachOf(encoding.data);
   return {
     summary: `Positional encoding: ${encoding.rows} positions by ${encoding.columns} dimensions, none further from 0 than ${tick(reach)}.`,
-    ...dimensionMap(encoding, { labels, dimensions, axis: 'dimension', reach, quantity: 'value added' }, state),
+    ...dimensionMap(
+      encoding,
+      { labels, dimensions, axis: 'dimension', reach, quantity: 'value added' },
+      state,
+    ),
     grid: encodingGrid(trace, state, encoding, { ...subject, labels, dimensions }),
   };
 }
@@ -154,7 +224,11 @@ function similarity(trace, state, encoding, subject) {
   const range = rangeInWords(cosines.data, scale);
   return {
     summary: `Cosine similarity between ${cosines.rows} positions, computed from the captured encoding. ${range}`,
-    ...pairMap(cosines, { labels, scale, quantity: 'cosine similarity', axes: ['position', 'position'] }, state),
+    ...pairMap(
+      cosines,
+      { labels, scale, quantity: 'cosine similarity', axes: ['position', 'position'] },
+      state,
+    ),
     grid: { ...similarityGrid(trace, state, cosines, { ...subject, labels }), note: range },
   };
 }
@@ -190,7 +264,10 @@ function encodingGrid(trace, state, encoding, subject) {
       `Position ${row}, ${quoted(tokens[row])}: ${signed(value(row, column))} is added to dimension ${column}`,
     tip: (row, column) => [`position ${row}, dimension ${column}`, signed(value(row, column), 4)],
     tokens: (row) => ({ query: row }),
-    thinned: { rows: letteringFor(state.width), columns: { ...letteringFor(state.width), space: DIMENSION_SPACE } },
+    thinned: {
+      rows: letteringFor(state.width),
+      columns: { ...letteringFor(state.width), space: DIMENSION_SPACE },
+    },
   };
 }
 

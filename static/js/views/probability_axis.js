@@ -20,7 +20,8 @@ const GAP = 8;
  * @returns {Object} an axis of Plotly's
  */
 export function probabilityAxis(bars, event, { palette, pixels, lettering }) {
-  const endOf = ({ probability, number }) => probability / (1 - Math.min(MOST_TAKEN, (labelWidth([number], lettering) + GAP) / pixels));
+  const endOf = ({ probability, number }) =>
+    probability / (1 - Math.min(MOST_TAKEN, (labelWidth([number], lettering) + GAP) / pixels));
   const end = Math.max(...bars.map(endOf), LEAST_END);
   const tickvals = roundTicks(Math.min(end, 1), MOST_TICKS);
   return {
@@ -28,7 +29,11 @@ export function probabilityAxis(bars, event, { palette, pixels, lettering }) {
     tickvals,
     ticktext: tickvals.map((probability) => `${tick(probability * 100)} %`),
     tickfont: { size: 11, color: palette.muted },
-    title: { text: `probability of ${event}`, font: { size: 12, color: palette.muted }, standoff: 8 },
+    title: {
+      text: `probability of ${event}`,
+      font: { size: 12, color: palette.muted },
+      standoff: 8,
+    },
     gridcolor: palette.line,
     zerolinecolor: palette.line,
   };

@@ -13,4 +13,14 @@ import { translate } from './translate.js';
 import { why } from './why.js';
 
 /** @type {import('../core/figure.js').View[]} */
-export const VIEWS = [attention, why, positions, experts, stream, nextToken, generate, translate, compare];
+export const VIEWS = [
+  attention,
+  why,
+  positions,
+  experts,
+  stream,
+  nextToken,
+  generate,
+  translate,
+  compare,
+];

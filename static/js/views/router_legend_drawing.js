@@ -24,5 +24,8 @@ export function legendRoom(width) {
 export function routerLegend(palette, { width, left, hasNumbers }) {
   const chosen = hasNumbers ? `number: ${WEIGHT}` : 'marked: chosen';
   if (width >= ONE_LINE) return [shortBarTitle(`colour: ${COLOUR} · ${chosen}`, palette)];
-  return [shortBarTitle(COLOUR, palette), { ...shortBarTitle(chosen, palette), xshift: -left, yshift: -4 - 2 * LINE + 10 }];
+  return [
+    shortBarTitle(COLOUR, palette),
+    { ...shortBarTitle(chosen, palette), xshift: -left, yshift: -4 - 2 * LINE + 10 },
+  ];
 }

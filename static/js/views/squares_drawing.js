@@ -3,7 +3,17 @@
  */
 
 import { inkOn, levelOf, plotlyScale } from '../core/colour.js';
-import { baseLayout, colourBar, colourBarTitle, downwards, isNarrow, labelAxis, labelWidth, letteringFor, nested } from '../core/figure.js';
+import {
+  baseLayout,
+  colourBar,
+  colourBarTitle,
+  downwards,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  letteringFor,
+  nested,
+} from '../core/figure.js';
 import { tick } from '../core/number.js';
 import { escapeForPlotly } from '../core/text.js';
 
@@ -54,8 +64,28 @@ export function squaresFigure(wanted, state) {
       ...baseLayout(palette, box),
       annotations: [colourBarTitle(quantity, palette, box.orientation), ...box.titles(palette)],
       shapes: outlines(wanted.outlined ?? [], palette, box.cell),
-      xaxis: { ...labelAxis({ labels: columns, pixels: box.across, title: box.axisTitles.columns, palette, lettering, color: palette.key }), side: 'top', tickangle: box.tickangle },
-      yaxis: downwards(labelAxis({ labels: rows, pixels: box.down, title: box.axisTitles.rows, palette, lettering, color: palette.query })),
+      xaxis: {
+        ...labelAxis({
+          labels: columns,
+          pixels: box.across,
+          title: box.axisTitles.columns,
+          palette,
+          lettering,
+          color: palette.key,
+        }),
+        side: 'top',
+        tickangle: box.tickangle,
+      },
+      yaxis: downwards(
+        labelAxis({
+          labels: rows,
+          pixels: box.down,
+          title: box.axisTitles.rows,
+          palette,
+          lettering,
+          color: palette.query,
+        }),
+      ),
     },
   };
 }
@@ -82,40 +112,90 @@ function ticksOf({ bottom, top, write = (value) => tick(Number(value.toPrecision
 
 /** Dark on light and light on dark: seen on every colour. */
 function outlines(cells, { ink, surface }, room) {
-  const widths = room >= ROOM_FOR_GAPS ? [[ink, 4], [surface, 1.5]] : [[ink, 1]];
-  return widths.flatMap(([color, width]) => cells.map(({ row, column }) => ({
-    type: 'rect', x0: column - 0.5, x1: column + 0.5, y0: row - 0.5, y1: row + 0.5, line: { color, width },
-  })));
+  const widths =
+    room >= ROOM_FOR_GAPS
+      ? [
+          [ink, 4],
+          [surface, 1.5],
+        ]
+      : [[ink, 1]];
+  return widths.flatMap(([color, width]) =>
+    cells.map(({ row, column }) => ({
+      type: 'rect',
+      x0: column - 0.5,
+      x1: column + 0.5,
+      y0: row - 0.5,
+      y1: row + 0.5,
+      line: { color, width },
+    })),
+  );
 }
 
 /** Titles beside the axes, labels aslant, the colour bar at the right. */
 function roomyBox(size, label, { matrix, titles }) {
   const slanted = Math.ceil(label.columns * 0.72);
   const margin = { l: label.rows + 30, r: Math.max(76, slanted), t: slanted + 40, b: 12 };
-  return { ...squaresIn(size, margin, matrix), orientation: 'v', tickangle: -45, axisTitles: titles, titles: () => [] };
+  return {
+    ...squaresIn(size, margin, matrix),
+    orientation: 'v',
+    tickangle: -45,
+    axisTitles: titles,
+    titles: () => [],
+  };
 }
 
 /** Every pixel for the map: upright labels, both titles in one line above them, the colour bar below. */
 function tightBox(size, label, { matrix, titles }) {
   const margin = { l: label.rows + 14, r: 16, t: label.columns + 28, b: 58 };
-  const title = { showarrow: false, xref: 'paper', yref: 'paper', y: 1, yanchor: 'bottom', yshift: label.columns + 8 };
+  const title = {
+    showarrow: false,
+    xref: 'paper',
+    yref: 'paper',
+    y: 1,
+    yanchor: 'bottom',
+    yshift: label.columns + 8,
+  };
   return {
     ...squaresIn(size, margin, matrix),
     orientation: 'h',
     tickangle: -90,
     axisTitles: { rows: '', columns: '' },
-    titles: ({ query, key }) => [
-      { ...title, text: titles.rows && `${titles.rows} ↓`, x: 0, xanchor: 'left', xshift: -margin.l, font: { size: 12, color: query } },
-      { ...title, text: `${titles.columns} →`, x: 1, xanchor: 'right', font: { size: 12, color: key } },
-    ].filter(({ text }) => text),
+    titles: ({ query, key }) =>
+      [
+        {
+          ...title,
+          text: titles.rows && `${titles.rows} ↓`,
+          x: 0,
+          xanchor: 'left',
+          xshift: -margin.l,
+          font: { size: 12, color: query },
+        },
+        {
+          ...title,
+          text: `${titles.columns} →`,
+          x: 1,
+          xanchor: 'right',
+          font: { size: 12, color: key },
+        },
+      ].filter(({ text }) => text),
   };
 }
 
 /** Cells are square, and the longer side of the map is never too short to be read. */
 function squaresIn({ width, height }, margin, { rows, columns }) {
-  const room = Math.min((width - margin.l - margin.r) / columns, (height - margin.t - margin.b) / rows);
+  const room = Math.min(
+    (width - margin.l - margin.r) / columns,
+    (height - margin.t - margin.b) / rows,
+  );
   const least = Math.min(LEAST_SIDE, width - margin.l - margin.r);
   const cell = Math.max(least / Math.max(rows, columns), room);
   const [across, down] = [cell * columns, cell * rows];
-  return { margin, cell, across, down, width: across + margin.l + margin.r, height: down + margin.t + margin.b };
+  return {
+    margin,
+    cell,
+    across,
+    down,
+    width: across + margin.l + margin.r,
+    height: down + margin.t + margin.b,
+  };
 }

@@ -9,9 +9,18 @@ import { depthAsks, depthFigure, depthPanels } from './stream_depth.js';
 import { lensAsks, lensFigure, lensPanels } from './stream_lens.js';
 
 const LENS = 'lens';
-const STREAM = ['residual stream', 'the vector of d_model numbers that each token has, to which every part of every layer adds'];
-const LENS_TERM = ['logit lens', 'the last norm and the token embeddings, applied to the stream after an earlier layer'];
-const LENS_WITHOUT_NORM = ['logit lens', 'the token embeddings, applied to the stream after an earlier layer'];
+const STREAM = [
+  'residual stream',
+  'the vector of d_model numbers that each token has, to which every part of every layer adds',
+];
+const LENS_TERM = [
+  'logit lens',
+  'the last norm and the token embeddings, applied to the stream after an earlier layer',
+];
+const LENS_WITHOUT_NORM = [
+  'logit lens',
+  'the token embeddings, applied to the stream after an earlier layer',
+];
 const MOST_SIDE_BY_SIDE = 48;
 
 const OPTIONS = [
@@ -29,7 +38,15 @@ export const stream = {
   needs: [],
   fields: { stream_show: choice(OPTIONS.map(({ id }) => id)), stream_layer: count() },
   asks: (trace, state) => partOf(state).asks(trace),
-  controls: (_, state) => [{ kind: 'choice', name: 'stream_show', label: 'Show', options: OPTIONS, value: state.stream_show ?? LENS }],
+  controls: (_, state) => [
+    {
+      kind: 'choice',
+      name: 'stream_show',
+      label: 'Show',
+      options: OPTIONS,
+      value: state.stream_show ?? LENS,
+    },
+  ],
   places: (trace, state) => (isLens(state) ? [] : stacksOf(trace)),
   place: (trace, state) => stackOf(state, trace),
   arrangement,
@@ -57,14 +74,21 @@ function arrangement(trace, state) {
 const NORM = ['norm', 'the length of a vector: the root of the sum of its squares'];
 const WORDING = {
   norms: ({ card }) => ({
-    help: card?.norm_place === 'post'
-      ? 'Every part of every layer adds its vector to the stream, and the norm behind it brings the sum back to one size.'
-      : 'Every part of every layer adds its vector to the stream. No norm stands in its way, so it mostly grows with the depth.',
+    help:
+      card?.norm_place === 'post'
+        ? 'Every part of every layer adds its vector to the stream, and the norm behind it brings the sum back to one size.'
+        : 'Every part of every layer adds its vector to the stream. No norm stands in its way, so it mostly grows with the depth.',
     terms: [STREAM, NORM],
   }),
   writes: () => ({
     help: 'Attention and the feed-forward network, or experts in its place, each write a vector to the stream: how long it is, and whether it points along the stream or against it.',
-    terms: [STREAM, ['cosine', '1 where two vectors point the same way, 0 where they are at right angles, −1 where they point opposite ways']],
+    terms: [
+      STREAM,
+      [
+        'cosine',
+        '1 where two vectors point the same way, 0 where they are at right angles, −1 where they point opposite ways',
+      ],
+    ],
   }),
   layer_norm: layerNormWording,
 };
@@ -74,7 +98,10 @@ function wording(trace, state) {
   if (!isLens(state)) return WORDING[state.stream_show](trace);
   const terms = trace.card?.norm_place === 'post' ? [STREAM, LENS_WITHOUT_NORM] : stream.terms;
   if (!isFilling(trace)) return { terms };
-  return { terms, help: 'The exit of the last layer is put behind every layer: what the model would put at each place if it stopped there. The likeliest token stands in the cell; the colour is its probability.' };
+  return {
+    terms,
+    help: 'The exit of the last layer is put behind every layer: what the model would put at each place if it stopped there. The likeliest token stands in the cell; the colour is its probability.',
+  };
 }
 
 function layerNormWording({ card }) {
@@ -85,6 +112,14 @@ function layerNormWording({ card }) {
     : `${name} stands before every part, and before the prediction: it sees the stream that the part is about to read.`;
   return {
     help: `${where} It brings the token’s numbers to one size.`,
-    terms: [STREAM, ['norm', card?.norm === 'rms_norm' ? 'divides a token’s d_model numbers by their root mean square' : 'takes the mean of a token’s d_model numbers away and divides by their standard deviation']],
+    terms: [
+      STREAM,
+      [
+        'norm',
+        card?.norm === 'rms_norm'
+          ? 'divides a token’s d_model numbers by their root mean square'
+          : 'takes the mean of a token’s d_model numbers away and divides by their standard deviation',
+      ],
+    ],
   };
 }

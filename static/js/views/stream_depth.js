@@ -35,21 +35,24 @@ const QUANTITIES = {
     unit: 'norm of the stream',
     help: 'The length of the vector that a token’s place in the stream holds, after the embedding and after each part of each layer.',
     read: streamDepth,
-    say: ({ name }, value, token) => `${capitalised(name)} the stream has norm ${value} at ${token}`,
+    say: ({ name }, value, token) =>
+      `${capitalised(name)} the stream has norm ${value} at ${token}`,
   },
   written_norm: {
     title: 'Norm of what each part writes',
     unit: 'norm of what is written',
     help: 'How long a vector each part adds to the stream.',
     read: (found, stack, card) => writtenDepth(found, stack, card, 'written_norm'),
-    say: ({ name }, value, token) => `${capitalised(name)} writes a vector of norm ${value} at ${token}`,
+    say: ({ name }, value, token) =>
+      `${capitalised(name)} writes a vector of norm ${value} at ${token}`,
   },
   cosine: {
     title: 'Along the stream, or against it',
     unit: 'cosine with the stream',
     help: 'The cosine of what a part writes with the stream it is added to: above 0 it pushes along and makes the stream longer, below 0 it takes some of it back.',
     read: (found, stack, card) => writtenDepth(found, stack, card, 'cosine'),
-    say: ({ name }, value, token, number) => `${capitalised(name)} writes ${number < 0 ? 'against' : 'along'} the stream at ${token}: cosine ${value}`,
+    say: ({ name }, value, token, number) =>
+      `${capitalised(name)} writes ${number < 0 ? 'against' : 'along'} the stream at ${token}: cosine ${value}`,
     isSigned: true,
     reach: 1,
   },
@@ -66,14 +69,16 @@ const QUANTITIES = {
     unit: 'standard deviation over d_model',
     help: 'LayerNorm divides by this standard deviation: however long the stream has become, what a part reads is of one size.',
     read: (found, stack, card) => normDepth(found, stack, card, 'deviation'),
-    say: ({ name }, value, token) => `What enters ${name} has standard deviation ${value} at ${token}`,
+    say: ({ name }, value, token) =>
+      `What enters ${name} has standard deviation ${value} at ${token}`,
   },
   root_mean_square: {
     title: 'Root mean square that each norm sees',
     unit: 'root mean square over d_model',
     help: 'RMSNorm divides by it and leaves the mean where it is.',
     read: (found, stack, card) => normDepth(found, stack, card, 'root_mean_square'),
-    say: ({ name }, value, token) => `What enters ${name} has root mean square ${value} at ${token}`,
+    say: ({ name }, value, token) =>
+      `What enters ${name} has root mean square ${value} at ${token}`,
   },
 };
 
@@ -111,11 +116,17 @@ export function depthPanels(_, state) {
  */
 export function depthFigure(trace, state) {
   const title = 'Residual stream';
-  if (!hasStream(trace.card)) return { title, notice: `The residual stream of ${modelName(trace.card, trace.model)} cannot be seen.` };
+  if (!hasStream(trace.card))
+    return {
+      title,
+      notice: `The residual stream of ${modelName(trace.card, trace.model)} cannot be seen.`,
+    };
   const found = streamIn(state);
   if (!found) return { title, notice: noticeOf(state.answers?.stream) };
   const subject = subjectOf(trace, state, found);
-  return state.drawn === 'line' ? lineFigure(trace, state, subject) : mapFigure(trace, state, subject);
+  return state.drawn === 'line'
+    ? lineFigure(trace, state, subject)
+    : mapFigure(trace, state, subject);
 }
 
 function streamIn({ answers }) {
@@ -128,7 +139,14 @@ function subjectOf(trace, state, found) {
   const side = sideOf(stack, trace);
   const tokens = tokensOf(trace, side);
   const depth = quantity.read(found, stack, trace.card);
-  return { quantity, side, tokens, depth, scale: scaleFor(quantity, depth.matrix), query: queryOf(state, trace, side) };
+  return {
+    quantity,
+    side,
+    tokens,
+    depth,
+    scale: scaleFor(quantity, depth.matrix),
+    query: queryOf(state, trace, side),
+  };
 }
 
 /** From 0, or the same on both sides of it. */
@@ -162,9 +180,21 @@ function mapFigure(trace, state, subject) {
 }
 
 function mapGrid(trace, state, subject) {
-  const { quantity, side, tokens, depth: { steps, matrix }, query } = subject;
+  const {
+    quantity,
+    side,
+    tokens,
+    depth: { steps, matrix },
+    query,
+  } = subject;
   const value = (row, column) => matrix.data[row * matrix.columns + column];
-  const say = (row, column) => quantity.say(steps[row], written(subject, value(row, column)), named(tokens, column), value(row, column));
+  const say = (row, column) =>
+    quantity.say(
+      steps[row],
+      written(subject, value(row, column)),
+      named(tokens, column),
+      value(row, column),
+    );
   const last = steps.length - 1;
   return {
     rows: matrix.rows,
@@ -179,7 +209,10 @@ function mapGrid(trace, state, subject) {
     value,
     format: (number) => written(subject, number),
     describe: say,
-    tip: (row, column) => [`${steps[row].title}, ${named(tokens, column)}`, written(subject, value(row, column))],
+    tip: (row, column) => [
+      `${steps[row].title}, ${named(tokens, column)}`,
+      written(subject, value(row, column)),
+    ],
     tokens: (_, column) => ({ query: column }),
     choose: (_, column) => choosing(trace, side, column),
     chosen: { column: query },
@@ -189,11 +222,26 @@ function mapGrid(trace, state, subject) {
 }
 
 function lineFigure(trace, state, subject) {
-  const { quantity, tokens, depth: { steps, matrix }, query, scale } = subject;
+  const {
+    quantity,
+    tokens,
+    depth: { steps, matrix },
+    query,
+    scale,
+  } = subject;
   const { palette } = state;
   const lines = [
-    { name: `at ${named(tokens, query)}`, values: Array.from(columnOf(matrix, query)), color: palette.query },
-    { name: `mean over ${tokens.length} tokens`, values: rowMeans(matrix), color: palette.muted, isDashed: true },
+    {
+      name: `at ${named(tokens, query)}`,
+      values: Array.from(columnOf(matrix, query)),
+      color: palette.query,
+    },
+    {
+      name: `mean over ${tokens.length} tokens`,
+      values: rowMeans(matrix),
+      color: palette.muted,
+      isDashed: true,
+    },
   ];
   return {
     title: `${quantity.title} at ${named(tokens, query)}`,
@@ -204,7 +252,14 @@ function lineFigure(trace, state, subject) {
 }
 
 function lineGrid(subject, lines) {
-  const { quantity, side, tokens, depth: { steps }, query, scale } = subject;
+  const {
+    quantity,
+    side,
+    tokens,
+    depth: { steps },
+    query,
+    scale,
+  } = subject;
   const value = (row, column) => lines[row].values[column];
   const nameOfLine = (row) => (row === 0 ? named(tokens, query) : 'the mean token');
   return {
@@ -220,8 +275,17 @@ function lineGrid(subject, lines) {
     request: REQUEST,
     value,
     format: (number) => written(subject, number),
-    describe: (row, column) => quantity.say(steps[column], written(subject, value(row, column)), nameOfLine(row), value(row, column)),
-    tip: (row, column) => [`${steps[column].title}, ${row === 0 ? named(tokens, query) : 'mean'}`, written(subject, value(row, column))],
+    describe: (row, column) =>
+      quantity.say(
+        steps[column],
+        written(subject, value(row, column)),
+        nameOfLine(row),
+        value(row, column),
+      ),
+    tip: (row, column) => [
+      `${steps[column].title}, ${row === 0 ? named(tokens, query) : 'mean'}`,
+      written(subject, value(row, column)),
+    ],
     tokens: () => ({ query }),
     start: { row: 0, column: 0 },
     rest: { readout: '' },

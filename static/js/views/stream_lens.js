@@ -35,7 +35,10 @@ export function lensPanels(_, state) {
   const bars = chosenLayer(state, found) === last ? [last] : [chosenLayer(state, found), last];
   return [
     { id: 'lens', state: { drawn: 'lens' } },
-    ...bars.map((layer, index) => ({ id: index === 0 ? 'cell' : 'last', state: { drawn: 'guesses', read: layer } })),
+    ...bars.map((layer, index) => ({
+      id: index === 0 ? 'cell' : 'last',
+      state: { drawn: 'guesses', read: layer },
+    })),
   ];
 }
 
@@ -46,12 +49,17 @@ export function lensPanels(_, state) {
  */
 export function lensFigure(trace, state) {
   if (!hasLens(trace.card)) {
-    return { title: TITLE, notice: `${modelName(trace.card, trace.model)} has no logit lens: its layers do not lead to a prediction that can be read off early.` };
+    return {
+      title: TITLE,
+      notice: `${modelName(trace.card, trace.model)} has no logit lens: its layers do not lead to a prediction that can be read off early.`,
+    };
   }
   const found = lensIn(state);
   if (!found) return { title: TITLE, notice: noticeOf(state.answers?.lens) };
   const subject = subjectOf(trace, state, found);
-  return state.drawn === 'guesses' ? barsFigure(trace, state, subject) : mapFigure(trace, state, subject);
+  return state.drawn === 'guesses'
+    ? barsFigure(trace, state, subject)
+    : mapFigure(trace, state, subject);
 }
 
 function lensIn({ answers }) {
@@ -70,23 +78,33 @@ function subjectOf(trace, state, found) {
   const markers = tokens.map((_, position) => marker(trace, tokens, position, state.words ?? ''));
   const textAt = (layer, position) => found.texts[layer][position][0];
   const first = (layer, position) => (layer * count + position) * ranks;
-  const data = Float64Array.from({ length: layers * count }, (_, at) => found.probabilities.data[at * ranks] * found.probabilities.scale);
+  const data = Float64Array.from(
+    { length: layers * count },
+    (_, at) => found.probabilities.data[at * ranks] * found.probabilities.scale,
+  );
   return {
-    found, side, tokens, markers, textAt,
+    found,
+    side,
+    tokens,
+    markers,
+    textAt,
     words: wordsFor(trace),
     query: queryOf(state, trace),
     layer: chosenLayer(state, found),
     last: layers - 1,
     probabilities: { rows: layers, columns: count, data },
-    markAt: (layer, position) => markers[position](found.ids.data[first(layer, position)], textAt(layer, position)),
+    markAt: (layer, position) =>
+      markers[position](found.ids.data[first(layer, position)], textAt(layer, position)),
   };
 }
 
 function mapFigure(trace, state, subject) {
   const { tokens, probabilities, textAt, markAt, words } = subject;
   const lens = {
-    tokens, probabilities,
-    nameAt: (layer, position) => bytesInWords(textAt(layer, position)) ?? nameOf({ text: textAt(layer, position) }),
+    tokens,
+    probabilities,
+    nameAt: (layer, position) =>
+      bytesInWords(textAt(layer, position)) ?? nameOf({ text: textAt(layer, position) }),
     isRight: (layer, position) => markAt(layer, position).mark !== '',
   };
   return {
@@ -118,10 +136,16 @@ function mapGrid(trace, state, subject) {
     format: (probability) => percent(probability),
     written: (row, column) => `${guess(row, column)} ${percent(value(row, column))}`,
     describe: (row, column) => sentence(subject, row, column),
-    tip: (row, column) => [`${guess(row, column)} by layer ${row}, ${subject.words.preposition.toLowerCase()} ${named(tokens, column)}`, percent(value(row, column))],
+    tip: (row, column) => [
+      `${guess(row, column)} by layer ${row}, ${subject.words.preposition.toLowerCase()} ${named(tokens, column)}`,
+      percent(value(row, column)),
+    ],
     tokens: (_, column) => ({ query: column }),
     ofColumn: (column) => ({ tint: null, readout: columnInWords(subject, column) }),
-    choose: (row, column) => ({ ...choosing(trace, side, column), stream_layer: row === rows - 1 ? null : row }),
+    choose: (row, column) => ({
+      ...choosing(trace, side, column),
+      stream_layer: row === rows - 1 ? null : row,
+    }),
     chooseHint: 'Enter opens the likeliest tokens of the cell',
     note: 'Choose a cell to open its likeliest tokens below.',
     chosen: { row: layer, column: query },
@@ -131,24 +155,42 @@ function mapGrid(trace, state, subject) {
   };
 }
 
-function sentence({ tokens, words, probabilities: { columns, data }, textAt, markAt, last }, layer, position) {
+function sentence(
+  { tokens, words, probabilities: { columns, data }, textAt, markAt, last },
+  layer,
+  position,
+) {
   const where = layer === last ? `layer ${layer}, the last,` : `layer ${layer}`;
   const { markInWords } = markAt(layer, position);
   return `${words.preposition} ${named(tokens, position)}, ${where} would expect “${nameOfGuess(textAt(layer, position))}” with probability ${percent(data[layer * columns + position])}${markInWords}`;
 }
 
-function columnInWords({ tokens, words, probabilities: { rows, columns, data }, textAt }, position) {
-  const read = Array.from({ length: rows }, (_, layer) => `“${nameOfGuess(textAt(layer, position))}” ${percent(data[layer * columns + position])}`);
+function columnInWords(
+  { tokens, words, probabilities: { rows, columns, data }, textAt },
+  position,
+) {
+  const read = Array.from(
+    { length: rows },
+    (_, layer) =>
+      `“${nameOfGuess(textAt(layer, position))}” ${percent(data[layer * columns + position])}`,
+  );
   return `${words.preposition} ${named(tokens, position)}, layer by layer: ${read.join(', ')}`;
 }
 
 function barsFigure(trace, state, subject) {
   const { found, side, tokens, markers, words, query, last } = subject;
   const layer = state.read;
-  const guesses = guessesIn({ ...found, texts: found.texts[layer][query] }, [layer, query], markers[query], SHOWN);
+  const guesses = guessesIn(
+    { ...found, texts: found.texts[layer][query] },
+    [layer, query],
+    markers[query],
+    SHOWN,
+  );
   const place = `${words.preposition} ${quoted(tokens[query])}`;
-  const reader = layer === last ? `layer ${layer}, the last: what the model predicts` : `layer ${layer}`;
-  const say = (row) => `${place}, “${guesses[row].name}” has probability ${percent(guesses[row].probability)}, rank ${row + 1}${guesses[row].markInWords} (after layer ${layer})`;
+  const reader =
+    layer === last ? `layer ${layer}, the last: what the model predicts` : `layer ${layer}`;
+  const say = (row) =>
+    `${place}, “${guesses[row].name}” has probability ${percent(guesses[row].probability)}, rank ${row + 1}${guesses[row].markInWords} (after layer ${layer})`;
   return {
     title: `${place}, by ${reader}`,
     summary: `The ${guesses.length} likeliest tokens ${place.toLowerCase()}, read off after layer ${layer}.`,

@@ -4,7 +4,14 @@
  */
 
 import { css, sequential, translucent } from '../core/colour.js';
-import { baseLayout, downwards, isNarrow, labelAxis, labelWidth, letteringFor } from '../core/figure.js';
+import {
+  baseLayout,
+  downwards,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  letteringFor,
+} from '../core/figure.js';
 import { tick } from '../core/number.js';
 
 const STRIP = { most: 84, least: 26 };
@@ -35,7 +42,11 @@ const LINE_LEVEL = 150;
  * @param {import('../core/figure.js').Frame} state
  * @returns {{data: Object[], layout: Object}}
  */
-export function stripsDrawing(strips, { labels, axis, rows, range, scale = (value) => value, isFilled = false }, state) {
+export function stripsDrawing(
+  strips,
+  { labels, axis, rows, range, scale = (value) => value, isFilled = false },
+  state,
+) {
   const { palette, width } = state;
   const names = strips.map(({ label }) => label);
   const margin = { l: labelWidth(names, letteringFor(width)) + 30, r: 48, t: 8, b: 44 };
@@ -53,7 +64,9 @@ export function stripsDrawing(strips, { labels, axis, rows, range, scale = (valu
     layout: {
       ...baseLayout(palette, { width, height: height + margin.t + margin.b, margin }),
       xaxis: labelAxis({ labels, pixels, title: axis, palette, lettering, space: 28 }),
-      yaxis: downwards(labelAxis({ labels: names, pixels: height, title: rows, palette, lettering })),
+      yaxis: downwards(
+        labelAxis({ labels: names, pixels: height, title: rows, palette, lettering }),
+      ),
       annotations: endsOf(range, place, labels.length, palette),
     },
   };
@@ -68,7 +81,11 @@ function heightOf(count, { width }) {
 function placer([least, most], scale) {
   const [from, to] = [scale(least), scale(most)];
   const span = to - from || 1;
-  return (row, value) => row + 0.5 - PADDING - Math.max(0, Math.min(1, (scale(value) - from) / span)) * (1 - 2 * PADDING);
+  return (row, value) =>
+    row +
+    0.5 -
+    PADDING -
+    Math.max(0, Math.min(1, (scale(value) - from) / span)) * (1 - 2 * PADDING);
 }
 
 function zeroLines({ strips, place, palette, range, columns }) {
@@ -116,9 +133,14 @@ function colourOf({ isChosen }, palette) {
 /** A dot for every number. */
 function dotsOf({ strips, place, palette }) {
   const size = strips[0]?.values.length > ROOMY_DOTS ? 2 : 5;
-  const points = strips.flatMap(({ values }, row) => Array.from(values, (value, column) => [column, Number.isNaN(value) ? null : place(row, value)]));
+  const points = strips.flatMap(({ values }, row) =>
+    Array.from(values, (value, column) => [column, Number.isNaN(value) ? null : place(row, value)]),
+  );
   return {
-    type: 'scatter', mode: 'markers', hoverinfo: 'none', cliponaxis: false,
+    type: 'scatter',
+    mode: 'markers',
+    hoverinfo: 'none',
+    cliponaxis: false,
     x: points.map(([x]) => x),
     y: points.map(([, y]) => y),
     marker: { size, color: palette.ink, line: { width: 0 } },
@@ -132,13 +154,22 @@ function dotsOf({ strips, place, palette }) {
 export function outwards(value) {
   if (value === 0) return 0;
   const unit = 10 ** (Math.floor(Math.log10(Math.abs(value))) - 1);
-  return Number((Math.sign(value) * Math.ceil(Math.abs(value) / unit - 1e-9) * unit).toPrecision(2));
+  return Number(
+    (Math.sign(value) * Math.ceil(Math.abs(value) / unit - 1e-9) * unit).toPrecision(2),
+  );
 }
 
 /** The first strip says where all of them begin and end. */
 function endsOf([least, most], place, columns, palette) {
   const end = (value, yanchor) => ({
-    text: tick(value), x: columns - 0.5, y: place(0, value), xanchor: 'left', yanchor, xshift: 6, showarrow: false, font: { size: 11, color: palette.muted },
+    text: tick(value),
+    x: columns - 0.5,
+    y: place(0, value),
+    xanchor: 'left',
+    yanchor,
+    xshift: 6,
+    showarrow: false,
+    font: { size: 11, color: palette.muted },
   });
   return [end(most, 'middle'), end(least, 'middle')];
 }

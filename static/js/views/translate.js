@@ -28,7 +28,10 @@ export const translate = {
   terms: [
     ['alignment', 'which word of the sentence a word of the translation goes back to'],
     ['link', 'from each word of the translation to the one word that it looks at most'],
-    ['weight', 'how much of its look at the words of the sentence a word spends on one of them; those of a word sum to 1'],
+    [
+      'weight',
+      'how much of its look at the words of the sentence a word spends on one of them; those of a word sum to 1',
+    ],
   ],
   needs: [],
   fields: { translate_threshold: number(THRESHOLD) },
@@ -58,15 +61,25 @@ function hasWords({ target_tokens: tokens }) {
 
 function controls(trace, { translate_threshold: threshold }) {
   if (!isTranslator(trace)) return [];
-  return [{
-    kind: 'number', name: 'translate_threshold', label: 'Lines from', value: threshold, step: 0.01, shown: threshold === 0 ? 'all' : share(threshold, 2),
-    least: THRESHOLD.least, most: THRESHOLD.most,
-  }];
+  return [
+    {
+      kind: 'number',
+      name: 'translate_threshold',
+      label: 'Lines from',
+      value: threshold,
+      step: 0.01,
+      shown: threshold === 0 ? 'all' : share(threshold, 2),
+      least: THRESHOLD.least,
+      most: THRESHOLD.most,
+    },
+  ];
 }
 
 function panels(trace) {
   const lines = { id: '', state: { part: 'lines' } };
-  return isTranslator(trace) && hasWords(trace) ? [lines, { id: 'map', state: { part: 'map' } }] : [lines];
+  return isTranslator(trace) && hasWords(trace)
+    ? [lines, { id: 'map', state: { part: 'map' } }]
+    : [lines];
 }
 
 /**
@@ -77,18 +90,30 @@ function panels(trace) {
 function figure(trace, state) {
   const title = state.part === 'map' ? 'The same as a map' : 'Which word comes from which';
   if (!isTranslator(trace)) return { title, ...noTranslator(trace, state) };
-  if (!hasWords(trace)) return { title, notice: 'The translation is empty, so there is nothing to align. Type one of your own above to see how it would align.' };
+  if (!hasWords(trace))
+    return {
+      title,
+      notice:
+        'The translation is empty, so there is nothing to align. Type one of your own above to see how it would align.',
+    };
   const { alignment } = state.answers;
-  if (!alignment?.trace) return { title, notice: noticeOf(alignment), isWaiting: !alignment?.problem };
+  if (!alignment?.trace)
+    return { title, notice: noticeOf(alignment), isWaiting: !alignment?.problem };
   const subject = alignmentOf(alignment.trace);
   const grid = gridOf(trace, state, subject);
-  return { title, ...(state.part === 'map' ? mapPart(state, subject, grid) : linesPart(trace, state, subject, grid)) };
+  return {
+    title,
+    ...(state.part === 'map'
+      ? mapPart(state, subject, grid)
+      : linesPart(trace, state, subject, grid)),
+  };
 }
 
 function noTranslator({ card, model }, { cards }) {
   const translators = cards.filter(({ kind }) => kind === 'encoder-decoder');
   const named = translators.map((translator) => modelName(translator)).join(', ');
-  const choice = translators.length === 0 ? 'No model here does.' : `Of the models here ${named} does.`;
+  const choice =
+    translators.length === 0 ? 'No model here does.' : `Of the models here ${named} does.`;
   return {
     notice: `${modelName(card, model)} reads one text and translates nothing. ${choice}`,
     actions: translators.map((translator) => ({
@@ -101,8 +126,17 @@ function noTranslator({ card, model }, { cards }) {
 function linesPart(trace, state, subject, grid) {
   const { rows, columns, weights } = subject;
   const { geometry, left, drawn, ...drawing } = linesFigure({
-    rows: unitLabels(rows), columns: unitLabels(columns), weights, titles: TITLES, quantity: QUANTITY,
-    palette: state.palette, width: state.width, height: state.height, threshold: state.translate_threshold, ceiling: 1, left: 'columns',
+    rows: unitLabels(rows),
+    columns: unitLabels(columns),
+    weights,
+    titles: TITLES,
+    quantity: QUANTITY,
+    palette: state.palette,
+    width: state.width,
+    height: state.height,
+    threshold: state.translate_threshold,
+    ceiling: 1,
+    left: 'columns',
     chosenRow: state.query === null ? null : (grid.chosen?.row ?? null),
     lettering: { ...letteringFor(state.width), letters: isNarrow(state.width) ? 11 : LETTERS },
   });
@@ -111,7 +145,12 @@ function linesPart(trace, state, subject, grid) {
     facts: factsOf(trace, state, subject, { drawn, left }),
     actions: actionsOf(trace, state),
     ...drawing,
-    grid: { ...grid, geometry, kind: 'lines between words', note: 'Point at a word to see its lines alone; choose it to keep them, and once more to let go.' },
+    grid: {
+      ...grid,
+      geometry,
+      kind: 'lines between words',
+      note: 'Point at a word to see its lines alone; choose it to keep them, and once more to let go.',
+    },
   };
 }
 
@@ -119,24 +158,50 @@ function mapPart(state, { rows, columns, weights, links }, grid) {
   return {
     summary: `Weights of ${counted(rows.length, 'word')} of the translation on ${counted(columns.length, 'word')} of the sentence.`,
     help: 'Each row is a word of the translation; the outlined cell is its link.',
-    ...squaresFigure({
-      matrix: weights, rows: unitLabels(rows), columns: unitLabels(columns), titles: TITLES, quantity: QUANTITY,
-      scale: { bottom: 0, top: 1, colours: sequential(state.palette.theme) }, outlined: links,
-    }, state),
-    grid: { ...grid, thinned: { rows: letteringFor(state.width), columns: letteringFor(state.width) } },
+    ...squaresFigure(
+      {
+        matrix: weights,
+        rows: unitLabels(rows),
+        columns: unitLabels(columns),
+        titles: TITLES,
+        quantity: QUANTITY,
+        scale: { bottom: 0, top: 1, colours: sequential(state.palette.theme) },
+        outlined: links,
+      },
+      state,
+    ),
+    grid: {
+      ...grid,
+      thinned: { rows: letteringFor(state.width), columns: letteringFor(state.width) },
+    },
   };
 }
 
 function factsOf(trace, state, { aligner }, { drawn, left }) {
   const made = state.answers.made?.trace?.target;
   return [
-    ...(state.target === null ? [['Translated by', 'the model']] : [['Translated by', 'you'], ['The model’s own', made === undefined ? '…' : made || 'nothing: it ends at once']]),
-    ['Read from', aligner ? `cross-attention, layer ${aligner.layer}, head ${aligner.head}, which aligns words best` : 'cross-attention, the mean of all heads'],
+    ...(state.target === null
+      ? [['Translated by', 'the model']]
+      : [
+          ['Translated by', 'you'],
+          ['The model’s own', made === undefined ? '…' : made || 'nothing: it ends at once'],
+        ]),
+    [
+      'Read from',
+      aligner
+        ? `cross-attention, layer ${aligner.layer}, head ${aligner.head}, which aligns words best`
+        : 'cross-attention, the mean of all heads',
+    ],
     ...(left > 0 ? [['Lines', `the ${drawn.length} strongest of ${drawn.length + left}`]] : []),
   ];
 }
 
 function actionsOf(trace, { target, answers }) {
-  if (target === null) return [{ label: 'Change this translation', patch: { target: trace.target, ...NOTHING_CHOSEN } }];
-  return answers.made?.trace ? [{ label: 'Back to the model’s translation', patch: { target: null, ...NOTHING_CHOSEN } }] : [];
+  if (target === null)
+    return [
+      { label: 'Change this translation', patch: { target: trace.target, ...NOTHING_CHOSEN } },
+    ];
+  return answers.made?.trace
+    ? [{ label: 'Back to the model’s translation', patch: { target: null, ...NOTHING_CHOSEN } }]
+    : [];
 }

@@ -33,13 +33,19 @@ export function gridOf(trace, state, subject) {
     value,
     format: (weight) => share(weight, 4),
     describe: (at, column) => sentence(subject, at, column),
-    tip: (at, column) => [`${namedUnit(columns, column)} — ${namedUnit(rows, at)}`, share(value(at, column), 4) + (isLinked(subject, at, column) ? ', linked' : '')],
+    tip: (at, column) => [
+      `${namedUnit(columns, column)} — ${namedUnit(rows, at)}`,
+      share(value(at, column), 4) + (isLinked(subject, at, column) ? ', linked' : ''),
+    ],
     tokens: (at, column) => ({ query: tokensIn(rows[at]), key: tokensIn(columns[column]) }),
     rowOf: (token) => unitOf(rows, token),
     columnOf: (token) => unitOf(columns, token),
     ofRow: (at) => rowShown(trace, subject, at),
     ofColumn: (column) => columnShown(trace, subject, column),
-    choose: (at, column) => (at === row ? { query: null, source: null } : { query: rows[at].last, source: columns[column].last }),
+    choose: (at, column) =>
+      at === row
+        ? { query: null, source: null }
+        : { query: rows[at].last, source: columns[column].last },
     chooseHint: 'Enter keeps the lines of the word of the translation, and lets go of them',
     ceiling: 1,
     ...(row >= 0 && { chosen: { row } }),
@@ -50,13 +56,19 @@ export function gridOf(trace, state, subject) {
 
 function rowShown(trace, subject, row) {
   const tint = spread(subject.columns, rowOf(subject.weights, row), trace.tokens.length);
-  return { tint, readout: sentence(subject, row, strongestOf(subject.weights, { row }), 'looks most at') };
+  return {
+    tint,
+    readout: sentence(subject, row, strongestOf(subject.weights, { row }), 'looks most at'),
+  };
 }
 
 function columnShown(trace, subject, column) {
   const tint = spread(subject.rows, columnOf(subject.weights, column), trace.target_tokens.length);
   const row = strongestOf(subject.weights, { column });
-  return { tint, readout: `${namedUnit(subject.columns, column)} is looked at most by ${namedUnit(subject.rows, row)}, with weight ${share(subject.weights.data[row * subject.weights.columns + column])}` };
+  return {
+    tint,
+    readout: `${namedUnit(subject.columns, column)} is looked at most by ${namedUnit(subject.rows, row)}, with weight ${share(subject.weights.data[row * subject.weights.columns + column])}`,
+  };
 }
 
 function sentence(subject, row, column, verb = 'looks at') {

@@ -53,7 +53,14 @@ function cellOf(trace, state) {
   const weights = rowOf(matrixAt(trace.tensors[found.site], state.head), query);
   const keys = tokensOf(trace, place.columns);
   const strongest = highestIn(weights);
-  return { place, path, query, key: state.key !== null && state.key < keys.length ? state.key : strongest, keys, queries: tokensOf(trace, place.rows) };
+  return {
+    place,
+    path,
+    query,
+    key: state.key !== null && state.key < keys.length ? state.key : strongest,
+    keys,
+    queries: tokensOf(trace, place.rows),
+  };
 }
 
 /** One layer and one head; and once more where a switch changes the pass. */
@@ -66,7 +73,12 @@ function asks(trace, state) {
 }
 
 function requestOf({ card }, { layer, head }, { path }) {
-  return { capture: sitesOf(path, card?.positional), layers: [layer], heads: [head], analyses: ['head_outputs'] };
+  return {
+    capture: sitesOf(path, card?.positional),
+    layers: [layer],
+    heads: [head],
+    analyses: ['head_outputs'],
+  };
 }
 
 /** What the switches change, in this attention of this layer. */
@@ -82,8 +94,30 @@ const recall = createRecall();
 
 /** @returns {import('./why_drawing.js').Subject|null} null: still on its way */
 function subjectOf(trace, state) {
-  const { answers = {}, where, layer, head, query, source, key, why_unscaled: isUnscaled, why_temperature: temperature } = state;
-  const of = [trace, answers.plain, answers.changed, where, layer, head, query, source, key, isUnscaled, temperature];
+  const {
+    answers = {},
+    where,
+    layer,
+    head,
+    query,
+    source,
+    key,
+    why_unscaled: isUnscaled,
+    why_temperature: temperature,
+  } = state;
+  const of = [
+    trace,
+    answers.plain,
+    answers.changed,
+    where,
+    layer,
+    head,
+    query,
+    source,
+    key,
+    isUnscaled,
+    temperature,
+  ];
   return recall(of, () => workedOut(trace, state));
 }
 
@@ -109,7 +143,10 @@ function workedOut(trace, state) {
     head: state.head,
     now: derive(pass ?? plain, path, cell, softmax),
     before: derive(plain, path, cell),
-    request: { ...requestOf(trace, state, cell), ...(isChanged && { edits: editsOf(state, place) }) },
+    request: {
+      ...requestOf(trace, state, cell),
+      ...(isChanged && { edits: editsOf(state, place) }),
+    },
   };
 }
 
@@ -123,7 +160,10 @@ function checked({ now, pass, path }) {
   if (!pass) return 'The model is being asked to read with this change.';
   const { score, weight } = differences(now, pass, path);
   const verdict = `the score is ${small(score)} and the weight ${small(weight)} from what the model computed`;
-  const far = Math.max(score, weight) > ROUNDING ? ', more than the 10⁻⁵ of usual rounding; the steps say why' : '';
+  const far =
+    Math.max(score, weight) > ROUNDING
+      ? ', more than the 10⁻⁵ of usual rounding; the steps say why'
+      : '';
   return `All of it is computed again in this browser, in double precision, from the tensors of the pass: ${verdict}${far}.`;
 }
 
@@ -131,18 +171,59 @@ function controls(trace, state) {
   const cell = cellOf(trace, state);
   if (!cell) return [];
   const { place, path, query, key, queries, keys } = cell;
-  const [layers, heads] = [weightsAt(place, trace).map(({ layer }) => layer), trace.tensors[`${path}.weights`].shape[0]];
+  const [layers, heads] = [
+    weightsAt(place, trace).map(({ layer }) => layer),
+    trace.tensors[`${path}.weights`].shape[0],
+  ];
   const [name] = Object.keys(choosing(trace, place.rows, query));
   const tokens = (list) => positionLabels(list).map((title, id) => ({ id, title }));
   const isAsTrained = editsOf(state, place).length === 0;
   return [
-    { kind: 'choice', name: 'layer', label: 'Layer', options: layers.map(numbered), value: state.layer },
-    { kind: 'choice', name: 'head', label: 'Head', options: Array.from({ length: heads }, (_, head) => numbered(head)), value: state.head },
+    {
+      kind: 'choice',
+      name: 'layer',
+      label: 'Layer',
+      options: layers.map(numbered),
+      value: state.layer,
+    },
+    {
+      kind: 'choice',
+      name: 'head',
+      label: 'Head',
+      options: Array.from({ length: heads }, (_, head) => numbered(head)),
+      value: state.head,
+    },
     { kind: 'choice', name, label: 'Query', options: tokens(queries), value: query },
-    { kind: 'choice', name: 'key', label: 'Key', options: [{ id: null, title: 'the strongest' }, ...tokens(keys)], value: state.key === null ? null : key },
-    { kind: 'flag', name: 'why_unscaled', label: 'Leave out 1/√d', value: state.why_unscaled, help: 'The model reads again, and this attention does not divide its products' },
-    { kind: 'number', name: 'why_temperature', label: 'Softmax temperature', value: state.why_temperature, least: COOLEST, most: HOTTEST, step: 0.1, shown: signed(state.why_temperature, 1) },
-    { kind: 'button', label: 'As trained', patch: { why_unscaled: false, why_temperature: 1 }, disabled: isAsTrained },
+    {
+      kind: 'choice',
+      name: 'key',
+      label: 'Key',
+      options: [{ id: null, title: 'the strongest' }, ...tokens(keys)],
+      value: state.key === null ? null : key,
+    },
+    {
+      kind: 'flag',
+      name: 'why_unscaled',
+      label: 'Leave out 1/√d',
+      value: state.why_unscaled,
+      help: 'The model reads again, and this attention does not divide its products',
+    },
+    {
+      kind: 'number',
+      name: 'why_temperature',
+      label: 'Softmax temperature',
+      value: state.why_temperature,
+      least: COOLEST,
+      most: HOTTEST,
+      step: 0.1,
+      shown: signed(state.why_temperature, 1),
+    },
+    {
+      kind: 'button',
+      label: 'As trained',
+      patch: { why_unscaled: false, why_temperature: 1 },
+      disabled: isAsTrained,
+    },
   ];
 }
 
@@ -156,8 +237,11 @@ function refusal({ answers }) {
 }
 
 function panels(trace, state) {
-  if (!cellOf(trace, state) || refusal(state)) return [{ id: 'product', state: { step: 'product', nth: 1 } }];
-  const isTurned = state.answers?.plain?.trace ? subjectOf(trace, state).now.isTurned : trace.card?.positional === 'rotary';
+  if (!cellOf(trace, state) || refusal(state))
+    return [{ id: 'product', state: { step: 'product', nth: 1 } }];
+  const isTurned = state.answers?.plain?.trace
+    ? subjectOf(trace, state).now.isTurned
+    : trace.card?.positional === 'rotary';
   const steps = Object.keys(STEPS).filter((step) => step !== 'turn' || isTurned);
   return steps.map((step, index) => ({ id: step, state: { step, nth: index + 1 } }));
 }
@@ -168,9 +252,15 @@ function panels(trace, state) {
  * @returns {import('../core/figure.js').Figure}
  */
 function figure(trace, state) {
-  if (!cellOf(trace, state)) return { title: 'Why this cell', notice: 'This trace holds no attention weights.' };
+  if (!cellOf(trace, state))
+    return { title: 'Why this cell', notice: 'This trace holds no attention weights.' };
   const subject = subjectOf(trace, state);
-  if (!subject || refusal(state)) return { title: `Step ${state.nth}`, notice: noticeOf(refusal(state) ?? state.answers?.plain), isWaiting: !refusal(state) };
+  if (!subject || refusal(state))
+    return {
+      title: `Step ${state.nth}`,
+      notice: noticeOf(refusal(state) ?? state.answers?.plain),
+      isWaiting: !refusal(state),
+    };
   const drawn = stepFigure(STEPS[state.step](subject), subject, state);
   return { ...drawn, title: `${state.nth}. ${drawn.title}` };
 }

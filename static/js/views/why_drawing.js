@@ -4,7 +4,14 @@
  */
 
 import { differences, lengthOf, shareOf } from '../core/derivation.js';
-import { outputFormula, productFormula, scoreFormula, softmaxFormula, turnFormula, valueFormula } from '../core/derivation_formulas.js';
+import {
+  outputFormula,
+  productFormula,
+  scoreFormula,
+  softmaxFormula,
+  turnFormula,
+  valueFormula,
+} from '../core/derivation_formulas.js';
 import { highestIn } from '../core/matrix.js';
 import { decimal, share, small } from '../core/number.js';
 import { isCausal } from '../core/sites.js';
@@ -83,8 +90,12 @@ function score(subject) {
   const { row, key, isHidden, divisor, met } = now;
   const scaled = row.products.map((number) => number / divisor);
   const hides = row.scores.some((number) => number === -Infinity);
-  const masked = hides ? ' Keys after the query get −∞ before the softmax, and so the weight 0.' : '';
-  const hidden = isHidden ? ` ${quoted(keys[key])} comes later and is hidden: its score is −∞.` : '';
+  const masked = hides
+    ? ' Keys after the query get −∞ before the softmax, and so the weight 0.'
+    : '';
+  const hidden = isHidden
+    ? ` ${quoted(keys[key])} comes later and is hidden: its score is −∞.`
+    : '';
   return {
     title: scoreTitle(subject),
     help: `${scoreHelp(subject)}${masked}${hidden}`,
@@ -96,23 +107,33 @@ function score(subject) {
     over: 'keys',
     hiddenLabel: 'later: masked, −∞',
     lanes: [
-      ...(row.biases || hides ? [{ name: divisor === 1 ? 'product' : 'product ÷ √d', values: scaled, scale: 'score' }] : []),
+      ...(row.biases || hides
+        ? [{ name: divisor === 1 ? 'product' : 'product ÷ √d', values: scaled, scale: 'score' }]
+        : []),
       ...(row.biases ? [{ name: 'bias by distance', values: row.biases, scale: 'score' }] : []),
       { name: 'score', values: row.scores, scale: 'score' },
-      ...(isChanged ? [{ name: 'score as trained', values: before.row.scores, scale: 'score', isPast: true }] : []),
+      ...(isChanged
+        ? [{ name: 'score as trained', values: before.row.scores, scale: 'score', isPast: true }]
+        : []),
     ],
   };
 }
 
 function scoreTitle({ now, path }) {
-  const done = [now.divisor !== 1 && 'scaled', now.row.biases && 'biased', now.temperature !== 1 && 'tempered', isCausal(`${path}.`) && 'masked'].filter(Boolean);
+  const done = [
+    now.divisor !== 1 && 'scaled',
+    now.row.biases && 'biased',
+    now.temperature !== 1 && 'tempered',
+    isCausal(`${path}.`) && 'masked',
+  ].filter(Boolean);
   return `The score: ${done.length > 0 ? enumerated(done) : 'the product as it is'}`;
 }
 
 function scoreHelp({ now: { row, divisor, temperature } }) {
-  const scaling = divisor === 1
-    ? 'The product is not divided by √d here, so scores lie farther apart'
-    : 'The product is divided by the root of the head’s width d, so that wide heads do not make large scores';
+  const scaling =
+    divisor === 1
+      ? 'The product is not divided by √d here, so scores lie farther apart'
+      : 'The product is divided by the root of the head’s width d, so that wide heads do not make large scores';
   const bias = row.biases ? '; a bias takes something off by distance' : '';
   return `${scaling}${bias}${temperature === 1 ? '' : '; the temperature T divides what comes of it'}.`;
 }
@@ -123,7 +144,9 @@ function softmax(subject) {
   const { row, key, query } = now;
   const seen = row.scores.filter(Number.isFinite).length;
   const strongest = highestIn(row.weights);
-  const hidden = now.isHidden ? ` e to the power of −∞ is 0, and so is the weight of ${quoted(keys[key])}.` : '';
+  const hidden = now.isHidden
+    ? ` e to the power of −∞ is 0, and so is the weight of ${quoted(keys[key])}.`
+    : '';
   return {
     title: 'The softmax of the row',
     help: `Every score of ${quoted(queries[query])} becomes a power of e, and each is divided by their sum, so that the row sums to 1.${hidden}`,
@@ -133,15 +156,37 @@ function softmax(subject) {
       ['sum of the powers', decimal(row.total)],
       ...capturedFacts(subject, 'weight'),
       ['entropy of the row', `${decimal(row.entropy)} of at most ${decimal(Math.log2(seen))} bits`],
-      ...(isChanged ? [['entropy as trained', `${decimal(before.row.entropy)} bits`], ['weight as trained', weightOf(before.row.weights[key])]] : []),
+      ...(isChanged
+        ? [
+            ['entropy as trained', `${decimal(before.row.entropy)} bits`],
+            ['weight as trained', weightOf(before.row.weights[key])],
+          ]
+        : []),
     ],
     over: 'keys',
     hiddenLabel: 'later: weight 0',
     lanes: [
       { name: 'weight', values: visible(row, row.weights), format: weightOf, scale: 'weights' },
-      ...(isChanged ? [{ name: 'weight as trained', values: visible(row, before.row.weights), format: weightOf, scale: 'weights', isPast: true }] : []),
+      ...(isChanged
+        ? [
+            {
+              name: 'weight as trained',
+              values: visible(row, before.row.weights),
+              format: weightOf,
+              scale: 'weights',
+              isPast: true,
+            },
+          ]
+        : []),
     ],
-    ...(strongest !== key && { actions: [{ label: `Why ${weightOf(row.weights[strongest])} for ${named(keys, strongest)}?`, patch: { key: strongest } }] }),
+    ...(strongest !== key && {
+      actions: [
+        {
+          label: `Why ${weightOf(row.weights[strongest])} for ${named(keys, strongest)}?`,
+          patch: { key: strongest },
+        },
+      ],
+    }),
   };
 }
 
@@ -201,7 +246,8 @@ function capturedFacts({ now, pass, path }, name) {
 }
 
 function farther({ precision }, own) {
-  if (precision === 'bfloat16') return 'the model computes in bfloat16, which keeps two or three digits';
+  if (precision === 'bfloat16')
+    return 'the model computes in bfloat16, which keeps two or three digits';
   return `a float32 keeps seven digits, and scores of this row are as large as ${decimal(own)}`;
 }
 
@@ -221,10 +267,27 @@ export function stepFigure(step, subject, state) {
   const { palette } = state;
   const areKeys = step.over === 'keys';
   const colours = { query: palette.query, key: palette.key };
-  const lanes = step.lanes.map((lane) => ({ format: (number) => decimal(number), ...lane, colour: colours[lane.side] ?? (lane.isPast ? palette.muted : undefined) }));
+  const lanes = step.lanes.map((lane) => ({
+    format: (number) => decimal(number),
+    ...lane,
+    colour: colours[lane.side] ?? (lane.isPast ? palette.muted : undefined),
+  }));
   const columns = areKeys
-    ? { labels: tokenLabels(keys), title: 'key', areTokens: true, chosen: now.key, chosenColour: palette.key, hiddenFrom: isCausal(`${path}.`) ? now.query + 1 : undefined, hiddenLabel: step.hiddenLabel }
-    : { labels: Array.from(step.lanes[0].values, (_, at) => String(at)), title: step.title.includes('output') ? 'dimension of the residual stream' : 'dimension of the head' };
+    ? {
+        labels: tokenLabels(keys),
+        title: 'key',
+        areTokens: true,
+        chosen: now.key,
+        chosenColour: palette.key,
+        hiddenFrom: isCausal(`${path}.`) ? now.query + 1 : undefined,
+        hiddenLabel: step.hiddenLabel,
+      }
+    : {
+        labels: Array.from(step.lanes[0].values, (_, at) => String(at)),
+        title: step.title.includes('output')
+          ? 'dimension of the residual stream'
+          : 'dimension of the head',
+      };
   return {
     title: step.title,
     help: step.help,
@@ -240,9 +303,13 @@ export function stepFigure(step, subject, state) {
 function gridOf(step, lanes, columns, subject) {
   const { now, keys, queries, place, name, path, head, request } = subject;
   const areKeys = step.over === 'keys';
-  const value = (lane, column) => (Number.isFinite(lanes[lane].values[column]) ? lanes[lane].values[column] : NaN);
+  const value = (lane, column) =>
+    Number.isFinite(lanes[lane].values[column]) ? lanes[lane].values[column] : NaN;
   const what = (column) => (areKeys ? named(keys, column) : `dimension ${column}`);
-  const said = (lane, column) => (Number.isNaN(value(lane, column)) ? 'hidden: comes later' : lanes[lane].format(value(lane, column)));
+  const said = (lane, column) =>
+    Number.isNaN(value(lane, column))
+      ? 'hidden: comes later'
+      : lanes[lane].format(value(lane, column));
   return {
     rows: lanes.length,
     columns: columns.labels.length,
@@ -259,7 +326,11 @@ function gridOf(step, lanes, columns, subject) {
     describe: (lane, column) => `${lanes[lane].name}, ${what(column)}: ${said(lane, column)}`,
     tip: (lane, column) => [`${lanes[lane].name}, ${what(column)}`, said(lane, column)],
     tokens: (_, column) => ({ query: now.query, key: areKeys ? column : now.key }),
-    ...(areKeys && { choose: (_, column) => ({ key: column }), chooseHint: 'Enter works out the key under the cursor', note: 'Choose a bar to work out that key.' }),
+    ...(areKeys && {
+      choose: (_, column) => ({ key: column }),
+      chooseHint: 'Enter works out the key under the cursor',
+      note: 'Choose a bar to work out that key.',
+    }),
     ceiling: 1,
     tint: () => now.row.weights,
     ofToken: (index) => tokenShown(subject, index),
@@ -272,12 +343,16 @@ function gridOf(step, lanes, columns, subject) {
 function tokenShown({ pass, plain, path, queries, keys, name }, index) {
   const tint = rowOf(matrixAt((pass ?? plain).tensors[`${path}.weights`], 0), index);
   const strongest = highestIn(tint);
-  return { tint, readout: `${named(queries, index)} attends most to ${named(keys, strongest)} with weight ${share(tint[strongest])} (${name})` };
+  return {
+    tint,
+    readout: `${named(queries, index)} attends most to ${named(keys, strongest)} with weight ${share(tint[strongest])} (${name})`,
+  };
 }
 
 /** @param {Subject} subject */
 function readoutOf({ now: { query, key, row, isHidden }, queries, keys, place, name }) {
-  if (isHidden) return `${named(queries, query)} cannot attend to ${named(keys, key)}, which comes later: its weight is 0 (${name})`;
+  if (isHidden)
+    return `${named(queries, query)} cannot attend to ${named(keys, key)}, which comes later: its weight is 0 (${name})`;
   const target = query === key && place.rows === place.columns ? 'itself' : named(keys, key);
   return `${named(queries, query)} attends to ${target} with weight ${share(row.weights[key])} (${name})`;
 }
