@@ -1,12 +1,11 @@
-"""Stopping a computation between two of its steps, where nobody waits for its result any more.
+"""Cooperative cancellation: a computation checks between its steps whether to stop.
 
-Who runs a pass says inside which block, and how it is known that it should stop; what computes
-asks between its steps:
+The caller says when to stop; the computation calls `check` between its steps:
 
-    with interruptible(lambda: not is_wanted):
+    with cancellable(lambda: not is_wanted):
         model(ids)  # calls check() before every layer
 
-A ContextVar holds the question, so that passes in other threads are not concerned.
+The condition is held in a ContextVar, so passes in other threads are not affected.
 """
 
 from __future__ import annotations
@@ -16,10 +15,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 
-class Interrupted(BaseException):
-    """A computation was told to stop.
+class Cancelled(BaseException):
+    """The computation was cancelled.
 
-    No `Exception`: what handles the errors of a computation must not take it for one of them.
+    Derives from `BaseException`, as `asyncio.CancelledError` does: code that handles a
+    computation's errors must not catch it.
     """
 
 
@@ -27,11 +27,11 @@ _should_stop: ContextVar[Callable[[], bool] | None] = ContextVar("headlight_stop
 
 
 @contextmanager
-def interruptible(should_stop: Callable[[], bool]) -> Iterator[None]:
-    """Let computations inside the ``with`` block end early.
+def cancellable(should_stop: Callable[[], bool]) -> Iterator[None]:
+    """Let `should_stop` cancel the computations inside the ``with`` block.
 
     Args:
-        should_stop: whether to stop; asked before every layer and token, so it must be quick.
+        should_stop: whether to stop. Called before every layer and token, so it must be quick.
     """
     token = _should_stop.set(should_stop)
     try:
@@ -41,11 +41,11 @@ def interruptible(should_stop: Callable[[], bool]) -> Iterator[None]:
 
 
 def check() -> None:
-    """Stop here if this computation should stop; outside of `interruptible` none does.
+    """Stop here if this computation was cancelled; outside of `cancellable` do nothing.
 
     Raises:
-        Interrupted: it should.
+        Cancelled: `should_stop` returned true.
     """
     should_stop = _should_stop.get()
     if should_stop is not None and should_stop():
-        raise Interrupted
+        raise Cancelled

@@ -6,7 +6,7 @@ the accelerator or a compiled library is in, so the thread is replaced and its m
 
 import torch
 
-from headlight.model.cancellation import Interrupted
+from headlight.model.cancellation import Cancelled
 
 _OUT_OF_MEMORY = (MemoryError, torch.OutOfMemoryError)
 
@@ -21,7 +21,7 @@ def is_crash(error: BaseException) -> bool:
     A panic in a compiled library (a tokenizer, say) is no `Exception`.
     """
     if not isinstance(error, Exception):
-        return not isinstance(error, Interrupted)
+        return not isinstance(error, Cancelled)
     is_broken = isinstance(error, torch.AcceleratorError) or _says(error, _BROKEN_SIGNS)
     return is_broken or is_out_of_memory(error)
 

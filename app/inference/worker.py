@@ -9,7 +9,7 @@ from headlight.errors import Problem
 from headlight.inference.crashes import is_crash
 from headlight.inference.jobs import Job, Queue
 from headlight.metrics import Metrics
-from headlight.model.cancellation import Interrupted, interruptible
+from headlight.model.cancellation import Cancelled, cancellable
 
 
 class Worker:
@@ -66,7 +66,7 @@ class Worker:
 
     def _run(self) -> None:
         try:
-            with interruptible(lambda: self.queue.is_closed):
+            with cancellable(lambda: self.queue.is_closed):
                 self._prepare()
             self.is_prepared = True
             while self._take_and_solve():
@@ -95,9 +95,9 @@ class Worker:
             BaseException: a crash, in any of them.
         """
         try:
-            with interruptible(lambda: not any(job.is_wanted for job in batch)):
+            with cancellable(lambda: not any(job.is_wanted for job in batch)):
                 results = batch[0].solve([job.order for job in batch])
-        except Interrupted:
+        except Cancelled:
             return [None] * len(batch)  # nobody is there to get it
         except Exception as error:
             if is_crash(error):

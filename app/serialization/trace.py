@@ -136,7 +136,7 @@ def encode(answer: Sendable, form: Form) -> bytes:
 
     Raises:
         NonFiniteError: a tensor holds NaN, or an infinity that masks nothing.
-        Interrupted: nobody waits for it any more.
+        Cancelled: nobody waits for it any more.
     """
     write = _safetensors_of if form.media_type == SAFETENSORS else _json_of
     return b"".join(_interruptible(compressed(write(answer, form), form.coding)))

@@ -10,7 +10,7 @@ import pytest
 
 from headlight.errors import Problem
 from headlight.inference.engine import Engine
-from headlight.model.cancellation import check, interruptible
+from headlight.model.cancellation import cancellable, check
 from headlight.services import State
 from headlight.settings import Settings
 
@@ -41,7 +41,7 @@ def test_the_engine_takes_a_request_less_than_a_third_of_a_millisecond(table: An
 
 def test_asking_whether_to_stop_takes_less_than_a_microsecond(table: Any) -> None:
     jobs = [True] * 16
-    with interruptible(lambda: not any(jobs)):
+    with cancellable(lambda: not any(jobs)):
         seconds = min(repeat(check, number=N_CHECKS, repeat=10)) / N_CHECKS
     figure, is_met = f"{1e6 * seconds:.2f} µs", seconds < 1e-6
     table.add("Engine", "asking before a layer whether to stop", figure, "< 1 µs", is_met)

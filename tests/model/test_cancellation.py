@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from headlight.model.cancellation import Interrupted, check, interruptible
+from headlight.model.cancellation import Cancelled, cancellable, check
 from headlight.model.config import TransformerConfig
 from headlight.model.generation import Sampling, generate
 from headlight.model.transformer import Transformer
@@ -33,20 +33,20 @@ class Countdown:
 
 def test_nothing_stops_outside_of_the_block():
     check()
-    with interruptible(lambda: True), pytest.raises(Interrupted):
+    with cancellable(lambda: True), pytest.raises(Cancelled):
         check()
     check()
 
 
 def test_no_handler_of_errors_takes_a_stop_for_one_of_them():
-    assert not issubclass(Interrupted, Exception)
+    assert not issubclass(Cancelled, Exception)
 
 
 @pytest.mark.parametrize("n_layers", [2, 5])
 def test_a_pass_asks_before_every_layer(n_layers):
     model = build(n_layers=n_layers)
     watch = Countdown(1000)
-    with interruptible(watch):
+    with cancellable(watch):
         model(torch.tensor([IDS]))
     assert 1000 - watch.n_left == n_layers
 
@@ -56,8 +56,8 @@ def test_a_pass_stops_before_the_layer_where_it_is_told_to():
     site = "decoder.layers.{}.residual.after"
     with (
         model.capture(["*.residual.after"]) as captured,
-        interruptible(Countdown(3)),
-        pytest.raises(Interrupted),
+        cancellable(Countdown(3)),
+        pytest.raises(Cancelled),
     ):
         model(torch.tensor([IDS]))
     assert list(captured) == [site.format(0), site.format(1)]
@@ -66,21 +66,21 @@ def test_a_pass_stops_before_the_layer_where_it_is_told_to():
 def test_a_pass_that_goes_on_gives_what_it_always_gives():
     model = build(n_layers=2)
     expected = model(torch.tensor([IDS])).logits
-    with interruptible(lambda: False):
+    with cancellable(lambda: False):
         assert torch.equal(model(torch.tensor([IDS])).logits, expected)
 
 
 def test_writing_stops_before_a_token():
     steps = generate(build(n_layers=2), IDS, n_tokens=9, sampling=Sampling())
     next(steps)
-    with interruptible(lambda: True), pytest.raises(Interrupted):
+    with cancellable(lambda: True), pytest.raises(Cancelled):
         next(steps)
 
 
 def test_a_translation_stops_before_a_token():
     model = build(n_layers=1, kind="encoder-decoder")
     for n_checks in range(1, 6):
-        with interruptible(Countdown(n_checks)), pytest.raises(Interrupted):
+        with cancellable(Countdown(n_checks)), pytest.raises(Cancelled):
             translate(model, [IDS], start_id=0, end_id=1)
 
 
@@ -90,10 +90,10 @@ def test_a_stop_concerns_its_own_thread_alone():
     def compute():
         try:
             check()
-        except Interrupted:
+        except Cancelled:
             stopped.append(True)
 
-    with interruptible(lambda: True):
+    with cancellable(lambda: True):
         thread = threading.Thread(target=compute)
         thread.start()
         thread.join()

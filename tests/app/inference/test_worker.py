@@ -12,7 +12,7 @@ import torch
 from headlight.errors import Problem
 from headlight.inference.crashes import is_crash, is_out_of_memory
 from headlight.inference.engine import Engine
-from headlight.model.cancellation import Interrupted
+from headlight.model.cancellation import Cancelled
 
 NO_MEMORY = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate"
 
@@ -33,7 +33,7 @@ CRASHES = [
 
 def test_what_is_a_crash_and_what_a_mistake():
     assert all(map(is_crash, CRASHES))
-    assert not any(map(is_crash, [ValueError(), RuntimeError("shapes differ"), Interrupted()]))
+    assert not any(map(is_crash, [ValueError(), RuntimeError("shapes differ"), Cancelled()]))
     assert [is_out_of_memory(crash) for crash in CRASHES] == [False, True, True, False, False, True]
 
 

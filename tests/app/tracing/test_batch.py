@@ -5,7 +5,7 @@ import pytest
 
 from headlight.errors import Problem
 from headlight.model import tracing
-from headlight.model.cancellation import Interrupted, interruptible
+from headlight.model.cancellation import Cancelled, cancellable
 from headlight.registry import registry_of
 from headlight.schemas import TraceRequest
 from headlight.tracing import batch
@@ -102,5 +102,5 @@ def test_an_analysis_that_finds_nothing_hits_its_order_alone(tracer, monkeypatch
 
 
 def test_an_interruption_is_no_failure_of_an_order(tracer):
-    with interruptible(lambda: True), pytest.raises(Interrupted):
+    with cancellable(lambda: True), pytest.raises(Cancelled):
         tracer.solve(orders_of(tracer))
