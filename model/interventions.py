@@ -1,10 +1,10 @@
-"""What may be changed in a pass: heads and experts switched off, the softmax of attention bent.
+"""Interventions in a forward pass: ablate heads or experts, change the softmax of attention.
 
-    with editing(model, [HeadsOff(heads=(0, 3), layer=1), Temperature(value=2.0)]):
+    with intervene(model, [HeadAblation(heads=(0, 3), layer=1), Temperature(value=2.0)]):
         model(ids)
 
-An edit acts at hook points, so a capture inside the block sees what it left, and so does all that
-follows in the pass. Several edits of one place add up, in whatever order they are listed.
+An intervention edits tensors at hook points. A capture inside the block, and everything later in
+the pass, sees the edited tensor. Several interventions combine; their order does not matter.
 """
 
 from __future__ import annotations
@@ -38,43 +38,47 @@ class UnknownExpert(ValueError):
     """An expert number that the model does not have."""
 
 
-class ImpossibleEdit(ValueError):
-    """An edit of something that the model has not, or that would leave nothing to compute."""
+class ImpossibleIntervention(ValueError):
+    """An intervention on a part that the model lacks, or one that leaves nothing to compute."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Place:
-    """Where an edit acts: in one layer, None in all; in one attention or stack, None in all."""
+    """Where an intervention acts.
+
+    ``layer``: in one layer; None: in all. ``where``: in one attention (encoder, decoder, cross) or
+    in the experts of one stack; None: in all.
+    """
 
     layer: int | None = None
     where: Where | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeadsOff(_Place):
-    """These heads write nothing: their context becomes 0. Their weights stay to be seen."""
+class HeadAblation(_Place):
+    """Set the context of these heads to 0, so that they write nothing; their weights stay."""
 
     heads: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpertsOff(_Place):
-    """These experts are never chosen: their router logits become −∞."""
+class ExpertAblation(_Place):
+    """Set the router logits of these experts to −∞, so that no token is routed to them."""
 
     experts: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoScaling(_Place):
-    """Queries times keys are not divided by √d_head; what ALiBi adds stays as it is."""
+    """Leave Q·Kᵀ undivided by √d_head; the bias of ALiBi stays as it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Temperature(_Place):
-    """The scores are divided by `value` before the softmax: above 1 rows even out, below sharpen.
+    """Divide the scores by `value` before the softmax: above 1 flattens rows, below sharpens them.
 
     Raises:
-        ValueError: the value is no positive number.
+        ValueError: the value is not positive and finite.
     """
 
     value: float
@@ -84,62 +88,66 @@ class Temperature(_Place):
             raise ValueError(f"a temperature ({self.value}) must be a positive number")
 
 
-PassEdit: TypeAlias = HeadsOff | ExpertsOff | NoScaling | Temperature
+Intervention: TypeAlias = HeadAblation | ExpertAblation | NoScaling | Temperature
 
 
 @contextmanager
-def editing(model: Transformer, edits: Iterable[PassEdit]) -> Iterator[None]:
-    """Have these edits in force in every pass inside the ``with`` block.
+def intervene(model: Transformer, interventions: Iterable[Intervention]) -> Iterator[None]:
+    """Apply the interventions to every pass inside the ``with`` block.
 
     Raises:
-        UnknownLayer, UnknownHead, UnknownExpert, ImpossibleEdit: as `hooks_of`.
+        UnknownLayer, UnknownHead, UnknownExpert, ImpossibleIntervention: as `site_edits`.
     """
     with ExitStack() as stack:
-        for site, edit in hooks_of(model.config, edits):
+        for site, edit in site_edits(model.config, interventions):
             stack.enter_context(model.edit(site, edit))
         yield
 
 
-def hooks_of(config: TransformerConfig, edits: Iterable[PassEdit]) -> list[tuple[str, Edit]]:
-    """What these edits do: pairs of a site and a function of the tensor there, in order.
+def site_edits(
+    config: TransformerConfig, interventions: Iterable[Intervention]
+) -> list[tuple[str, Edit]]:
+    """The interventions as edits of sites: pairs of a site and a function of its tensor, in order.
 
-    The scaling comes before the temperature, which divides the scores that there are then.
+    Unscaling comes before the temperature, which then divides the unscaled scores.
 
     Raises:
         UnknownLayer, UnknownHead, UnknownExpert: a number that the model does not have.
-        ImpossibleEdit: an attention or experts that the model has not, fewer experts left than a
-            token visits, or two temperatures for one attention.
+        ImpossibleIntervention: the model lacks the attention or the experts, fewer than `top_k`
+            experts are left, or one attention has two temperatures.
     """
-    listed = list(edits)
+    listed = list(interventions)
     return [
-        *_heads_off(config, [edit for edit in listed if isinstance(edit, HeadsOff)]),
-        *_experts_off(config, [edit for edit in listed if isinstance(edit, ExpertsOff)]),
-        *_no_scaling(config, [edit for edit in listed if isinstance(edit, NoScaling)]),
-        *_temperatures(config, [edit for edit in listed if isinstance(edit, Temperature)]),
+        *_ablate_heads(config, [one for one in listed if isinstance(one, HeadAblation)]),
+        *_ablate_experts(config, [one for one in listed if isinstance(one, ExpertAblation)]),
+        *_unscale(config, [one for one in listed if isinstance(one, NoScaling)]),
+        *_apply_temperatures(config, [one for one in listed if isinstance(one, Temperature)]),
     ]
 
 
-def _heads_off(config: TransformerConfig, edits: Sequence[HeadsOff]) -> Iterator[tuple[str, Edit]]:
-    off: dict[str, set[int]] = {}
-    for edit in edits:
-        for head in edit.heads:
+def _ablate_heads(
+    config: TransformerConfig, ablations: Sequence[HeadAblation]
+) -> Iterator[tuple[str, Edit]]:
+    ablated: dict[str, set[int]] = {}
+    for ablation in ablations:
+        for head in ablation.heads:
             if not 0 <= head < config.n_heads:
                 last = config.n_heads - 1
                 raise UnknownHead(f"there is no head {head}; the heads are 0 to {last}")
-        for path in _attentions(config, edit):
-            off.setdefault(path, set()).update(edit.heads)
-    for path, heads in off.items():
+        for path in _attentions(config, ablation):
+            ablated.setdefault(path, set()).update(ablation.heads)
+    for path, heads in ablated.items():
         yield f"{path}.context", partial(_fill, dim=1, index=sorted(heads), value=0.0)
 
 
-def _experts_off(
-    config: TransformerConfig, edits: Sequence[ExpertsOff]
+def _ablate_experts(
+    config: TransformerConfig, ablations: Sequence[ExpertAblation]
 ) -> Iterator[tuple[str, Edit]]:
-    off: dict[str, set[int]] = {}
-    for edit in edits:
-        for path in _routers(config, edit):
-            off.setdefault(path, set()).update(edit.experts)
-    for path, experts in off.items():
+    ablated: dict[str, set[int]] = {}
+    for ablation in ablations:
+        for path in _routers(config, ablation):
+            ablated.setdefault(path, set()).update(ablation.experts)
+    for path, experts in ablated.items():
         _require_enough(config, experts, path)
         yield (
             f"{path}.router_logits",
@@ -147,32 +155,33 @@ def _experts_off(
         )
 
 
-def _no_scaling(
-    config: TransformerConfig, edits: Sequence[NoScaling]
+def _unscale(
+    config: TransformerConfig, interventions: Sequence[NoScaling]
 ) -> Iterator[tuple[str, Edit]]:
-    paths = dict.fromkeys(path for edit in edits for path in _attentions(config, edit))
+    paths = dict.fromkeys(path for one in interventions for path in _attentions(config, one))
     for path in paths:
         is_biased = config.positional == "alibi" and path.endswith("self_attention")
-        yield f"{path}.scores", partial(_unscale, factor=math.sqrt(config.d_head), bias=is_biased)
+        yield f"{path}.scores", partial(_multiply, factor=math.sqrt(config.d_head), bias=is_biased)
 
 
-def _temperatures(
-    config: TransformerConfig, edits: Sequence[Temperature]
+def _apply_temperatures(
+    config: TransformerConfig, temperatures: Sequence[Temperature]
 ) -> Iterator[tuple[str, Edit]]:
     values: dict[str, float] = {}
-    for edit in edits:
-        for path in _attentions(config, edit):
+    for temperature in temperatures:
+        for path in _attentions(config, temperature):
             if path in values:
-                raise ImpossibleEdit(
-                    f"{path} has two temperatures, {values[path]:g} and {edit.value:g}; keep one"
+                raise ImpossibleIntervention(
+                    f"{path} has two temperatures, {values[path]:g} and {temperature.value:g}; "
+                    "keep one"
                 )
-            values[path] = edit.value
+            values[path] = temperature.value
     for path, value in values.items():
         yield f"{path}.scores", partial(_divide, value=value)
 
 
 def _attentions(config: TransformerConfig, place: _Place) -> list[str]:
-    """The attentions that an edit reaches, by path."""
+    """The paths of the attentions on which an intervention acts."""
     exist: dict[Where, bool] = {
         "encoder": config.has_encoder,
         "decoder": config.has_decoder,
@@ -186,10 +195,10 @@ def _attentions(config: TransformerConfig, place: _Place) -> list[str]:
     ]
 
 
-def _routers(config: TransformerConfig, place: ExpertsOff) -> list[str]:
-    """The experts that an edit reaches, by path."""
+def _routers(config: TransformerConfig, place: ExpertAblation) -> list[str]:
+    """The paths of the expert layers on which an ablation acts."""
     if config.moe is None:
-        raise ImpossibleEdit("the model is dense: it has no experts to switch off")
+        raise ImpossibleIntervention("the model is dense: it has no experts to switch off")
     for expert in place.experts:
         if not 0 <= expert < config.moe.n_experts:
             last = config.moe.n_experts - 1
@@ -197,7 +206,9 @@ def _routers(config: TransformerConfig, place: ExpertsOff) -> list[str]:
     layers = [layer for layer in _layers(config, place.layer) if config.has_experts(layer)]
     if not layers:
         routed = ", ".join(map(str, config.moe.layers))
-        raise ImpossibleEdit(f"layer {place.layer} has no experts; layers with experts: {routed}")
+        raise ImpossibleIntervention(
+            f"layer {place.layer} has no experts; layers with experts: {routed}"
+        )
     exist: dict[Where, bool] = {"encoder": config.has_encoder, "decoder": config.has_decoder}
     known = [where for where, is_there in exist.items() if is_there]
     stacks = _chosen(place.where, known, "experts")
@@ -209,7 +220,9 @@ def _chosen(where: Where | None, known: list[Where], what: str) -> list[Where]:
         return known
     if where not in known:
         there = " and ".join(known)
-        raise ImpossibleEdit(f"the model has no {what} at '{where}'; it has {what} at {there}")
+        raise ImpossibleIntervention(
+            f"the model has no {what} at '{where}'; it has {what} at {there}"
+        )
     return [where]
 
 
@@ -221,13 +234,13 @@ def _layers(config: TransformerConfig, layer: int | None) -> list[int]:
     return [layer]
 
 
-def _require_enough(config: TransformerConfig, off: set[int], path: str) -> None:
+def _require_enough(config: TransformerConfig, ablated: set[int], path: str) -> None:
     assert config.moe is not None
     n_experts, top_k = config.moe.n_experts, config.moe.top_k
-    if (left := n_experts - len(off)) < top_k:
-        raise ImpossibleEdit(
-            f"of the {n_experts} experts of {path} {left} would be left, and every token visits "
-            f"{top_k}; switch at most {n_experts - top_k} off"
+    if (left := n_experts - len(ablated)) < top_k:
+        raise ImpossibleIntervention(
+            f"{path} routes every token to {top_k} of its {n_experts} experts, and only {left} "
+            f"would be left; switch at most {n_experts - top_k} off"
         )
 
 
@@ -235,7 +248,7 @@ def _fill(tensor: Tensor, *, dim: int, index: list[int], value: float) -> Tensor
     return tensor.index_fill(dim, tensor.new_tensor(index, dtype=torch.int64), value)
 
 
-def _unscale(scores: Tensor, *, factor: float, bias: bool) -> Tensor:
+def _multiply(scores: Tensor, *, factor: float, bias: bool) -> Tensor:
     if not bias:
         return scores * factor
     n_heads, n_queries, n_keys = scores.shape[-3:]

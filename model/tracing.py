@@ -12,7 +12,7 @@ from torch import Tensor
 from headlight.model.batching import fill_up
 from headlight.model.checkpoint import Checkpoint
 from headlight.model.hooks import Capture
-from headlight.model.interventions import PassEdit, editing, hooks_of
+from headlight.model.interventions import Intervention, intervene, site_edits
 from headlight.model.selection import select_sites
 from headlight.model.trace import NamedArray, Token, Trace
 from headlight.model.translation import translate
@@ -45,7 +45,7 @@ class Plan:
     sites: tuple[str, ...]
     heads: tuple[int, ...] | None
     timings: Mapping[str, float]
-    edits: tuple[PassEdit, ...] = ()
+    edits: tuple[Intervention, ...] = ()
 
     @property
     def n_read(self) -> int:
@@ -90,7 +90,7 @@ def plan(
     capture: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
-    edits: Sequence[PassEdit] = (),
+    edits: Sequence[Intervention] = (),
 ) -> Plan:
     """Cut a text into tokens and choose the sites: what can be known before a pass.
 
@@ -108,7 +108,7 @@ def plan(
 
     Raises:
         EmptyText, TooManyTokens, NoTarget, UnknownSite, UnknownLayer, UnknownHead, UnknownExpert,
-            ImpossibleEdit: with what would do.
+            ImpossibleIntervention: with what would do.
     """
     asked = {"capture": capture, "layers": layers, "heads": heads}
     return with_targets(checkpoint, [draft(checkpoint, text, target, edits=edits, **asked)])[0]
@@ -122,10 +122,10 @@ def draft(
     capture: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
-    edits: Sequence[PassEdit] = (),
+    edits: Sequence[Intervention] = (),
 ) -> Plan:
     """As `plan`, but what the model would have to translate first is left without a target."""
-    hooks_of(checkpoint.config, edits)
+    site_edits(checkpoint.config, edits)
     sites = select_sites(checkpoint.description, capture, layers, heads)
     began = perf_counter()
     tokens = read_tokens(checkpoint, text)
@@ -217,7 +217,7 @@ def run_batch(checkpoint: Checkpoint, plans: Sequence[Plan]) -> list[Trace]:
     model = checkpoint.model
     with (
         torch.inference_mode(),
-        editing(model, edits),
+        intervene(model, edits),
         model.capture(sites, heads=heads) as captured,
     ):
         _read(checkpoint, plans)
@@ -236,7 +236,7 @@ def trace(
     capture: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
-    edits: Sequence[PassEdit] = (),
+    edits: Sequence[Intervention] = (),
 ) -> Trace:
     """Read a text and keep what was asked for: `plan`, then `run`."""
     asked = {"capture": capture, "layers": layers, "heads": heads}

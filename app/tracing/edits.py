@@ -35,9 +35,11 @@ class HeadsOffRequest(_AttentionEdit):
     kind: Literal["heads_off"]
     heads: Numbers
 
-    def read(self) -> interventions.HeadsOff:
+    def read(self) -> interventions.HeadAblation:
         """The edit that is asked for."""
-        return interventions.HeadsOff(heads=tuple(self.heads), layer=self.layer, where=self.where)
+        return interventions.HeadAblation(
+            heads=tuple(self.heads), layer=self.layer, where=self.where
+        )
 
 
 class ExpertsOffRequest(_Edit):
@@ -47,9 +49,9 @@ class ExpertsOffRequest(_Edit):
     experts: Numbers
     where: Stack | None = Field(None, description="In this stack; without it, in both.")
 
-    def read(self) -> interventions.ExpertsOff:
+    def read(self) -> interventions.ExpertAblation:
         """The edit that is asked for."""
-        return interventions.ExpertsOff(
+        return interventions.ExpertAblation(
             experts=tuple(self.experts), layer=self.layer, where=self.where
         )
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from headlight.model.checkpoint import Description
-from headlight.model.interventions import PassEdit
+from headlight.model.interventions import Intervention
 from headlight.model.selection import select_sites
 from headlight.schemas import TraceRequest
 from headlight.tracing.analyses import made_of, sites_of
@@ -39,7 +39,7 @@ class Order:
     made: tuple[tuple[str, tuple[str, ...]], ...]
 
     @property
-    def edits(self) -> list[PassEdit]:
+    def edits(self) -> list[Intervention]:
         """What the pass changes."""
         return [edit.read() for edit in self.request.edits or ()]
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from headlight.errors import Problem
 from headlight.model import tracing
-from headlight.model.interventions import ImpossibleEdit, UnknownExpert
+from headlight.model.interventions import ImpossibleIntervention, UnknownExpert
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
 
 _UNKNOWN: dict[type[Exception], str] = {
@@ -13,7 +13,7 @@ _UNKNOWN: dict[type[Exception], str] = {
     UnknownLayer: "unknown-layer",
     UnknownHead: "unknown-head",
     UnknownExpert: "unknown-expert",
-    ImpossibleEdit: "impossible-edit",
+    ImpossibleIntervention: "impossible-edit",
 }
 
 

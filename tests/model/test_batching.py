@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headlight.model.batching import PASS_TOKENS, fill_up, share_out
 from headlight.model.checkpoint import ZOO, Checkpoint, load
 from headlight.model.config import ExpertsConfig
-from headlight.model.interventions import HeadsOff, NoScaling, Temperature
+from headlight.model.interventions import HeadAblation, NoScaling, Temperature
 from headlight.model.trace import Trace
 from headlight.model.tracing import draft, plan, run, run_batch, with_targets
 
@@ -50,7 +50,7 @@ ARCHITECTURES = {
 }
 EDITS = {
     "none": (),
-    "bent": (HeadsOff(heads=(1,)), NoScaling(layer=0), Temperature(value=2.0, layer=1)),
+    "bent": (HeadAblation(heads=(1,)), NoScaling(layer=0), Temperature(value=2.0, layer=1)),
 }
 TEXTS = st.text("abcde fgh", min_size=1, max_size=40).filter(str.strip)
 SENTENCES = (

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from headlight.model.interventions import (
-    ExpertsOff,
-    HeadsOff,
-    ImpossibleEdit,
+    ExpertAblation,
+    HeadAblation,
+    ImpossibleIntervention,
+    Intervention,
     NoScaling,
-    PassEdit,
     Temperature,
     UnknownExpert,
-    editing,
-    hooks_of,
+    intervene,
+    site_edits,
 )
 from headlight.model.sites import UnknownHead, UnknownLayer
 from headlight.model.transformer import Transformer
@@ -30,10 +30,10 @@ PATHS = {
 }
 
 
-def read(model: Transformer, ids: Tensor, *edits: PassEdit) -> dict[str, Tensor]:
+def read(model: Transformer, ids: Tensor, *edits: Intervention) -> dict[str, Tensor]:
     """Every tensor of a pass with these edits."""
     both = (ids, ids[:, :5]) if model.config.kind == "encoder-decoder" else (ids,)
-    with torch.inference_mode(), editing(model, edits), model.capture(["*"]) as captured:
+    with torch.inference_mode(), intervene(model, edits), model.capture(["*"]) as captured:
         model(*both)
     return dict(captured)
 
@@ -61,7 +61,7 @@ def test_a_head_off_is_a_head_whose_output_projection_is_zero(
     make_model: MakeModel, ids: Tensor, where: str | None
 ) -> None:
     found = read(
-        make_model(kind="encoder-decoder"), ids, HeadsOff(heads=(3, 1), layer=1, where=where)
+        make_model(kind="encoder-decoder"), ids, HeadAblation(heads=(3, 1), layer=1, where=where)
     )
     reference = make_model(kind="encoder-decoder")
     for place in PATHS if where is None else (where,):
@@ -71,7 +71,7 @@ def test_a_head_off_is_a_head_whose_output_projection_is_zero(
 
 
 def test_without_a_layer_a_head_is_off_in_every_layer(model: Transformer, ids: Tensor) -> None:
-    found = read(model, ids, HeadsOff(heads=(2,)))
+    found = read(model, ids, HeadAblation(heads=(2,)))
     for layer in (0, 1):
         context = found[f"{PATHS['decoder'].format(layer)}.context"]
         assert (context[:, 2] == 0).all()
@@ -80,11 +80,13 @@ def test_without_a_layer_a_head_is_off_in_every_layer(model: Transformer, ids: T
 
 def test_a_head_that_is_off_keeps_its_weights(model: Transformer, ids: Tensor) -> None:
     site = f"{PATHS['decoder'].format(0)}.weights"
-    torch.testing.assert_close(read(model, ids, HeadsOff(heads=(2,)))[site], read(model, ids)[site])
+    torch.testing.assert_close(
+        read(model, ids, HeadAblation(heads=(2,)))[site], read(model, ids)[site]
+    )
 
 
 def test_heads_of_several_edits_are_all_off(model: Transformer, ids: Tensor) -> None:
-    found = read(model, ids, HeadsOff(heads=(0,)), HeadsOff(heads=(1,), layer=0))
+    found = read(model, ids, HeadAblation(heads=(0,)), HeadAblation(heads=(1,), layer=0))
     context = found[f"{PATHS['decoder'].format(0)}.context"]
     assert (context[:, :2] == 0).all()
 
@@ -96,7 +98,7 @@ def test_an_expert_that_is_off_is_never_chosen_and_the_others_share_its_probabil
     model: Transformer, ids: Tensor
 ) -> None:
     path = "decoder.layers.1.experts"
-    plain, found = read(model, ids), read(model, ids, ExpertsOff(experts=(2,)))
+    plain, found = read(model, ids), read(model, ids, ExpertAblation(experts=(2,)))
     assert (plain[f"{path}.expert_indices"] == 2).any()
     assert not (found[f"{path}.expert_indices"] == 2).any()
     probs = plain[f"{path}.router_probs"].clone()
@@ -109,7 +111,7 @@ def test_an_expert_that_is_off_is_never_chosen_and_the_others_share_its_probabil
 
 def test_experts_of_one_stack_go_off_alone(make_model: MakeModel, ids: Tensor) -> None:
     model = make_model(kind="encoder-decoder")
-    found = read(model, ids, ExpertsOff(experts=(0,), where="decoder", layer=1))
+    found = read(model, ids, ExpertAblation(experts=(0,), where="decoder", layer=1))
     assert (found["encoder.layers.1.experts.expert_indices"] == 0).any()
     assert not (found["decoder.layers.1.experts.expert_indices"] == 0).any()
 
@@ -153,7 +155,7 @@ def test_every_attention_is_reached_where_no_place_is_named(
     make_model: MakeModel, ids: Tensor, kind: str
 ) -> None:
     model = make_model(kind=kind)
-    assert len(hooks_of(model.config, [Temperature(value=2.0)])) == KINDS[kind]
+    assert len(site_edits(model.config, [Temperature(value=2.0)])) == KINDS[kind]
     plain, found = read(model, ids), read(model, ids, Temperature(value=1e4))
     for site in (site for site in found if site.endswith("attention.weights")):
         row = found[site][..., -1, :]
@@ -163,7 +165,12 @@ def test_every_attention_is_reached_where_no_place_is_named(
 
 def test_the_order_of_the_edits_does_not_matter(make_model: MakeModel, ids: Tensor) -> None:
     model = make_model(positional="alibi")
-    edits = [NoScaling(), Temperature(value=3.0), HeadsOff(heads=(1,)), ExpertsOff(experts=(0,))]
+    edits = [
+        NoScaling(),
+        Temperature(value=3.0),
+        HeadAblation(heads=(1,)),
+        ExpertAblation(experts=(0,)),
+    ]
     found, reverse = read(model, ids, *edits), read(model, ids, *edits[::-1])
     assert torch.equal(found["logits"], reverse["logits"])
 
@@ -180,65 +187,69 @@ def test_nothing_is_left_of_an_edit_after_it(model: Transformer, ids: Tensor) ->
 @pytest.mark.parametrize(
     ("changes", "edit", "error", "message"),
     [
-        ({}, HeadsOff(heads=(4,)), UnknownHead, "no head 4; the heads are 0 to 3"),
-        ({}, HeadsOff(heads=(-1,)), UnknownHead, "no head -1"),
+        ({}, HeadAblation(heads=(4,)), UnknownHead, "no head 4; the heads are 0 to 3"),
+        ({}, HeadAblation(heads=(-1,)), UnknownHead, "no head -1"),
         ({}, NoScaling(layer=2), UnknownLayer, "no layer 2; the layers are 0 to 1"),
-        ({}, ExpertsOff(experts=(4,)), UnknownExpert, "no expert 4; the experts are 0 to 3"),
-        ({}, ExpertsOff(experts=(1,), layer=2), UnknownLayer, "no layer 2"),
+        ({}, ExpertAblation(experts=(4,)), UnknownExpert, "no expert 4; the experts are 0 to 3"),
+        ({}, ExpertAblation(experts=(1,), layer=2), UnknownLayer, "no layer 2"),
         (
             {},
-            ExpertsOff(experts=(1,), layer=0),
-            ImpossibleEdit,
+            ExpertAblation(experts=(1,), layer=0),
+            ImpossibleIntervention,
             "layer 0 has no experts; layers with experts: 1",
         ),
-        ({"moe": None}, ExpertsOff(experts=(0,)), ImpossibleEdit, "dense: it has no experts"),
+        (
+            {"moe": None},
+            ExpertAblation(experts=(0,)),
+            ImpossibleIntervention,
+            "dense: it has no experts",
+        ),
         (
             {},
             NoScaling(where="cross"),
-            ImpossibleEdit,
+            ImpossibleIntervention,
             "no attention at 'cross'; it has attention at decoder",
         ),
         (
             {"kind": "encoder"},
             Temperature(value=2.0, where="decoder"),
-            ImpossibleEdit,
+            ImpossibleIntervention,
             "it has attention at encoder",
         ),
         (
             {},
-            ExpertsOff(experts=(0,), where="encoder"),
-            ImpossibleEdit,
+            ExpertAblation(experts=(0,), where="encoder"),
+            ImpossibleIntervention,
             "no experts at 'encoder'; it has experts at decoder",
         ),
         (
             {},
-            ExpertsOff(experts=(0, 1, 2)),
-            ImpossibleEdit,
-            r"of the 4 experts of decoder\.layers\.1\.experts 1 would be left, and every token "
-            "visits 2; switch at most 2 off",
+            ExpertAblation(experts=(0, 1, 2)),
+            ImpossibleIntervention,
+            "only 1 would be left; switch at most 2 off",
         ),
     ],
 )
 def test_an_edit_that_cannot_be_is_refused_with_the_way_out(
     make_model: MakeModel,
     changes: dict[str, object],
-    edit: PassEdit,
+    edit: Intervention,
     error: type[Exception],
     message: str,
 ) -> None:
     with pytest.raises(error, match=message):
-        hooks_of(make_model(**changes).config, [edit])
+        site_edits(make_model(**changes).config, [edit])
 
 
 def test_edits_together_must_leave_enough_experts(model: Transformer) -> None:
-    edits = [ExpertsOff(experts=(0, 1)), ExpertsOff(experts=(2,), layer=1)]
-    with pytest.raises(ImpossibleEdit, match="switch at most 2 off"):
-        hooks_of(model.config, edits)
+    edits = [ExpertAblation(experts=(0, 1)), ExpertAblation(experts=(2,), layer=1)]
+    with pytest.raises(ImpossibleIntervention, match="switch at most 2 off"):
+        site_edits(model.config, edits)
 
 
 def test_one_attention_has_one_temperature(model: Transformer) -> None:
-    with pytest.raises(ImpossibleEdit, match=r"has two temperatures, 2 and 0\.5; keep one"):
-        hooks_of(model.config, [Temperature(value=2.0), Temperature(value=0.5, layer=1)])
+    with pytest.raises(ImpossibleIntervention, match=r"has two temperatures, 2 and 0\.5; keep one"):
+        site_edits(model.config, [Temperature(value=2.0), Temperature(value=0.5, layer=1)])
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])

@@ -329,8 +329,8 @@ EDITS = [
 
 def test_an_edited_pass_is_that_of_a_direct_computation(client, tiny, from_json):
     read = [
-        interventions.HeadsOff(heads=(1, 3), layer=0),
-        interventions.ExpertsOff(experts=(2,)),
+        interventions.HeadAblation(heads=(1, 3), layer=0),
+        interventions.ExpertAblation(experts=(2,)),
         interventions.NoScaling(where="decoder"),
         interventions.Temperature(value=2.5, layer=1),
     ]
@@ -396,8 +396,8 @@ def test_a_translation_is_made_without_the_edits_so_that_both_passes_read_the_sa
             "tiny",
             {"kind": "experts_off", "experts": [0, 1, 2]},
             "impossible-edit",
-            "of the 4 experts of decoder.layers.1.experts 1 would be left, and every token visits "
-            "2; switch at most 2 off",
+            "decoder.layers.1.experts routes every token to 2 of its 4 experts, and only 1 would "
+            "be left; switch at most 2 off",
         ),
         (
             "tiny",
