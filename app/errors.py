@@ -206,7 +206,7 @@ def install_problems(app: FastAPI) -> None:
 
 
 def _body_refused(request: Request) -> Problem:
-    limit: int = request.app.state.shared.settings.max_body_bytes
+    limit: int = request.app.state.services.settings.max_body_bytes
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and len(declared) <= 18:
         return body_too_large(limit, actual=int(declared))

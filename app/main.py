@@ -40,7 +40,7 @@ from headlight.routes import (
     traces,
 )
 from headlight.server.memory import give_back_memory
-from headlight.services import State
+from headlight.services import Services
 from headlight.settings import HOME, Settings
 from headlight.static_files import FreshFiles, package_dir
 
@@ -62,7 +62,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     Raises:
         ValueError: the device asked for is not there.
     """
-    state = State(settings or Settings())
+    services = Services(settings or Settings())
     app = FastAPI(
         title="Headlight",
         version=version("headlight"),
@@ -72,14 +72,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         lifespan=_lifespan,
         responses=ANY_ERROR,
         generate_unique_id_function=lambda route: route.name,  # a function's name is its operation
-        middleware=_layers(state),
+        middleware=_layers(services),
         # No collector is ever told what somebody typed, whatever the environment says.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    app.state.shared = state
+    app.state.services = services
     install_problems(app)
     describe_api(app)
-    if state.settings.api_keys:
+    if services.settings.api_keys:
         document_keys(app)
     api = (models, traces, generation, tokens, positional, limits)
     for routes in (*api, health, metrics, docs, page, cards, scripts):
@@ -89,16 +89,16 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     return app
 
 
-def _layers(state: State) -> list[Middleware]:
+def _layers(services: Services) -> list[Middleware]:
     """What a request passes on its way in, outermost first."""
-    settings = state.settings
+    settings = services.settings
     hosts, proxies = list(settings.allowed_hosts), list(settings.trusted_proxies)
     headers = security_headers(settings.strict_transport_seconds)
     allowances = Allowances(settings.requests_per_minute, settings.max_clients)
     # None stands for a layer that the settings leave out: it costs nothing.
     layers = [
         Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies) if proxies else None,
-        Middleware(Exchanges, state.metrics, has_clients=settings.log_clients),
+        Middleware(Exchanges, services.metrics, has_clients=settings.log_clients),
         Middleware(SecurityHeaders, headers),
         Middleware(Cors, settings.cors_origins) if settings.cors_origins else None,
         Middleware(ProblemResponses),
@@ -117,9 +117,9 @@ def _layers(state: State) -> list[Middleware]:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    state: State = app.state.shared
-    state.start()
+    services: Services = app.state.services
+    services.start()
     tidying = asyncio.create_task(give_back_memory())
     yield
     tidying.cancel()
-    await asyncio.to_thread(state.close)
+    await asyncio.to_thread(services.close)

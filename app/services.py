@@ -26,7 +26,7 @@ from headlight.tracing.tracer import Tracer
 Result = TypeVar("Result")
 
 
-class State:
+class Services:
     """Everything one server holds. Nobody's session is in it.
 
     Args:
@@ -133,7 +133,7 @@ class State:
 
     @property
     def n_workers(self) -> int:
-        """How many threads are alive; some, where the state is closed, where they hang."""
+        """How many threads are alive; some, where the engine is closed, where they hang."""
         return sum(each.n_workers for each in self._thread_owners)
 
     def start(self) -> None:
@@ -151,9 +151,9 @@ class State:
             each.close()
 
 
-async def _shared(request: Request) -> State:
-    state: State = request.app.state.shared
-    return state
+async def _services(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
 
 
 async def _departure(request: Request) -> None:
@@ -161,12 +161,12 @@ async def _departure(request: Request) -> None:
         pass
 
 
-Shared = Annotated[State, Depends(_shared)]
-"""The state, as a route's parameter."""
+ServicesDep = Annotated[Services, Depends(_services)]
+"""The services, as a route's parameter."""
 
 
-async def _room(state: Shared) -> AsyncIterator[Room]:
-    with state.outgoing.room() as room:
+async def _room(services: ServicesDep) -> AsyncIterator[Room]:
+    with services.outgoing.room() as room:
         yield room
 
 

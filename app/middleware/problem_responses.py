@@ -34,7 +34,7 @@ class ProblemResponses:
         except asyncio.CancelledError:  # by the web server, when its time to end is up
             if answer.is_started:
                 raise
-            wait = answer.request.app.state.shared.settings.retry_after_seconds
+            wait = answer.request.app.state.services.settings.retry_after_seconds
             await errors.server_stopping(wait).response()(scope, receive, send)
         except Exception:
             logger.exception("an exception nobody expected")

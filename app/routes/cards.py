@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from headlight.errors import described
 from headlight.model.card import flatten, in_markdown
-from headlight.services import Shared
+from headlight.services import ServicesDep
 from headlight.settings import HOME
 
 router = APIRouter(include_in_schema=False)
@@ -20,9 +20,9 @@ _markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("i
 
 
 @router.get("/models/{model}/card", responses=described(404, 503))
-def card(model: str, request: Request, state: Shared) -> Response:
+def card(model: str, request: Request, services: ServicesDep) -> Response:
     """The card of one model; a plain function, so that a long one is read off the event loop."""
-    description = state.registry.describe(model)
+    description = services.registry.describe(model)
     found = description.card
     context: dict[str, Any] = {
         "id": description.id,

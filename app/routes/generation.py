@@ -11,7 +11,7 @@ from headlight.errors import Problem, described, unexpected
 from headlight.generation_schemas import GenerateRequest, GenerationEvent
 from headlight.json_route import JsonRoute
 from headlight.serialization.negotiation import negotiate
-from headlight.services import Shared, State
+from headlight.services import Services, ServicesDep
 from headlight.tracing.generation import Writing, encode_event
 from headlight.tracing.streams import EVENT_STREAM, EventStream
 
@@ -30,15 +30,18 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 
-async def _place(state: Shared) -> AsyncIterator[None]:
+async def _place(services: ServicesDep) -> AsyncIterator[None]:
     """A place for the stream, kept until the last event is sent or the client is gone."""
-    with state.streams.place():
+    with services.streams.place():
         yield
 
 
 @router.post("/generate", status_code=200, response_class=EventStream, responses=_ANSWERS)
 async def generate(
-    order: GenerateRequest, request: Request, state: Shared, _: Annotated[None, Depends(_place)]
+    order: GenerateRequest,
+    request: Request,
+    services: ServicesDep,
+    _: Annotated[None, Depends(_place)],
 ) -> Response:
     """Write on from a text, token by token.
 
@@ -46,18 +49,18 @@ async def generate(
     turn. Who closes the connection ends the work. Only decoders write on.
     """
     negotiate(request.headers.get("accept", ""), (EVENT_STREAM,))
-    writing, first = await state.run(request, partial(state.generator.begin, order))
-    return EventStream(_events(state, writing, first), state.settings.stream_patience_seconds)
+    writing, first = await services.run(request, partial(services.generator.begin, order))
+    return EventStream(_events(services, writing, first), services.settings.stream_patience_seconds)
 
 
-async def _events(state: State, writing: Writing, first: bytes) -> AsyncIterator[bytes]:
+async def _events(services: Services, writing: Writing, first: bytes) -> AsyncIterator[bytes]:
     """The first event, and then one from every turn on the inference thread."""
     event: bytes | None = first
     try:
-        while event is not None and not state.streams.is_stopping:
-            state.metrics.tokens_written.inc()
+        while event is not None and not services.streams.is_stopping:
+            services.metrics.tokens_written.inc()
             yield event
-            event = await state.engine.run(writing.write, is_begun=True)
+            event = await services.engine.run(writing.write, is_begun=True)
         yield (event or b"") + writing.end(is_stopping=event is not None)
     except Problem as problem:
         yield encode_event("error", problem.document())

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 
 from headlight.errors import Problem, described
 from headlight.schemas import HealthAnswer
-from headlight.services import Shared
+from headlight.services import ServicesDep
 
 router = APIRouter(tags=["health"])
 
@@ -16,8 +16,8 @@ async def healthz() -> HealthAnswer:
 
 
 @router.get("/readyz", responses=described(503))
-async def readyz(state: Shared) -> HealthAnswer:
+async def readyz(services: ServicesDep) -> HealthAnswer:
     """The default model is loaded and warm."""
-    if not state.is_ready:
-        raise Problem(503, "not-ready", state.why_not_ready)
+    if not services.is_ready:
+        raise Problem(503, "not-ready", services.why_not_ready)
     return HealthAnswer(status="ready")

@@ -6,13 +6,13 @@ from fastapi import APIRouter
 
 from headlight.limits import limits_of
 from headlight.schemas import LimitAnswer
-from headlight.services import Shared
+from headlight.services import ServicesDep
 
 router = APIRouter(prefix="/api/v1", tags=["limits"])
 
 
 @router.get("/limits")
-async def limits(state: Shared) -> dict[str, LimitAnswer]:
+async def limits(services: ServicesDep) -> dict[str, LimitAnswer]:
     """Every limit in force."""
-    found = limits_of(state.settings, state.registry.descriptions)
+    found = limits_of(services.settings, services.registry.descriptions)
     return {name: LimitAnswer.model_validate(asdict(limit)) for name, limit in found.items()}

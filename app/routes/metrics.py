@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from headlight.errors import Problem, described
-from headlight.services import Shared
+from headlight.services import ServicesDep
 
 router = APIRouter(tags=["health"])
 
@@ -19,10 +19,10 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/metrics", response_class=Response, responses=_ANSWERS)
-def metrics(request: Request, state: Shared) -> Response:
+def metrics(request: Request, services: ServicesDep) -> Response:
     """What the server counts and measures of itself, for Prometheus."""
     # A plain function, so that the series are read off the event loop.
-    if not state.settings.metrics:
+    if not services.settings.metrics:
         raise Problem(404, "not-found", "metrics are switched off; HEADLIGHT_METRICS=true has them")
-    body, media_type = state.metrics.exposition(request.headers.get("accept", ""))
+    body, media_type = services.metrics.exposition(request.headers.get("accept", ""))
     return Response(body, headers={"Content-Type": media_type, "Cache-Control": "no-store"})

@@ -16,16 +16,16 @@ from headlight.schemas import (
     SiteAnswer,
     UnavailableModel,
 )
-from headlight.services import Shared
+from headlight.services import ServicesDep
 from headlight.tracing.analyses import available
 
 router = APIRouter(prefix="/api/v1", tags=["models"])
 
 
 @router.get("/models")
-async def models(state: Shared) -> ModelsAnswer:
+async def models(services: ServicesDep) -> ModelsAnswer:
     """Every model, and the folders that hold none and why."""
-    registry = state.registry
+    registry = services.registry
     return ModelsAnswer(
         default=registry.default,
         models=[model_answer(found) for found in registry.descriptions.values()],
@@ -37,9 +37,9 @@ async def models(state: Shared) -> ModelsAnswer:
 
 
 @router.get("/models/{model}", responses=described(404, 503))
-async def model(model: str, state: Shared) -> ModelAnswer:
+async def model(model: str, services: ServicesDep) -> ModelAnswer:
     """One model's card."""
-    return model_answer(state.registry.describe(model))
+    return model_answer(services.registry.describe(model))
 
 
 def model_answer(description: Description) -> ModelAnswer:

@@ -12,7 +12,7 @@ from headlight.serialization.entity_tags import content_tag, is_known
 from headlight.serialization.formats import MEDIA_TYPES, SAFETENSORS, Form
 from headlight.serialization.negotiation import negotiate, negotiate_coding
 from headlight.serialization.pieced_response import PiecedResponse
-from headlight.services import OutgoingRoom, Shared
+from headlight.services import OutgoingRoom, ServicesDep
 from headlight.tracing.positional import positional_answer
 
 router = APIRouter(prefix="/api/v1", tags=["positional"])
@@ -34,7 +34,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 async def positional(
     order: Annotated[PositionalRequest, Query()],
     request: Request,
-    state: Shared,
+    services: ServicesDep,
     room: OutgoingRoom,
 ) -> Response:
     """What a scheme adds, by how much it turns or how far it lowers, position by position.
@@ -43,11 +43,11 @@ async def positional(
     Equal `ETag`s are equal bytes; `If-None-Match` spares sending them again.
     """
     form = Form(media_type=negotiate(request.headers.get("accept", ""), MEDIA_TYPES))
-    answer = await state.run(
-        request, partial(positional_answer, order, state.registry, state.settings)
+    answer = await services.run(
+        request, partial(positional_answer, order, services.registry, services.settings)
     )
     form = form.coded(negotiate_coding(request.headers, answer.n_bytes))
-    body = await state.encode(request, answer, form, room)
+    body = await services.encode(request, answer, form, room)
     tag = await asyncio.to_thread(content_tag, body)
     headers = {**form.headers, "ETag": tag, "Cache-Control": "no-cache"}
     if is_known(tag, request.headers.getlist("if-none-match")):

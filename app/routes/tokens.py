@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from headlight.errors import described
 from headlight.json_route import JsonRoute
 from headlight.schemas import TokenAnswer, TokenizeAnswer, TokenizeRequest
-from headlight.services import Shared
+from headlight.services import ServicesDep
 
 router = APIRouter(
     prefix="/api/v1",
@@ -18,8 +18,10 @@ router = APIRouter(
 
 
 @router.post("/tokenize")
-async def tokenize(order: TokenizeRequest, request: Request, state: Shared) -> TokenizeAnswer:
+async def tokenize(
+    order: TokenizeRequest, request: Request, services: ServicesDep
+) -> TokenizeAnswer:
     """Cut a text into a model's tokens, each with its place in the text."""
-    model, tokens = await state.run(request, partial(state.tracer.tokenize, order))
+    model, tokens = await services.run(request, partial(services.tracer.tokenize, order))
     answers = [TokenAnswer.model_validate(token, from_attributes=True) for token in tokens]
     return TokenizeAnswer(model=model, tokens=answers)

@@ -13,7 +13,7 @@ from headlight.serialization.formats import MEDIA_TYPES, SAFETENSORS, Form
 from headlight.serialization.negotiation import negotiate, negotiate_coding
 from headlight.serialization.pieced_response import PiecedResponse
 from headlight.serialization.trace import Answer
-from headlight.services import OutgoingRoom, Shared
+from headlight.services import OutgoingRoom, ServicesDep
 
 router = APIRouter(prefix="/api/v1", tags=["traces"], route_class=JsonRoute)
 
@@ -46,7 +46,7 @@ _KEPT_ANSWERS: dict[int | str, dict[str, Any]] = {
 
 @router.post("/trace", response_class=Response, responses=_ANSWERS)
 async def trace(
-    order: TraceRequest, request: Request, state: Shared, room: OutgoingRoom
+    order: TraceRequest, request: Request, services: ServicesDep, room: OutgoingRoom
 ) -> Response:
     """Read a text and return what its forward pass computed.
 
@@ -57,11 +57,11 @@ async def trace(
     """
     media_type = negotiate(request.headers.get("accept", ""), MEDIA_TYPES)
     form = Form(media_type=media_type, dtype=order.dtype, triangle=order.triangle)
-    answer = await state.trace(request, order)
+    answer = await services.trace(request, order)
     form = form.coded(negotiate_coding(request.headers, answer.n_bytes))
-    body = await state.encode(request, answer, form, room)
+    body = await services.encode(request, answer, form, room)
     headers = form.headers
-    if state.traces.is_kept(answer.id):
+    if services.traces.is_kept(answer.id):
         headers |= {"Content-Location": _location(request, answer, form)}
     return PiecedResponse(body, media_type=form.media_type, headers=headers)
 
@@ -76,7 +76,7 @@ async def kept_trace(
     trace_id: TraceId,
     query: Annotated[TraceForm, Query()],
     request: Request,
-    state: Shared,
+    services: ServicesDep,
     room: OutgoingRoom,
 ) -> Response:
     """Return a trace that was computed before, while it is kept; nothing is computed.
@@ -84,18 +84,18 @@ async def kept_trace(
     Equal `ETag`s are equal bytes; `If-None-Match` spares sending them again.
     """
     media_type = negotiate(request.headers.get("accept", ""), MEDIA_TYPES)
-    answer = state.traces.kept(trace_id)
+    answer = services.traces.kept(trace_id)
     if answer is None:
         detail = f"the trace '{trace_id}' is not kept here; ask for it again with POST {_POST}"
         raise Problem(404, "unknown-trace", detail, headers={"Cache-Control": "no-store"})
     form = Form(media_type=media_type, dtype=query.dtype, triangle=query.triangle)
     form = form.coded(negotiate_coding(request.headers, answer.n_bytes))
-    tag = await state.tag(request, answer, form)
+    tag = await services.tag(request, answer, form)
     headers = {**form.headers, "ETag": tag, "Cache-Control": KEPT}
     if is_known(tag, request.headers.getlist("if-none-match")):
         headers.pop("Content-Encoding", None)  # there is no content
         return Response(status_code=304, headers=headers)
-    body = await state.encode(request, answer, form, room)
+    body = await services.encode(request, answer, form, room)
     return PiecedResponse(body, media_type=form.media_type, headers=headers)
 
 

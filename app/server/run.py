@@ -26,7 +26,7 @@ from headlight.settings import ANY_ADDRESS, Settings
 from headlight.variables import warnings_of
 
 if TYPE_CHECKING:
-    from headlight.services import State
+    from headlight.services import Services
 
 logger = logging.getLogger(__name__)
 
@@ -96,33 +96,33 @@ class Server(uvicorn.Server):
 
     Args:
         config: what to serve, and how; from `config_of`.
-        state: of the application that is served.
+        services: of the application that is served.
         on_ready: called once, when the server is ready for the first time.
     """
 
     def __init__(
         self,
         config: uvicorn.Config,
-        state: "State",
+        services: "Services",
         on_ready: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(config)
-        self.state = state
+        self.services = services
         self._on_ready = on_ready
         self._was_ready = False
 
     async def on_tick(self, counter: int) -> bool:
         """Whether to stop: told to, or unable to go on."""
-        if self.state.is_ready and not self._was_ready:
+        if self.services.is_ready and not self._was_ready:
             self._was_ready = True
             self._on_ready()
-        return await super().on_tick(counter) or self.state.readiness.has_ended
+        return await super().on_tick(counter) or self.services.readiness.has_ended
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no connections, let open answers end for as long as allowed, refuse the rest."""
-        self.state.streams.stop()
-        seconds = self.state.settings.shutdown_seconds
-        refusal = asyncio.get_running_loop().call_later(seconds, self.state.stop)
+        self.services.streams.stop()
+        seconds = self.services.settings.shutdown_seconds
+        refusal = asyncio.get_running_loop().call_later(seconds, self.services.stop)
         await super().shutdown(sockets)
         refusal.cancel()
 
@@ -153,20 +153,20 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
     from headlight.main import create_app  # PyTorch loads here, after the port is known to be free
 
     application = create_app(settings.answering_to(host))
-    registry = application.state.shared.registry
+    registry = application.state.services.registry
     try:
         registry.describe()
     except Problem as problem:
         raise ValueError(problem.detail) from problem
     console = Console(highlight=False, markup=False)
-    greet(console, address_of(listener), application.state.shared.settings, registry)
-    state = application.state.shared
-    Server(config_of(application, settings), state, set_aside_what_stays).run(sockets=[listener])
-    has_ended = state.readiness.has_ended
-    if state.n_workers:
+    greet(console, address_of(listener), application.state.services.settings, registry)
+    services = application.state.services
+    Server(config_of(application, settings), services, set_aside_what_stays).run(sockets=[listener])
+    has_ended = services.readiness.has_ended
+    if services.n_workers:
         _leave(int(has_ended))
     if has_ended:
-        raise EngineLost(state.why_not_ready)
+        raise EngineLost(services.why_not_ready)
 
 
 def config_of(application: FastAPI, settings: Settings) -> uvicorn.Config:
@@ -175,7 +175,7 @@ def config_of(application: FastAPI, settings: Settings) -> uvicorn.Config:
     What is logged of requests, and whom to believe about the client's address, is the
     application's own affair.
     """
-    ledger = Ledger(application.state.shared.metrics, has_clients=settings.log_clients)
+    ledger = Ledger(application.state.services.metrics, has_clients=settings.log_clients)
     return uvicorn.Config(
         application,
         http=cast("type[asyncio.Protocol]", partial(Connection, settings, ledger)),

@@ -27,7 +27,7 @@ from headlight.model.tokenizer import Tokenizer, train_tokenizer
 from headlight.model.transformer import Transformer
 from headlight.server.run import Server as ServerProcess
 from headlight.server.run import config_of, listen
-from headlight.services import State
+from headlight.services import Services
 from headlight.settings import Settings
 
 CORPUS = ["the cat sat on the mat because it was tired", "a small light reads the words aloud"]
@@ -123,7 +123,7 @@ class Server:
     """A real server on a free port of this machine, and what it holds."""
 
     url: str
-    state: State
+    services: Services
 
 
 @contextmanager
@@ -131,13 +131,13 @@ def serve(settings: Settings) -> Iterator[Server]:
     """A warm server behind real connections."""
     listener = listen("127.0.0.1", 0)
     app = create_app(settings)
-    running = ServerProcess(config_of(app, settings), app.state.shared)
+    running = ServerProcess(config_of(app, settings), app.state.services)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
     thread.start()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     try:
         wait_until_ready(lambda path: httpx.get(url + path))
-        yield Server(url, app.state.shared)
+        yield Server(url, app.state.services)
     finally:
         running.should_exit = True
         thread.join()

@@ -10,8 +10,8 @@ import json, sys
 from headlight.main import create_app
 from headlight.schemas import TraceRequest
 from headlight.settings import Settings
-state = create_app(Settings(zoo_dir=sys.argv[1], default_model="tiny")).state.shared
-state.tracer.trace(TraceRequest(text="the cat sat on the mat"))
+services = create_app(Settings(zoo_dir=sys.argv[1], default_model="tiny")).state.services
+services.tracer.trace(TraceRequest(text="the cat sat on the mat"))
 print(json.dumps(sorted(sys.modules)))
 """
 # PyTorch's compiler alone takes as long to load as everything that a server needs.

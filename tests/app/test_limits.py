@@ -59,7 +59,7 @@ class Servers:
     def busy(self, **changed):
         """A client of a server whose inference thread has its hands full."""
         client, is_done = self.client_with(**changed), threading.Event()
-        engine = client.app.state.shared.engine
+        engine = client.app.state.services.engine
         wait_until(lambda: client.get("/readyz").status_code == 200)
         work = client.portal.start_task_soon(engine.run, is_done.wait)
         wait_until(lambda: engine.n_jobs)
@@ -124,14 +124,14 @@ def body_seconds(servers):
 
 def max_streams(servers):
     client = servers.client_with(max_streams=1)
-    with client.app.state.shared.streams.place():
+    with client.app.state.services.streams.place():
         body = {"text": "the cat", "n_tokens": 1}
         return client.post("/api/v1/generate", json=body)
 
 
 def max_outgoing_bytes(servers):
     client = servers.client_with(max_outgoing_bytes=1)
-    with client.app.state.shared.outgoing.room() as room:
+    with client.app.state.services.outgoing.room() as room:
         room.reserve(1)
         return client.post("/api/v1/trace", json={"text": "the cat"})
 
@@ -150,7 +150,7 @@ def work_seconds(servers):
     client, is_done = servers.client_with(work_seconds=0.2), threading.Event()
     wait_until(lambda: client.get("/readyz").status_code == 200)
     try:
-        client.portal.call(client.app.state.shared.engine.run, is_done.wait)
+        client.portal.call(client.app.state.services.engine.run, is_done.wait)
     except Problem as problem:
         return httpx.Response(problem.status_code, json=problem.document())
     finally:

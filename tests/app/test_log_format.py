@@ -145,8 +145,8 @@ def test_no_text_is_logged_where_the_server_itself_makes_a_mistake(client_with, 
     def fail(request, *_, **__):
         raise RuntimeError(f"cannot read {request.text}")
 
-    monkeypatch.setattr(client.app.state.shared.tracer, "order", fail)
-    monkeypatch.setattr(client.app.state.shared.generator, "begin", fail)
+    monkeypatch.setattr(client.app.state.services.tracer, "order", fail)
+    monkeypatch.setattr(client.app.state.services.generator, "begin", fail)
     for path, more in (("trace", {}), ("generate", {"n_tokens": 2})):
         answer = client.post(f"/api/v1/{path}", json={"text": SECRET, **more})
         assert answer.status_code == 500

@@ -56,7 +56,7 @@ def test_settings_come_from_the_environment_where_none_are_given(zoo, monkeypatc
     monkeypatch.setenv("HEADLIGHT_ZOO_DIR", str(zoo))
     monkeypatch.setenv("HEADLIGHT_DEFAULT_MODEL", "dense")
     monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
-    assert create_app().state.shared.registry.describe().id == "dense"
+    assert create_app().state.services.registry.describe().id == "dense"
 
 
 def test_no_collector_is_told_anything_even_where_there_is_one(client, monkeypatch):

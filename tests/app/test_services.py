@@ -2,46 +2,46 @@
 
 import time
 
-from headlight.services import State
+from headlight.services import Services
 from headlight.tracing.tracer import Tracer
 
 
-def warm_up(state):
+def warm_up(services):
     """Start, and wait until it is known whether the default model answers."""
-    state.start()
+    services.start()
     until = time.monotonic() + 30
-    while not state.is_ready and "being loaded" in state.why_not_ready:
+    while not services.is_ready and "being loaded" in services.why_not_ready:
         assert time.monotonic() < until
         time.sleep(0.01)
-    state.close()
+    services.close()
 
 
 def test_warming_up_loads_and_runs_the_default_model(settings):
-    state = State(settings)
-    assert not state.is_ready
-    warm_up(state)
-    assert state.is_ready
+    services = Services(settings)
+    assert not services.is_ready
+    warm_up(services)
+    assert services.is_ready
 
 
 def test_warming_up_is_not_held_to_the_limits_of_clients(settings):
-    state = State(settings.model_copy(update={"max_cells": 1, "max_characters": 1}))
-    warm_up(state)
-    assert state.is_ready
+    services = Services(settings.model_copy(update={"max_cells": 1, "max_characters": 1}))
+    warm_up(services)
+    assert services.is_ready
 
 
 def test_a_missing_default_model_is_the_reason_for_not_being_ready(settings, model_ids):
-    state = State(settings.model_copy(update={"default_model": "gone"}))
-    warm_up(state)
-    assert not state.is_ready
-    assert state.why_not_ready == (
+    services = Services(settings.model_copy(update={"default_model": "gone"}))
+    warm_up(services)
+    assert not services.is_ready
+    assert services.why_not_ready == (
         "the default model did not start: there is no model 'gone'; "
         f"there is {', '.join(model_ids)}"
     )
 
 
 def test_what_the_log_should_keep_is_not_shown(settings, monkeypatch, caplog):
-    state = State(settings)
+    services = Services(settings)
     monkeypatch.setattr(Tracer, "trace", lambda *_: 1 / 0)
-    warm_up(state)
-    assert state.why_not_ready == "the default model did not start: the log says why"
+    warm_up(services)
+    assert services.why_not_ready == "the default model did not start: the log says why"
     assert "ZeroDivisionError" in caplog.text

@@ -11,7 +11,7 @@ import pytest
 from headlight.errors import Problem
 from headlight.inference.engine import Engine
 from headlight.model.cancellation import cancellable, check
-from headlight.services import State
+from headlight.services import Services
 from headlight.settings import Settings
 
 N_REQUESTS = 1_000
@@ -49,15 +49,15 @@ def test_asking_whether_to_stop_takes_less_than_a_microsecond(table: Any) -> Non
 
 
 def test_a_dead_thread_is_replaced_and_the_default_model_warm_again_in_a_second(table: Any) -> None:
-    state = State(Settings(device="cpu"))
-    state.start()
-    wait_until_ready(state)
+    services = Services(Settings(device="cpu"))
+    services.start()
+    wait_until_ready(services)
     with pytest.raises(Problem, match="died"):
-        asyncio.run(state.engine.run(exhaust_memory))
+        asyncio.run(services.engine.run(exhaust_memory))
     began = time.perf_counter()
-    wait_until_ready(state)
+    wait_until_ready(services)
     seconds = time.perf_counter() - began
-    state.close()
+    services.close()
     table.add(
         "Engine", "from a thread's death to ready again", f"{seconds:.2f} s", "< 1 s", seconds < 1
     )
@@ -68,6 +68,6 @@ def exhaust_memory() -> None:
     raise MemoryError
 
 
-def wait_until_ready(state: State) -> None:
-    while not state.is_ready:
+def wait_until_ready(services: Services) -> None:
+    while not services.is_ready:
         time.sleep(0.01)

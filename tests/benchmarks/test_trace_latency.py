@@ -26,7 +26,7 @@ from headlight.main import create_app
 from headlight.model.checkpoint import Checkpoint
 from headlight.model.tracing import read_tokens
 from headlight.server.run import listen
-from headlight.services import State
+from headlight.services import Services
 from headlight.settings import Settings
 
 N_TOKENS = 32
@@ -42,7 +42,7 @@ FORMS = {"JSON": "application/json", "safetensors": "application/x-safetensors"}
 class Client:
     """One connection that is kept open, to one warm server, and the text it asks about."""
 
-    state: State
+    services: Services
     connection: http.client.HTTPConnection
     text: str
 
@@ -60,15 +60,15 @@ class Client:
 def client() -> Iterator[Client]:
     listener = listen("127.0.0.1", 0)
     app = create_app(Settings(cache_bytes=0))
-    state = app.state.shared
+    services = app.state.services
     running = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_keep_alive=60))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
-        while not state.is_ready:
+        while not services.is_ready:
             time.sleep(0.05)
         with closing(http.client.HTTPConnection(*listener.getsockname())) as connection:
-            yield Client(state, connection, beginning_of_story(state.registry.checkpoint()))
+            yield Client(services, connection, beginning_of_story(services.registry.checkpoint()))
     finally:
         running.should_exit = True
         thread.join()
@@ -99,7 +99,7 @@ def measure(client: Client, forward: Callable[[], float]) -> dict[str, float]:
     """Median milliseconds of the forward pass and of a default trace in each form."""
     times: dict[str, list[float]] = {"forward": [], **{form: [] for form in FORMS}}
     for _ in range(N_ROUNDS):
-        times["forward"].append(1e3 * asyncio.run(client.state.engine.run(forward)))
+        times["forward"].append(1e3 * asyncio.run(client.services.engine.run(forward)))
         for form, accept in FORMS.items():
             began = time.perf_counter()
             client.trace(accept)
@@ -109,7 +109,7 @@ def measure(client: Client, forward: Callable[[], float]) -> dict[str, float]:
 
 def bare_forward(client: Client) -> Callable[[], float]:
     """A function that runs the model with nobody watching, and returns the seconds it took."""
-    checkpoint = client.state.registry.checkpoint()
+    checkpoint = client.services.registry.checkpoint()
     ids = torch.tensor([[token.id for token in read_tokens(checkpoint, client.text)]])
     ids = ids.to(checkpoint.device)
 

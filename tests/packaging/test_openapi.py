@@ -202,7 +202,7 @@ def problems(server: TestClient) -> Iterator[tuple[str, Any]]:
         TestClient(create_app(guarded), base_url="http://localhost") as strict,
         ExitStack() as places,
     ):
-        streams = server.app.state.shared.streams  # type: ignore[attr-defined]
+        streams = server.app.state.services.streams  # type: ignore[attr-defined]
         for _ in range(streams.limit):
             places.enter_context(streams.place())
         refused = [
@@ -231,7 +231,7 @@ def too_slow(settings: Settings) -> Any:
             time.sleep(0.05)
         assert hasty.portal is not None
         try:
-            hasty.portal.call(hasty.app.state.shared.engine.run, is_done.wait)  # type: ignore[attr-defined]
+            hasty.portal.call(hasty.app.state.services.engine.run, is_done.wait)  # type: ignore[attr-defined]
         except Problem as problem:
             return problem.document()
         finally:

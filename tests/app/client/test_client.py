@@ -142,9 +142,9 @@ def test_leaving_the_loop_closes_the_stream(headlight, server):
         if isinstance(event, TokenWritten):
             break
     until = time.monotonic() + 10
-    while server.state.streams.n_open and time.monotonic() < until:
+    while server.services.streams.n_open and time.monotonic() < until:
         time.sleep(0.01)
-    assert server.state.streams.n_open == 0
+    assert server.services.streams.n_open == 0
 
 
 def test_what_is_refused_is_an_exception_that_says_why(headlight):

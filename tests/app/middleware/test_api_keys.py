@@ -82,7 +82,7 @@ def test_no_answer_and_no_line_of_the_log_holds_a_key(keyed, caplog):
         answer = keyed.get(path, headers=bearer(ADA))
         assert ADA not in answer.text + str(answer.headers)
     assert ADA not in caplog.text
-    assert ADA not in repr(keyed.app.state.shared.settings)
+    assert ADA not in repr(keyed.app.state.services.settings)
 
 
 def test_the_documentation_asks_for_a_key_only_where_one_is_needed(keyed, client):
@@ -94,6 +94,6 @@ def test_the_documentation_asks_for_a_key_only_where_one_is_needed(keyed, client
 
 def test_who_is_refused_is_counted_by_the_route_that_was_asked_for(keyed):
     assert keyed.get("/api/v1/models/tiny").status_code == 401
-    registry = keyed.app.state.shared.metrics.registry
+    registry = keyed.app.state.services.metrics.registry
     labels = {"route": "/api/v1/models/{model}", "method": "GET", "status": "401"}
     assert registry.get_sample_value("headlight_requests_total", labels) == 1

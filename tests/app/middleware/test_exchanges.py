@@ -23,7 +23,7 @@ def lines(caplog):
 
 
 def counted(client, **labels):
-    registry = client.app.state.shared.metrics.registry
+    registry = client.app.state.services.metrics.registry
     return registry.get_sample_value("headlight_requests_total", labels) or 0
 
 
@@ -86,7 +86,7 @@ def test_no_label_holds_what_a_client_made_up(client):
 
 
 def test_refusals_are_counted_by_kind(client):
-    registry = client.app.state.shared.metrics.registry
+    registry = client.app.state.services.metrics.registry
 
     def refused(kind):
         return registry.get_sample_value("headlight_refused_total", {"kind": kind}) or 0
@@ -98,7 +98,7 @@ def test_refusals_are_counted_by_kind(client):
 
 
 def test_bytes_that_were_sent_are_counted(client):
-    registry = client.app.state.shared.metrics.registry
+    registry = client.app.state.services.metrics.registry
     before = registry.get_sample_value("headlight_sent_bytes_total")
     body = client.get("/healthz").content
     client.head("/")
@@ -107,7 +107,7 @@ def test_bytes_that_were_sent_are_counted(client):
 
 def test_nothing_is_in_flight_when_all_is_answered(client):
     client.get("/nowhere")
-    registry = client.app.state.shared.metrics.registry
+    registry = client.app.state.services.metrics.registry
     assert registry.get_sample_value("headlight_requests_in_flight") == 0
 
 

@@ -56,7 +56,7 @@ def test_the_description_is_silent_about_it(client):
 
 def test_heads_are_counted_as_heads(client):
     labels = {"route": "/healthz", "method": "HEAD", "status": "200"}
-    registry = client.app.state.shared.metrics.registry
+    registry = client.app.state.services.metrics.registry
     before = registry.get_sample_value("headlight_requests_total", labels) or 0
     client.head("/healthz")
     assert registry.get_sample_value("headlight_requests_total", labels) == before + 1

@@ -34,7 +34,7 @@ def test_an_exception_nobody_expected_is_a_problem_that_tells_nothing(
     def fail(*_):
         raise RuntimeError("the secret path /etc/shadow")
 
-    monkeypatch.setattr(client.app.state.shared.tracer, "order", fail)
+    monkeypatch.setattr(client.app.state.services.tracer, "order", fail)
     response = client.post("/api/v1/trace", json={"text": "a"})
     problem(response, 500, "internal-error")
     assert "secret" not in response.text

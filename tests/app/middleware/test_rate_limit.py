@@ -38,7 +38,7 @@ def test_who_asked_too_often_may_still_read_the_metrics(strict, problem):
 def test_what_is_refused_is_counted_by_the_route_that_was_asked_for(strict):
     for _ in range(4):
         strict.get("/api/v1/models/tiny")
-    registry = strict.app.state.shared.metrics.registry
+    registry = strict.app.state.services.metrics.registry
     labels = {"route": "/api/v1/models/{model}", "method": "GET", "status": "429"}
     assert registry.get_sample_value("headlight_requests_total", labels) == 1
 

@@ -485,7 +485,7 @@ def receive(connection, what, count=1, received=b""):
 
 
 def is_idle(server):
-    return server.state.engine.n_jobs == 0 and server.state.streams.n_open == 0
+    return server.services.engine.n_jobs == 0 and server.services.streams.n_open == 0
 
 
 def test_who_leaves_ends_the_work_after_the_token_in_progress(server, hold_tokens):
@@ -493,8 +493,8 @@ def test_who_leaves_ends_the_work_after_the_token_in_progress(server, hold_token
     with connect(server) as connection:
         receive(connection, b"event: token")
         wait_for(lambda: len(begun) == 2)
-        assert server.state.streams.n_open == 1
-    wait_for(lambda: server.state.streams.n_open == 0)
+        assert server.services.streams.n_open == 1
+    wait_for(lambda: server.services.streams.n_open == 0)
     permits.release()
     wait_for(lambda: is_idle(server))
     time.sleep(0.2)
@@ -508,7 +508,7 @@ def test_other_requests_have_their_turn_between_two_tokens(server, hold_tokens):
         wait_for(lambda: len(begun) == 2)
         ask = {"text": "the cat"}
         other = pool.submit(httpx.post, f"{server.url}/api/v1/tokenize", json=ask, timeout=20)
-        wait_for(lambda: server.state.engine.n_jobs == 2)
+        wait_for(lambda: server.services.engine.n_jobs == 2)
         permits.release()
         assert other.result().status_code == 200
         wait_for(lambda: len(begun) == 3)
@@ -520,7 +520,7 @@ def test_a_full_queue_breaks_no_text_off(serving, settings, hold_tokens):
     begun, permits = hold_tokens
     may_end = threading.Event()
     with serving(settings) as server, ThreadPoolExecutor() as pool:
-        engine = server.state.engine
+        engine = server.services.engine
         with connect(server, n_tokens=3) as connection:
             received = receive(connection, b"event: token")
             wait_for(lambda: len(begun) == 2)
@@ -558,7 +558,7 @@ def test_more_streams_than_there_are_places_are_refused(serving, settings, hold_
             refused = problem(response, 503, "too-many-streams")
             assert (refused["limit"], refused["actual"]) == (1, 1)
             assert response.headers["retry-after"] == "7"
-        wait_for(lambda: server.state.streams.n_open == 0)
+        wait_for(lambda: server.services.streams.n_open == 0)
         permits.release(2)
         again = httpx.post(f"{server.url}/api/v1/generate", json=body, timeout=20)
         assert again.status_code == 200
@@ -568,7 +568,7 @@ def test_more_streams_than_there_are_places_are_refused(serving, settings, hold_
 def test_a_refused_request_gives_its_place_back(client, problem):
     for _ in range(20):
         problem(post(client, model="filler"), 422, "no-generation")
-    assert client.app.state.shared.streams.n_open == 0
+    assert client.app.state.services.streams.n_open == 0
     assert len(read(client)[0]) == 6
 
 
@@ -581,13 +581,13 @@ def test_a_client_that_reads_nothing_is_cut_off(serving, settings):
         connection.connect((url.host, url.port))
         with connection:
             forever(server, connection)
-            wait_for(lambda: server.state.streams.n_open == 1)
+            wait_for(lambda: server.services.streams.n_open == 1)
             wait_for(lambda: is_idle(server), seconds=20)
 
 
 def forever(server, connection):
     """Ask for a stream that never ends by itself and fills every buffer on its way."""
-    server.state.generator.begin = lambda _: (Flood(), b"event: token\n\n")
+    server.services.generator.begin = lambda _: (Flood(), b"event: token\n\n")
     body = b'{"text": "a", "n_tokens": 2}'
     head = "POST /api/v1/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)

@@ -40,7 +40,7 @@ def test_no_copy_is_kept(client):
 
 def test_two_applications_count_for_themselves(client, client_with):
     other = client_with()
-    other.app.state.shared.metrics.cache_hits.inc(41)
+    other.app.state.services.metrics.cache_hits.inc(41)
     assert read(other)["headlight_cache_hits_total", ()] == 41
     assert read(client)["headlight_cache_hits_total", ()] != 41
 

@@ -77,7 +77,7 @@ def test_a_panic_in_the_tokenizer_is_a_problem_and_the_server_lives_on(
     def panic(_):
         raise PanicError
 
-    tracer = client.app.state.shared.tracer
+    tracer = client.app.state.services.tracer
     with monkeypatch.context() as patch:
         patch.setattr(tracer, "tokenize", panic)
         problem(tokenize(client, text="a"), 503, "worker-died")

@@ -125,7 +125,7 @@ def gauge(server):
 
 
 def test_slow_readers_fill_the_room_and_leave_it_as_it_was(small, problem):
-    outgoing = small.state.outgoing
+    outgoing = small.services.outgoing
     with closing(reader(small)) as first, closing(reader(small)) as second:
         lengths = length_of(first) + length_of(second)
         wait_for(lambda: outgoing.n_bytes == lengths)
@@ -153,40 +153,40 @@ def test_an_answer_is_held_until_nearly_all_of_it_is_read(small):
         left = length_of(connection)
         while left > 2**19:
             left -= len(connection.recv(2**16))
-            assert small.state.outgoing.n_bytes > 0
+            assert small.services.outgoing.n_bytes > 0
         while left > 2**10:
             left -= len(connection.recv(2**16))
-        wait_for(lambda: small.state.outgoing.n_bytes == 0)
+        wait_for(lambda: small.services.outgoing.n_bytes == 0)
 
 
 def test_answers_count_as_large_as_they_may_become_while_they_wait(small, problem, monkeypatch):
     seen = []
-    encode = small.state.encoder.encode
+    encode = small.services.encoder.encode
 
     async def encode_seen(*asked, **more):
-        seen.append(small.state.outgoing.n_bytes)
+        seen.append(small.services.outgoing.n_bytes)
         return await encode(*asked, **more)
 
-    monkeypatch.setattr(small.state.encoder, "encode", encode_seen)
+    monkeypatch.setattr(small.services.encoder, "encode", encode_seen)
     assert len(get(small).content) < seen[0] <= 20 * LARGE_CELLS
-    wait_for(lambda: small.state.outgoing.n_bytes == 0)
+    wait_for(lambda: small.services.outgoing.n_bytes == 0)
 
 
 def test_an_answer_larger_than_all_the_room_is_sent_where_nothing_else_is(serving, settings):
     with serving(settings.model_copy(update={"max_outgoing_bytes": 1})) as server:
         assert len(get(server).content) > LARGE_CELLS
-        wait_for(lambda: server.state.outgoing.n_bytes == 0)
+        wait_for(lambda: server.services.outgoing.n_bytes == 0)
         assert get(server).status_code == 200
 
 
 def test_an_answer_that_breaks_off_leaves_nothing_behind(small, problem, monkeypatch):
     async def fail(*_, **__):
-        assert small.state.outgoing.n_bytes > 0
+        assert small.services.outgoing.n_bytes > 0
         raise Problem(503, "model-unavailable", "its numbers are not finite")
 
-    monkeypatch.setattr(small.state.encoder, "encode", fail)
+    monkeypatch.setattr(small.services.encoder, "encode", fail)
     problem(get(small), 503, "model-unavailable")
-    assert small.state.outgoing.n_bytes == 0
+    assert small.services.outgoing.n_bytes == 0
 
 
 def test_heads_and_what_a_client_has_already_hold_nothing(serving, settings):
@@ -195,11 +195,11 @@ def test_heads_and_what_a_client_has_already_hold_nothing(serving, settings):
         made = httpx.post(f"{server.url}/api/v1/trace", json=asked)
         path = made.headers["content-location"]
         tag = get(server, path).headers["etag"]
-        wait_for(lambda: server.state.outgoing.n_bytes == 0)
+        wait_for(lambda: server.services.outgoing.n_bytes == 0)
         assert get(server, path, **{"if-none-match": tag}).status_code == 304
-        assert server.state.outgoing.n_bytes == 0
+        assert server.services.outgoing.n_bytes == 0
         assert httpx.head(server.url + path).status_code == 200
-        wait_for(lambda: server.state.outgoing.n_bytes == 0)
+        wait_for(lambda: server.services.outgoing.n_bytes == 0)
 
 
 def test_clients_that_leave_at_any_moment_take_nothing_along(small):
@@ -210,12 +210,12 @@ def test_clients_that_leave_at_any_moment_take_nothing_along(small):
             time.sleep(moments.choice([0, 0.005, 0.03, 0.08]))
             if moments.random() < 0.5:
                 connection.recv(2**16)
-    wait_for(lambda: small.state.outgoing.n_bytes == 0)
+    wait_for(lambda: small.services.outgoing.n_bytes == 0)
     assert get(small).status_code == 200
 
 
 def test_sending_that_the_server_cuts_short_leaves_nothing_behind(client):
-    outgoing = client.app.state.shared.outgoing
+    outgoing = client.app.state.services.outgoing
     path, _, query = LARGE.partition("?")
     scope = {"type": "http", "method": "GET", "path": path, "query_string": query.encode()}
     scope["headers"] = [(b"host", b"localhost")]

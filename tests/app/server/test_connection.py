@@ -255,7 +255,7 @@ def answers(connection):
 
 
 def open_requests(server):
-    registry = server.state.metrics.registry
+    registry = server.services.metrics.registry
     return registry.get_sample_value("headlight_requests_in_flight")
 
 

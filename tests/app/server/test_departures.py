@@ -15,7 +15,7 @@ from headlight.inference.jobs import Job
 from headlight.middleware.exchanges import Exchanges
 from headlight.model.layers import TransformerLayer
 from headlight.model.transformer import Stack
-from headlight.services import State
+from headlight.services import Services
 
 N_ABANDONED = 200
 SECONDS_PER_TEXT = 0.02
@@ -51,7 +51,7 @@ def n_requests(server):
     """How many requests the server is done with."""
     (family,) = (
         found
-        for found in server.state.metrics.registry.collect()
+        for found in server.services.metrics.registry.collect()
         if found.name == "headlight_requests"
     )
     return sum(sample.value for sample in family.samples)
@@ -103,11 +103,11 @@ def slow_texts(monkeypatch):
 def test_after_200_abandoned_requests_the_next_is_answered_as_fast_as_the_first(server, slow_texts):
     before = sorted(seconds_of_a_trace(server, f"first {n}") for n in range(5))[2]
     n_seen, n_jobs = n_requests(server), n_alive(Job)
-    with thread_held(server.state.engine):
+    with thread_held(server.services.engine):
         for n in range(N_ABANDONED):
             abandon(server, f"abandoned {n}")
         wait_for(lambda: n_requests(server) == n_seen + N_ABANDONED)
-        assert server.state.engine.n_jobs == 1
+        assert server.services.engine.n_jobs == 1
         wait_for(lambda: n_alive(Job) <= n_jobs + 1)
     after = seconds_of_a_trace(server, "the next")
     assert after < 5 * before + 0.2, "computing those in the queue takes 1.3 s"
@@ -121,12 +121,12 @@ def held_loop(monkeypatch):
     def hold(server):
         is_held, may_go_on = threading.Event(), threading.Event()
 
-        def is_ready(state):
+        def is_ready(services):
             is_held.set()
             return may_go_on.wait(20)
 
         with monkeypatch.context() as patch:
-            patch.setattr(State, "is_ready", property(is_ready))
+            patch.setattr(Services, "is_ready", property(is_ready))
             asker = threading.Thread(target=lambda: httpx.get(f"{server.url}/readyz", timeout=30))
             asker.start()
             is_held.wait(20)
@@ -151,7 +151,7 @@ def test_nothing_is_asked_for_a_client_that_left_right_behind_its_request(
 
     monkeypatch.setattr(Exchanges, "__call__", noted)
     labels = {"route": "/api/v1/trace", "method": "POST", "status": "499"}
-    registry = server.state.metrics.registry
+    registry = server.services.metrics.registry
     before = registry.get_sample_value("headlight_requests_total", labels) or 0
     n_seen = n_requests(server)
     with held_loop(server):
@@ -172,12 +172,12 @@ def test_requests_that_are_abandoned_while_they_run_leave_nothing_behind(server,
         abandon(server, f"abandoned {n}")
     wait_for(lambda: n_requests(server) == n_seen + N_ABANDONED)
     seconds_of_a_trace(server, "the next")
-    wait_for(lambda: server.state.engine.n_jobs == 0)
+    wait_for(lambda: server.services.engine.n_jobs == 0)
     wait_for(lambda: n_alive(Job) <= n_jobs)
     assert n_tasks > 0
     wait_for(lambda: n_alive(asyncio.Task) <= n_tasks)
-    assert len(server.state.traces.sharing) == 0
-    assert server.state.engine.n_workers == 1
+    assert len(server.services.traces.sharing) == 0
+    assert server.services.engine.n_workers == 1
 
 
 def test_a_pass_stops_before_its_next_layer_when_its_client_leaves(server, monkeypatch):
@@ -190,7 +190,7 @@ def test_a_pass_stops_before_its_next_layer_when_its_client_leaves(server, monke
         return read(self, *inputs, **options)
 
     monkeypatch.setattr(TransformerLayer, "forward", forward)
-    engine = server.state.engine
+    engine = server.services.engine
     with connect(server) as connection:
         connection.sendall(raw_trace("nobody waits for this"))
         wait_for(lambda: entered)
@@ -218,6 +218,6 @@ def test_a_pass_over_its_time_answers_504_and_stops_before_its_next_layer(
         body = problem(answer, 504, "too-slow")
         assert "longer than the 0.5 s that are allowed" in body["detail"]
         may_go_on.set()
-        wait_for(lambda: server.state.engine.n_jobs == 0)
+        wait_for(lambda: server.services.engine.n_jobs == 0)
         assert len(entered) == 1
-        assert server.state.engine.n_workers == 1
+        assert server.services.engine.n_workers == 1

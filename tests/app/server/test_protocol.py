@@ -54,7 +54,7 @@ def comes_true(condition, seconds=10):
 
 
 def counted(server, name, **labels):
-    return server.state.metrics.registry.get_sample_value(f"headlight_{name}_total", labels) or 0
+    return server.services.metrics.registry.get_sample_value(f"headlight_{name}_total", labels) or 0
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,14 @@ def test_a_chunk_that_says_it_is_too_long_is_not_waited_for(server, pause):
         time.sleep(pause)
         connection.sendall(b"f" * 18 + b"\r\n")
         status_line, problem = read(b"".join(iter(lambda: connection.recv(65_536), b"")))
-    assert time.monotonic() - began < server.state.settings.body_seconds / 2
+    assert time.monotonic() - began < server.services.settings.body_seconds / 2
     assert status_line.startswith("HTTP/1.1 413 ")
-    assert problem["limit"] == server.state.settings.max_body_bytes
+    assert problem["limit"] == server.services.settings.max_body_bytes
     assert comes_true(lambda: counted(server, "requests", **labels) == before + 1)
 
 
 def test_a_chunk_of_what_a_body_may_take_is_read(server, ask):
-    body = b'{"text": "a"}'.ljust(server.state.settings.max_body_bytes)
+    body = b'{"text": "a"}'.ljust(server.services.settings.max_body_bytes)
     sent = CHUNKED + b"chunked\r\nConnection: close\r\n\r\n"
     answer = ask(sent + b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n")
     assert read(answer)[0] == "HTTP/1.1 200 OK"

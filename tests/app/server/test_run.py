@@ -44,14 +44,14 @@ def hold_answers(monkeypatch):
     begun, may_end = [], threading.Event()
 
     def hold(server):
-        real = server.state.tracer.solve
+        real = server.services.tracer.solve
 
         def solve(orders):
             begun.extend(order.request.text for order in orders)
             may_end.wait(20)
             return real(orders)
 
-        monkeypatch.setattr(server.state.tracer, "solve", solve)
+        monkeypatch.setattr(server.services.tracer, "solve", solve)
         return begun, may_end
 
     yield hold
@@ -106,7 +106,7 @@ def test_a_trace_over_a_real_connection(server):
 
 def test_health_answers_while_the_inference_thread_is_busy(server, monkeypatch):
     """On the event loop, each of these traces would hold up every other answer."""
-    real = server.state.tracer.solve
+    real = server.services.tracer.solve
 
     def solve(orders):
         until = time.monotonic() + 1
@@ -115,7 +115,7 @@ def test_health_answers_while_the_inference_thread_is_busy(server, monkeypatch):
             matrix @ matrix
         return real(orders)
 
-    monkeypatch.setattr(server.state.tracer, "solve", solve)
+    monkeypatch.setattr(server.services.tracer, "solve", solve)
     with ThreadPoolExecutor() as pool, httpx.Client(base_url=server.url) as client:
         slow = pool.submit(httpx.post, f"{server.url}/api/v1/trace", json={"text": "a"}, timeout=30)
         waits = []
@@ -134,9 +134,9 @@ def test_a_request_whose_client_left_while_it_waited_is_never_computed(server, h
         first.sendall(raw_trace("first"))
         wait_for(lambda: begun == ["first"])
         second.sendall(raw_trace("second"))
-        wait_for(lambda: server.state.engine.n_jobs == 2)
+        wait_for(lambda: server.services.engine.n_jobs == 2)
         second.close()
-        wait_for(lambda: server.state.engine.n_jobs == 1)
+        wait_for(lambda: server.services.engine.n_jobs == 1)
         may_end.set()
         assert b"200 OK" in first.recv(1000)
     assert httpx.post(f"{server.url}/api/v1/trace", json={"text": "third"}).status_code == 200
@@ -174,12 +174,12 @@ def test_a_long_body_without_a_length_is_refused_over_a_real_connection(server, 
 
 
 def test_readiness_is_noticed_once():
-    state = SimpleNamespace(is_ready=False, readiness=SimpleNamespace(has_ended=False))
+    services = SimpleNamespace(is_ready=False, readiness=SimpleNamespace(has_ended=False))
     times = []
-    server = Server(uvicorn.Config(None), state, lambda: times.append(state.is_ready))
+    server = Server(uvicorn.Config(None), services, lambda: times.append(services.is_ready))
 
     async def live():
-        for state.is_ready in (False, True, False, True):
+        for services.is_ready in (False, True, False, True):
             assert not await server.on_tick(1)
 
     asyncio.run(live())

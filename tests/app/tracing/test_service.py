@@ -17,14 +17,14 @@ N_CLIENTS = 12
 def gate(server, monkeypatch):
     """Holds the first batch until it opens; the sizes of all batches are noted."""
     sizes, may_go_on = [], threading.Event()
-    real = server.state.tracer.solve
+    real = server.services.tracer.solve
 
     def solve(orders):
         sizes.append(len(orders))
         may_go_on.wait(20)
         return real(orders)
 
-    monkeypatch.setattr(server.state.tracer, "solve", solve)
+    monkeypatch.setattr(server.services.tracer, "solve", solve)
     yield sizes, may_go_on
     may_go_on.set()
 
@@ -35,10 +35,10 @@ def post(server, **request):
 
 def wait_for_jobs(server, count):
     for _ in range(2000):
-        if server.state.engine.n_jobs == count:
+        if server.services.engine.n_jobs == count:
             return
         threading.Event().wait(0.01)
-    raise AssertionError(f"{server.state.engine.n_jobs} jobs, not {count}")
+    raise AssertionError(f"{server.services.engine.n_jobs} jobs, not {count}")
 
 
 def test_clients_that_wait_together_get_what_each_would_get_alone(server, gate, from_json):
@@ -56,7 +56,7 @@ def test_clients_that_wait_together_get_what_each_would_get_alone(server, gate, 
     for text, answer in zip(texts, answers, strict=True):
         body = json.loads(answer.content)
         assert body["text"] == text
-        expected = server.state.tracer.trace(TraceRequest(text=text))
+        expected = server.services.tracer.trace(TraceRequest(text=text))
         assert body["id"] == expected.id
         for site, array in from_json(body).items():
             np.testing.assert_allclose(array, expected.trace.tensors[site].data, atol=1e-5)
