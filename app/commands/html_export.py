@@ -36,7 +36,7 @@ STYLES = (
 )
 # The page fetches Plotly beside itself; here it has run before any module.
 STAND_INS = {
-    "components/plotly.js": "export const plotly = async () => window.Plotly;\n"
+    "ui/plotly.js": "export const plotly = async () => window.Plotly;\n"
     "export const plotlySource = async () => { throw new Error('this page is saved already'); };\n"
 }
 
@@ -101,7 +101,7 @@ def _by_path(match: re.Match[str], importer: str) -> str:
 
 
 def _resolved(path: str, importer: str) -> str:
-    """`../core/text.js`, imported by `views/attention.js`, is `core/text.js`."""
+    """`../data/text.js`, imported by `plot/figure.js`, is `data/text.js`."""
     folder = _SCRIPTS / PurePosixPath(importer).parent
     return (folder / path).resolve().relative_to(_SCRIPTS.resolve()).as_posix()
 

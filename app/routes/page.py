@@ -16,8 +16,7 @@ _templates = Jinja2Templates(HOME / "templates")
 _SCRIPTS = HOME / "static" / "js"
 _MODULES = [
     f"/static/js/{path.relative_to(_SCRIPTS).as_posix()}"
-    for folder in ("core", "components", "views")
-    for path in sorted((_SCRIPTS / folder).glob("*.js"))
+    for path in sorted(_SCRIPTS.glob("*/**/*.js"))
 ]
 
 

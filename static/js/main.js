@@ -2,15 +2,15 @@
  * The page: state in, requests out, views on the screen.
  */
 
-import { bodyOf, createAnswers } from './core/answers.js';
-import { askWhenRefused, asProblem, fetchModels, isWorthRetrying } from './core/api.js';
-import { cardOf, fetchAnswer, NO_MODELS, refusalOf } from './core/catalogue.js';
-import { plotHeight } from './core/figure.js';
-import { toggled, wordsAfter } from './core/masks.js';
-import { predictingSide } from './core/places.js';
-import { readInWords, settled } from './core/settle.js';
-import { request } from './core/sites.js';
-import { standardsOfText } from './core/fields.js';
+import { bodyOf, createRequestCache } from './api/request_cache.js';
+import { askWhenRefused, asProblem, fetchModels, isWorthRetrying } from './api/api.js';
+import { cardOf, fetchAnswer, NO_MODELS, refusalOf } from './api/catalogue.js';
+import { plotHeight } from './plot/figure.js';
+import { toggled, wordsAfter } from './data/masks.js';
+import { predictingSide } from './data/places.js';
+import { readInWords, normalized } from './state/normalize.js';
+import { request } from './data/sites.js';
+import { standardsOfText } from './state/fields.js';
 import {
   beginning,
   choosing,
@@ -19,22 +19,22 @@ import {
   isQueryLookedAt,
   opened,
   queryOf,
-} from './core/state.js';
-import { stopsFor } from './core/tour.js';
-import { createAddress } from './components/address.js';
-import { createComposer } from './components/composer.js';
-import { createKeyDialog } from './components/key_dialog.js';
-import { showCard } from './components/model_card.js';
-import { plotly } from './components/plotly.js';
-import { createRetrier } from './components/retrier.js';
-import { createSentence } from './components/sentence.js';
-import { createSkip } from './components/skip.js';
-import { createStage } from './components/stage.js';
-import { watchSticky } from './components/sticky.js';
-import { createTabs } from './components/tabs.js';
-import { createTheme, palette } from './components/theme.js';
-import { createTour } from './components/tour.js';
-import { createViewSection } from './components/view_section.js';
+} from './state/state.js';
+import { stopsFor } from './ui/tour_stops.js';
+import { createAddress } from './ui/address.js';
+import { createComposer } from './ui/composer.js';
+import { createKeyDialog } from './ui/key_dialog.js';
+import { showCard } from './ui/model_card.js';
+import { plotly } from './ui/plotly.js';
+import { createRetrier } from './ui/retrier.js';
+import { createSentence } from './ui/sentence.js';
+import { createSkip } from './ui/skip.js';
+import { createPageStatus } from './ui/page_status.js';
+import { watchSticky } from './ui/sticky.js';
+import { createTabs } from './ui/tabs.js';
+import { createTheme, palette } from './ui/theme.js';
+import { createTour } from './ui/tour.js';
+import { createViewSection } from './ui/view_section.js';
 import { VIEWS } from './views/registry.js';
 
 const byId = (id) => document.getElementById(id);
@@ -43,26 +43,26 @@ const address = createAddress(FIELDS);
 /** What of the state goes with a text and its model. */
 const AFRESH = { ...NOTHING_CHOSEN, ...standardsOfText(FIELDS) };
 
-/** @type {import('./core/state.js').State} */
+/** @type {import('./state/state.js').State} */
 let state = address.read();
 let catalogue = NO_MODELS;
-/** @type {import('./core/trace.js').Trace|null} */
+/** @type {import('./data/trace.js').Trace|null} */
 let trace = null;
 let controller = null;
 /** Is what is shown of an earlier text, since the server could not be had for the present one? */
 let isBehind = false;
 let pointed = null;
 let frame = { palette: palette(), height: plotHeight(window.innerHeight) };
-/** @type {import('./core/figure.js').Grid|null} */
+/** @type {import('./plot/figure.js').Grid|null} */
 let grid = null;
 let width = 0;
 
 const retrier = createRetrier(start);
-const answers = createAnswers({
+const answers = createRequestCache({
   fetch: (body, signal) => fetchAnswer(catalogue, body, signal),
   onArrival: show,
 });
-const stage = createStage(byId, {
+const pageStatus = createPageStatus(byId, {
   onRetry: () => {
     retrier.stop();
     start();
@@ -138,7 +138,7 @@ function press(side, index) {
 /** Asks what models there are, then for the trace; a restarted server may have others. */
 async function start() {
   const signal = newSignal();
-  stage.waitForTrace(true);
+  pageStatus.waitForTrace(true);
   try {
     const found = await fetchModels(signal);
     if (signal.aborted) return;
@@ -161,9 +161,9 @@ function newSignal() {
 
 /**
  * Changes the state, the address and whatever depends on them.
- * @param {Partial<import('./core/state.js').State>} patch
+ * @param {Partial<import('./state/state.js').State>} patch
  * @param {boolean} [isTyped] what is typed in one go is one step of the history
- * @param {(state: import('./core/state.js').State, isTyped: boolean) => void} [note] where the address is concerned
+ * @param {(state: import('./state/state.js').State, isTyped: boolean) => void} [note] where the address is concerned
  */
 function change(patch, isTyped = false, note = address.write) {
   const before = state;
@@ -171,7 +171,7 @@ function change(patch, isTyped = false, note = address.write) {
   state = { ...state, ...patch };
   if (state.view !== before.view) pointed = null;
   const isAnew = isReadAnew(state, before);
-  if (trace && !isAnew) settle();
+  if (trace && !isAnew) normalize();
   note(state, isTyped);
   if (isAnew) read();
   else show();
@@ -203,7 +203,7 @@ async function read() {
     empty();
     return;
   }
-  stage.waitForTrace(true);
+  pageStatus.waitForTrace(true);
   try {
     const asked = {
       model: card.id,
@@ -222,20 +222,20 @@ async function read() {
 
 function arrived() {
   isBehind = false;
-  stage.waitForTrace(false);
+  pageStatus.waitForTrace(false);
   retrier.stop();
-  stage.showResults(readInWords(trace));
+  pageStatus.showResults(readInWords(trace));
   pointed = null;
   grid = null;
-  settle();
+  normalize();
   address.rewrite(state);
   composer.translate(trace.target);
   sentence.show(trace);
   show();
 }
 
-function settle() {
-  state = settled(
+function normalize() {
+  state = normalized(
     state,
     trace,
     VIEWS.map(({ id }) => id),
@@ -244,10 +244,10 @@ function settle() {
 
 /** Gives up what is on its way; the server stops working on it. */
 function cancel() {
-  if (stage.isReading()) {
+  if (pageStatus.isReading()) {
     controller.abort();
-    stage.waitForTrace(false);
-    stage.say(
+    pageStatus.waitForTrace(false);
+    pageStatus.say(
       `Cancelled. ${trace ? 'What is below is of before; ' : ''}Enter in the box reads its text.`,
     );
   } else {
@@ -261,14 +261,14 @@ function drop() {
   trace = null;
   isBehind = false;
   answers.want({});
-  stage.waitForAnswers(false);
-  stage.waitForTrace(false);
+  pageStatus.waitForAnswers(false);
+  pageStatus.waitForTrace(false);
 }
 
 function empty() {
   drop();
   retrier.stop();
-  stage.showNothing();
+  pageStatus.showNothing();
 }
 
 /** A server in trouble takes nothing away: what was read before stays. */
@@ -276,10 +276,10 @@ function fail(error) {
   const problem = asProblem(error);
   if (state.target !== null) problem.texts = 'the text or your translation';
   isBehind = trace !== null && isWorthRetrying(problem);
-  if (isBehind) stage.waitForTrace(false);
+  if (isBehind) pageStatus.waitForTrace(false);
   else drop();
   composer.translate(isBehind ? trace.target : null);
-  stage.showProblem(problem, retrier.after(problem), isBehind);
+  pageStatus.showProblem(problem, retrier.after(problem), isBehind);
 }
 
 /** Draws the open view. */
@@ -310,7 +310,7 @@ function answersFor(view) {
   const found = answers.want(
     Object.fromEntries(asksOf(view).map(([name, ask]) => [name, bodyOf(ask, trace)])),
   );
-  stage.waitForAnswers(Object.values(found).some((answer) => answer.isWaiting));
+  pageStatus.waitForAnswers(Object.values(found).some((answer) => answer.isWaiting));
   return found;
 }
 
@@ -351,7 +351,7 @@ window.addEventListener('popstate', () => {
     read();
     return;
   }
-  if (trace) settle();
+  if (trace) normalize();
   show();
 });
 new ResizeObserver(([{ contentRect }]) => {

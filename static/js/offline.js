@@ -3,19 +3,19 @@
  * `headlight trace "…" --html FILE` writes it; whatever it imports stands in the same file.
  */
 
-import { shownOf } from './core/held.js';
-import { plotHeight } from './core/figure.js';
-import { predictingSide } from './core/places.js';
-import { readInWords, settled } from './core/settle.js';
-import { choosing, fieldsOf, isQueryLookedAt, queryOf } from './core/state.js';
-import { standardsOf } from './core/fields.js';
-import { traceFromSafetensors } from './core/trace.js';
-import { showCard } from './components/model_card.js';
-import { createSentence } from './components/sentence.js';
-import { watchSticky } from './components/sticky.js';
-import { createTheme, palette } from './components/theme.js';
-import { createViewSection } from './components/view_section.js';
-import { attention } from './views/attention.js';
+import { offlineView } from './state/offline_view.js';
+import { plotHeight } from './plot/figure.js';
+import { predictingSide } from './data/places.js';
+import { readInWords, normalized } from './state/normalize.js';
+import { choosing, fieldsOf, isQueryLookedAt, queryOf } from './state/state.js';
+import { standardsOf } from './state/fields.js';
+import { traceFromSafetensors } from './data/trace.js';
+import { showCard } from './ui/model_card.js';
+import { createSentence } from './ui/sentence.js';
+import { watchSticky } from './ui/sticky.js';
+import { createTheme, palette } from './ui/theme.js';
+import { createViewSection } from './ui/view_section.js';
+import { attention } from './views/attention/attention.js';
 
 const byId = (id) => document.getElementById(id);
 const bytes = Uint8Array.from(atob(byId('answer').textContent.trim()), (letter) =>
@@ -23,8 +23,8 @@ const bytes = Uint8Array.from(atob(byId('answer').textContent.trim()), (letter) 
 );
 const card = JSON.parse(byId('model').textContent);
 const trace = { ...traceFromSafetensors(bytes.buffer), card };
-const view = shownOf(attention, trace);
-let state = settled(standardsOf(fieldsOf([attention])), trace, [view.id]);
+const view = offlineView(attention, trace);
+let state = normalized(standardsOf(fieldsOf([attention])), trace, [view.id]);
 let grid = null;
 let pointed = null;
 let width = 0;
@@ -53,7 +53,7 @@ showCard(byId('card'), card);
 byId('card').querySelector('.card-link').remove();
 
 function change(patch) {
-  state = settled({ ...state, ...patch }, trace, [view.id]);
+  state = normalized({ ...state, ...patch }, trace, [view.id]);
   show();
 }
 

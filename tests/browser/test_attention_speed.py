@@ -5,7 +5,7 @@ import statistics
 import pytest
 
 PAINT = """async () => {
-  const { createHeads } = await import('/static/js/components/heads.js');
+  const { createHeads } = await import('/static/js/ui/heads.js');
   const [layers, heads, count] = [12, 12, 128];
   const tensors = {};
   for (let layer = 0; layer < layers; layer += 1) {

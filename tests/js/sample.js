@@ -123,7 +123,7 @@ export function arrays({ isDense = false } = {}) {
   return named;
 }
 
-/** @returns {import('../../static/js/core/trace.js').Trace} as the page would hold it */
+/** @returns {import('../../static/js/data/trace.js').Trace} as the page would hold it */
 export function sampleTrace(options) {
   const tensors = {};
   const analyses = { next_token: { texts: TOKENS.map(() => [' saw', '<i>&', '\n']) } };

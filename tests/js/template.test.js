@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
 const page = readFileSync(join(ROOT, 'templates/index.html'), 'utf8');
-const LAYERS = ['core', 'components', 'views'];
 
 function modules(folder = join(ROOT, 'static/js')) {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
@@ -34,20 +33,8 @@ test('every id the code looks for is in the page', () => {
     assert.ok(page.includes(`id="${id}"`), id);
 });
 
-test('imports point one way: main, views, components, core', () => {
-  for (const path of modules()) {
-    const from = LAYERS.findIndex((layer) => path.includes(`/js/${layer}/`));
-    for (const [, target] of readFileSync(path, 'utf8').matchAll(/from '([^']+)'/g)) {
-      const resolved = resolve(dirname(path), target);
-      assert.ok(existsSync(resolved), `${path} imports ${target}`);
-      const to = LAYERS.findIndex((layer) => resolved.includes(`/js/${layer}/`));
-      assert.ok(from === -1 || to <= from, `${path} imports ${target}`);
-    }
-  }
-});
-
-test('views and core never touch the DOM', () => {
-  for (const path of modules().filter((name) => /\/js\/(core|views)\//.test(name))) {
+test('only ui, main.js and offline.js touch the DOM', () => {
+  for (const path of modules().filter((name) => /\/js\/(api|data|plot|state|views)\//.test(name))) {
     assert.ok(!/\b(document|window|localStorage)\b\./.test(readFileSync(path, 'utf8')), path);
   }
 });

@@ -17,7 +17,7 @@ NODE = Path(playwright.__file__).parent / "driver" / "node"
 @pytest.mark.parametrize(("name", "is_signed"), [("sequential", False), ("diverging", True)])
 def test_a_scale_is_that_of_the_page(name: str, is_signed: bool) -> None:
     script = (
-        f"import {{ {name} }} from './static/js/core/colour.js';"
+        f"import {{ {name} }} from './static/js/plot/colour.js';"
         f"console.log(JSON.stringify([...{name}('light')]));"
     )
     command = [str(NODE), "--input-type=module", "--eval", script]

@@ -48,7 +48,7 @@ MODEL_PARTS = {
     "headlight.model.norms",
     "headlight.model.positions",
 }
-JS_RANKS = ["core", "components", "views"]
+JS_RANKS = ["data", "state", "api", "plot", "ui", "views"]
 
 
 def module_name(path: Path) -> str:
@@ -131,6 +131,6 @@ def js_imports(path: Path) -> list[Path]:
 
 
 def js_rank(path: Path) -> int:
-    """0 for core, 1 for components, 2 for views; main.js beside them may import them all."""
+    """The folder's place in JS_RANKS; main.js and offline.js may import from all of them."""
     folder = path.relative_to(ROOT / "static" / "js").parts[0]
     return JS_RANKS.index(folder) if folder in JS_RANKS else len(JS_RANKS)

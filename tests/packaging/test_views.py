@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 REGISTRY = (ROOT / "static" / "js" / "views" / "registry.js").read_text()
-MODULES = re.findall(r"^import .* from '\./(\w+)\.js';$", REGISTRY, flags=re.MULTILINE)
+MODULES = re.findall(r"^import .* from '\./\w+/(\w+)\.js';$", REGISTRY, flags=re.MULTILINE)
 
 
 def test_views_are_found() -> None:
@@ -17,13 +17,13 @@ def test_views_are_found() -> None:
 
 @pytest.mark.parametrize("view", MODULES)
 def test_a_view_is_called_as_its_module_is(view: str) -> None:
-    module = (ROOT / "static" / "js" / "views" / f"{view}.js").read_text()
+    module = (ROOT / "static" / "js" / "views" / view / f"{view}.js").read_text()
     assert re.findall(r"^  id: '(\w+)',$", module, flags=re.MULTILINE) == [view]
 
 
 @pytest.mark.parametrize("view", MODULES)
 def test_a_view_has_a_test_of_its_figures(view: str) -> None:
-    assert "test(" in (ROOT / "tests" / "js" / f"{view}.test.js").read_text()
+    assert "test(" in (ROOT / "tests" / "js" / "views" / view / f"{view}.test.js").read_text()
 
 
 @pytest.mark.parametrize("view", MODULES)

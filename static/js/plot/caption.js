@@ -1,0 +1,66 @@
+/**
+ * What a saved picture says of itself: what it shows, of which model, and of which text.
+ */
+
+import { originOf } from '../data/call.js';
+import { escapeForPlotly, shortened, visibleLine } from '../data/text.js';
+
+const EDGE = 16;
+/** A narrow drawing gets room at its right, so that the caption can be read. */
+const LEAST_WIDTH = 480;
+const TITLE = { size: 15, line: 20, letters: 7.6 };
+const LINE = { size: 12, line: 17, letters: 6.4 };
+
+/**
+ * @param {import('../data/trace.js').Trace} trace
+ * @param {import('./figure.js').Figure} figure
+ * @param {Object[]} cards of all models
+ * @returns {string[]} the title, then a line or two below it
+ */
+export function captionOf(trace, { title, grid }, cards) {
+  const { model, text, target, edits } = originOf(trace, grid, cards);
+  const texts = [text, target]
+    .filter(Boolean)
+    .map((each) => `“${visibleLine(each)}”`)
+    .join(' → ');
+  return [title, ...(edits ? [grid.quantity] : []), [model, texts].filter(Boolean).join(' · ')];
+}
+
+/**
+ * A layout with the caption above all that it holds, which stays as large as it was.
+ * @param {Object} layout of Plotly, with its margin
+ * @param {string[]} caption
+ * @param {{width: number, height: number}} size of the drawing
+ * @param {{ink: string, muted: string}} palette
+ * @returns {Object} a layout with its size
+ */
+export function captioned(layout, [title, ...lines], { width, height }, palette) {
+  const across = Math.max(width, LEAST_WIDTH);
+  const room = EDGE + TITLE.line + lines.length * LINE.line;
+  const fitted = (text, { letters }) =>
+    escapeForPlotly(shortened(text, Math.floor((across - 2 * EDGE) / letters)));
+  const text = [
+    `<b>${fitted(title, TITLE)}</b>`,
+    ...lines.map(
+      (line) =>
+        `<span style="font-size:${LINE.size}px;color:${palette.muted}">${fitted(line, LINE)}</span>`,
+    ),
+  ].join('<br>');
+  return {
+    ...layout,
+    width: across,
+    height: height + room,
+    margin: { ...layout.margin, t: layout.margin.t + room, r: layout.margin.r + across - width },
+    title: {
+      text,
+      font: { size: TITLE.size, color: palette.ink },
+      xref: 'container',
+      yref: 'container',
+      x: 0,
+      xanchor: 'left',
+      y: 1,
+      yanchor: 'top',
+      pad: { l: EDGE, t: EDGE },
+    },
+  };
+}

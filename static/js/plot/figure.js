@@ -1,0 +1,336 @@
+/**
+ * What a view returns, and the parts all figures share: margins, axes of labels, the colour bar.
+ * Axes count cells (0, 1, 2 …) and carry labels as ticks: on an axis of names Plotly would merge
+ * tokens that occur twice and read "2024" as a number.
+ */
+
+import { ticksFor } from './ticks.js';
+import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
+
+/**
+ * The grid of numbers behind a drawing: what the keyboard walks, the table lists, the export writes.
+ * @typedef {Object} Grid
+ * @property {number} rows
+ * @property {number} columns
+ * @property {string} rowTitle what a row is
+ * @property {string} columnTitle what a column is
+ * @property {string[]} rowLabels
+ * @property {string[]} columnLabels
+ * @property {string} quantity what a cell holds, for the table's caption and the export
+ * @property {(row: number, column: number) => number} value NaN where there is nothing
+ * @property {(value: number) => string} format
+ * @property {(row: number, column: number) => string} [written] a cell in the table, where its number alone says too little
+ * @property {(row: number, column: number) => string} describe a sentence for the readout
+ * @property {(row: number, column: number) => [string, string]} tip what, and how much
+ * @property {(row: number, column: number) => {query?: number|number[], key?: number|number[]}} tokens to mark in the sentence
+ * @property {(token: number) => number} [rowOf] the row of a token; −1: it has none; absent: rows are tokens
+ * @property {(token: number) => number} [columnOf] the same of columns
+ * @property {(row: number, column: number) => Partial<import('../state/state.js').State>} [choose]
+ * @property {{rows: import('../data/places.js').Side, columns: import('../data/places.js').Side}} [sides] whose tokens rows and columns are; absent: the source’s
+ * @property {string} [writtenNote] what marks in it mean
+ * @property {(row: number) => {readout: string, tint: Float64Array}} [ofRow] a row in words and as weights over the columns’ tokens
+ * @property {(column: number) => {readout: string, tint: Float64Array}} [ofColumn] the same of a column, where rows and columns are of different sentences
+ * @property {(index: number) => {readout: string, tint: Float64Array}} [ofToken] a token of the sentence, where rows are something else
+ * @property {(row: number, column: number) => Float64Array|null} [tint] of a cell, as weights over the columns’ tokens, where it is not its row
+ * @property {number} [ceiling] the value at the top of the colour scale
+ * @property {boolean} [isSigned] tints count from the bottom of a scale that has zero in its middle
+ * @property {{readout: string, tint?: Float64Array}} [rest] what the sentence shows while nothing is pointed at
+ * @property {(row: number, column: number) => number|undefined} [chosenWeight] of a cell that the model chose
+ * @property {string} [chooseHint] what Enter does, if not making the cell’s token the chosen one
+ * @property {string} [note] what else can be done with the drawing
+ * @property {{capture: string[], heads?: number[], analyses?: string[], edits?: Object[], model?: string, text?: string, target?: string}} [request] what of the API’s trace holds these numbers
+ * @property {Object} [before] the same of the pass that it is compared with
+ * @property {import('../data/steps.js').Made} [made] how these numbers are made of what is answered; absent: as the drawing’s view says
+ * @property {import('../data/call.js').Call} [call] where they come from another call than that for a trace
+ * @property {number|null} [query] the token of the sentence whose row it is, where that is not the chosen one; null: none of them
+ * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
+ * @property {import('./cell_cursor.js').Cell|null} [picked] a cell that was chosen, not only its row
+ * @property {import('./cell_cursor.js').Cell} [start] where the keyboard enters
+ * @property {Geometry} [geometry] of a drawing whose cells are no plain matrix on its axes
+ * @property {string} [kind] what a screen reader calls the drawing, if not a heatmap or a bar chart
+ * @property {{columns: Lettering, rows: Lettering}} [thinned] how labels thin out when zoomed; absent: no zoom
+ */
+
+/**
+ * Where cells lie, in the coordinates of the axes.
+ * @typedef {Object} Geometry
+ * @property {(row?: number, column?: number) => {x0: number, x1: number, y0: number, y1: number}|null} box null: not in the drawing
+ * @property {(x: number, y: number) => import('./cell_cursor.js').Cell|null} at
+ * @property {(cell: import('./cell_cursor.js').Cell) => Highlight} [highlight] what stands out while a cell is pointed at
+ */
+
+/**
+ * What a drawing shows of one cell above the others, in the coordinates of the axes.
+ * @typedef {Object} Highlight
+ * @property {{x0: number, x1: number, y0: number, y1: number}} veil the part of the drawing that steps back
+ * @property {{x0: number, x1: number, y0: number, y1: number, width: number, colour: string}[]} lines
+ * @property {{x: number, y: number, text: string, isStrong: boolean}[]} numbers
+ */
+
+/**
+ * @typedef {Object} Figure
+ * @property {string} title
+ * @property {string} [summary] one sentence for who cannot see the drawing
+ * @property {Object[]} [data] Plotly's traces
+ * @property {Object} [layout] Plotly's layout
+ * @property {Grid} [grid]
+ * @property {string} [notice] said instead of a drawing, when there is nothing to draw
+ * @property {boolean} [isWaiting] the notice will pass: what was drawn before may stay, paled
+ * @property {string} [help] one sentence under the title
+ * @property {import('../data/formula.js').Term[]} [formula] lines of it, above the help
+ * @property {[string, string][]} [facts] numbers that belong to it, each by its name
+ * @property {{label: string, patch: Partial<import('../state/state.js').State>}[]} [actions] what may come next, as buttons under it
+ */
+
+/**
+ * What views read besides the page's state.
+ * @typedef {Object} Frame
+ * @property {number} width pixels the drawing may take
+ * @property {number} height pixels it should not exceed
+ * @property {{theme: 'light'|'dark', font: string, surface: string, sunken: string, ink: string, muted: string, line: string, query: string, key: string, beam: string}} palette colours as `rgb(…)`
+ * @property {number} layer
+ * @property {number} head
+ * @property {Record<string, import('../api/request_cache.js').Answer>} answers to what the view asks for, by its names
+ * @property {Object[]} cards of all models
+ */
+
+/**
+ * Two figures side by side where there is room, three with what else there is below them, as many as
+ * fit, as many as fit below the first, or one after the other with the words of each beside it.
+ * @typedef {'pair'|'triple'|'many'|'led'|'steps'|''} Arrangement
+ */
+
+/**
+ * @typedef {Object} View
+ * @property {string} id
+ * @property {string} title
+ * @property {string} help one sentence
+ * @property {[string, string][]} terms words the view uses, each in a few words
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => {title?: string, help?: string, terms?: [string, string][]}} [wording] what is said differently of this model
+ * @property {string[]} needs globs over site names, or `analyses.<id>.<array>`
+ * @property {(card: Object) => string[]} [also] more globs, for models that have something of their own to show
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => {id: string, title: string}[]} [places] where to look, if there is a choice
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => string} [place] the one that is looked at
+ * @property {Record<string, import('../state/fields.js').Field<any>>} [fields] state of its own, by names that no other view has
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => Record<string, Object>} [asks] further traces that this state needs: what to ask for, by a name
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => import('../ui/controls.js').Control[]} [controls] its switches
+ * @property {'heads'|'generation'} [overview] a part of the page that no drawing can be
+ * @property {Arrangement | ((trace: import('../data/trace.js').Trace, state: Object) => Arrangement)} [arrangement] of several figures; absent: one below the other
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => Figure} figure
+ */
+
+/**
+ * How the labels of an axis are set.
+ * @typedef {Object} Lettering
+ * @property {number} size of the type, in pixels
+ * @property {number} letters after which a label is cut
+ * @property {number} space pixels a label needs along its axis
+ */
+
+/** @type {Lettering} */
+const ROOMY = { size: 12, letters: 12, space: 15 };
+/** @type {Lettering} */
+const TIGHT = { size: 11, letters: 9, space: 12 };
+const LETTER_WIDTH = 0.6;
+const NARROW = 480;
+
+const HEIGHTS = { least: 320, most: 760, beside: 120 };
+
+/**
+ * Pixels that a drawing should not exceed, so that it can be seen whole.
+ * @param {number} windowHeight
+ */
+export function plotHeight(windowHeight) {
+  return Math.max(HEIGHTS.least, Math.min(HEIGHTS.most, windowHeight - HEIGHTS.beside));
+}
+
+/**
+ * Is this as little room as a phone has?
+ * @param {number} width pixels
+ */
+export function isNarrow(width) {
+  return width < NARROW;
+}
+
+/**
+ * @param {number} width pixels the drawing may take
+ * @returns {Lettering}
+ */
+export function letteringFor(width) {
+  return isNarrow(width) ? TIGHT : ROOMY;
+}
+
+/**
+ * Pixels the longest of these labels takes.
+ * @param {string[]} labels
+ * @param {Lettering} [lettering]
+ */
+export function labelWidth(labels, { size, letters } = ROOMY) {
+  const columns = labels.reduce(
+    (most, label) => Math.max(most, columnsOf(shortened(label, letters))),
+    1,
+  );
+  return Math.ceil(columns * size * LETTER_WIDTH);
+}
+
+/**
+ * @param {string[]} labels
+ * @param {number[]} indices
+ * @param {Lettering} [lettering]
+ * @returns {{tickvals: number[], ticktext: string[]}} safe for Plotly
+ */
+export function ticks(labels, indices, { letters } = ROOMY) {
+  return {
+    tickvals: indices,
+    ticktext: indices.map((index) => escapeForPlotly(shortened(labels[index], letters))),
+  };
+}
+
+/**
+ * An axis of cells with labels.
+ * @param {{labels: string[], pixels: number, title: string, palette: Frame['palette'], lettering?: Lettering, space?: number, color?: string}} wanted
+ */
+export function labelAxis({
+  labels,
+  pixels,
+  title,
+  palette,
+  lettering = ROOMY,
+  space = lettering.space,
+  color = palette.muted,
+}) {
+  return {
+    ...ticks(labels, ticksFor(0, labels.length - 1, pixels, space), lettering),
+    tickmode: 'array',
+    range: [-0.5, labels.length - 0.5],
+    title: { text: title, font: { size: 12, color }, standoff: 8 },
+    tickfont: { size: lettering.size, color: palette.ink },
+    ticks: '',
+    showgrid: false,
+    zeroline: false,
+    showline: false,
+    automargin: false,
+  };
+}
+
+/** The same axis, counting downwards as a matrix does. */
+export function downwards(axis) {
+  return { ...axis, range: [...axis.range].reverse() };
+}
+
+/**
+ * @param {Frame['palette']} palette
+ * @param {{width: number, height: number, margin: {l: number, r: number, t: number, b: number}}} size
+ */
+export function baseLayout(palette, { width, height, margin }) {
+  return {
+    width,
+    height,
+    margin: { ...margin, pad: 4 },
+    paper_bgcolor: palette.surface,
+    plot_bgcolor: palette.surface,
+    font: { family: palette.font, size: 12, color: palette.ink },
+    hovermode: false,
+    dragmode: false,
+    showlegend: false,
+  };
+}
+
+/**
+ * @param {Frame['palette']} palette
+ * @param {'v'|'h'} orientation beside the map, or below it where there is no room beside
+ */
+export function colourBar(palette, orientation) {
+  const shared = {
+    tickfont: { size: 11, color: palette.muted },
+    orientation,
+    thickness: 10,
+    outlinewidth: 0,
+    ticks: '',
+    nticks: 6,
+    len: 1,
+    xpad: 0,
+    ypad: 0,
+  };
+  const beside = { x: 1.02, xanchor: 'left', y: 0.5, yanchor: 'middle' };
+  const below = { x: 0.5, xanchor: 'center', y: 0, yanchor: 'top', ypad: 8 };
+  return { ...shared, ...(orientation === 'v' ? beside : below) };
+}
+
+const SHORT_BAR = 110;
+const BAR_GAP = 12;
+
+/**
+ * A short colour bar below the left end of a map that is as wide as it likes.
+ * @param {Frame['palette']} palette
+ * @param {{tickvals: number[], ticktext?: string[]}} [ticks]
+ */
+export function shortBar(palette, ticks = { tickvals: [0, 0.5, 1] }) {
+  return {
+    ...colourBar(palette, 'h'),
+    thickness: 6,
+    lenmode: 'pixels',
+    len: SHORT_BAR,
+    x: 0,
+    xanchor: 'left',
+    ...ticks,
+  };
+}
+
+/**
+ * Its title, at its right.
+ * @param {string} text
+ * @param {Frame['palette']} palette
+ */
+export function shortBarTitle(text, palette) {
+  return {
+    text,
+    showarrow: false,
+    xref: 'paper',
+    yref: 'paper',
+    xanchor: 'left',
+    yanchor: 'top',
+    x: 0,
+    xshift: SHORT_BAR + BAR_GAP,
+    y: 0,
+    yshift: -4,
+    font: { size: 12, color: palette.muted },
+  };
+}
+
+/** @param {string} title @returns {number} pixels that a short bar and its title take together */
+export function shortBarWidth(title) {
+  return SHORT_BAR + BAR_GAP + labelWidth([title], { size: 12, letters: title.length });
+}
+
+/**
+ * The colour bar's title. Plotly's own lies across the numbers when it stands beside them.
+ * @param {string} title
+ * @param {Frame['palette']} palette
+ * @param {'v'|'h'} orientation
+ */
+export function colourBarTitle(title, palette, orientation) {
+  const shared = {
+    text: title,
+    showarrow: false,
+    xref: 'paper',
+    yref: 'paper',
+    font: { size: 12, color: palette.muted },
+  };
+  if (orientation === 'h')
+    return { ...shared, x: 0.5, xanchor: 'center', y: 0, yanchor: 'top', yshift: -34 };
+  return { ...shared, x: 1, xanchor: 'left', xshift: 56, y: 0.5, yanchor: 'middle', textangle: 90 };
+}
+
+/**
+ * @param {import('../data/trace.js').Matrix} matrix
+ * @returns {(number|null)[][]} nested rows as Plotly wants them; nothing is null
+ */
+export function nested({ rows, columns, data }) {
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from(data.subarray(row * columns, (row + 1) * columns), (value) =>
+      Number.isNaN(value) ? null : value,
+    ),
+  );
+}

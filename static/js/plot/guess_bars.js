@@ -1,0 +1,93 @@
+/**
+ * The likeliest tokens as bars, the likeliest on top; the one that is right has the key's colour.
+ */
+
+import { css, sequential } from './colour.js';
+import { baseLayout, downwards, labelAxis, labelWidth } from './figure.js';
+import { percent } from '../data/number.js';
+import { escapeForPlotly } from '../data/text.js';
+import { probabilityAxis } from './probability_axis.js';
+
+const ROW_HEIGHT = 30;
+/** Rows are high enough for every label. */
+const LETTERING = { size: 13, letters: 14, space: 1 };
+const NUMBER = { size: 12, letters: 24, space: 1 };
+const WIDEST = 760;
+
+/**
+ * @param {import('./figure.js').Frame} state
+ * @param {import('../data/guesses.js').Guess[]} guesses
+ * @param {import('../data/guesses.js').Words} words
+ * @returns {{data: Object[], layout: Object}}
+ */
+export function guessBars({ palette, width }, guesses, words) {
+  const scale = sequential(palette.theme);
+  const labels = guesses.map(({ name }) => name);
+  const ended = guesses.map((guess) => ({
+    probability: guess.probability,
+    number: numberOf(guess),
+  }));
+  const margin = { l: labelWidth(labels, LETTERING) + 16, r: 16, t: 4, b: 44 };
+  const height = guesses.length * ROW_HEIGHT;
+  const total = Math.min(width, WIDEST);
+  return {
+    data: [
+      {
+        type: 'bar',
+        orientation: 'h',
+        x: guesses.map(({ probability }) => probability),
+        y: guesses.map((_, rank) => rank),
+        width: 0.66,
+        text: ended.map(({ number }) => escapeForPlotly(number)),
+        textposition: 'outside',
+        textfont: { size: 12, color: palette.ink },
+        cliponaxis: false,
+        hoverinfo: 'none',
+        marker: {
+          color: guesses.map(({ mark }) => (mark ? palette.key : css(scale, 128))),
+          line: { width: 0 },
+        },
+      },
+    ],
+    layout: {
+      ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
+      xaxis: probabilityAxis(ended, words.event, {
+        palette,
+        pixels: total - margin.l - margin.r,
+        lettering: NUMBER,
+      }),
+      yaxis: downwards(
+        labelAxis({ labels, pixels: height, title: '', palette, lettering: LETTERING }),
+      ),
+    },
+  };
+}
+
+/** What stands at the end of a bar. */
+function numberOf({ probability, mark }) {
+  return `${percent(probability)}${mark ? ` · ${mark}` : ''}`;
+}
+
+/**
+ * What every grid of guesses has: a row is a guess, and all are of one token.
+ * @param {import('../data/guesses.js').Guess[]} guesses
+ * @param {{side: import('../data/places.js').Side, query: number, say: (row: number) => string}} of
+ */
+export function guessesGrid(guesses, { side, query, say }) {
+  return {
+    rows: guesses.length,
+    columns: 1,
+    sides: { rows: side, columns: side },
+    rowTitle: 'token',
+    columnTitle: '',
+    rowLabels: guesses.map(({ name }) => name),
+    columnLabels: ['probability'],
+    value: (row) => guesses[row].probability,
+    format: (probability) => percent(probability),
+    describe: say,
+    tip: (row) => [`“${guesses[row].name}”`, percent(guesses[row].probability)],
+    tokens: () => ({ query }),
+    start: { row: 0, column: 0 },
+    rest: { readout: say(0) },
+  };
+}

@@ -1,0 +1,370 @@
+/**
+ * Two columns of words with lines between them, as strong as the weights are: thickness and colour
+ * say the weight, and a number stands on each line of some strength.
+ *
+ * Axes count pixels of the plot area, downwards, so that words lie inside of it and can be pointed at.
+ * Lines of about the same strength share a trace of Plotly: however many there are, there is a handful
+ * of traces.
+ */
+
+import { css, levelOf, plotlyScale, sequential } from './colour.js';
+import { baseLayout, colourBar, colourBarTitle, labelWidth, letteringFor } from './figure.js';
+import { along, binned, linesOf, nearestLine, numberPlaces, strongestOf } from './lines.js';
+import { extent } from '../data/matrix.js';
+import { share } from '../data/number.js';
+import { escapeForPlotly, shortened } from '../data/text.js';
+
+/** @typedef {import('./lines.js').Line} Line */
+
+/**
+ * @typedef {Object} Wanted
+ * @property {string[]} rows names of the words that attend
+ * @property {string[]} columns names of the words attended to
+ * @property {import('../data/trace.js').Matrix} weights rows by columns; NaN or 0: no line
+ * @property {{rows: string, columns: string}} titles what stands over the two columns of words
+ * @property {string} quantity under the colour bar
+ * @property {import('./figure.js').Frame['palette']} palette
+ * @property {number} width pixels the drawing may take
+ * @property {number} height pixels it takes if there are words enough; many words make it longer
+ * @property {number} [threshold] lines of less weight are left out
+ * @property {number} [ceiling] the weight of the thickest line; the greatest weight unless given
+ * @property {'rows'|'columns'} [left] which words stand at the left
+ * @property {number|null} [chosenRow] whose lines stand out from the others
+ * @property {import('./figure.js').Lettering} [lettering] of the words
+ */
+
+const STEPS = 12;
+const MOST_LINES = 1200;
+const MOST_NUMBERS = 120;
+/** A line of less weight has its number in the tip and in the table. */
+const LEAST_NUMBER = 0.1;
+const NUMBER = { width: 34, height: 14, size: 11, letter: 6.6 };
+/** The thickest line takes a fifth of a word’s height. */
+const THICKNESS = { least: 0.8, ofPitch: 0.2 };
+const PITCH = { least: 15, most: 30 };
+const HEAD_ROOM = 26;
+const GAP = 8;
+const WIDEST_SPAN = 420;
+const REACH = 7;
+/** The palest colours of the scale are no lines on paper: it starts a fifth of the way up. */
+const FIRST_LEVEL = 51;
+/** The opacity of a line that steps back. */
+const FADED = 0.25;
+
+/**
+ * @param {Wanted} wanted
+ * @returns {{data: Object[], layout: Object, geometry: import('./figure.js').Geometry, drawn: Line[], left: number}} `left`: how many lines were too many
+ */
+export function linesFigure(wanted) {
+  const { weights, threshold = 0, chosenRow = null } = wanted;
+  const { lines, left } = linesOf(weights, { threshold, most: MOST_LINES });
+  const ceiling = wanted.ceiling ?? (extent(weights) || 1);
+  const box = boxFor(wanted);
+  const ink = inkFor(wanted.palette, ceiling, box.pitch * THICKNESS.ofPitch);
+  const stands = lines.filter(({ row }) => chosenRow === null || row === chosenRow);
+  const numbers = numberPlaces(
+    stands.filter(({ weight }) => weight >= LEAST_NUMBER),
+    box.spanOf,
+    NUMBER,
+    MOST_NUMBERS,
+  );
+  return {
+    data: [
+      ...lineTraces(lines, chosenRow, ceiling, box, ink),
+      ...numberTraces(numbers, wanted.palette),
+      ...wordTraces(wanted, box),
+      scaleTrace(wanted.palette, ceiling, ink),
+    ],
+    layout: layoutFor(wanted, box),
+    geometry: geometryOf(wanted, { lines, numbers, ceiling, box, ink }),
+    drawn: lines,
+    left,
+  };
+}
+
+/** Where everything stands, in pixels of the plot area. */
+function boxFor({
+  rows,
+  columns,
+  titles,
+  width,
+  height,
+  left = 'rows',
+  lettering = letteringFor(width),
+}) {
+  const sides = [
+    [...rows, titles.rows],
+    [...columns, titles.columns],
+  ];
+  const widths = (left === 'rows' ? sides : sides.reverse()).map(
+    (labels) => labelWidth(labels, lettering) + 2 * GAP,
+  );
+  const margin = { l: 4, r: 4, t: 4, b: 58 };
+  const room = width - margin.l - margin.r;
+  const span = Math.max(60, Math.min(WIDEST_SPAN, room - widths[0] - widths[1]));
+  const count = Math.max(rows.length, columns.length);
+  const pitch = Math.max(
+    PITCH.least,
+    Math.min(PITCH.most, (height - HEAD_ROOM - margin.t - margin.b) / count),
+  );
+  const length = count * pitch;
+  const [start, end] = [widths[0], widths[0] + span];
+  const at = (index, of) => HEAD_ROOM + ((index + 0.5) * length) / of;
+  const y = { row: (row) => at(row, rows.length), column: (column) => at(column, columns.length) };
+  const x = left === 'rows' ? { row: start, column: end } : { row: end, column: start };
+  return {
+    lettering,
+    margin,
+    left,
+    start,
+    end,
+    x,
+    y,
+    pitch,
+    wordHeight: Math.min(20, pitch),
+    across: widths[0] + span + widths[1],
+    down: HEAD_ROOM + length,
+    spanOf: ({ row, column }) => ({
+      from: { x: x.row, y: y.row(row) },
+      to: { x: x.column, y: y.column(column) },
+    }),
+  };
+}
+
+/** Colour and thickness of a weight. */
+function inkFor({ theme }, ceiling, thickest) {
+  const scale = sequential(theme);
+  const colours = scale.slice(FIRST_LEVEL * 3);
+  const levels = colours.length / 3 - 1;
+  const stretched = new Uint8Array(256 * 3);
+  for (let level = 0; level < 256; level += 1) {
+    const from = Math.round((level / 255) * levels) * 3;
+    stretched.set(colours.subarray(from, from + 3), level * 3);
+  }
+  return {
+    scale: stretched,
+    colour: (weight) => css(stretched, levelOf(weight, ceiling)),
+    width: (weight) =>
+      THICKNESS.least + (thickest - THICKNESS.least) * Math.min(1, weight / ceiling),
+  };
+}
+
+/** Those that step back come first, each step of strength in one trace. */
+function lineTraces(lines, chosenRow, ceiling, box, ink) {
+  const isBack = ({ row }) => chosenRow !== null && row !== chosenRow;
+  const trace = (bin, step, opacity) => {
+    const weight = ((step + 0.5) / STEPS) * ceiling;
+    const spans = bin.map(box.spanOf);
+    return {
+      type: 'scatter',
+      mode: 'lines',
+      x: spans.flatMap(({ from, to }) => [from.x, to.x, null]),
+      y: spans.flatMap(({ from, to }) => [from.y, to.y, null]),
+      line: { color: ink.colour(weight), width: ink.width(weight), simplify: false },
+      opacity,
+      hoverinfo: 'none',
+    };
+  };
+  const traces = (some, opacity) =>
+    binned(some, ceiling, STEPS).flatMap((bin, step) =>
+      bin.length > 0 ? [trace(bin, step, opacity)] : [],
+    );
+  return [
+    ...traces(lines.filter(isBack), FADED),
+    ...traces(
+      lines.filter((line) => !isBack(line)),
+      1,
+    ),
+  ];
+}
+
+/** A number stands on a stroke of paper, so that lines do not run through it. */
+function numberTraces(numbers, palette) {
+  if (numbers.length === 0) return [];
+  const texts = numbers.map(({ line }) => share(line.weight, 2));
+  const half = (index) => (texts[index].length * NUMBER.letter) / 2 + 1;
+  return [
+    {
+      type: 'scatter',
+      mode: 'lines',
+      x: numbers.flatMap(({ at }, index) => [at.x - half(index), at.x + half(index), null]),
+      y: numbers.flatMap(({ at }) => [at.y, at.y, null]),
+      line: { color: palette.surface, width: NUMBER.height, simplify: false },
+      opacity: 0.85,
+      hoverinfo: 'none',
+    },
+    {
+      type: 'scatter',
+      mode: 'text',
+      x: numbers.map(({ at }) => at.x),
+      y: numbers.map(({ at }) => at.y),
+      text: texts.map(escapeForPlotly),
+      textfont: { size: NUMBER.size, color: palette.ink },
+      hoverinfo: 'none',
+    },
+  ];
+}
+
+function wordTraces({ rows, columns, palette, chosenRow = null }, box) {
+  const words = (labels, side, colours) => ({
+    type: 'scatter',
+    mode: 'text',
+    x: labels.map(() => box.x[side] + (isLeft(side, box) ? -GAP / 2 : GAP / 2)),
+    y: labels.map((_, index) => box.y[side](index)),
+    text: labels.map((label) => escapeForPlotly(shortened(label, box.lettering.letters))),
+    textposition: isLeft(side, box) ? 'middle left' : 'middle right',
+    textfont: { size: box.lettering.size, color: colours },
+    cliponaxis: false,
+    hoverinfo: 'none',
+  });
+  return [
+    words(
+      rows,
+      'row',
+      rows.map((_, row) => (row === chosenRow ? palette.query : palette.ink)),
+    ),
+    words(columns, 'column', palette.ink),
+  ];
+}
+
+function isLeft(side, { left }) {
+  return left === `${side}s`;
+}
+
+/** Nothing to see but its colour bar. */
+function scaleTrace(palette, ceiling, { scale }) {
+  return {
+    type: 'scatter',
+    mode: 'markers',
+    x: [null],
+    y: [null],
+    marker: {
+      color: [0],
+      cmin: 0,
+      cmax: ceiling,
+      colorscale: plotlyScale(scale),
+      showscale: true,
+      colorbar: { ...colourBar(palette, 'h'), nticks: 5, thickness: 6 },
+    },
+    hoverinfo: 'none',
+  };
+}
+
+function layoutFor({ palette, titles, quantity }, box) {
+  const { margin, across, down, start, end } = box;
+  const title = (text, side) => ({
+    text,
+    showarrow: false,
+    xref: 'x',
+    yref: 'y',
+    yanchor: 'middle',
+    y: HEAD_ROOM / 2,
+    x: isLeft(side, box) ? start - GAP / 2 : end + GAP / 2,
+    xanchor: isLeft(side, box) ? 'right' : 'left',
+    font: { size: 12, color: side === 'row' ? palette.query : palette.key },
+  });
+  const bare = { showgrid: false, zeroline: false, showticklabels: false, ticks: '' };
+  return {
+    ...baseLayout(palette, {
+      width: across + margin.l + margin.r,
+      height: down + margin.t + margin.b,
+      margin,
+    }),
+    annotations: [
+      colourBarTitle(quantity, palette, 'h'),
+      title(titles.rows, 'row'),
+      title(titles.columns, 'column'),
+    ],
+    xaxis: { ...bare, range: [0, across] },
+    yaxis: { ...bare, range: [down, 0] },
+  };
+}
+
+function geometryOf({ weights, rows, columns }, { lines, numbers, ceiling, box, ink }) {
+  const places = new Map(numbers.map(({ line, at }) => [keyOf(line), at]));
+  const numberAt = (pair) => places.get(keyOf(pair)) ?? along(box.spanOf(pair), 0.5);
+  const wordBox = (side, index) => {
+    const [x0, x1] = isLeft(side, box) ? [0, box.start] : [box.end, box.across];
+    return {
+      x0,
+      x1,
+      y0: box.y[side](index) - box.wordHeight / 2,
+      y1: box.y[side](index) + box.wordHeight / 2,
+    };
+  };
+  return {
+    box(row, column) {
+      if (row === undefined && column === undefined) return null;
+      if (column === undefined) return wordBox('row', row);
+      if (row === undefined) return wordBox('column', column);
+      const at = numberAt({ row, column });
+      return {
+        x0: at.x - NUMBER.width / 2,
+        x1: at.x + NUMBER.width / 2,
+        y0: at.y - NUMBER.height / 2,
+        y1: at.y + NUMBER.height / 2,
+      };
+    },
+    at(x, y) {
+      if (x > box.start && x < box.end) {
+        const line = nearestLine({ x, y }, lines, box.spanOf, REACH, ceiling);
+        return line && { row: line.row, column: line.column };
+      }
+      const side = x <= box.start === isLeft('row', box) ? 'row' : 'column';
+      const index = indexAt(y, side === 'row' ? rows.length : columns.length, box);
+      return index === null ? null : wordCell(weights, side, index);
+    },
+    highlight: (cell) => highlightOf(cell, weights, { box, ink, numberAt }),
+  };
+}
+
+function keyOf({ row, column }) {
+  return `${row} ${column}`;
+}
+
+function indexAt(y, count, { down }) {
+  const index = Math.floor(((y - HEAD_ROOM) / (down - HEAD_ROOM)) * count);
+  return index >= 0 && index < count ? index : null;
+}
+
+/** A word is pointed at by its strongest line; `of` says whose lines are meant. */
+function wordCell(weights, side, index) {
+  if (side === 'row')
+    return { row: index, column: strongestOf(weights, { row: index }), of: 'row' };
+  return { row: strongestOf(weights, { column: index }), column: index, of: 'column' };
+}
+
+/**
+ * The lines of the word that is pointed at, each with its number near the other end; for a line that is
+ * pointed at, and for the cell that the keyboard is on, those of the word that attends.
+ * @returns {import('./figure.js').Highlight}
+ */
+function highlightOf({ row, column, of = 'row' }, weights, { box, ink, numberAt }) {
+  const count = of === 'row' ? weights.columns : weights.rows;
+  const lines = Array.from({ length: count }, (_, index) => {
+    const pair = of === 'row' ? { row, column: index } : { row: index, column };
+    return { ...pair, weight: weights.data[pair.row * weights.columns + pair.column] };
+  })
+    .filter(({ weight }) => weight > 0)
+    .sort((a, b) => a.weight - b.weight);
+  const isMeant = (line) => line.row === row && line.column === column;
+  const placeOf = (line) =>
+    isMeant(line) ? numberAt(line) : along(box.spanOf(line), of === 'row' ? 0.8 : 0.2);
+  return {
+    veil: { x0: box.start, x1: box.end, y0: HEAD_ROOM, y1: box.down },
+    lines: lines.map((line) => {
+      const { from, to } = box.spanOf(line);
+      return {
+        x0: from.x,
+        x1: to.x,
+        y0: from.y,
+        y1: to.y,
+        width: ink.width(line.weight),
+        colour: ink.colour(line.weight),
+      };
+    }),
+    numbers: lines
+      .filter((line) => line.weight >= LEAST_NUMBER || isMeant(line))
+      .map((line) => ({ ...placeOf(line), text: share(line.weight, 2), isStrong: isMeant(line) })),
+  };
+}

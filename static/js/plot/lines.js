@@ -1,0 +1,121 @@
+/**
+ * Lines between the things of two lists, one for each pair with enough weight: which are drawn, where
+ * their numbers stand so that none covers another, and which line is under a point.
+ */
+
+import { highestIn } from '../data/matrix.js';
+import { columnOf, rowOf } from '../data/trace.js';
+
+/** @typedef {{row: number, column: number, weight: number}} Line */
+/** @typedef {{x: number, y: number}} Point */
+/** @typedef {{from: Point, to: Point}} Span where a line starts and ends, in pixels */
+
+/** How far along a line its number may stand, the best place first. */
+const PLACES = [0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78, 0.14, 0.86];
+/** Of so many pixels’ distance the stronger line counts as nearer. */
+const PULL = 3;
+
+/**
+ * The pairs whose weight is at least the threshold and more than nothing, weakest first, so that the
+ * strongest is drawn last; where there are too many, the strongest of them.
+ * @param {import('../data/trace.js').Matrix} weights NaN: there can be no line
+ * @param {{threshold?: number, most?: number}} [limits]
+ * @returns {{lines: Line[], left: number}} `left`: how many reach the threshold and are left out
+ */
+export function linesOf({ columns, data }, { threshold = 0, most = Infinity } = {}) {
+  const found = [];
+  data.forEach((weight, at) => {
+    if (weight > 0 && weight >= threshold)
+      found.push({ row: Math.floor(at / columns), column: at % columns, weight });
+  });
+  found.sort((a, b) => a.weight - b.weight);
+  const left = Math.max(0, found.length - most);
+  return { lines: found.slice(left), left };
+}
+
+/**
+ * Lines by strength, in as many steps as are drawn apart.
+ * @param {Line[]} lines
+ * @param {number} ceiling the weight of the strongest step
+ * @param {number} steps
+ * @returns {Line[][]} weakest first; empty steps are there too
+ */
+export function binned(lines, ceiling, steps) {
+  const bins = Array.from({ length: steps }, () => []);
+  for (const line of lines) {
+    bins[Math.max(0, Math.min(steps - 1, Math.ceil((line.weight / ceiling) * steps) - 1))].push(
+      line,
+    );
+  }
+  return bins;
+}
+
+/**
+ * Where numbers can stand on their lines: the strongest first, each in the first place along its line
+ * that is free; a line without one stays without a number.
+ * @param {Line[]} lines
+ * @param {(line: Line) => Span} spanOf
+ * @param {{width: number, height: number}} size of a number, in pixels
+ * @param {number} most numbers
+ * @returns {{line: Line, at: Point}[]}
+ */
+export function numberPlaces(lines, spanOf, { width, height }, most) {
+  const taken = [];
+  const isFree = (point) =>
+    taken.every(
+      ({ at }) => Math.abs(at.x - point.x) >= width || Math.abs(at.y - point.y) >= height,
+    );
+  for (const line of [...lines].sort((a, b) => b.weight - a.weight)) {
+    if (taken.length >= most) break;
+    const span = spanOf(line);
+    const at = PLACES.map((part) => along(span, part)).find(isFree);
+    if (at) taken.push({ line, at });
+  }
+  return taken;
+}
+
+/**
+ * @param {Span} span
+ * @param {number} part of the way, 0 to 1
+ * @returns {Point}
+ */
+export function along({ from, to }, part) {
+  return { x: from.x + (to.x - from.x) * part, y: from.y + (to.y - from.y) * part };
+}
+
+/**
+ * The line under a point, or the nearest within reach; of two as near the stronger.
+ * @param {Point} point
+ * @param {Line[]} lines
+ * @param {(line: Line) => Span} spanOf
+ * @param {number} reach pixels
+ * @param {number} ceiling the greatest weight
+ * @returns {Line|null}
+ */
+export function nearestLine(point, lines, spanOf, reach, ceiling) {
+  let best = null;
+  let least = Infinity;
+  for (const line of lines) {
+    const distance = distanceTo(point, spanOf(line));
+    const score = distance - (PULL * line.weight) / ceiling;
+    if (distance <= reach && score < least) [best, least] = [line, score];
+  }
+  return best;
+}
+
+function distanceTo(point, { from, to }) {
+  const [dx, dy] = [to.x - from.x, to.y - from.y];
+  const part = ((point.x - from.x) * dx + (point.y - from.y) * dy) / (dx * dx + dy * dy || 1);
+  const nearest = along({ from, to }, Math.max(0, Math.min(1, part)));
+  return Math.hypot(point.x - nearest.x, point.y - nearest.y);
+}
+
+/**
+ * The strongest of a row or of a column.
+ * @param {import('../data/trace.js').Matrix} weights
+ * @param {{row?: number, column?: number}} of one of the two
+ * @returns {number} index of the column, or of the row
+ */
+export function strongestOf(weights, { row, column }) {
+  return highestIn(row === undefined ? columnOf(weights, column) : rowOf(weights, row));
+}

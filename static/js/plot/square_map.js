@@ -1,0 +1,201 @@
+/**
+ * A matrix as a map of square cells, with labels on both axes and a colour bar.
+ */
+
+import { inkOn, levelOf, plotlyScale } from './colour.js';
+import {
+  baseLayout,
+  colourBar,
+  colourBarTitle,
+  downwards,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  letteringFor,
+  nested,
+} from './figure.js';
+import { tick } from '../data/number.js';
+import { escapeForPlotly } from '../data/text.js';
+
+/**
+ * @typedef {Object} Wanted
+ * @property {import('../data/trace.js').Matrix} matrix NaN: nothing
+ * @property {string[]} rows labels
+ * @property {string[]} columns
+ * @property {{rows: string, columns: string}} titles
+ * @property {{bottom: number, top: number, colours: Uint8Array, write?: (value: number) => string}} scale `write`: the numbers beside the colour bar
+ * @property {string} quantity beside the colour bar
+ * @property {import('./cell_cursor.js').Cell[]} [outlined]
+ * @property {(value: number) => string} [numbers] written into the cells, where they have room
+ */
+
+const ROOM_FOR_GAPS = 12;
+const ROOM_FOR_NUMBERS = 24;
+const LEAST_SIDE = 160;
+
+/**
+ * @param {Wanted} wanted
+ * @param {import('./figure.js').Frame} state
+ * @returns {{data: Object[], layout: Object}}
+ */
+export function squaresFigure(wanted, state) {
+  const { matrix, rows, columns, scale, quantity } = wanted;
+  const { palette, width } = state;
+  const lettering = letteringFor(width);
+  const label = { rows: labelWidth(rows, lettering), columns: labelWidth(columns, lettering) };
+  const box = (isNarrow(width) ? tightBox : roomyBox)(state, label, wanted);
+  const gap = box.cell >= ROOM_FOR_GAPS ? 1 : 0;
+  return {
+    data: [
+      {
+        type: 'heatmap',
+        z: nested(matrix),
+        zmin: scale.bottom,
+        zmax: scale.top,
+        colorscale: plotlyScale(scale.colours),
+        colorbar: { ...colourBar(palette, box.orientation), ...ticksOf(scale) },
+        hoverinfo: 'none',
+        xgap: gap,
+        ygap: gap,
+      },
+      ...(wanted.numbers && box.cell >= ROOM_FOR_NUMBERS ? [numbersTrace(wanted)] : []),
+    ],
+    layout: {
+      ...baseLayout(palette, box),
+      annotations: [colourBarTitle(quantity, palette, box.orientation), ...box.titles(palette)],
+      shapes: outlines(wanted.outlined ?? [], palette, box.cell),
+      xaxis: {
+        ...labelAxis({
+          labels: columns,
+          pixels: box.across,
+          title: box.axisTitles.columns,
+          palette,
+          lettering,
+          color: palette.key,
+        }),
+        side: 'top',
+        tickangle: box.tickangle,
+      },
+      yaxis: downwards(
+        labelAxis({
+          labels: rows,
+          pixels: box.down,
+          title: box.axisTitles.rows,
+          palette,
+          lettering,
+          color: palette.query,
+        }),
+      ),
+    },
+  };
+}
+
+function numbersTrace({ matrix: { columns, data }, scale, numbers }) {
+  const cells = [...data.keys()];
+  const level = (value) => levelOf(value - scale.bottom, scale.top - scale.bottom);
+  return {
+    type: 'scatter',
+    mode: 'text',
+    x: cells.map((at) => at % columns),
+    y: cells.map((at) => Math.floor(at / columns)),
+    text: cells.map((at) => escapeForPlotly(numbers(data[at]))),
+    textfont: { size: 11, color: cells.map((at) => inkOn(scale.colours, level(data[at]))) },
+    hoverinfo: 'none',
+  };
+}
+
+/** Numbers at both ends of the colour bar and between, the same on both sides of zero. */
+function ticksOf({ bottom, top, write = (value) => tick(Number(value.toPrecision(2))) }) {
+  const tickvals = [0, 1, 2, 3, 4].map((quarter) => bottom + ((top - bottom) * quarter) / 4);
+  return { tickmode: 'array', tickvals, ticktext: tickvals.map(write) };
+}
+
+/** Dark on light and light on dark: seen on every colour. */
+function outlines(cells, { ink, surface }, room) {
+  const widths =
+    room >= ROOM_FOR_GAPS
+      ? [
+          [ink, 4],
+          [surface, 1.5],
+        ]
+      : [[ink, 1]];
+  return widths.flatMap(([color, width]) =>
+    cells.map(({ row, column }) => ({
+      type: 'rect',
+      x0: column - 0.5,
+      x1: column + 0.5,
+      y0: row - 0.5,
+      y1: row + 0.5,
+      line: { color, width },
+    })),
+  );
+}
+
+/** Titles beside the axes, labels aslant, the colour bar at the right. */
+function roomyBox(size, label, { matrix, titles }) {
+  const slanted = Math.ceil(label.columns * 0.72);
+  const margin = { l: label.rows + 30, r: Math.max(76, slanted), t: slanted + 40, b: 12 };
+  return {
+    ...squaresIn(size, margin, matrix),
+    orientation: 'v',
+    tickangle: -45,
+    axisTitles: titles,
+    titles: () => [],
+  };
+}
+
+/** Every pixel for the map: upright labels, both titles in one line above them, the colour bar below. */
+function tightBox(size, label, { matrix, titles }) {
+  const margin = { l: label.rows + 14, r: 16, t: label.columns + 28, b: 58 };
+  const title = {
+    showarrow: false,
+    xref: 'paper',
+    yref: 'paper',
+    y: 1,
+    yanchor: 'bottom',
+    yshift: label.columns + 8,
+  };
+  return {
+    ...squaresIn(size, margin, matrix),
+    orientation: 'h',
+    tickangle: -90,
+    axisTitles: { rows: '', columns: '' },
+    titles: ({ query, key }) =>
+      [
+        {
+          ...title,
+          text: titles.rows && `${titles.rows} ↓`,
+          x: 0,
+          xanchor: 'left',
+          xshift: -margin.l,
+          font: { size: 12, color: query },
+        },
+        {
+          ...title,
+          text: `${titles.columns} →`,
+          x: 1,
+          xanchor: 'right',
+          font: { size: 12, color: key },
+        },
+      ].filter(({ text }) => text),
+  };
+}
+
+/** Cells are square, and the longer side of the map is never too short to be read. */
+function squaresIn({ width, height }, margin, { rows, columns }) {
+  const room = Math.min(
+    (width - margin.l - margin.r) / columns,
+    (height - margin.t - margin.b) / rows,
+  );
+  const least = Math.min(LEAST_SIDE, width - margin.l - margin.r);
+  const cell = Math.max(least / Math.max(rows, columns), room);
+  const [across, down] = [cell * columns, cell * rows];
+  return {
+    margin,
+    cell,
+    across,
+    down,
+    width: across + margin.l + margin.r,
+    height: down + margin.t + margin.b,
+  };
+}

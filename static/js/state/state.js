@@ -1,0 +1,194 @@
+/**
+ * What the page shows, kept in the URL's fragment: a link restores it, and no server log sees it.
+ */
+
+import { choice, count, standardsOf, text } from './fields.js';
+import { isMask } from '../data/masks.js';
+import { hasTwoSides, predictingSide, tokensOf } from '../data/places.js';
+
+/**
+ * @typedef {Object} State
+ * @property {string|null} text null: nobody has written yet, an example is shown
+ * @property {string|null} target what a translator's decoder shall read; null: its own translation
+ * @property {string} words those behind the masks of the text, as `masks.js` keeps them
+ * @property {string} model '' is the server's default
+ * @property {string} view
+ * @property {string} where `encoder`, `decoder` or `cross`; '' leaves it to the page
+ * @property {number|null} layer counted from 0; null: the page chooses
+ * @property {number|null} head counted from 0; null: the page chooses
+ * @property {number|null} query index of the chosen token, of the target where there is one; null: a mask, or the last one
+ * @property {number|null} source index of the chosen token of the source, where there is a target
+ * @property {number|null} key index of the chosen key; null: the page chooses
+ * @property {'one'|'head'} range where the colours end: at 1, or at each head's own maximum
+ */
+
+const RANGES = ['one', 'head'];
+
+/** What every view shares; a view has fields of its own besides. */
+export const SHARED_FIELDS = Object.freeze({
+  text: text(null),
+  target: { ...text(null), read: (written) => (written.trim() === '' ? undefined : written) },
+  words: text(),
+  model: text(),
+  view: text('attention'),
+  where: text(),
+  layer: count(),
+  head: count(),
+  query: count(),
+  source: count(),
+  key: count(),
+  range: choice(RANGES),
+});
+
+/** @type {Readonly<State>} */
+export const INITIAL = Object.freeze(standardsOf(SHARED_FIELDS));
+
+/**
+ * The fields of the whole page.
+ * @param {import('../plot/figure.js').View[]} views
+ * @returns {Record<string, import('./fields.js').Field<any>>}
+ * @throws {Error} where two fields have one name
+ */
+export function fieldsOf(views) {
+  const fields = { ...SHARED_FIELDS };
+  for (const { id, fields: own = {} } of views) {
+    for (const name of Object.keys(own)) {
+      if (name in fields)
+        throw new Error(`the view ${id} names a field ${name}, and there is one already`);
+    }
+    Object.assign(fields, own);
+  }
+  return fields;
+}
+
+/**
+ * @param {string} hash with or without its `#`
+ * @param {Record<string, import('./fields.js').Field<any>>} [fields]
+ * @returns {Partial<State>} only what the fragment says and means
+ */
+export function readFragment(hash, fields = SHARED_FIELDS) {
+  const written = new URLSearchParams(hash.replace(/^#/, ''));
+  const state = {};
+  for (const [name, field] of Object.entries(fields)) {
+    const value = written.has(name) ? field.read(written.get(name)) : undefined;
+    if (value !== undefined) state[name] = value;
+  }
+  return state;
+}
+
+/**
+ * @param {State} state
+ * @param {Record<string, import('./fields.js').Field<any>>} [fields]
+ * @returns {string} `#text=…&layer=…`, leaving out whatever is as it would be anyway
+ */
+export function writeFragment(state, fields = SHARED_FIELDS) {
+  const written = new URLSearchParams();
+  for (const [name, { standard, write }] of Object.entries(fields)) {
+    const value = state[name];
+    const isStandard =
+      value === undefined || value === standard || (Array.isArray(value) && value.length === 0);
+    if (!isStandard && value !== null) written.set(name, write(value));
+  }
+  return `#${written}`;
+}
+
+/**
+ * Brings indices back into what the trace holds: a link may come from another model.
+ * @param {State} state
+ * @param {{layers: number, heads: number, tokens: number, sources?: number, keys?: number, views: string[], places?: string[]}} bounds `tokens` of the target where there is one, `sources` then of the source; `keys` of the place that is looked at
+ * @returns {State}
+ */
+export function clamp(state, { layers, heads, tokens, sources = 0, keys = 0, views, places = [] }) {
+  return {
+    ...state,
+    view: views.includes(state.view) ? state.view : INITIAL.view,
+    where: places.includes(state.where) ? state.where : INITIAL.where,
+    layer: within(state.layer, layers),
+    head: within(state.head, heads),
+    query: among(state.query, tokens),
+    source: among(state.source, sources),
+    key: among(state.key, keys),
+  };
+}
+
+function within(index, count) {
+  return index === null || count === 0 ? index : Math.min(index, count - 1);
+}
+
+function among(index, count) {
+  return index !== null && index < count ? index : null;
+}
+
+/**
+ * @param {State} state
+ * @param {import('../data/trace.js').Trace} trace
+ * @param {import('../data/places.js').Side} [side] the one the model predicts from
+ * @returns {number} the chosen token; unless somebody chose, the first mask, or else the last token
+ */
+export function queryOf(state, trace, side = predictingSide(trace)) {
+  const tokens = tokensOf(trace, side);
+  const index = state[nameOfChoice(trace, side)] ?? null;
+  if (index !== null && index < tokens.length) return index;
+  const mask = tokens.findIndex(isMask);
+  return mask >= 0 ? mask : tokens.length - 1;
+}
+
+/**
+ * Whether the query is where somebody looks: a token that was chosen, or a mask. The end of a text
+ * that was only just opened is not.
+ * @param {State} state
+ * @param {import('../data/trace.js').Trace} trace
+ * @param {import('../data/places.js').Side} [side]
+ */
+export function isQueryLookedAt(state, trace, side = predictingSide(trace)) {
+  const tokens = tokensOf(trace, side);
+  return (state[nameOfChoice(trace, side)] ?? null) !== null || tokens.some(isMask);
+}
+
+/**
+ * What changes when a token is chosen.
+ * @param {import('../data/trace.js').Trace} trace
+ * @param {import('../data/places.js').Side} side
+ * @param {number} index
+ * @returns {Partial<State>}
+ */
+export function choosing(trace, side, index) {
+  return { [nameOfChoice(trace, side)]: index };
+}
+
+function nameOfChoice(trace, side) {
+  return hasTwoSides(trace) && side === 'source' ? 'source' : 'query';
+}
+
+/** What no other sentence and no other model can make use of. */
+export const NOTHING_CHOSEN = Object.freeze({ query: null, source: null, key: null });
+
+/**
+ * What changes when another model is chosen: of where somebody looked in this one nothing is kept.
+ * @param {string} model
+ * @returns {Partial<State>}
+ */
+export function choosingModel(model) {
+  return { model, target: null, where: INITIAL.where, layer: null, head: null, ...NOTHING_CHOSEN };
+}
+
+/**
+ * What changes when an example is followed to where there is something to see in it.
+ * @param {Partial<State>} opens
+ * @returns {Partial<State>}
+ */
+export function opened(opens) {
+  return Object.keys(opens).length > 0 ? { ...NOTHING_CHOSEN, where: INITIAL.where, ...opens } : {};
+}
+
+/**
+ * The state that a visitor who brings no text begins with; what a link says already stays.
+ * @param {State} state
+ * @param {{text: string, opens?: Partial<State>}|undefined} example
+ * @returns {State}
+ */
+export function beginning(state, example) {
+  const { text: written = '', opens = {} } = example ?? {};
+  const free = Object.entries(opens).filter(([name]) => state[name] === INITIAL[name]);
+  return { ...state, ...Object.fromEntries(free), text: written };
+}

@@ -1,0 +1,333 @@
+/**
+ * The switches of a view. A view says as plain data what there is to set; what is set goes into the
+ * page's state. Controls that stay the same keep their elements, and with them the focus.
+ */
+
+import { explainedOf } from './explained.js';
+import { element } from './element.js';
+import { createHelp } from './help.js';
+
+/**
+ * @typedef {Object} Control
+ * @property {'choice'|'flag'|'number'|'integer'|'counts'|'text'|'button'} kind
+ * @property {string} [name] of the field it sets
+ * @property {string} label
+ * @property {any} [value]
+ * @property {{id: any, title: string, help?: string}[]} [options] of a choice or of counts
+ * @property {string} [help]
+ * @property {number} [least] of a number that is slid, or of an integer that is typed
+ * @property {number} [most]
+ * @property {number} [step]
+ * @property {string} [shown] the number in words
+ * @property {string} [placeholder]
+ * @property {Object} [patch] what a button sets
+ * @property {boolean} [disabled]
+ * @property {boolean} [isMore] seldom wanted: it stands behind “More”
+ * @property {boolean} [isSet] of these, one that is not as it would be anyway is never out of sight
+ */
+
+/** More options than this are a menu. */
+const SEGMENTS = 5;
+const PAUSE = 300;
+
+/**
+ * @param {string} id of the view
+ * @param {(patch: Object, isTyped?: boolean) => void} onState
+ */
+export function createControls(id, onState) {
+  const host = element('div', {
+    class: 'controls',
+    role: 'group',
+    'aria-label': 'How it is shown',
+    hidden: true,
+  });
+  /** @type {Map<string, {element: HTMLElement, update: (control: Control) => void}>} */
+  let drawn = new Map();
+  const count = element('span', {});
+  const row = element('div', { class: 'controls-row' });
+  const rest = element('div', { class: 'controls-rest' });
+  const more = element(
+    'details',
+    { class: 'controls-more' },
+    element('summary', {}, 'More', count),
+    rest,
+  );
+  const help = createHelp('What the switches do');
+  let layout = '';
+
+  /** Puts controls where they belong; those that stay where they are keep the focus. */
+  function arrange(controls) {
+    const places = JSON.stringify(
+      controls.map((control) => [keyOf(control), Boolean(control.isMore)]),
+    );
+    if (places === layout) return;
+    layout = places;
+    const parts = (isMore) =>
+      controls
+        .filter((control) => Boolean(control.isMore) === isMore)
+        .map((control) => drawn.get(keyOf(control)).element);
+    const behind = parts(true);
+    replace(rest, behind);
+    replace(row, parts(false));
+    replace(host, behind.length > 0 ? [row, more] : [row]);
+  }
+
+  return {
+    element: host,
+    /** A question mark that says what they do; it stands beside the sentence of the view. */
+    help: help.element,
+
+    /** @param {Control[]} controls */
+    show(controls) {
+      host.hidden = controls.length === 0;
+      const now = new Map();
+      for (const control of controls) {
+        const key = keyOf(control);
+        now.set(
+          key,
+          drawn.get(key) ??
+            KINDS[control.kind](control, `${id}-${control.name ?? control.label}`, onState),
+        );
+        now.get(key).update(control);
+      }
+      drawn = now;
+      arrange(controls);
+      help.show(explainedOf(controls));
+      const nSet = controls.filter(({ isMore, isSet }) => isMore && isSet).length;
+      count.textContent = nSet > 0 ? `: ${nSet} set` : '';
+    },
+  };
+}
+
+/** Takes out what is gone and puts in what is new; a node that is moved would lose the focus. */
+function replace(host, wanted) {
+  for (const node of [...host.children]) if (!wanted.includes(node)) node.remove();
+  wanted.forEach((node, index) => {
+    if (host.children[index] !== node) host.insertBefore(node, host.children[index] ?? null);
+  });
+}
+
+/** What makes a control another one. */
+function keyOf({ kind, name, label, options = [], least, most, step }) {
+  return JSON.stringify([kind, name, label, options, least, most, step]);
+}
+
+const KINDS = {
+  choice: (control, id, onState) =>
+    (control.options.length > SEGMENTS ? menu : segments)(control, id, onState),
+  flag,
+  number,
+  integer,
+  counts,
+  text,
+  button,
+};
+
+function segments({ name, label, options }, id, onState) {
+  const radios = options.map(({ id: value, title, help }) =>
+    element(
+      'label',
+      { title: help },
+      element('input', { type: 'radio', name: id, value: String(value) }),
+      element('span', {}, title),
+    ),
+  );
+  const box = element(
+    'fieldset',
+    { class: 'control' },
+    element('legend', { class: 'unseen' }, label),
+    element('span', { class: 'control-label', 'aria-hidden': 'true' }, label),
+    element('div', { class: 'segmented' }, ...radios),
+  );
+  box.addEventListener('change', ({ target }) =>
+    onState({ [name]: valueOf(options, target.value) }),
+  );
+  return {
+    element: box,
+    update: ({ value }) => {
+      for (const radio of box.querySelectorAll('input'))
+        radio.checked = radio.value === String(value);
+    },
+  };
+}
+
+function menu({ name, label, options }, id, onState) {
+  const select = element(
+    'select',
+    { id },
+    ...options.map(({ id: value, title }) => element('option', { value: String(value) }, title)),
+  );
+  select.addEventListener('change', () => onState({ [name]: valueOf(options, select.value) }));
+  return {
+    element: labelled(label, id, select),
+    update: ({ value }) => {
+      select.value = String(value);
+    },
+  };
+}
+
+/** An option's own value: what the element holds is text. */
+function valueOf(options, written) {
+  return options.find(({ id }) => String(id) === written)?.id;
+}
+
+function flag({ name, label, help }, id, onState) {
+  const box = element('input', { type: 'checkbox', id });
+  box.addEventListener('change', () => onState({ [name]: box.checked }));
+  return {
+    element: element(
+      'div',
+      { class: 'control', title: help },
+      box,
+      element('label', { for: id }, label),
+    ),
+    update: ({ value }) => {
+      box.checked = Boolean(value);
+    },
+  };
+}
+
+function number({ name, label, least, most, step }, id, onState) {
+  const slider = element('input', { type: 'range', id, min: least, max: most, step });
+  const output = element('output', { for: id });
+  slider.addEventListener('input', () => onState({ [name]: Number(slider.value) }, true));
+  return {
+    element: labelled(label, id, slider, output),
+    update: ({ value, shown }) => {
+      if (document.activeElement !== slider || Number(slider.value) !== value)
+        slider.value = String(value);
+      output.textContent = shown ?? String(value);
+      slider.setAttribute('aria-valuetext', shown ?? String(value));
+    },
+  };
+}
+
+/** A whole number that is typed. What is none, or out of range, sets nothing and gives way to the last that was. */
+function integer({ name, label, least, most }, id, onState) {
+  const box = element('input', {
+    type: 'number',
+    id,
+    min: least,
+    max: most,
+    step: 1,
+    inputmode: 'numeric',
+    autocomplete: 'off',
+  });
+  let timer = 0;
+  let set = least;
+  const isInteger = () => box.value !== '' && box.validity.valid;
+  const submit = () => {
+    clearTimeout(timer);
+    timer = 0;
+    if (isInteger() && Number(box.value) !== set) onState({ [name]: Number(box.value) }, true);
+  };
+  box.addEventListener('input', () => {
+    clearTimeout(timer);
+    timer = setTimeout(submit, PAUSE);
+  });
+  box.addEventListener('change', () => {
+    submit();
+    if (!isInteger()) box.value = String(set);
+  });
+  return {
+    element: labelled(label, id, box),
+    update: ({ value }) => {
+      set = value;
+      const isBeingTyped = timer !== 0 || (document.activeElement === box && !isInteger());
+      const isShown = isInteger() && Number(box.value) === value;
+      if (!isBeingTyped && !isShown) box.value = String(value);
+    },
+  };
+}
+
+function counts({ name, label, options }, id, onState) {
+  let chosen = [];
+  const toggle = (value) =>
+    onState({
+      [name]: options
+        .map((option) => option.id)
+        .filter((each) => (each === value) !== chosen.includes(each)),
+    });
+  const buttons = options.map(({ id: value, title, help }) =>
+    element(
+      'button',
+      {
+        type: 'button',
+        title: help,
+        'aria-label': help ?? `${label} ${title}`,
+        onclick: () => toggle(value),
+      },
+      title,
+    ),
+  );
+  return {
+    element: element(
+      'div',
+      { class: 'control', role: 'group', 'aria-label': label },
+      element('span', { class: 'control-label', 'aria-hidden': 'true' }, label),
+      element('div', { class: 'segmented is-set' }, ...buttons),
+    ),
+    update: ({ value }) => {
+      chosen = value;
+      buttons.forEach((node, index) =>
+        node.setAttribute('aria-pressed', String(value.includes(options[index].id))),
+      );
+    },
+  };
+}
+
+function text({ name, label, placeholder }, id, onState) {
+  const box = element('input', {
+    type: 'text',
+    id,
+    placeholder,
+    dir: 'auto',
+    spellcheck: 'false',
+    autocomplete: 'off',
+  });
+  let timer = 0;
+  const submit = (isTyped) => {
+    clearTimeout(timer);
+    onState({ [name]: box.value }, isTyped);
+  };
+  box.addEventListener('input', (event) => {
+    clearTimeout(timer);
+    if (!event.isComposing) timer = setTimeout(() => submit(true), PAUSE);
+  });
+  box.addEventListener('keydown', (event) => {
+    if (event.key !== 'Enter' || event.isComposing) return;
+    event.preventDefault();
+    submit(false);
+  });
+  return {
+    element: labelled(label, id, box),
+    update: ({ value }) => {
+      if (document.activeElement !== box && box.value !== (value ?? '')) box.value = value ?? '';
+    },
+  };
+}
+
+function button({ label, help }, _, onState) {
+  let patch = {};
+  const node = element(
+    'button',
+    { type: 'button', class: 'button', title: help, onclick: () => onState(patch) },
+    label,
+  );
+  return {
+    element: node,
+    update: (control) => {
+      patch = control.patch;
+      node.disabled = Boolean(control.disabled);
+    },
+  };
+}
+
+function labelled(label, id, ...parts) {
+  return element(
+    'div',
+    { class: 'control' },
+    element('label', { class: 'control-label', for: id }, label),
+    ...parts,
+  );
+}

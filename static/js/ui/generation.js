@@ -1,0 +1,248 @@
+/**
+ * The text that a model writes on, as it comes: one token at a time or running. What is written goes
+ * into the page's state as a path of tokens, so that a link restores it.
+ */
+
+import { advice, isWorthRetrying, streamGeneration } from '../api/api.js';
+import { sequential } from '../plot/colour.js';
+import {
+  chosenStep,
+  isWritable,
+  rowOfStep,
+  statusOf,
+  subjectOf,
+  tokensWith,
+  whyOver,
+} from '../data/generation.js';
+import { nameOfGuess } from '../data/guesses.js';
+import { counted, percent } from '../data/number.js';
+import { createWriter } from '../api/generation_writer.js';
+import { createChips } from './chips.js';
+import { element } from './element.js';
+
+/** Figures and the address follow a run at this pace; the text itself shows every token. */
+const FOLLOWING = 500;
+/** Where drawing takes long, it is done less often: most of the time is for whoever types or presses. */
+const TIMES_AS_LONG = 8;
+const STOPPED = 'Stopped: what was written after this text has not been read again.';
+
+function inWords({ text, probability, rank }) {
+  return `“${nameOfGuess(text)}” written, probability ${percent(probability)}, rank ${rank}`;
+}
+
+/** Is there something to stop? A text that stays in sight while it is read for other ways to draw is not in the way. */
+function isBusy({ isWriting, isReading, steps }) {
+  return isWriting || (isReading && steps.length === 0);
+}
+
+/** A button that can do nothing now keeps the focus all the same. */
+function turn(button, isOn) {
+  button.setAttribute('aria-disabled', String(!isOn));
+}
+
+function isOff(button) {
+  return button.getAttribute('aria-disabled') === 'true';
+}
+
+/**
+ * @param {{onState: Function, onGoingOn: Function, onRedraw: () => void, announce: (message: string) => void}} handlers
+ */
+export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
+  let trace = null;
+  let state = null;
+  let timer = 0;
+  let took = 0;
+  let asked = 0; // tokens, by who pressed; 0: the page itself asks for what a link says
+  /** @type {{length: number, isNew: boolean}|null} what is being written: after how many tokens it began */
+  let begun = null;
+  const writer = createWriter({
+    stream: streamGeneration,
+    onChange,
+    onReplay: () => {
+      status.textContent = statusOf(trace, writer.state());
+    },
+  });
+  const button = (label, act) =>
+    element(
+      'button',
+      {
+        type: 'button',
+        class: 'button',
+        onclick: ({ target }) => {
+          if (!isOff(target)) act();
+        },
+      },
+      label,
+    );
+  const step = button('Step', () => write(1));
+  const run = button('Run', () => (isBusy(writer.state()) ? stop() : write(trace.card.max_tokens)));
+  const back = button('Step back', () => go(state.generate_path.slice(0, -1)));
+  const over = button('Start over', () => go([]));
+  const again = button('Try again', () => (asked > 0 ? write(asked) : writer.retry()));
+  const status = element('p', { class: 'generation-status' });
+  const problem = element('div', { class: 'generation-problem', role: 'alert', hidden: true });
+  const strip = element('div', { class: 'chips is-prose' });
+  const chips = createChips(strip, 'The text and what was written after it', {
+    onChoose: choose,
+    onPress: choose,
+    onPoint: () => {},
+  });
+  const block = element(
+    'section',
+    { class: 'generation', 'aria-label': 'The text, written on' },
+    element('div', { class: 'generation-buttons' }, run, step, back, over, status),
+    problem,
+    strip,
+  );
+
+  /** A written token shows its step; the tokens of the text itself have none. */
+  function choose(index) {
+    const number = index - trace.tokens.length;
+    if (number >= 0) onState({ generate_step: number });
+  }
+
+  function write(count) {
+    asked = count;
+    begun = { length: state.generate_path.length, isNew: true };
+    writer.write(count);
+    draw();
+  }
+
+  function go(path) {
+    asked = 0;
+    writer.stop();
+    onState({ generate_path: path, generate_step: null });
+  }
+
+  function stop() {
+    writer.cancel();
+    if (writer.state().isCancelled) asked = 0;
+    finish();
+  }
+
+  /** Every token shows at once; the rest of the page follows now and then. */
+  function onChange(isOver) {
+    if (isOver) {
+      finish();
+      return;
+    }
+    draw();
+    if (timer === 0)
+      timer = setTimeout(follow, begun?.isNew ? 0 : Math.max(FOLLOWING, took * TIMES_AS_LONG));
+  }
+
+  function finish() {
+    if (timer !== 0) follow();
+    else onRedraw();
+    tell();
+  }
+
+  /** The first token of a run is a step in the history; what follows belongs to it. */
+  function follow() {
+    clearTimeout(timer);
+    timer = 0;
+    const isNew = Boolean(begun?.isNew);
+    if (begun) begun.isNew = false;
+    const began = performance.now();
+    const generate_path = writer.follow();
+    if (isNew) onState({ generate_path, generate_step: null });
+    else onGoingOn({ generate_path });
+    setTimeout(() => {
+      took = performance.now() - began;
+    });
+  }
+
+  /** Said once, when it is over: a token that is read out while the next one comes is of no use. */
+  function tell() {
+    if (!begun) return;
+    const { steps, most } = writer.state();
+    const count = steps.length - begun.length;
+    begun = null;
+    if (count > 0)
+      announce(
+        `${count === 1 ? inWords(steps.at(-1)) : `${counted(count, 'token')} written`}. ${whyOver(trace, steps, most)}`.trim(),
+      );
+  }
+
+  function draw() {
+    const writing = writer.state();
+    const { steps, most } = writing;
+    const isStoppable = isBusy(writing);
+    const ending = whyOver(trace, steps, most);
+    const tokens = tokensWith(trace, steps);
+    run.textContent = isStoppable ? 'Stop' : 'Run';
+    turn(run, isStoppable || ending === '');
+    turn(step, !isStoppable && ending === '');
+    for (const way of [back, over]) turn(way, !isStoppable && state.generate_path.length > 0);
+    status.textContent = statusOf(trace, writing);
+    showProblem(writing);
+    chips.show(tokens, trace.text);
+    mark(steps);
+  }
+
+  /** The text takes the tint of the row that led to the chosen token. */
+  function mark(steps) {
+    const chosen = chosenStep(state, steps);
+    strip
+      .querySelectorAll('.chip')
+      .forEach((node, index) => node.classList.toggle('is-written', index >= trace.tokens.length));
+    if (chosen < 0) {
+      chips.choose(null);
+      chips.tint(null);
+      return;
+    }
+    const row = rowOfStep(steps[chosen], state.layer, state.head);
+    chips.choose(trace.tokens.length + chosen);
+    chips.mark({ query: trace.tokens.length + chosen - 1 });
+    chips.tint(
+      row,
+      sequential(state.palette.theme),
+      state.range === 'head' && row ? Math.max(...row) : 1,
+    );
+  }
+
+  function showProblem({ problem: found, isCancelled }) {
+    const message = isCancelled
+      ? STOPPED
+      : found
+        ? `${found.title}. ${found.detail} ${isWorthRetrying(found) ? advice(found) : 'Start over, or change the text.'}`
+        : '';
+    problem.hidden = message === '';
+    if (problem.dataset.message === message) return;
+    problem.dataset.message = message;
+    problem.replaceChildren(
+      ...(message ? [element('p', {}, message)] : []),
+      ...(isCancelled || (found && isWorthRetrying(found)) ? [again] : []),
+    );
+  }
+
+  return {
+    element: block,
+
+    /**
+     * @param {import('../data/trace.js').Trace} of
+     * @param {import('../state/state.js').State & import('../plot/figure.js').Frame} now
+     */
+    show(of, now) {
+      trace = of;
+      state = now;
+      block.hidden = !isWritable(trace);
+      if (block.hidden) {
+        writer.stop();
+        return;
+      }
+      writer.want(subjectOf(trace, state), state.generate_path);
+      draw();
+    },
+
+    state: () => ({ generation: writer.state() }),
+
+    /** Nobody looks any more: what is on its way is no longer wanted. */
+    leave() {
+      clearTimeout(timer);
+      timer = 0;
+      begun = null;
+      writer.stop();
+    },
+  };
+}

@@ -1,0 +1,351 @@
+/**
+ * Every head of every layer as a small map. The maps are pixels on one canvas; over each lies a
+ * button, so that mouse, touch, keyboard and screen reader all reach it, and under it what the head
+ * does with this text.
+ */
+
+import { walk } from '../plot/cell_cursor.js';
+import { sequential } from '../plot/colour.js';
+import { arranged, bareTitle, labelInWords, labelledHeads } from '../data/head_labels.js';
+import { share, shortShare } from '../data/number.js';
+import { placeOf, weightsAt } from '../data/places.js';
+import { inksOf, paintInto, peak } from '../plot/raster.js';
+import { isCausal } from '../data/sites.js';
+import { element } from './element.js';
+
+/** @typedef {import('../data/head_labels.js').LabelledHead} LabelledHead */
+/** @typedef {{title: string, help: string, heads: LabelledHead[]}} Row */
+
+const MARGIN = 44;
+const GAP = 6;
+const LARGEST = 72;
+const SMALLEST = 12;
+/** Maps narrower than this have their labels shortened. */
+const ROOM_FOR_WORDS = 62;
+const ORDERS = {
+  layer: 'Rows are layers, columns are heads, counted from 0.',
+  label: 'Heads that do the same stand together, those that do it most first.',
+};
+const HOW = {
+  mouse: 'Point at a map, choose one to see it large.',
+  touch: 'Tap a map to see it large.',
+};
+
+/**
+ * @param {{onChoose: (layer: number, head: number) => void}} handlers
+ */
+export function createHeads({ onChoose }) {
+  const canvas = element('canvas', { 'aria-hidden': 'true' });
+  const grid = element('div', {
+    class: 'heads-grid',
+    role: 'grid',
+    'aria-multiselectable': 'true',
+  });
+  const caption = element('p', { class: 'heads-caption' });
+  const frame = element('div', { class: 'heads' }, canvas, grid);
+  const foot = element('div', { class: 'heads-foot' }, caption);
+  let pictures = new Map();
+  let labels = [];
+  /** @type {Row[]} */
+  let rows = [];
+  /** @type {HTMLElement[][]} */
+  let cells = [];
+  let built = {};
+  let painted = {};
+
+  const say = (cell) => {
+    caption.textContent = cell
+      ? captionOf(rows[cell.row].heads[cell.column], pictures)
+      : `${ORDERS[built.order ?? 'layer']} ${canPoint() ? HOW.mouse : HOW.touch}`;
+  };
+  grid.addEventListener('click', ({ target }) => {
+    const cell = cellOf(cells, target);
+    if (cell)
+      onChoose(rows[cell.row].heads[cell.column].layer, rows[cell.row].heads[cell.column].head);
+  });
+  grid.addEventListener('keydown', (event) => {
+    const from = cellOf(cells, event.target);
+    const to = from && step(from, event, cells);
+    if (!to) return;
+    event.preventDefault();
+    rove(cells, to);
+    cells[to.row][to.column].focus();
+  });
+  for (const type of ['pointerover', 'focusin'])
+    grid.addEventListener(type, ({ target }) => say(cellOf(cells, target)));
+  for (const type of ['pointerleave', 'focusout']) grid.addEventListener(type, () => say(null));
+  say(null);
+
+  return {
+    element: element('div', {}, frame, foot),
+    foot,
+
+    /**
+     * @param {import('../data/trace.js').Trace} trace
+     * @param {{where: string, layer: number, head: number, range: 'one'|'head', order: 'layer'|'label', width: number, palette: {theme: 'light'|'dark'}, isChosen?: (head: LabelledHead) => boolean}} state `isChosen`: where others than the chosen head are shown too
+     */
+    show(trace, state) {
+      const place = placeOf(state, trace);
+      const { order = 'layer' } = state;
+      if (trace !== painted.trace || place?.id !== painted.place) {
+        pictures = picturesOf(trace, place);
+        labels = labelledHeads(trace, place);
+      }
+      const nColumns = labels[0]?.heads.length ?? 0;
+      const size = sizeFor(state.width, nColumns, order);
+      const wish = { labels, order, nColumns, isShort: size < ROOM_FOR_WORDS };
+      if (!isSame(wish, built)) {
+        rows = arranged(labels, order);
+        cells = build(grid, rows, wish);
+        built = wish;
+        say(null);
+      }
+      select(grid, rows, cells, state);
+      const look = {
+        trace,
+        place: place?.id,
+        order,
+        size,
+        range: state.range,
+        width: state.width,
+        theme: state.palette.theme,
+        ratio: window.devicePixelRatio || 1,
+      };
+      if (isSame(look, painted)) return;
+      fit(frame, size, nColumns);
+      paint({ canvas, frame, cells, rows, pictures }, look);
+      painted = look;
+    },
+  };
+}
+
+/** A finger chooses what it touches; it cannot point first. */
+function canPoint() {
+  return !window.matchMedia('(hover: none)').matches;
+}
+
+function isSame(a, b) {
+  return Object.keys(a).every((name) => a[name] === b[name]);
+}
+
+const keyOf = ({ layer, head }) => `${layer} ${head}`;
+
+/** By layer and head, what there is to paint. */
+function picturesOf(trace, place) {
+  const found = new Map();
+  for (const { layer, site } of weightsAt(place, trace)) {
+    const {
+      shape: [nHeads, rows, columns],
+      data,
+      scale,
+    } = trace.tensors[site];
+    for (let head = 0; head < nHeads; head += 1) {
+      const picture = {
+        data,
+        offset: head * rows * columns,
+        rows,
+        columns,
+        scale,
+        isCausal: isCausal(site),
+      };
+      found.set(keyOf({ layer, head }), { ...picture, ceiling: peak(picture) });
+    }
+  }
+  return found;
+}
+
+/** Of rows of different lengths: a step down ends in the last cell of a shorter one. */
+function step(from, event, cells) {
+  const columns = cells[from.row].length;
+  const to = walk(from, event.key, { rows: cells.length, columns }, event.ctrlKey || event.metaKey);
+  return (
+    to && {
+      row: to.row,
+      column:
+        event.key === 'End'
+          ? cells[to.row].length - 1
+          : Math.min(to.column, cells[to.row].length - 1),
+    }
+  );
+}
+
+function headerOf({ title, help }, order) {
+  if (order === 'layer')
+    return element(
+      'span',
+      { class: 'heads-label is-layer', role: 'rowheader', 'aria-label': help },
+      title,
+    );
+  return element(
+    'span',
+    { class: 'heads-label is-group', role: 'rowheader', 'aria-label': help, title: help },
+    bareTitle({ title }),
+  );
+}
+
+function build(grid, rows, { order, isShort, nColumns }) {
+  grid.setAttribute(
+    'aria-label',
+    order === 'layer' ? 'Heads: rows are layers, columns are heads' : 'Heads: a row for each label',
+  );
+  const cells = rows.map(({ heads }) =>
+    heads.map((head) =>
+      element('button', {
+        type: 'button',
+        class: 'heads-cell',
+        role: 'gridcell',
+        tabindex: -1,
+        'aria-label': spoken(head),
+      }),
+    ),
+  );
+  const lines = rows.map((line, row) =>
+    element(
+      'div',
+      { class: 'heads-row', role: 'row' },
+      headerOf(line, order),
+      ...cells[row].map((cell, column) =>
+        element(
+          'div',
+          { class: 'heads-item' },
+          cell,
+          nameOf(line.heads[column], { order, isShort }),
+        ),
+      ),
+    ),
+  );
+  lines.forEach((line, row) =>
+    line.style.setProperty('--columns', Math.min(rows[row].heads.length, nColumns)),
+  );
+  grid.classList.toggle('is-grouped', order === 'label');
+  grid.classList.toggle('is-short', isShort);
+  grid.replaceChildren(...(order === 'layer' ? [headline(rows[0]?.heads ?? [])] : []), ...lines);
+  return cells;
+}
+
+function headline(heads) {
+  return element(
+    'div',
+    { class: 'heads-row', role: 'row' },
+    element('span', { class: 'heads-label is-corner', role: 'presentation' }, ''),
+    ...heads.map(({ head }) =>
+      element(
+        'span',
+        { class: 'heads-label is-head', role: 'columnheader', 'aria-label': `head ${head}` },
+        String(head),
+      ),
+    ),
+  );
+}
+
+/** A map by name, with what its head does. */
+function spoken(head) {
+  return [`Layer ${head.layer}, head ${head.head}`, labelInWords(head, share)]
+    .filter(Boolean)
+    .join(': ');
+}
+
+/** What stands under a map: in the order of layers its label, in the order of labels its place. */
+function nameOf({ layer, head, label, score }, { order, isShort }) {
+  const words = order === 'label' ? `${layer}.${head}` : isShort ? label?.short : bareTitle(label);
+  return element(
+    'span',
+    { class: label?.id === 'mixed' ? 'heads-name is-mixed' : 'heads-name', 'aria-hidden': 'true' },
+    element('span', {}, words ?? ''),
+    score === null ? null : element('span', { class: 'heads-score' }, shortShare(score)),
+  );
+}
+
+/** Several may be shown together; the one that was chosen is where the keyboard enters. */
+function select(
+  grid,
+  rows,
+  cells,
+  { layer, head, isChosen = (each) => each.layer === layer && each.head === head },
+) {
+  let chosen = { row: 0, column: 0 };
+  rows.forEach(({ heads }, row) =>
+    heads.forEach((each, column) => {
+      cells[row][column].setAttribute('aria-selected', String(isChosen(each)));
+      if (each.layer === layer && each.head === head) chosen = { row, column };
+    }),
+  );
+  grid.classList.toggle('is-many', grid.querySelectorAll('[aria-selected="true"]').length > 1);
+  grid
+    .querySelectorAll('.is-layer')
+    .forEach((label, row) => label.classList.toggle('is-current', row === chosen.row));
+  grid
+    .querySelectorAll('.is-head')
+    .forEach((label, column) => label.classList.toggle('is-current', column === chosen.column));
+  if (!grid.contains(document.activeElement)) rove(cells, chosen);
+}
+
+function rove(cells, { row, column }) {
+  cells.forEach((line, r) =>
+    line.forEach((cell, c) => {
+      cell.tabIndex = r === row && c === column ? 0 : -1;
+    }),
+  );
+}
+
+function cellOf(cells, target) {
+  for (let row = 0; row < cells.length; row += 1) {
+    const column = cells[row].indexOf(target);
+    if (column >= 0) return { row, column };
+  }
+  return null;
+}
+
+function captionOf(labelled, pictures) {
+  const words = labelInWords(labelled, share);
+  const help = labelled.label && labelled.score !== null ? ` (${labelled.label.help})` : '';
+  return `Layer ${labelled.layer}, head ${labelled.head}: ${words ? `${words}${help}; ` : ''}strongest weight ${share(pictures.get(keyOf(labelled)).ceiling)}`;
+}
+
+function sizeFor(width, nHeads, order) {
+  const room = (width - (order === 'layer' ? MARGIN : 0) - nHeads * GAP) / Math.max(nHeads, 1);
+  return Math.max(SMALLEST, Math.min(LARGEST, Math.floor(room)));
+}
+
+function fit(frame, size, nColumns) {
+  for (const [name, value] of [
+    ['--size', size],
+    ['--gap', GAP],
+    ['--margin', MARGIN],
+  ])
+    frame.style.setProperty(name, `${value}px`);
+  frame.style.setProperty('--heads', nColumns);
+}
+
+/** All maps into one picture, and that onto the canvas at once. */
+function paint({ canvas, frame, cells, rows, pictures }, { size, range, theme, ratio }) {
+  const box = frame.getBoundingClientRect();
+  const width = Math.max(1, Math.round(box.width * ratio));
+  const height = Math.max(1, Math.round(box.height * ratio));
+  const side = Math.round(size * ratio);
+  const image = new ImageData(width, height);
+  const sheet = { pixels: new Uint32Array(image.data.buffer), width };
+  const inks = inksOf(sequential(theme));
+  const within = (place, most) => Math.max(0, Math.min(Math.round(place * ratio), most - side));
+  rows.forEach(({ heads }, row) =>
+    heads.forEach((head, column) => {
+      const picture = pictures.get(keyOf(head));
+      const { left, top } = cells[row][column].getBoundingClientRect();
+      const square = {
+        left: within(left - box.left, width),
+        top: within(top - box.top, height),
+        size: side,
+      };
+      if (side <= Math.min(width, height))
+        paintInto(
+          sheet,
+          square,
+          { ...picture, ceiling: range === 'head' ? picture.ceiling : 1 },
+          inks,
+        );
+    }),
+  );
+  Object.assign(canvas, { width, height });
+  Object.assign(canvas.style, { width: `${width / ratio}px`, height: `${height / ratio}px` });
+  canvas.getContext('2d').putImageData(image, 0, 0);
+}

@@ -1,0 +1,189 @@
+/**
+ * The side of the Attention view that heads are chosen from: all of them at a glance, how they are
+ * coloured and ordered, and where in this text the well-known kinds of head are.
+ */
+
+import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
+import { helpOf, labelsExplained, strongestHeads } from '../data/head_labels.js';
+import { share } from '../data/number.js';
+import { placeOf } from '../data/places.js';
+import { capitalised } from '../data/text.js';
+import { save } from './download.js';
+import { element } from './element.js';
+import { createHeads } from './heads.js';
+import { headsImage } from './heads_image.js';
+import { createHelp } from './help.js';
+
+/** The switches of the overview: the field each sets, and what it may be. */
+const SWITCHES = [
+  {
+    field: 'range',
+    label: 'Colours',
+    legend: 'Range of the colours',
+    options: [
+      ['one', '0 to 1', 'The same colours for every head'],
+      ['head', '0 to max', 'To each head’s own strongest weight'],
+    ],
+  },
+  {
+    field: 'attention_order',
+    label: 'Sort',
+    legend: 'Order of the heads',
+    options: [
+      ['layer', 'Layer', 'A row a layer'],
+      ['label', 'Label', 'Heads that do the same together'],
+    ],
+  },
+];
+
+/**
+ * @param {{onState: (patch: Partial<import('../state/state.js').State>) => void, announce: (message: string) => void}} handlers
+ */
+export function createHeadsBlock({ onState, announce }) {
+  const heads = createHeads({
+    onChoose: (layer, head) => onState(choosingHead(shown.switches, shown.state, { layer, head })),
+  });
+  const fieldsets = SWITCHES.map((wanted) => radios(wanted, onState));
+  const patterns = element('div', { class: 'patterns' });
+  const help = createHelp('What the labels of heads mean');
+  help.show([
+    { title: '', parts: labelsExplained() },
+    ...SWITCHES.map(({ label, options }) => ({
+      title: label,
+      parts: options.map(([, title, meaning]) => [title, meaning]),
+    })),
+  ]);
+  const png = element(
+    'button',
+    {
+      type: 'button',
+      class: 'heads-png',
+      title: 'Save the maps of all heads as a picture',
+      onclick: saveImage,
+    },
+    'PNG',
+  );
+  const heading = element('h2', {});
+  heads.foot.append(png);
+  const block = element(
+    'section',
+    { class: 'heads-block', 'aria-label': 'All heads' },
+    element(
+      'div',
+      { class: 'heads-head' },
+      element('div', { class: 'heads-title' }, heading, help.element),
+      ...fieldsets,
+    ),
+    heads.element,
+    patterns,
+  );
+  function saveImage() {
+    headsImage(block.querySelector('.heads'))
+      .then(
+        (blob) => save(blob, 'headlight-all-heads.png'),
+        (error) => `That did not work: ${error.message}.`,
+      )
+      .then(announce);
+  }
+  let shown = {};
+  let found = [];
+
+  return {
+    element: block,
+    /**
+     * @param {import('../data/trace.js').Trace} trace
+     * @param {import('../state/state.js').State & import('../plot/figure.js').Frame} state
+     */
+    show(trace, state) {
+      const place = placeOf(state, trace);
+      const switches = switchesOf(state, {
+        placeId: place?.id,
+        nHeads: trace.card?.n_heads ?? Infinity,
+      });
+      SWITCHES.forEach(({ field }, index) => {
+        fieldsets[index].querySelector(`[value="${state[field]}"]`).checked = true;
+      });
+      heading.textContent = areMapsOther(switches) ? 'All weights' : 'All heads';
+      heads.show(trace, {
+        ...state,
+        order: state.attention_order,
+        width: block.clientWidth,
+        isChosen: (head) => isShown(switches, state, head),
+      });
+      const isOther = trace !== shown.trace || place?.id !== shown.place;
+      shown = { trace, place: place?.id, state, switches };
+      if (isOther) {
+        found = strongestHeads(trace, place);
+        patterns.replaceChildren(...patternList(found, onState));
+      }
+      patterns.querySelectorAll('button').forEach((button, index) => {
+        button.setAttribute(
+          'aria-pressed',
+          String(switches.which === 'head' && isShown(switches, state, found[index])),
+        );
+      });
+    },
+  };
+}
+
+/** The small maps are weights, whatever the large one is. */
+function areMapsOther({ what, which }) {
+  return what !== 'weights' || which === 'rollout';
+}
+
+function radios({ field, label, legend, options }, onState) {
+  const control = element(
+    'fieldset',
+    { class: 'heads-range' },
+    element('legend', { class: 'unseen' }, legend),
+    element('span', { 'aria-hidden': 'true' }, label),
+    element(
+      'div',
+      { class: 'segmented' },
+      ...options.map(([value, title, help]) =>
+        element(
+          'label',
+          { title: help },
+          element('input', { type: 'radio', name: field, value }),
+          element('span', {}, title),
+        ),
+      ),
+    ),
+  );
+  control.addEventListener('change', ({ target }) => onState({ [field]: target.value }));
+  return control;
+}
+
+function patternList(found, onState) {
+  if (found.length === 0) return [];
+  return [
+    element('h2', {}, 'Heads worth a look'),
+    element(
+      'p',
+      { class: 'patterns-note' },
+      'For each label that says where heads look, the head that does it most in this text, with its score.',
+    ),
+    element(
+      'ul',
+      {},
+      ...found.map((pattern) => {
+        const { title, layer, head, score } = pattern;
+        return element(
+          'li',
+          {},
+          element(
+            'button',
+            {
+              type: 'button',
+              title: helpOf(pattern),
+              onclick: () => onState({ layer, head, attention_which: 'head' }),
+            },
+            element('span', { class: 'patterns-title' }, capitalised(title)),
+            element('span', { class: 'patterns-place' }, `layer ${layer}, head ${head}`),
+            element('span', { class: 'patterns-score' }, share(score, 2)),
+          ),
+        );
+      }),
+    ),
+  ];
+}

@@ -1,0 +1,55 @@
+/**
+ * Asks for the key, where the server wants one: once, and again where it was not the right one.
+ */
+
+import { keepKey, keyIn } from '../api/key.js';
+import { element } from './element.js';
+
+const ASKED = 'Whoever runs it can give you one. This browser keeps it until you close the tab.';
+const REFUSED = 'The server does not take that key.';
+const NO_KEY = 'That is no key: a key is a word of letters, digits and signs.';
+const NOT_KEPT = 'This browser keeps nothing for this page, so the key cannot be used.';
+
+/**
+ * @param {() => void} [onKept] what to do with a new key: everything is asked for anew
+ */
+export function createKeyDialog(onKept = () => window.location.reload()) {
+  const input = element('input', {
+    type: 'password',
+    id: 'key',
+    autocomplete: 'off',
+    spellcheck: 'false',
+    required: true,
+    'aria-describedby': 'key-why key-wrong',
+  });
+  const wrong = element('p', { class: 'key-wrong', id: 'key-wrong', role: 'alert' });
+  const form = element(
+    'form',
+    { method: 'dialog' },
+    element('h2', { id: 'key-title' }, 'This server asks for a key'),
+    element('p', { id: 'key-why' }, ASKED),
+    element('label', { for: 'key' }, 'Key'),
+    input,
+    wrong,
+    element('button', { class: 'button' }, 'Read on'),
+  );
+  const dialog = element('dialog', { class: 'key', 'aria-labelledby': 'key-title' }, form);
+  document.body.append(dialog);
+
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    const key = keyIn(input.value);
+    if (key === '') wrong.textContent = NO_KEY;
+    else if (keepKey(key)) onKept();
+    else wrong.textContent = NOT_KEPT;
+  });
+
+  return {
+    /** @param {boolean} hadKey was one shown that the server did not take? */
+    ask(hadKey) {
+      if (dialog.open) return;
+      wrong.textContent = hadKey ? REFUSED : '';
+      dialog.showModal();
+    },
+  };
+}

@@ -1,0 +1,124 @@
+/**
+ * The numbers behind a drawing as a real table, built when it is opened, a page at a time.
+ */
+
+import { element } from './element.js';
+
+const CELLS_A_PAGE = 4096;
+
+/** @typedef {import('../plot/figure.js').Grid} Grid */
+
+export function createTable() {
+  const body = element('div', {});
+  const details = element(
+    'details',
+    { class: 'table-block' },
+    element('summary', {}, 'The numbers as a table'),
+    body,
+  );
+  /** @type {Grid|null} */
+  let grid = null;
+  let page = 0;
+
+  const rowsAPage = () => Math.max(1, Math.floor(CELLS_A_PAGE / grid.columns));
+  function show() {
+    if (!details.open || !grid) return;
+    const pages = Math.ceil(grid.rows / rowsAPage());
+    page = Math.min(page, pages - 1);
+    body.replaceChildren(tableOf(grid, page * rowsAPage(), rowsAPage()));
+    if (pages > 1) body.append(pager(pages));
+  }
+  function pager(pages) {
+    const turn = (by) => () => {
+      page += by;
+      show();
+    };
+    return element(
+      'p',
+      { class: 'table-pages' },
+      element(
+        'button',
+        { type: 'button', class: 'button', disabled: page === 0, onclick: turn(-1) },
+        'Rows before',
+      ),
+      `Page ${page + 1} of ${pages}`,
+      element(
+        'button',
+        { type: 'button', class: 'button', disabled: page === pages - 1, onclick: turn(1) },
+        'Rows after',
+      ),
+    );
+  }
+  details.addEventListener('toggle', show);
+
+  return {
+    element: details,
+    /** @param {Grid} wanted */
+    show(wanted) {
+      grid = wanted;
+      show();
+    },
+  };
+}
+
+function tableOf(grid, first, count) {
+  const columns = Array.from({ length: grid.columns }, (_, column) => column);
+  const rows = Array.from({ length: Math.min(count, grid.rows - first) }, (_, row) => first + row);
+  const corner = element(
+    'th',
+    { scope: 'col' },
+    grid.columnTitle ? `${grid.rowTitle} \\ ${grid.columnTitle}` : grid.rowTitle,
+  );
+  return element(
+    'div',
+    { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': `Table: ${grid.quantity}` },
+    element(
+      'table',
+      {},
+      element('caption', {}, captionOf(grid)),
+      element(
+        'thead',
+        {},
+        element(
+          'tr',
+          {},
+          corner,
+          ...columns.map((column) =>
+            header(grid.columnLabels[column], 'col', grid.chosen?.column === column),
+          ),
+        ),
+      ),
+      element(
+        'tbody',
+        {},
+        ...rows.map((row) =>
+          element(
+            'tr',
+            { class: grid.chosen?.row === row ? 'is-chosen' : null },
+            header(grid.rowLabels[row], 'row', false),
+            ...columns.map((column) => cellOf(grid, row, column)),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+function captionOf({ quantity, chosenWeight, writtenNote }) {
+  const name = quantity[0].toUpperCase() + quantity.slice(1);
+  if (writtenNote) return `${name}; ${writtenNote}`;
+  return chosenWeight ? `${name}; ✓ marks what was chosen, with the weight of its answer` : name;
+}
+
+function header(label, scope, isChosen) {
+  return element('th', { scope, class: isChosen ? 'is-chosen' : null }, element('bdi', {}, label));
+}
+
+function cellOf(grid, row, column) {
+  const value = grid.value(row, column);
+  if (Number.isNaN(value)) return element('td', { 'aria-label': 'nothing' }, '');
+  const weight = grid.chosenWeight?.(row, column);
+  if (weight === undefined)
+    return element('td', {}, element('bdi', {}, grid.written?.(row, column) ?? grid.format(value)));
+  return element('td', { class: 'is-marked' }, `${grid.format(value)} ✓ ${grid.format(weight)}`);
+}

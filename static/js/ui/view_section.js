@@ -1,0 +1,127 @@
+/**
+ * A view on the page: its sentence of help, its words, its figures. A view that throws says so here.
+ */
+
+import { createControls } from './controls.js';
+import { element } from './element.js';
+import { createGeneration } from './generation.js';
+import { createHeadsBlock } from './heads_block.js';
+import { createPanel } from './panel.js';
+import { createPlaces } from './places.js';
+import { createTerms } from './terms.js';
+
+const OVERVIEWS = { generation: createGeneration, heads: createHeadsBlock };
+const ONE_PANEL = () => [{ id: '', state: {} }];
+
+/**
+ * @param {import('../plot/figure.js').View} view
+ * @param {{onCell: Function, onChoose: Function, onState: Function, onGoingOn: Function, onRedraw: Function, announce: Function}} handlers
+ */
+export function createViewSection(view, handlers) {
+  const overview = view.overview ? OVERVIEWS[view.overview](handlers) : null;
+  const stage = element('div', { class: 'panels' });
+  const help = element('p', { class: 'help' });
+  const terms = createTerms();
+  const places = createPlaces(`where-${view.id}`, (where) =>
+    handlers.onState({ where, layer: null, head: null, key: null }),
+  );
+  const controls = createControls(view.id, handlers.onState);
+  const body = element(
+    'div',
+    { class: overview ? `view-body has-overview is-${view.overview}` : 'view-body' },
+    overview?.element ?? null,
+    stage,
+  );
+  const section = element(
+    'section',
+    {
+      class: 'view',
+      id: `view-${view.id}`,
+      role: 'tabpanel',
+      'aria-labelledby': `tab-${view.id}`,
+      hidden: true,
+    },
+    element('div', { class: 'lead' }, help, controls.help),
+    terms.element,
+    places.element,
+    controls.element,
+    body,
+  );
+  let told = '';
+  let panels = [];
+
+  function arrange(wanted) {
+    if (panels.length === wanted.length && panels.every(({ id }, index) => id === wanted[index].id))
+      return;
+    for (const { panel } of panels) panel.destroy();
+    panels = wanted.map(({ id }) => ({
+      id,
+      panel: createPanel([view.id, id].filter(Boolean).join(' '), handlers),
+    }));
+    stage.replaceChildren(...panels.map(({ panel }) => panel.element));
+  }
+
+  /** Says what the view shows of this model; written only where it changed. */
+  function tell(wording) {
+    const said = { help: view.help, terms: view.terms, ...wording };
+    if (JSON.stringify(said) === told) return;
+    told = JSON.stringify(said);
+    help.textContent = said.help;
+    terms.show(said.terms);
+  }
+
+  /** Runs a part of the view; what it throws is told in the view's own place. */
+  function guarded(part, act) {
+    try {
+      act();
+    } catch (error) {
+      console.warn(error);
+      const message = `The view “${view.title}” failed: ${error.message}`;
+      if (part) part.fail(message);
+      else stage.replaceChildren(element('p', { class: 'panel-notice is-failure' }, message));
+    }
+  }
+
+  return {
+    element: section,
+
+    /** It is not looked at: what its own part of the page still asks for is given up. */
+    leave: () => overview?.leave?.(),
+
+    /**
+     * @param {import('../data/trace.js').Trace} trace
+     * @param {Object} state
+     * @returns {import('../plot/figure.js').Grid|null} the grid of the first figure
+     */
+    show(trace, state) {
+      let grid = null;
+      guarded(null, () => {
+        tell(view.wording?.(trace, state) ?? {});
+        places.show(view.places?.(trace, state) ?? [], view.place?.(trace, state));
+        controls.show(view.controls?.(trace, state) ?? []);
+        overview?.show(trace, state);
+        const whole = { ...state, ...overview?.state?.() };
+        const wanted = (view.panels ?? ONE_PANEL)(trace, whole);
+        arrange(wanted);
+        stage.className = classOf(arrangementOf(view, trace, whole));
+        wanted.forEach((request, index) => {
+          const { panel } = panels[index];
+          guarded(panel, () => {
+            const figure = view.figure(trace, { ...whole, ...request.state, width: panel.width() });
+            grid ??= figure.grid ?? null;
+            panel.show(trace, figure, { cards: state.cards, help: help.textContent });
+          });
+        });
+      });
+      return grid;
+    },
+  };
+}
+
+function arrangementOf({ arrangement }, trace, state) {
+  return typeof arrangement === 'function' ? arrangement(trace, state) : arrangement;
+}
+
+function classOf(arrangement) {
+  return arrangement ? `panels is-${arrangement}` : 'panels';
+}

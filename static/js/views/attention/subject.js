@@ -1,0 +1,259 @@
+/**
+ * What the Attention view shows: the numbers that its switches ask for, and what they are called.
+ * Each head is merged into words, then heads are combined, then tokens are left out: merging sums
+ * and averages, which a largest head would not survive.
+ */
+
+import { switchesOf } from '../../state/attention_switches.js';
+import { combined } from '../../data/combine.js';
+import { cutTo, left, renormalised } from '../../data/hide.js';
+import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/places.js';
+import { QUANTITIES, ROLLOUT, scaleOf } from '../../data/quantities.js';
+import { createMemo } from '../../state/memoize.js';
+import { dataAt, mapSteps } from '../../data/steps.js';
+import { isCausal } from '../../data/sites.js';
+import { enumerated } from '../../data/text.js';
+import { matrixAt } from '../../data/trace.js';
+import { alone, merged, wordsOf } from '../../data/words.js';
+
+const memo = createMemo();
+
+/** @typedef {import('../../data/trace.js').Matrix} Matrix */
+/** @typedef {import('../../data/words.js').Unit} Unit */
+
+/**
+ * @typedef {Object} Subject
+ * @property {import('../../data/places.js').Place} place
+ * @property {import('../../state/attention_switches.js').Switches} switches
+ * @property {import('../../data/quantities.js').Quantity} quantity
+ * @property {import('../../data/quantities.js').Scale} scale
+ * @property {string} name which heads of which layer
+ * @property {string} details what was done to their numbers, each after a comma; '' for nothing
+ * @property {Matrix} matrix rows by columns; NaN where nothing may be seen
+ * @property {Unit[]} rows
+ * @property {Unit[]} columns
+ * @property {Object} request what of the API’s trace holds these numbers
+ * @property {import('../../data/steps.js').Made} [made] how they are made of it, where they are not simply there
+ */
+
+/**
+ * Where the view looks, and how it is set to.
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {Object} state
+ * @returns {{place: import('../../data/places.js').Place, site: string, nHeads: number, switches: import('../../state/attention_switches.js').Switches}|null} null: there is no attention there
+ */
+export function settingOf(trace, state) {
+  const place = placeOf(state, trace);
+  const site = weightsAt(place, trace).find(({ layer }) => layer === state.layer)?.site;
+  if (!site) return null;
+  const [nHeads] = trace.tensors[site].shape;
+  return { place, site, nHeads, switches: switchesOf(state, { placeId: place.id, nHeads }) };
+}
+
+/**
+ * What has to be asked for besides the weights.
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {Object} state
+ * @returns {Record<string, Object>}
+ */
+export function asks(trace, state) {
+  const setting = settingOf(trace, state);
+  if (!setting) return {};
+  const { site, switches } = setting;
+  if (switches.which === 'rollout') return { attention: { analyses: ['rollout'] } };
+  if (switches.what === 'scores') return { attention: { capture: [scoresOf(site)] } };
+  if (switches.what === 'value_weighted')
+    return { attention: { analyses: ['value_weighted'], layers: [state.layer] } };
+  return {};
+}
+
+const pathOf = (site) => site.replace(/\.weights$/, '');
+const scoresOf = (site) => `${pathOf(site)}.scores`;
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {Object} state whose answers are here
+ * @param {NonNullable<ReturnType<typeof settingOf>>} setting
+ * @returns {Subject}
+ */
+export function subjectOf(trace, state, setting) {
+  const { layer, head, range } = state;
+  const { place, switches } = setting;
+  const wish = JSON.stringify({ place: place.id, layer, head, range, switches });
+  return memo([trace, state.answers?.attention?.trace, wish], () => worked(trace, state, setting));
+}
+
+function worked(trace, state, setting) {
+  const { place, switches } = setting;
+  const { array, heads, request, keys } = sourceOf(trace, state, setting);
+  const units = {
+    rows: unitsOf(trace, place.rows, switches),
+    columns: unitsOf(trace, place.columns, switches),
+  };
+  const each = heads.map((head) =>
+    byUnit(seen(matrixAt(array, head), setting.site), units, switches),
+  );
+  const { matrix, rows, columns } = withoutHidden(
+    combined(each, switches.which === 'max' ? 'max' : 'mean'),
+    units,
+    place,
+    switches,
+  );
+  return {
+    place,
+    switches,
+    quantity:
+      switches.which === 'rollout'
+        ? {
+            ...ROLLOUT,
+            ...(switches.what === 'log' && { note: `${ROLLOUT.note} ${QUANTITIES.log.note}` }),
+          }
+        : QUANTITIES[switches.what],
+    scale: scaleOf(switches.what, matrix, {
+      range: state.range,
+      most: mostOf(array, switches.what),
+    }),
+    name: nameOf(trace, state, setting, heads),
+    details: detailsOf(switches),
+    matrix,
+    rows,
+    columns,
+    request,
+    made: madeOf(state, setting, { keys, rows, columns }),
+  };
+}
+
+/** The array that the numbers are in, and which of its heads. */
+function sourceOf(trace, state, { place, site, nHeads, switches }) {
+  const { which, what } = switches;
+  if (which === 'rollout') {
+    return {
+      array: found(state).analyses.rollout[place.stack],
+      heads: [state.layer],
+      request: { capture: [], analyses: ['rollout'] },
+      keys: ['analyses', 'rollout', place.stack],
+    };
+  }
+  const heads =
+    { head: [state.head], heads: switches.heads }[which] ??
+    Array.from({ length: nHeads }, (_, head) => head);
+  const some = heads.length < nHeads ? { heads } : {};
+  if (what === 'scores')
+    return {
+      array: found(state).tensors[scoresOf(site)],
+      heads,
+      request: { capture: [scoresOf(site)], ...some },
+      keys: ['tensors', scoresOf(site)],
+    };
+  if (what === 'value_weighted') {
+    return {
+      array: found(state).analyses.value_weighted[pathOf(site)],
+      heads,
+      request: { capture: [], analyses: ['value_weighted'], layers: [state.layer], ...some },
+      keys: ['analyses', 'value_weighted', pathOf(site)],
+    };
+  }
+  return {
+    array: trace.tensors[site],
+    heads,
+    request: { capture: [site], ...some },
+    keys: ['tensors', site],
+  };
+}
+
+/** One head, whole, is what the API gives; the rest is done here, and what is drawn empty is still a number. */
+function madeOf({ layer }, { switches }, { keys, rows, columns }) {
+  const { which, isWords, hidden, isRenormalised, threshold } = switches;
+  const done = [
+    which === 'rollout' && `the rollout up to layer ${layer} is taken`,
+    isWords && 'pieces are merged into words',
+    (which === 'mean' || which === 'heads') && 'the mean of the heads is taken',
+    which === 'max' && 'the largest of the heads is taken',
+    hidden !== 'nothing' &&
+      `${hidden === 'first' ? 'the first token is' : 'special tokens are'} hidden`,
+    isRenormalised && 'rows are renormalised',
+  ].filter(Boolean);
+  const isDrawnLess = threshold > 0 && 'what is under the threshold is not drawn, but is here';
+  if (done.length === 0)
+    return isDrawnLess ? { said: `Of these numbers ${isDrawnLess}` } : undefined;
+  const heads = which === 'rollout' ? `[${dataAt(keys)}[${layer}]]` : dataAt(keys);
+  return {
+    said: `Of what is answered ${enumerated([...done, isDrawnLess].filter(Boolean))}`,
+    steps: mapSteps({ heads, rows, columns, isMax: which === 'max', isRenormalised }),
+  };
+}
+
+const found = ({ answers }) => answers.attention.trace;
+
+function unitsOf(trace, side, { isWords }) {
+  const tokens = tokensOf(trace, side);
+  return isWords ? wordsOf(tokens, side === 'target' ? trace.target : trace.text) : alone(tokens);
+}
+
+/** What may not be seen, the future of a decoder, is NaN rather than 0 or minus infinity. */
+function seen(matrix, site) {
+  const { rows, columns, data } = matrix;
+  for (let at = 0; at < data.length; at += 1) if (!Number.isFinite(data[at])) data[at] = NaN;
+  for (let row = 0; row < rows && isCausal(site); row += 1)
+    data.fill(NaN, row * columns + row + 1, (row + 1) * columns);
+  return matrix;
+}
+
+function byUnit(matrix, { rows, columns }, { isWords }) {
+  return isWords ? merged(matrix, rows, columns) : matrix;
+}
+
+/** A hidden token is no key any more; where the queries are of the same text, no query either. */
+function withoutHidden(matrix, units, place, { hidden, isRenormalised }) {
+  if (hidden === 'nothing') return { matrix, ...units };
+  const columns = left(units.columns, hidden);
+  const rows =
+    place.rows === place.columns ? left(units.rows, hidden) : units.rows.map((_, index) => index);
+  const kept = cutTo(matrix, rows, columns);
+  return {
+    matrix: isRenormalised ? renormalised(kept) : kept,
+    rows: rows.map((index) => units.rows[index]),
+    columns: columns.map((index) => units.columns[index]),
+  };
+}
+
+/** The largest of all heads, so that colours mean the same from head to head; weights end at 1 anyway. */
+function mostOf({ data, scale }, what) {
+  if (what !== 'scores' && what !== 'value_weighted') return 1;
+  let most = 0;
+  for (let at = 0; at < data.length; at += 1) {
+    const size = Math.abs(data[at]);
+    if (size > most && size < Infinity) most = size;
+  }
+  return most * scale;
+}
+
+function nameOf(trace, { layer }, { place, switches }, heads) {
+  const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
+  return (
+    where +
+    {
+      head: `layer ${layer}, head ${heads[0]}`,
+      heads:
+        heads.length === 1
+          ? `layer ${layer}, head ${heads[0]}`
+          : `layer ${layer}, mean of heads ${enumerated(heads)}`,
+      mean: `layer ${layer}, mean of all heads`,
+      max: `layer ${layer}, largest of all heads`,
+      rollout: `rollout up to layer ${layer}`,
+    }[switches.which]
+  );
+}
+
+function detailsOf({ isWords, hidden, isRenormalised }) {
+  const done = [
+    isWords && 'by word',
+    hidden === 'first' && 'first token hidden',
+    hidden === 'special' && 'special tokens hidden',
+    isRenormalised && 'renormalised',
+  ];
+  return done
+    .filter(Boolean)
+    .map((part) => `, ${part}`)
+    .join('');
+}

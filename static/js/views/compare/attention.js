@@ -1,0 +1,310 @@
+/**
+ * Attention of both sides on one scale of colours, and what it is in B less what it is in A.
+ */
+
+import { difference, meanMoved, weightsSeen } from '../../data/change.js';
+import { diverging, sequential } from '../../plot/colour.js';
+import { letteringFor } from '../../plot/figure.js';
+import { extent, largestIn } from '../../data/matrix.js';
+import { percent, share, signed } from '../../data/number.js';
+import { tokensOf } from '../../data/places.js';
+import { choosing, queryOf } from '../../state/state.js';
+import { rowOf } from '../../data/trace.js';
+import { strongestOf } from '../../plot/lines.js';
+import { differenceMade } from '../../data/steps.js';
+import { capitalised } from '../../data/text.js';
+import { alone, namedUnit, tokensIn, unitLabels } from '../../data/words.js';
+import { wayToMost } from './heads.js';
+import { byUnits, matchOf } from './match.js';
+import { attentionOf, isSamePlace } from './sides.js';
+import { squaresFigure } from '../../plot/square_map.js';
+
+/** @typedef {import('./sides.js').Side} Side */
+
+const TITLES = { rows: 'query', columns: 'key' };
+/** Fewer shared tokens than these are no map. */
+const LEAST_SHARED = 2;
+const NO_ATTENTION = 'This model’s pass holds no attention weights.';
+
+/**
+ * One side’s map.
+ * @param {{a: Side, b: Side|null}} sides
+ * @param {'a'|'b'} which
+ * @param {Object} state
+ * @returns {Partial<import('../../plot/figure.js').Figure>}
+ */
+export function sideFigure(sides, which, state) {
+  const side = sides[which];
+  if (!side.site) return { notice: NO_ATTENTION };
+  const subject = {
+    side,
+    which,
+    matrix: weightsSeen(side.trace, side.site, side.head),
+    ...unitsOf(side),
+  };
+  return {
+    help: `${capitalised(attentionOf(side))}.`,
+    summary: `Attention weights of ${which.toUpperCase()}, ${attentionOf(side)}: ${subject.matrix.rows} queries by ${subject.matrix.columns} keys.`,
+    ...squaresFigure(
+      {
+        matrix: subject.matrix,
+        rows: unitLabels(subject.rows),
+        columns: unitLabels(subject.columns),
+        titles: TITLES,
+        quantity: 'attention weight',
+        scale: {
+          bottom: 0,
+          top: ceilingOf(sides, state),
+          colours: sequential(state.palette.theme),
+        },
+      },
+      state,
+    ),
+    grid: {
+      ...sideGrid(subject, state),
+      ...(which === 'a' ? ofPage(subject, state) : placed(subject, sides)),
+    },
+  };
+}
+
+function unitsOf({ trace, place }) {
+  return {
+    rows: alone(tokensOf(trace, place.rows)),
+    columns: alone(tokensOf(trace, place.columns)),
+  };
+}
+
+/** Both maps end at 1, or at the strongest weight of the two. */
+function ceilingOf({ a, b }, { range }) {
+  if (range !== 'head') return 1;
+  const strongest = [a, b]
+    .filter((side) => side?.site)
+    .map(({ trace, site, head }) => extent(weightsSeen(trace, site, head)));
+  return Math.max(...strongest) || 1;
+}
+
+function sideGrid({ side, which, matrix, rows, columns }, state) {
+  const value = (row, column) => matrix.data[row * matrix.columns + column];
+  const say = (row, column) => {
+    const name = `${which.toUpperCase()}, ${attentionOf(side)}`;
+    if (Number.isNaN(value(row, column)))
+      return `${namedUnit(rows, row)} cannot attend to ${namedUnit(columns, column)}, which comes later (${name})`;
+    return `${namedUnit(rows, row)} attends to ${namedUnit(columns, column)} with weight ${share(value(row, column))} (${name})`;
+  };
+  return {
+    ...shared(rows, columns, state),
+    quantity: `attention weight of ${which.toUpperCase()} (${side.name}), ${attentionOf(side)}`,
+    request: { ...side.request, capture: [side.site], heads: [side.head] },
+    value,
+    format: (weight) => share(weight, 4),
+    describe: say,
+    tip: (row, column) => [
+      `${namedUnit(rows, row)} → ${namedUnit(columns, column)}`,
+      Number.isNaN(value(row, column)) ? 'hidden: not yet read' : share(value(row, column), 4),
+    ],
+    tokens: () => ({}),
+    start: { row: rows.length - 1, column: strongestOf(matrix, { row: rows.length - 1 }) },
+  };
+}
+
+/** What only A has: its tokens are those of the page’s sentences. */
+function ofPage({ side, matrix, rows, columns }, state) {
+  const { place, trace } = side;
+  const query = queryOf(state, trace, place.rows);
+  const shown = (row) => {
+    const column = strongestOf(matrix, { row });
+    return {
+      tint: rowOf(matrix, row),
+      readout: `${namedUnit(rows, row)} attends most to ${namedUnit(columns, column)} with weight ${share(matrix.data[row * matrix.columns + column])} (A, ${attentionOf(side)})`,
+    };
+  };
+  return {
+    sides: { rows: place.rows, columns: place.columns },
+    tokens: (row, column) => ({ query: row, key: column }),
+    ofRow: shown,
+    choose: (row) => choosing(trace, place.rows, row),
+    ceiling: 1,
+    chosen: { row: query },
+    start: { row: query, column: strongestOf(matrix, { row: query }) },
+    rest: shown(query),
+  };
+}
+
+/** Tokens of B are marked in the page’s sentences where they stand for the same. */
+function placed({ side }, { a, b }) {
+  if (!isSamePlace(a, b)) return {};
+  const back = (axis) => {
+    const { a: left, b: right, pairs } = matchOf(a, b, side.place[axis]);
+    return (index) => {
+      const unit = right.findIndex(({ first, last }) => first <= index && index <= last);
+      const pair = pairs.find(([, at]) => at === unit);
+      return pair ? tokensIn(left[pair[0]]) : undefined;
+    };
+  };
+  const [row, column] = [back('rows'), back('columns')];
+  return {
+    sides: { rows: a.place.rows, columns: a.place.columns },
+    tokens: (at, other) => ({ query: row(at), key: column(other) }),
+  };
+}
+
+function shared(rows, columns, state) {
+  return {
+    rows: rows.length,
+    columns: columns.length,
+    rowTitle: 'query',
+    columnTitle: 'key',
+    rowLabels: unitLabels(rows),
+    columnLabels: unitLabels(columns),
+    thinned: { rows: letteringFor(state.width), columns: letteringFor(state.width) },
+  };
+}
+
+/**
+ * B − A of what both read.
+ * @param {{a: Side, b: Side}} sides
+ * @param {Object} state
+ * @returns {Partial<import('../../plot/figure.js').Figure>}
+ */
+export function differenceFigure({ a, b }, state) {
+  if (!a.site || !b.site) return { notice: NO_ATTENTION };
+  if (!isSamePlace(a, b))
+    return {
+      notice: `A shows ${kindOf(a)}, B ${kindOf(b)}: these are two kinds of attention, and no difference of them is taken.`,
+    };
+  const rows = matchOf(a, b, a.place.rows);
+  const columns = matchOf(a, b, a.place.columns);
+  if (rows.pairs.length < LEAST_SHARED || columns.pairs.length < LEAST_SHARED)
+    return { notice: 'The two share too few tokens to take a difference.' };
+  const [before, after] = [
+    [a, 'a'],
+    [b, 'b'],
+  ].map(([side, name]) =>
+    byUnits(weightsSeen(side.trace, side.site, side.head), rows[name], columns[name]),
+  );
+  const changes = difference(before, after, rows.pairs, columns.pairs);
+  const subject = {
+    a,
+    b,
+    before,
+    after,
+    changes,
+    match: { rows, columns },
+    rows: kept(rows),
+    columns: kept(columns),
+  };
+  const reach = extent(changes);
+  return {
+    help: helpOf(subject, reach),
+    facts: factsOf(subject, reach),
+    actions: a.trace.model === b.trace.model ? wayToMost({ a, b }, state) : [],
+    summary: `Attention weights of B less those of A: ${changes.rows} queries by ${changes.columns} keys, from ${signed(-reach)} to ${signed(reach)}.`,
+    ...squaresFigure(
+      {
+        matrix: changes,
+        rows: unitLabels(subject.rows),
+        columns: unitLabels(subject.columns),
+        titles: TITLES,
+        quantity: 'change of the weight',
+        scale: { bottom: -(reach || 1), top: reach || 1, colours: diverging(state.palette.theme) },
+      },
+      state,
+    ),
+    grid: differenceGrid(subject, state),
+  };
+}
+
+function kindOf({ place, trace }) {
+  return place.id === 'cross'
+    ? 'cross-attention'
+    : `self-attention of the ${place.stack}${trace.target_tokens && place.rows === 'target' ? ', which reads the target' : ''}`;
+}
+
+/** The units of A that have their like in B. */
+function kept({ a, pairs }) {
+  return pairs.map(([index]) => a[index]);
+}
+
+function helpOf({ a, b, match: { rows, columns } }, reach) {
+  const isWhole = rows.isWhole && columns.isWhole;
+  const what =
+    rows.isByWord || columns.isByWord
+      ? 'The two cut the text into different tokens, so whole words are compared.'
+      : isWhole
+        ? ''
+        : 'Only tokens that both read, in the same order, are compared.';
+  const heads =
+    a.layer !== b.layer || a.head !== b.head
+      ? `B has no such head: its ${attentionOf(b)} stands in for ${attentionOf(a)}.`
+      : '';
+  const nothing =
+    reach === 0
+      ? 'Nothing differs here.'
+      : `Warm: B attends more; blue: less. Colours end at ±${share(reach)}, the largest change here.`;
+  return [nothing, what, heads].filter(Boolean).join(' ');
+}
+
+function factsOf({ changes, match: { rows }, rows: kept_ }, reach) {
+  return [
+    ['Largest change', reach === 0 ? 'none' : share(reach)],
+    ['Moved, mean of rows', percent(meanMoved(changes))],
+    ...(rows.isWhole
+      ? []
+      : [
+          [
+            `Shared ${rows.isByWord ? 'words' : 'tokens'}`,
+            `${kept_.length} of ${rows.a.length} and ${rows.b.length}`,
+          ],
+        ]),
+  ];
+}
+
+/** The units of a side that have their like on the other. */
+function paired({ pairs, ...units }, side, of) {
+  return pairs.map((pair) => units[side][pair[of]]);
+}
+
+function differenceGrid({ a, b, before, after, changes, match, rows, columns }, state) {
+  const value = (row, column) => changes.data[row * changes.columns + column];
+  const each = (row, column) =>
+    [
+      [before, 0],
+      [after, 1],
+    ].map(
+      ([matrix, of]) =>
+        matrix.data[match.rows.pairs[row][of] * matrix.columns + match.columns.pairs[column][of]],
+    );
+  return {
+    ...shared(rows, columns, state),
+    sides: { rows: a.place.rows, columns: a.place.columns },
+    quantity: `attention weight of B (${b.name}) less that of A (${a.name}), ${attentionOf(a)}`,
+    request: { ...b.request, capture: [b.site], heads: [b.head] },
+    before: { ...a.request, capture: [a.site], heads: [a.head] },
+    made: differenceMade(
+      ...[
+        [a, 'a', 0],
+        [b, 'b', 1],
+      ].map(([{ site }, side, of]) => ({
+        site,
+        rows: paired(match.rows, side, of),
+        columns: paired(match.columns, side, of),
+      })),
+    ),
+    value,
+    format: (change) => signed(change, 4),
+    describe: (row, column) => {
+      const [was, is] = each(row, column);
+      const pair = `${namedUnit(rows, row)} to ${namedUnit(columns, column)}`;
+      if (Number.isNaN(value(row, column)))
+        return `From ${pair} nothing is attended: it comes later (B − A)`;
+      return `From ${pair} the weight is ${share(was)} in A and ${share(is)} in B: ${signed(value(row, column))} (B − A, ${attentionOf(a)})`;
+    },
+    tip: (row, column) => [
+      `${namedUnit(rows, row)} → ${namedUnit(columns, column)}`,
+      Number.isNaN(value(row, column)) ? 'hidden: not yet read' : signed(value(row, column), 4),
+    ],
+    tokens: (row, column) => ({ query: tokensIn(rows[row]), key: tokensIn(columns[column]) }),
+    choose: (row) => choosing(a.trace, a.place.rows, rows[row].last),
+    start: largestIn(changes),
+  };
+}

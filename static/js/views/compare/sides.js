@@ -1,0 +1,193 @@
+/**
+ * The two sides of a comparison. A is the page's own pass; B is one with an edit, with another
+ * sentence, or of another model.
+ */
+
+import { modelName } from '../../api/catalogue.js';
+import { editInWords, editsOf } from '../../data/edits.js';
+import { hasTwoSides, placeOf, placesOf, weightsAt } from '../../data/places.js';
+import { request } from '../../data/sites.js';
+import { shortened } from '../../data/text.js';
+
+const NEEDS = [
+  '*.self_attention.weights',
+  '*.cross_attention.weights',
+  'logits',
+  'analyses.next_token.ids',
+];
+const NAME_LETTERS = 48;
+/** So much of what two sentences share is left before what they do not. */
+const LEAD_LETTERS = 16;
+
+/**
+ * @typedef {Object} Side
+ * @property {import('../../data/trace.js').Trace} trace
+ * @property {string} name what makes it this side
+ * @property {import('../../data/places.js').Place|null} place
+ * @property {number} layer
+ * @property {number} head
+ * @property {string|null} site of the attention weights
+ * @property {Object} request what a call for its numbers names besides what is captured
+ */
+
+/** The edit that the state says; numbers that the model has not are left out, and without any the shown head is meant. */
+export function wishOf({ card }, state) {
+  const layers =
+    (state.compare_edit === 'experts' ? card?.moe?.layers : null) ?? range(card?.n_layers ?? 0);
+  const known = (numbers, count) => numbers.filter((number) => number < count);
+  const or = (numbers, standard) => (numbers.length > 0 ? numbers : [standard]);
+  return {
+    kind: state.compare_edit === 'experts' && !card?.moe ? 'heads' : state.compare_edit,
+    heads: or(known(state.compare_heads, card?.n_heads ?? 0), headOf(state, card?.n_heads ?? 0)),
+    experts: or(known(state.compare_experts, card?.moe?.n_experts ?? 0), 0),
+    temperature: state.compare_temperature,
+    layer: layers.includes(state.compare_layer) ? state.compare_layer : null,
+    where: placeOfEdit(card, state),
+  };
+}
+
+function placeOfEdit(card, { compare_edit: kind, compare_where: where }) {
+  if (card?.kind !== 'encoder-decoder' || (kind === 'experts' && where === 'cross')) return 'all';
+  return where;
+}
+
+export function range(count) {
+  return Array.from({ length: count }, (_, index) => index);
+}
+
+/** The shown head, in a model that has so many. */
+function headOf({ head }, count) {
+  return Math.min(head ?? 0, Math.max(count - 1, 0));
+}
+
+/**
+ * Another head is shown, and what is switched off stays what it was.
+ * @param {{a: Side}} sides
+ * @param {Object} state
+ * @param {{layer: number, head: number}} shown
+ */
+export function showing({ a }, state, shown) {
+  const isOfHeads =
+    state.compare_with === 'edit' && a.trace.card && wishOf(a.trace, state).kind === 'heads';
+  return isOfHeads ? { ...shown, compare_heads: wishOf(a.trace, state).heads } : shown;
+}
+
+/** The models that this one can be compared with, those of its kind first. */
+export function othersOf({ card }, cards) {
+  const others = cards.filter(({ id }) => id !== card?.id);
+  return [
+    ...others.filter(({ kind }) => kind === card?.kind),
+    ...others.filter(({ kind }) => kind !== card?.kind),
+  ];
+}
+
+/** The chosen other model, or the first; undefined: there is none. */
+export function otherOf(trace, { compare_model: id, cards }) {
+  const others = othersOf(trace, cards);
+  return others.find((card) => card.id === id) ?? others[0];
+}
+
+/**
+ * What makes B another pass than A, as members of a request.
+ * @returns {Object|null} null: there is no B yet
+ */
+function memberOfB(trace, state) {
+  const target = trace.target?.trim() ? trace.target : null;
+  if (state.compare_with === 'edit') return { edits: editsOf(wishOf(trace, state)) };
+  if (state.compare_with === 'text')
+    return state.compare_text.trim() === '' ? null : { text: state.compare_text, target };
+  const other = otherOf(trace, state);
+  return other
+    ? {
+        model: other.id,
+        text: trace.text,
+        target: other.kind === 'encoder-decoder' ? target : null,
+      }
+    : null;
+}
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {Object} state
+ * @returns {Record<string, Object>}
+ */
+export function asks(trace, state) {
+  const member = trace.card && memberOfB(trace, state);
+  if (!member) return {};
+  const card = state.compare_with === 'model' ? otherOf(trace, state) : trace.card;
+  return {
+    before: { capture: ['logits'] },
+    after: { ...request([{ needs: NEEDS }], card), ...member },
+  };
+}
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {Object} state whose answers are here
+ * @returns {{a: Side, b: Side}}
+ */
+export function sidesOf(trace, state) {
+  const a = sideOf(trace, state, nameOfA(trace, state));
+  const after = state.answers.after.trace;
+  const b = sideOf(after, { ...state, where: a.place?.id }, nameOfB(trace, state));
+  return { a: { ...a, request: {} }, b: { ...b, request: memberOfB(trace, state) } };
+}
+
+function sideOf(trace, state, name) {
+  const place = placeOf(state, trace);
+  const layers = weightsAt(place, trace);
+  const found = layers.find(({ layer }) => layer === state.layer) ?? layers.at(-1);
+  const heads = found ? trace.tensors[found.site].shape[0] : 0;
+  return {
+    trace,
+    name,
+    place,
+    layer: found?.layer ?? 0,
+    head: headOf(state, heads),
+    site: found?.site ?? null,
+  };
+}
+
+function nameOfA(trace, { compare_with: way, compare_text: other }) {
+  if (way === 'text') return tellingPart(trace.text, other);
+  return way === 'model' ? modelName(trace.card, trace.model) : 'as it is';
+}
+
+/**
+ * A sentence by the part that tells it from the other: what both start with is cut to a few words.
+ * @param {string} sentence
+ * @param {string} other
+ * @returns {string} in quotation marks
+ */
+export function tellingPart(sentence, other) {
+  const letters = [...sentence];
+  const others = [...other];
+  let same = 0;
+  while (same < Math.min(letters.length, others.length) && letters[same] === others[same])
+    same += 1;
+  const cut =
+    same < letters.length || same < others.length
+      ? letters.lastIndexOf(' ', Math.max(0, same - LEAD_LETTERS))
+      : 0;
+  const part = cut > 0 ? `…${letters.slice(cut).join('')}` : sentence;
+  return `“${shortened(part, NAME_LETTERS)}”`;
+}
+
+export function nameOfB(trace, state) {
+  if (state.compare_with === 'edit') return editInWords(wishOf(trace, state));
+  if (state.compare_with === 'text') return tellingPart(state.compare_text, trace.text);
+  return modelName(otherOf(trace, state));
+}
+
+/**
+ * Which attention of a side is shown: `layer 1, head 0`.
+ * @param {Side} side
+ */
+export function attentionOf({ trace, place, layer, head }) {
+  return `${placesOf(trace).length > 1 ? `${place.name}, ` : ''}layer ${layer}, head ${head}`;
+}
+
+/** Is it the same kind of attention, between the same kinds of text? */
+export function isSamePlace(a, b) {
+  return a.place?.id === b.place?.id && hasTwoSides(a.trace) === hasTwoSides(b.trace);
+}

@@ -1,0 +1,184 @@
+/**
+ * Experts: which feed-forward networks of a mixture each token was sent through, the way of a token
+ * through all of them, and what each of them takes of the training text.
+ */
+
+import { modelName } from '../../api/catalogue.js';
+import { choice, count } from '../../state/fields.js';
+import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../../data/places.js';
+import { stagesOf } from '../../data/routes.js';
+import { layersWith } from '../../data/sites.js';
+import { choosing, queryOf } from '../../state/state.js';
+import { routingFigure } from './routing.js';
+import { flowFigure } from './route.js';
+import { kindsFigure, takenFigure } from './takes.js';
+import { expertOf } from './words.js';
+import { waysFigure } from './ways.js';
+
+const SHOWS = [
+  { id: 'routing', title: 'Routing', help: 'What the routers of all layers decide' },
+  { id: 'route', title: 'Route', help: 'The way of the tokens through the layers' },
+  {
+    id: 'specialities',
+    title: 'Specialities',
+    help: 'What each expert takes of the training text',
+  },
+];
+
+const EXPERT = ['expert', 'one of the feed-forward networks of a layer'];
+const TERMS = {
+  routing: [
+    EXPERT,
+    ['load', 'share of all choices that fell on an expert; the line marks an even share'],
+    [
+      'router entropy',
+      '−Σ p·ln p over the experts: 0 where the router is sure, ln n_experts where all are alike to it',
+    ],
+    [
+      'balance loss',
+      'n_experts · Σ load·mean probability: 1 where both are even, n_experts where one expert takes all; training keeps it low (Fedus et al. 2021, section 2.2)',
+    ],
+  ],
+  route: [
+    EXPERT,
+    ['ribbon', 'as wide as the weight of the tokens that go along it; the chosen token’s is blue'],
+  ],
+  specialities: [
+    EXPERT,
+    ['kind', 'what a token is by its spelling and by the token before it'],
+    ['share', 'how many of a token’s occurrences go to the expert'],
+  ],
+};
+const HELP = {
+  routing:
+    'In a mixture of experts a router sends each token through a few of several small networks; the marked ones were chosen, each with the weight its answer gets.',
+  route:
+    'Layer by layer a token goes through other experts; its answers are mixed by weight, so its way splits and joins.',
+  specialities:
+    'Nobody told an expert what to be good at: over the training text it turns out, by what the router sends to it more often than to the others.',
+};
+
+const FIGURES = {
+  routing: routingFigure,
+  flow: flowFigure,
+  ways: waysFigure,
+  kinds: kindsFigure,
+  taken: takenFigure,
+};
+
+export const experts = {
+  id: 'experts',
+  title: 'Experts',
+  help: HELP.routing,
+  terms: TERMS.routing,
+  needs: ['*.experts.router_probs', '*.experts.expert_indices', '*.experts.expert_weights'],
+  fields: { experts_show: choice(SHOWS.map(({ id }) => id)), experts_expert: count() },
+  wording: (trace, { experts_show: show = 'routing' }) =>
+    isDense(trace) ? {} : { help: HELP[show], terms: TERMS[show] },
+  places: (trace) => (isDense(trace) ? [] : stacksOf(trace)),
+  place: (trace, state) => stackOf(state, trace),
+  arrangement: (_, { experts_show: show }) => (show === 'specialities' ? 'pair' : undefined),
+  controls,
+  panels,
+  figure,
+};
+
+function isDense({ tensors }) {
+  return layersWith(tensors, 'experts.router_probs').length === 0;
+}
+
+function controls(trace, state) {
+  const scene = sceneOf(trace, state);
+  if (scene.stages.length === 0) return [];
+  const { experts_show: show = 'routing' } = state;
+  const kinds = {
+    kind: 'choice',
+    name: 'experts_show',
+    label: 'Show',
+    options: SHOWS,
+    value: show,
+  };
+  if (show !== 'specialities') return [kinds];
+  const layers = scene.stages.map(({ layer }) => ({ id: layer, title: String(layer) }));
+  const all = scene.stage.routing.load.map((_, expert) => ({
+    id: expert,
+    title: `Expert ${expert}`,
+  }));
+  return [
+    kinds,
+    { kind: 'choice', name: 'layer', label: 'Layer', options: layers, value: scene.stage.layer },
+    { kind: 'choice', name: 'experts_expert', label: 'Expert', options: all, value: scene.expert },
+  ];
+}
+
+/** One panel for each layer of the stack that routes; a dense model keeps one, to say so. */
+function panels(trace, state) {
+  const { stages, stack } = sceneOf(trace, state);
+  if (stages.length === 0) return [{ id: 'dense', state: { stack } }];
+  const part = (name) => ({ id: name, state: { part: name, stack } });
+  if (state.experts_show === 'route') return ['flow', 'ways'].map(part);
+  if (state.experts_show === 'specialities') return ['kinds', 'taken'].map(part);
+  return stages.map(({ layer }) => ({
+    id: `layer-${layer}`,
+    state: { part: 'routing', stack, drawn: layer },
+  }));
+}
+
+/**
+ * What all figures of the view look at.
+ * @typedef {Object} Scene
+ * @property {'encoder'|'decoder'} stack
+ * @property {import('../../data/places.js').Side} side
+ * @property {import('../../data/trace.js').Token[]} tokens
+ * @property {number} query the chosen token
+ * @property {import('../../data/routes.js').Stage[]} stages
+ * @property {import('../../data/routes.js').Stage} stage the layer that is looked at
+ * @property {number} expert the one that is looked at
+ * @property {(layer: number) => string} nameOf a layer in a sentence
+ * @property {(token: number) => Partial<import('../../state/state.js').State>} choose what changes when a token is chosen
+ */
+
+/** @returns {Scene} */
+function sceneOf(trace, state) {
+  const stack = state.stack ?? stackOf(state, trace);
+  const side = sideOf(stack, trace);
+  const query = queryOf(state, trace, side);
+  const stages = stagesOf(trace, stack);
+  const stage = stages.find(({ layer }) => layer === state.layer) ?? stages[0];
+  const nameOf = (layer) => (hasTwoSides(trace) ? `${stack}, layer ${layer}` : `layer ${layer}`);
+  const choose = (token) => choosing(trace, side, token);
+  return {
+    stack,
+    side,
+    query,
+    stages,
+    stage,
+    nameOf,
+    choose,
+    tokens: tokensOf(trace, side),
+    expert: stage && expertOf(state, stage, query),
+  };
+}
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {part?: string, stack?: 'encoder'|'decoder', drawn?: number}} state
+ * @returns {import('../../plot/figure.js').Figure}
+ */
+function figure(trace, state) {
+  const scene = sceneOf(trace, state);
+  if (scene.stages.length === 0) return dense(trace, scene);
+  return FIGURES[state.part ?? 'routing'](trace, state, scene);
+}
+
+function dense(trace, { stack }) {
+  if (!isDense(trace))
+    return {
+      title: 'Dense',
+      notice: `The ${stack} is dense: no routing. The other stack has experts.`,
+    };
+  return {
+    title: 'Dense',
+    notice: `${modelName(trace.card, trace.model)} is dense: no routing. Every token goes through the same feed-forward network in each layer, so there are no experts to show.`,
+  };
+}

@@ -1,0 +1,348 @@
+/**
+ * What the experts of a layer take of the training text, counted beforehand and told by the card:
+ * of every kind of token, and for one expert the tokens that it takes most above its share.
+ */
+
+import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
+import {
+  baseLayout,
+  downwards,
+  labelAxis,
+  labelWidth,
+  nested,
+  shortBar,
+} from '../../plot/figure.js';
+import { kindInWords, kindsOf, occurrencesOf, takesOf } from '../../data/expert_takes.js';
+import { sharedWay } from '../../data/routes.js';
+import { counted, percent } from '../../data/number.js';
+import { columnsOf, escapeForPlotly, visible } from '../../data/text.js';
+import { choicesInWords, tintOf } from './words.js';
+
+const ROW_HEIGHT = 26;
+const WIDEST = 760;
+const LETTERING = { size: 12, letters: 20, space: 1 };
+const TOKEN = { size: 13, letters: 14, space: 1 };
+const ROOM_FOR_NUMBERS = 30;
+/** Room behind the longest bar for its number. */
+const END = 1.02;
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('../../plot/figure.js').Frame} state
+ * @param {import('./experts.js').Scene} scene
+ * @returns {import('../../plot/figure.js').Figure}
+ */
+export function kindsFigure(trace, state, scene) {
+  const { stage, stack, nameOf } = scene;
+  const takes = takesOf(trace, stack, stage.layer);
+  const title = `What ${nameOf(stage.layer)} sends where`;
+  if (!takes) return { title, notice: untold(trace, nameOf(stage.layer)) };
+  const kinds = kindsOf(trace.card);
+  const columns = ['all tokens', ...kinds.map(kindInWords)];
+  const parts = takes.map(({ share, kinds: of }) => [share, ...kinds.map((kind) => of[kind] ?? 0)]);
+  return {
+    title,
+    help: 'How much of each kind of token goes to each expert, beside how much it takes of all of them.',
+    summary: `Shares of ${counted(columns.length, 'kind')} of token that each of ${takes.length} experts takes of the training text.`,
+    ...kindsDrawing(parts, columns, state),
+    grid: kindsGrid(trace, scene, parts, columns),
+  };
+}
+
+function untold({ card, model }, where) {
+  const way =
+    card?.kind === 'decoder'
+      ? ` “headlight evaluate ${model} --corpus FILE” counts it over a text and writes it there.`
+      : '';
+  return `The card of ${model} does not say what the experts of ${where} take.${way}`;
+}
+
+function kindsDrawing(parts, columns, { palette, width }) {
+  const total = Math.min(width, WIDEST);
+  const top = Math.ceil(labelWidth(columns, LETTERING) * 0.72) + 12;
+  const margin = { l: 44, r: Math.ceil(top * 0.75), t: top, b: 36 };
+  const across = total - margin.l - margin.r;
+  const labels = parts.map((_, expert) => String(expert));
+  const matrix = {
+    rows: parts.length,
+    columns: columns.length,
+    data: Float64Array.from(parts.flat()),
+  };
+  return {
+    data: [kindsMap(matrix, palette), ...kindsNumbers(matrix, palette, across / columns.length)],
+    layout: {
+      ...baseLayout(palette, {
+        width: total,
+        height: parts.length * ROW_HEIGHT + margin.t + margin.b,
+        margin,
+      }),
+      xaxis: {
+        ...labelAxis({ labels: columns, pixels: across, title: '', palette, lettering: LETTERING }),
+        side: 'top',
+        tickangle: -45,
+      },
+      yaxis: downwards(
+        labelAxis({ labels, pixels: parts.length * ROW_HEIGHT, title: 'expert', palette }),
+      ),
+      shapes: [
+        {
+          type: 'line',
+          x0: 0.5,
+          x1: 0.5,
+          xref: 'x',
+          y0: 0,
+          y1: 1,
+          yref: 'paper',
+          line: { color: palette.ink, width: 1 },
+        },
+      ],
+    },
+  };
+}
+
+function kindsMap(matrix, palette) {
+  return {
+    type: 'heatmap',
+    z: nested(matrix),
+    zmin: 0,
+    zmax: 1,
+    colorscale: plotlyScale(sequential(palette.theme)),
+    colorbar: shortBar(palette, { tickvals: [0, 0.5, 1], ticktext: ['0', '50 %', '100 %'] }),
+    hoverinfo: 'none',
+    xgap: 1,
+    ygap: 1,
+  };
+}
+
+function kindsNumbers({ columns, data }, palette, width) {
+  if (width < ROOM_FOR_NUMBERS) return [];
+  const scale = sequential(palette.theme);
+  return [
+    {
+      type: 'scatter',
+      mode: 'text',
+      x: Array.from(data, (_, at) => at % columns),
+      y: Array.from(data, (_, at) => Math.floor(at / columns)),
+      text: Array.from(data, (part) => String(Math.round(part * 100))),
+      textfont: { size: 11, color: Array.from(data, (part) => inkOn(scale, levelOf(part, 1))) },
+      hoverinfo: 'none',
+    },
+  ];
+}
+
+function kindsGrid(trace, scene, parts, columns) {
+  const {
+    stage: { layer, routing },
+    expert,
+    side,
+    nameOf,
+  } = scene;
+  const first = (row) =>
+    takesOf(trace, scene.stack, layer)
+      [row].tokens.slice(0, 5)
+      .map(({ text }) => `“${visible(text)}”`)
+      .join(' ');
+  const what = (column) =>
+    column === 0 ? 'all tokens' : `the tokens of the kind “${columns[column]}”`;
+  return {
+    rows: parts.length,
+    columns: columns.length,
+    sides: { rows: side, columns: side },
+    rowTitle: 'expert',
+    columnTitle: 'kind of token',
+    rowLabels: parts.map((_, row) => `expert ${row}`),
+    columnLabels: columns,
+    quantity: `share of the training text’s tokens that an expert takes, ${nameOf(layer)}`,
+    call: callFor(trace),
+    value: (row, column) => parts[row][column],
+    format: (part) => percent(part),
+    describe: (row, column) =>
+      `Expert ${row} takes ${percent(parts[row][column])} of ${what(column)}; most of all ${first(row)} (${nameOf(layer)})`,
+    tip: (row, column) => [`expert ${row}, ${columns[column]}`, percent(parts[row][column])],
+    tokens: () => ({}),
+    tint: (row) => tintOf(routing, row),
+    ofToken: ofToken(scene),
+    ceiling: 1,
+    choose: (row) => ({ experts_expert: row }),
+    chooseHint: 'Enter opens the tokens of the expert',
+    note: 'Choose an expert to see its tokens.',
+    chosen: { row: expert },
+    start: { row: expert, column: 0 },
+    rest: restOf(scene),
+  };
+}
+
+/** The card has these numbers. */
+function callFor({ model }) {
+  return { path: `/api/v1/models/${encodeURIComponent(model)}` };
+}
+
+function ofToken({ tokens, stage, nameOf }) {
+  return (token) => ({
+    readout: choicesInWords(tokens, token, stage.routing, nameOf(stage.layer)),
+    tint: sharedWay([stage], token),
+  });
+}
+
+function restOf({ tokens, query, stage, nameOf }) {
+  return { readout: choicesInWords(tokens, query, stage.routing, nameOf(stage.layer)) };
+}
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('../../plot/figure.js').Frame} state
+ * @param {import('./experts.js').Scene} scene
+ * @returns {import('../../plot/figure.js').Figure}
+ */
+export function takenFigure(trace, state, scene) {
+  const { stage, stack, expert, nameOf } = scene;
+  const takes = takesOf(trace, stack, stage.layer)?.[expert];
+  const title = `Expert ${expert} of ${nameOf(stage.layer)}`;
+  if (!takes) return { title, notice: untold(trace, nameOf(stage.layer)) };
+  const found = takes.tokens.map((token) => ({
+    ...token,
+    name: visible(token.text),
+    ...occurrencesOf(scene.tokens, token.text, stage.routing, expert),
+  }));
+  if (found.length === 0)
+    return {
+      title,
+      notice: `Expert ${expert} takes no token of the training text more often than chance would send it there.`,
+    };
+  return {
+    title,
+    help: helpFor(trace.card.expert_tokens),
+    summary: `The ${found.length} tokens that expert ${expert} of ${nameOf(stage.layer)} takes most above its share.`,
+    facts: [['takes of all tokens', percent(takes.share)]],
+    ...takenDrawing(found, takes.share, state),
+    grid: takenGrid(trace, scene, found),
+  };
+}
+
+function helpFor({ text, tokens, least_count: least }) {
+  return `What it takes most above its share, counted over ${tokens.toLocaleString('en')} tokens of ${text.join(' and ')}, of tokens that occur ${least} times or more; green ones stand in the sentence.`;
+}
+
+function takenDrawing(found, share, { palette, width }) {
+  const total = Math.min(width, WIDEST);
+  const labels = found.map(({ name }) => name);
+  const numbers = found.map(numberOf);
+  const margin = {
+    l: labelWidth(labels, TOKEN) + 16,
+    r: Math.max(...numbers.map(columnsOf)) * 7 + 8,
+    t: 4,
+    b: 48,
+  };
+  const height = found.length * ROW_HEIGHT;
+  return {
+    data: [bars(found, numbers, palette)],
+    layout: {
+      ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
+      xaxis: shareAxis(share, palette),
+      yaxis: downwards(labelAxis({ labels, pixels: height, title: '', palette, lettering: TOKEN })),
+      shapes: [
+        {
+          type: 'line',
+          x0: share,
+          x1: share,
+          xref: 'x',
+          y0: 0,
+          y1: 1,
+          yref: 'paper',
+          line: { color: palette.ink, width: 1, dash: 'dot' },
+        },
+      ],
+    },
+  };
+}
+
+function bars(found, numbers, palette) {
+  return {
+    type: 'bar',
+    orientation: 'h',
+    x: found.map(({ share }) => share),
+    y: found.map((_, row) => row),
+    width: 0.62,
+    text: numbers.map(escapeForPlotly),
+    textposition: 'outside',
+    textfont: { size: 12, color: palette.ink },
+    cliponaxis: false,
+    hoverinfo: 'none',
+    marker: {
+      color: found.map(({ places }) =>
+        places.length > 0 ? palette.key : css(sequential(palette.theme), 128),
+      ),
+      line: { width: 0 },
+    },
+  };
+}
+
+function numberOf({ share, count }) {
+  return `${percent(share)} of ${count.toLocaleString('en')}`;
+}
+
+/** One tick stands where all bars would end if the expert took what chance gives it. */
+function shareAxis(share, palette) {
+  return {
+    range: [0, END],
+    tickvals: [share, 1],
+    ticktext: [`chance: ${percent(share)}`, '100 %'],
+    tickfont: { size: 11, color: palette.muted },
+    ticks: '',
+    tickangle: 0,
+    showgrid: false,
+    zerolinecolor: palette.line,
+    title: {
+      text: 'share of its occurrences',
+      font: { size: 12, color: palette.muted },
+      standoff: 12,
+    },
+  };
+}
+
+function takenGrid(trace, scene, found) {
+  const { stage, expert, side, nameOf } = scene;
+  const { routing } = stage;
+  return {
+    rows: found.length,
+    columns: 1,
+    sides: { rows: side, columns: side },
+    rowTitle: 'token',
+    columnTitle: '',
+    rowLabels: found.map(({ name, count }) => `${name} (${count} times)`),
+    columnLabels: ['share'],
+    quantity: `share of a token’s occurrences that expert ${expert} takes, ${nameOf(stage.layer)}`,
+    call: callFor(trace),
+    value: (row) => found[row].share,
+    format: (part) => percent(part),
+    describe: (row) => sentence(found[row], expert, nameOf(stage.layer)),
+    tip: (row) => [`“${found[row].name}”`, numberOf(found[row])],
+    tokens: (row) => ({ key: found[row].places[0] }),
+    tint: (row) =>
+      tintOf(routing, expert).map((weight, index) =>
+        found[row].places.includes(index) ? weight : 0,
+      ),
+    ofToken: ofToken(scene),
+    ceiling: 1,
+    choose: (row) => (found[row].places.length > 0 ? nextOf(scene, found[row].places) : {}),
+    chooseHint: 'Enter goes to the token in the sentence',
+    note: found.some(({ places }) => places.length > 0)
+      ? 'Choose a green bar to go to its token in the sentence.'
+      : '',
+    start: { row: 0, column: 0 },
+    rest: restOf(scene),
+  };
+}
+
+/** The place after the chosen one, or the first. */
+function nextOf({ query, choose }, places) {
+  return choose(places.find((place) => place > query) ?? places[0]);
+}
+
+function sentence({ name, share, count, places, went }, expert, where) {
+  const here =
+    places.length === 0
+      ? 'it is not in this sentence'
+      : `in this sentence ${went} of ${places.length} ${places.length === 1 ? 'does' : 'do'}`;
+  return `${percent(share)} of the ${count.toLocaleString('en')} occurrences of “${name}” in the training text go to expert ${expert}; ${here} (${where})`;
+}

@@ -1,0 +1,216 @@
+/**
+ * The drawings of one written token: what could have come, the row that led to it, its experts.
+ */
+
+import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
+import {
+  baseLayout,
+  downwards,
+  labelAxis,
+  labelWidth,
+  letteringFor,
+  shortBar,
+} from '../../plot/figure.js';
+import { shortShare, tick } from '../../data/number.js';
+import { escapeForPlotly } from '../../data/text.js';
+import { roundTicks } from '../../plot/ticks.js';
+import { guessBars } from '../../plot/guess_bars.js';
+import { legendRoom, routerLegend } from '../../plot/router_legend.js';
+
+const ROW_HEIGHT = 180;
+const EXPERT = { height: 30, least: 20, most: 56, roomForNumbers: 26 };
+const MOST_TICKS = 4;
+const LEGEND_WIDTH = 330;
+
+/**
+ * Bars, and where the draw was bent a thin line at what the model itself says.
+ * @param {import('../../plot/figure.js').Frame} state
+ * @param {(import('../../data/guesses.js').Guess & {own: number})[]} bars
+ * @param {{event: string}} words
+ * @param {boolean} natural the two are the same
+ */
+export function choiceBars(state, bars, words, natural) {
+  const drawn = guessBars(state, bars, words);
+  if (natural) return drawn;
+  const [numbers] = drawn.data;
+  const ends = bars.map(({ probability, own }) => Math.max(probability, own));
+  const widest = guessBars(
+    state,
+    bars.map((bar, row) => ({ ...bar, probability: ends[row] })),
+    words,
+  );
+  const behind = { ...numbers, x: ends, marker: { color: 'rgba(0, 0, 0, 0)', line: { width: 0 } } }; // so that numbers keep clear of lines
+  return {
+    data: [{ ...numbers, text: [] }, behind, ownLines(bars, state.palette)],
+    layout: { ...drawn.layout, xaxis: widest.layout.xaxis, barmode: 'overlay' },
+  };
+}
+
+function ownLines(bars, palette) {
+  return {
+    type: 'scatter',
+    mode: 'markers',
+    x: bars.map(({ own }) => own),
+    y: bars.map((_, rank) => rank),
+    marker: {
+      symbol: 'line-ns-open',
+      size: 18,
+      color: palette.ink,
+      line: { width: 1.5, color: palette.ink },
+    },
+    cliponaxis: false,
+    hoverinfo: 'none',
+  };
+}
+
+/**
+ * One row of attention weights, a bar for each token.
+ * @param {import('../../plot/figure.js').Frame} state
+ * @param {string[]} labels
+ * @param {Float64Array} weights
+ */
+export function rowBars({ palette, width }, labels, weights) {
+  const lettering = letteringFor(width);
+  const margin = { l: 44, r: 8, t: 8, b: Math.ceil(labelWidth(labels, lettering) * 0.72) + 20 };
+  const end = Math.max(...weights) * 1.05;
+  const scale = sequential(palette.theme);
+  return {
+    data: [
+      {
+        type: 'bar',
+        x: labels.map((_, key) => key),
+        y: Array.from(weights),
+        width: 0.8,
+        marker: { color: css(scale, 128), line: { width: 0 } },
+        hoverinfo: 'none',
+      },
+    ],
+    layout: {
+      ...baseLayout(palette, { width, height: ROW_HEIGHT + margin.t + margin.b, margin }),
+      xaxis: {
+        ...labelAxis({
+          labels,
+          pixels: width - margin.l - margin.r,
+          title: '',
+          palette,
+          lettering,
+        }),
+        tickangle: -45,
+      },
+      yaxis: weightAxis(end, palette),
+    },
+  };
+}
+
+function weightAxis(end, palette) {
+  const tickvals = roundTicks(Math.min(1, end), MOST_TICKS);
+  return {
+    range: [0, end],
+    tickvals,
+    ticktext: tickvals.map(tick),
+    tickfont: { size: 11, color: palette.muted },
+    title: { text: 'weight', font: { size: 12, color: palette.muted }, standoff: 6 },
+    gridcolor: palette.line,
+    zerolinecolor: palette.line,
+  };
+}
+
+/**
+ * Layer by layer the router's probability of every expert; the chosen ones carry their weights.
+ * @param {import('../../plot/figure.js').Frame} state
+ * @param {import('../../api/generation_writer.js').Step['experts']} routed
+ */
+export function routeMap({ palette, width }, routed) {
+  const nExperts = routed[0].probabilities.length;
+  const margin = { l: 64, r: 8, t: 40, b: legendRoom(0) };
+  const cell = Math.max(
+    EXPERT.least,
+    Math.min(EXPERT.most, (width - margin.l - margin.r) / nExperts),
+  );
+  const total = Math.min(
+    width,
+    Math.max(LEGEND_WIDTH, Math.floor(cell * nExperts) + margin.l + margin.r),
+  );
+  const axis = (labels, title) =>
+    labelAxis({ labels, pixels: labels.length * EXPERT.height, title, palette });
+  return {
+    data: [probabilities(routed, palette), choiceMarks(routed, palette, cell)],
+    layout: {
+      ...baseLayout(palette, {
+        width: total,
+        height: routed.length * EXPERT.height + margin.t + margin.b,
+        margin,
+      }),
+      xaxis: {
+        ...axis(
+          routed[0].probabilities.map((_, expert) => String(expert)),
+          'expert',
+        ),
+        side: 'top',
+      },
+      yaxis: downwards(
+        axis(
+          routed.map(({ layer }) => String(layer)),
+          'layer',
+        ),
+      ),
+      annotations: routerLegend(palette, {
+        width: 0,
+        left: margin.l,
+        hasNumbers: cell >= EXPERT.roomForNumbers,
+      }),
+      shapes: routed.flatMap(({ experts }, row) =>
+        experts.map((expert) => outline(expert, row, palette)),
+      ),
+    },
+  };
+}
+
+function probabilities(routed, palette) {
+  return {
+    type: 'heatmap',
+    z: routed.map((layer) => layer.probabilities),
+    zmin: 0,
+    zmax: 1,
+    colorscale: plotlyScale(sequential(palette.theme)),
+    colorbar: shortBar(palette),
+    xgap: 1,
+    ygap: 1,
+    hoverinfo: 'none',
+  };
+}
+
+/** In each chosen cell its weight, where there is room; the outline is there anyway. */
+function choiceMarks(routed, palette, cell) {
+  const scale = sequential(palette.theme);
+  const marks = routed.flatMap(({ experts, weights, probabilities: all }, row) =>
+    experts.map((expert, place) => ({
+      expert,
+      row,
+      weight: weights[place],
+      level: levelOf(all[expert], 1),
+    })),
+  );
+  return {
+    type: 'scatter',
+    mode: 'text',
+    x: marks.map(({ expert }) => expert),
+    y: marks.map(({ row }) => row),
+    text: marks.map(({ weight }) =>
+      cell < EXPERT.roomForNumbers ? '' : escapeForPlotly(shortShare(weight)),
+    ),
+    textfont: { size: 11, color: marks.map(({ level }) => inkOn(scale, level)) },
+    hoverinfo: 'none',
+  };
+}
+
+function outline(expert, row, palette) {
+  return {
+    type: 'rect',
+    x0: expert - 0.46,
+    x1: expert + 0.46,
+    y0: row - 0.44,
+    y1: row + 0.44,
+    line: { color: palette.ink, width: 1.5 },
+  };
+}

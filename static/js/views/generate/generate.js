@@ -1,0 +1,384 @@
+/**
+ * Generate: the model writes on, and every token keeps what led to it: what else could have come, what
+ * was attended to, and which experts were asked. The tokens themselves come from `ui/generation.js`.
+ */
+
+import { modelName } from '../../api/catalogue.js';
+import { count, counts, number, ofText } from '../../state/fields.js';
+import {
+  chosenStep,
+  isNatural,
+  isWritable,
+  rowOfStep,
+  subjectOf,
+  tokensWith,
+} from '../../data/generation.js';
+import { nameOfGuess } from '../../data/guesses.js';
+import { highestIn } from '../../data/matrix.js';
+import { counted, percent, share } from '../../data/number.js';
+import { weightsAt } from '../../data/places.js';
+import { choosingModel } from '../../state/state.js';
+import { named, tokenLabels } from '../../data/text.js';
+import { choiceBars, routeMap, rowBars } from './drawing.js';
+import { startFigure } from './start.js';
+
+/** The largest number that every whole number up to is exact here; the server takes it too. */
+const LARGEST_SEED = Number.MAX_SAFE_INTEGER;
+const PATH = '/api/v1/generate';
+const WORDS = { event: 'being drawn' };
+
+export const generate = {
+  id: 'generate',
+  title: 'Generate',
+  help: 'The model writes on: it draws a token from what it expects next, reads it, and draws again. Every token keeps what led to it.',
+  terms: [
+    [
+      'temperature',
+      'below 1 the likely tokens become likelier, at 0 the likeliest is taken, above 1 the draw grows wilder',
+    ],
+    ['top-k', 'draw from the k likeliest tokens only'],
+    ['top-p', 'draw from the fewest tokens whose probabilities reach p'],
+    ['seed', 'decides the luck of each draw: the same seed writes the same text'],
+  ],
+  needs: ['analyses.next_token.ids', 'analyses.next_token.probabilities'],
+  overview: 'generation',
+  arrangement: 'many',
+  fields: {
+    generate_temperature: number({ least: 0, most: 2, standard: 0.8 }),
+    generate_top_k: number({ least: 0, most: 100, standard: 0 }),
+    generate_top_p: number({ least: 0.05, most: 1, standard: 1 }),
+    generate_seed: number({ least: 0, most: LARGEST_SEED, standard: 0 }),
+    generate_path: ofText(counts()),
+    generate_step: ofText(count()),
+  },
+  wording,
+  controls,
+  panels,
+  figure,
+};
+
+/** A model that does not write needs no words for how it would. */
+function wording(trace) {
+  return isWritable(trace) ? {} : { terms: [] };
+}
+
+function controls(trace, state) {
+  if (!isWritable(trace)) return [];
+  const {
+    generate_temperature: temperature,
+    generate_top_k: topK,
+    generate_top_p: topP,
+    generate_seed: seed,
+  } = state;
+  const slider = (name, label, value, range, shown) => ({
+    kind: 'number',
+    name: `generate_${name}`,
+    label,
+    value,
+    ...range,
+    shown,
+  });
+  return [
+    slider(
+      'temperature',
+      'Temperature',
+      temperature,
+      { least: 0, most: 2, step: 0.1 },
+      temperature === 0 ? 'likeliest' : temperature.toFixed(1),
+    ),
+    slider(
+      'top_k',
+      'Top-k',
+      topK,
+      { least: 0, most: 100, step: 1 },
+      topK === 0 ? 'all' : String(Math.floor(topK)),
+    ),
+    slider(
+      'top_p',
+      'Top-p',
+      topP,
+      { least: 0.05, most: 1, step: 0.05 },
+      topP === 1 ? 'all' : topP.toFixed(2),
+    ),
+    {
+      kind: 'integer',
+      name: 'generate_seed',
+      label: 'Seed',
+      value: Math.floor(seed),
+      least: 0,
+      most: LARGEST_SEED,
+    },
+    ...headControls(trace, state),
+  ];
+}
+
+/** Whose row is shown: the layer and the head of the whole page. */
+function headControls(trace, { layer, head }) {
+  const layers = weightsAt({ stack: 'decoder', ending: 'self_attention' }, trace);
+  if (layers.length === 0 || layer === null || head === null) return [];
+  const options = (ids) => ids.map((id) => ({ id, title: String(id) }));
+  const heads = Array.from({ length: trace.tensors[layers[0].site].shape[0] }, (_, index) => index);
+  return [
+    {
+      kind: 'choice',
+      name: 'layer',
+      label: 'Layer',
+      options: options(layers.map((found) => found.layer)),
+      value: layer,
+    },
+    { kind: 'choice', name: 'head', label: 'Head', options: options(heads), value: head },
+  ];
+}
+
+function panels(trace, state) {
+  if (!isWritable(trace) || !state.generation?.steps.length) return [{ id: '', state: {} }];
+  return ['choices', 'row', 'experts'].map((id) => ({ id, state: { generate_part: id } }));
+}
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {Object} state with `generation`, what is known of the written tokens
+ * @returns {import('../../plot/figure.js').Figure}
+ */
+function figure(trace, state) {
+  if (!isWritable(trace)) return ofAnotherModel(trace, state);
+  const { steps = [], isReading } = state.generation ?? {};
+  if (steps.length === 0)
+    return state.generate_path?.length > 0 ? notRead(state, isReading) : startFigure(trace, state);
+  const chosen = chosenStep(state, steps);
+  const subject = {
+    trace,
+    state,
+    step: steps[chosen],
+    tokens: tokensWith(trace, steps.slice(0, chosen + 1)),
+    path: steps.slice(0, chosen + 1).map(({ id }) => id),
+  };
+  return { choices, experts, row }[state.generate_part ?? 'choices'](subject);
+}
+
+function ofAnotherModel(trace, { cards = [] }) {
+  const decoders = cards.filter(({ kind }) => kind === 'decoder');
+  const wayOut = decoders.length > 0 ? 'These models do:' : 'No model here does.';
+  return {
+    title: 'No writing on',
+    notice: `${modelName(trace.card, trace.model)} does not write on from a text, which takes a decoder alone. ${wayOut}`,
+    actions: decoders.map((card) => ({ label: modelName(card), patch: choosingModel(card.id) })),
+  };
+}
+
+function notRead({ generate_path: path }, isReading) {
+  const notice = isReading
+    ? `Replaying ${counted(path.length, 'token')}…`
+    : 'What was written after this text has not been read again.';
+  return { title: 'What could come', notice };
+}
+
+/** The call that tells of this one step. */
+function callOf({ trace, state, path }, more = {}) {
+  const { sampling, ...texts } = subjectOf(trace, state);
+  return {
+    path: PATH,
+    body: {
+      ...texts,
+      ...sampling,
+      forced: path,
+      skip: path.length - 1,
+      n_tokens: path.length,
+      ...more,
+    },
+  };
+}
+
+/** What could have come: the likeliest tokens, and the written one wherever it stands. */
+function choices(subject) {
+  const { trace, state, step, tokens } = subject;
+  const natural = isNatural(subjectOf(trace, state));
+  const bars = candidatesOf(step);
+  const written = named(tokens, tokens.length - 1);
+  return {
+    title: `After ${named(tokens, tokens.length - 2)}`,
+    help: natural
+      ? 'What could have come, with the token that was written in green.'
+      : 'What could have come, with the token that was written in green; the thin line is what the model itself says, before temperature, top-k and top-p.',
+    summary: `The ${bars.length} likeliest tokens where ${written} was written.`,
+    facts: factsOf(step, natural),
+    ...choiceBars(state, bars, WORDS, natural),
+    grid: gridOfChoices(subject, bars, natural),
+  };
+}
+
+/** @returns {(import('../../data/guesses.js').Guess & {id: number, own: number, rank: number})[]} likeliest first */
+function candidatesOf(step) {
+  const listed = step.alternatives.map((alternative, index) => ({
+    ...alternative,
+    rank: index + 1,
+  }));
+  const all = listed.some(({ id }) => id === step.id) ? listed : [...listed, step];
+  return all.map(({ id, text, probability, model_probability: own, rank }) => ({
+    id,
+    text,
+    name: nameOfGuess(text),
+    probability,
+    own,
+    rank,
+    mark: id === step.id ? writtenMark(rank, listed.length) : '',
+    markInWords: '',
+  }));
+}
+
+/** A token from further down says from where. */
+function writtenMark(rank, nListed) {
+  return rank > nListed ? `written, rank ${rank}` : 'written';
+}
+
+function factsOf({ probability, model_probability: own, rank, id, position }, natural) {
+  return [
+    ['Probability', percent(probability)],
+    ...(natural ? [] : [['Model’s own', percent(own)]]),
+    ['Rank', String(rank)],
+    ['Position', String(position)],
+    ['Token id', String(id)],
+  ];
+}
+
+function gridOfChoices(subject, bars, natural) {
+  const { trace, state, step, tokens, path } = subject;
+  const after = named(tokens, tokens.length - 2);
+  const attention = rowOfStep(step, state.layer, state.head);
+  const say = ({ id, name, probability, own, rank }) => {
+    const luck = natural
+      ? percent(probability)
+      : `${percent(probability)} of being drawn, ${percent(own)} by the model itself`;
+    return `After ${after}, “${name}” has probability ${luck}, rank ${rank}${id === step.id ? '; it was written' : ''}`;
+  };
+  const value = (row, column) => (column === 1 ? bars[row].own : bars[row].probability);
+  return {
+    rows: bars.length,
+    columns: natural ? 1 : 2,
+    kind: 'bar chart',
+    rowTitle: 'token',
+    columnTitle: '',
+    rowLabels: bars.map(({ name }) => name),
+    columnLabels: natural ? ['probability'] : ['probability of being drawn', 'by the model itself'],
+    quantity: `probability of coming as token ${step.position}`,
+    call: callOf(subject, { n_alternatives: step.alternatives.length }),
+    value,
+    format: (probability) => percent(probability),
+    describe: (row) => say(bars[row]),
+    tip: (row, column) => [`“${bars[row].name}”`, percent(value(row, column))],
+    tokens: () => ({ query: step.position - 1 }),
+    query: queryIn(trace, step),
+    geometry: wholeRows(bars),
+    start: { row: 0, column: 0 },
+    ceiling: 1,
+    rest: {
+      readout: say(bars.find(({ id }) => id === step.id)),
+      ...(attention && { tint: attention.slice(0, trace.tokens.length) }),
+    },
+    choose: (row) => ({ generate_path: [...path.slice(0, -1), bars[row].id], generate_step: null }),
+    chooseHint: 'Enter writes this token here and leaves what came after',
+    note: 'Choose a bar to go on from it instead: what came after is left.',
+  };
+}
+
+/** The token whose row it is, where it is one of the sentence. */
+function queryIn({ tokens }, { position }) {
+  return position - 1 < tokens.length ? position - 1 : null;
+}
+
+/** A bar and what lies behind it is one place to point at. */
+function wholeRows(bars) {
+  const end = Math.max(...bars.map(({ probability, own }) => Math.max(probability, own)));
+  return {
+    box: (row) => (row === undefined ? null : { x0: 0, x1: end, y0: row - 0.45, y1: row + 0.45 }),
+    at: (_, y) =>
+      Math.round(y) >= 0 && Math.round(y) < bars.length ? { row: Math.round(y), column: 0 } : null,
+  };
+}
+
+/** What the token before attended to: the row of one head over all tokens so far. */
+function row(subject) {
+  const { state, step, tokens } = subject;
+  const { layer, head } = state;
+  const before = tokens.slice(0, -1);
+  const weights = rowOfStep(step, layer, head);
+  const reader = named(before, before.length - 1);
+  const title = `Layer ${layer}, head ${head}`;
+  if (!weights) return { title, notice: 'This model has no such head.' };
+  const labels = tokenLabels(before);
+  const say = (key) =>
+    `${reader} attends to ${named(before, key)}, ${share(weights[key])} (layer ${layer}, head ${head})`;
+  return {
+    title,
+    help: `What ${reader} attended to when the next token was drawn; the written text has the same tint.`,
+    summary: `The weights of ${reader} over ${before.length} tokens, layer ${layer}, head ${head}.`,
+    ...rowBars(state, labels, weights),
+    grid: {
+      rows: 1,
+      columns: before.length,
+      kind: 'bar chart',
+      rowTitle: 'query',
+      columnTitle: 'key',
+      rowLabels: [labels.at(-1)],
+      columnLabels: labels,
+      quantity: `attention weight, layer ${layer}, head ${head}`,
+      call: callOf(subject, { layers: [layer], heads: [head], n_alternatives: 0 }),
+      value: (_, key) => weights[key],
+      format: (weight) => share(weight, 4),
+      describe: (_, key) => say(key),
+      tip: (_, key) => [named(before, key), share(weights[key], 4)],
+      tokens: (_, key) => ({ query: before.length - 1, key }),
+      ofRow: () => ({ readout: say(highestIn(weights)), tint: weights }),
+      geometry: {
+        box: (_, key) =>
+          key === undefined ? null : { x0: key - 0.5, x1: key + 0.5, y0: 0, y1: 1 },
+        at: (x) =>
+          Math.round(x) >= 0 && Math.round(x) < before.length
+            ? { row: 0, column: Math.round(x) }
+            : null,
+      },
+      start: { row: 0, column: highestIn(weights) },
+      ceiling: 1,
+    },
+  };
+}
+
+/** Where each layer's router sent the token that predicted this one. */
+function experts(subject) {
+  const { trace, state, step, tokens } = subject;
+  const reader = named(tokens, tokens.length - 2);
+  const title = `Experts for ${reader}`;
+  if (!step.experts)
+    return { title, notice: `${modelName(trace.card, trace.model)} is dense: no routing.` };
+  const weightOf = (row, expert) =>
+    step.experts[row].weights[step.experts[row].experts.indexOf(expert)];
+  const value = (row, expert) => step.experts[row].probabilities[expert];
+  const verdict = (weight) =>
+    weight === undefined ? 'not chosen' : `chosen, with weight ${share(weight)}`;
+  return {
+    title,
+    summary: `Routing of ${reader} in ${step.experts.length} layers.`,
+    ...routeMap(state, step.experts),
+    grid: {
+      rows: step.experts.length,
+      columns: step.experts[0].probabilities.length,
+      rowTitle: 'layer',
+      columnTitle: 'expert',
+      rowLabels: step.experts.map(({ layer }) => String(layer)),
+      columnLabels: step.experts[0].probabilities.map((_, expert) => String(expert)),
+      quantity: `router probability at token ${step.position - 1}`,
+      call: callOf(subject, { n_alternatives: 0 }),
+      value,
+      format: (probability) => share(probability, 4),
+      describe: (line, expert) =>
+        `In layer ${step.experts[line].layer} the router gives expert ${expert} probability ${share(value(line, expert))} for ${reader}: ${verdict(weightOf(line, expert))}`,
+      tip: (line, expert) => [
+        `layer ${step.experts[line].layer}, expert ${expert}`,
+        `${share(value(line, expert), 4)}${weightOf(line, expert) === undefined ? '' : `, chosen: weight ${share(weightOf(line, expert))}`}`,
+      ],
+      tokens: () => ({ query: step.position - 1 }),
+      chosenWeight: weightOf,
+      start: { row: 0, column: step.experts[0].experts[0] },
+    },
+  };
+}

@@ -1,0 +1,305 @@
+/**
+ * The rotation that carries one position to another, recomputed here and compared with what was
+ * captured: of a sinusoidal encoding R(k)·PE(p) = PE(p + k), of rotary positions a query turned by p.
+ */
+
+import { isNarrow } from '../../plot/figure.js';
+import { amount, counted, signed, small } from '../../data/number.js';
+import { anglesOf, blocksOf, checked, frequencies, turned } from '../../data/rotation.js';
+import { choosingModel, queryOf } from '../../state/state.js';
+import { quoted } from '../../data/text.js';
+import { matrixAt, rowOf } from '../../data/trace.js';
+import { circlesDrawing } from './circles_drawing.js';
+import { dimensionMap } from './drawing.js';
+import { turnSites } from './schemes.js';
+import { chosenPairs, pairsControl } from './waves.js';
+
+/** Arcs of one step are hard to see. */
+const STANDARD_SHIFT = 3;
+const MOST_HEIGHT = 480;
+const ENTRIES = ['cos', 'sin', '−sin', 'cos'];
+const TURNED_ENTRIES = ['cos', '−sin', 'sin', 'cos'];
+
+export const ROTATION = { controls, panels, figure };
+
+const NOTHING_TURNS = {
+  learned:
+    'A learned encoding has a free vector for each position: no rotation carries one to the next.',
+  alibi:
+    'ALiBi turns nothing: it lowers scores by distance, so there is no rotation from one position to another.',
+  none: 'This model is told nothing of positions, so there is no rotation from one to another.',
+};
+
+function panels(subject, state, trace) {
+  return turnOf(trace, state, subject) ? ['circles', 'blocks'] : ['circles'];
+}
+
+function controls(trace, state, subject) {
+  const turn = turnOf(trace, state, subject);
+  if (!turn) return [];
+  const most = subject.tokens.length - 1;
+  const shift = {
+    kind: 'number',
+    name: 'positions_shift',
+    label: 'k',
+    least: 1,
+    most,
+    step: 1,
+    value: turn.shift,
+    shown: counted(turn.shift, 'position'),
+  };
+  return [...(turn.isAdded && most > 1 ? [shift] : []), pairsControl(state, turn.pairs)];
+}
+
+function figure(trace, state, subject) {
+  const turn = turnOf(trace, state, subject);
+  if (!turn)
+    return {
+      title: 'Rotation',
+      notice: noticeFor(trace, subject),
+      actions: [
+        { label: 'Look at a model whose positions turn', patch: turningModel(state) },
+      ].filter(({ patch }) => patch),
+    };
+  return (state.plot === 'blocks' ? blocks : circles)(trace, state, { ...subject, turn });
+}
+
+function noticeFor({ card }, { scheme, encoding }) {
+  if (encoding && card?.positional === 'sinusoidal')
+    return 'A text of one token has no second position to be carried to.';
+  return NOTHING_TURNS[scheme || card?.positional] ?? NOTHING_TURNS.learned;
+}
+
+function turningModel({ cards }) {
+  const card =
+    cards.find(
+      ({ id, positional }) => id.startsWith('positions-') && positional === 'sinusoidal',
+    ) ?? cards.find(({ positional }) => positional === 'sinusoidal');
+  return card && choosingModel(card.id);
+}
+
+/**
+ * @typedef {Object} Turn
+ * @property {boolean} isAdded whether PE(p) is carried to PE(p + k), or a query to its turned self
+ * @property {import('../../data/trace.js').Matrix} before
+ * @property {import('../../data/trace.js').Matrix} after
+ * @property {number} from position that is drawn
+ * @property {number} shift from a row of `before` to the row of `after` that it becomes
+ * @property {number} steps positions by which the drawn row is turned
+ * @property {number} pairs
+ * @property {(position: number) => Float64Array} angles by which the row of a position is turned, by pair, as `rotation.js` counts them
+ * @property {string[]} sites
+ */
+
+/** @returns {Turn|null} null: nothing turns here */
+function turnOf(trace, state, subject) {
+  if (subject.scheme === 'rotary') return turnOfQueries(trace, state, subject);
+  return subject.encoding && trace.card?.positional === 'sinusoidal'
+    ? turnOfEncoding(trace, state, subject)
+    : null;
+}
+
+function turnOfEncoding(trace, state, { encoding, side, site }) {
+  if (encoding.rows < 2) return null;
+  const shift = Math.max(1, Math.min(state.positions_shift ?? STANDARD_SHIFT, encoding.rows - 1));
+  const angles = anglesOf(shift, encoding.columns);
+  const from = Math.min(queryOf(state, trace, side), encoding.rows - 1 - shift);
+  return {
+    isAdded: true,
+    before: encoding,
+    after: encoding,
+    from,
+    shift,
+    steps: shift,
+    pairs: angles.length,
+    angles: () => angles,
+    sites: [site],
+  };
+}
+
+function turnOfQueries(trace, state, { stack, side }) {
+  const sites = turnSites(stack);
+  if (!trace.tensors[sites.before] || !trace.tensors[sites.after]) return null;
+  const [before, after] = [sites.before, sites.after].map((site) =>
+    matrixAt(trace.tensors[site], state.head),
+  );
+  const from = queryOf(state, trace, side);
+  return {
+    isAdded: false,
+    before,
+    after,
+    from,
+    shift: 0,
+    steps: from,
+    pairs: before.columns / 2,
+    angles: (position) => anglesOf(-position, before.columns),
+    sites: [sites.before, sites.after],
+  };
+}
+
+function circles(trace, state, subject) {
+  const { turn, tokens } = subject;
+  const found = checked(turn.before, turn.after, turn);
+  const pairs = chosenPairs(state, turn.pairs);
+  const rows = pairs.map((pair) => numbersOf(turn, pair));
+  const { geometry, ...drawing } = circlesDrawing(
+    pairs.map((pair, row) => circleOf(turn, pair, rows[row])),
+    state,
+  );
+  const [one, other] = [quoted(tokens[turn.from]), quoted(tokens[turn.from + turn.shift])];
+  return {
+    title: turn.isAdded
+      ? `R(${turn.shift}) carries position ${turn.from} to ${turn.from + turn.shift}`
+      : `The query at position ${turn.from} is turned`,
+    help: turn.isAdded
+      ? `Blue: PE(${turn.from}) as captured, of ${one}. Ring: turned here by k times the speed of its pair. Green: PE(${turn.from + turn.shift}) as captured, of ${other}. Grey: all other positions.`
+      : `Blue: the query of ${one} before. Ring: turned here by ${turn.from} times the speed of its pair. Green: the turned query as captured, of layer 0, head ${state.head}.`,
+    summary: `${pairs.length} pairs of dimensions as points on circles, each turned by its angle; what is computed and what was captured differ by at most ${small(found.greatest)}.`,
+    facts: [
+      ['Greatest difference to what was captured', small(found.greatest)],
+      ['over', `${counted(found.count, 'position')} × ${counted(turn.pairs, 'pair')}`],
+    ],
+    ...drawing,
+    grid: circlesGrid(trace, state, subject, { pairs, rows, geometry }),
+  };
+}
+
+/** The two numbers of a pair before, after being turned here, and as captured; and how far the last two are apart. */
+function numbersOf(turn, pair) {
+  const part = (vector) => [vector[2 * pair], vector[2 * pair + 1]];
+  const from = part(rowOf(turn.before, turn.from));
+  const computed = part(turned(rowOf(turn.before, turn.from), turn.angles(turn.from)));
+  const captured = part(rowOf(turn.after, turn.from + turn.shift));
+  const difference = Math.max(
+    Math.abs(computed[0] - captured[0]),
+    Math.abs(computed[1] - captured[1]),
+  );
+  return [...from, ...computed, ...captured, difference];
+}
+
+function circleOf(turn, pair, numbers) {
+  const speed = frequencies(turn.pairs * 2)[pair];
+  const length = Math.hypot(numbers[0], numbers[1]) || 1;
+  // An encoding is (sin, cos), a query (even, odd); the angle is counted from the right, against the clock.
+  const point = (a, b) => (turn.isAdded ? [b / length, a / length] : [a / length, b / length]);
+  const others = turn.isAdded
+    ? Array.from({ length: turn.before.rows }, (_, row) =>
+        point(
+          turn.before.data[row * turn.before.columns + 2 * pair],
+          turn.before.data[row * turn.before.columns + 2 * pair + 1],
+        ),
+      )
+    : [];
+  return {
+    title: `pair ${pair}: ${angleInWords(speed * turn.steps)}`,
+    angle: speed * turn.steps,
+    from: point(numbers[0], numbers[1]),
+    computed: point(numbers[2], numbers[3]),
+    captured: point(numbers[4], numbers[5]),
+    others,
+  };
+}
+
+function angleInWords(angle) {
+  return `${amount(angle)} rad`;
+}
+
+function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
+  const end = turn.from + turn.shift;
+  const [first, second] = turn.isAdded ? ['sin', 'cos'] : ['even', 'odd'];
+  const [from, computed, captured] = turn.isAdded
+    ? [`PE(${turn.from})`, 'turned', `PE(${end})`]
+    : ['query', 'turned here', 'turned query'];
+  const columns = [
+    ...[from, computed, captured].flatMap((name) => [`${name}, ${first}`, `${name}, ${second}`]),
+    'difference',
+  ];
+  const value = (row, column) => rows[row][column];
+  const words = (row, at) => `(${signed(value(row, at))}, ${signed(value(row, at + 1))})`;
+  const speeds = frequencies(turn.pairs * 2);
+  return {
+    rows: pairs.length,
+    columns: columns.length,
+    kind: 'circles',
+    sides: { rows: side, columns: side },
+    rowTitle: 'pair',
+    columnTitle: 'number',
+    rowLabels: pairs.map(String),
+    columnLabels: columns,
+    quantity: turn.isAdded
+      ? `pairs of the encoding turned from position ${turn.from} to ${end}`
+      : `pairs of the query at position ${turn.from}, layer 0, head ${state.head}`,
+    request: { capture: turn.sites, ...(!turn.isAdded && { heads: [state.head] }) },
+    value,
+    format: numberOrDifference,
+    describe: (row) =>
+      `Pair ${pairs[row]}: ${from} ${words(row, 0)}, turned by ${angleInWords(speeds[pairs[row]] * turn.steps)}, is ${words(row, 2)}; captured was ${words(row, 4)}, at most ${small(value(row, 6))} away`,
+    tip: (row, column) => [
+      `pair ${pairs[row]}: ${columns[column]}`,
+      column === 6 ? small(value(row, 6)) : words(row, column - (column % 2)),
+    ],
+    tokens: () => (turn.isAdded ? { query: turn.from, key: end } : { query: turn.from }),
+    start: { row: 0, column: 0 },
+    geometry,
+  };
+}
+
+function numberOrDifference(number) {
+  return number !== 0 && Math.abs(number) < 1e-4 ? small(Math.abs(number)) : signed(number, 4);
+}
+
+/** Where there is little room, the speeds are left to the words. */
+function rowsFor(labels, width) {
+  return isNarrow(width)
+    ? { labels: labels.map((_, pair) => String(pair)), rows: 'pair' }
+    : { labels, rows: 'pair · speed' };
+}
+
+function blocks(trace, state, subject) {
+  const { turn, side } = subject;
+  const angles = turn.angles(turn.from);
+  const matrix = blocksOf(angles);
+  const speeds = frequencies(turn.pairs * 2);
+  const labels = Array.from(speeds, (speed, pair) => `${pair} · ${amount(speed, 2)}`);
+  const names = turn.isAdded ? ENTRIES : TURNED_ENTRIES;
+  const value = (row, column) => matrix.data[row * 4 + column];
+  return {
+    title: `R(${turn.steps}), block by block`,
+    help: 'The matrix is 0 but for a block of two by two for each pair, written here as one row; beside the pair stands its speed, in radians from one position to the next.',
+    summary: `The four numbers of the blocks of ${turn.pairs} pairs, for a turn by ${counted(turn.steps, 'position')}.`,
+    ...dimensionMap(
+      matrix,
+      {
+        ...rowsFor(labels, state.width),
+        dimensions: names,
+        axis: 'entry of the block',
+        reach: 1,
+        quantity: 'entry of R',
+      },
+      { ...state, height: Math.min(state.height, MOST_HEIGHT) },
+    ),
+    grid: {
+      rows: matrix.rows,
+      columns: matrix.columns,
+      sides: { rows: side, columns: side },
+      rowTitle: 'pair · speed',
+      columnTitle: 'entry',
+      rowLabels: labels,
+      columnLabels: [
+        'cos: first to first',
+        'second to first',
+        'first to second',
+        'cos: second to second',
+      ],
+      quantity: `blocks of the rotation by ${counted(turn.steps, 'position')}`,
+      request: { capture: turn.sites },
+      value,
+      format: (number) => signed(number, 4),
+      describe: (row, column) =>
+        `Pair ${row} turns by ${angleInWords(speeds[row] * turn.steps)}: the entry ${names[column]} of its block is ${signed(value(row, column))}`,
+      tip: (row, column) => [`pair ${row}: ${names[column]}`, signed(value(row, column), 4)],
+      tokens: () => ({}),
+      start: { row: 0, column: 0 },
+    },
+  };
+}

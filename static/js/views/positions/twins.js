@@ -1,0 +1,189 @@
+/**
+ * Twins: models that differ in how they encode positions and in nothing else, on the same text. How far
+ * back each of their heads looks, on axes that are the same for all.
+ */
+
+import { noticeOf } from '../../api/request_cache.js';
+import { modelName } from '../../api/catalogue.js';
+import { share, tick } from '../../data/number.js';
+import { capitalised } from '../../data/text.js';
+import { matrixAt, rowOf } from '../../data/trace.js';
+import { stripsDrawing } from './strips_drawing.js';
+
+const ANALYSIS = 'attention_by_distance';
+/** Where a logarithmic strip begins. */
+const FAINTEST = 1e-3;
+
+export const TWINS = { controls, asks, panels, figure };
+
+/** In this order; others after them. */
+const ORDER = ['sinusoidal', 'learned', 'rotary', 'alibi'];
+
+/** @returns {Object[]} cards */
+function twinsOf({ cards }) {
+  const place = ({ positional }) =>
+    ORDER.includes(positional) ? ORDER.indexOf(positional) : ORDER.length;
+  return cards.filter(({ id }) => id.startsWith('positions-')).sort((a, b) => place(a) - place(b));
+}
+
+function panels(_, state) {
+  const twins = twinsOf(state).map(({ id }) => id);
+  return twins.length > 0 ? twins : ['twins'];
+}
+
+function asks(_, state) {
+  return Object.fromEntries(
+    twinsOf(state).map(({ id }) => [id, { model: id, capture: [], analyses: [ANALYSIS] }]),
+  );
+}
+
+function controls(_, state) {
+  const layers = Math.max(0, ...twinsOf(state).map(({ n_layers: count }) => count));
+  if (layers === 0) return [];
+  const options = Array.from({ length: layers }, (_, id) => ({
+    id,
+    title: String(id),
+    help: `layer ${id}`,
+  }));
+  return [
+    {
+      kind: 'choice',
+      name: 'positions_layer',
+      label: 'Layer',
+      options,
+      value: layerOf(state, layers),
+    },
+    {
+      kind: 'choice',
+      name: 'positions_scale',
+      label: 'Weights',
+      options: [
+        { id: 'linear', title: 'as they are' },
+        { id: 'log', title: 'logarithmic', help: 'tells small weights apart' },
+      ],
+      value: state.positions_scale,
+    },
+  ];
+}
+
+function layerOf({ positions_layer: layer }, layers) {
+  return Math.min(layer ?? 0, layers - 1);
+}
+
+/**
+ * @typedef {{rows: import('../../data/trace.js').Matrix, first: number}} Curves head × distance, and the distance of the first column
+ */
+
+/** @returns {Curves|null} */
+function curvesOf(answer, state, card) {
+  const found = answer?.trace?.analyses[ANALYSIS];
+  const layer = layerOf(state, card.n_layers);
+  const path = Object.keys(found ?? {}).find((name) =>
+    name.endsWith(`.layers.${layer}.self_attention`),
+  );
+  if (!path) return null;
+  return { rows: matrixAt(found[path]), first: found[`${path.split('.')[0]}.distances`].data[0] };
+}
+
+function figure(trace, state) {
+  const card = twinsOf(state).find(({ id }) => id === state.plot);
+  if (!card)
+    return {
+      title: 'Twins',
+      notice:
+        'There are no twins here: models whose names begin with “positions-”, alike but for how they encode positions.',
+    };
+  const title = capitalised(card.positional).replace('Alibi', 'ALiBi');
+  const answer = state.answers[card.id];
+  const curves = curvesOf(answer, state, card);
+  if (!curves) return { title, notice: noticeInWords(answer, card) };
+  return {
+    title,
+    help: `In “${modelName(card)}” ${HELP[card.positional] ?? 'positions are encoded in a way of its own'}.`,
+    ...draw(trace, state, { card, curves, ...sharedAxes(state) }),
+  };
+}
+
+const HELP = {
+  sinusoidal: 'waves are added to the embeddings',
+  learned: 'trained vectors are added to the embeddings',
+  rotary: 'queries and keys are turned by their position',
+  alibi: 'scores are lowered by the distance',
+};
+
+function noticeInWords(answer, card) {
+  const { message, limit, actual } = answer?.problem ?? {};
+  if (message === 'Too many tokens')
+    return `This text has ${actual} tokens, and “${modelName(card)}” reads at most ${limit}. The others may read more.`;
+  return noticeOf(answer) || 'This model has no attention of a text to itself.';
+}
+
+/** The same for all twins that have answered: so many distances, and the greatest weight of any. */
+function sharedAxes(state) {
+  const all = twinsOf(state)
+    .map((card) => curvesOf(state.answers[card.id], state, card))
+    .filter(Boolean);
+  const first = Math.min(...all.map((curves) => curves.first));
+  const last = Math.max(...all.map((curves) => curves.first + curves.rows.columns - 1));
+  const most = Math.max(
+    ...all.map(({ rows }) => rows.data.reduce((high, value) => Math.max(high, value), 0)),
+  );
+  return { first, last, most: Math.min(1, Math.ceil(most * 20) / 20) || 1 };
+}
+
+function draw(trace, state, { card, curves, first, last, most }) {
+  const layer = layerOf(state, card.n_layers);
+  const isLog = state.positions_scale === 'log';
+  const labels = Array.from({ length: last - first + 1 }, (_, column) => tick(first + column));
+  const strips = Array.from({ length: curves.rows.rows }, (_, head) => ({
+    label: String(head),
+    values: spread(curves, head, first, labels.length),
+  }));
+  const range = isLog ? [FAINTEST, most] : [0, most];
+  const scale = isLog ? (value) => Math.log10(Math.max(value, FAINTEST)) : undefined;
+  return {
+    summary: `Mean attention weight of the ${strips.length} heads of layer ${layer} of ${modelName(card)}, by the distance from query to key, on strips from ${tick(range[0])} to ${tick(most)}.`,
+    ...stripsDrawing(
+      strips,
+      { labels, axis: 'tokens back', rows: 'head', range, scale, isFilled: !isLog },
+      state,
+    ),
+    grid: twinGrid({ card, layer, strips, labels, first }),
+  };
+}
+
+/** A head's weights over the shared axis; where its model has none, there is nothing. */
+function spread({ rows, first: own }, head, first, count) {
+  const weights = rowOf(rows, head);
+  return Float64Array.from({ length: count }, (_, column) => weights[column + first - own] ?? NaN);
+}
+
+function twinGrid({ card, layer, strips, labels, first }) {
+  const value = (row, column) => strips[row].values[column];
+  return {
+    rows: strips.length,
+    columns: labels.length,
+    kind: 'lines',
+    rowTitle: 'head',
+    columnTitle: 'tokens back',
+    rowLabels: strips.map(({ label }) => label),
+    columnLabels: labels,
+    quantity: `mean attention weight by distance, ${modelName(card)}, layer ${layer}`,
+    request: { model: card.id, capture: [], analyses: [ANALYSIS] },
+    value,
+    format: (weight) => share(weight, 4),
+    describe: (row, column) =>
+      `${modelName(card)}, layer ${layer}, head ${row}: ${placeInWords(first + column)} the mean weight is ${Number.isNaN(value(row, column)) ? 'unknown' : share(value(row, column))}`,
+    tip: (row, column) => [
+      `head ${row}, ${placeInWords(first + column)}`,
+      Number.isNaN(value(row, column)) ? 'nothing' : share(value(row, column), 4),
+    ],
+    tokens: () => ({}),
+    start: { row: 0, column: Math.max(0, -first) },
+  };
+}
+
+function placeInWords(distance) {
+  if (distance === 0) return 'on the token itself';
+  return distance > 0 ? `${distance} back` : `${-distance} ahead`;
+}

@@ -1,0 +1,323 @@
+/**
+ * Positions as lines: single dimensions of an encoding over the positions of the text, and how alike
+ * two positions are by their distance. Of schemes that add nothing: how far pairs were turned, and
+ * how far scores are lowered.
+ */
+
+import { tick, signed, small } from '../../data/number.js';
+import { frequencies } from '../../data/rotation.js';
+import { byDistance, similarityOf } from '../../data/similarity.js';
+import { chosenOf, spaced } from '../../data/spaced.js';
+import { choosing, queryOf } from '../../state/state.js';
+import { named, positionLabels, quoted } from '../../data/text.js';
+import { columnOf, matrixAt } from '../../data/trace.js';
+import { distanceDrawing } from './distance_drawing.js';
+import { reachOf } from './drawing.js';
+import { cosinesOfTurns, turnSites } from './schemes.js';
+import { outwards, stripsDrawing } from './strips_drawing.js';
+
+const MOST_STRIPS = 6;
+/** The wave that is followed at first. */
+const FOLLOWED = 4;
+/** Points of a curve between two positions: the fastest wave turns by one radian there. */
+const STEPS = 8;
+
+export const WAVES = { controls, panels, figure };
+
+function panels({ scheme }) {
+  return scheme === '' ? ['waves', 'distance'] : ['waves'];
+}
+
+function controls(trace, state, subject) {
+  if (subject.scheme === 'rotary') return [pairsControl(state, widthOf(trace, subject) / 2)];
+  if (!subject.encoding) return [];
+  const { columns } = subject.encoding;
+  return [
+    {
+      kind: 'counts',
+      name: 'positions_dimensions',
+      label: 'Dimensions',
+      options: optionsOf(columns, 'dimension'),
+      value: chosenOf(state.positions_dimensions, columns, MOST_STRIPS),
+    },
+    ...(columns > 1
+      ? [
+          {
+            kind: 'number',
+            name: 'positions_dimension',
+            label: 'and dimension',
+            least: 0,
+            most: columns - 1,
+            step: 1,
+            value: followed(state, columns),
+            shown: String(followed(state, columns)),
+          },
+        ]
+      : []),
+  ];
+}
+
+/** Which pairs are drawn; the same choice for waves and circles. */
+export function pairsControl(state, pairs) {
+  return {
+    kind: 'counts',
+    name: 'positions_pairs',
+    label: 'Pairs',
+    options: optionsOf(pairs, 'pair'),
+    value: chosenOf(state.positions_pairs, pairs, MOST_STRIPS),
+  };
+}
+
+export function chosenPairs(state, pairs) {
+  return chosenOf(state.positions_pairs, pairs, MOST_STRIPS);
+}
+
+function optionsOf(count, noun) {
+  return spaced(count).map((index) => ({
+    id: index,
+    title: String(index),
+    help: `${noun} ${index}`,
+  }));
+}
+
+function followed({ positions_dimension: dimension }, columns) {
+  return Math.min(dimension ?? FOLLOWED, columns - 1);
+}
+
+function widthOf(trace, { stack }) {
+  return trace.tensors[turnSites(stack).after].shape[2];
+}
+
+function figure(trace, state, subject) {
+  if (state.plot === 'distance') return distances(trace, state, subject);
+  if (subject.encoding) return waves(trace, state, subject);
+  return (
+    { rotary: turns, alibi: lowering }[subject.scheme]?.(trace, state, subject) ?? {
+      title: 'Waves',
+      notice:
+        'Nothing is added for a position here, so there is nothing to draw over the positions.',
+    }
+  );
+}
+
+function waves(trace, state, subject) {
+  const { encoding, tokens } = subject;
+  const most = followed(state, encoding.columns);
+  const dimensions = [
+    ...new Set([...chosenOf(state.positions_dimensions, encoding.columns, MOST_STRIPS), most]),
+  ].sort((a, b) => a - b);
+  const isFormula = trace.card?.positional === 'sinusoidal';
+  const strips = dimensions.map((dimension) => ({
+    label: String(dimension),
+    values: columnOf(encoding, dimension),
+    isChosen: dimension === most,
+    ...(isFormula && { curve: curveOf(waveOf(dimension, encoding.columns), encoding.rows) }),
+  }));
+  const reach = isFormula
+    ? 1
+    : outwards(reachOf(Float64Array.from(strips.flatMap(({ values }) => [...values]))));
+  const off = isFormula ? offOf(strips, dimensions, encoding.columns) : null;
+  return {
+    title: 'Single dimensions',
+    help: isFormula
+      ? 'The line is the formula, a sine or cosine drawn through all positions; the dots are what was captured for the tokens of this sentence.'
+      : 'The dots are what was captured for the tokens of this sentence; a learned encoding has no formula, so the lines only join them.',
+    summary: `${strips.length} dimensions of the encoding over ${encoding.rows} positions, between ${tick(-reach)} and ${tick(reach)}.`,
+    facts: off === null ? [] : [['Dots lie off the formula by at most', small(off)]],
+    ...stripsDrawing(
+      strips,
+      { labels: numbered(tokens), axis: 'position', rows: 'dimension', range: [-reach, reach] },
+      state,
+    ),
+    grid: stripsGrid(trace, state, subject, strips, {
+      rowTitle: 'dimension',
+      quantity: 'positional encoding',
+      site: subject.site,
+      describe: (row, column, value) =>
+        `Dimension ${dimensions[row]} is ${signed(value)} at position ${column}, ${quoted(tokens[column])}`,
+      tip: (row, column) => `dimension ${dimensions[row]}, position ${column}`,
+    }),
+  };
+}
+
+/** Along an axis there is no room for names. */
+function numbered(tokens) {
+  return tokens.map((_, index) => String(index));
+}
+
+/** The wave of a dimension: sines at even places, cosines at odd. */
+function waveOf(dimension, width) {
+  const frequency = frequencies(width)[Math.floor(dimension / 2)];
+  return dimension % 2 === 0 ? (x) => Math.sin(x * frequency) : (x) => Math.cos(x * frequency);
+}
+
+function curveOf(wave, count) {
+  return Array.from({ length: (count - 1) * STEPS + 1 }, (_, step) => [
+    step / STEPS,
+    wave(step / STEPS),
+  ]);
+}
+
+function offOf(strips, dimensions, width) {
+  const off = strips.flatMap(({ values }, row) =>
+    Array.from(values, (value, position) =>
+      Math.abs(value - waveOf(dimensions[row], width)(position)),
+    ),
+  );
+  return Math.max(...off);
+}
+
+function turns(trace, state, subject) {
+  const { before, after } = turnSites(subject.stack);
+  if (!trace.tensors[before] || !trace.tensors[after])
+    return { title: 'Turn of each pair', notice: 'The queries of this model were not captured.' };
+  const cosines = cosinesOfTurns(
+    matrixAt(trace.tensors[before], state.head),
+    matrixAt(trace.tensors[after], state.head),
+  );
+  const pairs = chosenPairs(state, cosines.columns);
+  const speeds = frequencies(cosines.columns * 2);
+  const { tokens } = subject;
+  const strips = pairs.map((pair) => ({
+    label: String(pair),
+    values: columnOf(cosines, pair),
+    curve: curveOf((x) => Math.cos(x * speeds[pair]), cosines.rows),
+  }));
+  return {
+    title: 'Turn of each pair',
+    help: `The line is the cosine of position × speed, by the formula; the dots are how far the queries of layer 0, head ${state.head}, were turned.`,
+    summary: `Cosine of the turn of ${pairs.length} pairs over ${cosines.rows} positions.`,
+    ...stripsDrawing(
+      strips,
+      { labels: numbered(tokens), axis: 'position', rows: 'pair', range: [-1, 1] },
+      state,
+    ),
+    grid: stripsGrid(trace, state, subject, strips, {
+      rowTitle: 'pair',
+      quantity: `cosine of the turn, layer 0, head ${state.head}`,
+      site: after,
+      request: { capture: [before, after], heads: [state.head] },
+      describe: (row, column, value) =>
+        `Pair ${pairs[row]} of the query of ${quoted(tokens[column])} at position ${column} was turned by an angle of cosine ${signed(value)}`,
+      tip: (row, column) => `pair ${pairs[row]}, position ${column}`,
+    }),
+  };
+}
+
+/** By how much ALiBi lowers the scores of the last query: the same line for every other one. */
+function lowering(trace, state, subject) {
+  const site = `${subject.stack}.layers.0.self_attention.bias`;
+  const { tokens } = subject;
+  const last = tokens.length - 1;
+  const strips = Array.from({ length: trace.tensors[site].shape[0] }, (_, head) => ({
+    label: String(head),
+    values: Float64Array.from(
+      matrixAt(trace.tensors[site], head).data.subarray(last * tokens.length),
+    ).reverse(),
+    isChosen: head === state.head,
+  }));
+  const least = outwards(Math.min(...strips.flatMap(({ values }) => [...values])));
+  const labels = numbered(tokens);
+  return {
+    title: 'Bias by distance',
+    help: 'What each head adds to the score of a token so many places back: a straight line, the steeper the nearer the head has to look.',
+    summary: `Bias of ${strips.length} heads at distances from 0 to ${last}, down to ${tick(least)}.`,
+    ...stripsDrawing(
+      strips,
+      { labels, axis: 'distance', rows: 'head', range: [least || -1, 0] },
+      state,
+    ),
+    grid: {
+      ...stripsGrid(trace, state, subject, strips, {
+        rowTitle: 'head',
+        quantity: 'bias',
+        site,
+        describe: (row, column, value) =>
+          `Head ${row} changes the score of ${named(tokens, last - column)}, ${column} before the last token, by ${signed(value)}`,
+        tip: (row, column) => `head ${row}, ${column} back`,
+      }),
+      columnTitle: 'distance',
+      columnLabels: labels,
+      tokens: (_, column) => ({ query: last, key: last - column }),
+      choose: (row) => ({ head: row }),
+      chooseHint: 'Enter makes the head the chosen one',
+      chosen: { row: state.head },
+    },
+  };
+}
+
+function stripsGrid(
+  trace,
+  state,
+  { side, tokens, site: added },
+  strips,
+  { describe, tip, site = added, ...said },
+) {
+  const query = queryOf(state, trace, side);
+  const value = (row, column) => strips[row].values[column];
+  return {
+    rows: strips.length,
+    columns: strips[0].values.length,
+    kind: 'lines',
+    sides: { rows: side, columns: side },
+    columnTitle: 'position',
+    rowLabels: strips.map(({ label }) => label),
+    columnLabels: positionLabels(tokens),
+    request: { capture: [site] },
+    value,
+    format: (number) => signed(number, 4),
+    describe: (row, column) => describe(row, column, value(row, column)),
+    tip: (row, column) => [tip(row, column), signed(value(row, column), 4)],
+    tokens: (_, column) => ({ query: column }),
+    choose: (_, column) => choosing(trace, side, column),
+    chosen: { column: query },
+    start: { row: 0, column: query },
+    rest: { readout: `${quoted(tokens[query])} stands at position ${query}` },
+    ...said,
+  };
+}
+
+function distances(trace, state, subject) {
+  const { tokens, encoding, side, site } = subject;
+  const found = byDistance(similarityOf(encoding));
+  const rows = [found.mean, found.least, found.most];
+  const names = ['mean', 'least', 'greatest'];
+  const labels = Array.from(found.mean, (_, distance) => String(distance));
+  const widest = found.most.reduce(
+    (most, value, distance) => Math.max(most, value - found.least[distance]),
+    0,
+  );
+  const { geometry, ...drawing } = distanceDrawing(
+    found,
+    { labels, axis: 'distance between two positions', quantity: 'cosine similarity' },
+    state,
+  );
+  const value = (row, column) => rows[row][column];
+  return {
+    title: 'Similarity by distance',
+    help: 'The line is the mean of all pairs of positions so far apart; the band goes from the least to the greatest of them.',
+    summary: `Cosine similarity of two positions by their distance, from 0 to ${labels.length - 1}, computed from the captured encoding.`,
+    facts: [['The band is at most this wide', small(widest)]],
+    ...drawing,
+    grid: {
+      rows: rows.length,
+      columns: labels.length,
+      kind: 'lines',
+      sides: { rows: side, columns: side },
+      rowTitle: 'of all pairs',
+      columnTitle: 'distance',
+      rowLabels: names,
+      columnLabels: labels,
+      quantity: 'cosine similarity by distance',
+      request: { capture: [site] },
+      value,
+      format: (number) => signed(number, 4),
+      describe: (row, column) =>
+        `Two positions ${column} apart: the ${names[row]} of their cosine similarities is ${signed(value(row, column))}, over ${tokens.length - column} pairs`,
+      tip: (row, column) => [`${names[row]}, ${column} apart`, signed(value(row, column), 4)],
+      tokens: () => ({}),
+      start: { row: 0, column: 0 },
+      geometry,
+    },
+  };
+}

@@ -1,0 +1,294 @@
+/**
+ * The residual stream in numbers: its norm, what each part writes, what the layer norms see; each as
+ * a map of the depth by positions and, of the chosen token, as a line through the depth.
+ */
+
+import { noticeOf } from '../../api/request_cache.js';
+import { modelName } from '../../api/catalogue.js';
+import { isCentred, normDepth, rowMeans, streamDepth, writtenDepth } from '../../data/depth.js';
+import { transposedGrid } from '../../plot/transpose.js';
+import { extent } from '../../data/matrix.js';
+import { amount, signed } from '../../data/number.js';
+import { sideOf, stackOf, tokensOf } from '../../data/places.js';
+import { choosing, queryOf } from '../../state/state.js';
+import { capitalised, named, tokenLabels } from '../../data/text.js';
+import { columnOf } from '../../data/trace.js';
+import { depthLines, depthMap, isDown, pointsOf } from './depth_drawing.js';
+
+const REQUEST = { capture: [], analyses: ['residual_stream'] };
+
+/**
+ * @typedef {Object} Quantity
+ * @property {string} title
+ * @property {string} unit on an axis and a colour bar
+ * @property {string} [help]
+ * @property {(found: import('../../data/depth.js').Found, stack: string, card: Object) => import('../../data/depth.js').Depth} read
+ * @property {(step: import('../../data/depth.js').Step, value: string, token: string) => string} say
+ * @property {boolean} [isSigned]
+ * @property {number} [reach] where the colours end on both sides; absent: at the greatest there is
+ */
+
+/** @type {Record<string, Quantity>} */
+const QUANTITIES = {
+  residual_norm: {
+    title: 'Norm of the stream',
+    unit: 'norm of the stream',
+    help: 'The length of the vector that a token’s place in the stream holds, after the embedding and after each part of each layer.',
+    read: streamDepth,
+    say: ({ name }, value, token) =>
+      `${capitalised(name)} the stream has norm ${value} at ${token}`,
+  },
+  written_norm: {
+    title: 'Norm of what each part writes',
+    unit: 'norm of what is written',
+    help: 'How long a vector each part adds to the stream.',
+    read: (found, stack, card) => writtenDepth(found, stack, card, 'written_norm'),
+    say: ({ name }, value, token) =>
+      `${capitalised(name)} writes a vector of norm ${value} at ${token}`,
+  },
+  cosine: {
+    title: 'Along the stream, or against it',
+    unit: 'cosine with the stream',
+    help: 'The cosine of what a part writes with the stream it is added to: above 0 it pushes along and makes the stream longer, below 0 it takes some of it back.',
+    read: (found, stack, card) => writtenDepth(found, stack, card, 'cosine'),
+    say: ({ name }, value, token, number) =>
+      `${capitalised(name)} writes ${number < 0 ? 'against' : 'along'} the stream at ${token}: cosine ${value}`,
+    isSigned: true,
+    reach: 1,
+  },
+  mean: {
+    title: 'Mean that each norm sees',
+    unit: 'mean over d_model',
+    help: 'LayerNorm takes this mean away from each of the token’s d_model numbers.',
+    read: (found, stack, card) => normDepth(found, stack, card, 'mean'),
+    say: ({ name }, value, token) => `What enters ${name} has mean ${value} at ${token}`,
+    isSigned: true,
+  },
+  deviation: {
+    title: 'Deviation that each norm sees',
+    unit: 'standard deviation over d_model',
+    help: 'LayerNorm divides by this standard deviation: however long the stream has become, what a part reads is of one size.',
+    read: (found, stack, card) => normDepth(found, stack, card, 'deviation'),
+    say: ({ name }, value, token) =>
+      `What enters ${name} has standard deviation ${value} at ${token}`,
+  },
+  root_mean_square: {
+    title: 'Root mean square that each norm sees',
+    unit: 'root mean square over d_model',
+    help: 'RMSNorm divides by it and leaves the mean where it is.',
+    read: (found, stack, card) => normDepth(found, stack, card, 'root_mean_square'),
+    say: ({ name }, value, token) =>
+      `What enters ${name} has root mean square ${value} at ${token}`,
+  },
+};
+
+/** What is seen under each heading. */
+const SEEN = {
+  norms: () => ['residual_norm'],
+  writes: () => ['written_norm', 'cosine'],
+  layer_norm: (found) => (isCentred(found) ? ['mean', 'deviation'] : ['root_mean_square']),
+};
+
+/** What the maps and lines ask for; nothing of a model whose stream cannot be seen. */
+export function depthAsks({ card }) {
+  return hasStream(card) ? { stream: REQUEST } : {};
+}
+
+function hasStream(card) {
+  return card?.analyses?.includes('residual_stream') ?? true;
+}
+
+/** First the maps, then the lines. */
+export function depthPanels(_, state) {
+  const found = streamIn(state);
+  if (!found) return [{ id: 'waiting', state: {} }];
+  const seen = SEEN[state.stream_show](found);
+  return [
+    ...seen.map((quantity) => ({ id: quantity, state: { quantity, drawn: 'map' } })),
+    ...seen.map((quantity) => ({ id: `${quantity}-line`, state: { quantity, drawn: 'line' } })),
+  ];
+}
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {quantity: string, drawn: 'map'|'line'}} state
+ * @returns {import('../../plot/figure.js').Figure}
+ */
+export function depthFigure(trace, state) {
+  const title = 'Residual stream';
+  if (!hasStream(trace.card))
+    return {
+      title,
+      notice: `The residual stream of ${modelName(trace.card, trace.model)} cannot be seen.`,
+    };
+  const found = streamIn(state);
+  if (!found) return { title, notice: noticeOf(state.answers?.stream) };
+  const subject = subjectOf(trace, state, found);
+  return state.drawn === 'line'
+    ? lineFigure(trace, state, subject)
+    : mapFigure(trace, state, subject);
+}
+
+function streamIn({ answers }) {
+  return answers?.stream?.trace?.analyses.residual_stream ?? null;
+}
+
+function subjectOf(trace, state, found) {
+  const quantity = QUANTITIES[state.quantity];
+  const stack = stackOf(state, trace);
+  const side = sideOf(stack, trace);
+  const tokens = tokensOf(trace, side);
+  const depth = quantity.read(found, stack, trace.card);
+  return {
+    quantity,
+    side,
+    tokens,
+    depth,
+    scale: scaleFor(quantity, depth.matrix),
+    query: queryOf(state, trace, side),
+  };
+}
+
+/** From 0, or the same on both sides of it. */
+function scaleFor({ isSigned = false, reach }, { data }) {
+  const most = reach ?? (extent({ data }) || 1);
+  const digits = most >= 100 ? 0 : most >= 10 ? 1 : 2;
+  const short = reach === 1 ? shortCosine : (value) => signed(value, digits);
+  return { least: isSigned ? -most : 0, most, isSigned, short };
+}
+
+/** `.42`, `−.05` */
+function shortCosine(value) {
+  return signed(value, 2).replace(/0\./, '.');
+}
+
+function written({ quantity: { reach } }, value) {
+  return reach === 1 ? signed(value) : amount(value, 4);
+}
+
+function mapFigure(trace, state, subject) {
+  const { quantity, tokens, depth, scale } = subject;
+  const { rows, columns } = depth.matrix;
+  const grid = mapGrid(trace, state, subject);
+  return {
+    title: quantity.title,
+    summary: `${quantity.title}: ${rows} steps of the depth by ${columns} positions.`,
+    help: quantity.help,
+    ...depthMap(depth, { tokens, scale, quantity: quantity.unit }, state),
+    grid: isDown(state.width) ? transposedGrid(grid) : grid,
+  };
+}
+
+function mapGrid(trace, state, subject) {
+  const {
+    quantity,
+    side,
+    tokens,
+    depth: { steps, matrix },
+    query,
+  } = subject;
+  const value = (row, column) => matrix.data[row * matrix.columns + column];
+  const say = (row, column) =>
+    quantity.say(
+      steps[row],
+      written(subject, value(row, column)),
+      named(tokens, column),
+      value(row, column),
+    );
+  const last = steps.length - 1;
+  return {
+    rows: matrix.rows,
+    columns: matrix.columns,
+    sides: { rows: side, columns: side },
+    rowTitle: 'step of the depth',
+    columnTitle: 'token',
+    rowLabels: steps.map(({ title }) => title),
+    columnLabels: tokenLabels(tokens),
+    quantity: quantity.unit,
+    request: REQUEST,
+    value,
+    format: (number) => written(subject, number),
+    describe: say,
+    tip: (row, column) => [
+      `${steps[row].title}, ${named(tokens, column)}`,
+      written(subject, value(row, column)),
+    ],
+    tokens: (_, column) => ({ query: column }),
+    choose: (_, column) => choosing(trace, side, column),
+    chosen: { column: query },
+    start: { row: 0, column: query },
+    rest: { readout: say(last, query) },
+  };
+}
+
+function lineFigure(trace, state, subject) {
+  const {
+    quantity,
+    tokens,
+    depth: { steps, matrix },
+    query,
+    scale,
+  } = subject;
+  const { palette } = state;
+  const lines = [
+    {
+      name: `at ${named(tokens, query)}`,
+      values: Array.from(columnOf(matrix, query)),
+      color: palette.query,
+    },
+    {
+      name: `mean over ${tokens.length} tokens`,
+      values: rowMeans(matrix),
+      color: palette.muted,
+      isDashed: true,
+    },
+  ];
+  return {
+    title: `${quantity.title} at ${named(tokens, query)}`,
+    summary: `${quantity.title} through the depth, ${steps.length} steps, at ${named(tokens, query)} and in the mean over all tokens.`,
+    ...depthLines(steps, lines, { ...scale, quantity: quantity.unit }, state),
+    grid: lineGrid(subject, lines),
+  };
+}
+
+function lineGrid(subject, lines) {
+  const {
+    quantity,
+    side,
+    tokens,
+    depth: { steps },
+    query,
+    scale,
+  } = subject;
+  const value = (row, column) => lines[row].values[column];
+  const nameOfLine = (row) => (row === 0 ? named(tokens, query) : 'the mean token');
+  return {
+    rows: lines.length,
+    columns: steps.length,
+    kind: 'line chart',
+    sides: { rows: side, columns: side },
+    rowTitle: 'line',
+    columnTitle: 'step of the depth',
+    rowLabels: lines.map(({ name }) => name),
+    columnLabels: steps.map(({ title }) => title),
+    quantity: `${quantity.unit} through the depth`,
+    request: REQUEST,
+    value,
+    format: (number) => written(subject, number),
+    describe: (row, column) =>
+      quantity.say(
+        steps[column],
+        written(subject, value(row, column)),
+        nameOfLine(row),
+        value(row, column),
+      ),
+    tip: (row, column) => [
+      `${steps[column].title}, ${row === 0 ? named(tokens, query) : 'mean'}`,
+      written(subject, value(row, column)),
+    ],
+    tokens: () => ({ query }),
+    start: { row: 0, column: 0 },
+    rest: { readout: '' },
+    geometry: pointsOf(lines, scale),
+  };
+}

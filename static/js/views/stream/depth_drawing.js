@@ -1,0 +1,288 @@
+/**
+ * Drawings of the depth: a map of steps by positions, and lines through the steps. Where there is
+ * little room the positions of the map stand below one another.
+ */
+
+import { diverging, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
+import {
+  baseLayout,
+  downwards,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  letteringFor,
+  nested,
+  shortBar,
+  shortBarTitle,
+} from '../../plot/figure.js';
+import { transposed } from '../../data/matrix.js';
+import { amount } from '../../data/number.js';
+import { escapeForPlotly, tokenLabels } from '../../data/text.js';
+
+const STEP_HEIGHT = 22;
+const TOKEN_HEIGHT = { most: 20, least: 4 };
+const LONGEST_MAP = 1280;
+const STEP_LETTERS = 19;
+const ROOM_FOR_NUMBERS = { width: 34, height: 14 };
+const ROOM_FOR_GAPS = 10;
+const LINE_HEIGHT = 240;
+/** Of a label's length, what it takes at 45°. */
+const SLANT = 0.72;
+/** A tenth of the axis above and below a point is still the point. */
+const POINT = 0.05;
+
+/**
+ * @typedef {Object} Scale
+ * @property {number} least
+ * @property {number} most
+ * @property {boolean} isSigned
+ * @property {(value: number) => string} short a number in a cell
+ */
+
+/**
+ * Do the positions stand below one another?
+ * @param {number} width pixels the drawing may take
+ */
+export function isDown(width) {
+  return isNarrow(width);
+}
+
+/**
+ * @param {import('../../data/depth.js').Depth} depth
+ * @param {{tokens: import('../../data/trace.js').Token[], scale: Scale, quantity: string}} named
+ * @param {import('../../plot/figure.js').Frame} state
+ * @returns {{data: Object[], layout: Object}}
+ */
+export function depthMap({ steps, matrix }, { tokens, scale, quantity }, { palette, width }) {
+  const labels = { tokens: tokenLabels(tokens), steps: steps.map(({ title }) => title) };
+  const box = (isDown(width) ? downBox : acrossBox)(labels, width);
+  const colours = (scale.isSigned ? diverging : sequential)(palette.theme);
+  return {
+    data: [heatmap(matrix, scale, colours, palette, box), ...numbers(matrix, scale, colours, box)],
+    layout: {
+      ...baseLayout(palette, box),
+      ...axes(labels, palette, box),
+      annotations: [barTitle(quantity, palette, box)],
+    },
+  };
+}
+
+/** @returns {import('../../plot/figure.js').Lettering} with room for the name of a step */
+function stepLettering(width) {
+  return { ...letteringFor(width), letters: STEP_LETTERS };
+}
+
+function acrossBox(labels, width) {
+  const lettering = letteringFor(width);
+  const l = labelWidth(labels.steps, stepLettering(width)) + 12;
+  const slanted = (tokens) => Math.ceil(labelWidth(tokens, lettering) * SLANT);
+  const margin = {
+    l,
+    r: Math.max(8, slanted(labels.tokens.slice(-1))),
+    t: slanted(labels.tokens) + 14,
+    b: 40,
+  };
+  const size = { across: width - margin.l - margin.r, down: labels.steps.length * STEP_HEIGHT };
+  return {
+    isDown: false,
+    lettering,
+    margin,
+    ...size,
+    width,
+    height: size.down + margin.t + margin.b,
+    cell: { width: size.across / labels.tokens.length, height: STEP_HEIGHT },
+  };
+}
+
+function downBox(labels, width) {
+  const lettering = letteringFor(width);
+  const top = labelWidth(labels.steps, stepLettering(width)) + 10;
+  const margin = { l: labelWidth(labels.tokens, lettering) + 14, r: 4, t: top, b: 56 };
+  const cell = Math.max(
+    TOKEN_HEIGHT.least,
+    Math.min(TOKEN_HEIGHT.most, LONGEST_MAP / labels.tokens.length),
+  );
+  const size = { across: width - margin.l - margin.r, down: labels.tokens.length * cell };
+  return {
+    isDown: true,
+    lettering,
+    margin,
+    ...size,
+    width,
+    height: size.down + margin.t + margin.b,
+    cell: { width: size.across / labels.steps.length, height: cell },
+  };
+}
+
+function axes(
+  { tokens, steps },
+  palette,
+  { isDown: down, across, down: pixels, lettering, width },
+) {
+  const shared = { title: '', palette };
+  const tokenAxis = labelAxis({
+    ...shared,
+    labels: tokens,
+    pixels: down ? pixels : across,
+    lettering,
+  });
+  const stepAxis = labelAxis({
+    ...shared,
+    labels: steps,
+    pixels: down ? across : pixels,
+    lettering: stepLettering(width),
+  });
+  if (down)
+    return { xaxis: { ...stepAxis, side: 'top', tickangle: -90 }, yaxis: downwards(tokenAxis) };
+  return { xaxis: { ...tokenAxis, side: 'top', tickangle: -45 }, yaxis: downwards(stepAxis) };
+}
+
+function heatmap(matrix, { least, most }, colours, palette, { isDown: down, cell }) {
+  const tickvals = [least, (least + most) / 2, most];
+  return {
+    type: 'heatmap',
+    z: nested(down ? transposed(matrix) : matrix),
+    zmin: least,
+    zmax: most,
+    colorscale: plotlyScale(colours),
+    colorbar: shortBar(palette, { tickvals, ticktext: tickvals.map((value) => amount(value)) }),
+    hoverinfo: 'none',
+    xgap: cell.width >= ROOM_FOR_GAPS ? 1 : 0,
+    ygap: cell.height >= ROOM_FOR_GAPS ? 1 : 0,
+  };
+}
+
+/** The numbers themselves, where every cell has room for its own. */
+function numbers({ rows, columns, data }, { least, most, short }, colours, { isDown: down, cell }) {
+  if (cell.width < ROOM_FOR_NUMBERS.width || cell.height < ROOM_FOR_NUMBERS.height) return [];
+  const cells = Array.from({ length: rows * columns }, (_, at) => ({
+    step: Math.floor(at / columns),
+    position: at % columns,
+    value: data[at],
+  }));
+  return [
+    {
+      type: 'scatter',
+      mode: 'text',
+      x: cells.map(({ step, position }) => (down ? step : position)),
+      y: cells.map(({ step, position }) => (down ? position : step)),
+      text: cells.map(({ value }) => escapeForPlotly(short(value))),
+      textfont: {
+        size: cell.width >= 40 ? 11 : 10,
+        color: cells.map(({ value }) => inkOn(colours, levelOf(value - least, most - least))),
+      },
+      hoverinfo: 'none',
+    },
+  ];
+}
+
+/** Clear of numbers of any length; on a phone below the bar. */
+function barTitle(text, palette, { isDown: down }) {
+  const title = shortBarTitle(text, palette);
+  return { ...title, ...(down ? { xshift: 0, yshift: -32 } : { xshift: title.xshift + 8 }) };
+}
+
+/**
+ * @typedef {{name: string, values: number[], color: string, isDashed?: boolean}} Line
+ */
+
+/**
+ * Lines through the depth, each with its name at its end.
+ * @param {import('../../data/depth.js').Step[]} steps
+ * @param {Line[]} lines
+ * @param {{least: number, most: number, quantity: string}} scale
+ * @param {import('../../plot/figure.js').Frame} state
+ * @returns {{data: Object[], layout: Object}}
+ */
+export function depthLines(steps, lines, { least, most, quantity }, { palette, width }) {
+  const labels = steps.map(({ title }) => title);
+  const lettering = stepLettering(width);
+  const margin = {
+    l: 52,
+    r: 16,
+    t: 26,
+    b: labelWidth(labels, lettering) * (isNarrow(width) ? 1 : SLANT) + 18,
+  };
+  const across = width - margin.l - margin.r;
+  return {
+    data: lines.map(({ values, color, isDashed }) => ({
+      type: 'scatter',
+      mode: 'lines+markers',
+      x: steps.map((_, step) => step),
+      y: values,
+      line: { color, width: 2, dash: isDashed ? 'dot' : 'solid' },
+      marker: { color, size: isDashed ? 4 : 6 },
+      hoverinfo: 'none',
+      cliponaxis: false,
+    })),
+    layout: {
+      ...baseLayout(palette, { width, height: LINE_HEIGHT + margin.t + margin.b, margin }),
+      annotations: legend(lines),
+      xaxis: {
+        ...labelAxis({ labels, pixels: across, title: '', palette, lettering }),
+        tickangle: isNarrow(width) ? -90 : -45,
+      },
+      yaxis: {
+        range: rangeAround(least, most),
+        nticks: 6,
+        title: { text: quantity, font: { size: 12, color: palette.muted }, standoff: 6 },
+        tickfont: { size: 11, color: palette.muted },
+        gridcolor: palette.line,
+        zerolinecolor: palette.muted,
+        zerolinewidth: 1,
+      },
+    },
+  };
+}
+
+/** A point at either end is not cut. */
+function rangeAround(least, most) {
+  const room = (most - least) * POINT;
+  return [least < 0 ? least - room : least, most + room];
+}
+
+/** The names of the lines above them, each in its line's colour, one after the other. */
+function legend(lines) {
+  let left = 0;
+  return lines.map(({ name, color, isDashed }) => {
+    const text = `${isDashed ? '┄' : '—'} ${escapeForPlotly(name)}`;
+    const annotation = {
+      text,
+      showarrow: false,
+      xref: 'paper',
+      yref: 'paper',
+      x: 0,
+      xanchor: 'left',
+      xshift: left,
+      y: 1,
+      yanchor: 'bottom',
+      yshift: 6,
+      font: { size: 12, color },
+    };
+    left += labelWidth([text], { size: 12, letters: 60 }) + 16;
+    return annotation;
+  });
+}
+
+/**
+ * Where the points of the lines lie: rows are lines, columns steps.
+ * @param {Line[]} lines
+ * @param {{least: number, most: number}} scale
+ * @returns {import('../../plot/figure.js').Geometry}
+ */
+export function pointsOf(lines, { least, most }) {
+  const reach = (most - least) * POINT;
+  return {
+    box: (row, column) => {
+      if (row === undefined || column === undefined) return null;
+      const y = lines[row].values[column];
+      return { x0: column - 0.25, x1: column + 0.25, y0: y - reach, y1: y + reach };
+    },
+    at: (x, y) => {
+      const column = Math.round(x);
+      if (column < 0 || column >= lines[0].values.length) return null;
+      const distances = lines.map(({ values }) => Math.abs(values[column] - y));
+      return { row: distances.indexOf(Math.min(...distances)), column };
+    },
+  };
+}

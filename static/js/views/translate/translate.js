@@ -1,0 +1,207 @@
+/**
+ * Translate: a sentence, its translation, and which word looks at which.
+ */
+
+import { sequential } from '../../plot/colour.js';
+import { alignmentOf } from '../../data/alignment.js';
+import { noticeOf } from '../../api/request_cache.js';
+import { modelName } from '../../api/catalogue.js';
+import { number } from '../../state/fields.js';
+import { isNarrow, letteringFor } from '../../plot/figure.js';
+import { counted, share } from '../../data/number.js';
+import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
+import { unitLabels } from '../../data/words.js';
+import { linesFigure } from '../../plot/line_map.js';
+import { squaresFigure } from '../../plot/square_map.js';
+import { gridOf } from './grid.js';
+
+const THRESHOLD = { least: 0, most: 0.5, standard: 0.05 };
+const TITLES = { rows: 'translation', columns: 'sentence' };
+const QUANTITY = 'alignment weight';
+/** Words are longer than pieces of them. */
+const LETTERS = 18;
+
+export const translate = {
+  id: 'translate',
+  title: 'Translate',
+  help: 'Type a sentence and its translation appears: lines show which words of the sentence the model looks at for each word of the translation. Type your own translation to see how it would align.',
+  terms: [
+    ['alignment', 'which word of the sentence a word of the translation goes back to'],
+    ['link', 'from each word of the translation to the one word that it looks at most'],
+    [
+      'weight',
+      'how much of its look at the words of the sentence a word spends on one of them; those of a word sum to 1',
+    ],
+  ],
+  needs: [],
+  fields: { translate_threshold: number(THRESHOLD) },
+  arrangement: 'pair',
+  asks,
+  controls,
+  panels,
+  figure,
+};
+
+function isTranslator({ card }) {
+  return card?.kind === 'encoder-decoder';
+}
+
+/** Beside one's own translation the model's stays in sight. */
+function asks(trace, state) {
+  if (!isTranslator(trace)) return {};
+  return {
+    ...(hasWords(trace) && { alignment: { analyses: ['alignment'] } }),
+    ...(state.target !== null && { made: { target: null } }),
+  };
+}
+
+function hasWords({ target_tokens: tokens }) {
+  return tokens.some((token) => !token.is_special);
+}
+
+function controls(trace, { translate_threshold: threshold }) {
+  if (!isTranslator(trace)) return [];
+  return [
+    {
+      kind: 'number',
+      name: 'translate_threshold',
+      label: 'Lines from',
+      value: threshold,
+      step: 0.01,
+      shown: threshold === 0 ? 'all' : share(threshold, 2),
+      least: THRESHOLD.least,
+      most: THRESHOLD.most,
+    },
+  ];
+}
+
+function panels(trace) {
+  const lines = { id: '', state: { part: 'lines' } };
+  return isTranslator(trace) && hasWords(trace)
+    ? [lines, { id: 'map', state: { part: 'map' } }]
+    : [lines];
+}
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame} state
+ * @returns {import('../../plot/figure.js').Figure}
+ */
+function figure(trace, state) {
+  const title = state.part === 'map' ? 'The same as a map' : 'Which word comes from which';
+  if (!isTranslator(trace)) return { title, ...noTranslator(trace, state) };
+  if (!hasWords(trace))
+    return {
+      title,
+      notice:
+        'The translation is empty, so there is nothing to align. Type one of your own above to see how it would align.',
+    };
+  const { alignment } = state.answers;
+  if (!alignment?.trace)
+    return { title, notice: noticeOf(alignment), isWaiting: !alignment?.problem };
+  const subject = alignmentOf(alignment.trace);
+  const grid = gridOf(trace, state, subject);
+  return {
+    title,
+    ...(state.part === 'map'
+      ? mapPart(state, subject, grid)
+      : linesPart(trace, state, subject, grid)),
+  };
+}
+
+function noTranslator({ card, model }, { cards }) {
+  const translators = cards.filter(({ kind }) => kind === 'encoder-decoder');
+  const named = translators.map((translator) => modelName(translator)).join(', ');
+  const choice =
+    translators.length === 0 ? 'No model here does.' : `Of the models here ${named} does.`;
+  return {
+    notice: `${modelName(card, model)} reads one text and translates nothing. ${choice}`,
+    actions: translators.map((translator) => ({
+      label: `Read it with ${modelName(translator)}`,
+      patch: choosingModel(translator.id),
+    })),
+  };
+}
+
+function linesPart(trace, state, subject, grid) {
+  const { rows, columns, weights } = subject;
+  const { geometry, left, drawn, ...drawing } = linesFigure({
+    rows: unitLabels(rows),
+    columns: unitLabels(columns),
+    weights,
+    titles: TITLES,
+    quantity: QUANTITY,
+    palette: state.palette,
+    width: state.width,
+    height: state.height,
+    threshold: state.translate_threshold,
+    ceiling: 1,
+    left: 'columns',
+    chosenRow: state.query === null ? null : (grid.chosen?.row ?? null),
+    lettering: { ...letteringFor(state.width), letters: isNarrow(state.width) ? 11 : LETTERS },
+  });
+  return {
+    summary: `Lines between ${counted(columns.length, 'word')} of the sentence and ${counted(rows.length, 'word')} of the translation.`,
+    facts: factsOf(trace, state, subject, { drawn, left }),
+    actions: actionsOf(trace, state),
+    ...drawing,
+    grid: {
+      ...grid,
+      geometry,
+      kind: 'lines between words',
+      note: 'Point at a word to see its lines alone; choose it to keep them, and once more to let go.',
+    },
+  };
+}
+
+function mapPart(state, { rows, columns, weights, links }, grid) {
+  return {
+    summary: `Weights of ${counted(rows.length, 'word')} of the translation on ${counted(columns.length, 'word')} of the sentence.`,
+    help: 'Each row is a word of the translation; the outlined cell is its link.',
+    ...squaresFigure(
+      {
+        matrix: weights,
+        rows: unitLabels(rows),
+        columns: unitLabels(columns),
+        titles: TITLES,
+        quantity: QUANTITY,
+        scale: { bottom: 0, top: 1, colours: sequential(state.palette.theme) },
+        outlined: links,
+      },
+      state,
+    ),
+    grid: {
+      ...grid,
+      thinned: { rows: letteringFor(state.width), columns: letteringFor(state.width) },
+    },
+  };
+}
+
+function factsOf(trace, state, { aligner }, { drawn, left }) {
+  const made = state.answers.made?.trace?.target;
+  return [
+    ...(state.target === null
+      ? [['Translated by', 'the model']]
+      : [
+          ['Translated by', 'you'],
+          ['The model’s own', made === undefined ? '…' : made || 'nothing: it ends at once'],
+        ]),
+    [
+      'Read from',
+      aligner
+        ? `cross-attention, layer ${aligner.layer}, head ${aligner.head}, which aligns words best`
+        : 'cross-attention, the mean of all heads',
+    ],
+    ...(left > 0 ? [['Lines', `the ${drawn.length} strongest of ${drawn.length + left}`]] : []),
+  ];
+}
+
+function actionsOf(trace, { target, answers }) {
+  if (target === null)
+    return [
+      { label: 'Change this translation', patch: { target: trace.target, ...NOTHING_CHOSEN } },
+    ];
+  return answers.made?.trace
+    ? [{ label: 'Back to the model’s translation', patch: { target: null, ...NOTHING_CHOSEN } }]
+    : [];
+}

@@ -1,0 +1,266 @@
+/**
+ * Why this cell: one attention weight worked out again from the tensors of the pass, and what becomes
+ * of it.
+ */
+
+import { noticeOf } from '../../api/request_cache.js';
+import { derive, differences, sitesOf } from '../../data/derivation.js';
+import { flag, number } from '../../state/fields.js';
+import { highestIn } from '../../data/matrix.js';
+import { signed, small } from '../../data/number.js';
+import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/places.js';
+import { createMemo } from '../../state/memoize.js';
+import { choosing, queryOf } from '../../state/state.js';
+import { positionLabels } from '../../data/text.js';
+import { matrixAt, rowOf } from '../../data/trace.js';
+import { ROUNDING, stepFigure, STEPS } from './drawing.js';
+
+const COOLEST = 0.2;
+const HOTTEST = 5;
+
+export const why = {
+  id: 'why',
+  title: 'Why this cell',
+  help: 'One attention weight worked out from its query and its key, step by step, and what it brings to the output.',
+  terms: [
+    ['query', 'the vector by which a token asks'],
+    ['key', 'the vector by which a token is found'],
+    ['value', 'the vector that is taken in where it was found'],
+    ['entropy', 'how evenly a row spreads its weight, in bits'],
+  ],
+  needs: ['*.self_attention.weights', '*.cross_attention.weights'],
+  arrangement: 'steps',
+  fields: {
+    why_unscaled: flag(),
+    why_temperature: number({ least: COOLEST, most: HOTTEST, standard: 1 }),
+  },
+  places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
+  place: (trace, state) => placeOf(state, trace)?.id,
+  asks,
+  wording,
+  controls,
+  panels,
+  figure,
+};
+
+/** Where the cell lies; null where the trace holds no attention there. */
+function cellOf(trace, state) {
+  const place = placeOf(state, trace);
+  const found = weightsAt(place, trace).find(({ layer }) => layer === state.layer);
+  if (!found) return null;
+  const path = found.site.replace(/\.weights$/, '');
+  const query = queryOf(state, trace, place.rows);
+  const weights = rowOf(matrixAt(trace.tensors[found.site], state.head), query);
+  const keys = tokensOf(trace, place.columns);
+  const strongest = highestIn(weights);
+  return {
+    place,
+    path,
+    query,
+    key: state.key !== null && state.key < keys.length ? state.key : strongest,
+    keys,
+    queries: tokensOf(trace, place.rows),
+  };
+}
+
+/** One layer and one head; and once more where a switch changes the pass. */
+function asks(trace, state) {
+  const cell = cellOf(trace, state);
+  if (!cell) return {};
+  const ask = requestOf(trace, state, cell);
+  const edits = editsOf(state, cell.place);
+  return { plain: ask, ...(edits.length > 0 && { changed: { ...ask, edits } }) };
+}
+
+function requestOf({ card }, { layer, head }, { path }) {
+  return {
+    capture: sitesOf(path, card?.positional),
+    layers: [layer],
+    heads: [head],
+    analyses: ['head_outputs'],
+  };
+}
+
+/** What the switches change, in this attention of this layer. */
+function editsOf({ layer, why_unscaled: isUnscaled, why_temperature: value }, { id: where }) {
+  return [
+    ...(isUnscaled ? [{ kind: 'no_scaling', layer, where }] : []),
+    ...(value !== 1 ? [{ kind: 'temperature', value, layer, where }] : []),
+  ];
+}
+
+/** Every step asks for what was worked out. */
+const memo = createMemo();
+
+/** @returns {import('./drawing.js').Subject|null} null: still on its way */
+function subjectOf(trace, state) {
+  const {
+    answers = {},
+    where,
+    layer,
+    head,
+    query,
+    source,
+    key,
+    why_unscaled: isUnscaled,
+    why_temperature: temperature,
+  } = state;
+  const of = [
+    trace,
+    answers.plain,
+    answers.changed,
+    where,
+    layer,
+    head,
+    query,
+    source,
+    key,
+    isUnscaled,
+    temperature,
+  ];
+  return memo(of, () => workedOut(trace, state));
+}
+
+/**
+ * What is known of the cell. Until the changed pass is here, its row is worked out from the queries
+ * and keys of the plain one, which the change leaves as they are.
+ */
+function workedOut(trace, state) {
+  const cell = cellOf(trace, state);
+  const plain = state.answers?.plain?.trace;
+  if (!cell || !plain) return null;
+  const { place, path } = cell;
+  const isChanged = editsOf(state, place).length > 0;
+  const pass = isChanged ? (state.answers.changed?.trace ?? null) : plain;
+  const softmax = { isScaled: !state.why_unscaled, temperature: state.why_temperature };
+  const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
+  return {
+    ...cell,
+    plain,
+    pass,
+    isChanged,
+    name: `${where}layer ${state.layer}, head ${state.head}`,
+    head: state.head,
+    now: derive(pass ?? plain, path, cell, softmax),
+    before: derive(plain, path, cell),
+    request: {
+      ...requestOf(trace, state, cell),
+      ...(isChanged && { edits: editsOf(state, place) }),
+    },
+  };
+}
+
+/** How far what is worked out here is from the model's. */
+function wording(trace, state) {
+  const subject = subjectOf(trace, state);
+  return subject ? { help: `${why.help} ${checked(subject)}` } : {};
+}
+
+function checked({ now, pass, path }) {
+  if (!pass) return 'The model is being asked to read with this change.';
+  const { score, weight } = differences(now, pass, path);
+  const verdict = `the score is ${small(score)} and the weight ${small(weight)} from what the model computed`;
+  const far =
+    Math.max(score, weight) > ROUNDING
+      ? ', more than the 10⁻⁵ of usual rounding; the steps say why'
+      : '';
+  return `All of it is computed again in this browser, in double precision, from the tensors of the pass: ${verdict}${far}.`;
+}
+
+function controls(trace, state) {
+  const cell = cellOf(trace, state);
+  if (!cell) return [];
+  const { place, path, query, key, queries, keys } = cell;
+  const [layers, heads] = [
+    weightsAt(place, trace).map(({ layer }) => layer),
+    trace.tensors[`${path}.weights`].shape[0],
+  ];
+  const [name] = Object.keys(choosing(trace, place.rows, query));
+  const tokens = (list) => positionLabels(list).map((title, id) => ({ id, title }));
+  const isAsTrained = editsOf(state, place).length === 0;
+  return [
+    {
+      kind: 'choice',
+      name: 'layer',
+      label: 'Layer',
+      options: layers.map(numbered),
+      value: state.layer,
+    },
+    {
+      kind: 'choice',
+      name: 'head',
+      label: 'Head',
+      options: Array.from({ length: heads }, (_, head) => numbered(head)),
+      value: state.head,
+    },
+    { kind: 'choice', name, label: 'Query', options: tokens(queries), value: query },
+    {
+      kind: 'choice',
+      name: 'key',
+      label: 'Key',
+      options: [{ id: null, title: 'the strongest' }, ...tokens(keys)],
+      value: state.key === null ? null : key,
+    },
+    {
+      kind: 'flag',
+      name: 'why_unscaled',
+      label: 'Leave out 1/√d',
+      value: state.why_unscaled,
+      help: 'The model reads again, and this attention does not divide its products',
+    },
+    {
+      kind: 'number',
+      name: 'why_temperature',
+      label: 'Softmax temperature',
+      value: state.why_temperature,
+      least: COOLEST,
+      most: HOTTEST,
+      step: 0.1,
+      shown: signed(state.why_temperature, 1),
+    },
+    {
+      kind: 'button',
+      label: 'As trained',
+      patch: { why_unscaled: false, why_temperature: 1 },
+      disabled: isAsTrained,
+    },
+  ];
+}
+
+function numbered(number) {
+  return { id: number, title: String(number) };
+}
+
+/** The answer that is none. */
+function refusal({ answers }) {
+  return [answers?.plain, answers?.changed].find((answer) => answer?.problem);
+}
+
+function panels(trace, state) {
+  if (!cellOf(trace, state) || refusal(state))
+    return [{ id: 'product', state: { step: 'product', nth: 1 } }];
+  const isTurned = state.answers?.plain?.trace
+    ? subjectOf(trace, state).now.isTurned
+    : trace.card?.positional === 'rotary';
+  const steps = Object.keys(STEPS).filter((step) => step !== 'turn' || isTurned);
+  return steps.map((step, index) => ({ id: step, state: { step, nth: index + 1 } }));
+}
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {step: string, nth: number}} state
+ * @returns {import('../../plot/figure.js').Figure}
+ */
+function figure(trace, state) {
+  if (!cellOf(trace, state))
+    return { title: 'Why this cell', notice: 'This trace holds no attention weights.' };
+  const subject = subjectOf(trace, state);
+  if (!subject || refusal(state))
+    return {
+      title: `Step ${state.nth}`,
+      notice: noticeOf(refusal(state) ?? state.answers?.plain),
+      isWaiting: !refusal(state),
+    };
+  const drawn = stepFigure(STEPS[state.step](subject), subject, state);
+  return { ...drawn, title: `${state.nth}. ${drawn.title}` };
+}

@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { bodyOf, createRequestCache, noticeOf } from '../../../static/js/api/request_cache.js';
+import { positionalPath, Problem } from '../../../static/js/api/api.js';
+
+const TRACE = { tensors: { logits: { data: [1, 2, 3] } } };
+
+/** Answers by hand: each call waits until it is let go on. */
+function byHand() {
+  const calls = [];
+  let arrivals = 0;
+  const answers = createRequestCache({
+    fetch: (body, signal) =>
+      new Promise((resolve, reject) => {
+        signal.addEventListener('abort', () => reject(new DOMException('stopped', 'AbortError')));
+        calls.push({ body, signal, resolve, reject });
+      }),
+    onArrival: () => {
+      arrivals += 1;
+    },
+  });
+  return { answers, calls, arrivals: () => arrivals };
+}
+
+const settled = () =>
+  new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+
+test('the same wish is asked for once, and its answer is kept', async () => {
+  const { answers, calls, arrivals } = byHand();
+  assert.deepEqual(answers.want({ lens: { text: 'a' } }), { lens: { isWaiting: true } });
+  answers.want({ other: { text: 'a' } });
+  assert.equal(calls.length, 1);
+  calls[0].resolve(TRACE);
+  await settled();
+  assert.equal(arrivals(), 1);
+  assert.equal(answers.want({ lens: { text: 'a' } }).lens.trace, TRACE);
+  answers.want({});
+  assert.equal(answers.want({ lens: { text: 'a' } }).lens.trace, TRACE, 'kept while nobody looks');
+  assert.equal(calls.length, 1);
+});
+
+test('what nobody waits for any more is given up, and says nothing', async () => {
+  const { answers, calls, arrivals } = byHand();
+  answers.want({ lens: { text: 'a' } });
+  answers.want({ lens: { text: 'b' } });
+  assert.ok(calls[0].signal.aborted);
+  calls[0].resolve(TRACE);
+  await settled();
+  assert.equal(arrivals(), 0);
+  assert.deepEqual(answers.want({ lens: { text: 'b' } }), { lens: { isWaiting: true } });
+});
+
+test('a refusal is an answer until it is asked for again', async () => {
+  const { answers, calls } = byHand();
+  answers.want({ lens: { text: 'a' } });
+  calls[0].reject(new Problem({ title: 'Too much', detail: 'Ask for less.', status: 422 }));
+  await settled();
+  assert.equal(noticeOf(answers.want({ lens: { text: 'a' } }).lens), 'Too much. Ask for less.');
+  assert.equal(calls.length, 1);
+  answers.retry();
+  answers.want({ lens: { text: 'a' } });
+  assert.equal(calls.length, 2);
+});
+
+test('what is kept is bounded, and what is looked at stays', async () => {
+  await dropsTheOlder({ tensors: { logits: { data: new Uint8Array(20e6) } } });
+});
+
+test('numbers of analyses weigh as much as those of tensors', async () => {
+  await dropsTheOlder({
+    tensors: {},
+    analyses: {
+      rollout: { decoder: { data: new Uint8Array(20e6) } },
+      next_token: { texts: [['a']], aligner: null },
+    },
+  });
+});
+
+/** Of two answers as big as this one only the younger is kept. */
+async function dropsTheOlder(big) {
+  const { answers, calls } = byHand();
+  for (const text of ['a', 'b']) {
+    answers.want({ lens: { text } });
+    calls.at(-1).resolve(big);
+    await settled();
+  }
+  assert.ok(answers.want({ lens: { text: 'b' } }).lens.trace);
+  answers.want({ lens: { text: 'a' } });
+  assert.equal(calls.length, 3, 'the older of two that are too much was dropped');
+}
+
+test('a wish is for the page’s own texts and model unless it names others', () => {
+  const trace = { asked: { model: 'translate', text: 'A cat', target: null }, target: 'Un chat' };
+  assert.deepEqual(bodyOf({ analyses: ['alignment'] }, trace), {
+    model: 'translate',
+    text: 'A cat',
+    target: 'Un chat',
+    capture: [],
+    analyses: ['alignment'],
+  });
+  assert.deepEqual(bodyOf({ model: 'stories', capture: ['logits'] }, trace), {
+    model: 'stories',
+    text: 'A cat',
+    capture: ['logits'],
+  });
+  assert.deepEqual(bodyOf({ text: 'A dog' }, trace), {
+    model: 'translate',
+    text: 'A dog',
+    capture: [],
+  });
+  assert.equal(
+    'target' in bodyOf({}, { ...trace, target: ' ' }),
+    false,
+    'a blank translation cannot be sent',
+  );
+});
+
+test('waiting has words', () => {
+  assert.equal(noticeOf(undefined), 'Reading…');
+  assert.equal(noticeOf({ isWaiting: true }), 'Reading…');
+  assert.equal(noticeOf({ trace: TRACE }), '');
+});
+
+test('an encoding of positions is asked for without any text', () => {
+  const positional = { scheme: 'rotary', length: 7, width: 16 };
+  assert.deepEqual(bodyOf({ positional }, { asked: { model: 'tiny', text: 'a' }, target: null }), {
+    positional,
+  });
+  assert.equal(positionalPath(positional), '/api/v1/positional?scheme=rotary&length=7&width=16');
+});
+
+test('what is cancelled is stopped, says so, and is asked for again once it was left', async () => {
+  const { answers, calls, arrivals } = byHand();
+  answers.want({ lens: { text: 'a' } });
+  answers.cancel();
+  assert.ok(calls[0].signal.aborted);
+  assert.equal(arrivals(), 1);
+  const { lens } = answers.want({ lens: { text: 'a' } });
+  assert.match(noticeOf(lens), /^Cancelled\. .+asked for again\.$/);
+  await settled();
+  assert.equal(calls.length, 1);
+  answers.want({});
+  assert.deepEqual(answers.want({ lens: { text: 'a' } }), { lens: { isWaiting: true } });
+});

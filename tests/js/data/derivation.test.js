@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  derive,
+  differences,
+  lengthOf,
+  shareOf,
+  sitesOf,
+  turnedBy,
+} from '../../../static/js/data/derivation.js';
+import { headTrace } from '../views/why/sample.js';
+
+const SELF = 'decoder.layers.1.self_attention';
+const CROSS = 'decoder.layers.1.cross_attention';
+
+const close = (found, expected, within = 1e-12) =>
+  assert.ok(Math.abs(found - expected) <= within, `${found} is not ${expected}`);
+
+/** Two queries, two keys, two dimensions, by hand. */
+function handMade(path) {
+  const vectors = (axis, data) => ({
+    axes: ['head', axis, 'd_head'],
+    shape: [1, 2, 2],
+    scale: 1,
+    data,
+  });
+  return {
+    tensors: {
+      [`${path}.queries`]: vectors('query', [1, 0, 3, 4]),
+      [`${path}.keys`]: vectors('key', [2, 0, 1, -1]),
+      [`${path}.values`]: vectors('key', [10, 0, 0, 100]),
+    },
+  };
+}
+
+test('a cell by hand: products, scale, softmax, values', () => {
+  const { products, row, weighted, context, divisor } = derive(handMade(CROSS), CROSS, {
+    query: 1,
+    key: 0,
+  });
+  assert.deepEqual([...products], [6, 0]);
+  assert.deepEqual([...row.products], [6, -1]);
+  close(divisor, Math.SQRT2);
+  close(row.scores[0], 6 / Math.SQRT2);
+  const weight = 1 / (1 + Math.exp(-7 / Math.SQRT2));
+  close(row.weights[0], weight);
+  close(weighted[0], 10 * weight);
+  close(context[1], 100 * (1 - weight));
+});
+
+test('scaling can be left out, and a temperature divides the scores', () => {
+  const { row } = derive(
+    handMade(CROSS),
+    CROSS,
+    { query: 1, key: 0 },
+    { isScaled: false, temperature: 2 },
+  );
+  assert.deepEqual([...row.scores], [3, -0.5]);
+});
+
+test('a causal query does not see what comes later: −∞, weight 0, and nothing of its value', () => {
+  const { isHidden, row, weighted } = derive(handMade(SELF), SELF, { query: 0, key: 1 });
+  assert.ok(isHidden);
+  assert.deepEqual([...row.scores], [2 / Math.SQRT2, -Infinity]);
+  assert.deepEqual([...row.weights], [1, 0]);
+  assert.deepEqual([...weighted], [0, 0]);
+});
+
+for (const [positional, path] of [
+  ['sinusoidal', SELF],
+  ['rotary', SELF],
+  ['alibi', SELF],
+  ['rotary', CROSS],
+]) {
+  for (const change of [
+    {},
+    { isScaled: false },
+    { temperature: 2.5 },
+    { isScaled: false, temperature: 0.5 },
+  ]) {
+    test(`${positional}, ${path.split('.').at(-1)}, ${JSON.stringify(change)}: what is derived is what was computed`, () => {
+      const trace = headTrace(path, {
+        queries: 5,
+        keys: path === CROSS ? 3 : 5,
+        positional,
+        ...change,
+      });
+      for (const [query, key] of [
+        [0, 0],
+        [4, 1],
+        [2, 2],
+        [1, 2],
+      ]) {
+        const derivation = derive(trace, path, { query, key }, change);
+        assert.equal(derivation.isTurned, positional === 'rotary' && path === SELF);
+        for (const [name, off] of Object.entries(differences(derivation, trace, path)))
+          assert.ok(off < 1e-5, `${name} of ${query}, ${key}: ${off}`);
+        close(
+          derivation.row.weights.reduce((sum, weight) => sum + weight, 0),
+          1,
+        );
+      }
+    });
+  }
+}
+
+test('a number that is not the model’s shows in the differences', () => {
+  const trace = headTrace(SELF, { queries: 5, keys: 5 });
+  trace.tensors[`${SELF}.scores`].data[4 * 5 + 1] += 0.5;
+  trace.tensors[`${SELF}.weights`].data[4 * 5 + 1] += 0.25;
+  trace.tensors[`${SELF}.context`].data[4 * 4 + 3] += 0.125;
+  const { score, weight, context } = differences(
+    derive(trace, SELF, { query: 4, key: 1 }),
+    trace,
+    SELF,
+  );
+  for (const [found, expected] of [
+    [score, 0.5],
+    [weight, 0.25],
+    [context, 0.125],
+  ])
+    close(found, expected, 1e-5);
+  assert.equal(
+    differences(derive(trace, SELF, { query: 1, key: 2 }), trace, SELF).score,
+    0,
+    'two hidden cells do not differ',
+  );
+});
+
+test('a turn keeps lengths, and products depend on the distance alone', () => {
+  const [a, b] = [Float64Array.of(1, 2, 3, 4), Float64Array.of(-2, 1, 0.5, 3)];
+  const product = (m, n) =>
+    turnedBy(a, m).reduce((sum, number, at) => sum + number * turnedBy(b, n)[at], 0);
+  close(lengthOf(turnedBy(a, 7)), lengthOf(a), 1e-12);
+  close(product(9, 4), product(5, 0), 1e-12);
+  assert.deepEqual([...turnedBy(a, 0)], [...a]);
+});
+
+test('a head’s share of the output is its length along the output’s direction', () => {
+  const array = (data, ...shape) => ({ axes: shape.map(String), shape, data, scale: 1 });
+  const trace = {
+    tensors: { [`${SELF}.output`]: array([3, 4], 1, 2) },
+    analyses: { head_outputs: { [SELF]: array([3, 0], 1, 1, 2) } },
+  };
+  const { share, cosine } = shareOf(trace, SELF, 0);
+  close(share, 9 / 25);
+  close(cosine, 3 / 5);
+});
+
+test('only the sites that a scheme has are asked for', () => {
+  const ends = (path, positional) =>
+    sitesOf(path, positional).map((site) => site.split('.').at(-1));
+  assert.deepEqual(ends(SELF, 'sinusoidal'), [
+    'queries',
+    'keys',
+    'scores',
+    'weights',
+    'values',
+    'context',
+    'output',
+  ]);
+  assert.deepEqual(ends(SELF, 'rotary').slice(2, 4), ['rotated_queries', 'rotated_keys']);
+  assert.equal(ends(SELF, 'alibi')[2], 'bias');
+  assert.deepEqual(
+    ends(CROSS, 'rotary'),
+    ends(CROSS, 'sinusoidal'),
+    'cross-attention knows no positions',
+  );
+});

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { commonPairs } from '../../../static/js/data/sequences.js';
+
+const common = (a, b) =>
+  commonPairs([...a], [...b])
+    .map(([i]) => a[i])
+    .join('');
+
+test('what two lists share is found in order', () => {
+  assert.equal(common('XMJYAUZ', 'MZJAWXU'), 'MJAU');
+  assert.deepEqual(commonPairs(['a', 'b', 'c'], ['a', 'x', 'c']), [
+    [0, 0],
+    [2, 2],
+  ]);
+});
+
+test('the same list is shared whole, and different ones not at all', () => {
+  assert.deepEqual(commonPairs(['a', 'a'], ['a', 'a']), [
+    [0, 0],
+    [1, 1],
+  ]);
+  assert.deepEqual(commonPairs(['a'], ['b']), []);
+  assert.deepEqual(commonPairs([], ['b']), []);
+});
+
+/** All common subsequences, by brute force. */
+function longest(a, b) {
+  if (a === '' || b === '') return 0;
+  if (a[0] === b[0]) return 1 + longest(a.slice(1), b.slice(1));
+  return Math.max(longest(a.slice(1), b), longest(a, b.slice(1)));
+}
+
+test('it is as long as any can be', () => {
+  let seed = 7;
+  const letter = () => {
+    seed = (seed * 16807) % 2147483647;
+    return 'abc'[seed % 3];
+  };
+  for (let trial = 0; trial < 60; trial += 1) {
+    const [a, b] = [7, 8].map((length) => Array.from({ length }, letter).join(''));
+    assert.equal(commonPairs([...a], [...b]).length, longest(a, b), `${a} ${b}`);
+  }
+});

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  css,
+  diverging,
+  inkOn,
+  levelOf,
+  luminance,
+  plotlyScale,
+  sequential,
+} from '../../../static/js/plot/colour.js';
+import { apart, EYES, seen } from './colour_blindness.js';
+
+/** A distance in OKLab that an eye tells when the two lie side by side. */
+const JUST_SEEN = 0.02;
+
+const at = (scale, level, eyes = 'all cones') =>
+  seen(scale.subarray(level * 3, level * 3 + 3), eyes);
+const lightness = (scale, level, eyes) => at(scale, level, eyes)[0];
+
+for (const theme of ['light', 'dark']) {
+  test(`the ${theme} scale for weights climbs in even steps of lightness`, () => {
+    const scale = sequential(theme);
+    const from = lightness(scale, 0);
+    const to = lightness(scale, 255);
+    assert.ok(Math.abs(to - from) > 0.65, 'the ends are far apart');
+    for (let level = 0; level < 256; level += 1) {
+      const even = from + (to - from) * (level / 255);
+      assert.ok(Math.abs(lightness(scale, level) - even) < 0.02, `level ${level}`);
+    }
+  });
+
+  test(`the ${theme} scale for signed values is symmetric about zero`, () => {
+    const scale = diverging(theme);
+    for (let step = 0; step < 128; step += 1) {
+      assert.ok(
+        Math.abs(lightness(scale, step) - lightness(scale, 255 - step)) < 0.03,
+        `level ${step}`,
+      );
+    }
+  });
+
+  for (const eyes of EYES) {
+    test(`the ${theme} scale for weights only ever climbs, and sixteenths of it can be told apart: ${eyes}`, () => {
+      const scale = sequential(theme);
+      const upwards = Math.sign(lightness(scale, 255, eyes) - lightness(scale, 0, eyes));
+      for (let level = 8; level < 256; level += 1) {
+        assert.ok(
+          upwards * (lightness(scale, level, eyes) - lightness(scale, level - 8, eyes)) > 0.01,
+          `levels ${level - 8} and ${level}`,
+        );
+      }
+      for (let level = 16; level < 256; level += 1) {
+        assert.ok(
+          apart(at(scale, level, eyes), at(scale, level - 16, eyes)) > JUST_SEEN,
+          `levels ${level - 16} and ${level}`,
+        );
+      }
+    });
+
+    test(`the ${theme} scale for signed values fades towards zero, and its sides can be told apart: ${eyes}`, () => {
+      const scale = diverging(theme);
+      const towardsZero = Math.sign(lightness(scale, 127, eyes) - lightness(scale, 0, eyes));
+      for (let level = 8; level < 128; level += 1) {
+        for (const [out, near] of [
+          [level - 8, level],
+          [263 - level, 255 - level],
+        ]) {
+          assert.ok(
+            towardsZero * (lightness(scale, near, eyes) - lightness(scale, out, eyes)) > 0.01,
+            `levels ${out} and ${near}`,
+          );
+        }
+      }
+      for (let level = 0; level <= 96; level += 1) {
+        assert.ok(
+          apart(at(scale, level, eyes), at(scale, 255 - level, eyes)) > 3 * JUST_SEEN,
+          `levels ${level} and ${255 - level}`,
+        );
+      }
+    });
+  }
+
+  test(`every level of the ${theme} scales takes text of contrast 4.5 or more`, () => {
+    for (const scale of [sequential(theme), diverging(theme)]) {
+      for (let level = 0; level < 256; level += 1) {
+        const ground = luminance(scale.subarray(level * 3, level * 3 + 3));
+        const ink = inkOn(scale, level) === '#000' ? 0 : 1;
+        const contrast = (Math.max(ground, ink) + 0.05) / (Math.min(ground, ink) + 0.05);
+        assert.ok(contrast >= 4.5, `level ${level}: ${contrast.toFixed(2)}`);
+      }
+    }
+  });
+}
+
+test('values find their level, and none falls off the scale', () => {
+  assert.equal(levelOf(0, 1), 0);
+  assert.equal(levelOf(1, 1), 255);
+  assert.equal(levelOf(0.25, 0.5), 128);
+  assert.equal(levelOf(2, 1), 255);
+  assert.equal(levelOf(0.5, 0), 0);
+});
+
+test('the plot and the canvas agree on colour', () => {
+  const scale = sequential('dark');
+  for (const [position, colour] of plotlyScale(scale))
+    assert.equal(colour, css(scale, Math.round(position * 255)));
+});

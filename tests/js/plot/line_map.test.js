@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { linesFigure } from '../../../static/js/plot/line_map.js';
+import { PALETTE } from '../sample.js';
+
+const WEIGHTS = { rows: 2, columns: 3, data: Float64Array.of(0.7, 0.3, 0, 0.02, 0.03, 0.95) };
+const WANTED = {
+  rows: ['le', '<b>'],
+  columns: ['the', 'cat', '<i>'],
+  weights: WEIGHTS,
+  titles: { rows: 'query', columns: 'key' },
+  quantity: 'attention weight',
+  palette: PALETTE,
+  width: 600,
+  height: 500,
+};
+const strokes = ({ data }) =>
+  data.filter(({ mode, line }) => mode === 'lines' && line.color !== PALETTE.surface);
+const texts = ({ data }) => data.filter(({ mode }) => mode === 'text').flatMap(({ text }) => text);
+
+test('a line goes from each word to each that it attends to, thicker and later where the weight is greater', () => {
+  const figure = linesFigure(WANTED);
+  const drawn = strokes(figure).flatMap(({ x, line }) =>
+    Array.from({ length: x.length / 3 }, () => line.width),
+  );
+  assert.equal(drawn.length, 5);
+  assert.deepEqual(
+    drawn,
+    [...drawn].sort((a, b) => a - b),
+  );
+  assert.ok(drawn.at(-1) > drawn[0]);
+});
+
+test('lines end where their words stand', () => {
+  const figure = linesFigure({ ...WANTED, threshold: 0.9 });
+  const [{ x, y }] = strokes(figure);
+  const [query, key] = [figure.geometry.box(1, undefined), figure.geometry.box(undefined, 2)];
+  assert.ok(
+    x[0] === query.x1 && x[1] === key.x0,
+    'from the end of one column to the start of the other',
+  );
+  assert.ok(query.y0 < y[0] && y[0] < query.y1 && key.y0 < y[1] && y[1] < key.y1);
+});
+
+test('columns may stand at the left', () => {
+  const { geometry } = linesFigure({ ...WANTED, left: 'columns' });
+  assert.ok(geometry.box(undefined, 0).x1 <= geometry.box(0, undefined).x0);
+  assert.deepEqual(geometry.at(1, middle(geometry.box(undefined, 2)).y), {
+    row: 1,
+    column: 2,
+    of: 'column',
+  });
+});
+
+test('the number of each strong line is written, and none of a weak one', () => {
+  const written = texts(linesFigure(WANTED)).filter((text) => /^0\.\d\d$/.test(text));
+  assert.deepEqual(written.sort(), ['0.30', '0.70', '0.95']);
+});
+
+test('words are no markup', () => {
+  const written = texts(linesFigure(WANTED));
+  assert.ok(written.includes('&lt;b&gt;') && written.includes('&lt;i&gt;'));
+});
+
+test('whatever is pointed at is found again where its box is', () => {
+  const { geometry } = linesFigure(WANTED);
+  for (const [row, column] of [
+    [0, 0],
+    [0, 1],
+    [1, 2],
+  ]) {
+    const { x, y } = middle(geometry.box(row, column));
+    assert.deepEqual(geometry.at(x, y), { row, column });
+  }
+  const word = middle(geometry.box(1, undefined));
+  assert.deepEqual(geometry.at(word.x, word.y), { row: 1, column: 2, of: 'row' });
+  assert.equal(geometry.at(word.x, 2), null, 'the titles are no words');
+});
+
+test('a word that is pointed at brings out all of its lines with their numbers', () => {
+  const { geometry } = linesFigure({ ...WANTED, threshold: 0.5 });
+  const { lines, numbers } = geometry.highlight({ row: 0, column: 0, of: 'row' });
+  assert.deepEqual([lines.length, numbers.map(({ text }) => text)], [2, ['0.30', '0.70']]);
+  const column = geometry.highlight({ row: 1, column: 2, of: 'column' });
+  assert.deepEqual(
+    column.numbers.map(({ text }) => text),
+    ['0.95'],
+  );
+});
+
+test('a cell without a line can be reached too, and says its number', () => {
+  const { geometry } = linesFigure(WANTED);
+  assert.ok(geometry.box(0, 2));
+  assert.deepEqual(
+    geometry.highlight({ row: 1, column: 0 }).numbers.map(({ text }) => text),
+    ['0.02', '0.95'],
+  );
+});
+
+test('the chosen row stands out from the others', () => {
+  const lines = strokes(linesFigure({ ...WANTED, chosenRow: 0 }));
+  assert.deepEqual([...new Set(lines.map(({ opacity }) => opacity))].sort(), [0.25, 1]);
+  assert.equal(lines.at(-1).opacity, 1);
+});
+
+test('two columns of 128 words are a bounded number of traces and lines, and tell how many are left out', () => {
+  const count = 128;
+  const data = Float64Array.from({ length: count * count }, (_, at) => ((at * 7919) % 1000) / 1000);
+  const names = Array.from({ length: count }, (_, at) => `${at} word`);
+  const wanted = {
+    ...WANTED,
+    rows: names,
+    columns: names,
+    weights: { rows: count, columns: count, data },
+  };
+  const took = Array.from({ length: 5 }, () => {
+    const began = performance.now();
+    linesFigure(wanted);
+    return performance.now() - began;
+  });
+  assert.ok(
+    Math.min(...took) < 100,
+    `${took} ms: the best of several, as a busy machine takes its time`,
+  );
+  const { data: traces, drawn, left, layout } = linesFigure(wanted);
+  assert.ok(traces.length <= 40, `${traces.length} traces`);
+  assert.ok(drawn.length <= 1200 && left > 10000);
+  assert.ok(layout.width <= WANTED.width);
+});
+
+test('it fits a phone, and words never lie over the lines', () => {
+  const { layout, geometry } = linesFigure({
+    ...WANTED,
+    width: 358,
+    rows: ['incomprehensibilities', 'a'],
+  });
+  assert.ok(layout.width <= 358);
+  assert.ok(geometry.box(0, undefined).x1 < geometry.box(undefined, 0).x0);
+});
+
+function middle({ x0, x1, y0, y1 }) {
+  return { x: (x0 + x1) / 2, y: (y0 + y1) / 2 };
+}

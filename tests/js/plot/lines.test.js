@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  binned,
+  linesOf,
+  nearestLine,
+  numberPlaces,
+  strongestOf,
+} from '../../../static/js/plot/lines.js';
+
+const WEIGHTS = { rows: 2, columns: 3, data: Float64Array.of(0.7, 0.3, 0, NaN, 0.05, 0.95) };
+const spanOf = ({ row, column }) => ({
+  from: { x: 0, y: row * 20 },
+  to: { x: 100, y: column * 20 },
+});
+
+test('a line is drawn for each pair that reaches the threshold, the strongest last', () => {
+  const { lines, left } = linesOf(WEIGHTS, { threshold: 0.3 });
+  assert.deepEqual(
+    lines.map(({ row, column, weight }) => [row, column, weight]),
+    [
+      [0, 1, 0.3],
+      [0, 0, 0.7],
+      [1, 2, 0.95],
+    ],
+  );
+  assert.equal(left, 0);
+});
+
+test('no weight is no line, whatever the threshold', () => {
+  assert.equal(linesOf(WEIGHTS).lines.length, 4);
+});
+
+test('of too many lines the strongest are drawn, and the others are counted', () => {
+  const { lines, left } = linesOf(WEIGHTS, { most: 2 });
+  assert.deepEqual([lines.map(({ weight }) => weight), left], [[0.7, 0.95], 2]);
+});
+
+test('steps of strength share the lines out, and the greatest weight is in the last', () => {
+  const bins = binned(linesOf(WEIGHTS).lines, 0.95, 4);
+  assert.deepEqual(
+    bins.map((bin) => bin.map(({ weight }) => weight)),
+    [[0.05], [0.3], [0.7], [0.95]],
+  );
+});
+
+test('numbers keep clear of one another, the strongest in the middle of its line', () => {
+  const lines = [
+    { row: 0, column: 1, weight: 0.4 },
+    { row: 1, column: 0, weight: 0.6 },
+  ];
+  const places = numberPlaces(lines, spanOf, { width: 30, height: 14 }, 10);
+  assert.deepEqual(places[0], { line: lines[1], at: { x: 50, y: 10 } });
+  const [first, second] = places.map(({ at }) => at);
+  assert.ok(Math.abs(first.x - second.x) >= 30 || Math.abs(first.y - second.y) >= 14);
+});
+
+test('no more numbers than asked for, and none where there is no room', () => {
+  const same = Array.from({ length: 40 }, (_, at) => ({ row: 0, column: 0, weight: at }));
+  assert.ok(numberPlaces(same, spanOf, { width: 30, height: 14 }, 100).length < 5);
+  assert.equal(numberPlaces(same, spanOf, { width: 1, height: 1 }, 2).length, 2);
+});
+
+test('the line under a point is found, the stronger of two that cross there', () => {
+  const lines = [
+    { row: 0, column: 1, weight: 0.9 },
+    { row: 1, column: 0, weight: 0.1 },
+  ];
+  assert.equal(nearestLine({ x: 50, y: 10 }, lines, spanOf, 6, 1), lines[0]);
+  assert.equal(nearestLine({ x: 90, y: 2 }, lines, spanOf, 6, 1), lines[1]);
+  assert.equal(nearestLine({ x: 50, y: 60 }, lines, spanOf, 6, 1), null);
+});
+
+test('the strongest of a row and of a column; nothing is weaker than any weight', () => {
+  assert.equal(strongestOf(WEIGHTS, { row: 1 }), 2);
+  assert.equal(strongestOf(WEIGHTS, { row: 0 }), 0);
+  assert.equal(
+    strongestOf({ rows: 2, columns: 1, data: Float64Array.of(NaN, 0.1) }, { column: 0 }),
+    1,
+  );
+});

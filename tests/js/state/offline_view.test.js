@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+
+import { holds, offlineView } from '../../../static/js/state/offline_view.js';
+
+const TRACE = { tensors: { 'a.weights': {} }, analyses: { rollout: { decoder: {} }, empty: {} } };
+const VIEW = {
+  id: 'any',
+  asks: (_, { what, which }) => ({
+    ...(what === 'scores' && { numbers: { capture: ['a.scores'] } }),
+    ...(which === 'rollout' && { more: { analyses: ['rollout'] } }),
+  }),
+  controls: (_, { what }) => [
+    { kind: 'choice', name: 'what', options: [{ id: 'weights' }, { id: 'scores' }], value: what },
+    { kind: 'choice', name: 'which', options: [{ id: 'head' }, { id: 'rollout' }] },
+    { kind: 'flag', name: 'words' },
+  ],
+  figure: () => ({ title: 'A', actions: [{ label: 'Why?', patch: {} }] }),
+};
+
+test('a trace holds what was captured and what was computed from it', () => {
+  assert.ok(holds({}, TRACE));
+  assert.ok(holds({ capture: ['a.weights'], analyses: ['rollout'] }, TRACE));
+  assert.ok(!holds({ capture: ['a.weights', 'a.scores'] }, TRACE));
+  assert.ok(!holds({ analyses: ['value_weighted'] }, TRACE));
+  assert.ok(!holds({ analyses: ['empty'] }, TRACE));
+});
+
+test('what a server would have to be asked for is not offered', () => {
+  const [what, which, words] = offlineView(VIEW, TRACE).controls(TRACE, {
+    what: 'weights',
+    which: 'head',
+  });
+  assert.deepEqual(what.options, [{ id: 'weights' }]);
+  assert.deepEqual(which.options, [{ id: 'head' }, { id: 'rollout' }]);
+  assert.deepEqual(words, { kind: 'flag', name: 'words' });
+});
+
+test('a view that leads to others leads nowhere', () => {
+  assert.deepEqual(offlineView(VIEW, TRACE).figure(TRACE, {}), { title: 'A', actions: [] });
+});

@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  beginning,
+  choosing,
+  choosingModel,
+  clamp,
+  INITIAL,
+  isQueryLookedAt,
+  opened,
+  queryOf,
+  readFragment,
+  writeFragment,
+} from '../../../static/js/state/state.js';
+import { fillTrace, pairTrace } from '../sample.js';
+
+const STATES = {
+  plain: {
+    ...INITIAL,
+    text: 'The cat sat.',
+    model: 'stories',
+    view: 'experts',
+    layer: 2,
+    head: 5,
+    query: 3,
+    range: 'head',
+  },
+  awkward: {
+    ...INITIAL,
+    text: 'a&b=c#d %41+ é 中文 👩‍🚀 مرحبا\n<s>\t"',
+    model: 'x/y',
+    view: 'attention',
+    layer: 0,
+    head: 0,
+    query: 0,
+    range: 'one',
+  },
+  empty: {
+    ...INITIAL,
+    text: '',
+    model: '',
+    view: 'positions',
+    layer: null,
+    head: null,
+    query: null,
+    range: 'one',
+  },
+  translated: {
+    ...INITIAL,
+    text: 'A man',
+    target: 'Un & un = 2',
+    where: 'encoder',
+    query: 1,
+    source: 2,
+  },
+  masked: { ...INITIAL, text: '[MASK] a [MASK]', words: ' été' },
+};
+
+for (const [name, state] of Object.entries(STATES)) {
+  test(`a link restores a state that is ${name}`, () => {
+    assert.deepEqual({ ...INITIAL, ...readFragment(writeFragment(state)) }, state);
+  });
+}
+
+test('an emptied box stays empty, an untouched one does not', () => {
+  assert.equal(readFragment(writeFragment({ ...INITIAL, text: '' })).text, '');
+  assert.equal('text' in readFragment(writeFragment(INITIAL)), false);
+});
+
+test('nonsense in a link is left out', () => {
+  assert.deepEqual(readFragment('#layer=-1&head=x&query=1e9&range=all'), {});
+  assert.deepEqual(readFragment('#layer=03&query=%ZZ'), { layer: 3 });
+  assert.deepEqual(readFragment(''), {});
+  assert.deepEqual(readFragment('#target=+'), {}, 'a blank translation is none');
+});
+
+test('half a surrogate pair makes a link, not an exception', () => {
+  assert.match(writeFragment({ ...INITIAL, text: 'a\ud800' }), /text=a%EF%BF%BD/);
+});
+
+test('indices from another model are brought back into what there is', () => {
+  const bounds = { layers: 4, heads: 6, tokens: 5, views: ['attention', 'experts'] };
+  const state = clamp({ ...INITIAL, view: 'nothing', layer: 11, head: 11, query: 9 }, bounds);
+  assert.deepEqual([state.view, state.layer, state.head, state.query], ['attention', 3, 5, null]);
+  assert.equal(clamp({ ...INITIAL, layer: null }, bounds).layer, null);
+});
+
+test('the query is the last token until somebody chooses', () => {
+  const trace = { tokens: ['a', 'b', 'c'] };
+  assert.equal(queryOf({ query: null }, trace), 2);
+  assert.equal(queryOf({ query: 0 }, trace), 0);
+  assert.equal(queryOf({ query: 7 }, trace), 2);
+});
+
+test('the query is a mask where there is one and nobody chose', () => {
+  assert.equal(queryOf({ query: null }, fillTrace()), 2);
+  assert.equal(queryOf({ query: 0 }, fillTrace()), 0);
+});
+
+test('the end of a text that was only just opened is not where somebody looks', () => {
+  assert.equal(isQueryLookedAt({ query: null }, pairTrace()), false);
+  assert.equal(isQueryLookedAt({ query: 0 }, pairTrace()), true);
+  assert.equal(isQueryLookedAt({ query: null }, fillTrace()), true);
+});
+
+test('of two sentences each has its own chosen token', () => {
+  const trace = pairTrace();
+  assert.deepEqual(
+    [queryOf({ query: 1, source: 3 }, trace), queryOf({ query: 1, source: 3 }, trace, 'source')],
+    [1, 3],
+  );
+  assert.deepEqual(
+    [choosing(trace, 'target', 1), choosing(trace, 'source', 1)],
+    [{ query: 1 }, { source: 1 }],
+  );
+  assert.deepEqual(choosing(fillTrace(), 'source', 1), { query: 1 });
+});
+
+test('a place that this model does not have is left to the page', () => {
+  const bounds = {
+    layers: 4,
+    heads: 6,
+    tokens: 5,
+    sources: 3,
+    views: ['attention'],
+    places: ['encoder', 'cross'],
+  };
+  assert.equal(clamp({ ...INITIAL, where: 'encoder' }, bounds).where, 'encoder');
+  assert.equal(clamp({ ...INITIAL, where: 'decoder', source: 3 }, bounds).where, '');
+  assert.deepEqual(
+    [2, 3].map((source) => clamp({ ...INITIAL, source }, bounds).source),
+    [2, null],
+  );
+});
+
+test('an example opens where there is something to see; one that says nothing leaves the view as it is', () => {
+  assert.deepEqual(opened({ view: 'attention', layer: 1, head: 3 }), {
+    query: null,
+    source: null,
+    key: null,
+    where: '',
+    view: 'attention',
+    layer: 1,
+    head: 3,
+  });
+  assert.deepEqual(opened({ where: 'cross' }).where, 'cross');
+  assert.deepEqual(opened({}), {});
+});
+
+test('who brings no text begins with the first example, and what a link says stays', () => {
+  const example = { text: 'it saw', opens: { view: 'experts', layer: 1, head: 3 } };
+  assert.deepEqual(beginning(INITIAL, example), {
+    ...INITIAL,
+    text: 'it saw',
+    view: 'experts',
+    layer: 1,
+    head: 3,
+  });
+  assert.equal(beginning({ ...INITIAL, head: 0 }, example).head, 0);
+  assert.equal(beginning(INITIAL, undefined).text, '');
+});
+
+test('another model starts afresh, whatever was chosen in this one', () => {
+  const looked = {
+    ...INITIAL,
+    model: 'stories',
+    target: 'Un chat',
+    where: 'cross',
+    layer: 2,
+    head: 1,
+    query: 4,
+    source: 3,
+    key: 0,
+    view: 'why',
+  };
+  assert.deepEqual(
+    { ...looked, ...choosingModel('fill') },
+    { ...INITIAL, model: 'fill', view: 'why' },
+  );
+});

@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { attention } from '../../../../static/js/views/attention/attention.js';
+import {
+  fillTrace,
+  FRAME,
+  longTrace,
+  pairTrace,
+  sampleTrace,
+  TARGET_TOKENS,
+  TOKENS,
+} from '../../sample.js';
+
+const COUNT = TOKENS.length;
+
+const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
+
+test('the map holds the head’s weights, row by query, and nothing for the future', () => {
+  const {
+    data: [map],
+  } = attention.figure(sampleTrace(), FRAME);
+  assert.equal(map.z.length, COUNT);
+  map.z.forEach((row, query) =>
+    row.forEach((weight, key) => {
+      if (key > query) assert.equal(weight, null);
+      else assert.ok(Math.abs(weight - sampleWeight(query, key)) < 1e-4, `${query}, ${key}`);
+    }),
+  );
+});
+
+test('each head shows its own weights', () => {
+  const {
+    data: [map],
+  } = attention.figure(sampleTrace(), { ...FRAME, head: 1 });
+  for (const row of map.z.slice(1))
+    assert.ok(Math.abs(row[0] - 0.8) < 1e-4, 'the second head looks at the first token');
+});
+
+function sampleWeight(query, key) {
+  if (query === 0) return 1;
+  return key === query - 1 ? 0.8 : 0.2 / query;
+}
+
+test('says in words who attends to whom, and how much', () => {
+  const { grid } = attention.figure(sampleTrace(), FRAME);
+  assert.equal(
+    plain(grid.describe(2, 1)),
+    '“saw” attends to “it” at 1 with weight 0.800 (layer 1, head 0)',
+  );
+  assert.equal(
+    plain(grid.describe(4, 4)),
+    '“it” at 4 attends to itself with weight 0.050 (layer 1, head 0)',
+  );
+  assert.equal(
+    plain(grid.describe(1, 3)),
+    '“it” at 1 cannot attend to “<b>”, which comes later (layer 1, head 0)',
+  );
+  assert.equal(
+    plain(grid.rest.readout),
+    '“it” at 4 attends most to “<b>” with weight 0.800 (layer 1, head 0)',
+  );
+});
+
+test('the chosen query is the row that tints the sentence', () => {
+  const { grid } = attention.figure(sampleTrace(), { ...FRAME, query: 2 });
+  assert.equal(grid.chosen.row, 2);
+  assert.ok(Math.abs(grid.rest.tint[1] - 0.8) < 1e-4);
+  assert.deepEqual(grid.choose(3, 1), { query: 3, key: 1 });
+});
+
+test('colours end at 1, or at the head’s own strongest weight', () => {
+  const trace = sampleTrace();
+  trace.tensors['decoder.layers.1.self_attention.weights'].data.fill(0.25 * 65535);
+  assert.equal(attention.figure(trace, FRAME).data[0].zmax, 1);
+  const scaled = attention.figure(trace, { ...FRAME, range: 'head' });
+  assert.ok(Math.abs(scaled.data[0].zmax - 0.25) < 1e-4);
+  assert.equal(scaled.grid.ceiling, scaled.data[0].zmax);
+});
+
+test('on a phone twenty tokens label every row and every column, and the map takes the width', () => {
+  const { layout } = attention.figure(longTrace(20), { ...FRAME, width: 358, height: 724 });
+  for (const axis of [layout.xaxis, layout.yaxis]) assert.equal(axis.tickvals.length, 20);
+  const side = layout.width - layout.margin.l - layout.margin.r;
+  assert.ok(side >= 0.75 * 358, `the map is ${side} of 358 pixels wide`);
+  assert.equal(layout.height - layout.margin.t - layout.margin.b, side, 'cells are square');
+});
+
+test('longer texts thin out their labels evenly', () => {
+  const { layout } = attention.figure(longTrace(100), { ...FRAME, width: 358, height: 724 });
+  const steps = new Set(
+    layout.xaxis.tickvals.slice(1).map((tick, at) => tick - layout.xaxis.tickvals[at]),
+  );
+  assert.equal(steps.size, 1);
+  assert.deepEqual(layout.xaxis.tickvals, layout.yaxis.tickvals);
+});
+
+test('both axes keep their titles on a phone', () => {
+  const { layout } = attention.figure(sampleTrace(), { ...FRAME, width: 358 });
+  const said = layout.annotations.map(({ text }) => text);
+  assert.ok(said.includes('query: attends ↓') && said.includes('key: attended to →'));
+});
+
+test('cross-attention is shown first: target tokens as rows, source tokens as columns', () => {
+  const {
+    data: [map],
+    grid,
+    title,
+    layout,
+  } = attention.figure(pairTrace(), FRAME);
+  assert.equal(title, 'Cross-attention, layer 1, head 0');
+  assert.deepEqual([map.z.length, map.z[0].length], [TARGET_TOKENS.length, TOKENS.length]);
+  assert.deepEqual([grid.rowLabels[1], grid.columnLabels[2]], ['il', 'saw']);
+  assert.deepEqual([layout.yaxis.ticktext[1], layout.xaxis.ticktext[2]], ['il', 'saw']);
+  assert.deepEqual(grid.sides, { rows: 'target', columns: 'source' });
+  assert.deepEqual(grid.request, {
+    capture: ['decoder.layers.1.cross_attention.weights'],
+    heads: [0],
+  });
+  assert.ok(
+    map.z.flat().every((weight) => weight !== null),
+    'nothing of the source is hidden',
+  );
+});
+
+test('a row of cross-attention tints the source, a column the target', () => {
+  const { grid } = attention.figure(pairTrace(), FRAME);
+  const row = grid.ofRow(1);
+  assert.equal(row.tint.length, TOKENS.length);
+  assert.equal(
+    plain(row.readout),
+    '“il” attends most to “saw” with weight 0.760 (cross-attention, layer 1, head 0)',
+  );
+  const column = grid.ofColumn(2);
+  assert.equal(column.tint.length, TARGET_TOKENS.length);
+  assert.equal(
+    plain(column.readout),
+    '“saw” is attended to most by “il”, with weight 0.760 (cross-attention, layer 1, head 0)',
+  );
+  assert.doesNotMatch(
+    plain(grid.describe(0, 0)),
+    /itself/,
+    'the two sentences’ first tokens are not the same',
+  );
+});
+
+test('a chosen place shows its own sentence on both axes', () => {
+  const encoder = attention.figure(pairTrace(), { ...FRAME, where: 'encoder', source: 3 });
+  assert.deepEqual([encoder.grid.rows, encoder.grid.columns, encoder.grid.chosen.row], [5, 5, 3]);
+  assert.deepEqual(encoder.grid.choose(2, 0), { source: 2, key: 0 });
+  assert.ok(
+    encoder.data[0].z.flat().every((weight) => weight !== null),
+    'an encoder sees both ways',
+  );
+  const decoder = attention.figure(pairTrace(), { ...FRAME, where: 'decoder', query: 1 });
+  assert.deepEqual([decoder.grid.rows, decoder.grid.columns, decoder.grid.chosen.row], [3, 3, 1]);
+  assert.deepEqual(
+    decoder.data[0].z[0].slice(1),
+    [null, null],
+    'a decoder does not see what comes later',
+  );
+});
+
+test('only places that exist are offered, and one alone is no choice', () => {
+  assert.deepEqual(
+    attention.places(pairTrace()).map(({ title }) => title),
+    ['Encoder', 'Decoder', 'Cross'],
+  );
+  assert.deepEqual([attention.places(sampleTrace()), attention.places(fillTrace())], [[], []]);
+});
+
+test('what is said fits the way the tokens look', () => {
+  assert.deepEqual(attention.wording(sampleTrace(), FRAME), {
+    help: attention.help,
+    terms: attention.terms,
+  });
+  assert.match(attention.wording(fillTrace(), FRAME).help, /both ways/);
+  assert.match(attention.wording(pairTrace(), FRAME).help, /target looking at the source/);
+  assert.match(attention.wording(pairTrace(), { ...FRAME, where: 'encoder' }).help, /both ways/);
+  assert.match(attention.wording(pairTrace(), { ...FRAME, where: 'decoder' }).help, /looking back/);
+  assert.deepEqual(attention.wording({ ...sampleTrace(), tensors: {} }, FRAME), {});
+});
+
+test('cells of a map that is no square are squares, within the room there is', () => {
+  const { layout } = attention.figure(pairTrace(), FRAME);
+  const across = layout.width - layout.margin.l - layout.margin.r;
+  const down = layout.height - layout.margin.t - layout.margin.b;
+  assert.ok(Math.abs(across / TOKENS.length - down / TARGET_TOKENS.length) < 1e-9);
+  assert.ok(layout.width <= FRAME.width && layout.height <= FRAME.height);
+});

@@ -1,0 +1,513 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { choosingHead, isShown } from '../../../../static/js/state/attention_switches.js';
+import { diverging, plotlyScale, sequential } from '../../../../static/js/plot/colour.js';
+import { highlightOf } from '../../../../static/js/ui/sentence_highlight.js';
+import { attention } from '../../../../static/js/views/attention/attention.js';
+import { settingOf } from '../../../../static/js/views/attention/subject.js';
+import { FRAME, longTrace, pairTrace, sampleTrace, TOKENS } from '../../sample.js';
+import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+
+const COUNT = TOKENS.length;
+const SITE = 'decoder.layers.1.self_attention';
+const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
+const close = (actual, expected) =>
+  assert.ok(Math.abs(actual - expected) < 1e-4, `${actual} is not ${expected}`);
+
+/** Numbers by row and column of each head, as an answer holds them; the future is what the API sends. */
+function square(value, { heads = 2, hidden = 0 } = {}) {
+  const data = Float32Array.from({ length: heads * COUNT * COUNT }, (_, at) => {
+    const [head, row, column] = [
+      Math.floor(at / COUNT / COUNT),
+      Math.floor(at / COUNT) % COUNT,
+      at % COUNT,
+    ];
+    return column > row ? hidden : value(row, column, head);
+  });
+  return { axes: ['head', 'query', 'key'], shape: [heads, COUNT, COUNT], scale: 1, data };
+}
+
+const SCORES = square((row, column, head) => (head === 0 ? row - 2 * column : 8), {
+  hidden: -Infinity,
+});
+const NORMS = square((row, column, head) => (head + 1) * (column + 1));
+const ROLLED = square((row) => 1 / (row + 1));
+
+const ANSWERS = {
+  scores: { tensors: { [`${SITE}.scores`]: SCORES }, analyses: {} },
+  value_weighted: { tensors: {}, analyses: { value_weighted: { [SITE]: NORMS } } },
+  rollout: { tensors: {}, analyses: { rollout: { decoder: ROLLED } } },
+};
+
+function shown(state = {}, trace = sampleTrace()) {
+  const wished = state.attention_which === 'rollout' ? 'rollout' : state.attention_what;
+  const answers = ANSWERS[wished] ? { attention: { trace: ANSWERS[wished] } } : {};
+  return attention.figure(trace, { ...FRAME, answers, ...state });
+}
+
+/** The second and third token are one word. */
+function wordTrace() {
+  const trace = sampleTrace();
+  const tokens = trace.tokens.map((token, index) =>
+    index === 2 ? { ...token, text: 'saw', start: 2, word: 0 } : token,
+  );
+  return { ...trace, text: 'itsaw <b> it', tokens };
+}
+
+const rowsOf = ({ grid }) =>
+  Array.from({ length: grid.rows }, (_, row) =>
+    Array.from({ length: grid.columns }, (_, column) => grid.value(row, column)),
+  );
+const sum = (row) => row.filter((value) => !Number.isNaN(value)).reduce((a, b) => a + b, 0);
+
+test('scores are asked for only when they are looked at, and of one layer', () => {
+  assert.deepEqual(attention.asks(sampleTrace(), FRAME), {});
+  assert.deepEqual(attention.asks(sampleTrace(), { ...FRAME, attention_what: 'scores' }), {
+    attention: { capture: [`${SITE}.scores`] },
+  });
+  assert.deepEqual(attention.asks(sampleTrace(), { ...FRAME, attention_what: 'value_weighted' }), {
+    attention: { analyses: ['value_weighted'], layers: [1] },
+  });
+  assert.deepEqual(attention.asks(sampleTrace(), { ...FRAME, attention_which: 'rollout' }), {
+    attention: { analyses: ['rollout'] },
+  });
+  assert.deepEqual(attention.asks(pairTrace(), { ...FRAME, attention_what: 'scores' }), {
+    attention: { capture: ['decoder.layers.1.cross_attention.scores'] },
+  });
+});
+
+test('what is on its way, and what was refused, is said in its place', () => {
+  assert.equal(
+    attention.figure(sampleTrace(), {
+      ...FRAME,
+      attention_what: 'scores',
+      answers: { attention: { isWaiting: true } },
+    }).notice,
+    'Reading…',
+  );
+  const problem = { title: 'Too long', detail: 'The text is too long.' };
+  assert.match(
+    attention.figure(sampleTrace(), {
+      ...FRAME,
+      attention_what: 'scores',
+      answers: { attention: { problem } },
+    }).notice,
+    /^Too long/,
+  );
+});
+
+test('scores are signed, and their colours have zero in the middle', () => {
+  const {
+    data: [map],
+    grid,
+    title,
+  } = shown({ attention_what: 'scores' });
+  assert.equal(title, 'Layer 1, head 0: scores before the softmax');
+  assert.deepEqual([map.zmin, map.zmax], [-8, 8], 'as for every head of the layer');
+  assert.deepEqual(map.colorscale, plotlyScale(diverging('light')));
+  assert.deepEqual(map.z[2], [2, 0, -2, null, null]);
+  assert.equal(
+    plain(grid.describe(2, 2)),
+    '“saw” gives itself a score of −2.000 (layer 1, head 0)',
+  );
+  assert.match(grid.describe(1, 3), /cannot attend/);
+  assert.deepEqual(
+    [shown({ attention_what: 'scores', range: 'head' }).data[0].zmin, grid.isSigned],
+    [-4, true],
+  );
+  const strip = highlightOf(grid, { side: 'source', index: 2 });
+  assert.deepEqual(
+    [[...strip.tints.source], strip.ceiling, strip.isSigned],
+    [[10, 8, 6, NaN, NaN], 16, true],
+  );
+});
+
+test('log weights are coloured by decimal powers, down to a floor; the numbers stay weights', () => {
+  const trace = sampleTrace();
+  const weights = trace.tensors[`${SITE}.weights`];
+  weights.data[2 * COUNT] = 1; // 1/65535, under the floor
+  const {
+    data: [map],
+    grid,
+  } = shown({ attention_what: 'log' }, trace);
+  assert.deepEqual([map.zmin, map.zmax, map.z[2][0]], [-4, 0, -4]);
+  close(map.z[2][1], Math.log10(0.8));
+  assert.deepEqual(map.colorbar.ticktext, ['≤0.0001', '0.001', '0.01', '0.1', '1']);
+  assert.deepEqual(map.colorbar.tickvals, [-4, -3, -2, -1, 0]);
+  assert.equal(grid.format(grid.value(2, 1)), '0.8000');
+  close(grid.ofRow(2).tint[1], 4 + Math.log10(0.8));
+  assert.equal(grid.ceiling, 4);
+});
+
+test('value-weighted cells are lengths, on a scale that is the same for every head', () => {
+  const {
+    data: [map],
+    grid,
+    help,
+  } = shown({ attention_what: 'value_weighted', head: 0 });
+  assert.deepEqual([map.zmin, map.zmax, map.z[4][4]], [0, 10, 5]);
+  assert.equal(
+    shown({ attention_what: 'value_weighted', head: 1, range: 'head' }).data[0].zmax,
+    10,
+  );
+  assert.deepEqual(map.colorscale, plotlyScale(sequential('light')));
+  assert.match(help, /Rows do not sum to 1/);
+  assert.deepEqual(grid.request, {
+    capture: [],
+    analyses: ['value_weighted'],
+    layers: [1],
+    heads: [0],
+  });
+});
+
+test('the mean of heads sums to 1 in every row, the largest to more', () => {
+  for (const state of [
+    { attention_which: 'mean' },
+    { attention_which: 'heads', attention_heads: [0, 1] },
+  ]) {
+    const figure = shown(state);
+    rowsOf(figure).forEach((row) => close(sum(row), 1));
+    close(figure.grid.value(2, 1), (0.8 + 0.1) / 2);
+  }
+  const largest = shown({ attention_which: 'max' });
+  close(largest.grid.value(2, 0), 0.8);
+  close(sum(rowsOf(largest)[2]), 1.7);
+  assert.match(largest.help, /1 or more/);
+});
+
+test('which heads are meant is said by name', () => {
+  const title = (state) => shown(state).title;
+  assert.equal(
+    title({ attention_which: 'heads', attention_heads: [0, 1] }),
+    'Layer 1, mean of heads 0 and 1',
+  );
+  assert.equal(title({ attention_which: 'heads', attention_heads: [] }), 'Layer 1, head 0');
+  assert.equal(
+    title({ attention_which: 'heads', attention_heads: [7, 1] }),
+    'Layer 1, head 1',
+    'a link may come from a larger model',
+  );
+  assert.equal(title({ attention_which: 'mean' }), 'Layer 1, mean of all heads');
+  assert.equal(title({ attention_which: 'max' }), 'Layer 1, largest of all heads');
+});
+
+test('rollout is all layers together, and of cross-attention there is none', () => {
+  const { title, grid } = shown({ attention_which: 'rollout' });
+  assert.equal(title, 'Rollout up to layer 1');
+  close(grid.value(3, 2), 0.25);
+  assert.equal(
+    plain(grid.describe(3, 2)),
+    '0.250 of what stands at “<b>” came in at “saw” (rollout up to layer 1)',
+  );
+  const cross = attention.figure(pairTrace(), { ...FRAME, attention_which: 'rollout' });
+  assert.equal(cross.title, 'Cross-attention, layer 1, head 0');
+  assert.ok(
+    !controlNamed('attention_which', { attention_which: 'rollout' }, pairTrace()).options.some(
+      ({ id }) => id === 'rollout',
+    ),
+  );
+  assert.equal(
+    shown({
+      attention_which: 'rollout',
+      attention_what: 'scores',
+      answers: { attention: { trace: ANSWERS.scores } },
+    }).title,
+    'Layer 1, head 0: scores before the softmax',
+  );
+});
+
+test('merged into words, columns are summed and rows averaged, and rows still sum to 1', () => {
+  const figure = shown({ attention_words: true }, wordTrace());
+  assert.deepEqual(figure.grid.rowLabels, ['<s>', 'itsaw', '<b>', 'it']);
+  close(figure.grid.value(1, 0), (0.8 + 0.1) / 2);
+  close(figure.grid.value(2, 1), 0.8667);
+  rowsOf(figure).forEach((row) => close(sum(row), 1));
+  assert.ok(Number.isNaN(figure.grid.value(1, 2)), 'what comes later stays hidden');
+  assert.match(figure.help, /rows still sum to 1/);
+});
+
+test('a word tints each of its pieces, and is marked as a whole', () => {
+  const { grid } = shown({ attention_words: true }, wordTrace());
+  const cell = highlightOf(grid, { cell: { row: 2, column: 1 }, grid });
+  assert.deepEqual(cell.marks, { source: { query: 3, key: [1, 2] } });
+  assert.equal(cell.tints.source[1], cell.tints.source[2]);
+  assert.equal(cell.tints.source.length, COUNT);
+  const piece = highlightOf(grid, { side: 'source', index: 2 });
+  assert.deepEqual(
+    [piece.marks, piece.readout],
+    [{ source: { query: [1, 2] } }, grid.ofRow(1).readout],
+  );
+  assert.deepEqual(
+    grid.choose(2, 1),
+    { query: 3, key: 2 },
+    'the last piece has read all of the word',
+  );
+  assert.deepEqual(
+    shown({ attention_words: true, query: 1 }, wordTrace()).grid.choose(1, 0),
+    { query: 1, key: 0 },
+    'a piece that was chosen stays chosen',
+  );
+});
+
+test('scores are never merged: they are no shares', () => {
+  assert.equal(
+    shown({ attention_what: 'scores', attention_words: true }, wordTrace()).grid.rows,
+    COUNT,
+  );
+});
+
+test('the first token is left out as query and as key, and what is left is as it was', () => {
+  const figure = shown({ attention_hide: 'first', head: 1 });
+  assert.deepEqual([figure.grid.rows, figure.grid.columns], [COUNT - 1, COUNT - 1]);
+  close(sum(rowsOf(figure)[3]), 0.2);
+  assert.match(plain(figure.help), /“<s>”, is hidden; rows are not renormalised/);
+  assert.deepEqual([...figure.grid.ofRow(0).tint].map(Number.isNaN), [
+    true,
+    false,
+    true,
+    true,
+    true,
+  ]);
+  assert.match(figure.grid.describe(3, 0), /first token hidden\)$/);
+});
+
+test('renormalised rows sum to 1 again, and it is said', () => {
+  const figure = shown({ attention_hide: 'special', attention_renormalise: true, head: 1 });
+  rowsOf(figure).forEach((row) => close(sum(row), 1));
+  assert.match(figure.help, /Special tokens are hidden, and rows are renormalised/);
+  assert.match(figure.grid.quantity, /special tokens hidden, renormalised$/);
+});
+
+test('a hidden query is said to be hidden, and pointing at it changes nothing', () => {
+  const { grid } = shown({ attention_hide: 'first', query: 0 });
+  assert.deepEqual([grid.chosen, plain(grid.rest.readout)], [{}, '“<s>” is hidden here']);
+  assert.equal(highlightOf(grid, { side: 'source', index: 0 }).readout, grid.rest.readout);
+  assert.equal(highlightOf(grid, { side: 'source', index: 3 }).readout, grid.ofRow(2).readout);
+});
+
+test('queries of another text than the keys stay when a key is hidden', () => {
+  const { grid } = attention.figure(pairTrace(), { ...FRAME, attention_hide: 'first' });
+  assert.deepEqual([grid.rows, grid.columns, grid.rowLabels[0]], [3, COUNT - 1, '<s>']);
+});
+
+test('where everything is hidden, that is said', () => {
+  const trace = sampleTrace();
+  trace.tokens = trace.tokens.map((token) => ({ ...token, is_special: true }));
+  assert.match(shown({ attention_hide: 'special' }, trace).notice, /Every token is hidden/);
+});
+
+test('cells under the threshold have the lowest colour, cells of the future none, and both keep their numbers', () => {
+  const {
+    data: [map],
+    grid,
+    help,
+  } = shown({ attention_threshold: 0.1 });
+  assert.deepEqual(
+    map.z[4].map((weight) => weight > 0),
+    [false, false, false, true, false],
+  );
+  assert.deepEqual(
+    map.z[1].map((weight) => weight === null),
+    [false, false, true, true, true],
+    'masked is not cut',
+  );
+  assert.deepEqual([grid.written(4, 0), grid.written(4, 3)], ['(0.0500)', '0.8000']);
+  assert.match(grid.writtenNote, /in brackets/);
+  assert.equal(shown({}).grid.written, undefined);
+  close(grid.value(4, 0), 0.05);
+  assert.match(grid.tip(4, 0)[1], /under the threshold/);
+  assert.match(help, /Cells under 0.1 have the lowest colour/);
+  const norms = shown({ attention_what: 'value_weighted', attention_threshold: 0.2 });
+  assert.deepEqual(norms.data[0].z[4], [0, 2, 3, 4, 5], 'of lengths it is a share of the scale');
+});
+
+test('a chosen cell is marked, and its arithmetic can be opened', () => {
+  const { grid, actions } = shown({ query: 3, key: 2 });
+  assert.deepEqual(grid.picked, { row: 3, column: 2 });
+  assert.deepEqual(grid.start, { row: 3, column: 2 });
+  assert.match(
+    plain(shown({ query: 3, key: 1 }).grid.rest.readout),
+    /^“<b>” attends to “it” at 1 with weight 0.067/,
+  );
+  assert.match(plain(shown({ query: 1, key: 3 }).grid.rest.readout), /^“it” at 1 attends most to/);
+  assert.deepEqual(actions[0], {
+    label: 'Why 0.800?',
+    patch: { view: 'why', query: 3, key: 2, layer: 1, head: 0 },
+  });
+  const hidden = shown({ query: 3, key: 2, attention_hide: 'first' });
+  assert.deepEqual(hidden.actions[0].patch, actions[0].patch, 'tokens are meant, not rows');
+});
+
+test('a head can be switched off, where it is and nowhere else', () => {
+  const off = (figure) => figure.actions[1].patch;
+  const patch = {
+    view: 'compare',
+    compare_with: 'edit',
+    compare_edit: 'heads',
+    compare_heads: [0],
+    compare_layer: 1,
+    compare_where: 'all',
+  };
+  assert.deepEqual(off(shown({ query: 3, key: 2 })), patch);
+  assert.deepEqual(off(attention.figure(pairTrace(), { ...FRAME, where: 'encoder' })), {
+    ...patch,
+    compare_where: 'encoder',
+  });
+});
+
+test('without a chosen key it is the strongest of the row, and a key that comes later is asked about as such', () => {
+  assert.deepEqual(shown({ query: 3 }).actions[0].patch.key, 2);
+  assert.equal(shown({ query: 3 }).grid.picked, null);
+  assert.equal(shown({ query: 1, key: 3 }).actions[0].label, 'Why is it hidden?');
+  assert.deepEqual(
+    attention.figure(pairTrace(), { ...FRAME, where: 'encoder', source: 1, key: 0 }).actions[0]
+      .patch.source,
+    1,
+  );
+});
+
+test('of several heads, or of words, there is no one arithmetic, and it is said why', () => {
+  for (const state of [
+    { attention_which: 'mean' },
+    { attention_which: 'rollout' },
+    { attention_words: true },
+    { attention_hide: 'first', attention_renormalise: true },
+  ]) {
+    const { actions, help } = shown(state);
+    assert.deepEqual(actions, []);
+    assert.match(help, /“Why” is for /);
+  }
+  assert.equal(shown({}).help, '');
+});
+
+test('lines join the words, those of the chosen query stand out, and hidden pairs have none', () => {
+  const { data, grid } = shown({ attention_as: 'lines', query: 2 });
+  assert.ok(
+    data.some(({ mode }) => mode === 'lines') && data.every(({ type }) => type === 'scatter'),
+  );
+  const text = data.filter(({ mode }) => mode === 'text').flatMap((trace) => trace.text);
+  assert.ok(text.includes('0.80'), 'the number stands on the line');
+  assert.equal(grid.kind, 'diagram of lines');
+  assert.ok(grid.geometry.box(2, undefined));
+  for (const what of ['log', 'scores'])
+    assert.equal(shown({ attention_as: 'lines', attention_what: what }).data[0].type, 'heatmap');
+});
+
+test('what is said of a row is true of what is drawn', () => {
+  const help = (state, trace = sampleTrace()) =>
+    attention.wording(trace, { ...FRAME, ...state }).help;
+  assert.match(help({}), /A row sums to 1\.$/);
+  for (const state of [
+    { attention_what: 'scores' },
+    { attention_what: 'value_weighted' },
+    { attention_which: 'max' },
+    { attention_hide: 'first' },
+  ]) {
+    assert.doesNotMatch(help(state), /sums to 1/);
+  }
+  assert.match(help({ attention_hide: 'first', attention_renormalise: true }), /sums to 1/);
+  assert.match(help({ attention_as: 'lines' }), /at the left/);
+});
+
+function controlNamed(name, state = {}, trace = sampleTrace()) {
+  return attention.controls(trace, { ...FRAME, ...state }).find((control) => control.name === name);
+}
+
+test('switches that do not go with what is chosen are not offered', () => {
+  const names = (state) =>
+    attention
+      .controls(sampleTrace(), { ...FRAME, ...state })
+      .map(({ name }) => name.replace('attention_', ''));
+  assert.deepEqual(names({}), ['what', 'which', 'as', 'words', 'hide', 'threshold']);
+  assert.deepEqual(names({ attention_what: 'scores' }), ['what', 'which', 'hide']);
+  assert.deepEqual(names({ attention_which: 'heads', attention_hide: 'first' }), [
+    'what',
+    'which',
+    'heads',
+    'as',
+    'words',
+    'hide',
+    'renormalise',
+    'threshold',
+  ]);
+  assert.deepEqual(
+    controlNamed('attention_what', { attention_which: 'rollout' }).options.map(({ id }) => id),
+    ['weights', 'log'],
+  );
+  assert.deepEqual(
+    controlNamed('attention_heads', { attention_which: 'heads', head: 1 }).value,
+    [1],
+    'the set starts with the head that is open',
+  );
+});
+
+test('every way to look can be read, fits its width and keeps tokens from becoming markup', () => {
+  const states = [
+    { attention_what: 'log' },
+    { attention_what: 'scores' },
+    { attention_what: 'value_weighted' },
+    { attention_which: 'mean' },
+    { attention_which: 'rollout' },
+    { attention_words: true },
+    { attention_hide: 'special' },
+    { attention_threshold: 0.3 },
+    { attention_as: 'lines' },
+  ];
+  const figures = states.map((state) => shown({ ...state, key: 1 }));
+  figures.forEach(assertReadable);
+  assertNoMarkup(figures);
+  figures.forEach(assertAxesCount);
+  for (const width of [358, 820]) {
+    for (const state of [
+      { attention_which: 'mean' },
+      { attention_hide: 'first' },
+      { attention_as: 'lines' },
+    ]) {
+      assertFits(attention.figure(longTrace(256), { ...FRAME, ...state, width }), width);
+    }
+  }
+});
+
+const choosingIn = (state, chosen) => {
+  const setting = settingOf(sampleTrace(), { ...FRAME, ...state });
+  return choosingHead(setting.switches, { ...FRAME, ...state }, chosen);
+};
+
+test('a head chosen among all is shown, or where several are, joins them or leaves them', () => {
+  assert.deepEqual(choosingIn({}, { layer: 0, head: 1 }), { layer: 0, head: 1 });
+  assert.deepEqual(choosingIn({ attention_which: 'mean' }, { layer: 0, head: 1 }), {
+    layer: 0,
+    head: 1,
+  });
+  const several = { attention_which: 'heads', attention_heads: [1] };
+  assert.deepEqual(choosingIn(several, { layer: 1, head: 0 }), { attention_heads: [0, 1] });
+  assert.deepEqual(choosingIn({ ...several, attention_heads: [0, 1] }, { layer: 1, head: 0 }), {
+    attention_heads: [1],
+  });
+  assert.deepEqual(
+    choosingIn(several, { layer: 1, head: 1 }),
+    { layer: 1, head: 1 },
+    'one always stays',
+  );
+  assert.deepEqual(choosingIn(several, { layer: 0, head: 0 }), {
+    layer: 0,
+    head: 0,
+    attention_heads: [0],
+  });
+});
+
+test('every head that is shown is marked among all', () => {
+  const marked = (state) => {
+    const { switches } = settingOf(sampleTrace(), { ...FRAME, ...state });
+    return [0, 1].flatMap((layer) =>
+      [0, 1]
+        .filter((head) => isShown(switches, { ...FRAME, ...state }, { layer, head }))
+        .map((head) => `${layer}.${head}`),
+    );
+  };
+  assert.deepEqual(marked({}), ['1.0']);
+  assert.deepEqual(marked({ attention_which: 'heads', attention_heads: [0, 1] }), ['1.0', '1.1']);
+  assert.deepEqual(marked({ attention_which: 'max' }), ['1.0', '1.1']);
+  assert.deepEqual(marked({ attention_which: 'rollout' }), ['0.0', '0.1', '1.0', '1.1']);
+  assert.deepEqual(marked({ attention_which: 'rollout', layer: 0 }), ['0.0', '0.1']);
+});

@@ -1,0 +1,350 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { standardsOf } from '../../../../static/js/state/fields.js';
+import { compare } from '../../../../static/js/views/compare/compare.js';
+import { tellingPart } from '../../../../static/js/views/compare/sides.js';
+import { fillTrace, FRAME, pairTrace, sampleTrace, TOKENS } from '../../sample.js';
+import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+
+const CARD = {
+  id: 'tiny',
+  title: 'Tiny',
+  kind: 'decoder',
+  n_layers: 2,
+  n_heads: 2,
+  moe: { n_experts: 4, top_k: 2, layers: [1] },
+  sites: [],
+};
+const OTHER = { ...CARD, id: 'other', title: 'Other' };
+const VOCABULARY = 10;
+const SITE = 'decoder.layers.1.self_attention.weights';
+
+const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
+
+function logits(count, value) {
+  return {
+    axes: ['query', 'vocab'],
+    shape: [count, VOCABULARY],
+    scale: 1,
+    data: Float32Array.from({ length: count * VOCABULARY }, (_, at) => value(at % VOCABULARY)),
+  };
+}
+
+/** The sample, with logits of which token 6 is the likeliest. */
+function traceA() {
+  return { ...sampleTrace(), card: CARD, asked: { model: 'tiny', text: 'it saw <b> it' } };
+}
+
+/** The same sentence, where every row of the head looks at the first token, and token 9 is likelier. */
+function traceB() {
+  const trace = traceA();
+  const data = new Float32Array(2 * 5 * 5);
+  for (let row = 0; row < 10; row += 1) data[row * 5] = 1;
+  return {
+    ...trace,
+    tensors: {
+      ...trace.tensors,
+      [SITE]: { ...trace.tensors[SITE], scale: 1, data },
+      logits: logits(5, (id) => (id === 9 ? 1 : 0)),
+    },
+  };
+}
+
+const before = () => ({ trace: { tensors: { logits: logits(5, (id) => (id === 6 ? 1 : 0)) } } });
+
+function stateOf(more = {}) {
+  return {
+    ...FRAME,
+    ...standardsOf(compare.fields),
+    cards: [CARD, OTHER],
+    answers: { before: before(), after: { trace: traceB() } },
+    ...more,
+  };
+}
+
+function figures(more, trace = traceA()) {
+  const state = stateOf(more);
+  return Object.fromEntries(
+    compare
+      .panels(trace, state)
+      .map((panel) => [panel.id || 'a', compare.figure(trace, { ...state, ...panel.state })]),
+  );
+}
+
+test('B is asked for with its edit, and A for its logits', () => {
+  const card = { ...CARD, sites: [{ name: SITE }, { name: 'logits' }] };
+  const asked = (more) => compare.asks({ ...traceA(), card }, stateOf(more));
+  assert.deepEqual(asked({}).before, { capture: ['logits'] });
+  assert.deepEqual(asked({}).after, {
+    capture: ['*.self_attention.weights', 'logits'],
+    analyses: ['next_token'],
+    edits: [{ kind: 'heads_off', heads: [0] }],
+  });
+  assert.deepEqual(
+    asked({ compare_heads: [1, 7], compare_layer: 1 }).after.edits,
+    [{ kind: 'heads_off', heads: [1], layer: 1 }],
+    'what the model has not is left out',
+  );
+  assert.deepEqual(
+    asked({ compare_edit: 'experts', compare_layer: 0 }).after.edits,
+    [{ kind: 'experts_off', experts: [0] }],
+    'layer 0 has no experts',
+  );
+  assert.equal(asked({ compare_with: 'text', compare_text: ' a dog' }).after.text, ' a dog');
+  assert.deepEqual(
+    [asked({ compare_with: 'model' }).after.model, asked({ compare_with: 'model' }).after.text],
+    ['other', 'it saw <b> it'],
+  );
+});
+
+test('until heads are chosen the shown one is switched off, and so it is named', () => {
+  const asked = (more) => compare.asks(traceA(), stateOf(more)).after.edits[0].heads;
+  assert.deepEqual(
+    [asked({ head: 1 }), asked({ head: 9 }), asked({ head: 1, compare_heads: [0] })],
+    [[1], [1], [0]],
+  );
+  const { b, heads } = figures({ head: 1 });
+  assert.equal(b.title, 'B: head 1 off in all layers');
+  assert.deepEqual(
+    heads.grid.choose(0, 0),
+    { layer: 0, head: 0, compare_heads: [1] },
+    'another head is shown, the same one is off',
+  );
+  assert.deepEqual(figures({ compare_edit: 'no_scaling' }).heads.grid.choose(0, 0), {
+    layer: 0,
+    head: 0,
+  });
+});
+
+test('the panel of the difference says where its colours end', () => {
+  const { difference } = figures();
+  assert.match(difference.help, /Colours end at ±0\.9\d*, the largest change here\./);
+  assert.doesNotMatch(figures({ layer: 0 }).difference.help, /Colours end/);
+});
+
+test('a second sentence and another translator read A’s own target', () => {
+  const card = { ...CARD, kind: 'encoder-decoder' };
+  const trace = { ...pairTrace(), card };
+  assert.equal(
+    compare.asks(trace, stateOf({ compare_with: 'text', compare_text: 'a dog' })).after.target,
+    'il vit',
+  );
+  assert.equal(
+    compare.asks(trace, stateOf({ compare_with: 'model' })).after.target,
+    null,
+    'a decoder takes none',
+  );
+});
+
+test('a dense model has no experts to switch off', () => {
+  const trace = { ...traceA(), card: { ...CARD, moe: null } };
+  assert.deepEqual(compare.asks(trace, stateOf({ compare_edit: 'experts' })).after.edits, [
+    { kind: 'heads_off', heads: [0] },
+  ]);
+  const kinds = compare
+    .controls(trace, stateOf())
+    .find(({ name }) => name === 'compare_edit')
+    .options.map(({ id }) => id);
+  assert.ok(!kinds.includes('experts'));
+});
+
+test('the signed difference is B − A in every cell, on a scale with zero in its middle', () => {
+  const { a, b, difference } = figures();
+  const [map] = difference.data;
+  assert.equal(map.zmin, -map.zmax);
+  for (let row = 0; row < TOKENS.length; row += 1) {
+    for (let column = 0; column < TOKENS.length; column += 1) {
+      const wanted = b.grid.value(row, column) - a.grid.value(row, column);
+      assert.equal(difference.grid.value(row, column), wanted);
+      assert.equal(map.z[row][column], Number.isNaN(wanted) ? null : wanted);
+    }
+  }
+  assert.equal(
+    plain(difference.grid.describe(2, 0)),
+    'From “saw” to “<s>” the weight is 0.100 in A and 1.000 in B: 0.900 (B − A, layer 1, head 0)',
+  );
+});
+
+test('both sides share one scale of colours', () => {
+  for (const range of ['one', 'head']) {
+    const { a, b } = figures({ range });
+    assert.equal(a.data[0].zmax, b.data[0].zmax);
+  }
+});
+
+test('bars pair what A and B expect, and say what moved', () => {
+  const { next } = figures();
+  assert.deepEqual(next.grid.columnLabels, ['A', 'B', 'B − A']);
+  const [high, low] = [Math.E / (Math.E + 9), 1 / (Math.E + 9)];
+  const row = next.grid.rowLabels.indexOf('·saw');
+  const found = [0, 1, 2].map((column) => next.grid.value(row, column));
+  for (const [at, wanted] of [high, low, low - high].entries())
+    assert.ok(Math.abs(found[at] - wanted) < 1e-6);
+  assert.deepEqual(
+    next.data.map(({ x }) => x[row]),
+    found.slice(0, 2),
+  );
+  const moved = Object.fromEntries(next.facts)['Moved from token to token'];
+  assert.equal(moved, `${(100 * (high - low)).toFixed(1)} % (total variation)`);
+  assert.match(
+    plain(next.grid.describe(row, 2)),
+    /^After “it” at 4, “·saw” has probability 23\.2 % in A and 8\.5 % in B: −14\.7 percentage points$/,
+  );
+});
+
+test('each bar is found where its box is', () => {
+  const {
+    next: { grid },
+  } = figures();
+  for (const column of [0, 1]) {
+    const { x0, x1, y0, y1 } = grid.geometry.box(1, column);
+    assert.deepEqual(grid.geometry.at((x0 + x1) / 2, (y0 + y1) / 2), { row: 1, column });
+  }
+});
+
+test('of each head it is told how much of its attention moved, and the way leads to the one that moved most', () => {
+  const { heads, difference } = figures({ layer: 0 });
+  assert.equal(heads.grid.value(0, 0), 0);
+  assert.ok(heads.grid.value(1, 0) > heads.grid.value(1, 1));
+  assert.deepEqual(
+    difference.actions.map(({ patch }) => patch),
+    [{ layer: 1, head: 0, compare_heads: [0] }],
+    'what is switched off stays',
+  );
+  assert.deepEqual(heads.grid.choose(1, 1), { layer: 1, head: 1, compare_heads: [0] });
+  assert.match(difference.help, /Nothing differs here/);
+});
+
+test('of two sentences only what both read is taken the difference of', () => {
+  const trace = traceB();
+  const tokens = [
+    ...TOKENS.slice(0, 2),
+    { id: 8, text: ' ran', start: 2, end: 6, word: 1, is_special: false },
+    ...TOKENS.slice(3),
+  ];
+  const answers = {
+    before: before(),
+    after: { trace: { ...trace, text: 'it ran <b> it', tokens } },
+  };
+  const { b, difference, next } = figures({
+    compare_with: 'text',
+    compare_text: 'it ran <b> it',
+    answers,
+  });
+  assert.deepEqual(difference.grid.rowLabels, ['<s>', 'it', '<b>', 'it']);
+  assert.equal(Object.fromEntries(difference.facts)['Shared tokens'], '4 of 5 and 5');
+  assert.deepEqual(difference.grid.tokens(2, 0), { query: 3, key: 0 });
+  assert.deepEqual(
+    [b.grid.tokens(2, 0), b.grid.tokens(3, 1)],
+    [
+      { query: undefined, key: 0 },
+      { query: 3, key: 1 },
+    ],
+    'a token of B alone is none of the page’s',
+  );
+  assert.ok(next.grid);
+  const other = figures({
+    compare_with: 'text',
+    compare_text: 'it ran <b> it',
+    answers,
+    query: 2,
+  }).next;
+  assert.match(plain(other.notice), /“saw” has nothing that stands for it in B/);
+});
+
+test('a second sentence is invited, and one that was refused says why', () => {
+  const invited = figures({ compare_with: 'text', answers: {} });
+  assert.deepEqual(Object.keys(invited), ['a', 'b']);
+  assert.match(invited.b.notice, /Type a second sentence/);
+  assert.deepEqual(invited.b.actions[0].patch, { compare_text: traceA().text });
+  const problem = { title: 'Too many tokens', detail: 'send a shorter text' };
+  const refused = figures({
+    compare_with: 'text',
+    compare_text: 'x',
+    answers: { before: before(), after: { problem } },
+  });
+  assert.deepEqual(
+    [Object.keys(refused), refused.b.notice],
+    [['a', 'b'], 'Too many tokens. Send a shorter text'],
+  );
+});
+
+test('while B is on its way what was drawn may stay, and A is there', () => {
+  const { a, b } = figures({ answers: { before: before(), after: { isWaiting: true } } });
+  assert.ok(a.grid && b.isWaiting && b.notice);
+});
+
+test('two models that cut a text differently are compared by its words', () => {
+  const tokens = [
+    TOKENS[0],
+    { id: 1, text: 'i', start: 0, end: 1, word: 0, is_special: false },
+    { id: 2, text: 't', start: 1, end: 2, word: 0, is_special: false },
+    ...TOKENS.slice(2),
+  ];
+  const data = new Float32Array(2 * 36);
+  for (let row = 0; row < 12; row += 1) data[row * 6 + (row % 6)] = 1;
+  const after = { ...traceB(), model: 'other', card: OTHER, tokens };
+  after.tensors = {
+    [SITE]: { axes: [], shape: [2, 6, 6], scale: 1, data },
+    logits: logits(6, () => 0),
+  };
+  after.analyses = {
+    next_token: {
+      ids: { shape: [6, 1], scale: 1, data: new Int32Array(6).fill(6) },
+      probabilities: { shape: [6, 1], scale: 1, data: new Float32Array(6).fill(0.1) },
+      texts: Array(6).fill(['x']),
+    },
+  };
+  const { difference, next, ...others } = figures({
+    compare_with: 'model',
+    answers: { before: before(), after: { trace: after } },
+  });
+  assert.ok(!('heads' in others), 'heads of two models are not each other’s');
+  assert.match(difference.help, /cut the text into different tokens, so whole words are compared/);
+  assert.deepEqual(difference.grid.rowLabels, ['<s>', 'it', 'saw', '<b>', 'it']);
+  assert.ok(Math.abs(difference.grid.value(2, 2) - (1 - 0.1)) < 1e-4);
+  assert.match(next.facts.map(String).join(), /Vocabularies/);
+  assert.match(next.grid.tip(next.grid.rowLabels.indexOf('x'), 0)[1], /not known/);
+});
+
+test('two sentences are named by where they differ', () => {
+  const [a, b] = [
+    'The animal did not cross the street: too tired.',
+    'The animal did not cross the street: too wide.',
+  ];
+  assert.deepEqual(
+    [tellingPart(a, b), tellingPart(b, a)],
+    ['“… the street: too tired.”', '“… the street: too wide.”'],
+  );
+  assert.deepEqual([tellingPart('a cat', 'a dog'), tellingPart(a, a)], ['“a cat”', `“${a}”`]);
+  assert.equal(
+    tellingPart('the cat sat on the mat', 'the cat sat on the mat and slept'),
+    '“… cat sat on the mat”',
+  );
+});
+
+test('kinds of attention that are not each other’s are not subtracted', () => {
+  const { difference, next } = figures({
+    compare_with: 'model',
+    answers: { before: before(), after: { trace: { ...fillTrace(), model: 'fill' } } },
+  });
+  assert.match(difference.notice, /two kinds of attention/);
+  assert.match(next.notice, /no answers to one question/);
+});
+
+test('where B has no such head, another stands in and is named', () => {
+  const { b, difference } = figures({ layer: 9, head: 9 });
+  assert.match(b.help, /Layer 1, head 1/);
+  assert.ok(difference.grid);
+});
+
+test('every figure keeps the page’s contract, on a phone too', () => {
+  for (const width of [358, 820, 1360]) {
+    for (const figure of Object.values(figures({ width }))) {
+      assertReadable(figure);
+      assertAxesCount(figure);
+      assertFits(figure, width);
+    }
+  }
+  assertNoMarkup(Object.values(figures()));
+});

@@ -1,0 +1,408 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { experts } from '../../../../static/js/views/experts/experts.js';
+import { CHOSEN, routedTrace } from './sample.js';
+import {
+  figuresOf,
+  FRAME,
+  longTrace,
+  pairTrace,
+  sampleTrace,
+  TARGET_TOKENS,
+  TOKENS,
+} from '../../sample.js';
+import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+
+const COUNT = TOKENS.length;
+
+const route = (trace, state) => figuresOf(experts, trace, { experts_show: 'route', ...state });
+const specialities = (trace, state) =>
+  figuresOf(experts, trace, { experts_show: 'specialities', ...state });
+
+const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
+
+test('one figure for each layer that routes', () => {
+  const figures = figuresOf(experts, sampleTrace());
+  assert.deepEqual(
+    figures.map(({ title }) => title),
+    ['Layer 1'],
+  );
+});
+
+test('probabilities stand by expert and token, the chosen ones marked with their weight', () => {
+  const [
+    {
+      data: [map, marks],
+      grid,
+    },
+  ] = figuresOf(experts, sampleTrace());
+  assert.equal(map.z.length, 4);
+  assert.ok(map.z[1].every((probability) => Math.abs(probability - 0.3) < 1e-6));
+  assert.equal(marks.x.length, COUNT * 2);
+  assert.ok(marks.text.includes('.63') && marks.text.includes('.38'));
+  assert.ok(grid.chosenWeight(0, 3) > 0 && grid.chosenWeight(1, 3) > 0);
+  assert.equal(grid.chosenWeight(2, 3), undefined);
+  assert.match(grid.describe(0, 1), /probability 0\.500 .*: chosen, with weight 0\.625/);
+  assert.match(grid.describe(3, 1), /not chosen/);
+});
+
+test('on a phone the tokens stand below one another, every choice with its weight and every expert with its load', () => {
+  const [
+    {
+      data: [map, marks, bars, numbers],
+      grid,
+      layout,
+    },
+  ] = figuresOf(experts, sampleTrace(), { width: 358 });
+  assert.deepEqual([map.z.length, map.z[0].length], [COUNT, 4]);
+  assert.deepEqual([grid.rows, grid.columns, grid.rowTitle], [COUNT, 4, 'token']);
+  assert.equal(grid.value(3, 1), map.z[3][1]);
+  assert.equal(marks.mode, 'text');
+  assert.deepEqual([marks.x[1], marks.y[1], marks.text[1]], [1, 0, '.38']);
+  assert.deepEqual(bars.y, [0.5, 0.5, 0, 0]);
+  assert.deepEqual(numbers.text, ['50.0 %', '50.0 %', '0 %', '0 %']);
+  assert.equal(layout.yaxis.tickvals.length, COUNT);
+  const line = layout.shapes.find(({ type }) => type === 'line');
+  assert.deepEqual([line.y0, line.y1], [0.25, 0.25]);
+});
+
+test('forty tokens keep their numbers on a phone, 256 have dots in a map of bounded height', () => {
+  const draw = (count) => figuresOf(experts, longTrace(count), { width: 358 })[0];
+  assert.equal(draw(40).data[1].mode, 'text');
+  assert.equal(draw(256).data[1].mode, 'markers');
+  assert.ok(draw(256).layout.height < 1500);
+});
+
+test('says in words where a token goes, and in which layer, as attention does', () => {
+  const [{ grid }] = figuresOf(experts, sampleTrace());
+  assert.equal(
+    plain(grid.rest.readout),
+    '“it” at 4 goes through expert 0 with weight 0.625 and expert 1 with weight 0.375 (layer 1); router entropy 1.14 of at most 1.39 nats',
+  );
+  for (let row = 0; row < grid.rows; row += 1)
+    assert.ok(grid.describe(row, 2).endsWith('(layer 1)'));
+});
+
+test('loads are shares of all choices, beside the line of an even share', () => {
+  const [{ data, layout }] = figuresOf(experts, sampleTrace());
+  const bars = data.find(({ type }) => type === 'bar');
+  assert.deepEqual(bars.x, [0.5, 0.5, 0, 0]);
+  const line = layout.shapes.find(({ type }) => type === 'line');
+  assert.deepEqual([line.x0, line.x1], [0.25, 0.25]);
+});
+
+test('the legend names both scales: the colour’s and that of the numbers in chosen cells', () => {
+  const legend = (width) =>
+    figuresOf(experts, sampleTrace(), { width })[0].layout.annotations.map(({ text }) => text);
+  assert.ok(
+    legend(900).includes('colour: router probability · number: weight of a chosen expert’s answer'),
+  );
+  for (const line of ['router probability', 'number: weight of a chosen expert’s answer'])
+    assert.ok(legend(358).includes(line));
+});
+
+test('a model is called in sentences as the menu calls it', () => {
+  const [{ notice }] = figuresOf(experts, {
+    ...sampleTrace({ isDense: true }),
+    card: { title: 'Tiny Stories' },
+  });
+  assert.match(notice, /^Tiny Stories is dense/);
+});
+
+test('a dense model is called dense, and nothing is drawn for it', () => {
+  const [{ notice, data, grid }] = figuresOf(experts, sampleTrace({ isDense: true }));
+  assert.match(notice, /dense: no routing/);
+  assert.equal(data, undefined);
+  assert.equal(grid, undefined);
+});
+
+test('of an encoder–decoder with experts either stack can be looked at, with its own tokens', () => {
+  const trace = pairTrace();
+  assert.deepEqual(experts.places(trace), [], 'a dense one has nothing to choose from');
+  for (const [stack, count] of [
+    ['encoder', COUNT],
+    ['decoder', TARGET_TOKENS.length],
+  ]) {
+    for (const [site, array] of Object.entries(sampleTrace().tensors).filter(([site]) =>
+      site.includes('.experts.'),
+    )) {
+      const [, columns] = array.shape;
+      trace.tensors[site.replace('decoder', stack)] = {
+        ...array,
+        shape: [count, columns],
+        data: array.data.slice(0, count * columns),
+      };
+    }
+  }
+  assert.deepEqual(
+    experts.places(trace).map(({ id }) => id),
+    ['encoder', 'decoder'],
+  );
+  const [encoder] = figuresOf(experts, trace, { where: 'encoder' });
+  assert.deepEqual(
+    [encoder.title, encoder.grid.columns, encoder.grid.sides.rows],
+    ['Encoder, layer 1', COUNT, 'source'],
+  );
+  const [decoder, ...others] = figuresOf(experts, trace);
+  assert.deepEqual(
+    [decoder.title, decoder.grid.columns, decoder.grid.sides.rows, others.length],
+    ['Decoder, layer 1', TARGET_TOKENS.length, 'target', 0],
+  );
+  assert.deepEqual(decoder.grid.request.capture, ['decoder.layers.1.experts.*']);
+});
+
+test('at rest it speaks of the layer that is looked at, and a cell chooses its layer', () => {
+  const figures = figuresOf(experts, routedTrace(), { layer: 1, query: 2 });
+  for (const { grid } of figures)
+    assert.match(
+      plain(grid.rest.readout),
+      /^“saw” goes through expert 1 with weight 0.950 and expert 0 with weight 0.050 \(layer 1\)/,
+    );
+  assert.match(
+    plain(figuresOf(experts, routedTrace(), { layer: 7, query: 2 })[1].grid.rest.readout),
+    /expert 2 with weight 0.900 .*\(layer 0\)/,
+  );
+  assert.deepEqual(figures[0].grid.choose(3, 1), { query: 1, layer: 0 });
+});
+
+test('router entropy stands token by token in a strip up to ln n, its mean and the balance loss beside the title', () => {
+  for (const width of [358, 900]) {
+    const [{ data, layout, facts, grid }] = figuresOf(experts, sampleTrace(), { width });
+    const strip = data.at(-1);
+    const along = width === 358 ? strip.x : strip.y;
+    assert.equal(along.length, COUNT);
+    assert.ok(along.every((entropy) => Math.abs(entropy - 1.1421) < 1e-3));
+    assert.deepEqual((layout.yaxis3 ?? layout.xaxis3).range, [0, Math.log(4)]);
+    assert.deepEqual(facts, [
+      ['mean router entropy', '1.14 of at most 1.39 nats'],
+      ['balance loss', '1.600'],
+    ]);
+    assert.match(width === 358 ? grid.rowLabels[1] : grid.columnLabels[1], /^it \(entropy 1.14\)$/);
+  }
+});
+
+test('pointing at an expert tints the sentence by what it takes of every token', () => {
+  const [{ grid }] = figuresOf(experts, routedTrace());
+  assert.deepEqual(
+    Array.from(grid.tint(0, 2), (weight) => Number(weight.toFixed(2))),
+    [0.75, 0.6, 0, 0.5, 0.8],
+  );
+  const [{ grid: down }] = figuresOf(experts, routedTrace(), { width: 358 });
+  assert.deepEqual(down.tint(2, 0), grid.tint(0, 2));
+  assert.equal(grid.ofToken(1).tint[1], 1);
+  for (const show of ['routing', 'route', 'specialities']) {
+    for (const {
+      grid: { ceiling },
+    } of figuresOf(experts, routedTrace(), { experts_show: show, experts_expert: 3 }))
+      assert.equal(ceiling, 1, 'a tint counts up to 1');
+  }
+});
+
+test('the route is a Sankey whose nodes are the experts of each layer, the chosen token’s ribbons blue', () => {
+  const [
+    {
+      data: [sankey],
+      grid,
+    },
+  ] = route(routedTrace(), { query: 2 });
+  assert.equal(sankey.type, 'sankey');
+  const blue = sankey.link.color.filter((colour) => colour === FRAME.palette.query);
+  assert.equal(blue.length, 6);
+  assert.equal(sankey.node.x.length, 2 + 4 + 4);
+  assert.deepEqual([grid.rows, grid.columns], [4, 2]);
+  assert.equal(grid.format(grid.value(0, 0)), '53.0 %');
+  assert.match(
+    plain(grid.describe(2, 0)),
+    /^Expert 2 of layer 0 takes 22.0 % of the weight of 5 tokens, “saw” with 0.90; most goes on to expert 1 \(\d+ %\)$/,
+  );
+  assert.match(
+    plain(grid.rest.readout),
+    /^“saw” goes through experts 2 \(.90\) and 3 \(.10\) in layer 0, 1 \(.95\) and 0 \(.05\) in layer 1$/,
+  );
+  assert.deepEqual(grid.choose(3, 1), {
+    experts_show: 'specialities',
+    layer: 1,
+    experts_expert: 3,
+  });
+});
+
+test('the cursor finds an expert where its node stands, and nothing between', () => {
+  const [
+    {
+      grid: { geometry },
+    },
+  ] = route(routedTrace(), { query: 2 });
+  for (let row = 0; row < 4; row += 1) {
+    for (let column = 0; column < 2; column += 1) {
+      const { x0, x1, y0, y1 } = geometry.box(row, column);
+      assert.deepEqual(geometry.at((x0 + x1) / 2, (y0 + y1) / 2), { row, column });
+    }
+  }
+  const { x0, x1, y0 } = geometry.box(0, 0);
+  assert.equal(geometry.at(x1 + (geometry.box(0, 1).x0 - x1) / 2, y0 + 2), null);
+  assert.equal(geometry.at(2, y0 + 2), null, 'the tokens are no expert');
+  assert.ok(x0 > 0);
+  assert.equal(route(sampleTrace())[0].grid.geometry.box(3, 0), null, 'nobody goes to expert 3');
+});
+
+test('token by token every choice stands with its expert and weight, and can be walked', () => {
+  const [
+    ,
+    {
+      data: [map, numbers],
+      grid,
+    },
+  ] = route(routedTrace(), { query: 2, layer: 1 });
+  assert.deepEqual(
+    map.z.map((row) => row.length),
+    [5, 5, 5, 5],
+  );
+  assert.deepEqual(
+    numbers.text.slice(0, 5),
+    CHOSEN[0].map(([first]) => String(first)),
+  );
+  assert.deepEqual([grid.value(2, 4), Number(grid.chosenWeight(2, 4).toFixed(2))], [1, 0.65]);
+  assert.deepEqual(grid.rowLabels, [
+    'layer 0, choice 1',
+    'layer 0, choice 2',
+    'layer 1, choice 1',
+    'layer 1, choice 2',
+  ]);
+  for (const [width, axis] of [
+    [700, 'yaxis'],
+    [358, 'xaxis'],
+  ]) {
+    assert.deepEqual(
+      route(routedTrace(), { width })[1].layout[axis].ticktext,
+      grid.rowLabels,
+      'each row says its layer and its choice, uncut',
+    );
+  }
+  assert.deepEqual(grid.start, { row: 2, column: 2 });
+  assert.match(
+    plain(grid.describe(3, 4)),
+    /^“it” at 4 goes through experts 1 \(.65\) and 3 \(.35\) in layer 1; choice 2 is expert 3$/,
+  );
+  assert.deepEqual(grid.choose(3, 4), { query: 4, layer: 1 });
+  const [, { grid: down }] = route(routedTrace(), { width: 358 });
+  assert.deepEqual([down.rows, down.columns, down.value(4, 2)], [5, 4, 1]);
+});
+
+test('among very many tokens the chosen one’s ribbon is widened, and that is said', () => {
+  const [short, long] = [sampleTrace(), longTrace(256)].map((trace) => route(trace)[0]);
+  assert.ok(!short.grid.note.includes('wider'));
+  assert.match(long.grid.note, /wider than its share/);
+  const { source, value } = long.data[0].link;
+  const total = value.reduce((sum, part, index) => (source[index] < 2 ? sum + part : sum), 0);
+  const own = value.reduce((sum, part, index) => (source[index] === 0 ? sum + part : sum), 0);
+  assert.ok((own / total) * 280 > 7, 'eight pixels of the least height, less what the gaps take');
+});
+
+test('specialities: every kind of token by expert, beside what the expert takes of all', () => {
+  const [
+    {
+      data: [map],
+      grid,
+    },
+  ] = specialities(routedTrace(), { layer: 0 });
+  assert.deepEqual(grid.columnLabels, ['all tokens', 'punctuation', 'start of word']);
+  assert.deepEqual(map.z[0], [0.6, 0.9, 0.2]);
+  assert.equal(
+    grid.describe(0, 1),
+    'Expert 0 takes 90.0 % of the tokens of the kind “punctuation”; most of all “·it” “·<b>” “↵” (layer 0)',
+  );
+  assert.deepEqual(grid.choose(3), { experts_expert: 3 });
+  assert.deepEqual(grid.chosen, { row: 0 }, 'the expert that weighs most for the chosen token');
+  assert.equal(grid.call.path, '/api/v1/models/tiny');
+});
+
+test('specialities: the tokens of the chosen expert, those of the sentence in green', () => {
+  const [
+    ,
+    {
+      title,
+      data: [bars],
+      grid,
+      facts,
+      help,
+    },
+  ] = specialities(routedTrace(), { layer: 1, experts_expert: 3, query: 0 });
+  assert.equal(title, 'Expert 3 of layer 1');
+  assert.deepEqual(facts, [['takes of all tokens', '60.0 %']]);
+  assert.match(help, /12,345 tokens of books.txt.* 20 times or more/);
+  assert.deepEqual(
+    bars.marker.color.map((colour) => colour === FRAME.palette.key),
+    [true, true, false],
+  );
+  assert.equal(
+    grid.describe(0),
+    '98.0 % of the 1,200 occurrences of “·it” in the training text go to expert 3; in this sentence 1 of 1 does (layer 1)',
+  );
+  assert.match(grid.describe(2), /“↵” .*; it is not in this sentence \(layer 1\)$/);
+  assert.deepEqual(grid.choose(0), { query: 4 });
+  assert.deepEqual(grid.choose(2), {});
+  assert.ok(grid.tint(0)[4] > 0.3 && grid.tint(0)[3] === 0);
+});
+
+test('specialities: an expert that prefers nothing, and a card that does not say, are told', () => {
+  const [, nothing] = specialities(routedTrace(), { layer: 0, experts_expert: 2 });
+  assert.match(nothing.notice, /^Expert 2 takes no token/);
+  for (const { notice } of specialities(
+    { ...routedTrace(), card: { kind: 'decoder' } },
+    { layer: 0 },
+  )) {
+    assert.match(
+      notice,
+      /^The card of tiny does not say what the experts of layer 0 take. “headlight evaluate tiny --corpus FILE” counts it/,
+    );
+  }
+  for (const { notice } of specialities({ ...routedTrace(), card: { kind: 'encoder-decoder' } }))
+    assert.ok(!notice.includes('--corpus'));
+});
+
+test('switches: what is shown, and for specialities the layer and the expert', () => {
+  const names = (state) =>
+    experts.controls(routedTrace(), { ...FRAME, ...state }).map(({ name, value }) => [name, value]);
+  assert.deepEqual(names({}), [['experts_show', 'routing']]);
+  assert.deepEqual(names({ experts_show: 'specialities', layer: 1, query: 3 }), [
+    ['experts_show', 'specialities'],
+    ['layer', 1],
+    ['experts_expert', 2],
+  ]);
+  assert.deepEqual(
+    names({ experts_show: 'specialities', layer: 1, experts_expert: 99, query: 3 })[2],
+    ['experts_expert', 2],
+  );
+  assert.deepEqual(experts.controls(sampleTrace({ isDense: true }), FRAME), []);
+});
+
+test('a stack without experts is called dense while the other has some', () => {
+  const trace = pairTrace();
+  for (const [site, array] of Object.entries(sampleTrace().tensors).filter(([site]) =>
+    site.includes('.experts.'),
+  )) {
+    trace.tensors[site.replace('decoder', 'encoder')] = array;
+  }
+  for (const show of ['routing', 'route', 'specialities']) {
+    const [{ notice }] = figuresOf(experts, trace, { where: 'decoder', experts_show: show });
+    assert.match(notice, /^The decoder is dense: no routing/);
+    assert.ok(
+      figuresOf(experts, trace, { where: 'encoder', experts_show: show })[0].title.match(
+        /encoder/i,
+      ),
+    );
+  }
+});
+
+for (const show of ['route', 'specialities']) {
+  test(`${show}: keeps what every figure promises, at 256 tokens too`, () => {
+    const figures = figuresOf(experts, routedTrace(), { experts_show: show, experts_expert: 3 });
+    figures.forEach(assertReadable);
+    figures.forEach(assertAxesCount);
+    assertNoMarkup(figures);
+    for (const width of [358, 820, 1360]) {
+      for (const figure of figuresOf(experts, longTrace(256), { experts_show: show, width }))
+        if (!figure.notice) assertFits(figure, width);
+    }
+  });
+}

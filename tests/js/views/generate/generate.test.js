@@ -1,0 +1,359 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { curlOf } from '../../../../static/js/data/curl.js';
+import { callOf } from '../../../../static/js/data/call.js';
+import { standardsOf } from '../../../../static/js/state/fields.js';
+import {
+  chosenStep,
+  isNatural,
+  rowOfStep,
+  statusOf,
+  subjectOf,
+  tokensWith,
+  whyOver,
+} from '../../../../static/js/data/generation.js';
+import { csvOf, numbersOf } from '../../../../static/js/data/export.js';
+import { generate } from '../../../../static/js/views/generate/generate.js';
+import { stepOf, stepsOf } from './sample.js';
+import { figuresOf, fillTrace, FRAME, pairTrace, sampleTrace, TOKENS } from '../../sample.js';
+import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+
+const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
+const PATH = [3, 1, 5];
+const NATURAL = { generate_temperature: 1 };
+
+function stateWith(path, more = {}, options = {}) {
+  const generation = {
+    steps: stepsOf(path, options),
+    isReading: false,
+    isWriting: false,
+    problem: null,
+    most: 256,
+  };
+  return { ...standardsOf(generate.fields), generate_path: path, generation, ...more };
+}
+
+const figures = (path, more, options) =>
+  figuresOf(generate, sampleTrace(), stateWith(path, more, options));
+
+test('before anything is written the page shows what the model expects, and begins with what is chosen', () => {
+  for (const width of [358, 1360]) {
+    const [figure, ...others] = figures([], { width });
+    assert.equal(others.length, 0);
+    assertReadable(figure);
+    assertAxesCount(figure);
+    assertFits(figure, width);
+    assertNoMarkup([figure]);
+  }
+  const [
+    {
+      help,
+      title,
+      grid,
+      data: [bars],
+    },
+  ] = figures([]);
+  assert.match(help, /Step writes one token, Run goes on/);
+  assert.equal(plain(title), 'After “it” at 4');
+  assert.deepEqual(bars.x, [0.5, 0.25, Math.fround(0.0001)]);
+  assert.deepEqual(
+    grid.rowLabels.map((_, row) => grid.choose(row, 0)),
+    [6, 9, 5].map((id) => ({ generate_path: [id], generate_step: null })),
+  );
+  assert.equal(plain(grid.rest.readout), 'After “it” at 4, “·saw” has probability 50.0 %, rank 1');
+});
+
+test('a text that is over has nothing to begin with, and a trace without an answer says what to press', () => {
+  const over = { ...sampleTrace(), card: { max_tokens: TOKENS.length } };
+  assert.equal(figuresOf(generate, over, stateWith([]))[0].grid.choose, undefined);
+  const bare = { ...sampleTrace(), analyses: {} };
+  assert.match(
+    figuresOf(generate, bare, stateWith([]))[0].notice,
+    /Nothing is written yet\. Step writes/,
+  );
+});
+
+test('while a path is read again the page waits, and says so where that failed', () => {
+  const waiting = { generation: { steps: [], isReading: true } };
+  assert.match(
+    figuresOf(generate, sampleTrace(), { ...stateWith(PATH), ...waiting })[0].notice,
+    /^Replaying 3 tokens…$/,
+  );
+  assert.match(
+    figuresOf(generate, sampleTrace(), { ...stateWith(PATH), generation: { steps: [] } })[0].notice,
+    /has not been read again/,
+  );
+});
+
+test('every figure of a written token can be read, drawn and taken along', () => {
+  for (const width of [358, 820, 1360]) {
+    const all = figures(PATH, { width });
+    assert.equal(all.length, 3);
+    all.forEach(assertReadable);
+    assertNoMarkup(all);
+    all.forEach(assertAxesCount);
+    for (const figure of all) assertFits(figure, width);
+    for (const { grid } of all) assert.ok(csvOf(grid).split('\r\n').length > grid.rows);
+  }
+});
+
+test('the written token is among what could have come, and is marked', () => {
+  const [
+    {
+      title,
+      data: [bars],
+      grid,
+    },
+  ] = figures([3, 1], NATURAL);
+  assert.equal(plain(title), 'After “it” at 5');
+  assert.deepEqual(bars.text, ['40.0 %', '30.0 % · written', '20.0 %', '6.0 %']);
+  assert.equal(grid.columns, 1);
+  assert.equal(
+    plain(grid.rest.readout),
+    'After “it” at 5, “·<b>” has probability 30.0 %, rank 2; it was written',
+  );
+});
+
+test('a token from further down stands below the others with its rank', () => {
+  const [
+    {
+      data: [bars],
+      grid,
+    },
+  ] = figures(PATH, NATURAL);
+  assert.equal(bars.text.at(-1), '1.0 % · written, rank 9');
+  assert.equal(grid.rowLabels.at(-1), 'bytes f0 9f');
+  assert.equal(grid.rows, 5);
+});
+
+test('where the draw was bent, both probabilities are told and the model’s own is a line', () => {
+  const [
+    {
+      data: [bars, numbers, lines],
+      grid,
+      facts,
+      layout,
+    },
+  ] = figures([3], {}, { temperature: 0.5 });
+  assert.ok(bars.x[0] > 0.4);
+  assert.deepEqual(lines.x, [0.4, 0.3, 0.2, 0.06]);
+  assert.deepEqual([grid.value(0, 0), grid.value(0, 1)], [bars.x[0], 0.4]);
+  assert.deepEqual(grid.columnLabels, ['probability of being drawn', 'by the model itself']);
+  assert.match(grid.describe(0, 0), /of being drawn, 40\.0 % by the model itself, rank 1/);
+  assert.ok(facts.some(([term]) => term === 'Model’s own'));
+  assert.deepEqual(
+    numbers.x,
+    bars.x.map((x, row) => Math.max(x, lines.x[row])),
+    'numbers keep clear of the lines',
+  );
+  assert.ok(layout.xaxis.range[1] > Math.max(...numbers.x));
+  assert.deepEqual(grid.geometry.at(0.9, 2.3), { row: 2, column: 0 });
+  assert.equal(grid.geometry.at(0.1, 7), null);
+});
+
+test('an alternative goes on from its place by its id, whatever it spells', () => {
+  const [{ grid }] = figures(PATH, { generate_step: 1 });
+  assert.deepEqual(grid.choose(2, 0), { generate_path: [3, 2], generate_step: null });
+  assert.deepEqual(figures(PATH)[0].grid.choose(4, 0), {
+    generate_path: PATH,
+    generate_step: null,
+  });
+});
+
+test('an earlier step shows what it knew then', () => {
+  const [choices, row] = figures(PATH, { generate_step: 0 });
+  assert.equal(plain(choices.title), 'After “it” at 4');
+  assert.equal(row.grid.columns, TOKENS.length);
+  assert.equal(
+    figures(PATH, { generate_step: 99 })[1].grid.columns,
+    TOKENS.length + 2,
+    'a step that is not there is the last',
+  );
+});
+
+test('the row is that of the token before, over all tokens so far', () => {
+  const [
+    choices,
+    {
+      grid,
+      data: [bars],
+      title,
+    },
+  ] = figures(PATH, { layer: 1, head: 1 });
+  assert.equal(title, 'Layer 1, head 1');
+  assert.equal(grid.columns, TOKENS.length + 2);
+  assert.ok(Math.abs(bars.y.reduce((sum, weight) => sum + weight) - 1) < 1e-9);
+  assert.match(
+    plain(grid.describe(0, 0)),
+    /^“<b>” at 6 attends to “<s>”, 0\.600 \(layer 1, head 1\)$/,
+  );
+  assert.deepEqual(grid.tokens(0, 2), { query: 6, key: 2 });
+  assert.equal(choices.grid.rest.tint.length, TOKENS.length);
+  assert.equal(choices.grid.query, null, 'it is none of the sentence');
+  assert.equal(figures([3])[0].grid.query, TOKENS.length - 1);
+  assert.match(figures(PATH, { head: 7 })[1].notice, /no such head/);
+});
+
+test('the map of experts names what its colour and its numbers mean', () => {
+  const { layout, data } = figures(PATH)[2];
+  assert.equal(
+    layout.annotations.map(({ text }) => text).join(' · '),
+    'router probability · number: weight of a chosen expert’s answer',
+  );
+  assert.ok(data[0].colorbar && data[0].showscale !== false);
+});
+
+test('the experts are those of each layer, with the weights of the chosen ones', () => {
+  const { grid, data } = figures(PATH)[2];
+  assert.deepEqual([grid.rows, grid.columns], [1, 4]);
+  assert.deepEqual(
+    [grid.value(0, 2), grid.chosenWeight(0, 2), grid.chosenWeight(0, 1)],
+    [0.6, 0.7, undefined],
+  );
+  assert.match(
+    grid.describe(0, 2),
+    /In layer 1 the router gives expert 2 probability 0\.600 .* chosen, with weight 0\.700/,
+  );
+  assert.deepEqual(data[1].text, ['.70', '.30']);
+  assert.match(figures(PATH, {}, { isDense: true })[2].notice, /^tiny is dense: no routing\.$/);
+});
+
+test('the code asks for this one step, with the path before it forced', () => {
+  const [choices, row] = figures(PATH, { generate_step: 1, generate_top_k: 40 });
+  const { path, body } = callOf(sampleTrace(), choices.grid);
+  assert.equal(path, '/api/v1/generate');
+  assert.deepEqual(body, {
+    model: 'tiny',
+    text: 'it saw <b> it',
+    temperature: 0.8,
+    top_k: 40,
+    seed: 0,
+    forced: [3, 1],
+    skip: 1,
+    n_tokens: 2,
+    n_alternatives: 4,
+  });
+  assert.deepEqual(row.grid.call.body.heads, [0]);
+  assert.match(curlOf('http://x', callOf(sampleTrace(), choices.grid)), /"forced":\[3,1\]/);
+  assert.equal(numbersOf(sampleTrace(), choices.grid, []).text, 'it saw <b> it');
+});
+
+test('a model that is no decoder names those that are, a press away', () => {
+  const cards = [
+    { id: 'a', kind: 'decoder' },
+    { id: 'b', kind: 'encoder' },
+    { id: 'c', kind: 'decoder' },
+  ];
+  for (const trace of [pairTrace(), fillTrace()]) {
+    const state = stateWith([], { cards });
+    const [{ notice, actions }, ...others] = figuresOf(generate, trace, state);
+    assert.equal(others.length, 0);
+    assert.match(notice, /tiny does not write on/);
+    assert.deepEqual(
+      actions.map(({ label }) => label),
+      ['a', 'c'],
+    );
+    assert.equal(actions[1].patch.model, 'c');
+    assert.deepEqual(generate.controls(trace, { ...FRAME, ...state }), []);
+    assert.deepEqual(generate.wording(trace).terms, []);
+  }
+  assert.match(figuresOf(generate, pairTrace(), stateWith([]))[0].notice, /No model here does/);
+});
+
+test('the switches say what they are set to', () => {
+  const controls = generate.controls(sampleTrace(), {
+    ...FRAME,
+    ...stateWith([]),
+    generate_temperature: 0,
+    generate_top_k: 7,
+  });
+  const shown = Object.fromEntries(
+    controls.map(({ label, shown: said, value }) => [label, said ?? value]),
+  );
+  assert.deepEqual(shown, {
+    Temperature: 'likeliest',
+    'Top-k': '7',
+    'Top-p': 'all',
+    Seed: 0,
+    Layer: 1,
+    Head: 0,
+  });
+});
+
+test('a seed is any whole number that the server takes', () => {
+  const { generate_seed: field } = generate.fields;
+  assert.deepEqual(['4711', String(Number.MAX_SAFE_INTEGER)].map(field.read), [
+    4711,
+    Number.MAX_SAFE_INTEGER,
+  ]);
+  assert.deepEqual(['-1', '1e99', 'luck'].map(field.read), [undefined, undefined, undefined]);
+  const seed = generate
+    .controls(sampleTrace(), { ...FRAME, ...stateWith([]), generate_seed: 4711 })
+    .find(({ label }) => label === 'Seed');
+  assert.deepEqual(
+    [seed.kind, seed.value, seed.least, seed.most],
+    ['integer', 4711, 0, Number.MAX_SAFE_INTEGER],
+  );
+});
+
+test('what is asked for leaves out what is not set', () => {
+  const of = (state) =>
+    subjectOf(sampleTrace(), { ...standardsOf(generate.fields), ...state }).sampling;
+  assert.deepEqual(of({}), { temperature: 0.8, seed: 0 });
+  assert.deepEqual(of({ generate_top_k: 3, generate_top_p: 0.5, generate_seed: 4.7 }), {
+    temperature: 0.8,
+    top_k: 3,
+    top_p: 0.5,
+    seed: 4,
+  });
+  assert.ok(isNatural({ sampling: { temperature: 1, seed: 9 } }));
+  assert.ok(!isNatural({ sampling: { temperature: 1, seed: 0, top_k: 3 } }));
+});
+
+test('the written tokens follow those of the text', () => {
+  const tokens = tokensWith(sampleTrace(), stepsOf([4]));
+  assert.equal(tokens.length, TOKENS.length + 1);
+  assert.deepEqual([tokens.at(-1).text, tokens.at(-1).is_special], ['</s>', true]);
+});
+
+test('the last step is chosen unless another is', () => {
+  const steps = stepsOf(PATH);
+  assert.equal(chosenStep({ generate_step: null }, steps), 2);
+  assert.equal(chosenStep({ generate_step: 0 }, steps), 0);
+  assert.equal(chosenStep({ generate_step: null }, []), -1);
+  assert.equal(rowOfStep(steps[0], 9, 0), null);
+});
+
+test('a text that is over says why', () => {
+  const trace = { ...sampleTrace(), card: { max_tokens: 8 } };
+  assert.equal(whyOver(trace, stepsOf([1, 2]), 256), '');
+  assert.match(whyOver(trace, stepsOf([1, 4]), 256), /end mark/);
+  assert.match(whyOver(trace, stepsOf(PATH), 256), /at most 8 tokens/);
+  assert.match(whyOver(trace, stepsOf([1, 2]), 2), /writes at most 2/);
+  assert.equal(
+    whyOver(trace, [{ ...stepOf(0, 4), is_special: false }], 256),
+    '',
+    'who writes </s> in letters does not end',
+  );
+});
+
+test('beside the buttons stands how far it is, or why it stopped', () => {
+  const of = (more) =>
+    statusOf(sampleTrace(), {
+      steps: stepsOf([1]),
+      isReading: false,
+      reason: null,
+      most: 256,
+      ...more,
+    });
+  assert.equal(of({}), '1 token written');
+  assert.equal(of({ steps: [] }), '');
+  assert.equal(of({ isReading: true }), 'Reading…');
+  assert.equal(of({ isReading: true, replay: { read: 0, of: 83 } }), 'Replaying 83 tokens…');
+  assert.equal(
+    of({ isReading: true, replay: { read: 12, of: 83 } }),
+    'Replaying 83 tokens… 12 so far',
+  );
+  assert.match(of({ reason: 'server_stopping' }), /told to stop; what is written is kept/);
+  assert.match(of({ steps: stepsOf([4]) }), /end mark/);
+});

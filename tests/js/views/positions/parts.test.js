@@ -1,0 +1,493 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Problem } from '../../../../static/js/api/api.js';
+import { fieldsOf, readFragment, writeFragment } from '../../../../static/js/state/state.js';
+import { positions } from '../../../../static/js/views/positions/positions.js';
+import { VIEWS } from '../../../../static/js/views/registry.js';
+import { outwards } from '../../../../static/js/views/positions/strips_drawing.js';
+import {
+  figuresOf,
+  fillTrace,
+  FRAME,
+  longTrace,
+  pairTrace,
+  sampleTrace,
+  schemeTrace,
+  TOKENS,
+} from '../../sample.js';
+import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+
+const COUNT = TOKENS.length;
+const CARD = {
+  id: 'tiny',
+  kind: 'decoder',
+  positional: 'sinusoidal',
+  d_model: 4,
+  n_heads: 2,
+  n_layers: 2,
+};
+const sinusoidal = () => ({ ...sampleTrace(), card: CARD, asked: { model: 'tiny', text: 'it' } });
+const withCard = (trace) => ({ ...trace, card: { ...CARD, ...trace.card } });
+const show = (part, more = {}) => ({ positions_show: part, ...more });
+const controlsOf = (trace, state) => positions.controls(trace, { ...FRAME, ...state });
+const named = (controls, name) => controls.find((control) => control.name === name);
+const close = (found, expected, within = 1e-6) =>
+  assert.ok(Math.abs(found - expected) < within, `${found} is not ${expected}`);
+
+const twin = (positional, more = {}) => ({
+  ...CARD,
+  id: `positions-${positional}`,
+  positional,
+  max_tokens: 64,
+  ...more,
+});
+const TWINS = ['alibi', 'learned', 'rotary', 'sinusoidal'].map((positional) => twin(positional));
+const CARDS = [CARD, ...TWINS];
+
+/** Two heads, as many distances as are given. */
+function byDistance(weights) {
+  const data = Float32Array.from(
+    [...weights, ...weights].map((weight, at) => (at < weights.length ? weight : weight / 2)),
+  );
+  const curves = { axes: ['head', 'distance'], shape: [2, weights.length], scale: 1, data };
+  const distances = {
+    axes: ['distance'],
+    shape: [weights.length],
+    scale: 1,
+    data: Int32Array.from(weights, (_, at) => at),
+  };
+  return {
+    trace: {
+      analyses: {
+        attention_by_distance: {
+          'decoder.layers.0.self_attention': curves,
+          'decoder.layers.1.self_attention': curves,
+          'decoder.distances': distances,
+        },
+      },
+    },
+  };
+}
+
+const flat = (rows, columns, value) => ({
+  axes: ['position', 'd_model'],
+  shape: [rows, columns],
+  scale: 1,
+  data: new Float32Array(rows * columns).fill(value),
+});
+const BIAS = {
+  axes: ['head', 'query', 'key'],
+  shape: [2, COUNT, COUNT],
+  scale: 1,
+  data: Float32Array.from(
+    { length: 2 * COUNT * COUNT },
+    (_, at) => -Math.abs((Math.floor(at / COUNT) % COUNT) - (at % COUNT)) / 2,
+  ),
+};
+const ENCODINGS = {
+  sinusoidal: { trace: { tensors: { encoding: flat(COUNT, 4, 0.5) } } },
+  learned: { trace: { tensors: { encoding: flat(COUNT, 6, 2) } } },
+  rotary: { trace: { tensors: { cos: flat(COUNT, 1, 1) } } },
+  alibi: { trace: { tensors: { bias: BIAS } } },
+};
+
+const SHOWN = [
+  ['lines of an encoding', sinusoidal(), show('waves', { positions_dimension: 1 })],
+  ['lines of rotary', withCard(schemeTrace('rotary')), show('waves')],
+  ['lines of ALiBi', withCard(schemeTrace('alibi')), show('waves')],
+  ['the rotation of an encoding', sinusoidal(), show('rotation', { positions_shift: 2 })],
+  ['the rotation of queries', withCard(schemeTrace('rotary')), show('rotation')],
+  ['schemes', sinusoidal(), show('schemes', { cards: CARDS, answers: ENCODINGS })],
+  [
+    'twins',
+    sinusoidal(),
+    show('twins', {
+      cards: CARDS,
+      answers: Object.fromEntries(TWINS.map(({ id }) => [id, byDistance([0.6, 0.3, 0.1])])),
+    }),
+  ],
+];
+
+for (const [what, trace, state] of SHOWN) {
+  test(`${what}: drawn, readable, without markup, on axes that count`, () => {
+    for (const width of [358, 600, 1000]) {
+      const figures = figuresOf(positions, trace, { ...state, width });
+      for (const figure of figures) {
+        assert.equal(figure.notice, undefined);
+        assertReadable(figure);
+        assertAxesCount(figure);
+        assertFits(figure, width);
+      }
+      assertNoMarkup(figures);
+    }
+  });
+}
+
+test('256 tokens fit the width in every part', () => {
+  const trace = withCard(longTrace(256));
+  for (const part of ['waves', 'rotation']) {
+    for (const width of [358, 820, 1360])
+      for (const figure of figuresOf(positions, trace, { ...show(part), width }))
+        assertFits(figure, width);
+  }
+});
+
+test('what is shown goes into the link and comes back', () => {
+  const fields = fieldsOf(VIEWS);
+  const state = {
+    positions_show: 'rotation',
+    positions_dimensions: [1, 3],
+    positions_dimension: 0,
+    positions_pairs: [1],
+    positions_shift: 4,
+    positions_layer: 1,
+    positions_scale: 'log',
+  };
+  assert.deepEqual(readFragment(writeFragment(state, fields), fields), state);
+});
+
+test('lines: the dots are what was captured, and lie on the formula', () => {
+  const [waves, similarity] = figuresOf(
+    positions,
+    sinusoidal(),
+    show('waves', { positions_dimensions: [0, 3], positions_dimension: 2 }),
+  );
+  assert.deepEqual(waves.grid.rowLabels, ['0', '2', '3']);
+  close(waves.grid.value(0, 3), Math.sin(3));
+  close(waves.grid.value(2, 4), Math.cos(0.04));
+  assert.match(waves.facts[0][1], /^\d\.\d·10⁻[⁸⁹]/);
+  assert.equal(similarity.grid.rowLabels.join(), 'mean,least,greatest');
+  close(similarity.grid.value(0, 3), (Math.cos(3) + Math.cos(0.03)) / 2);
+  close(similarity.grid.value(2, 3) - similarity.grid.value(1, 3), 0);
+});
+
+test('lines: a captured number off the formula is told', () => {
+  const trace = sinusoidal();
+  trace.tensors['decoder.embedding.positional'].data = Float32Array.from(
+    trace.tensors['decoder.embedding.positional'].data,
+    (value, at) => (at === 4 ? value + 0.125 : value),
+  );
+  const [waves] = figuresOf(positions, trace, show('waves'));
+  assert.equal(waves.facts[0][1], '0.125');
+});
+
+test('lines of a learned encoding claim no formula, odd widths too', () => {
+  const trace = { ...sinusoidal(), card: { ...CARD, positional: 'learned', d_model: 5 } };
+  trace.tensors['decoder.embedding.positional'] = {
+    axes: ['position', 'd_model'],
+    shape: [COUNT, 5],
+    scale: 1,
+    data: Float32Array.from({ length: COUNT * 5 }, (_, at) => Math.sin(at * 7)),
+  };
+  const [waves] = figuresOf(positions, trace, show('waves'));
+  assert.deepEqual(waves.facts, []);
+  assert.match(waves.help, /no formula/);
+  assert.deepEqual(waves.grid.rowLabels, ['0', '1', '2', '4']);
+});
+
+test('an encoding of one dimension, and a text of one token', () => {
+  const trace = {
+    ...sinusoidal(),
+    card: { ...CARD, positional: 'learned', d_model: 1, n_heads: 1 },
+  };
+  trace.tensors['decoder.embedding.positional'] = flat(COUNT, 1, 1);
+  assert.equal(figuresOf(positions, trace, show('waves'))[0].grid.rows, 1);
+  assert.equal(named(controlsOf(trace, show('waves')), 'positions_dimension'), undefined);
+  const single = { ...sinusoidal(), tokens: TOKENS.slice(0, 1) };
+  for (const part of ['encoding', 'waves'])
+    figuresOf(positions, single, show(part)).forEach(assertReadable);
+  const [{ notice }, ...others] = figuresOf(positions, single, show('rotation'));
+  assert.match(notice, /one token has no second position/);
+  assert.equal(others.length, 0);
+  assert.equal(controlsOf(single, show('rotation')).length, 1);
+});
+
+test('rotation: R(k)·PE(p) is PE(p + k), and the page says how exactly', () => {
+  const [circles, blocks] = figuresOf(
+    positions,
+    sinusoidal(),
+    show('rotation', { positions_shift: 2, query: 1, positions_pairs: [0, 1] }),
+  );
+  assert.equal(circles.title, 'R(2) carries position 1 to 3');
+  close(circles.grid.value(0, 2), Math.sin(3));
+  close(circles.grid.value(0, 3), Math.cos(3));
+  assert.ok(circles.grid.value(0, 6) < 1e-6);
+  assert.match(circles.facts[0][1], /·10⁻[⁷⁸⁹]$/);
+  assert.equal(circles.facts[1][1], '3 positions × 2 pairs');
+  close(blocks.grid.value(0, 0), Math.cos(2));
+  close(blocks.grid.value(0, 2), -Math.sin(2));
+  close(blocks.grid.value(1, 1), Math.sin(0.02));
+});
+
+test('rotation: one wrong number shows', () => {
+  const trace = sinusoidal();
+  trace.tensors['decoder.embedding.positional'].data = Float32Array.from(
+    trace.tensors['decoder.embedding.positional'].data,
+    (value, at) => (at === 13 ? 0 : value),
+  );
+  const [circles] = figuresOf(positions, trace, show('rotation'));
+  assert.ok(Number(circles.facts[0][1]) > 0.1, circles.facts[0][1]);
+  const [{ grid }] = figuresOf(
+    positions,
+    trace,
+    show('rotation', { query: 0, positions_pairs: [0] }),
+  );
+  assert.equal(grid.value(0, 5), 0, 'what was captured is shown as it is');
+  close(grid.value(0, 3), Math.cos(3));
+  close(grid.value(0, 6), Math.abs(Math.cos(3)));
+});
+
+test('rotation: k stays within the text, and the position where it starts with it', () => {
+  for (const [shift, query, title] of [
+    [99, null, 'R(4) carries position 0 to 4'],
+    [0, 0, 'R(1) carries position 0 to 1'],
+    [null, null, 'R(3) carries position 1 to 4'],
+  ]) {
+    assert.equal(
+      figuresOf(positions, sinusoidal(), show('rotation', { positions_shift: shift, query }))[0]
+        .title,
+      title,
+    );
+  }
+  assert.deepEqual(
+    [named(controlsOf(sinusoidal(), show('rotation')), 'positions_shift')].map(
+      ({ least, most, value }) => [least, most, value],
+    ),
+    [[1, 4, 3]],
+  );
+});
+
+test('rotation: every number of a circle has its place, and points are found where they are drawn', () => {
+  const [{ grid }] = figuresOf(
+    positions,
+    sinusoidal(),
+    show('rotation', { positions_pairs: [0, 1] }),
+  );
+  for (let row = 0; row < grid.rows; row += 1) {
+    for (const column of [0, 2, 6]) {
+      const { x0, x1, y0, y1 } = grid.geometry.box(row, column);
+      const found = grid.geometry.at((x0 + x1) / 2, (y0 + y1) / 2);
+      assert.equal(found.row, row);
+      if (row === 0) assert.equal(found.column, column);
+    }
+  }
+  assert.equal(grid.geometry.at(-1, 0.5), null);
+});
+
+test('rotation of rotary: queries are turned as captured, by the position they stand at', () => {
+  const [circles, blocks] = figuresOf(
+    positions,
+    withCard(schemeTrace('rotary')),
+    show('rotation', { query: 3, positions_pairs: [0] }),
+  );
+  assert.equal(circles.title, 'The query at position 3 is turned');
+  close(circles.grid.value(0, 0), 2);
+  close(circles.grid.value(0, 2), 2 * Math.cos(3));
+  close(circles.grid.value(0, 4), 2 * Math.cos(3));
+  assert.ok(circles.grid.value(0, 6) < 1e-6);
+  close(blocks.grid.value(0, 1), -Math.sin(3));
+  assert.deepEqual(circles.grid.request.heads, [0]);
+});
+
+test('where nothing turns it is said why, with a way to where something does', () => {
+  const learned = withCard(fillTrace());
+  const state = show('rotation', { cards: CARDS });
+  for (const [trace, words] of [
+    [learned, /free vector/],
+    [withCard(schemeTrace('alibi')), /turns nothing/],
+    [withCard(schemeTrace('none')), /told nothing/],
+  ]) {
+    const [{ notice, actions }, ...others] = figuresOf(positions, trace, state);
+    assert.match(notice, words);
+    assert.equal(actions[0].patch.model, 'positions-sinusoidal');
+    assert.equal(others.length, 0);
+  }
+  assert.deepEqual(figuresOf(positions, learned, show('rotation'))[0].actions, []);
+});
+
+test('lines of ALiBi fall by the slope with every step back; of no scheme there are none', () => {
+  const [bias] = figuresOf(positions, withCard(schemeTrace('alibi')), show('waves'));
+  assert.deepEqual(
+    [
+      [0, 1],
+      [0, 2],
+      [1, 4],
+    ].map(([head, distance]) => bias.grid.value(head, distance)),
+    [-0.5, -1, -1],
+  );
+  assert.deepEqual(bias.grid.choose(1, 3), { head: 1 });
+  assert.deepEqual(bias.grid.tokens(0, 1), { query: COUNT - 1, key: COUNT - 2 });
+  assert.match(
+    figuresOf(positions, withCard(schemeTrace('none')), show('waves'))[0].notice,
+    /Nothing is added/,
+  );
+});
+
+test('heads are offered where they matter', () => {
+  const offered = (trace, part) =>
+    Boolean(named(controlsOf(trace, show(part, { cards: CARDS })), 'head'));
+  const [rotary, alibi] = ['rotary', 'alibi'].map((scheme) => withCard(schemeTrace(scheme)));
+  assert.deepEqual(
+    ['encoding', 'waves', 'rotation', 'schemes', 'twins'].map((part) => offered(rotary, part)),
+    [true, true, true, true, false],
+  );
+  assert.deepEqual(
+    ['encoding', 'waves', 'rotation', 'schemes', 'twins'].map((part) => offered(alibi, part)),
+    [true, true, false, true, false],
+  );
+  assert.deepEqual(
+    ['encoding', 'waves', 'rotation'].map((part) => offered(sinusoidal(), part)),
+    [false, false, false],
+  );
+});
+
+test('only what is shown is asked for', () => {
+  const asks = (part, trace = sinusoidal()) =>
+    positions.asks(trace, { ...FRAME, cards: CARDS, ...show(part) });
+  for (const part of ['encoding', 'waves', 'rotation']) assert.deepEqual(asks(part), {});
+  assert.deepEqual(asks('schemes'), {
+    sinusoidal: { positional: { scheme: 'sinusoidal', length: COUNT, width: 4 } },
+    learned: { positional: { model: 'positions-learned', length: COUNT } },
+    rotary: { positional: { scheme: 'rotary', length: COUNT, width: 2 } },
+    alibi: { positional: { scheme: 'alibi', length: COUNT, heads: 2 } },
+  });
+  assert.deepEqual(Object.keys(asks('twins')), [
+    'positions-sinusoidal',
+    'positions-learned',
+    'positions-rotary',
+    'positions-alibi',
+  ]);
+  assert.deepEqual(asks('twins')['positions-rotary'], {
+    model: 'positions-rotary',
+    capture: [],
+    analyses: ['attention_by_distance'],
+  });
+});
+
+test('schemes: odd widths become even, a short table is asked for as far as it goes, and none is none', () => {
+  const trace = { ...sinusoidal(), card: { ...CARD, d_model: 9, n_heads: 3 } };
+  const short = [twin('learned', { max_tokens: 3 })];
+  const asked = positions.asks(trace, { ...FRAME, cards: short, ...show('schemes') });
+  assert.deepEqual(
+    [
+      asked.sinusoidal.positional.width,
+      asked.rotary.positional.width,
+      asked.learned.positional.length,
+    ],
+    [10, 4, 3],
+  );
+  const answers = { ...ENCODINGS, learned: { trace: { tensors: { encoding: flat(3, 6, 2) } } } };
+  const [, learned] = figuresOf(positions, trace, show('schemes', { cards: short, answers }));
+  assert.match(learned.help, /that of “positions-learned”, which ends at position 2\.$/);
+  assertReadable(learned);
+  const none = positions.asks(trace, { ...FRAME, cards: [CARD], ...show('schemes') });
+  assert.equal('learned' in none, false);
+  assert.match(
+    figuresOf(positions, trace, show('schemes', { cards: [CARD], answers: ENCODINGS }))[1].notice,
+    /No model here has learned/,
+  );
+});
+
+test('schemes: an encoder–decoder with learned positions shows the table of the stack that is looked at', () => {
+  const trace = {
+    ...pairTrace(),
+    card: { ...CARD, kind: 'encoder-decoder', positional: 'learned', max_tokens: 64 },
+  };
+  const tables = { 'encoder.encoding': flat(COUNT, 4, 1), 'decoder.encoding': flat(3, 4, 2) };
+  const answers = { ...ENCODINGS, learned: { trace: { tensors: tables } } };
+  const state = show('schemes', { cards: [trace.card], answers });
+  assert.equal(figuresOf(positions, trace, state)[1].grid.value(0, 0), 2);
+  assert.equal(figuresOf(positions, trace, { ...state, where: 'encoder' })[1].grid.value(0, 0), 1);
+});
+
+test('schemes: what gives the numbers is a call without a text', () => {
+  const figures = figuresOf(
+    positions,
+    sinusoidal(),
+    show('schemes', { cards: CARDS, answers: ENCODINGS }),
+  );
+  assert.deepEqual(
+    figures.map(({ grid }) => grid.call.path.split('?')[1]),
+    [
+      'scheme=sinusoidal&length=5&width=4',
+      'model=positions-learned&length=5',
+      'scheme=rotary&length=5&width=2',
+      'scheme=alibi&length=5&heads=2',
+    ],
+  );
+});
+
+test('twins: the same axes in all, whatever each of them has', () => {
+  const answers = {
+    'positions-sinusoidal': byDistance([0.6, 0.3, 0.1]),
+    'positions-rotary': byDistance([0.9, 0.1]),
+    'positions-alibi': { isWaiting: true },
+    'positions-learned': {
+      problem: new Problem({ title: 'Too many tokens', limit: 64, actual: 65 }),
+    },
+  };
+  const figures = figuresOf(positions, sinusoidal(), show('twins', { cards: CARDS, answers }));
+  assert.deepEqual(
+    figures.map(({ title }) => title),
+    ['Sinusoidal', 'Learned', 'Rotary', 'ALiBi'],
+  );
+  const [sine, learned, rotary, alibi] = figures;
+  assert.equal(
+    learned.notice,
+    'This text has 65 tokens, and “positions-learned” reads at most 64. The others may read more.',
+  );
+  assert.equal(alibi.notice, 'Reading…');
+  assert.deepEqual(sine.layout.xaxis.range, rotary.layout.xaxis.range);
+  assert.deepEqual(
+    sine.layout.annotations.map(({ text }) => text),
+    ['0.9', '0'],
+  );
+  assert.deepEqual(rotary.layout.annotations, sine.layout.annotations);
+  close(rotary.grid.value(1, 0), 0.45);
+  assert.ok(Number.isNaN(rotary.grid.value(0, 2)));
+  assert.equal(rotary.grid.request.model, 'positions-rotary');
+  assert.match(
+    sine.grid.describe(1, 2),
+    /^positions-sinusoidal, layer 0, head 1: 2 back the mean weight is 0\.050$/,
+  );
+});
+
+test('twins: on a logarithmic strip a tenth lies as far above a hundredth as one above a tenth', () => {
+  const answers = { 'positions-rotary': byDistance([1, 0.1, 0.01]) };
+  const [{ data }] = figuresOf(
+    positions,
+    sinusoidal(),
+    show('twins', { cards: [twin('rotary')], answers, positions_scale: 'log' }),
+  );
+  const { y } = data.at(-1);
+  close(y[1] - y[0], y[2] - y[1]);
+});
+
+test('twins: a layer that they have not is the last, and where there are no twins it is said', () => {
+  const [layer] = [
+    named(
+      controlsOf(sinusoidal(), show('twins', { cards: CARDS, positions_layer: 9 })),
+      'positions_layer',
+    ),
+  ];
+  assert.deepEqual([layer.value, layer.options.length], [1, 2]);
+  const [{ notice }] = figuresOf(positions, sinusoidal(), show('twins', { cards: [CARD] }));
+  assert.match(notice, /no twins here/);
+  assert.deepEqual(controlsOf(sinusoidal(), show('twins', { cards: [CARD] })).length, 1);
+});
+
+test('two columns are equal where figures are to be compared', () => {
+  assert.deepEqual(
+    ['encoding', 'waves', 'rotation', 'schemes', 'twins'].map((part) =>
+      positions.arrangement(null, show(part)),
+    ),
+    ['pair', 'pair', 'pair', 'many', 'many'],
+  );
+});
+
+test('a strip ends where two digits say it, never before its greatest number', () => {
+  assert.deepEqual(
+    [2.078, -0.8236, 3.5, 1, 0, 0.00391, 12.01].map(outwards),
+    [2.1, -0.83, 3.5, 1, 0, 0.004, 13],
+  );
+});

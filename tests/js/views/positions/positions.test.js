@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { positions } from '../../../../static/js/views/positions/positions.js';
+import {
+  figuresOf,
+  FRAME,
+  pairTrace,
+  sampleTrace,
+  schemeTrace,
+  TARGET_TOKENS,
+  TOKENS,
+} from '../../sample.js';
+
+const COUNT = TOKENS.length;
+
+const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
+
+test('the encoding on a scale symmetric about zero', () => {
+  const [
+    {
+      data: [map],
+      grid,
+    },
+  ] = figuresOf(positions, sampleTrace());
+  assert.equal(map.zmin, -map.zmax);
+  assert.ok(Math.abs(map.z[1][0] - Math.sin(1)) < 1e-6);
+  assert.equal(grid.value(0, 1), 1);
+});
+
+test('similarity is computed from what was captured', () => {
+  const [
+    ,
+    {
+      data: [map],
+      summary,
+    },
+  ] = figuresOf(positions, sampleTrace());
+  map.z.forEach((row, position) => assert.ok(Math.abs(row[position] - 1) < 1e-9));
+  assert.match(summary, /Cosine similarity/);
+  const expected = (Math.cos(3) + Math.cos(0.03)) / 2;
+  assert.ok(Math.abs(map.z[0][3] - expected) < 1e-6);
+});
+
+test('colour bar, ticks and words agree on the range of the similarities', () => {
+  const [
+    ,
+    {
+      data: [map],
+      grid,
+      summary,
+    },
+  ] = figuresOf(positions, sampleTrace());
+  const all = map.z.flat();
+  const least = Math.min(...all);
+  const [, said, from, to] = grid.note.match(
+    /between (−?[\d.]+) and 1; the colours run from (−?[\d.]+) to ([\d.]+)\.$/,
+  );
+  const number = (text) => Number(text.replace('−', '-'));
+  assert.ok(number(said) <= least && least - number(said) < 0.01);
+  assert.deepEqual([number(from), number(to)], [map.zmin, map.zmax]);
+  assert.deepEqual([map.colorbar.tickvals[0], map.colorbar.tickvals.at(-1)], [map.zmin, map.zmax]);
+  assert.deepEqual([map.colorbar.ticktext[0], map.colorbar.ticktext.at(-1)], [from, to]);
+  assert.ok(map.zmin <= least && map.zmax >= Math.max(...all));
+  assert.ok(summary.endsWith(grid.note));
+});
+
+test('a scale that starts above 0 says where', () => {
+  const trace = sampleTrace();
+  trace.tensors['decoder.embedding.positional'].data = Float32Array.from(
+    { length: COUNT * 4 },
+    (_, at) => (at % 4 === 0 ? Math.floor(at / 4) * 0.2 : 1),
+  );
+  const [
+    ,
+    {
+      data: [map],
+      grid,
+    },
+  ] = figuresOf(positions, trace);
+  const least = Math.min(...map.z.flat());
+  assert.ok(map.zmin > 0 && map.zmin <= least);
+  assert.ok(grid.note.includes(`from ${map.zmin} to 1`), grid.note);
+});
+
+test('what the words promise of the similarity holds for every range', () => {
+  const meaning = Object.fromEntries(positions.terms)['cosine similarity'];
+  assert.doesNotMatch(meaning, /0|−1/);
+});
+
+test('only positions of this text are shown', () => {
+  const trace = sampleTrace();
+  const width = 4;
+  trace.tensors['decoder.embedding.positional'] = {
+    axes: ['position', 'd_model'],
+    shape: [64, width],
+    scale: 1,
+    data: new Float32Array(64 * width).fill(1),
+  };
+  for (const { grid } of figuresOf(positions, trace)) assert.equal(grid.rows, COUNT);
+});
+
+test('a model that adds none says so', () => {
+  const trace = sampleTrace();
+  delete trace.tensors['decoder.embedding.positional'];
+  for (const { notice, data } of figuresOf(positions, trace)) {
+    assert.match(notice, /adds no positional encoding/);
+    assert.equal(data, undefined);
+  }
+});
+
+test('of an encoder–decoder either stack can be looked at, with its own tokens', () => {
+  const trace = pairTrace();
+  assert.deepEqual(
+    positions.places(trace).map(({ id }) => id),
+    ['encoder', 'decoder'],
+  );
+  assert.deepEqual(
+    ['', 'cross', 'encoder'].map((where) => positions.place(trace, { where })),
+    ['decoder', 'decoder', 'encoder'],
+  );
+  const [encoder] = figuresOf(positions, trace, { where: 'encoder' });
+  assert.deepEqual(
+    [encoder.grid.rows, encoder.grid.sides.rows, encoder.grid.request.capture],
+    [COUNT, 'source', ['encoder.embedding.positional']],
+  );
+  const [decoder] = figuresOf(positions, trace);
+  assert.deepEqual([decoder.grid.rows, decoder.grid.sides.rows], [TARGET_TOKENS.length, 'target']);
+  assert.deepEqual(positions.places(sampleTrace()), []);
+});
+
+test('rotary: the turned queries of layer 0, and how far each pair was turned', () => {
+  const [queries, turns] = figuresOf(positions, schemeTrace('rotary'));
+  assert.match(queries.title, /^Turned queries of layer 0, head 0$/);
+  assert.ok(Math.abs(queries.data[0].z[1][0] - 2 * Math.cos(1)) < 1e-6);
+  assert.deepEqual([turns.grid.columns, turns.grid.columnTitle], [2, 'pair']);
+  assert.ok(Math.abs(turns.grid.value(3, 0) - Math.cos(3)) < 1e-6);
+  assert.ok(Math.abs(turns.grid.value(3, 1) - Math.cos(0.03)) < 1e-6);
+  assert.match(positions.wording(schemeTrace('rotary')).help, /turns each query and key/);
+});
+
+test('queries are asked for only where they are turned', () => {
+  assert.deepEqual(positions.also({ positional: 'rotary' }), ['*.layers.0.self_attention.queries']);
+  assert.deepEqual(positions.also({ positional: 'sinusoidal' }), []);
+});
+
+test('ALiBi: the bias of the chosen head, and nothing for the future', () => {
+  const [figure, ...others] = figuresOf(positions, schemeTrace('alibi'), { head: 1 });
+  assert.equal(others.length, 0);
+  assert.equal(figure.title, 'Bias of head 1');
+  assert.equal(figure.data[0].z[3][1], -0.5);
+  assert.equal(figure.data[0].z[1][3], null);
+  assert.equal(
+    plain(figure.grid.describe(3, 1)),
+    '“it” at 1 is 2 away from “<b>”: the score changes by −0.500 (head 1)',
+  );
+  assert.match(positions.wording(schemeTrace('alibi')).help, /slope for each head/);
+});
+
+test('no scheme at all: said, and nothing drawn', () => {
+  const [{ notice, data }, ...others] = figuresOf(positions, schemeTrace('none'));
+  assert.match(notice, /no positional encoding; only the mask/);
+  assert.deepEqual([data, others.length], [undefined, 0]);
+  assert.deepEqual(positions.wording(schemeTrace('none'), FRAME).terms, []);
+});

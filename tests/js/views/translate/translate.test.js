@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { translate } from '../../../../static/js/views/translate/translate.js';
+import { FRAME, pairTrace, sampleTrace } from '../../sample.js';
+import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+
+const WEIGHTS = [0.9, 0.1, 0, 0, 0, 0.25, 0.75, 0];
+
+function matrix(data) {
+  return { axes: ['target_word', 'source_word'], shape: [2, 4], scale: 1, data };
+}
+
+/** The pair of the sample, aligned: “il” with “it”, “vit” with “<b>”. */
+function aligned(aligner = { layer: 1, head: 0, shift: 0 }) {
+  const trace = pairTrace();
+  const alignment = {
+    weights: matrix(Float32Array.from(WEIGHTS)),
+    links: matrix(Int32Array.from([1, 0, 0, 0, 0, 0, 1, 0])),
+    aligner,
+  };
+  return { ...trace, analyses: { alignment } };
+}
+
+const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
+const state = (more = {}) => ({
+  ...FRAME,
+  translate_threshold: 0.05,
+  answers: { alignment: { trace: aligned() } },
+  ...more,
+});
+const figures = (more) =>
+  translate
+    .panels(pairTrace(), state(more))
+    .map((panel) => translate.figure(pairTrace(), { ...state(more), ...panel.state }));
+
+test('the lines and the map show the weights of words on words', () => {
+  const [lines, map] = figures();
+  for (const { grid } of [lines, map]) {
+    assert.deepEqual(
+      [grid.rowLabels, grid.columnLabels],
+      [
+        ['il', 'vit'],
+        ['it', 'saw', '<b>', 'it'],
+      ],
+    );
+    WEIGHTS.forEach((weight, at) =>
+      assert.ok(Math.abs(grid.value(Math.floor(at / 4), at % 4) - weight) < 1e-6),
+    );
+  }
+  assert.deepEqual(
+    map.data[0].z.flat().map((weight) => Number(weight.toFixed(3))),
+    WEIGHTS,
+  );
+});
+
+test('links are outlined in the map and said in words', () => {
+  const [, { layout, grid }] = figures();
+  const outlined = new Set(layout.shapes.map(({ x0, y0 }) => `${y0 + 0.5} ${x0 + 0.5}`));
+  assert.deepEqual([...outlined], ['0 0', '1 2']);
+  assert.equal(
+    plain(grid.describe(0, 0)),
+    '“il” looks at “it” at 1 with weight 0.900; the two are linked',
+  );
+  assert.equal(plain(grid.describe(0, 1)), '“il” looks at “saw” with weight 0.100');
+  assert.equal(
+    plain(grid.rest.readout),
+    '2 of 2 words of the translation are linked, to 2 of 4 words of the sentence',
+  );
+});
+
+test('a word marks and tints the pieces of both sentences', () => {
+  const [{ grid }] = figures();
+  assert.deepEqual(grid.tokens(1, 2), { query: 2, key: 3 });
+  assert.deepEqual(
+    [grid.rowOf(0), grid.rowOf(2), grid.columnOf(4)],
+    [-1, 1, 3],
+    'a special token is no word',
+  );
+  const { tint } = grid.ofRow(0);
+  assert.ok(Number.isNaN(tint[0]) && Math.abs(tint[1] - 0.9) < 1e-6);
+  assert.equal(grid.ofColumn(2).tint.length, 3);
+});
+
+test('a word that is chosen keeps its lines, and choosing it again lets go of them', () => {
+  const [{ grid }] = figures();
+  assert.equal(grid.chosen, undefined);
+  assert.deepEqual(grid.choose(1, 2), { query: 2, source: 3 });
+  const [chosen] = figures({ query: 2 });
+  assert.deepEqual(chosen.grid.chosen, { row: 1 });
+  assert.deepEqual(chosen.grid.choose(1, 2), { query: null, source: null });
+  assert.ok(chosen.data.some(({ opacity }) => opacity < 0.5));
+});
+
+test('weak lines are left out below the threshold, never from the numbers', () => {
+  const lines = (threshold) => figures({ translate_threshold: threshold })[0];
+  const drawn = ({ data }) =>
+    data
+      .filter(({ mode, opacity }) => mode === 'lines' && opacity === 1)
+      .reduce((sum, { x }) => sum + x.length / 3, 0);
+  assert.deepEqual([drawn(lines(0.05)), drawn(lines(0.3))], [4, 2]);
+  assert.ok(Math.abs(lines(0.3).grid.value(0, 1) - 0.1) < 1e-6);
+});
+
+test('says which head the alignment is read from, or that it is the mean of all', () => {
+  assert.match(figures()[0].facts.map(String).join(), /layer 1, head 0/);
+  assert.match(
+    figures({ answers: { alignment: { trace: aligned({}) } } })[0]
+      .facts.map(String)
+      .join(),
+    /mean of all heads/,
+  );
+});
+
+test('the alignment is asked for, and beside one’s own translation the model’s', () => {
+  assert.deepEqual(translate.asks(pairTrace(), state()), {
+    alignment: { analyses: ['alignment'] },
+  });
+  assert.deepEqual(translate.asks(pairTrace(), state({ target: 'il vit' })).made, { target: null });
+});
+
+test('one’s own translation stands beside the model’s, which can be taken back', () => {
+  const answers = {
+    alignment: { trace: aligned() },
+    made: { trace: { target: 'il <i>a</i> vu' } },
+  };
+  const [{ facts, actions }] = figures({ target: 'il vit', answers });
+  assert.deepEqual(facts.slice(0, 2), [
+    ['Translated by', 'you'],
+    ['The model’s own', 'il <i>a</i> vu'],
+  ]);
+  assert.equal(actions[0].patch.target, null);
+  assert.equal(figures()[0].actions[0].patch.target, 'il vit', 'the model’s may be changed');
+});
+
+test('while the alignment is on its way what was drawn may stay', () => {
+  assert.ok(
+    figures({ answers: { alignment: { isWaiting: true } } }).every(
+      ({ isWaiting, notice }) => isWaiting && notice,
+    ),
+  );
+  assert.equal(
+    figures({ answers: { alignment: { problem: { title: 'No', detail: '' } } } })[0].isWaiting,
+    false,
+  );
+});
+
+test('an empty translation has nothing to align and is not asked for', () => {
+  const trace = {
+    ...pairTrace(),
+    target: '',
+    target_tokens: pairTrace().target_tokens.slice(0, 1),
+  };
+  assert.deepEqual(translate.asks(trace, state()), {});
+  assert.match(translate.figure(trace, state()).notice, /translation is empty/);
+});
+
+test('a model that translates nothing says which one does, and leads there', () => {
+  const cards = [
+    { id: 'stories', title: 'Stories', kind: 'decoder' },
+    { id: 'translate', title: 'Translate', kind: 'encoder-decoder' },
+  ];
+  const trace = { ...sampleTrace(), card: cards[0] };
+  const { notice, actions } = translate.figure(trace, { ...FRAME, cards });
+  assert.match(notice, /Stories .*translates nothing.*Translate does/);
+  assert.equal(actions[0].patch.model, 'translate');
+  assert.deepEqual(translate.asks(trace, FRAME), {});
+  assert.match(translate.figure(trace, FRAME).notice, /No model here does/);
+});
+
+test('every figure keeps the page’s contract, on a phone too', () => {
+  for (const width of [358, 820, 1360]) {
+    for (const figure of figures({ width })) {
+      assertReadable(figure);
+      assertAxesCount(figure);
+      assertFits(figure, width);
+    }
+  }
+  assertNoMarkup(figures());
+});

@@ -1,0 +1,281 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { spoken } from '../../../../static/js/data/formula.js';
+import { why } from '../../../../static/js/views/why/why.js';
+import { FRAME, pairTrace, sampleTrace, TOKENS } from '../../sample.js';
+import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+import { asked, askedOfPair } from './sample.js';
+
+const PLAIN = { why_unscaled: false, why_temperature: 1 };
+const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
+
+function figures({ trace, answers }, state = {}) {
+  const whole = { ...FRAME, ...PLAIN, answers, ...state };
+  return why.panels(trace, whole).map((panel) => why.figure(trace, { ...whole, ...panel.state }));
+}
+
+const titles = (found) => found.map(({ title }) => title);
+const fact = (figure, start) => figure.facts.find(([term]) => term.startsWith(start))?.[1];
+
+test('it asks for one layer and one head, and for nothing that the scheme has not', () => {
+  const { plain: ask, ...others } = why.asks(asked('rotary').trace, {
+    ...FRAME,
+    ...PLAIN,
+    head: 1,
+  });
+  assert.deepEqual([ask.layers, ask.heads, ask.analyses], [[1], [1], ['head_outputs']]);
+  assert.ok(ask.capture.every((site) => site.startsWith('decoder.layers.1.self_attention.')));
+  assert.ok(ask.capture.some((site) => site.endsWith('rotated_keys')));
+  assert.deepEqual(others, {});
+});
+
+test('switches ask for one more pass, changed in this attention alone', () => {
+  const state = { ...FRAME, why_unscaled: true, why_temperature: 2 };
+  assert.deepEqual(why.asks(asked().trace, state).changed.edits, [
+    { kind: 'no_scaling', layer: 1, where: 'decoder' },
+    { kind: 'temperature', value: 2, layer: 1, where: 'decoder' },
+  ]);
+  assert.equal(why.asks(pairTrace(), { ...state, where: '' }).changed.edits[0].where, 'cross');
+});
+
+test('the steps follow each other, numbered; a turn comes first where positions are rotary', () => {
+  const found = titles(figures(asked()));
+  assert.deepEqual(found, [
+    '1. Query times key',
+    '2. The score: scaled and masked',
+    '3. The softmax of the row',
+    '4. Weight times value',
+    '5. The head’s share of the output',
+  ]);
+  assert.equal(titles(figures(asked('rotary')))[0], '1. Turned by their positions');
+  assert.equal(titles(figures(asked('alibi')))[1], '2. The score: scaled, biased and masked');
+  assert.equal(
+    titles(figures(askedOfPair('cross'), { where: 'cross' }))[1],
+    '2. The score: scaled',
+  );
+});
+
+for (const positional of ['sinusoidal', 'rotary', 'alibi']) {
+  test(`${positional}: every step is drawn, can be read, and is safe for Plotly`, () => {
+    for (const width of [358, 820, 1360]) {
+      const found = figures(asked(positional), { width });
+      assertNoMarkup(found);
+      for (const figure of found) {
+        assertReadable(figure);
+        assertAxesCount(figure);
+        assertFits(figure, width);
+        for (const line of figure.formula) assert.ok(spoken(line).length > 2);
+      }
+    }
+  });
+}
+
+for (const where of ['encoder', 'decoder', 'cross']) {
+  test(`the ${where} of an encoder–decoder has its own tokens as queries and keys`, () => {
+    const { trace, answers } = askedOfPair(where);
+    const state = { where, query: 1, source: 2, key: 1 };
+    const found = figures({ trace, answers }, state);
+    found.forEach(assertReadable);
+    const [queries, keys] = {
+      encoder: [trace.tokens, trace.tokens],
+      decoder: [trace.target_tokens, trace.target_tokens],
+      cross: [trace.target_tokens, trace.tokens],
+    }[where];
+    const { grid } = found[1];
+    assert.equal(grid.columns, keys.length);
+    const query = where === 'encoder' ? 2 : 1;
+    assert.deepEqual(grid.tokens(0, 0), { query, key: 0 });
+    const controls = why.controls(trace, { ...FRAME, ...PLAIN, answers, ...state });
+    const menu = controls.find(({ label }) => label === 'Query');
+    assert.deepEqual(
+      [menu.name, menu.value, menu.options.length],
+      [where === 'encoder' ? 'source' : 'query', query, queries.length],
+    );
+    assert.equal(plain(grid.rest.readout).includes(plain(queries[query].text.trim())), true);
+  });
+}
+
+test('without a chosen key it opens the strongest of the row', () => {
+  const { grid } = figures(asked(), { query: 3, key: null })[0];
+  assert.equal(grid.tokens(0, 0).key, 2, 'head 0 looks at the token before');
+});
+
+test('the sum of the products is the number that is scaled, and the weight that the sentence says', () => {
+  const { trace, answers, path } = asked();
+  const [product, score, softmax] = figures({ trace, answers }, { query: 4, key: 1 });
+  const sum = Array.from({ length: product.grid.columns }, (_, at) =>
+    product.grid.value(2, at),
+  ).reduce((a, b) => a + b, 0);
+  assert.ok(Math.abs(score.grid.value(0, 1) - sum / 2) < 1e-12);
+  const { data } = answers.plain.trace.tensors[`${path}.weights`];
+  assert.ok(Math.abs(softmax.grid.value(0, 1) - data[4 * TOKENS.length + 1]) < 1e-6);
+  assert.ok(
+    plain(softmax.grid.rest.readout).startsWith(
+      `“it” at 4 attends to “it” at 1 with weight ${data[4 * TOKENS.length + 1].toFixed(3)}`,
+    ),
+  );
+});
+
+test('it says how far it is from the model, and that it is too far where it is', () => {
+  const { trace, answers, path } = asked();
+  const state = { ...FRAME, ...PLAIN, query: 4, key: 1, answers };
+  assert.match(why.wording(trace, state).help, /the weight (0|\d.\d·10⁻\S+) from/);
+  assert.doesNotMatch(why.wording(trace, state).help, /more than/);
+  answers.plain.trace.tensors[`${path}.weights`].data[4 * TOKENS.length + 1] += 0.01;
+  assert.match(why.wording(trace, state).help, /more than the 10⁻⁵ of usual rounding/);
+  assert.match(
+    fact(figures({ trace, answers }, { query: 4, key: 1 })[2], 'farther'),
+    /seven digits/,
+  );
+  answers.plain.trace.precision = 'bfloat16';
+  assert.match(fact(figures({ trace, answers }, { query: 4, key: 1 })[2], 'farther'), /bfloat16/);
+});
+
+test('a key that comes later says −∞ and 0, and has no bar', () => {
+  const [, score, softmax, value] = figures(asked(), { query: 1, key: 3 });
+  assert.match(plain(score.help), /“<b>” comes later and is hidden: its score is −∞/);
+  assert.match(score.formula.map(spoken).join(' '), /minus infinity/);
+  assert.match(softmax.formula.map(spoken).join(' '), /equals 0$/);
+  assert.ok(Number.isNaN(softmax.grid.value(0, 3)));
+  assert.match(softmax.grid.describe(0, 3), /hidden: comes later/);
+  assert.equal(softmax.data[0].y[3], null);
+  assert.ok(
+    Array.from({ length: 4 }, (_, at) => value.grid.value(1, at)).every((number) => number === 0),
+  );
+  assert.match(
+    plain(softmax.grid.rest.readout),
+    /“it” at 1 cannot attend to “<b>”, which comes later: its weight is 0/,
+  );
+});
+
+test('keys that come later are shaded, and the score and the weight say why they have no bars', () => {
+  const [, score, softmax] = figures(asked(), { query: 1, key: 0 });
+  assert.match(score.help, /Keys after the query get −∞ before the softmax, and so the weight 0\./);
+  const labels = ({ layout }) => layout.annotations.filter(({ text }) => text.startsWith('later:'));
+  assert.deepEqual(
+    labels(score).map(({ text, x, y }) => [text, x, y > 0.5]),
+    [['later: masked, −∞', 3, true]],
+    'the products above have bars',
+  );
+  assert.deepEqual(
+    labels(softmax).map(({ text }) => text),
+    ['later: weight 0'],
+  );
+  const [narrow] = labels(figures(asked(), { query: 3, key: 0, width: 358 })[1]);
+  assert.deepEqual([narrow.text, narrow.textangle], ['later:<br>masked,<br>−∞', 0]);
+  for (const found of [
+    figures(asked(), { query: 4, key: 0 }),
+    figures(askedOfPair('cross'), { where: 'cross', query: 1 }),
+  ]) {
+    assert.doesNotMatch(found[1].help, /Keys after/);
+    assert.deepEqual(labels(found[1]), []);
+  }
+});
+
+test('what the head writes is seen beside an output that is much larger', () => {
+  const { trace, answers, path } = asked();
+  answers.plain.trace.tensors[`${path}.output`].data.fill(1000, 0, 1);
+  const found = figures({ trace, answers }, { query: 0, key: 0 })[4];
+  const tallest = found.data.map(({ y }) => Math.max(...y) - Math.min(...y, 0));
+  assert.ok(Math.min(...tallest) > 0.4 * Math.max(...tallest));
+  assert.match(found.help, /a scale of its own/);
+});
+
+test('the sentence keeps the row’s tint under a cell, and shows another row for another token', () => {
+  const { grid } = figures(asked(), { query: 4, key: 1 })[0];
+  assert.deepEqual([...grid.tint(2, 3)], [...grid.rest.tint]);
+  const other = grid.ofToken(1);
+  assert.equal(other.tint.length, TOKENS.length);
+  assert.equal(other.tint[3], 0, 'what comes later has no weight');
+  assert.match(
+    plain(other.readout),
+    /^“it” at 1 attends most to “.+” with weight 0\.\d{3} \(layer 1, head 0\)$/,
+  );
+});
+
+test('product, bias and score are drawn to one scale, so that the eye can add them', () => {
+  const { data, grid } = figures(asked('alibi'), { query: 4, key: 1 })[1];
+  const height = (lane, key) => data[lane].y[key] / grid.value(lane, key);
+  for (const key of [0, 1, 2]) {
+    assert.ok(Math.abs(height(0, key) - height(1, key)) < 1e-9);
+    assert.ok(Math.abs(data[0].y[key] + data[1].y[key] - data[2].y[key]) < 1e-9);
+  }
+});
+
+test('choosing a bar of the row chooses that key; dimensions are not to be chosen', () => {
+  const [product, score, softmax] = figures(asked());
+  assert.deepEqual([score.grid.choose(0, 2), softmax.grid.choose(0, 0)], [{ key: 2 }, { key: 0 }]);
+  assert.equal(product.grid.choose, undefined);
+});
+
+test('a cell that is not the strongest leads to the strongest', () => {
+  const state = { query: 4, key: 1 };
+  const found = figures(asked(), state)[2];
+  const weights = Array.from({ length: 5 }, (_, key) => found.grid.value(0, key));
+  const strongest = weights.indexOf(Math.max(...weights));
+  assert.deepEqual(
+    found.actions.map(({ patch }) => patch),
+    [{ key: strongest }],
+  );
+  assert.equal(figures(asked(), { ...state, key: strongest })[2].actions, undefined);
+});
+
+test('a change is shown beside what was trained, with the entropy of both', () => {
+  const found = figures(asked('sinusoidal', { temperature: 3 }), {
+    why_temperature: 3,
+    query: 4,
+    key: 1,
+  })[2];
+  assert.deepEqual(found.grid.rowLabels, ['weight', 'weight as trained']);
+  const entropy = (name) => Number.parseFloat(fact(found, name));
+  assert.ok(
+    entropy('entropy of the row') > entropy('entropy as trained'),
+    'a row at a high temperature is more even',
+  );
+  assert.match(fact(found, 'weight: difference'), /10⁻|^0$/);
+  assert.deepEqual(found.grid.request.edits, [
+    { kind: 'temperature', value: 3, layer: 1, where: 'decoder' },
+  ]);
+});
+
+test('until the changed pass is here its row is worked out, and only the output waits', () => {
+  const { trace, answers } = asked();
+  const state = { why_unscaled: true, query: 4, key: 1 };
+  const waiting = figures({ trace, answers: { ...answers, changed: { isWaiting: true } } }, state);
+  const arrived = figures(asked('sinusoidal', { isScaled: false }), state);
+  assert.equal(fact(waiting[1], 'score'), 'the model is being asked');
+  assert.ok(Math.abs(waiting[2].grid.value(0, 1) - arrived[2].grid.value(0, 1)) < 1e-12);
+  assert.equal(waiting[4].notice, 'Reading…');
+  assert.ok(arrived[4].data);
+});
+
+test('while nothing is here it says so, and a refusal is said once', () => {
+  const { trace } = asked();
+  assert.deepEqual(
+    [...new Set(figures({ trace, answers: {} }).map(({ notice }) => notice))],
+    ['Reading…'],
+  );
+  const problem = { title: 'Too many cells', detail: 'Send a shorter text.' };
+  assert.deepEqual(
+    figures({ trace, answers: { plain: { problem } } }).map(({ notice }) => notice),
+    ['Too many cells. Send a shorter text.'],
+  );
+  const { answers } = asked();
+  assert.equal(figures({ trace, answers: { ...answers, changed: { problem } } }).length, 1);
+});
+
+test('a trace without attention has nothing to derive', () => {
+  const trace = { ...sampleTrace(), tensors: {} };
+  assert.deepEqual(why.asks(trace, { ...FRAME, ...PLAIN }), {});
+  assert.match(figures({ trace, answers: {} })[0].notice, /no attention weights/);
+  assert.deepEqual(why.controls(trace, { ...FRAME, ...PLAIN }), []);
+});
+
+test('the switch back is of use only where something is changed', () => {
+  const back = (state) =>
+    why
+      .controls(asked().trace, { ...FRAME, ...PLAIN, ...state })
+      .find(({ kind }) => kind === 'button');
+  assert.equal(back({}).disabled, true);
+  assert.deepEqual([back({ why_unscaled: true }).disabled, back({}).patch], [false, PLAIN]);
+});
