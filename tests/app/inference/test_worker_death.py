@@ -28,7 +28,7 @@ def panicking(mortal):
     """Lets the tokenizer of a loaded model panic for real: its own assertion fails."""
 
     def spoil():
-        tokenizer = mortal.state.registry.checkpoint().tokenizer
+        tokenizer = mortal.services.registry.checkpoint().tokenizer
         tokenizer._backend.enable_truncation(4, stride=4)
 
     return spoil
@@ -41,7 +41,7 @@ def post(server, text=TEXT):
 def test_a_panic_inside_the_tokenizer_fails_its_request_and_the_service_goes_on(
     mortal, panicking, problem, capfd
 ):
-    n_deaths = mortal.state.metrics.registry.get_sample_value
+    n_deaths = mortal.services.metrics.registry.get_sample_value
     before = n_deaths("headlight_worker_deaths_total")
     panicking()
     answer = post(mortal)
@@ -59,7 +59,7 @@ def test_a_server_whose_thread_died_says_that_it_is_not_ready_and_serves_who_wai
     real = Tracer.trace
 
     def trace(self, request):
-        if self is not mortal.state.tracer:
+        if self is not mortal.services.tracer:
             is_preparing.set()
             may_prepare.wait(20)
         return real(self, request)

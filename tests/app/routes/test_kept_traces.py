@@ -55,13 +55,13 @@ def get_raw(client, trace_id, *, accept, coding, query):
 def n_passes(keeping, text):
     """Counts the passes that read a text from now on."""
     made = []
-    real = keeping.state.tracer.solve
+    real = keeping.services.tracer.solve
 
     def solve(orders):
         made.extend(order for order in orders if order.request.text == text)
         return real(orders)
 
-    keeping.state.tracer.solve = solve
+    keeping.services.tracer.solve = solve
     return made
 
 
@@ -116,7 +116,7 @@ def test_every_form_has_a_tag_of_its_own_and_equal_tags_are_equal_bytes(client, 
 
 
 def drop_all(keeping):
-    cache = keeping.state.traces.cache
+    cache = keeping.services.traces.cache
     for trace_id in list(cache._answers):
         cache._drop(trace_id)
 
@@ -124,10 +124,10 @@ def drop_all(keeping):
 def test_a_trace_of_other_last_bits_has_another_tag(client, keeping):
     trace_id = post(client).json()["id"]
     before = get(client, trace_id).headers["etag"]
-    answer = keeping.state.traces.kept(trace_id).untimed()
+    answer = keeping.services.traces.kept(trace_id).untimed()
     array = next(iter(answer.trace.tensors.values())).data
     array.flat[0] = np.nextafter(array.flat[0], np.float32(2))
-    keeping.state.traces.cache.put(answer)
+    keeping.services.traces.cache.put(answer)
     assert get(client, trace_id).headers["etag"] != before
     drop_all(keeping)
 
@@ -210,14 +210,14 @@ def test_what_is_too_large_to_be_kept_is_named_nowhere(serving, settings):
 def held(keeping, monkeypatch):
     """Passes wait until they may go on; the texts of those begun are noted."""
     begun, may_end = [], threading.Event()
-    real = keeping.state.tracer.solve
+    real = keeping.services.tracer.solve
 
     def solve(orders):
         begun.extend(order.request.text for order in orders)
         may_end.wait(20)
         return real(orders)
 
-    monkeypatch.setattr(keeping.state.tracer, "solve", solve)
+    monkeypatch.setattr(keeping.services.tracer, "solve", solve)
     yield begun, may_end
     may_end.set()
 

@@ -186,7 +186,7 @@ def test_a_body_that_takes_its_time_within_the_limit_is_read(connect):
 
 def test_a_body_nobody_reads_is_refused_as_any_other_while_an_answer_is_made(strict, connect):
     connection = connect()
-    with thread_held(strict.state.engine):
+    with thread_held(strict.services.engine):
         path = "/api/v1/positional?scheme=sinusoidal&length=4&width=4"
         connection.sendall(get(path, "Content-Length: 5\r\n"))
         problem_in(read_all(connection), 408, "body-too-slow")
