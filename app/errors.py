@@ -17,7 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from headlight.request_context import current
-from headlight.schemas import ProblemAnswer
+from headlight.schemas.server import ProblemAnswer
 from headlight.validation_paths import sent_names
 
 MEDIA_TYPE = "application/problem+json"

@@ -5,39 +5,42 @@
 
 from collections.abc import Mapping
 
-from headlight import generation_schemas, schemas
 from headlight.limit import Limit
 from headlight.model.checkpoint import Description
+from headlight.schemas import generation, traces
 from headlight.settings import Settings
-from headlight.tracing import edits
 
 _INVALID = "422 invalid-request"
 
 _OF_REQUESTS = {
-    "max_globs": (schemas.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
+    "max_globs": (traces.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
     "max_glob_characters": (
-        schemas.MAX_GLOB_CHARACTERS,
+        traces.MAX_GLOB_CHARACTERS,
         "characters",
         "Longer than any site's name.",
     ),
     "max_model_id_characters": (
-        schemas.MAX_MODEL_ID_CHARACTERS,
+        traces.MAX_MODEL_ID_CHARACTERS,
         "characters",
         "Longer than any model's id.",
     ),
-    "max_analyses": (schemas.MAX_ANALYSES, "analyses", "More than there are."),
+    "max_analyses": (traces.MAX_ANALYSES, "analyses", "More than there are."),
     "max_positional_size": (
-        schemas.MAX_POSITIONAL_SIZE,
+        traces.MAX_POSITIONAL_SIZE,
         "positions, dimensions or heads",
         "Longer and wider than any encoding in use; max_cells limits their product.",
     ),
     "max_alternatives": (
-        generation_schemas.MAX_ALTERNATIVES,
+        generation.MAX_ALTERNATIVES,
         "tokens",
         "More than anybody looks through at one step.",
     ),
-    "max_numbers": (edits.MAX_NUMBERS, "layers, heads or experts", "More than any model here has."),
-    "max_edits": (edits.MAX_EDITS, "edits", "More than a pass has kinds of parts to change."),
+    "max_numbers": (
+        traces.MAX_NUMBERS,
+        "layers, heads or experts",
+        "More than any model here has.",
+    ),
+    "max_edits": (traces.MAX_EDITS, "edits", "More than a pass has kinds of parts to change."),
 }
 
 

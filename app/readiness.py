@@ -7,7 +7,7 @@ from headlight.errors import Problem
 from headlight.inference.crashes import is_crash
 from headlight.log_format import TELLS_WHY
 from headlight.registry import Registry
-from headlight.schemas import TraceRequest
+from headlight.schemas.traces import TraceRequest
 from headlight.serialization.encoder import encode_checked
 from headlight.serialization.formats import Form
 from headlight.settings import Settings

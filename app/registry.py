@@ -18,7 +18,7 @@ from headlight.inference.crashes import is_crash, is_out_of_memory
 from headlight.model.checkpoint import Checkpoint, Description, describe, load
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.device import choose_device, choose_precision
-from headlight.schemas import MAX_MODEL_ID_CHARACTERS
+from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
 from headlight.settings import Settings
 
 logger = logging.getLogger(__name__)

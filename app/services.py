@@ -11,7 +11,7 @@ from headlight.inference.engine import Engine
 from headlight.metrics import Metrics
 from headlight.readiness import Readiness
 from headlight.registry import registry_of
-from headlight.schemas import TraceRequest
+from headlight.schemas.traces import TraceRequest
 from headlight.serialization.encoder import Encoder
 from headlight.serialization.formats import Form
 from headlight.serialization.sending import Outgoing, Room

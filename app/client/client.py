@@ -17,11 +17,12 @@ from headlight.client.connection import (
     options_of,
     refusal_in,
 )
-from headlight.client.endpoints import Call, Edit, WireType
+from headlight.client.endpoints import Call, Edit
 from headlight.client.errors import HeadlightError
 from headlight.client.events import Event, events_of
 from headlight.client.trace import Positional, Trace
 from headlight.model.trace import Token
+from headlight.schemas.traces import DType
 
 Answer = TypeVar("Answer")
 
@@ -93,7 +94,7 @@ class Client:
         heads: Sequence[int] | None = None,
         analyses: Sequence[str] | None = None,
         edits: Sequence[Edit] | None = None,
-        dtype: WireType | None = None,
+        dtype: DType | None = None,
         triangle: bool | None = None,
     ) -> Trace:
         """Read a text and return what its forward pass computed.
@@ -127,7 +128,7 @@ class Client:
         )
 
     def trace_by_id(
-        self, trace_id: str, *, dtype: WireType | None = None, triangle: bool | None = None
+        self, trace_id: str, *, dtype: DType | None = None, triangle: bool | None = None
     ) -> Trace:
         """A trace computed before, while the server keeps it; one that is known is not sent again.
 

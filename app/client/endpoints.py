@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from headlight.client.answers import (
@@ -24,7 +24,6 @@ JSON = "application/json"
 SAFETENSORS = "application/x-safetensors"
 EVENT_STREAM = "text/event-stream"
 
-WireType: TypeAlias = Literal["float32", "uint16"]
 Edit: TypeAlias = Mapping[str, Any]
 Answer = TypeVar("Answer")
 

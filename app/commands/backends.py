@@ -10,7 +10,7 @@ from headlight.client.connection import KEY_VARIABLE
 from headlight.errors import Problem
 from headlight.registry import registry_of
 from headlight.routes.models import model_answer
-from headlight.schemas import TraceRequest
+from headlight.schemas.traces import TraceRequest
 from headlight.serialization.encoder import encode_checked
 from headlight.serialization.formats import Form
 from headlight.settings import Settings

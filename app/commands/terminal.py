@@ -13,7 +13,7 @@ from headlight.client import Trace, read_trace
 from headlight.commands.backends import Source
 from headlight.commands.csv_export import text_of
 from headlight.commands.output import STANDARD_OUTPUT, check, writing
-from headlight.schemas import TraceRequest
+from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import JSON, SAFETENSORS
 
 console = Console(highlight=False)

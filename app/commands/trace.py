@@ -107,7 +107,7 @@ def trace(
     from pydantic import ValidationError
 
     from headlight.commands.terminal import Outputs, write_trace
-    from headlight.schemas import TraceRequest
+    from headlight.schemas.traces import TraceRequest
 
     asked: dict[str, Any] = {
         "text": text if text != "-" else _standard_input(),

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 
 from headlight.errors import Problem, described, unexpected
-from headlight.generation_schemas import GenerateRequest, GenerationEvent
 from headlight.json_route import JsonRoute
+from headlight.schemas.generation import GenerateRequest, GenerationEvent
 from headlight.serialization.negotiation import negotiate
 from headlight.services import Services, ServicesDep
 from headlight.tracing.generation import Writing, encode_event

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from headlight.errors import Problem, described
-from headlight.schemas import HealthAnswer
+from headlight.schemas.server import HealthAnswer
 from headlight.services import ServicesDep
 
 router = APIRouter(tags=["health"])

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from fastapi import APIRouter
 
 from headlight.limits import limits_of
-from headlight.schemas import LimitAnswer
+from headlight.schemas.server import LimitAnswer
 from headlight.services import ServicesDep
 
 router = APIRouter(prefix="/api/v1", tags=["limits"])

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from headlight.errors import described
 from headlight.model.checkpoint import Description
 from headlight.model.example import Example
-from headlight.schemas import (
+from headlight.schemas.models import (
     ExampleAnswer,
     ExpertsAnswer,
     ExpertTokensAnswer,

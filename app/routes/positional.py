@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from headlight.errors import described
-from headlight.schemas import PositionalAnswer, PositionalRequest
+from headlight.schemas.traces import PositionalAnswer, PositionalRequest
 from headlight.serialization.entity_tags import content_tag, is_known
 from headlight.serialization.formats import MEDIA_TYPES, SAFETENSORS, Form
 from headlight.serialization.negotiation import negotiate, negotiate_coding

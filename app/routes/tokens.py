@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 
 from headlight.errors import described
 from headlight.json_route import JsonRoute
-from headlight.schemas import TokenAnswer, TokenizeAnswer, TokenizeRequest
+from headlight.schemas.traces import TokenAnswer, TokenizeAnswer, TokenizeRequest
 from headlight.services import ServicesDep
 
 router = APIRouter(

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from headlight.errors import Problem, described
 from headlight.json_route import JsonRoute
-from headlight.schemas import TraceAnswer, TraceForm, TraceRequest
+from headlight.schemas.traces import TraceAnswer, TraceForm, TraceRequest
 from headlight.serialization.entity_tags import is_known
 from headlight.serialization.formats import MEDIA_TYPES, SAFETENSORS, Form
 from headlight.serialization.negotiation import negotiate, negotiate_coding

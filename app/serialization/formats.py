@@ -7,7 +7,8 @@ in equal forms are equal bytes, which is what a strong ETag promises.
 from dataclasses import dataclass, replace
 from typing import Literal
 
-WireType = Literal["float32", "uint16"]
+from headlight.schemas.traces import DType
+
 Coding = Literal["identity", "zstd", "br", "gzip"]
 
 JSON = "application/json"
@@ -24,7 +25,7 @@ class Form:
     """
 
     media_type: str = JSON
-    dtype: WireType = "float32"
+    dtype: DType = "float32"
     triangle: bool = False
     coding: Coding = "identity"
 

@@ -10,12 +10,12 @@ import orjson
 from fastapi.sse import format_sse_event
 
 from headlight.errors import Problem, over_limit
-from headlight.generation_schemas import GenerateRequest
 from headlight.model.checkpoint import Checkpoint
 from headlight.model.generation import GeneratedToken, NonFiniteLogits, Sampling, generate
 from headlight.model.sites import layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import Token
 from headlight.model.tracing import read_tokens
+from headlight.schemas.generation import GenerateRequest
 from headlight.tracing.refusals import told_as_problems
 from headlight.tracing.tracer import Tracer
 

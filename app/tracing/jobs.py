@@ -15,10 +15,18 @@ from typing import Any
 
 import torch
 
+from headlight.model import interventions
 from headlight.model.checkpoint import Description
-from headlight.model.interventions import Intervention
+from headlight.model.interventions import ExpertAblation, HeadAblation, Intervention
 from headlight.model.selection import select_sites
-from headlight.schemas import TraceRequest
+from headlight.schemas.traces import (
+    EditRequest,
+    ExpertsOffRequest,
+    HeadsOffRequest,
+    NoScalingRequest,
+    TemperatureRequest,
+    TraceRequest,
+)
 from headlight.tracing.analyses import made_of, sites_of
 
 
@@ -41,7 +49,7 @@ class Order:
     @property
     def edits(self) -> list[Intervention]:
         """What the pass changes."""
-        return [edit.read() for edit in self.request.edits or ()]
+        return [_intervention(edit) for edit in self.request.edits or ()]
 
     @property
     def kind(self) -> Hashable | None:
@@ -96,3 +104,16 @@ def trace_id(
     asked += [request.wanted_analyses, sorted(read), request.target, request.wanted_edits]
     # Not orjson, which refuses half a character; the tokenizer says better what is wrong with it.
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
+
+
+def _intervention(edit: EditRequest) -> Intervention:
+    """The edit of a request as an intervention in the model."""
+    match edit:
+        case HeadsOffRequest():
+            return HeadAblation(heads=tuple(edit.heads), layer=edit.layer, where=edit.where)
+        case ExpertsOffRequest():
+            return ExpertAblation(experts=tuple(edit.experts), layer=edit.layer, where=edit.where)
+        case NoScalingRequest():
+            return interventions.NoScaling(layer=edit.layer, where=edit.where)
+        case TemperatureRequest():
+            return interventions.Temperature(value=edit.value, layer=edit.layer, where=edit.where)

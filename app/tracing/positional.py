@@ -11,7 +11,7 @@ from headlight.model.positional_tables import (
 )
 from headlight.model.trace import NamedArray
 from headlight.registry import Registry
-from headlight.schemas import PositionalRequest
+from headlight.schemas.traces import PositionalRequest
 from headlight.serialization.trace import Arrays
 from headlight.settings import Settings
 

@@ -9,7 +9,7 @@ from headlight.inference.disconnects import Departure
 from headlight.inference.engine import Engine
 from headlight.inference.single_flight import Sharing
 from headlight.metrics import Metrics
-from headlight.schemas import TraceRequest
+from headlight.schemas.traces import TraceRequest
 from headlight.serialization.trace import Answer
 from headlight.tracing.cache import Cache
 from headlight.tracing.jobs import Order

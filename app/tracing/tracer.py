@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from headlight.errors import Problem, over_limit
 from headlight.model.trace import Token
 from headlight.registry import Registry
-from headlight.schemas import TokenizeRequest, TraceRequest
+from headlight.schemas.traces import TokenizeRequest, TraceRequest
 from headlight.serialization.trace import Answer
 from headlight.settings import Settings
 from headlight.tracing.batch import Batch

@@ -8,7 +8,7 @@ from pathlib import Path
 SERVE = """
 import json, sys
 from headlight.main import create_app
-from headlight.schemas import TraceRequest
+from headlight.schemas.traces import TraceRequest
 from headlight.settings import Settings
 services = create_app(Settings(zoo_dir=sys.argv[1], default_model="tiny")).state.services
 services.tracer.trace(TraceRequest(text="the cat sat on the mat"))

@@ -46,7 +46,7 @@ def test_a_trace_is_documented_in_both_of_its_forms(openapi):
 
 
 def test_a_real_trace_is_what_the_documentation_says(client):
-    from headlight.schemas import TraceAnswer
+    from headlight.schemas.traces import TraceAnswer
 
     body = client.post("/api/v1/trace", json={"text": "the cat", "dtype": "uint16"}).json()
     TraceAnswer.model_validate(body, strict=True, extra="forbid")

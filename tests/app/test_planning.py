@@ -10,7 +10,7 @@ from headlight.errors import Problem
 from headlight.inference.engine import ClientLeft, Engine
 from headlight.metrics import Metrics
 from headlight.registry import registry_of
-from headlight.schemas import TraceRequest
+from headlight.schemas.traces import TraceRequest
 from headlight.tracing.service import Traces
 from headlight.tracing.tracer import Tracer
 

@@ -21,7 +21,7 @@ from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import Tokenizer, train_tokenizer
 from headlight.model.transformer import Transformer
 from headlight.registry import registry_of
-from headlight.schemas import TraceRequest
+from headlight.schemas.traces import TraceRequest
 from headlight.serialization.encoder import Encoder
 from headlight.serialization.formats import JSON, SAFETENSORS, Coding, Form
 from headlight.serialization.trace import Answer, encode

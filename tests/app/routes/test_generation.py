@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from headlight.errors import Problem
-from headlight.generation_schemas import GenerationEvent
 from headlight.model import generation, tracing
 from headlight.model.generation import Sampling
+from headlight.schemas.generation import GenerationEvent
 from headlight.tracing.generation import Writing
 
 TEXT = "the cat sat on the mat"

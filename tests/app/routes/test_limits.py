@@ -2,8 +2,7 @@
 
 import pytest
 
-from headlight import generation_schemas, schemas
-from headlight.tracing import edits
+from headlight.schemas import generation, traces
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def test_tokens_are_limited_by_model(limits, model_ids):
 
 
 def test_every_limit_of_the_request_is_shown(limits):
-    modules = (schemas, edits, generation_schemas)
+    modules = (traces, generation)
     of_requests = {
         name.lower() for module in modules for name in vars(module) if name.startswith("MAX_")
     }

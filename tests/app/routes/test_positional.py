@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from headlight.model.checkpoint import load
-from headlight.schemas import PositionalAnswer
+from headlight.schemas.traces import PositionalAnswer
 
 
 def get(client, accept="application/json", **asked):

@@ -7,7 +7,7 @@ from headlight.errors import Problem
 from headlight.model import tracing
 from headlight.model.cancellation import Cancelled, cancellable
 from headlight.registry import registry_of
-from headlight.schemas import TraceRequest
+from headlight.schemas.traces import TraceRequest
 from headlight.tracing import batch
 from headlight.tracing.batch import Batch
 from headlight.tracing.tracer import Tracer

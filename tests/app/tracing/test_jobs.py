@@ -2,7 +2,7 @@
 
 import torch
 
-from headlight.schemas import TraceRequest
+from headlight.schemas.traces import TraceRequest
 from headlight.tracing.jobs import order_of, trace_id
 
 NO_SCALING = {"kind": "no_scaling"}

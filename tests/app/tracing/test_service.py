@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from headlight.schemas import TraceRequest
+from headlight.schemas.traces import TraceRequest
 
 N_CLIENTS = 12
 

@@ -8,7 +8,7 @@ import torch
 
 from headlight.errors import Problem
 from headlight.registry import registry_of
-from headlight.schemas import TraceRequest
+from headlight.schemas.traces import TraceRequest
 from headlight.serialization.encoder import encode_checked
 from headlight.serialization.formats import Form
 from headlight.tracing.tracer import Tracer

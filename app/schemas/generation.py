@@ -2,12 +2,13 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from headlight.schemas import ProblemAnswer, TokenAnswer, TokenizeRequest
-from headlight.tracing.edits import Numbers
+from headlight.schemas.base import Answer
+from headlight.schemas.server import ProblemAnswer
+from headlight.schemas.traces import Numbers, TokenAnswer, TokenizeRequest
 
 MAX_ALTERNATIVES = 100
 
@@ -75,11 +76,7 @@ class GenerateRequest(TokenizeRequest):
     )
 
 
-class _Event(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Started(_Event):
+class Started(Answer):
     """The text before the first new token."""
 
     model: str
@@ -88,7 +85,7 @@ class Started(_Event):
     tokens: list[TokenAnswer] = Field(description="What the model read, start token included.")
 
 
-class Alternative(_Event):
+class Alternative(Answer):
     """A token that could have come."""
 
     id: int
@@ -97,7 +94,7 @@ class Alternative(_Event):
     model_probability: float = Field(description="At temperature 1, nothing cut off.")
 
 
-class AttentionRow(_Event):
+class AttentionRow(Answer):
     """What the query that predicted the token attended to."""
 
     axes: tuple[Literal["layer"], Literal["head"], Literal["key"]]
@@ -108,7 +105,7 @@ class AttentionRow(_Event):
     )
 
 
-class ExpertsChosen(_Event):
+class ExpertsChosen(Answer):
     """Where one layer sent the query that predicted the token."""
 
     layer: int
@@ -117,7 +114,7 @@ class ExpertsChosen(_Event):
     probabilities: list[float] = Field(description="Of all experts, by the router.")
 
 
-class TokenWritten(_Event):
+class TokenWritten(Answer):
     """One new token, and how the model came to it."""
 
     index: int = Field(description="Its number among the new tokens, from 0.")
@@ -138,7 +135,7 @@ class TokenWritten(_Event):
     experts: list[ExpertsChosen] | None = Field(description="null: the model is dense.")
 
 
-class Ended(_Event):
+class Ended(Answer):
     """Why no further token comes."""
 
     reason: Literal["length", "end_of_text", "max_tokens", "server_stopping"] = Field(
@@ -162,28 +159,28 @@ class _OneLine:
         }
 
 
-class StartEvent(_Event):
+class StartEvent(Answer):
     """`event: start`, once, before the first token."""
 
     event: Literal["start"]
     data: Annotated[Started, _OneLine()]
 
 
-class TokenEvent(_Event):
+class TokenEvent(Answer):
     """`event: token`, one for each."""
 
     event: Literal["token"]
     data: Annotated[TokenWritten, _OneLine()]
 
 
-class EndEvent(_Event):
+class EndEvent(Answer):
     """`event: end`, after the last token."""
 
     event: Literal["end"]
     data: Annotated[Ended, _OneLine()]
 
 
-class ErrorEvent(_Event):
+class ErrorEvent(Answer):
     """`event: error`: what went wrong after the first token; nothing comes after it."""
 
     event: Literal["error"]

@@ -7,14 +7,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from headlight.serialization.formats import WireType
-from headlight.tracing.edits import EditRequests, Numbers
+from headlight.schemas.base import Answer, Request
 
 MAX_GLOBS = 64
 MAX_GLOB_CHARACTERS = 200
 MAX_ANALYSES = 64
 MAX_MODEL_ID_CHARACTERS = 64
 MAX_POSITIONAL_SIZE = 2**20
+MAX_EDITS = 16
+MAX_NUMBERS = 256
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
 
 ModelId = Annotated[str, Field(min_length=1, max_length=MAX_MODEL_ID_CHARACTERS)]
 Glob = Annotated[str, Field(min_length=1, max_length=MAX_GLOB_CHARACTERS)]
@@ -30,6 +32,11 @@ AnalysisName = Literal[
     "alignment",
     "attention_by_distance",
 ]
+DType = Literal["float32", "uint16"]
+Number = Annotated[int, Field(ge=0, lt=2**31)]
+Numbers = Annotated[list[Number], Field(min_length=1, max_length=MAX_NUMBERS)]
+Stack = Literal["encoder", "decoder"]
+Where = Literal["encoder", "decoder", "cross"]
 Scheme = Literal["sinusoidal", "learned", "rotary", "alibi"]
 Size = Annotated[int, Field(ge=1, le=MAX_POSITIONAL_SIZE)]
 
@@ -38,11 +45,58 @@ def _example(**members: Any) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": [members]})
 
 
-class _Request(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+class _Edit(Request):
+    layer: Number | None = Field(None, description="In this layer; without it, in every layer.")
 
 
-class TokenizeRequest(_Request):
+class _AttentionEdit(_Edit):
+    where: Where | None = Field(
+        None,
+        description="In the self-attention of the encoder or of the decoder, or in "
+        "cross-attention; without it, in all that the model has.",
+    )
+
+
+class HeadsOffRequest(_AttentionEdit):
+    """Heads that write nothing: their context is 0, their weights stay as they are."""
+
+    kind: Literal["heads_off"]
+    heads: Numbers
+
+
+class ExpertsOffRequest(_Edit):
+    """Experts that are never chosen: their router logits are −∞, sent as null."""
+
+    kind: Literal["experts_off"]
+    experts: Numbers
+    where: Stack | None = Field(None, description="In this stack; without it, in both.")
+
+
+class NoScalingRequest(_AttentionEdit):
+    """Queries times keys, not divided by √d_head."""
+
+    kind: Literal["no_scaling"]
+
+
+class TemperatureRequest(_AttentionEdit):
+    """Scores divided by a temperature before the softmax."""
+
+    kind: Literal["temperature"]
+    value: float = Field(
+        ge=LEAST_TEMPERATURE,
+        le=MOST_TEMPERATURE,
+        description="1 changes nothing; above it rows even out, below it they sharpen.",
+    )
+
+
+EditRequest = Annotated[
+    HeadsOffRequest | ExpertsOffRequest | NoScalingRequest | TemperatureRequest,
+    Field(discriminator="kind"),
+]
+EditRequests = Annotated[list[EditRequest], Field(max_length=MAX_EDITS)]
+
+
+class TokenizeRequest(Request):
     """A text to cut into tokens."""
 
     model_config = _example(text="The cat sat on the mat.")
@@ -102,7 +156,7 @@ class TraceRequest(TokenizeRequest):
         "divides the scores of attention. A translation that the model makes itself, without "
         "target, is made without them, so that passes with and without edits read the same tokens.",
     )
-    dtype: WireType = Field(
+    dtype: DType = Field(
         "float32",
         description="uint16 sends numbers between 0 and 1 as value/65535: half the bytes, "
         "an error of at most 8e-6, so that a row sums to 1 within 8e-6 for each number in it.",
@@ -133,7 +187,7 @@ class TraceForm(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    dtype: WireType = Field("float32", description="As in a request for a trace.")
+    dtype: DType = Field("float32", description="As in a request for a trace.")
     triangle: bool = Field(False, description="As in a request for a trace.")
 
 
@@ -157,11 +211,7 @@ class PositionalRequest(BaseModel):
     heads: Size | None = Field(None, description="How many heads ALiBi gives slopes to.")
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class TokenAnswer(_Answer):
+class TokenAnswer(Answer):
     """One piece of the text."""
 
     id: int
@@ -172,14 +222,14 @@ class TokenAnswer(_Answer):
     is_special: bool
 
 
-class TokenizeAnswer(_Answer):
+class TokenizeAnswer(Answer):
     """A text in tokens."""
 
     model: str
     tokens: list[TokenAnswer]
 
 
-class TensorAnswer(_Answer):
+class TensorAnswer(Answer):
     """An array whose axes have names."""
 
     axes: list[str]
@@ -200,7 +250,7 @@ class TensorAnswer(_Answer):
     )
 
 
-class NextTokenAnswer(_Answer):
+class NextTokenAnswer(Answer):
     """The likeliest tokens after every position, or at it in an encoder; the likeliest first."""
 
     ids: TensorAnswer
@@ -208,7 +258,7 @@ class NextTokenAnswer(_Answer):
     texts: list[list[str]]
 
 
-class LogitLensAnswer(_Answer):
+class LogitLensAnswer(Answer):
     """The likeliest tokens by layer and position, the likeliest first."""
 
     ids: TensorAnswer
@@ -216,7 +266,7 @@ class LogitLensAnswer(_Answer):
     texts: list[list[list[str]]]
 
 
-class LabelsAnswer(_Answer):
+class LabelsAnswer(Answer):
     """By attention, `.label`, `.label_scores` and `.label_queries`.
 
     A label is an index into `labels`; the scores are in the same order, without the last.
@@ -228,7 +278,7 @@ class LabelsAnswer(_Answer):
     labels: list[str]
 
 
-class AlignmentAnswer(_Answer):
+class AlignmentAnswer(Answer):
     """The words of the target by those of the source."""
 
     weights: TensorAnswer = Field(description="Rows sum to 1.")
@@ -240,7 +290,7 @@ class AlignmentAnswer(_Answer):
     )
 
 
-class AnalysesAnswer(_Answer):
+class AnalysesAnswer(Answer):
     """The analyses asked for."""
 
     next_token: NextTokenAnswer | None = None
@@ -255,7 +305,7 @@ class AnalysesAnswer(_Answer):
     attention_by_distance: dict[str, TensorAnswer] | None = None
 
 
-class TraceAnswer(_Answer):
+class TraceAnswer(Answer):
     """One forward pass: the tokens, and the arrays that were asked for."""
 
     id: str = Field(description="A hash of model revision, precision, text and options.")
@@ -274,7 +324,7 @@ class TraceAnswer(_Answer):
     )
 
 
-class PositionalAnswer(_Answer):
+class PositionalAnswer(Answer):
     """An encoding of positions. Sizes that the scheme does not know are null."""
 
     scheme: Scheme
@@ -287,156 +337,4 @@ class PositionalAnswer(_Answer):
         "a position. learned: encoding; of an encoder–decoder encoder.encoding and "
         "decoder.encoding. rotary: angles, cos and sin (position, pair). alibi: slopes (head) and "
         "bias (head, query, key), on both sides of the diagonal.",
-    )
-
-
-class SiteAnswer(_Answer):
-    """A place in the model whose tensor can be captured."""
-
-    name: str
-    axes: list[str]
-
-
-class ExpertsAnswer(_Answer):
-    """A mixture of experts."""
-
-    n_experts: int
-    top_k: int
-    layers: list[int]
-
-
-class ExpertTokenAnswer(_Answer):
-    """A token that an expert takes."""
-
-    text: str
-    share: float = Field(description="Of its occurrences, how many go to the expert.")
-    count: int = Field(description="How often it occurred.")
-
-
-class ExpertTakesAnswer(_Answer):
-    """What one expert takes of the training text."""
-
-    share: float = Field(description="Of all tokens; top_k / n_experts where all take as many.")
-    kinds: dict[str, float] = Field(description="Of each kind of token.")
-    tokens: list[ExpertTokenAnswer] = Field(
-        description="What it takes most above its share, the surest first."
-    )
-
-
-class ExpertTokensAnswer(_Answer):
-    """What the experts take of the training text, counted by `headlight evaluate`."""
-
-    text: list[str] = Field(description="The files.")
-    tokens: int = Field(description="How many tokens of them were read.")
-    least_count: int = Field(description="A token that occurred less often is not listed.")
-    kinds: dict[str, float] = Field(description="The share of the tokens that is of each kind.")
-    layers: dict[str, list[ExpertTakesAnswer]] = Field(description="By layer, expert by expert.")
-
-
-class ExampleAnswer(_Answer):
-    """A text worth reading with a model."""
-
-    title: str = Field(description="What there is to see in it.")
-    text: str
-    opens: dict[str, str | int] = Field(
-        description="Where to look, in the fields of the page's address: `view`, `where`, `layer`, "
-        "`head`, `query`, `source`; empty where nobody said."
-    )
-
-
-class ModelAnswer(_Answer):
-    """A model's card."""
-
-    id: str
-    title: str
-    kind: str = Field(description="decoder, encoder or encoder-decoder.")
-    n_layers: int = Field(description="Of each stack.")
-    n_heads: int
-    d_model: int
-    d_ff: int
-    vocab_size: int
-    max_tokens: int
-    positional: str
-    n_kv_heads: int = Field(description="Heads with keys and values; n_heads: multi-head.")
-    norm: str
-    norm_place: str = Field(description="pre: before each part; post: after it.")
-    activation: str
-    has_mask: bool = Field(description="Whether it fills in what a typed [MASK] stands for.")
-    moe: ExpertsAnswer | None = Field(description="null: the model is dense.")
-    parameters: int
-    revision: str
-    licence: str
-    trained_on: list[str]
-    attribution: list[str]
-    metrics: dict[str, Any]
-    expert_tokens: ExpertTokensAnswer | None = Field(
-        description="null: the model is dense, or nobody counted."
-    )
-    sites: list[SiteAnswer]
-    analyses: list[str] = Field(description="The analyses that its sites allow.")
-    examples: list[ExampleAnswer]
-
-
-class UnavailableModel(_Answer):
-    """A folder that holds no usable model, and why."""
-
-    id: str
-    reason: str
-
-
-class ModelsAnswer(_Answer):
-    """Every model that can be asked."""
-
-    default: str
-    models: list[ModelAnswer]
-    unavailable: list[UnavailableModel]
-
-
-class LimitAnswer(_Answer):
-    """A limit in force."""
-
-    value: int | float | dict[str, int] = Field(description="A map where it differs by model.")
-    unit: str
-    reason: str
-    refusal: str | None = Field(
-        description="The status and kind of the problem that more is answered with; null: none."
-    )
-    env: str | None = Field(description="The environment variable that sets it; null: none.")
-
-
-class HealthAnswer(_Answer):
-    """How the server is."""
-
-    status: Literal["ok", "ready"]
-
-
-class ProblemAnswer(BaseModel):
-    """An error, as RFC 9457 has it."""
-
-    model_config = ConfigDict(
-        extra="allow",
-        json_schema_extra={
-            "examples": [
-                {
-                    "type": "urn:headlight:problem:too-many-characters",
-                    "title": "Too many characters",
-                    "status": 422,
-                    "detail": "4,001 characters are more than the 4,000 that are allowed; "
-                    "send a shorter text",
-                    "limit": 4000,
-                    "actual": 4001,
-                    "request_id": "5f0c9d4be2a17386",
-                }
-            ]
-        },
-    )
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    limit: int | None = None
-    actual: int | None = None
-    request_id: str | None = Field(
-        None, description="What the server's log calls the request: X-Request-ID."
     )

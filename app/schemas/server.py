@@ -1,0 +1,57 @@
+"""Limits, health and errors."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from headlight.schemas.base import Answer
+
+
+class LimitAnswer(Answer):
+    """A limit in force."""
+
+    value: int | float | dict[str, int] = Field(description="A map where it differs by model.")
+    unit: str
+    reason: str
+    refusal: str | None = Field(
+        description="The status and kind of the problem that more is answered with; null: none."
+    )
+    env: str | None = Field(description="The environment variable that sets it; null: none.")
+
+
+class HealthAnswer(Answer):
+    """How the server is."""
+
+    status: Literal["ok", "ready"]
+
+
+class ProblemAnswer(BaseModel):
+    """An error, as RFC 9457 has it."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:headlight:problem:too-many-characters",
+                    "title": "Too many characters",
+                    "status": 422,
+                    "detail": "4,001 characters are more than the 4,000 that are allowed; "
+                    "send a shorter text",
+                    "limit": 4000,
+                    "actual": 4001,
+                    "request_id": "5f0c9d4be2a17386",
+                }
+            ]
+        },
+    )
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    limit: int | None = None
+    actual: int | None = None
+    request_id: str | None = Field(
+        None, description="What the server's log calls the request: X-Request-ID."
+    )
