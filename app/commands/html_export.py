@@ -21,19 +21,7 @@ from headlight.settings import HOME
 from headlight.static_files import package_dir
 
 ENTRY = "offline.js"
-STYLES = (
-    "theme",
-    "page",
-    "controls",
-    "switches",
-    "sentence",
-    "heads",
-    "plot",
-    "menu",
-    "help",
-    "forced_colors",
-    "plotly",
-)
+STYLES = ("page", "controls", "dialogs", "sentence", "views", "plot")
 # The page fetches Plotly beside itself; here it has run before any module.
 STAND_INS = {
     "ui/plotly.js": "export const plotly = async () => window.Plotly;\n"
@@ -68,7 +56,6 @@ def offline_page(
         edits=json.dumps(edits) if edits else "",
         version=version("headlight"),
         styles=[_style(name) for name in STYLES],
-        print=_style("print"),
         logo=_data_url((HOME / "static" / "logo.svg").read_text(), "image/svg+xml"),
         imports=_json({"imports": {name: _data_url(text) for name, text in modules().items()}}),
         card=_json(card),
