@@ -1,11 +1,11 @@
-"""How far back, or ahead, each head looks: its mean weight by the distance from query to key."""
+"""The mean attention weight of each head by the distance from query to key."""
 
 from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from headlight.model.analysis.attentions import attentions_of
+from headlight.model.analysis.layers import attentions_of
 from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("*.self_attention.weights",)
@@ -19,8 +19,8 @@ def attention_by_distance(trace: Trace) -> dict[str, NamedArray]:
 
     Returns:
         By attention, ``decoder.layers.0.self_attention``: (head, distance), float32 in [0, 1].
-        By stack, ``decoder.distances``: what the distance axis counts, int32: 0 … n−1 tokens back
-        in a decoder, which is causal, and −(n−1) … n−1 in an encoder, negative ahead.
+        By stack, ``decoder.distances``: the values of the distance axis, int32. 0 … n−1 tokens back
+        in a decoder, which is causal; −(n−1) … n−1 in an encoder, negative for later keys.
 
     Raises:
         KeyError: the trace has no self-attention weights.
@@ -40,11 +40,11 @@ def attention_by_distance(trace: Trace) -> dict[str, NamedArray]:
 def mean_by_distance(
     weights: Float[np.ndarray, "head token token"], counted: Bool[np.ndarray, "token token"]
 ) -> Float[np.ndarray, "head distance"]:
-    """The mean weight of the counted cells at every distance −(n−1) … n−1; 0 where there is none.
+    """The mean of the counted weights at every distance −(n−1) … n−1; 0 if none is counted.
 
     Args:
-        weights: of some heads.
-        counted: which cells of (query, key) count.
+        weights: of one or more heads.
+        counted: which (query, key) pairs enter the mean.
     """
     distances = distance_index(len(counted))[counted]
     n_distances = 2 * len(counted) - 1
@@ -54,6 +54,6 @@ def mean_by_distance(
 
 
 def distance_index(n_tokens: int) -> Int[np.ndarray, "token token"]:
-    """Where the distance query − key of every cell lies among −(n−1) … n−1."""
+    """The index of each pair's distance, query − key, in the range −(n−1) … n−1."""
     places = np.arange(n_tokens)
     return places[:, None] - places + n_tokens - 1

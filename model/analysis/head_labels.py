@@ -1,33 +1,34 @@
-"""What each attention head does with a text, as scores that are defined here and a label.
+"""Scores of each attention head's behaviour on a text, and a label by the highest score.
 
-Mean weights on keys that have a name (`_targets`), after Voita et al. 2019,
+Mean weights on named keys (`_targets`), after Voita et al. 2019,
 https://arxiv.org/abs/1905.09418 (positional heads), Clark et al. 2019,
 https://arxiv.org/abs/1906.04341 (previous, next and special tokens, broad heads) and Olsson et al.
 2022, https://arxiv.org/abs/2209.11895 (induction):
 
 - ``previous``, ``next``, ``current``: the weight on the token before, after, or itself.
-- ``sink``: on the text's first token, whatever it is, and, unless the attention is causal, on the
-  last one if it marks an end (is special and spells nothing); in cross-attention on the first and
-  the last if they mark an end; never on the query itself. Xiao et al. 2023,
+- ``sink``: on the first token of the text and, unless the attention is causal, on the last one if
+  it is a boundary token (special, and spelling nothing). In cross-attention on the first and the
+  last token if they are boundary tokens. Never on the query itself. Xiao et al. 2023,
   https://arxiv.org/abs/2309.17453.
 - ``same_token``: on other tokens with the query's id. Wang et al. 2022,
   https://arxiv.org/abs/2211.00593, duplicate token heads.
-- ``induction``: on tokens that follow an earlier token with the query's id, save the previous
+- ``induction``: on tokens that follow an earlier token with the query's id, except the previous
   token, which has its own score. The prefix matching score of Olsson et al.
 
-The keys that count as sinks count for no other of these scores. The mean is over the queries that
-have such a key and may also look elsewhere.
+A key that is a sink counts for no other of these scores. The mean is over the queries that see such
+a key and at least one other.
 
-How the weights spread, defined by this project:
+Measures of how the weights are distributed, defined by this project:
 
-- ``monotonic``, cross-attention: the correlation of the places of query and key when pairs of
+- ``monotonic``, cross-attention: the correlation of the positions of query and key if pairs of
   ordinary tokens are drawn by weight, or 0 if negative; times the mean weight on ordinary tokens.
-- ``positional``, self-attention: how much nearer the weights are to their means by distance than to
-  an even spread, 1 − (Σ(w − mean)²/(cells − distances)) / (Σ(w − even)²/cells), or 0 if negative.
-- ``broad``: the mean over the queries of entropy / ln(number of keys in sight), in [0, 1].
+- ``positional``, self-attention: the share of the variance around uniform weights that the mean by
+  distance explains, 1 − (Σ(w − mean)²/(pairs − distances)) / (Σ(w − uniform)²/pairs), or 0 if
+  negative.
+- ``broad``: the mean over the queries of entropy / ln(number of visible keys), in [0, 1].
 - ``narrow``: 1 − broad.
 
-A query that sees one key has no choice and never counts.
+A query that sees only one key is never counted: its weight is always 1.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headlight.model.analysis.attention_by_distance import distance_index, mean_by_distance
-from headlight.model.analysis.attentions import Attention, attentions_of
 from headlight.model.analysis.distributions import entropy
+from headlight.model.analysis.layers import Attention, attentions_of
 from headlight.model.trace import NamedArray, Token, Trace
 
 NEEDS = ("*_attention.weights",)
 
-# A head is called by the greatest score that reaches its threshold, in the first group that has
-# one: a head that looks at the previous token is also positional and narrow, which says less, and
-# one that finds nothing to copy rests on a sink. Half the weight on the named keys is a majority.
-# An even spread comes before a positional one: the little it varies by may well go by distance.
+# A head's label is the greatest score that reaches its threshold, in the first group that has one.
+# A previous-token head is also positional and narrow, which says less; an induction head without
+# anything to copy attends to a sink. 0.5 is the majority of the weight. Broad comes before
+# positional: the small variation of nearly uniform weights may well depend on distance.
 GROUPS: tuple[Mapping[str, float], ...] = (
     {
         "previous": 0.5,
@@ -65,11 +66,11 @@ GROUPS: tuple[Mapping[str, float], ...] = (
 )
 SCORES = tuple(label for group in GROUPS for label in group)
 LABELS = (*SCORES, "mixed")
-MIN_QUERIES = 3  # one chance repetition in a text makes no induction head
+MIN_QUERIES = 3  # one chance repetition in a text does not make an induction head
 
 
 class Score(NamedTuple):
-    """One score of some heads, in [0, 1], and over how many queries it is a mean."""
+    """One score per head, in [0, 1], and the number of queries that it is a mean over."""
 
     values: Float[np.ndarray, " head"]
     n_queries: int
@@ -84,17 +85,18 @@ def head_labels(trace: Trace) -> dict[str, NamedArray]:
     Returns:
         By attention, for ``decoder.layers.0.self_attention`` for instance:
 
-        - ``….label`` (head), int32: an index into `LABELS`; the last, ``mixed``, where no score
-          of at least `MIN_QUERIES` queries reaches its threshold in `GROUPS`.
-        - ``….label_scores`` (head, label), float32 in [0, 1], the labels being `SCORES`; 0 where
-          a score is not defined.
-        - ``….label_queries`` (label), int32: over how many queries each score is a mean. 0: not
-          defined, by this attention (``next`` in a causal one) or by this text (``induction``
-          where nothing repeats).
+        - ``….label`` (head), int32: an index into `LABELS`; the last, ``mixed``, if no score over
+          at least `MIN_QUERIES` queries reaches its threshold in `GROUPS`.
+        - ``….label_scores`` (head, label), float32 in [0, 1], the labels being `SCORES`; 0 for an
+          undefined score.
+        - ``….label_queries`` (label), int32: the number of queries that each score is a mean over.
+          0: undefined for this attention (``next`` in a causal one) or this text (``induction``
+          without repetition).
 
     Raises:
         KeyError: the trace has no attention weights.
-        ValueError: it has no target for a cross-attention, or other tokens than the weights.
+        ValueError: it has no target for a cross-attention, or the numbers of tokens and weights
+            differ.
     """
     found: dict[str, NamedArray] = {}
     for attention in attentions_of(trace):
@@ -130,7 +132,7 @@ def score_heads(
 def _targets(
     attention: Attention, queries: Sequence[Token], keys: Sequence[Token]
 ) -> dict[str, Bool[np.ndarray, "query key"]]:
-    """The keys that each score adds up the weights of."""
+    """The (query, key) pairs whose weights each score adds up."""
     query, key = np.ogrid[: len(queries), : len(keys)]
     is_sink = _sinks(attention, keys)
     if attention.is_cross:
@@ -154,12 +156,12 @@ def _targets(
 
 def _sinks(attention: Attention, keys: Sequence[Token]) -> Bool[np.ndarray, " key"]:
     is_sink = np.zeros(len(keys), dtype=bool)
-    is_sink[0] = not attention.is_cross or _marks_end(keys[0])
-    is_sink[-1] |= not attention.is_causal and _marks_end(keys[-1])
+    is_sink[0] = not attention.is_cross or _is_boundary(keys[0])
+    is_sink[-1] |= not attention.is_causal and _is_boundary(keys[-1])
     return is_sink
 
 
-def _marks_end(token: Token) -> bool:
+def _is_boundary(token: Token) -> bool:
     return token.is_special and token.start == token.end
 
 
@@ -172,7 +174,7 @@ def _on(
     weights: Float[np.ndarray, "head query key"],
     visible: Bool[np.ndarray, "query key"],
 ) -> Score:
-    """The mean of the weight on the targets, over the queries that have some and a choice."""
+    """The mean weight on the targets, over the queries that see targets and other keys too."""
     counted = targets.any(axis=1) & (visible & ~targets).any(axis=1)
     if not counted.any():
         return Score(np.zeros(len(weights)), 0)
@@ -200,17 +202,17 @@ def _positional(
 ) -> Score:
     n_visible = visible.sum(axis=1, keepdims=True)
     counted = visible & (n_visible > 1)
-    n_cells, n_distances = counted.sum(), len(np.unique(distance_index(len(visible))[counted]))
-    if n_cells <= n_distances:
+    n_pairs, n_distances = counted.sum(), len(np.unique(distance_index(len(visible))[counted]))
+    if n_pairs <= n_distances:
         return Score(np.zeros(len(weights)), 0)
     by_distance = mean_by_distance(weights, counted)[:, distance_index(len(visible))]
     unexplained = (np.square(weights - by_distance) * counted).sum(axis=(1, 2))
     varied = (np.square(weights - 1 / n_visible) * counted).sum(axis=(1, 2))
     n_queries = int(counted.any(axis=1).sum())
-    # What differs from an even spread only by rounding has nothing to explain.
-    has_shape = varied > 1e-6 * n_queries
-    ratio = unexplained / np.where(has_shape, varied, 1) * n_cells / (n_cells - n_distances)
-    values = np.where(has_shape, 1 - ratio, 0)
+    # Weights that differ from uniform only by rounding have no variance to explain.
+    has_variance = varied > 1e-6 * n_queries
+    ratio = unexplained / np.where(has_variance, varied, 1) * n_pairs / (n_pairs - n_distances)
+    values = np.where(has_variance, 1 - ratio, 0)
     return Score(np.clip(values, 0, 1), n_queries)
 
 
@@ -227,19 +229,19 @@ def _monotonic(
     return Score(np.clip(values, 0, 1), n_queries)
 
 
-def _correlation(pairs: Float[np.ndarray, "query key"]) -> float:
-    """Of the places of query and key, each pair counting by its weight; 0 where one is fixed."""
-    if pairs.sum() == 0:
+def _correlation(weights: Float[np.ndarray, "query key"]) -> float:
+    """The weighted correlation of the positions of query and key; 0 if either does not vary."""
+    if weights.sum() == 0:
         return 0.0
-    chance = pairs / pairs.sum()
-    row, column = (_centred(chance.sum(axis=axis)) for axis in (1, 0))
-    variances = (chance.sum(axis=1) @ row**2) * (chance.sum(axis=0) @ column**2)
-    return float(row @ chance @ column / np.sqrt(variances)) if variances > 1e-12 else 0.0
+    probability = weights / weights.sum()
+    row, column = (_centred(probability.sum(axis=axis)) for axis in (1, 0))
+    variances = (probability.sum(axis=1) @ row**2) * (probability.sum(axis=0) @ column**2)
+    return float(row @ probability @ column / np.sqrt(variances)) if variances > 1e-12 else 0.0
 
 
-def _centred(chance: Float[np.ndarray, " place"]) -> Float[np.ndarray, " place"]:
-    places = np.arange(len(chance))
-    centred: Float[np.ndarray, " place"] = places - places @ chance
+def _centred(probability: Float[np.ndarray, " position"]) -> Float[np.ndarray, " position"]:
+    positions = np.arange(len(probability))
+    centred: Float[np.ndarray, " position"] = positions - positions @ probability
     return centred
 
 

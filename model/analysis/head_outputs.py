@@ -1,30 +1,30 @@
-"""What each head writes to the residual stream: its context times its part of W_O.
+"""The vector that each head adds to the residual stream: its context times its part of W_O.
 
-The output of an attention is the sum over its heads, plus the projection's bias where it has one.
-Elhage et al. 2021, https://transformer-circuits.pub/2021/framework/index.html.
+The output of an attention is the sum over its heads, plus the bias of the output projection if
+there is one. Elhage et al. 2021, https://transformer-circuits.pub/2021/framework/index.html.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from jaxtyping import Float
 
-from headlight.model.analysis.projections import projection_of
 from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("*_attention.context",)
 PARAMETERS = ("*_attention.output_projection.weight",)
 AXES = ("head", "query", "d_model")
 
-_END = "_attention.context"
+_CONTEXT = "_attention.context"
 
 
 def head_outputs(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, NamedArray]:
-    """What every head adds to every query, context·W_O, in each attention of the trace.
+    """The product context·W_O of every captured head of every attention.
 
     Args:
-        trace: with the contexts (head, query, d_head), one for every head that asks.
+        trace: with the contexts (head, query, d_head), one per query head.
         parameters: ``{attention}.output_projection.weight`` (head, d_head, d_model), all heads.
 
     Returns:
@@ -35,9 +35,9 @@ def head_outputs(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str
         KeyError: the trace has no context, or the projection of one is missing.
         ValueError: the projection has other heads than the trace.
     """
-    contexts = {site: array for site, array in trace.tensors.items() if site.endswith(_END)}
+    contexts = {site: array for site, array in trace.tensors.items() if site.endswith(_CONTEXT)}
     if not contexts:
-        raise KeyError(f"the trace holds no '*{_END}'; capture it")
+        raise KeyError(f"the trace holds no '*{_CONTEXT}'; capture it")
     found: dict[str, NamedArray] = {}
     for site, array in contexts.items():
         path = site.removesuffix(".context")
@@ -45,3 +45,31 @@ def head_outputs(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str
         written = context @ projection_of(path, parameters, trace.heads, len(context))
         found[path] = NamedArray(AXES, written.astype(np.float32))
     return found
+
+
+def projection_of(
+    path: str, parameters: Mapping[str, NamedArray], heads: Sequence[int] | None, n_heads: int
+) -> Float[np.ndarray, "head d_head d_model"]:
+    """W_O of an attention, float64, restricted to the heads of a trace.
+
+    Args:
+        path: of the attention, ``decoder.layers.0.self_attention``.
+        parameters: with ``{path}.output_projection.weight`` (head, d_head, d_model), all heads.
+        heads: those of the trace; None: all of them.
+        n_heads: how many heads the trace's arrays have.
+
+    Raises:
+        KeyError: the projection is missing.
+        ValueError: it has other heads than the trace.
+    """
+    name = f"{path}.output_projection.weight"
+    if name not in parameters:
+        raise KeyError(f"the parameters lack {name}")
+    projection = parameters[name].data.astype(np.float64)
+    chosen = range(len(projection)) if heads is None else heads
+    if len(chosen) != n_heads or max(chosen) >= len(projection):
+        raise ValueError(
+            f"the output projection has {len(projection)} heads, but the trace holds "
+            f"{n_heads} (heads: {'all' if heads is None else list(heads)})"
+        )
+    return projection[list(chosen)]

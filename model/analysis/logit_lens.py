@@ -1,7 +1,7 @@
-"""What the model would predict if it stopped after each layer.
+"""The logit lens: the next-token distribution read from the residual stream of each layer.
 
-The last layer's exit, the final norm and the unembedding, is applied to every layer's residual
-stream. nostalgebraist 2020,
+The model's final norm and unembedding are applied to the output of every layer. nostalgebraist
+2020,
 https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
-from headlight.model.analysis.distributions import likeliest, softmax
-from headlight.model.analysis.stacks import STACKS, layers_of, require_all_layers
+from headlight.model.analysis.distributions import softmax, top_k
+from headlight.model.analysis.layers import STACKS, layers_of, require_all_layers
 from headlight.model.trace import NamedArray, Trace
 
 PART = "residual.after"
@@ -31,15 +31,15 @@ def logit_lens(
     """The `top` most likely tokens at every position after every layer, most likely first.
 
     In an encoder–decoder only the decoder predicts, so only its layers are read. The last layer
-    gives what `next_token` gives, up to rounding.
+    equals `next_token` up to rounding.
 
     Args:
         trace: with ``{stack}.layers.N.residual.after`` (query, d_model) of every layer.
-        parameters: ``{stack}.embedding.vectors.weight`` (vocab, d_model), that of the encoder where
-            both share it; ``{stack}.norm.scale`` and ``.shift`` (d_model): LayerNorm with both,
-            RMSNorm without a shift, no norm (as in a post-norm model) without a scale.
-        top: how many, at most vocab_size.
-        epsilon: what the norm adds to the variance.
+        parameters: ``{stack}.embedding.vectors.weight`` (vocab, d_model), the encoder's if the two
+            stacks share it; ``{stack}.norm.scale`` and ``.shift`` (d_model): both for LayerNorm,
+            the scale alone for RMSNorm, neither for a post-norm model, which has no final norm.
+        top: how many tokens; at most vocab_size are returned.
+        epsilon: the norm's ε, added to the variance.
 
     Returns:
         ``ids`` (layer, query, rank), int32, and ``probabilities`` (layer, query, rank), float32.
@@ -55,7 +55,7 @@ def logit_lens(
         _normalise(array.astype(np.float64), parameters, stack, epsilon)
         for array in layers.values()
     )
-    read = [likeliest(softmax(x.astype(np.float32) @ vectors.T), top) for x in exits]
+    read = [top_k(softmax(x.astype(np.float32) @ vectors.T), top) for x in exits]
     ids, probabilities = (np.stack(arrays) for arrays in zip(*read, strict=True))
     axes = ("layer", "query", "rank")
     return {
@@ -69,9 +69,9 @@ def _unembedding(
 ) -> Float[np.ndarray, "vocab d_model"]:
     for owner in (stack, *STACKS):
         if (name := f"{owner}.embedding.vectors.weight") in parameters:
-            # The product over the whole vocabulary is most of the work; models take it in float32.
+            # The product over the whole vocabulary is most of the work; float32 as in models.
             return parameters[name].data.astype(np.float32)
-    raise KeyError(f"{stack}.embedding.vectors.weight is missing: nothing turns vectors to tokens")
+    raise KeyError(f"{stack}.embedding.vectors.weight is missing; the lens needs the unembedding")
 
 
 def _normalise(

@@ -1,10 +1,10 @@
-"""What the model expects after each token: the most likely continuations."""
+"""The most likely next tokens after each token."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from headlight.model.analysis.distributions import likeliest, softmax
+from headlight.model.analysis.distributions import softmax, top_k
 from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("logits",)
@@ -15,7 +15,7 @@ def next_token(trace: Trace, top: int = 20) -> dict[str, NamedArray]:
 
     Args:
         trace: with the site ``logits`` (query, vocab).
-        top: how many, at most vocab_size.
+        top: how many tokens; at most vocab_size are returned.
 
     Returns:
         ``ids`` (query, rank), int32, and ``probabilities`` (query, rank), float32 in [0, 1]:
@@ -25,7 +25,7 @@ def next_token(trace: Trace, top: int = 20) -> dict[str, NamedArray]:
         KeyError: the trace has no logits.
         ValueError: top is less than 1.
     """
-    ids, probabilities = likeliest(softmax(trace.tensors["logits"].data), top)
+    ids, probabilities = top_k(softmax(trace.tensors["logits"].data), top)
     return {
         "ids": NamedArray(("query", "rank"), ids.astype(np.int32)),
         "probabilities": NamedArray(("query", "rank"), probabilities.astype(np.float32)),

@@ -1,9 +1,9 @@
-"""The residual stream: how long it is, what each part writes to it, and what the norms see.
+"""Norms of the residual stream, of the updates written to it, and statistics of each norm's input.
 
-Every part of a layer reads the stream and adds to it (Elhage et al. 2021,
-https://transformer-circuits.pub/2021/framework/index.html). Where nothing normalises the stream
-itself, it grows with depth, and a write of the same length turns it less and less (Heimersheim and
-Turner 2023, https://www.lesswrong.com/posts/8mizBCm3dyc432nK8).
+Every part of a layer reads the stream and adds an update to it (Elhage et al. 2021,
+https://transformer-circuits.pub/2021/framework/index.html). In a pre-norm model the stream itself
+is never normalised: its norm grows with depth, and an update of the same norm turns it less and
+less (Heimersheim and Turner 2023, https://www.lesswrong.com/posts/8mizBCm3dyc432nK8).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from headlight.model.analysis.stacks import layers_of, require_all_layers
+from headlight.model.analysis.layers import layers_of, require_all_layers
 from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("*.layers.*.residual.*", "*.layers.*.output")
 PLACES = ("before", "between", "middle", "after")
-# What writes at each place but the last, the sites it may write through, and the norm it has.
+# The part that writes after each place but the last: its possible sites, and its norm.
 PARTS = {
     "self_attention": (("self_attention",), "attention_norm"),
     "cross_attention": (("cross_attention",), "cross_attention_norm"),
@@ -32,7 +32,7 @@ Named = dict[str, Float[np.ndarray, " query"]]
 
 @dataclass(frozen=True)
 class _Write:
-    """One addition to the stream: which part wrote, what, and to what."""
+    """One update: the part that writes it, its norm, the stream before it, and the update."""
 
     part: str
     norm: str
@@ -43,32 +43,32 @@ class _Write:
 def residual_stream(
     trace: Trace, *, norm: str = "layer_norm", norm_place: str = "pre"
 ) -> dict[str, NamedArray]:
-    """Norms of the stream and of what is written to it, layer by layer.
+    """Norms of the stream and of its updates, layer by layer.
 
     Args:
         trace: with every ``{stack}.layers.N.residual.*`` and every output of a part, (query,
             d_model), of the layers from 0 on.
         norm: ``layer_norm`` or ``rms_norm``.
-        norm_place: ``pre``, where norms see the stream that a part is about to read, or ``post``,
-            where they see the sum of the stream and what was written.
+        norm_place: ``pre`` if a norm's input is the stream that a part reads, ``post`` if it is the
+            sum of the stream and the update.
 
     Returns:
-        For ``encoder`` and ``decoder``, where there is one; (layer, query), float32:
+        For ``encoder`` and ``decoder``, if the trace holds them; (layer, query), float32:
 
-        - ``decoder.residual_norm.before``, ``.between``, ``.middle``, ``.after``: ‖x‖ at a layer's
-          places; ``between`` only beside cross-attention.
+        - ``decoder.residual_norm.before``, ``.between``, ``.middle``, ``.after``: ‖x‖ at the places
+          of a layer; ``between`` only with cross-attention.
         - ``decoder.written_norm.self_attention``, ``.cross_attention``, ``.feed_forward``: ‖w‖ of
-          what a part writes; experts stand under feed_forward, whose place they take.
-        - ``decoder.cosine.self_attention``, …: x·w / ‖x‖‖w‖ of a write with the stream that it is
-          added to: above 0 it pushes along, below 0 against; 0 where either has no length.
+          each part's update; that of experts is listed as feed_forward.
+        - ``decoder.cosine.self_attention``, …: x·w / ‖x‖‖w‖ of an update w and the stream x that it
+          is added to, in [-1, 1]; 0 if either is the zero vector.
         - ``decoder.mean.attention_norm``, ``.cross_attention_norm``, ``.feed_forward_norm`` and
-          ``decoder.deviation.attention_norm``, …: μ and σ over the d_model features of what enters
-          each LayerNorm, √(Σ(x−μ)²/d_model) without the ε. Of an RMSNorm, which does not centre,
-          ``decoder.root_mean_square.attention_norm``, …: √(Σx²/d_model).
-        - ``decoder.mean.norm`` and so on, (query): of the last norm, which only ``pre`` has.
+          ``decoder.deviation.attention_norm``, …: μ and σ over the d_model features of each
+          LayerNorm's input, σ = √(Σ(x−μ)²/d_model) without the ε. For RMSNorm, which does not
+          centre, ``decoder.root_mean_square.attention_norm``, …: √(Σx²/d_model).
+        - ``decoder.mean.norm`` and so on, (query): of the final norm, which only ``pre`` has.
 
     Raises:
-        KeyError: the trace holds no residual stream, or lacks a place of it or what a part wrote.
+        KeyError: the trace holds no residual stream, or lacks one of its places or updates.
         ValueError: a layer below another is missing, or a name is unknown.
     """
     if norm not in _STATISTICS:
@@ -105,7 +105,7 @@ def _layer(trace: Trace, path: str, norm: str, norm_place: str) -> Named:
 
 
 def _writes(trace: Trace, path: str) -> Iterator[_Write]:
-    """What the parts of a layer add, in their order; cross-attention only where there is one."""
+    """The updates of a layer's parts, in order; cross-attention only if the layer has it."""
     has_between = f"{path}.residual.between" in trace.tensors
     places = PLACES[:3] if has_between else ("before", "middle")
     parts = [part for part in PARTS if has_between or part != "cross_attention"]
@@ -121,24 +121,24 @@ def _writes(trace: Trace, path: str) -> Iterator[_Write]:
 def cosine(
     first: Float[np.ndarray, "*rows d_model"], second: Float[np.ndarray, "*rows d_model"]
 ) -> Float[np.ndarray, "*rows"]:
-    """The cosine of the angle between vectors, in [-1, 1]; 0 where either has no length."""
+    """The cosine of the angle between vectors, in [-1, 1]; 0 if either is the zero vector."""
     lengths = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
     products = (first * second).sum(axis=-1)
     found: Float[np.ndarray, "*rows"] = products / np.where(lengths > 0, lengths, 1)
     return found.clip(-1, 1)
 
 
-def _layer_norm_sees(x: Vectors) -> Named:
+def _layer_norm_statistics(x: Vectors) -> Named:
     """Ba et al. 2016, https://arxiv.org/abs/1607.06450, equation 3."""
     return {"mean": x.mean(axis=-1), "deviation": x.std(axis=-1)}
 
 
-def _rms_norm_sees(x: Vectors) -> Named:
+def _rms_norm_statistics(x: Vectors) -> Named:
     """Zhang and Sennrich 2019, https://arxiv.org/abs/1910.07467, equation 4."""
     return {"root_mean_square": np.sqrt(np.square(x).mean(axis=-1))}
 
 
-_STATISTICS = {"layer_norm": _layer_norm_sees, "rms_norm": _rms_norm_sees}
+_STATISTICS = {"layer_norm": _layer_norm_statistics, "rms_norm": _rms_norm_statistics}
 
 
 def _vectors(trace: Trace, site: str) -> Vectors:

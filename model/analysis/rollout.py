@@ -1,6 +1,7 @@
-"""How far each token's information has come after every layer, if attention alone moved it.
+"""Attention rollout: how much of each token's vector comes from each input token.
 
-Abnar and Zuidema 2020, https://arxiv.org/abs/2005.00928, section 3, attention rollout.
+Abnar and Zuidema 2020, https://arxiv.org/abs/2005.00928, section 3. The estimate assumes that
+information moves by attention and the residual connection alone.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from headlight.model.analysis.distributions import shares
-from headlight.model.analysis.stacks import layers_of, require_all_layers
+from headlight.model.analysis.distributions import normalise
+from headlight.model.analysis.layers import layers_of, require_all_layers
 from headlight.model.trace import NamedArray, Trace
 
 PART = "self_attention.weights"
@@ -17,19 +18,19 @@ NEEDS = (f"*.{PART}",)
 
 
 def rollout(trace: Trace) -> dict[str, NamedArray]:
-    """Multiply the layers' attention, each averaged over its heads and half of it left to stay.
+    """Multiply the layers' attention, averaged over heads and mixed equally with the identity.
 
         A_l = ½·mean over heads of the weights + ½·I, rows divided by their sum
         R_0 = A_0        R_l = A_l·R_{l−1}
 
     Args:
-        trace: with the self-attention weights of every layer of a stack. Where it holds only some
+        trace: with the self-attention weights of every layer of a stack. If it holds only some
             heads, the mean is over these.
 
     Returns:
-        For ``encoder`` and ``decoder``, where there is one: R (layer, query, key), float32; how
-        much of what stands at `query` after `layer` came in at `key`. Rows sum to 1. What
-        cross-attention brings in is not counted.
+        For ``encoder`` and ``decoder``, if the trace holds them: R (layer, query, key), float32,
+        the share of the vector at `query` after `layer` that comes from the input at `key`. Rows
+        sum to 1. Cross-attention is not counted.
 
     Raises:
         KeyError: the trace has no self-attention weights.
@@ -47,4 +48,4 @@ def rollout(trace: Trace) -> dict[str, NamedArray]:
 
 
 def _step(weights: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "query key"]:
-    return shares(0.5 * weights.mean(axis=0) + 0.5 * np.eye(weights.shape[-1]))
+    return normalise(0.5 * weights.mean(axis=0) + 0.5 * np.eye(weights.shape[-1]))

@@ -1,6 +1,7 @@
-"""What each key really adds to a query: its weight times the length of what the head writes.
+"""Attention weights multiplied by the norm of the vector that the head writes for each key.
 
-Kobayashi et al. 2020, https://arxiv.org/abs/2004.10102: a large weight on a short vector is little.
+Kobayashi et al. 2020, https://arxiv.org/abs/2004.10102: a large weight on a short vector adds
+little.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
-from headlight.model.analysis.attentions import attentions_of
-from headlight.model.analysis.projections import projection_of
+from headlight.model.analysis.head_outputs import projection_of
+from headlight.model.analysis.layers import attentions_of
 from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("*_attention.weights", "*_attention.values")
@@ -24,8 +25,8 @@ def value_weighted(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[s
     The bias of the output projection belongs to no key and is left out.
 
     Args:
-        trace: with the weights (head, query, key) and the values (head, key, d_head), one row for
-            every head that asks.
+        trace: with the weights (head, query, key) and the values (head, key, d_head), one row per
+            query head.
         parameters: ``{attention}.output_projection.weight`` (head, d_head, d_model), all heads.
 
     Returns:
@@ -49,5 +50,5 @@ def value_weighted(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[s
 def _values_of(path: str, trace: Trace) -> Float[np.ndarray, "head key d_head"]:
     name = f"{path}.values"
     if name not in trace.tensors:
-        raise KeyError(f"{name} is missing, and the weights alone do not say how long values are")
+        raise KeyError(f"the trace lacks {name}; capture it with the weights")
     return trace.tensors[name].data.astype(np.float64)

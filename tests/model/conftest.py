@@ -1,18 +1,15 @@
 """Tiny random models, seeded, for every test of model/."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor, nn
 
 from headlight.model.card import ModelCard
-from headlight.model.checkpoint import Checkpoint, load, save
+from headlight.model.checkpoint import load, save
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.hooks import HookedModule
-from headlight.model.tokenizer import Tokenizer, train_tokenizer
+from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
 
 TEXT = (
@@ -34,31 +31,31 @@ TINY = TransformerConfig(
 class Watched(HookedModule):
     """One part of a model by itself, so that its hook points can be captured as ``part.…``."""
 
-    def __init__(self, part: nn.Module) -> None:
+    def __init__(self, part):
         super().__init__()
         self.part = part
 
-    def forward(self, *inputs: object) -> object:
+    def forward(self, *inputs):
         return self.part(*inputs)
 
 
 @pytest.fixture(scope="session")
-def watch() -> Callable[[nn.Module], Watched]:
+def watch():
     """Make the hook points of a part by itself capturable."""
     return Watched
 
 
 @pytest.fixture(scope="session")
-def make_config() -> Callable[..., TransformerConfig]:
+def make_config():
     """The tiny architecture with some of its fields changed."""
     return lambda **changes: replace(TINY, **changes)
 
 
 @pytest.fixture(scope="session")
-def randomise() -> Callable[[nn.Module], None]:
+def randomise():
     """Give scales and biases values of their own, so that leaving one out shows."""
 
-    def draw(module: nn.Module) -> None:
+    def draw(module):
         with torch.no_grad():
             for parameter in module.parameters():
                 if parameter.ndim == 1:
@@ -68,12 +65,10 @@ def randomise() -> Callable[[nn.Module], None]:
 
 
 @pytest.fixture(scope="session")
-def make_model(
-    make_config: Callable[..., TransformerConfig], randomise: Callable[[nn.Module], None]
-) -> Callable[..., Transformer]:
+def make_model(make_config, randomise):
     """A random model in eval mode: ``make_model(seed=1, n_layers=3)``."""
 
-    def make(*, seed: int = 0, **changes: object) -> Transformer:
+    def make(*, seed=0, **changes):
         torch.manual_seed(seed)
         model = Transformer(make_config(**changes))
         randomise(model)
@@ -83,37 +78,32 @@ def make_model(
 
 
 @pytest.fixture
-def model(make_model: Callable[..., Transformer]) -> Transformer:
+def model(make_model):
     return make_model()
 
 
 @pytest.fixture
-def ids() -> Tensor:
+def ids():
     """Two rows of eleven tokens."""
     return torch.randint(300, (2, 11), generator=torch.Generator().manual_seed(7))
 
 
 @pytest.fixture(scope="session")
-def tokenizer() -> Tokenizer:
+def tokenizer():
     """A byte-level vocabulary of 300 pieces, learned from two lines."""
     return train_tokenizer([TEXT] * 3, vocab_size=300)
 
 
 @pytest.fixture(scope="session")
-def card() -> ModelCard:
+def card():
     return ModelCard(title="Tiny", licence="MIT")
 
 
 @pytest.fixture(scope="session")
-def make_folder(
-    tmp_path_factory: pytest.TempPathFactory,
-    make_model: Callable[..., Transformer],
-    tokenizer: Tokenizer,
-    card: ModelCard,
-) -> Callable[..., Path]:
+def make_folder(tmp_path_factory, make_model, tokenizer, card):
     """The folder ``tiny`` of a saved random model: ``make_folder(seed=1, moe=None)``."""
 
-    def make(**changes: object) -> Path:
+    def make(**changes):
         folder = tmp_path_factory.mktemp("zoo") / "tiny"
         model = make_model(**{"vocab_size": tokenizer.vocab_size, **changes})
         save(folder, model, tokenizer, card, dtype=torch.float32)
@@ -123,11 +113,11 @@ def make_folder(
 
 
 @pytest.fixture(scope="session")
-def make_checkpoint(make_folder: Callable[..., Path]) -> Callable[..., Checkpoint]:
+def make_checkpoint(make_folder):
     """A random model as `load` gives it, with its tokenizer."""
     return lambda **changes: load(make_folder(**changes))
 
 
 @pytest.fixture(scope="session")
-def checkpoint(make_checkpoint: Callable[..., Checkpoint]) -> Checkpoint:
+def checkpoint(make_checkpoint):
     return make_checkpoint()

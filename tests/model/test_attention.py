@@ -1,12 +1,11 @@
 """Attention against hand-computed numbers, PyTorch's own, and its fused twin."""
 
 import math
-from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 from headlight.model import attention as attention_module
 from headlight.model.attention import (
@@ -18,8 +17,7 @@ from headlight.model.attention import (
     causal_mask,
     fused_attention,
 )
-from headlight.model.config import POSITIONALS, TransformerConfig
-from headlight.model.hooks import HookedModule
+from headlight.model.config import POSITIONALS
 from headlight.model.positions import alibi_bias, rotate
 
 # "the quick brown fox jumps over", three numbers a word
@@ -34,15 +32,13 @@ WORDS = torch.tensor(
     ]
 )
 
-Watch = Callable[[nn.Module], HookedModule]
 
-
-def close(actual: Tensor, expected: list[float] | list[list[float]], digits: int = 4) -> bool:
+def close(actual, expected, digits=4):
     """Whether all digits of a printed number are right."""
     return torch.allclose(actual, torch.tensor(expected), rtol=0, atol=0.51 * 10**-digits)
 
 
-def undo_scale(queries: Tensor) -> Tensor:
+def undo_scale(queries):
     """Queries whose scores are plain dot products."""
     return queries * math.sqrt(queries.shape[-1])
 
@@ -50,7 +46,7 @@ def undo_scale(queries: Tensor) -> Tensor:
 # --- by hand --------------------------------------------------------------------------------------
 
 
-def test_by_hand_without_weights() -> None:
+def test_by_hand_without_weights():
     scores = attention_scores(undo_scale(WORDS), WORDS)
     assert close(scores[0], [0.94, 0.31, 0.53, 0.59, 0.70, 0.98], digits=2)
     weights = attention_weights(scores)
@@ -68,7 +64,7 @@ def test_by_hand_without_weights() -> None:
     )
 
 
-def test_by_hand_with_query_key_and_value_matrices() -> None:
+def test_by_hand_with_query_key_and_value_matrices():
     torch.manual_seed(123)
     to_query, to_key, to_value = torch.rand(3, 4), torch.rand(3, 4), torch.rand(3, 4)
     queries, keys, values = WORDS @ to_query, WORDS @ to_key, WORDS @ to_value
@@ -82,7 +78,7 @@ def test_by_hand_with_query_key_and_value_matrices() -> None:
     assert close((weights @ values)[0], [0.8516, 0.7803, 0.9675, 0.9944])
 
 
-def test_by_hand_with_linear_projections() -> None:
+def test_by_hand_with_linear_projections():
     torch.manual_seed(123)
     to_query, to_key, to_value = (nn.Linear(3, 4, bias=False) for _ in range(3))
     weights = attention_weights(attention_scores(to_query(WORDS), to_key(WORDS)))
@@ -99,7 +95,7 @@ def test_by_hand_with_linear_projections() -> None:
     )
 
 
-def test_it_attends_most_to_the_animal() -> None:
+def test_it_attends_most_to_the_animal():
     query = torch.tensor([[0.7, 0.3]])
     keys = torch.tensor([[0.9, 0.2], [0.1, 0.8], [0.5, 0.5], [0.8, 0.3]])
     values = torch.tensor([[0.85, 0.15], [0.25, 0.88], [0.48, 0.52], [0.82, 0.25]])
@@ -110,7 +106,7 @@ def test_it_attends_most_to_the_animal() -> None:
     assert close(weights @ values, [[0.6354, 0.4096]])
 
 
-def test_what_matches_and_what_is_passed_on_differ() -> None:
+def test_what_matches_and_what_is_passed_on_differ():
     the, cat, chased, mouse = (
         [0.1, 0.2, 0.3, 0.4],
         [0.9, 0.1, 0.8, 0.2],
@@ -146,22 +142,20 @@ def test_what_matches_and_what_is_passed_on_differ() -> None:
         ([10 / 25, 5 / 25, 1 / 25], [0.3974, 0.3254, 0.2773], 4),
     ],
 )
-def test_larger_scores_make_sharper_weights(
-    scores: list[float], weights: list[float], digits: int
-) -> None:
+def test_larger_scores_make_sharper_weights(scores, weights, digits):
     assert close(attention_weights(torch.tensor([scores])), [weights], digits)
 
 
 @pytest.mark.parametrize("d_head", [4, 64, 1024])
-def test_scores_have_variance_1_whatever_the_width(d_head: int) -> None:
+def test_scores_have_variance_1_whatever_the_width(d_head):
     generator = torch.Generator().manual_seed(0)
     queries = torch.randn(300, d_head, generator=generator)
     keys = torch.randn(300, d_head, generator=generator)
     assert attention_scores(queries, keys).var().item() == pytest.approx(1, rel=0.1)
 
 
-def test_the_gradient_dies_where_the_softmax_saturates() -> None:
-    def steepness(scores: Tensor) -> float:
+def test_the_gradient_dies_where_the_softmax_saturates():
+    def steepness(scores):
         return torch.autograd.functional.jacobian(attention_weights, scores).abs().max().item()
 
     mild = torch.tensor([[10.0, 9.0, 8.0]])
@@ -172,13 +166,13 @@ def test_the_gradient_dies_where_the_softmax_saturates() -> None:
 
 
 @pytest.fixture
-def qkv() -> tuple[Tensor, Tensor, Tensor]:
+def qkv():
     """Queries, keys and values of two rows, three heads, seven tokens, width 8."""
     queries, keys, values = torch.randn(3, 2, 3, 7, 8, generator=torch.Generator().manual_seed(0))
     return queries, keys, values
 
 
-def test_attention_is_pytorchs(qkv: tuple[Tensor, Tensor, Tensor]) -> None:
+def test_attention_is_pytorchs(qkv):
     queries, keys, values = qkv
     for mask in (None, causal_mask(7, 7), torch.eye(7, dtype=torch.bool)):
         context = attention_weights(attention_scores(queries, keys, mask)) @ values
@@ -186,9 +180,7 @@ def test_attention_is_pytorchs(qkv: tuple[Tensor, Tensor, Tensor]) -> None:
         torch.testing.assert_close(context, expected, rtol=0, atol=1e-6)
 
 
-def test_masked_scores_are_minus_infinity_and_their_weights_exactly_zero(
-    qkv: tuple[Tensor, Tensor, Tensor],
-) -> None:
+def test_masked_scores_are_minus_infinity_and_their_weights_exactly_zero(qkv):
     queries, keys, _ = qkv
     mask = causal_mask(7, 7)
     scores = attention_scores(queries, keys, mask)
@@ -197,14 +189,14 @@ def test_masked_scores_are_minus_infinity_and_their_weights_exactly_zero(
     assert (attention_weights(scores)[..., ~mask] == 0).all()
 
 
-def test_rows_of_weights_sum_to_1(qkv: tuple[Tensor, Tensor, Tensor]) -> None:
+def test_rows_of_weights_sum_to_1(qkv):
     queries, keys, _ = qkv
     weights = attention_weights(attention_scores(10 * queries, keys, causal_mask(7, 7)))
     assert (weights >= 0).all()
     torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 3, 7), rtol=0, atol=1e-6)
 
 
-def test_a_query_may_look_at_itself_and_at_what_came_before() -> None:
+def test_a_query_may_look_at_itself_and_at_what_came_before():
     mask = causal_mask(3, 5)
     assert mask.tolist() == [
         [True, True, True, False, False],
@@ -217,13 +209,7 @@ def test_a_query_may_look_at_itself_and_at_what_came_before() -> None:
 @pytest.mark.parametrize("is_padded", [False, True])
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("n_queries", [1, 3, 7])
-def test_fused_attention_is_attention_step_by_step(
-    qkv: tuple[Tensor, Tensor, Tensor],
-    n_queries: int,
-    is_causal: bool,
-    is_padded: bool,
-    is_biased: bool,
-) -> None:
+def test_fused_attention_is_attention_step_by_step(qkv, n_queries, is_causal, is_padded, is_biased):
     queries, keys, values = qkv
     queries = queries[..., -n_queries:, :]
     is_token = IS_TOKEN if is_padded else None
@@ -238,7 +224,7 @@ def test_fused_attention_is_attention_step_by_step(
 IS_TOKEN = torch.arange(7) < torch.tensor([7, 2])[:, None]
 
 
-def test_nobody_looks_at_padding_nor_ahead_where_the_mask_is_causal() -> None:
+def test_nobody_looks_at_padding_nor_ahead_where_the_mask_is_causal():
     assert attention_mask(7, 7, is_causal=False) is None
     ahead = attention_mask(3, 7, is_causal=True)
     assert ahead is not None
@@ -251,7 +237,7 @@ def test_nobody_looks_at_padding_nor_ahead_where_the_mask_is_causal() -> None:
     assert both.equal(padding & ahead)
 
 
-def test_a_bias_is_added_to_the_scaled_products(qkv: tuple[Tensor, Tensor, Tensor]) -> None:
+def test_a_bias_is_added_to_the_scaled_products(qkv):
     queries, keys, _ = qkv
     bias = alibi_bias(3, 7, 7)
     without = attention_scores(queries, keys)
@@ -262,19 +248,17 @@ def test_a_bias_is_added_to_the_scaled_products(qkv: tuple[Tensor, Tensor, Tenso
 
 
 @pytest.fixture
-def attention(make_config: Callable[..., TransformerConfig]) -> MultiHeadAttention:
+def attention(make_config):
     torch.manual_seed(0)
     return MultiHeadAttention(make_config())
 
 
 @pytest.fixture
-def x() -> Tensor:
+def x():
     return torch.randn(2, 9, 32, generator=torch.Generator().manual_seed(1))
 
 
-def test_multi_head_attention_is_pytorchs_with_copied_weights(
-    attention: MultiHeadAttention, x: Tensor, watch: Watch
-) -> None:
+def test_multi_head_attention_is_pytorchs_with_copied_weights(attention, x, watch):
     reference = nn.MultiheadAttention(32, 4, bias=False, batch_first=True)
     projections = [attention.query_projection, attention.key_projection, attention.value_projection]
     with torch.no_grad():
@@ -291,12 +275,8 @@ def test_multi_head_attention_is_pytorchs_with_copied_weights(
 
 
 @pytest.fixture
-def make_attention(
-    make_config: Callable[..., TransformerConfig], randomise: Callable[[nn.Module], None]
-) -> Callable[..., MultiHeadAttention]:
-    def make(
-        *, is_causal: bool = True, is_cross: bool = False, **changes: object
-    ) -> MultiHeadAttention:
+def make_attention(make_config, randomise):
+    def make(*, is_causal=True, is_cross=False, **changes):
         torch.manual_seed(0)
         attention = MultiHeadAttention(
             make_config(**changes), is_causal=is_causal, is_cross=is_cross
@@ -311,13 +291,8 @@ def make_attention(
 @pytest.mark.parametrize("has_bias", [False, True])
 @pytest.mark.parametrize("is_watched", [False, True])
 def test_attention_to_a_padded_text_or_to_another_one_is_pytorchs(
-    make_attention: Callable[..., MultiHeadAttention],
-    x: Tensor,
-    watch: Watch,
-    is_cross: bool,
-    has_bias: bool,
-    is_watched: bool,
-) -> None:
+    make_attention, x, watch, is_cross, has_bias, is_watched
+):
     attention = make_attention(is_causal=False, is_cross=is_cross, attention_bias=has_bias)
     reference = nn.MultiheadAttention(32, 4, bias=has_bias, batch_first=True)
     projections = [attention.query_projection, attention.key_projection, attention.value_projection]
@@ -341,9 +316,7 @@ def test_attention_to_a_padded_text_or_to_another_one_is_pytorchs(
 
 
 @pytest.mark.parametrize("n_kv_heads", [1, 2])
-def test_shared_keys_and_values_are_keys_and_values_repeated(
-    make_attention: Callable[..., MultiHeadAttention], x: Tensor, watch: Watch, n_kv_heads: int
-) -> None:
+def test_shared_keys_and_values_are_keys_and_values_repeated(make_attention, x, watch, n_kv_heads):
     shared = make_attention(n_kv_heads=n_kv_heads, attention_bias=True)
     every = make_attention(attention_bias=True)
     weights = shared.state_dict()
@@ -365,14 +338,7 @@ def test_shared_keys_and_values_are_keys_and_values_repeated(
 @pytest.mark.parametrize("heads", [[0], [3], [2, 0], [0, 1, 2], [3, 1, 2, 0], None])
 @pytest.mark.parametrize("site", ["part.weights", "part.scores"])
 @pytest.mark.parametrize("positional", POSITIONALS)
-def test_watching_heads_changes_nothing(
-    make_attention: Callable[..., MultiHeadAttention],
-    x: Tensor,
-    watch: Watch,
-    heads: list[int] | None,
-    site: str,
-    positional: str,
-) -> None:
+def test_watching_heads_changes_nothing(make_attention, x, watch, heads, site, positional):
     attention = make_attention(positional=positional, n_kv_heads=2)
     is_token = torch.arange(9) < torch.tensor([9, 4])[:, None]
     unwatched_output = attention(x, is_token=is_token)
@@ -383,9 +349,7 @@ def test_watching_heads_changes_nothing(
 
 @pytest.mark.parametrize("heads", [[], [1], [0, 1, 2, 3]])
 @pytest.mark.parametrize("sizes", [[5, 4], [1] * 9, [3, 1, 5], [1, 8]])
-def test_reading_with_a_cache_is_reading_all_at_once(
-    attention: MultiHeadAttention, x: Tensor, watch: Watch, heads: list[int], sizes: list[int]
-) -> None:
+def test_reading_with_a_cache_is_reading_all_at_once(attention, x, watch, heads, sizes):
     watched = watch(attention)
     expected = attention(x)
     cache = KeyValueCache()
@@ -399,9 +363,7 @@ def test_reading_with_a_cache_is_reading_all_at_once(
     torch.testing.assert_close(torch.cat(outputs, dim=1), expected, rtol=0, atol=1e-6)
 
 
-def test_a_cache_holds_the_keys_and_values_of_every_token_read(
-    attention: MultiHeadAttention, x: Tensor, watch: Watch
-) -> None:
+def test_a_cache_holds_the_keys_and_values_of_every_token_read(attention, x, watch):
     watched = watch(attention)
     with watched.capture(["part.keys", "part.values"]) as whole:
         attention(x)
@@ -418,16 +380,14 @@ def test_a_cache_holds_the_keys_and_values_of_every_token_read(
     torch.testing.assert_close(cache.keys, whole["part.keys"])
 
 
-def test_every_captured_step_follows_from_the_steps_before(
-    attention: MultiHeadAttention, x: Tensor, watch: Watch
-) -> None:
+def test_every_captured_step_follows_from_the_steps_before(attention, x, watch):
     watched = watch(attention)
     with watched.capture(["part.*"]) as captured:
         attention(x)
     seen = {site.removeprefix("part."): tensor for site, tensor in captured.items()}
     future = ~causal_mask(9, 9)
 
-    def heads_of(projection: nn.Linear) -> Tensor:
+    def heads_of(projection):
         return projection(x).view(2, 9, 4, 8).transpose(1, 2)
 
     torch.testing.assert_close(seen["queries"], heads_of(attention.query_projection))
@@ -445,9 +405,7 @@ def test_every_captured_step_follows_from_the_steps_before(
     torch.testing.assert_close(seen["output"], attention.output_projection(side_by_side))
 
 
-def test_in_bfloat16_too_weights_and_context_follow_from_what_was_captured(
-    attention: MultiHeadAttention, x: Tensor, watch: Watch
-) -> None:
+def test_in_bfloat16_too_weights_and_context_follow_from_what_was_captured(attention, x, watch):
     attention.bfloat16()
     with watch(attention).capture(["part.*"]) as captured:
         attention(x.bfloat16())
@@ -459,9 +417,7 @@ def test_in_bfloat16_too_weights_and_context_follow_from_what_was_captured(
     torch.testing.assert_close(seen["context"], mixed, rtol=2**-7, atol=1e-6)
 
 
-def test_the_sites_are_passed_in_the_order_of_the_paper(
-    attention: MultiHeadAttention, x: Tensor, watch: Watch
-) -> None:
+def test_the_sites_are_passed_in_the_order_of_the_paper(attention, x, watch):
     watched = watch(attention)
     with watched.capture(["*"]) as captured:
         attention(x)
@@ -469,9 +425,7 @@ def test_the_sites_are_passed_in_the_order_of_the_paper(
     assert list(captured) == [f"part.{step}" for step in steps]
 
 
-def test_gradients_are_the_same_whoever_watches(
-    attention: MultiHeadAttention, x: Tensor, watch: Watch
-) -> None:
+def test_gradients_are_the_same_whoever_watches(attention, x, watch):
     watched = watch(attention)
     gradients = []
     for heads in ([], [1, 2], None):
@@ -484,12 +438,10 @@ def test_gradients_are_the_same_whoever_watches(
     torch.testing.assert_close(every, unwatched)
 
 
-def test_only_watched_heads_take_the_explicit_path(
-    attention: MultiHeadAttention, x: Tensor, watch: Watch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_watched_heads_take_the_explicit_path(attention, x, watch, monkeypatch):
     seen = []
 
-    def note(queries: Tensor, *others: Tensor | None) -> Tensor:
+    def note(queries, *others):
         seen.append(queries.shape[1])
         return attention_scores(queries, *others)
 
@@ -515,12 +467,8 @@ INSIDE = {"rotary": ["rotated_queries", "rotated_keys"], "alibi": ["bias"]}
 @pytest.mark.parametrize("is_cross", [False, True])
 @pytest.mark.parametrize("positional", POSITIONALS)
 def test_a_scheme_has_its_own_sites_where_it_works_and_nowhere_else(
-    make_attention: Callable[..., MultiHeadAttention],
-    x: Tensor,
-    watch: Watch,
-    positional: str,
-    is_cross: bool,
-) -> None:
+    make_attention, x, watch, positional, is_cross
+):
     attention = make_attention(positional=positional, is_cross=is_cross)
     watched = watch(attention)
     with watched.capture(["*"]) as captured:
@@ -533,8 +481,8 @@ def test_a_scheme_has_its_own_sites_where_it_works_and_nowhere_else(
 
 @pytest.mark.parametrize("n_kv_heads", [4, 2, 1])
 def test_rotary_scores_are_products_of_turned_queries_and_keys(
-    make_attention: Callable[..., MultiHeadAttention], x: Tensor, watch: Watch, n_kv_heads: int
-) -> None:
+    make_attention, x, watch, n_kv_heads
+):
     attention = make_attention(positional="rotary", n_kv_heads=n_kv_heads)
     with watch(attention).capture(["*"]) as captured:
         attention(x)
@@ -546,9 +494,7 @@ def test_rotary_scores_are_products_of_turned_queries_and_keys(
     torch.testing.assert_close(seen["scores"], expected, rtol=0, atol=1e-6)
 
 
-def test_alibi_scores_are_products_plus_the_bias(
-    make_attention: Callable[..., MultiHeadAttention], x: Tensor, watch: Watch
-) -> None:
+def test_alibi_scores_are_products_plus_the_bias(make_attention, x, watch):
     attention = make_attention(positional="alibi")
     with watch(attention).capture(["*"]) as captured:
         attention(x)
@@ -561,8 +507,8 @@ def test_alibi_scores_are_products_plus_the_bias(
 
 @pytest.mark.parametrize("positional", ["rotary", "alibi"])
 def test_a_text_pushed_to_later_positions_has_the_weights_it_had(
-    make_attention: Callable[..., MultiHeadAttention], x: Tensor, watch: Watch, positional: str
-) -> None:
+    make_attention, x, watch, positional
+):
     attention = make_attention(positional=positional)
     pushed = torch.cat([torch.zeros(2, 5, 32), x], dim=1)
     with watch(attention).capture(["part.scores"]) as captured:
@@ -574,12 +520,10 @@ def test_a_text_pushed_to_later_positions_has_the_weights_it_had(
 
 
 @pytest.mark.parametrize("positional", ["rotary", "alibi"])
-def test_positions_reach_attention_and_cross_attention_knows_none(
-    make_attention: Callable[..., MultiHeadAttention], x: Tensor, positional: str
-) -> None:
+def test_positions_reach_attention_and_cross_attention_knows_none(make_attention, x, positional):
     order = torch.tensor([4, 2, 0, 1, 3, 8, 7, 6, 5])
 
-    def is_blind(*, is_cross: bool) -> bool:
+    def is_blind(*, is_cross):
         attention = make_attention(positional=positional, is_causal=False, is_cross=is_cross)
         return torch.allclose(attention(x, x), attention(x, x[:, order]), atol=1e-5)
 
@@ -587,9 +531,7 @@ def test_positions_reach_attention_and_cross_attention_knows_none(
     assert not is_blind(is_cross=False)
 
 
-def test_cross_attention_reads_its_source_once(
-    make_attention: Callable[..., MultiHeadAttention], x: Tensor
-) -> None:
+def test_cross_attention_reads_its_source_once(make_attention, x):
     attention = make_attention(is_causal=False, is_cross=True)
     source = x.flip(1)[:, :5]
     expected = attention(x, source)
@@ -604,13 +546,7 @@ def test_cross_attention_reads_its_source_once(
 
 @pytest.mark.parametrize("sites", [["part.weights"], ["part.scores", "part.weights"]])
 @pytest.mark.parametrize("heads", [[2, 0], None])
-def test_weights_are_the_same_with_and_without_gradients(
-    attention: MultiHeadAttention,
-    x: Tensor,
-    watch: Watch,
-    sites: list[str],
-    heads: list[int] | None,
-) -> None:
+def test_weights_are_the_same_with_and_without_gradients(attention, x, watch, sites, heads):
     watched = watch(attention)
     with watched.capture(["part.scores", "part.weights"], heads=heads) as expected:
         attention(x)
@@ -620,9 +556,7 @@ def test_weights_are_the_same_with_and_without_gradients(
         torch.testing.assert_close(captured[site], expected[site], rtol=0, atol=1e-7)
 
 
-def test_scores_that_somebody_else_holds_are_never_written_over(
-    attention: MultiHeadAttention, x: Tensor, watch: Watch
-) -> None:
+def test_scores_that_somebody_else_holds_are_never_written_over(attention, x, watch):
     held = torch.randn(2, 4, 9, 9)
     before, watched = held.clone(), watch(attention)
     with (

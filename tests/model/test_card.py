@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import yaml
@@ -21,7 +20,7 @@ FULL = ModelCard(
 )
 
 
-def test_a_card_comes_back_as_it_was_written(tmp_path: Path) -> None:
+def test_a_card_comes_back_as_it_was_written(tmp_path):
     path = tmp_path / "CARD.md"
     for card in (FULL, ModelCard(title="Tiny", licence="MIT")):
         write_card(path, card)
@@ -29,20 +28,20 @@ def test_a_card_comes_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("title", ["a rule ---", "---", "--- first", "two\nlines\n---\nmore"])
-def test_dashes_in_a_value_do_not_end_the_card(tmp_path: Path, title: str) -> None:
+def test_dashes_in_a_value_do_not_end_the_card(tmp_path, title):
     card = ModelCard(title=title, licence="MIT", prose="Prose.")
     write_card(tmp_path / "CARD.md", card)
     assert read_card(tmp_path / "CARD.md") == card
 
 
-def test_a_card_is_yaml_and_then_prose(tmp_path: Path) -> None:
+def test_a_card_is_yaml_and_then_prose(tmp_path):
     write_card(tmp_path / "CARD.md", FULL)
     text = (tmp_path / "CARD.md").read_text(encoding="utf-8")
     assert text.startswith("---\ntitle: Stories — für alle 🦊\nlicence: CC-BY-4.0\n")
     assert "\n---\n\n# Stories\n\nReads books.\n\n---\n\nAnd more: after a rule.\n" in text
 
 
-def test_the_figures_are_a_table_at_the_end(tmp_path: Path) -> None:
+def test_the_figures_are_a_table_at_the_end(tmp_path):
     write_card(tmp_path / "CARD.md", FULL)
     text = (tmp_path / "CARD.md").read_text(encoding="utf-8")
     assert text.endswith(
@@ -54,7 +53,7 @@ def test_the_figures_are_a_table_at_the_end(tmp_path: Path) -> None:
     assert (tmp_path / "CARD.md").read_text(encoding="utf-8").endswith("---\n\nTiny.\n")
 
 
-def test_new_figures_replace_the_old(tmp_path: Path) -> None:
+def test_new_figures_replace_the_old(tmp_path):
     path = tmp_path / "CARD.md"
     write_card(path, FULL)
     renewed = replace(read_card(path), metrics={"bits_per_byte": 1.5})
@@ -67,18 +66,18 @@ def test_new_figures_replace_the_old(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "prose", ["Reads.\n\n### Figures\n\nIn the books.", "## Figures\n\nSee below.\n\n## More"]
 )
-def test_figures_in_the_prose_are_prose(tmp_path: Path, prose: str) -> None:
+def test_figures_in_the_prose_are_prose(tmp_path, prose):
     card = replace(FULL, prose=prose)
     write_card(tmp_path / "CARD.md", card)
     assert read_card(tmp_path / "CARD.md") == card
 
 
-def test_nested_figures_are_named_by_their_path() -> None:
+def test_nested_figures_are_named_by_their_path():
     nested = {"a": 1, "b": {0: 0.5, "c": {"d": 2}}, "e": "x"}
     assert flatten(nested) == [("a", 1), ("b.0", 0.5), ("b.c.d", 2), ("e", "x")]
 
 
-def test_a_card_written_by_hand_may_leave_fields_out(tmp_path: Path) -> None:
+def test_a_card_written_by_hand_may_leave_fields_out(tmp_path):
     (tmp_path / "CARD.md").write_text("---\ntitle: T\nlicence: L\nexamples:\n---\n")
     assert read_card(tmp_path / "CARD.md") == ModelCard(title="T", licence="L")
 
@@ -97,7 +96,7 @@ KEYS = "attribution, examples, expert_tokens, licence, metrics, title, trained_o
         ("---\njust words\n---\n", f": the YAML of a card has the keys {KEYS}"),
     ],
 )
-def test_what_is_no_card_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_no_card_is_refused(tmp_path, text, message):
     path = tmp_path / "CARD.md"
     path.write_text(text)
     with pytest.raises(ValueError, match=f"^{re.escape(f'{path}{message}')}$"):
@@ -114,7 +113,7 @@ def test_what_is_no_card_is_refused(tmp_path: Path, text: str, message: str) -> 
         ("title: T\nlicence: L\nmetrics: 5", ": metrics must be a mapping, not 5"),
     ],
 )
-def test_a_field_of_the_wrong_kind_is_named(tmp_path: Path, head: str, message: str) -> None:
+def test_a_field_of_the_wrong_kind_is_named(tmp_path, head, message):
     path = tmp_path / "CARD.md"
     path.write_text(f"---\n{head}\n---\n")
     with pytest.raises(ValueError, match=f"^{re.escape(f'{path}{message}')}$"):
@@ -122,7 +121,7 @@ def test_a_field_of_the_wrong_kind_is_named(tmp_path: Path, head: str, message: 
 
 
 @pytest.mark.parametrize("head", ["title: [unclosed", "title: !!python/name:os.getcwd ''"])
-def test_broken_yaml_is_refused_and_runs_nothing(tmp_path: Path, head: str) -> None:
+def test_broken_yaml_is_refused_and_runs_nothing(tmp_path, head):
     path = tmp_path / "CARD.md"
     path.write_text(f"---\n{head}\n---\n")
     with pytest.raises(ValueError, match=f"^{re.escape(str(path))} has broken YAML: "):
@@ -131,22 +130,20 @@ def test_broken_yaml_is_refused_and_runs_nothing(tmp_path: Path, head: str) -> N
 
 @pytest.mark.parametrize("depth", [60, 200_000])
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a: ", "}"), ("- ", "")])
-def test_yaml_that_nests_without_end_is_refused_in_words(
-    tmp_path: Path, opening: str, closing: str, depth: int
-) -> None:
+def test_yaml_that_nests_without_end_is_refused_in_words(tmp_path, opening, closing, depth):
     path = tmp_path / "CARD.md"
     path.write_text(f"---\nmetrics:\n  {opening * depth}1{closing * depth}\n---\n")
     with pytest.raises(ValueError, match=r"nests more than 50 levels deep$"):
         read_card(path)
 
 
-def test_an_empty_table_is_an_empty_table(tmp_path: Path) -> None:
+def test_an_empty_table_is_an_empty_table(tmp_path):
     (tmp_path / "CARD.md").write_text("---\ntitle: T\nlicence: L\nmetrics:\ntraining:\n---\n")
     card = read_card(tmp_path / "CARD.md")
     assert (card.metrics, card.training) == ({}, {})
 
 
-def test_a_missing_or_unreadable_card_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_unreadable_card_is_named(tmp_path):
     path = tmp_path / "CARD.md"
     with pytest.raises(ValueError, match=f"^{re.escape(str(path))} cannot be read: .*No such"):
         read_card(path)
@@ -177,9 +174,7 @@ FOUND = {
 }
 
 
-def test_what_the_experts_take_comes_back_and_is_a_table_before_the_figures(
-    tmp_path: Path,
-) -> None:
+def test_what_the_experts_take_comes_back_and_is_a_table_before_the_figures(tmp_path):
     path = tmp_path / "CARD.md"
     card = replace(FULL, expert_tokens=FOUND)
     write_card(path, card)
@@ -200,7 +195,7 @@ def test_what_the_experts_take_comes_back_and_is_a_table_before_the_figures(
     assert "expert" not in path.read_text(encoding="utf-8")
 
 
-def test_the_table_of_the_experts_may_stand_alone(tmp_path: Path) -> None:
+def test_the_table_of_the_experts_may_stand_alone(tmp_path):
     path = tmp_path / "CARD.md"
     card = replace(FULL, metrics={}, expert_tokens=FOUND)
     for _ in range(2):
@@ -222,7 +217,7 @@ def test_the_table_of_the_experts_may_stand_alone(tmp_path: Path) -> None:
         {"layers": {"decoder.layers.0": [FOUND["layers"]["decoder.layers.0"][0] | {"name": "a"}]}},
     ],
 )
-def test_experts_that_were_edited_wrongly_are_refused(tmp_path: Path, change: dict) -> None:
+def test_experts_that_were_edited_wrongly_are_refused(tmp_path, change):
     path = tmp_path / "CARD.md"
     head = {"title": "T", "licence": "L", "expert_tokens": FOUND | change}
     path.write_text(f"---\n{yaml.safe_dump(head)}---\n")

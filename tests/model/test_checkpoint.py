@@ -3,23 +3,18 @@
 import json
 import re
 import struct
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from headlight.model.card import ModelCard
 from headlight.model.checkpoint import CheckpointError, describe, load, save, write_whole
 from headlight.model.config import KINDS
 from headlight.model.sites import Site
-from headlight.model.tokenizer import Tokenizer, train_tokenizer
+from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.state import load_state, save_state
-from headlight.model.transformer import Transformer
 
-MakeFolder = Callable[..., Path]
 FILES = ["CARD.md", "config.json", "model.safetensors", "tokenizer.json"]
 SCALE = "decoder.norm.scale"
 MINIMAL = (
@@ -27,13 +22,13 @@ MINIMAL = (
 )
 
 
-def refuses(folder: Path, message: str, file: str = "model.safetensors") -> None:
+def refuses(folder, message, file="model.safetensors"):
     """Check that loading fails and that the whole message is the file and this."""
     with pytest.raises(CheckpointError, match=f"^{re.escape(f'{folder / file}{message}')}$"):
         load(folder)
 
 
-def edit_weights(folder: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
+def edit_weights(folder, change):
     weights = load_file(folder / "model.safetensors")
     change(weights)
     save_file(weights, folder / "model.safetensors")
@@ -42,9 +37,7 @@ def edit_weights(folder: Path, change: Callable[[dict[str, Tensor]], object]) ->
 # --- there and back -------------------------------------------------------------------------------
 
 
-def test_a_model_comes_back_as_it_was_saved(
-    tmp_path: Path, model: Transformer, tokenizer: Tokenizer, card: ModelCard, ids: Tensor
-) -> None:
+def test_a_model_comes_back_as_it_was_saved(tmp_path, model, tokenizer, card, ids):
     save(tmp_path / "mine", model, tokenizer, card, dtype=torch.float32)
     checkpoint = load(tmp_path / "mine")
     assert checkpoint.model(ids).logits.equal(model(ids).logits)
@@ -56,9 +49,7 @@ def test_a_model_comes_back_as_it_was_saved(
     assert not checkpoint.model.training
 
 
-def test_half_precision_halves_the_file_and_keeps_the_weights(
-    tmp_path: Path, model: Transformer, tokenizer: Tokenizer, card: ModelCard
-) -> None:
+def test_half_precision_halves_the_file_and_keeps_the_weights(tmp_path, model, tokenizer, card):
     save(tmp_path / "half", model, tokenizer, card)
     save(tmp_path / "full", model, tokenizer, card, dtype=torch.float32)
     stored = load_file(tmp_path / "half" / "model.safetensors")
@@ -73,21 +64,15 @@ def test_half_precision_halves_the_file_and_keeps_the_weights(
 @pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_model_runs_in_the_precision_asked_for(
-    tmp_path: Path,
-    model: Transformer,
-    tokenizer: Tokenizer,
-    card: ModelCard,
-    ids: Tensor,
-    stored: torch.dtype,
-    dtype: torch.dtype,
-) -> None:
+    tmp_path, model, tokenizer, card, ids, stored, dtype
+):
     save(tmp_path / "any", model, tokenizer, card, dtype=stored)
     logits = load(tmp_path / "any", dtype=dtype).model(ids).logits
     assert logits.dtype == dtype
     assert logits.isfinite().all()
 
 
-def test_a_folder_holds_four_files_and_nothing_pickled(make_folder: MakeFolder) -> None:
+def test_a_folder_holds_four_files_and_nothing_pickled(make_folder):
     folder = make_folder()
     assert sorted(path.name for path in folder.iterdir()) == FILES
     for path in folder.iterdir():
@@ -97,9 +82,7 @@ def test_a_folder_holds_four_files_and_nothing_pickled(make_folder: MakeFolder) 
     assert set(json.loads(weights[8 : 8 + length])) > {SCALE}
 
 
-def test_the_tied_matrix_and_the_fixed_encoding_are_not_stored_twice(
-    make_folder: MakeFolder,
-) -> None:
+def test_the_tied_matrix_and_the_fixed_encoding_are_not_stored_twice(make_folder):
     names = set(load_file(make_folder() / "model.safetensors"))
     assert "decoder.embedding.vectors.weight" in names
     assert not any("encoding" in name or "unembed" in name for name in names)
@@ -108,12 +91,8 @@ def test_the_tied_matrix_and_the_fixed_encoding_are_not_stored_twice(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("positional", ["sinusoidal", "learned", "rotary"])
 def test_a_model_of_any_kind_comes_back_with_one_matrix_of_embeddings(
-    make_folder: MakeFolder,
-    make_model: Callable[..., Transformer],
-    ids: Tensor,
-    kind: str,
-    positional: str,
-) -> None:
+    make_folder, make_model, ids, kind, positional
+):
     changes = {"kind": kind, "positional": positional, "n_kv_heads": 2, "norm": "rms_norm"}
     folder, model = make_folder(**changes), make_model(**changes)
     names = [name for name in load_file(folder / "model.safetensors") if "vectors" in name]
@@ -128,7 +107,7 @@ def test_a_model_of_any_kind_comes_back_with_one_matrix_of_embeddings(
         assert loaded.vectors is loaded.decoder.embedding.vectors.weight
 
 
-def test_a_second_copy_of_the_shared_matrix_is_surplus(make_folder: MakeFolder) -> None:
+def test_a_second_copy_of_the_shared_matrix_is_surplus(make_folder):
     folder = make_folder(kind="encoder-decoder")
     copy = "decoder.embedding.vectors.weight"
     edit_weights(
@@ -137,14 +116,12 @@ def test_a_second_copy_of_the_shared_matrix_is_surplus(make_folder: MakeFolder) 
     refuses(folder, f": {copy} is unknown (1 in all)")
 
 
-def test_a_stopped_run_goes_on_with_the_shared_matrix_still_shared(
-    tmp_path: Path, make_model: Callable[..., Transformer], ids: Tensor
-) -> None:
-    def begin(seed: int) -> tuple[Transformer, torch.optim.Optimizer]:
+def test_a_stopped_run_goes_on_with_the_shared_matrix_still_shared(tmp_path, make_model, ids):
+    def begin(seed):
         model = make_model(kind="encoder-decoder", seed=seed)
         return model, torch.optim.AdamW(model.parameters(), lr=0.01)
 
-    def step(model: Transformer, optimizer: torch.optim.Optimizer) -> None:
+    def step(model, optimizer):
         optimizer.zero_grad()
         model(ids, ids.flip(1)).logits.square().mean().backward()
         optimizer.step()
@@ -162,9 +139,7 @@ def test_a_stopped_run_goes_on_with_the_shared_matrix_still_shared(
         assert resumed.weights()[name].equal(tensor), name
 
 
-def test_saving_leaves_the_model_as_it_is(
-    tmp_path: Path, model: Transformer, tokenizer: Tokenizer, card: ModelCard
-) -> None:
+def test_saving_leaves_the_model_as_it_is(tmp_path, model, tokenizer, card):
     model.train()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     save(tmp_path / "any", model, tokenizer, card)
@@ -177,11 +152,7 @@ def test_saving_leaves_the_model_as_it_is(
 # --- what a folder says ---------------------------------------------------------------------------
 
 
-def test_a_folder_is_described_without_its_weights(
-    make_folder: MakeFolder,
-    make_model: Callable[..., Transformer],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_folder_is_described_without_its_weights(make_folder, make_model, monkeypatch):
     folder = make_folder()
     model = make_model(vocab_size=300)
     description = describe(folder)
@@ -196,7 +167,7 @@ def test_a_folder_is_described_without_its_weights(
     assert describe(folder) == description
 
 
-def test_the_revision_changes_with_all_that_decides_the_numbers(make_folder: MakeFolder) -> None:
+def test_the_revision_changes_with_all_that_decides_the_numbers(make_folder):
     folder = make_folder()
     revision = describe(folder).revision
     assert re.fullmatch("[0-9a-f]{16}", revision)
@@ -212,7 +183,7 @@ def test_the_revision_changes_with_all_that_decides_the_numbers(make_folder: Mak
     assert describe(folder).revision == revision
 
 
-def test_the_revision_does_not_depend_on_how_lines_end(make_folder: MakeFolder) -> None:
+def test_the_revision_does_not_depend_on_how_lines_end(make_folder):
     folder = make_folder()
     revision = describe(folder).revision
     for name in ("config.json", "tokenizer.json"):
@@ -225,7 +196,7 @@ def test_the_revision_does_not_depend_on_how_lines_end(make_folder: MakeFolder) 
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_a_missing_file_is_named(make_folder: MakeFolder, file: str) -> None:
+def test_a_missing_file_is_named(make_folder, file):
     folder = make_folder()
     (folder / file).unlink()
     message = f"(?s)^{re.escape(str(folder / file))}.*No such file or directory"
@@ -233,13 +204,13 @@ def test_a_missing_file_is_named(make_folder: MakeFolder, file: str) -> None:
         load(folder)
 
 
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(CheckpointError, match=f"^{re.escape(str(tmp_path / 'none'))}"):
         load(tmp_path / "none")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999])
-def test_a_truncated_weight_file_is_refused(make_folder: MakeFolder, share: float) -> None:
+def test_a_truncated_weight_file_is_refused(make_folder, share):
     folder = make_folder()
     path = folder / "model.safetensors"
     contents = path.read_bytes()
@@ -248,14 +219,12 @@ def test_a_truncated_weight_file_is_refused(make_folder: MakeFolder, share: floa
         load(folder)
 
 
-def test_a_pickle_in_place_of_the_weights_is_not_opened(
-    make_folder: MakeFolder, tmp_path: Path
-) -> None:
+def test_a_pickle_in_place_of_the_weights_is_not_opened(make_folder, tmp_path):
     folder = make_folder()
     flag = tmp_path / "was-run"
 
     class Harm:
-        def __reduce__(self) -> tuple[object, ...]:
+        def __reduce__(self):
             return (flag.write_text, ("harm",))
 
     torch.save({"weights": Harm()}, folder / "model.safetensors")
@@ -264,7 +233,7 @@ def test_a_pickle_in_place_of_the_weights_is_not_opened(
     assert not flag.exists()
 
 
-def test_a_missing_tensor_is_named(make_folder: MakeFolder) -> None:
+def test_a_missing_tensor_is_named(make_folder):
     folder = make_folder()
     edit_weights(folder, lambda weights: weights.pop(SCALE))
     refuses(folder, f": {SCALE} is missing (1 in all)")
@@ -272,19 +241,19 @@ def test_a_missing_tensor_is_named(make_folder: MakeFolder) -> None:
     refuses(folder, ": decoder.layers.0.attention_norm.shift is missing (2 in all)")
 
 
-def test_a_surplus_tensor_is_named(make_folder: MakeFolder) -> None:
+def test_a_surplus_tensor_is_named(make_folder):
     folder = make_folder()
     edit_weights(folder, lambda weights: weights.update(extra=torch.zeros(1)))
     refuses(folder, ": extra is unknown (1 in all)")
 
 
-def test_a_tensor_of_another_shape_is_named(make_folder: MakeFolder) -> None:
+def test_a_tensor_of_another_shape_is_named(make_folder):
     folder = make_folder()
     edit_weights(folder, lambda weights: weights.update({SCALE: torch.ones(31)}))
     refuses(folder, f": {SCALE} has shape (31,), expected (32,)")
 
 
-def test_a_tensor_of_another_dtype_is_named(make_folder: MakeFolder) -> None:
+def test_a_tensor_of_another_dtype_is_named(make_folder):
     folder = make_folder()
     edit_weights(folder, lambda weights: weights.update({SCALE: torch.ones(32, dtype=torch.int8)}))
     refuses(folder, f": {SCALE} holds I8, expected F16, BF16, F32")
@@ -292,13 +261,11 @@ def test_a_tensor_of_another_dtype_is_named(make_folder: MakeFolder) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_a_weight_that_is_not_finite_is_named(
-    make_folder: MakeFolder, value: float, dtype: torch.dtype
-) -> None:
+def test_a_weight_that_is_not_finite_is_named(make_folder, value, dtype):
     folder = make_folder()
     name = "decoder.layers.1.experts.router.weight"
 
-    def damage(weights: dict[str, Tensor]) -> None:
+    def damage(weights):
         weights[name][2, 5] = value
         weights[name] = weights[name].to(dtype)
 
@@ -306,13 +273,13 @@ def test_a_weight_that_is_not_finite_is_named(
     refuses(folder, f": {name} holds a weight that is not finite")
 
 
-def test_large_finite_weights_are_accepted(make_folder: MakeFolder) -> None:
+def test_large_finite_weights_are_accepted(make_folder):
     folder = make_folder()
     edit_weights(folder, lambda weights: weights.update({SCALE: torch.full((32,), 60_000.0)}))
     assert load(folder).model.decoder.norm.scale.max() == 60_000
 
 
-def test_weights_of_another_architecture_are_refused(make_folder: MakeFolder) -> None:
+def test_weights_of_another_architecture_are_refused(make_folder):
     folder = make_folder()
     other = make_folder(n_layers=1, moe=None)
     (other / "model.safetensors").replace(folder / "model.safetensors")
@@ -320,7 +287,7 @@ def test_weights_of_another_architecture_are_refused(make_folder: MakeFolder) ->
         load(folder)
 
 
-def test_a_tokenizer_of_another_size_is_refused(make_folder: MakeFolder) -> None:
+def test_a_tokenizer_of_another_size_is_refused(make_folder):
     folder = make_folder()
     other = train_tokenizer(["one fish two fish"], vocab_size=262)
     (folder / "tokenizer.json").write_text(other.to_json(), encoding="utf-8")
@@ -339,9 +306,7 @@ def test_a_tokenizer_of_another_size_is_refused(make_folder: MakeFolder) -> None
         (MINIMAL.replace("48", "48.5"), None),
     ],
 )
-def test_a_broken_config_is_named(
-    make_folder: MakeFolder, contents: str, message: str | None
-) -> None:
+def test_a_broken_config_is_named(make_folder, contents, message):
     folder = make_folder()
     (folder / "config.json").write_text(contents)
     if message is None:
@@ -362,9 +327,7 @@ def test_a_broken_config_is_named(
         ),
     ],
 )
-def test_a_config_that_cannot_be_is_refused(
-    make_folder: MakeFolder, changes: dict[str, object], message: str
-) -> None:
+def test_a_config_that_cannot_be_is_refused(make_folder, changes, message):
     folder = make_folder()
     path = folder / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
@@ -372,14 +335,14 @@ def test_a_config_that_cannot_be_is_refused(
 
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "CARD.md"])
-def test_a_file_of_bytes_in_place_of_text_is_named(make_folder: MakeFolder, file: str) -> None:
+def test_a_file_of_bytes_in_place_of_text_is_named(make_folder, file):
     folder = make_folder()
     (folder / file).write_bytes(b"\xff\xfe\x00")
     with pytest.raises(CheckpointError, match=f"^{re.escape(str(folder / file))}"):
         load(folder)
 
 
-def test_a_broken_card_is_named(make_folder: MakeFolder) -> None:
+def test_a_broken_card_is_named(make_folder):
     folder = make_folder()
     (folder / "CARD.md").write_text("Just prose.\n")
     refuses(folder, " must begin with YAML between two lines of '---'", "CARD.md")
@@ -388,12 +351,12 @@ def test_a_broken_card_is_named(make_folder: MakeFolder) -> None:
 # --- never half a file ----------------------------------------------------------------------------
 
 
-def test_a_file_is_seen_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_file_is_seen_whole_or_not_at_all(tmp_path):
     path = tmp_path / "file"
     write_whole(path, lambda partial: partial.write_text("old"))
     assert path.read_text() == "old"
 
-    def write_slowly(partial: Path) -> None:
+    def write_slowly(partial):
         partial.write_text("ne")
         assert path.read_text() == "old"
         partial.write_text("new")
@@ -403,10 +366,10 @@ def test_a_file_is_seen_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_write_that_fails_leaves_the_file_before_it(tmp_path: Path) -> None:
+def test_a_write_that_fails_leaves_the_file_before_it(tmp_path):
     path = tmp_path / "file"
 
-    def fail(partial: Path) -> None:
+    def fail(partial):
         partial.write_text("hal")
         raise OSError("no space left on device")
 
@@ -420,16 +383,12 @@ def test_a_write_that_fails_leaves_the_file_before_it(tmp_path: Path) -> None:
 
 
 def test_a_save_that_fails_leaves_a_model_that_loads(
-    make_folder: MakeFolder,
-    model: Transformer,
-    tokenizer: Tokenizer,
-    card: ModelCard,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    make_folder, model, tokenizer, card, monkeypatch
+):
     folder = make_folder()
     before = load(folder).model.state_dict()
 
-    def fail(weights: dict[str, Tensor], path: Path) -> None:
+    def fail(weights, path):
         path.write_bytes(b"half")
         raise OSError("no space left on device")
 
@@ -441,6 +400,6 @@ def test_a_save_that_fails_leaves_a_model_that_loads(
     assert all(tensor.equal(before[name]) for name, tensor in after.items())
 
 
-def test_what_was_written_may_be_read_by_everybody(make_folder: MakeFolder) -> None:
+def test_what_was_written_may_be_read_by_everybody(make_folder):
     for path in make_folder().iterdir():
         assert path.stat().st_mode & 0o044 == 0o044, path

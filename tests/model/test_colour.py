@@ -15,7 +15,7 @@ NODE = Path(playwright.__file__).parent / "driver" / "node"
 
 
 @pytest.mark.parametrize(("name", "is_signed"), [("sequential", False), ("diverging", True)])
-def test_a_scale_is_that_of_the_page(name: str, is_signed: bool) -> None:
+def test_a_scale_is_that_of_the_page(name, is_signed):
     script = (
         f"import {{ {name} }} from './static/js/plot/colour.js';"
         f"console.log(JSON.stringify([...{name}('light')]));"
@@ -26,13 +26,13 @@ def test_a_scale_is_that_of_the_page(name: str, is_signed: bool) -> None:
     np.testing.assert_allclose(levels(is_signed=is_signed), of_page, atol=1)
 
 
-def test_plotly_is_told_the_ends_of_the_scale() -> None:
+def test_plotly_is_told_the_ends_of_the_scale():
     scale = plotly_scale()
     assert [scale[0][0], scale[-1][0], len(scale)] == [0, 1, 52]
     assert scale[-1][1] == f"rgb({', '.join(map(str, levels()[-1]))})"
 
 
-def test_light_falls_evenly_from_none_to_most() -> None:
+def test_light_falls_evenly_from_none_to_most():
     brightness = levels().astype(float) @ [0.299, 0.587, 0.114]
     assert (np.diff(brightness) < 0.5).all()
     assert brightness[0] > 240

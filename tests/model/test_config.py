@@ -2,14 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from headlight.model.config import ExpertsConfig, TransformerConfig
-
-MakeConfig = Callable[..., TransformerConfig]
 
 
 @pytest.mark.parametrize(
@@ -54,9 +50,7 @@ MakeConfig = Callable[..., TransformerConfig]
         ),
     ],
 )
-def test_what_cannot_be_built_is_refused_in_a_sentence(
-    make_config: MakeConfig, changes: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_built_is_refused_in_a_sentence(make_config, changes, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         make_config(**changes)
 
@@ -69,14 +63,12 @@ def test_what_cannot_be_built_is_refused_in_a_sentence(
         (4, 5, "top_k (5) must lie between 1 and 4"),
     ],
 )
-def test_experts_that_cannot_be_chosen_are_refused(
-    n_experts: int, top_k: int, message: str
-) -> None:
+def test_experts_that_cannot_be_chosen_are_refused(n_experts, top_k, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         ExpertsConfig(n_experts=n_experts, top_k=top_k, layers=(0,))
 
 
-def test_a_config_survives_json(make_config: MakeConfig) -> None:
+def test_a_config_survives_json(make_config):
     for config in (
         make_config(),
         make_config(moe=None, activation="relu", dropout=0.1),
@@ -86,7 +78,7 @@ def test_a_config_survives_json(make_config: MakeConfig) -> None:
         assert TransformerConfig.from_dict(json.loads(written)) == config
 
 
-def test_an_unknown_key_is_named_beside_the_known(make_config: MakeConfig) -> None:
+def test_an_unknown_key_is_named_beside_the_known(make_config):
     with pytest.raises(ValueError, match=r"^unknown config keys \['n_head'\]; known are \['act"):
         TransformerConfig.from_dict({**make_config().to_dict(), "n_head": 4})
 
@@ -108,9 +100,7 @@ def test_an_unknown_key_is_named_beside_the_known(make_config: MakeConfig) -> No
         ({"moe": {"n_experts": 4, "top_k": 2, "layers": [0], "size": 1}}, "size"),
     ],
 )
-def test_data_of_the_wrong_type_is_a_value_error(
-    make_config: MakeConfig, changes: dict[str, Any], named: str
-) -> None:
+def test_data_of_the_wrong_type_is_a_value_error(make_config, changes, named):
     with pytest.raises(ValueError, match=named):
         TransformerConfig.from_dict({**make_config().to_dict(), **changes})
 
@@ -118,7 +108,7 @@ def test_data_of_the_wrong_type_is_a_value_error(
 @pytest.mark.parametrize(
     "name", ["has_embedding_norm", "scales_embedding", "attention_bias", "feed_forward_bias"]
 )
-def test_a_flag_in_words_is_refused(make_config: MakeConfig, name: str) -> None:
+def test_a_flag_in_words_is_refused(make_config, name):
     # Set from behind, because types are checked while tests run, and only then.
     config = make_config()
     object.__setattr__(config, name, "false")
@@ -126,31 +116,31 @@ def test_a_flag_in_words_is_refused(make_config: MakeConfig, name: str) -> None:
         config.__post_init__()
 
 
-def test_layers_are_sorted_and_none_is_named_twice() -> None:
+def test_layers_are_sorted_and_none_is_named_twice():
     assert ExpertsConfig(n_experts=4, top_k=2, layers=(3, 0, 2)).layers == (0, 2, 3)
     with pytest.raises(ValueError, match=r"^moe\.layers \[1, 1\] names a layer twice$"):
         ExpertsConfig(n_experts=4, top_k=2, layers=(1, 1))
 
 
-def test_a_missing_key_is_named(make_config: MakeConfig) -> None:
+def test_a_missing_key_is_named(make_config):
     data = make_config().to_dict()
     del data["d_ff"]
     with pytest.raises(ValueError, match=r"incomplete config: .*'d_ff'"):
         TransformerConfig.from_dict(data)
 
 
-def test_the_width_of_a_head_is_its_share_of_the_model(make_config: MakeConfig) -> None:
+def test_the_width_of_a_head_is_its_share_of_the_model(make_config):
     assert make_config(d_model=48, n_heads=6).d_head == 8
 
 
-def test_experts_are_in_the_layers_named_and_no_others(make_config: MakeConfig) -> None:
+def test_experts_are_in_the_layers_named_and_no_others(make_config):
     moe = ExpertsConfig(n_experts=4, top_k=2, layers=(1, 2))
     config = make_config(n_layers=4, moe=moe)
     assert [config.has_experts(layer) for layer in range(4)] == [False, True, True, False]
     assert not make_config(moe=None).has_experts(0)
 
 
-def test_every_head_answers_unless_fewer_are_named(make_config: MakeConfig) -> None:
+def test_every_head_answers_unless_fewer_are_named(make_config):
     assert make_config().n_groups == 4
     assert make_config(n_kv_heads=1).n_groups == 1
 
@@ -159,20 +149,16 @@ def test_every_head_answers_unless_fewer_are_named(make_config: MakeConfig) -> N
     ("kind", "stacks"),
     [("decoder", (False, True)), ("encoder", (True, False)), ("encoder-decoder", (True, True))],
 )
-def test_the_kind_says_which_stacks_there_are(
-    make_config: MakeConfig, kind: str, stacks: tuple[bool, bool]
-) -> None:
+def test_the_kind_says_which_stacks_there_are(make_config, kind, stacks):
     config = make_config(kind=kind)
     assert (config.has_encoder, config.has_decoder) == stacks
 
 
 @pytest.mark.parametrize("positional", ["learned", "alibi", "none"])
-def test_an_odd_width_is_refused_only_where_dimensions_go_in_pairs(
-    make_config: MakeConfig, positional: str
-) -> None:
+def test_an_odd_width_is_refused_only_where_dimensions_go_in_pairs(make_config, positional):
     assert make_config(positional=positional, d_model=9, n_heads=3).d_head == 3
 
 
-def test_a_config_is_frozen(make_config: MakeConfig) -> None:
+def test_a_config_is_frozen(make_config):
     with pytest.raises(AttributeError):
         make_config().n_layers = 3  # type: ignore[misc]

@@ -9,7 +9,7 @@ from headlight.model.device import choose_device, choose_precision
 CPU = torch.device("cpu")
 
 
-def pretend(monkeypatch: pytest.MonkeyPatch, *, cuda: bool, mps: bool) -> None:
+def pretend(monkeypatch, *, cuda, mps):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
 
@@ -18,21 +18,19 @@ def pretend(monkeypatch: pytest.MonkeyPatch, *, cuda: bool, mps: bool) -> None:
     ("cuda", "mps", "expected"),
     [(False, False, "cpu"), (False, True, "mps"), (True, False, "cuda"), (True, True, "cuda")],
 )
-def test_auto_takes_the_fastest_kind_there_is(
-    monkeypatch: pytest.MonkeyPatch, cuda: bool, mps: bool, expected: str
-) -> None:
+def test_auto_takes_the_fastest_kind_there_is(monkeypatch, cuda, mps, expected):
     pretend(monkeypatch, cuda=cuda, mps=mps)
     assert choose_device("auto").type == expected
     assert choose_device().type == expected
 
 
-def test_a_device_that_is_there_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_is_there_is_taken(monkeypatch):
     pretend(monkeypatch, cuda=True, mps=False)
     assert choose_device("cpu").type == "cpu"
     assert choose_device("cuda").type == "cuda"
 
 
-def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_is_not_there_is_refused(monkeypatch):
     pretend(monkeypatch, cuda=False, mps=False)
     with pytest.raises(ValueError, match=r"^device 'cuda' is not on this machine; there is: cpu$"):
         choose_device("cuda")
@@ -43,19 +41,19 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
         choose_device("cuda")
 
 
-def test_an_unknown_device_is_refused() -> None:
+def test_an_unknown_device_is_refused():
     with pytest.raises(
         ValueError, match=r"^device 'tpu' is unknown; choose one of auto, cpu, cuda, mps$"
     ):
         choose_device("tpu")
 
 
-def test_a_precision_is_taken_by_its_name() -> None:
+def test_a_precision_is_taken_by_its_name():
     assert choose_precision("float32", CPU) is torch.float32
     assert choose_precision("bfloat16", CPU) is torch.bfloat16
 
 
-def test_auto_takes_the_faster_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_takes_the_faster_precision(monkeypatch):
     for faster in (torch.float32, torch.bfloat16):
         monkeypatch.setattr(
             device, "_product_seconds", lambda _, dtype, faster=faster: float(dtype != faster)
@@ -63,11 +61,11 @@ def test_auto_takes_the_faster_precision(monkeypatch: pytest.MonkeyPatch) -> Non
         assert choose_precision("auto", CPU) is faster
 
 
-def test_auto_measures_on_this_machine() -> None:
+def test_auto_measures_on_this_machine():
     assert choose_precision("auto", CPU) in (torch.float32, torch.bfloat16)
 
 
-def test_an_unknown_precision_is_refused() -> None:
+def test_an_unknown_precision_is_refused():
     with pytest.raises(
         ValueError, match=r"^precision 'int8' is unknown; choose one of auto, float32, bfloat16$"
     ):

@@ -1,27 +1,21 @@
 """Token embeddings, scaled, plus positions by any scheme; and the same matrix back to logits."""
 
 import re
-from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor, nn
 
-from headlight.model.config import TransformerConfig
 from headlight.model.embedding import Embedding, TooManyPositions
-from headlight.model.hooks import HookedModule
 from headlight.model.positions import sinusoidal
 
 
 @pytest.fixture
-def embedding(make_config: Callable[..., TransformerConfig]) -> Embedding:
+def embedding(make_config):
     torch.manual_seed(0)
     return Embedding(make_config())
 
 
-def test_the_output_is_scaled_tokens_plus_positions(
-    embedding: Embedding, watch: Callable[[nn.Module], HookedModule], ids: Tensor
-) -> None:
+def test_the_output_is_scaled_tokens_plus_positions(embedding, watch, ids):
     with watch(embedding).capture(["part.*"]) as captured:
         output = embedding(ids)
     tokens, positional = captured["part.tokens"], captured["part.positional"]
@@ -31,29 +25,25 @@ def test_the_output_is_scaled_tokens_plus_positions(
     assert captured["part.output"] is output
 
 
-def test_positions_count_from_the_start_given(
-    embedding: Embedding, watch: Callable[[nn.Module], HookedModule], ids: Tensor
-) -> None:
+def test_positions_count_from_the_start_given(embedding, watch, ids):
     with watch(embedding).capture(["part.positional"]) as captured:
         embedding(ids, start=6)
     torch.testing.assert_close(captured["part.positional"], sinusoidal(17, 32)[6:])
 
 
-def test_positions_beyond_the_longest_text_follow_the_same_formula(
-    embedding: Embedding, watch: Callable[[nn.Module], HookedModule], ids: Tensor
-) -> None:
+def test_positions_beyond_the_longest_text_follow_the_same_formula(embedding, watch, ids):
     with watch(embedding).capture(["part.positional"]) as captured:
         embedding(ids, start=45)
     torch.testing.assert_close(captured["part.positional"], sinusoidal(56, 32)[45:])
 
 
-def test_logits_are_products_with_the_embedding_matrix(embedding: Embedding) -> None:
+def test_logits_are_products_with_the_embedding_matrix(embedding):
     x = torch.randn(2, 3, 32)
     expected = torch.einsum("bqd,vd->bqv", x, embedding.vectors.weight)
     torch.testing.assert_close(embedding.unembed(x), expected)
 
 
-def test_there_is_one_matrix_and_no_saved_encoding(embedding: Embedding) -> None:
+def test_there_is_one_matrix_and_no_saved_encoding(embedding):
     assert list(embedding.state_dict()) == ["vectors.weight"]
 
 
@@ -61,10 +51,8 @@ def test_there_is_one_matrix_and_no_saved_encoding(embedding: Embedding) -> None
 
 
 @pytest.fixture
-def make_embedding(
-    make_config: Callable[..., TransformerConfig], randomise: Callable[[nn.Module], None]
-) -> Callable[..., Embedding]:
-    def make(**changes: object) -> Embedding:
+def make_embedding(make_config, randomise):
+    def make(**changes):
         torch.manual_seed(0)
         embedding = Embedding(make_config(**changes))
         randomise(embedding)
@@ -73,11 +61,7 @@ def make_embedding(
     return make
 
 
-def test_learned_positions_are_rows_of_their_own_matrix(
-    make_embedding: Callable[..., Embedding],
-    watch: Callable[[nn.Module], HookedModule],
-    ids: Tensor,
-) -> None:
+def test_learned_positions_are_rows_of_their_own_matrix(make_embedding, watch, ids):
     embedding = make_embedding(positional="learned")
     assert embedding.positions.weight.shape == (48, 32)
     with watch(embedding).capture(["part.*"]) as captured:
@@ -87,9 +71,7 @@ def test_learned_positions_are_rows_of_their_own_matrix(
 
 
 @pytest.mark.parametrize(("start", "n_tokens"), [(0, 49), (38, 59)])
-def test_there_are_no_learned_positions_beyond_the_last(
-    make_embedding: Callable[..., Embedding], start: int, n_tokens: int
-) -> None:
+def test_there_are_no_learned_positions_beyond_the_last(make_embedding, start, n_tokens):
     text = torch.zeros(2, n_tokens - start, dtype=torch.long)
     message = f"the text has {n_tokens} tokens, but positions are learned up to 48"
     with pytest.raises(TooManyPositions, match=f"^{re.escape(message)}$"):
@@ -97,12 +79,7 @@ def test_there_are_no_learned_positions_beyond_the_last(
 
 
 @pytest.mark.parametrize("positional", ["rotary", "alibi", "none"])
-def test_schemes_inside_attention_add_nothing(
-    make_embedding: Callable[..., Embedding],
-    watch: Callable[[nn.Module], HookedModule],
-    ids: Tensor,
-    positional: str,
-) -> None:
+def test_schemes_inside_attention_add_nothing(make_embedding, watch, ids, positional):
     embedding = make_embedding(positional=positional)
     with watch(embedding).capture(["part.*"]) as captured:
         embedding(ids, start=400)
@@ -110,22 +87,14 @@ def test_schemes_inside_attention_add_nothing(
     assert captured["part.output"].equal(captured["part.tokens"])
 
 
-def test_tokens_are_scaled_only_where_the_config_says_so(
-    make_embedding: Callable[..., Embedding],
-    watch: Callable[[nn.Module], HookedModule],
-    ids: Tensor,
-) -> None:
+def test_tokens_are_scaled_only_where_the_config_says_so(make_embedding, watch, ids):
     embedding = make_embedding(scales_embedding=False)
     with watch(embedding).capture(["part.tokens"]) as captured:
         embedding(ids)
     assert captured["part.tokens"].equal(embedding.vectors.weight[ids])
 
 
-def test_an_embedding_norm_acts_on_the_sum(
-    make_embedding: Callable[..., Embedding],
-    watch: Callable[[nn.Module], HookedModule],
-    ids: Tensor,
-) -> None:
+def test_an_embedding_norm_acts_on_the_sum(make_embedding, watch, ids):
     embedding = make_embedding(has_embedding_norm=True)
     with watch(embedding).capture(["part.*"]) as captured:
         output = embedding(ids)
@@ -136,7 +105,7 @@ def test_an_embedding_norm_acts_on_the_sum(
     torch.testing.assert_close(output, expected)
 
 
-def test_two_stacks_may_share_one_matrix(make_config: Callable[..., TransformerConfig]) -> None:
+def test_two_stacks_may_share_one_matrix(make_config):
     first = Embedding(make_config())
     second = Embedding(make_config(), first.vectors)
     assert second.vectors is first.vectors

@@ -1,14 +1,9 @@
 """The feed-forward network against its formula."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
-from torch import Tensor, nn
 
-from headlight.model.config import TransformerConfig
 from headlight.model.feed_forward import FeedForward, HookedFeedForward
-from headlight.model.hooks import HookedModule
 
 ACTIVATIONS = {
     "relu": lambda x: x.clamp(min=0),
@@ -17,18 +12,13 @@ ACTIVATIONS = {
 
 
 @pytest.fixture
-def x() -> Tensor:
+def x():
     return torch.randn(2, 5, 32, generator=torch.Generator().manual_seed(0))
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("kind", [FeedForward, HookedFeedForward])
-def test_the_network_is_the_papers_formula(
-    make_config: Callable[..., TransformerConfig],
-    x: Tensor,
-    activation: str,
-    kind: type[FeedForward],
-) -> None:
+def test_the_network_is_the_papers_formula(make_config, x, activation, kind):
     network = kind(make_config(activation=activation))
     w1, b1 = network.up_projection.weight.T, network.up_projection.bias
     w2, b2 = network.down_projection.weight.T, network.down_projection.bias
@@ -39,16 +29,12 @@ def test_the_network_is_the_papers_formula(
 @pytest.mark.parametrize("kind", [FeedForward, HookedFeedForward])
 @pytest.mark.parametrize("has_bias", [False, True])
 def test_swiglu_is_the_product_of_a_gate_and_what_it_lets_through(
-    make_config: Callable[..., TransformerConfig],
-    randomise: Callable[[nn.Module], None],
-    x: Tensor,
-    kind: type[FeedForward],
-    has_bias: bool,
-) -> None:
+    make_config, randomise, x, kind, has_bias
+):
     network = kind(make_config(activation="swiglu", feed_forward_bias=has_bias))
     randomise(network)
 
-    def affine(x: Tensor, projection: nn.Linear) -> Tensor:
+    def affine(x, projection):
         return x @ projection.weight.T + (projection.bias if has_bias else 0)
 
     gate = affine(x, network.gate_projection)
@@ -58,19 +44,13 @@ def test_swiglu_is_the_product_of_a_gate_and_what_it_lets_through(
 
 
 @pytest.mark.parametrize("activation", [*ACTIVATIONS, "swiglu"])
-def test_without_biases_nothing_in_gives_nothing_out(
-    make_config: Callable[..., TransformerConfig], activation: str
-) -> None:
+def test_without_biases_nothing_in_gives_nothing_out(make_config, activation):
     network = FeedForward(make_config(activation=activation, feed_forward_bias=False))
     assert not any(name.endswith("bias") for name, _ in network.named_parameters())
     assert (network(torch.zeros(3, 32)) == 0).all()
 
 
-def test_what_is_captured_is_what_was_computed(
-    make_config: Callable[..., TransformerConfig],
-    watch: Callable[[nn.Module], HookedModule],
-    x: Tensor,
-) -> None:
+def test_what_is_captured_is_what_was_computed(make_config, watch, x):
     network = HookedFeedForward(make_config(activation="relu"))
     with watch(network).capture(["part.*"]) as captured:
         output = network(x)
@@ -80,8 +60,6 @@ def test_what_is_captured_is_what_was_computed(
     assert captured["part.output"] is output
 
 
-def test_every_token_is_worked_on_alone(
-    make_config: Callable[..., TransformerConfig], x: Tensor
-) -> None:
+def test_every_token_is_worked_on_alone(make_config, x):
     network = FeedForward(make_config())
     torch.testing.assert_close(network(x)[1, 2], network(x[1, 2]))

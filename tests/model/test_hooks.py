@@ -2,16 +2,14 @@
 
 import re
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from headlight.model.hooks import HookedModule, HookPoint
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
-from headlight.model.transformer import Transformer
 
 WEIGHTS = "decoder.layers.0.self_attention.weights"
 SCORES = "decoder.layers.0.self_attention.scores"
@@ -20,7 +18,7 @@ ATTENTION_OUTPUT = "decoder.layers.0.self_attention.output"
 ROUTER_LOGITS = "decoder.layers.1.experts.router_logits"
 
 
-def exactly(message: str) -> str:
+def exactly(message):
     """A pattern for the whole of an error message."""
     return f"^{re.escape(message)}$"
 
@@ -28,7 +26,7 @@ def exactly(message: str) -> str:
 # --- capture --------------------------------------------------------------------------------------
 
 
-def test_only_what_was_asked_for_is_kept(model: Transformer, ids: Tensor) -> None:
+def test_only_what_was_asked_for_is_kept(model, ids):
     with model.capture([WEIGHTS, "logits"]) as captured:
         model(ids)
     assert list(captured) == [WEIGHTS, "logits"]
@@ -38,7 +36,7 @@ def test_only_what_was_asked_for_is_kept(model: Transformer, ids: Tensor) -> Non
         captured[SCORES]
 
 
-def test_globs_match_many_sites_in_the_order_of_the_pass(model: Transformer, ids: Tensor) -> None:
+def test_globs_match_many_sites_in_the_order_of_the_pass(model, ids):
     with model.capture(["logits", "*.residual.*", "decoder.embedding.*"]) as captured:
         model(ids)
     embedding = [f"decoder.embedding.{part}" for part in ("tokens", "positional", "output")]
@@ -50,36 +48,34 @@ def test_globs_match_many_sites_in_the_order_of_the_pass(model: Transformer, ids
     assert list(captured) == [*embedding, *residual, "logits"]
 
 
-def test_capturing_nothing_keeps_nothing(model: Transformer, ids: Tensor) -> None:
+def test_capturing_nothing_keeps_nothing(model, ids):
     with model.capture([]) as captured:
         model(ids)
     assert dict(captured) == {}
 
 
-def test_nothing_is_captured_after_the_block(model: Transformer, ids: Tensor) -> None:
+def test_nothing_is_captured_after_the_block(model, ids):
     with model.capture(["logits"]) as captured:
         first = model(ids).logits
     model(ids.flip(0))
     assert captured["logits"] is first
 
 
-def test_a_second_pass_replaces_the_firsts(model: Transformer, ids: Tensor) -> None:
+def test_a_second_pass_replaces_the_firsts(model, ids):
     with model.capture(["logits"]) as captured:
         model(ids)
         second = model(ids[:, :4]).logits
     assert captured["logits"] is second
 
 
-def test_layers_narrow_the_sites_that_lie_in_a_layer(model: Transformer, ids: Tensor) -> None:
+def test_layers_narrow_the_sites_that_lie_in_a_layer(model, ids):
     with model.capture(["*.weights", "logits"], layers=[1]) as captured:
         model(ids)
     assert list(captured) == ["decoder.layers.1.self_attention.weights", "logits"]
 
 
 @pytest.mark.parametrize("heads", [[2], [3, 0], [0, 1, 2, 3], [3, 2, 1, 0]])
-def test_heads_are_kept_in_the_order_asked_for(
-    model: Transformer, ids: Tensor, heads: list[int]
-) -> None:
+def test_heads_are_kept_in_the_order_asked_for(model, ids, heads):
     with model.capture(["*"]) as whole:
         model(ids)
     with model.capture(["*"], heads=heads) as captured:
@@ -91,7 +87,7 @@ def test_heads_are_kept_in_the_order_asked_for(
         torch.testing.assert_close(tensor, expected, rtol=0, atol=1e-5, msg=site)
 
 
-def test_nested_captures_each_get_their_own(model: Transformer, ids: Tensor) -> None:
+def test_nested_captures_each_get_their_own(model, ids):
     with model.capture([WEIGHTS]) as whole:
         model(ids)
     with (
@@ -105,7 +101,7 @@ def test_nested_captures_each_get_their_own(model: Transformer, ids: Tensor) -> 
     torch.testing.assert_close(inner[WEIGHTS], whole[WEIGHTS][:, [0]])
 
 
-def test_an_inner_capture_ends_without_the_outer(model: Transformer, ids: Tensor) -> None:
+def test_an_inner_capture_ends_without_the_outer(model, ids):
     with model.capture(["logits"]) as outer:
         with model.capture(["logits"]) as inner:
             first = model(ids).logits
@@ -114,30 +110,28 @@ def test_an_inner_capture_ends_without_the_outer(model: Transformer, ids: Tensor
     assert outer["logits"] is second
 
 
-def test_a_capture_ends_when_its_block_raises(model: Transformer, ids: Tensor) -> None:
+def test_a_capture_ends_when_its_block_raises(model, ids):
     with pytest.raises(RuntimeError, match="on purpose"), model.capture(["logits"]) as captured:
         raise RuntimeError("on purpose")
     model(ids)
     assert len(captured) == 0
 
 
-def test_captured_tensors_carry_gradients(model: Transformer, ids: Tensor) -> None:
+def test_captured_tensors_carry_gradients(model, ids):
     with model.capture([WEIGHTS]) as captured:
         logits = model(ids).logits
     (gradient,) = torch.autograd.grad(logits.square().sum(), captured[WEIGHTS])
     assert gradient.abs().sum() > 0
 
 
-def test_a_capture_of_one_model_does_not_see_another(
-    make_model: Callable[..., Transformer], ids: Tensor
-) -> None:
+def test_a_capture_of_one_model_does_not_see_another(make_model, ids):
     watched, other = make_model(seed=1), make_model(seed=2)
     with watched.capture(["*"]) as captured:
         other(ids)
     assert len(captured) == 0
 
 
-def test_every_site_can_be_captured_alone(model: Transformer, ids: Tensor) -> None:
+def test_every_site_can_be_captured_alone(model, ids):
     with model.capture(["*"]) as whole:
         model(ids)
     for site in model.sites:
@@ -150,10 +144,10 @@ def test_every_site_can_be_captured_alone(model: Transformer, ids: Tensor) -> No
 # --- what nobody asked for stays as it was --------------------------------------------------------
 
 
-def stored(model: nn.Module) -> dict[str, object]:
+def stored(model):
     """Everything that the modules of a model hold, by identity where it is an object."""
 
-    def entries(name: str, module: nn.Module) -> Iterator[tuple[str, object]]:
+    def entries(name, module):
         for key, value in vars(module).items():
             inner = value if isinstance(value, dict) else {"": value}
             for part, each in inner.items():
@@ -165,34 +159,31 @@ def stored(model: nn.Module) -> dict[str, object]:
     }
 
 
-def test_nothing_is_stored_on_a_module_by_a_pass(model: Transformer, ids: Tensor) -> None:
+def test_nothing_is_stored_on_a_module_by_a_pass(model, ids):
     assert model.hook_points  # the list of them is kept once somebody has asked, which is no pass
     before = stored(model)
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     model(ids)
-    with (
-        model.edit(WEIGHTS, lambda weights: weights * 1),
-        model.capture(["*"], heads=[1]),
-    ):
+    with model.edit(WEIGHTS, lambda weights: weights * 1), model.capture(["*"], heads=[1]):
         model(ids, cache=model.new_cache())
         assert stored(model) == before
     assert stored(model) == before
     torch.testing.assert_close(dict(model.state_dict()), state, rtol=0, atol=0)
 
 
-def test_what_a_pass_would_store_would_be_noticed(model: Transformer) -> None:
+def test_what_a_pass_would_store_would_be_noticed(model):
     before = stored(model)
     model.decoder.layers[0].self_attention.last_weights = torch.zeros(1)
     assert stored(model) != before
 
 
-def test_a_tensor_nobody_watches_passes_as_it_is() -> None:
+def test_a_tensor_nobody_watches_passes_as_it_is():
     point = HookPoint("batch query")
     tensor = torch.zeros(2, 3)
     assert point(tensor) is tensor
 
 
-def test_capturing_hands_on_the_very_tensor(model: Transformer, ids: Tensor) -> None:
+def test_capturing_hands_on_the_very_tensor(model, ids):
     unwatched = model(ids).logits
     with model.capture(["*.residual.*", "*.experts.*", "logits"]):
         assert model(ids).logits.equal(unwatched)
@@ -201,15 +192,13 @@ def test_capturing_hands_on_the_very_tensor(model: Transformer, ids: Tensor) -> 
 # --- threads --------------------------------------------------------------------------------------
 
 
-def test_four_threads_capture_200_passes_each_and_none_is_mixed(
-    make_model: Callable[..., Transformer],
-) -> None:
+def test_four_threads_capture_200_passes_each_and_none_is_mixed(make_model):
     model = make_model(n_layers=1, moe=None)
     n_threads, n_passes = 4, 200
     start = threading.Barrier(n_threads)
     failures: list[str] = []
 
-    def read(thread: int) -> None:
+    def read(thread):
         generator = torch.Generator().manual_seed(thread)
         length = 4 + thread
         text = torch.randint(300, (1, length), generator=generator)
@@ -236,7 +225,7 @@ def test_four_threads_capture_200_passes_each_and_none_is_mixed(
     assert failures == []
 
 
-def test_an_edit_in_one_thread_is_not_seen_in_another(model: Transformer, ids: Tensor) -> None:
+def test_an_edit_in_one_thread_is_not_seen_in_another(model, ids):
     before = model(ids).logits
     seen: list[Tensor] = []
     with model.edit("logits", torch.zeros_like):
@@ -250,17 +239,17 @@ def test_an_edit_in_one_thread_is_not_seen_in_another(model: Transformer, ids: T
 # --- edit -----------------------------------------------------------------------------------------
 
 
-def ablate(head: int) -> Callable[[Tensor], Tensor]:
+def ablate(head):
     """Make one head write nothing."""
 
-    def edit(context: Tensor) -> Tensor:
+    def edit(context):
         keep = torch.ones(context.shape[1]).index_fill(0, torch.tensor(head), 0)
         return context * keep[:, None, None]
 
     return edit
 
 
-def test_a_head_can_be_ablated(model: Transformer, ids: Tensor) -> None:
+def test_a_head_can_be_ablated(model, ids):
     with model.capture([CONTEXT]) as captured:
         before = model(ids).logits
     with model.edit(CONTEXT, ablate(2)), model.capture([CONTEXT, ATTENTION_OUTPUT]) as edited:
@@ -277,7 +266,7 @@ def test_a_head_can_be_ablated(model: Transformer, ids: Tensor) -> None:
     assert model(ids).logits.equal(before)
 
 
-def test_the_scale_can_be_taken_out_of_the_scores(model: Transformer, ids: Tensor) -> None:
+def test_the_scale_can_be_taken_out_of_the_scores(model, ids):
     queries, keys = (f"decoder.layers.0.self_attention.{name}" for name in ("queries", "keys"))
     root = model.config.d_head**0.5
     with (
@@ -292,7 +281,7 @@ def test_the_scale_can_be_taken_out_of_the_scores(model: Transformer, ids: Tenso
     torch.testing.assert_close(captured[WEIGHTS], unscaled.softmax(dim=-1), rtol=0, atol=1e-5)
 
 
-def test_weights_can_be_replaced(model: Transformer, ids: Tensor) -> None:
+def test_weights_can_be_replaced(model, ids):
     values = "decoder.layers.0.self_attention.values"
     with (
         model.edit(WEIGHTS, lambda weights: torch.eye(11).expand_as(weights)),
@@ -302,8 +291,8 @@ def test_weights_can_be_replaced(model: Transformer, ids: Tensor) -> None:
     torch.testing.assert_close(captured[CONTEXT], captured[values])
 
 
-def test_an_edit_reaches_all_heads_though_one_is_captured(model: Transformer, ids: Tensor) -> None:
-    def uniform(weights: Tensor) -> Tensor:
+def test_an_edit_reaches_all_heads_though_one_is_captured(model, ids):
+    def uniform(weights):
         assert weights.shape[1] == 4
         return torch.full_like(weights, 1 / 11)
 
@@ -316,8 +305,8 @@ def test_an_edit_reaches_all_heads_though_one_is_captured(model: Transformer, id
     torch.testing.assert_close(captured[CONTEXT], whole[CONTEXT][:, [3]])
 
 
-def test_routing_can_be_steered(model: Transformer, ids: Tensor) -> None:
-    def only_1_and_3(logits: Tensor) -> Tensor:
+def test_routing_can_be_steered(model, ids):
+    def only_1_and_3(logits):
         return logits.index_fill(-1, torch.tensor([0, 2]), -torch.inf)
 
     with model.edit(ROUTER_LOGITS, only_1_and_3), model.capture(["*.experts.*"]) as captured:
@@ -328,9 +317,7 @@ def test_routing_can_be_steered(model: Transformer, ids: Tensor) -> None:
 
 
 @pytest.mark.parametrize("edit_first", [True, False])
-def test_a_capture_sees_the_edited_tensor_whichever_is_entered_first(
-    model: Transformer, ids: Tensor, edit_first: bool
-) -> None:
+def test_a_capture_sees_the_edited_tensor_whichever_is_entered_first(model, ids, edit_first):
     with ExitStack() as stack:
         if edit_first:
             stack.enter_context(model.edit("logits", torch.zeros_like))
@@ -342,16 +329,14 @@ def test_a_capture_sees_the_edited_tensor_whichever_is_entered_first(
     assert captured["logits"] is logits
 
 
-def test_edits_of_one_site_run_in_the_order_they_were_entered(
-    model: Transformer, ids: Tensor
-) -> None:
+def test_edits_of_one_site_run_in_the_order_they_were_entered(model, ids):
     before = model(ids).logits
     with model.edit("logits", lambda x: x + 1), model.edit("logits", lambda x: x * 2):
         after = model(ids).logits
     torch.testing.assert_close(after, (before + 1) * 2)
 
 
-def test_an_edit_may_match_many_sites(model: Transformer, ids: Tensor) -> None:
+def test_an_edit_may_match_many_sites(model, ids):
     outputs = "*.self_attention.output"
     with model.edit(outputs, torch.zeros_like), model.capture([outputs]) as captured:
         model(ids)
@@ -359,14 +344,14 @@ def test_an_edit_may_match_many_sites(model: Transformer, ids: Tensor) -> None:
     assert all((tensor == 0).all() for tensor in captured.values())
 
 
-def test_an_edit_ends_with_its_block(model: Transformer, ids: Tensor) -> None:
+def test_an_edit_ends_with_its_block(model, ids):
     before = model(ids).logits
     with pytest.raises(RuntimeError, match="on purpose"), model.edit("logits", torch.zeros_like):
         raise RuntimeError("on purpose")
     assert model(ids).logits.equal(before)
 
 
-def test_an_edit_that_changes_the_shape_is_refused(model: Transformer, ids: Tensor) -> None:
+def test_an_edit_that_changes_the_shape_is_refused(model, ids):
     message = exactly("an edit turned shape (2, 11, 300) into (2, 1, 300); an edit keeps the shape")
     with model.edit("logits", lambda x: x[:, :1]), pytest.raises(ValueError, match=message):
         model(ids)
@@ -378,46 +363,41 @@ def test_an_edit_that_changes_the_shape_is_refused(model: Transformer, ids: Tens
 class Passage(HookedModule):
     """A model that is nothing but a hook point."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.place = HookPoint("batch head query", head=3)
 
-    def forward(self, tensor: Tensor) -> Tensor:
+    def forward(self, tensor):
         return self.place(tensor)
 
 
 @pytest.mark.parametrize("shape", [(2, 4, 5), (2, 3), (1, 2, 3, 5)])
-def test_a_shape_that_breaks_the_declared_axes_is_an_error(shape: tuple[int, ...]) -> None:
+def test_a_shape_that_breaks_the_declared_axes_is_an_error(shape):
     passage = Passage()
     message = exactly(
         f"a tensor of shape {shape} passed a hook point with axes (batch=any, head=3, query=any)"
     )
     with passage.capture(["place"]), pytest.raises(ValueError, match=message):
         passage(torch.zeros(shape))
-    with (
-        passage.edit("place", lambda tensor: tensor),
-        pytest.raises(ValueError, match=message),
-    ):
+    with passage.edit("place", lambda tensor: tensor), pytest.raises(ValueError, match=message):
         passage(torch.zeros(shape))
 
 
-def test_a_shape_that_keeps_the_declared_axes_passes() -> None:
+def test_a_shape_that_keeps_the_declared_axes_passes():
     passage = Passage()
     with passage.capture(["place"]) as captured:
         passage(torch.zeros(2, 3, 5))
     assert captured["place"].shape == (2, 3, 5)
 
 
-def test_a_hook_point_prints_its_axes() -> None:
+def test_a_hook_point_prints_its_axes():
     assert repr(HookPoint("batch head query", head=3)) == "HookPoint(batch head query)"
 
 
 # --- unknown names --------------------------------------------------------------------------------
 
 
-def test_what_the_model_does_not_have_can_be_neither_captured_nor_edited(
-    model: Transformer,
-) -> None:
+def test_what_the_model_does_not_have_can_be_neither_captured_nor_edited(model):
     site = r"^no site matches 'logit'; did you mean 'logits'\?$"
     with pytest.raises(UnknownSite, match=site), model.capture(["*", "logit"]):
         pass
@@ -431,7 +411,7 @@ def test_what_the_model_does_not_have_can_be_neither_captured_nor_edited(
         pass
 
 
-def test_a_refused_capture_leaves_no_trace(model: Transformer, ids: Tensor) -> None:
+def test_a_refused_capture_leaves_no_trace(model, ids):
     with model.capture(["logits"]) as captured:
         with pytest.raises(UnknownSite), model.capture(["nowhere"]):
             pass

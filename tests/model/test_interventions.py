@@ -1,17 +1,14 @@
 """Heads and experts switched off, scaling left out, another temperature: as other weights would."""
 
 import math
-from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
 
 from headlight.model.interventions import (
     ExpertAblation,
     HeadAblation,
     ImpossibleIntervention,
-    Intervention,
     NoScaling,
     Temperature,
     UnknownExpert,
@@ -19,9 +16,7 @@ from headlight.model.interventions import (
     site_edits,
 )
 from headlight.model.sites import UnknownHead, UnknownLayer
-from headlight.model.transformer import Transformer
 
-MakeModel = Callable[..., Transformer]
 KINDS = {"decoder": 2, "encoder": 2, "encoder-decoder": 6}
 PATHS = {
     "encoder": "encoder.layers.{}.self_attention",
@@ -30,7 +25,7 @@ PATHS = {
 }
 
 
-def read(model: Transformer, ids: Tensor, *edits: Intervention) -> dict[str, Tensor]:
+def read(model, ids, *edits):
     """Every tensor of a pass with these edits."""
     both = (ids, ids[:, :5]) if model.config.kind == "encoder-decoder" else (ids,)
     with torch.inference_mode(), intervene(model, edits), model.capture(["*"]) as captured:
@@ -38,7 +33,7 @@ def read(model: Transformer, ids: Tensor, *edits: Intervention) -> dict[str, Ten
     return dict(captured)
 
 
-def without(model: Transformer, path: str, head: int) -> None:
+def without(model, path, head):
     """Let what a head writes be multiplied by zeros."""
     d_head = model.config.d_head
     with torch.no_grad():
@@ -46,7 +41,7 @@ def without(model: Transformer, path: str, head: int) -> None:
         weight[:, head * d_head : (head + 1) * d_head] = 0
 
 
-def stretch(model: Transformer, path: str, factor: float) -> None:
+def stretch(model, path, factor):
     """Make every query longer, which makes its products with the keys larger."""
     with torch.no_grad():
         for parameter in model.get_submodule(f"{path}.query_projection").parameters():
@@ -57,9 +52,7 @@ def stretch(model: Transformer, path: str, factor: float) -> None:
 
 
 @pytest.mark.parametrize("where", [None, "encoder", "decoder", "cross"])
-def test_a_head_off_is_a_head_whose_output_projection_is_zero(
-    make_model: MakeModel, ids: Tensor, where: str | None
-) -> None:
+def test_a_head_off_is_a_head_whose_output_projection_is_zero(make_model, ids, where):
     found = read(
         make_model(kind="encoder-decoder"), ids, HeadAblation(heads=(3, 1), layer=1, where=where)
     )
@@ -70,7 +63,7 @@ def test_a_head_off_is_a_head_whose_output_projection_is_zero(
     torch.testing.assert_close(found["logits"], read(reference, ids)["logits"])
 
 
-def test_without_a_layer_a_head_is_off_in_every_layer(model: Transformer, ids: Tensor) -> None:
+def test_without_a_layer_a_head_is_off_in_every_layer(model, ids):
     found = read(model, ids, HeadAblation(heads=(2,)))
     for layer in (0, 1):
         context = found[f"{PATHS['decoder'].format(layer)}.context"]
@@ -78,14 +71,14 @@ def test_without_a_layer_a_head_is_off_in_every_layer(model: Transformer, ids: T
         assert (context[:, [0, 1, 3]] != 0).all()
 
 
-def test_a_head_that_is_off_keeps_its_weights(model: Transformer, ids: Tensor) -> None:
+def test_a_head_that_is_off_keeps_its_weights(model, ids):
     site = f"{PATHS['decoder'].format(0)}.weights"
     torch.testing.assert_close(
         read(model, ids, HeadAblation(heads=(2,)))[site], read(model, ids)[site]
     )
 
 
-def test_heads_of_several_edits_are_all_off(model: Transformer, ids: Tensor) -> None:
+def test_heads_of_several_edits_are_all_off(model, ids):
     found = read(model, ids, HeadAblation(heads=(0,)), HeadAblation(heads=(1,), layer=0))
     context = found[f"{PATHS['decoder'].format(0)}.context"]
     assert (context[:, :2] == 0).all()
@@ -94,9 +87,7 @@ def test_heads_of_several_edits_are_all_off(model: Transformer, ids: Tensor) -> 
 # --- experts --------------------------------------------------------------------------------------
 
 
-def test_an_expert_that_is_off_is_never_chosen_and_the_others_share_its_probability(
-    model: Transformer, ids: Tensor
-) -> None:
+def test_an_expert_that_is_off_is_never_chosen_and_the_others_share_its_probability(model, ids):
     path = "decoder.layers.1.experts"
     plain, found = read(model, ids), read(model, ids, ExpertAblation(experts=(2,)))
     assert (plain[f"{path}.expert_indices"] == 2).any()
@@ -109,7 +100,7 @@ def test_an_expert_that_is_off_is_never_chosen_and_the_others_share_its_probabil
     assert found["logits"].isfinite().all()
 
 
-def test_experts_of_one_stack_go_off_alone(make_model: MakeModel, ids: Tensor) -> None:
+def test_experts_of_one_stack_go_off_alone(make_model, ids):
     model = make_model(kind="encoder-decoder")
     found = read(model, ids, ExpertAblation(experts=(0,), where="decoder", layer=1))
     assert (found["encoder.layers.1.experts.expert_indices"] == 0).any()
@@ -121,9 +112,7 @@ def test_experts_of_one_stack_go_off_alone(make_model: MakeModel, ids: Tensor) -
 
 @pytest.mark.parametrize("positional", ["sinusoidal", "rotary", "alibi"])
 @pytest.mark.parametrize("layer", [None, 1])
-def test_no_scaling_is_what_longer_queries_give(
-    make_model: MakeModel, ids: Tensor, positional: str, layer: int | None
-) -> None:
+def test_no_scaling_is_what_longer_queries_give(make_model, ids, positional, layer):
     choices = {"positional": positional, "n_kv_heads": 2}
     found = read(make_model(**choices), ids, NoScaling(layer=layer))
     reference = make_model(**choices)
@@ -133,15 +122,13 @@ def test_no_scaling_is_what_longer_queries_give(
         torch.testing.assert_close(found[site], read(reference, ids)[site], atol=1e-4, rtol=1e-5)
 
 
-def test_scaling_left_out_twice_is_left_out_once(model: Transformer, ids: Tensor) -> None:
+def test_scaling_left_out_twice_is_left_out_once(model, ids):
     once = read(model, ids, NoScaling())["logits"]
     torch.testing.assert_close(read(model, ids, NoScaling(), NoScaling(layer=0))["logits"], once)
 
 
 @pytest.mark.parametrize("positional", ["sinusoidal", "alibi"])
-def test_a_temperature_divides_the_scores_bias_included(
-    make_model: MakeModel, ids: Tensor, positional: str
-) -> None:
+def test_a_temperature_divides_the_scores_bias_included(make_model, ids, positional):
     model, site = make_model(positional=positional), PATHS["decoder"].format(0)
     plain = read(model, ids)[f"{site}.scores"]
     found = read(model, ids, Temperature(value=2.5, layer=0))
@@ -151,9 +138,7 @@ def test_a_temperature_divides_the_scores_bias_included(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_attention_is_reached_where_no_place_is_named(
-    make_model: MakeModel, ids: Tensor, kind: str
-) -> None:
+def test_every_attention_is_reached_where_no_place_is_named(make_model, ids, kind):
     model = make_model(kind=kind)
     assert len(site_edits(model.config, [Temperature(value=2.0)])) == KINDS[kind]
     plain, found = read(model, ids), read(model, ids, Temperature(value=1e4))
@@ -163,7 +148,7 @@ def test_every_attention_is_reached_where_no_place_is_named(
         assert (plain[site] - found[site]).abs().max() > 0.01
 
 
-def test_the_order_of_the_edits_does_not_matter(make_model: MakeModel, ids: Tensor) -> None:
+def test_the_order_of_the_edits_does_not_matter(make_model, ids):
     model = make_model(positional="alibi")
     edits = [
         NoScaling(),
@@ -175,7 +160,7 @@ def test_the_order_of_the_edits_does_not_matter(make_model: MakeModel, ids: Tens
     assert torch.equal(found["logits"], reverse["logits"])
 
 
-def test_nothing_is_left_of_an_edit_after_it(model: Transformer, ids: Tensor) -> None:
+def test_nothing_is_left_of_an_edit_after_it(model, ids):
     before = read(model, ids)["logits"]
     assert not torch.equal(read(model, ids, Temperature(value=2.0))["logits"], before)
     assert torch.equal(read(model, ids)["logits"], before)
@@ -231,28 +216,24 @@ def test_nothing_is_left_of_an_edit_after_it(model: Transformer, ids: Tensor) ->
     ],
 )
 def test_an_edit_that_cannot_be_is_refused_with_the_way_out(
-    make_model: MakeModel,
-    changes: dict[str, object],
-    edit: Intervention,
-    error: type[Exception],
-    message: str,
-) -> None:
+    make_model, changes, edit, error, message
+):
     with pytest.raises(error, match=message):
         site_edits(make_model(**changes).config, [edit])
 
 
-def test_edits_together_must_leave_enough_experts(model: Transformer) -> None:
+def test_edits_together_must_leave_enough_experts(model):
     edits = [ExpertAblation(experts=(0, 1)), ExpertAblation(experts=(2,), layer=1)]
     with pytest.raises(ImpossibleIntervention, match="switch at most 2 off"):
         site_edits(model.config, edits)
 
 
-def test_one_attention_has_one_temperature(model: Transformer) -> None:
+def test_one_attention_has_one_temperature(model):
     with pytest.raises(ImpossibleIntervention, match=r"has two temperatures, 2 and 0\.5; keep one"):
         site_edits(model.config, [Temperature(value=2.0), Temperature(value=0.5, layer=1)])
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
-def test_a_temperature_is_a_positive_number(value: float) -> None:
+def test_a_temperature_is_a_positive_number(value):
     with pytest.raises(ValueError, match="must be a positive number"):
         Temperature(value=value)

@@ -23,11 +23,11 @@ from headlight.model.labels import MAX_LABELS, label_of, ticks_of
         ("2024-01-01", "2024-01-01"),
     ],
 )
-def test_a_label_is_what_a_person_can_read(text: str, label: str) -> None:
+def test_a_label_is_what_a_person_can_read(text, label):
     assert label_of(text) == label
 
 
-def test_of_many_labels_some_are_shown() -> None:
+def test_of_many_labels_some_are_shown():
     assert ticks_of(["a", "a"]) == ([0, 1], ["a", "a"])
     places, texts = ticks_of([str(place) for place in range(256)])
     assert len(places) <= MAX_LABELS

@@ -1,32 +1,18 @@
 """A layer against PyTorch's own, and its residual stream."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor, nn
 
-from headlight.model.attention import MultiHeadAttention, causal_mask
-from headlight.model.config import TransformerConfig
-from headlight.model.hooks import HookedModule
+from headlight.model.attention import causal_mask
 from headlight.model.layers import LayerCache, Memory, TransformerLayer
 
-MakeLayer = Callable[..., TransformerLayer]
-Watch = Callable[[nn.Module], HookedModule]
 IS_TOKEN = torch.arange(9) < torch.tensor([9, 5])[:, None]
 
 
 @pytest.fixture
-def make_layer(
-    make_config: Callable[..., TransformerConfig], randomise: Callable[[nn.Module], None]
-) -> MakeLayer:
-    def make(
-        *,
-        is_causal: bool = True,
-        has_cross_attention: bool = False,
-        has_experts: bool = False,
-        **changes: object,
-    ) -> TransformerLayer:
+def make_layer(make_config, randomise):
+    def make(*, is_causal=True, has_cross_attention=False, has_experts=False, **changes):
         torch.manual_seed(0)
         layer = TransformerLayer(
             make_config(**changes),
@@ -41,14 +27,14 @@ def make_layer(
 
 
 @pytest.fixture
-def x() -> Tensor:
+def x():
     return torch.randn(2, 9, 32, generator=torch.Generator().manual_seed(1))
 
 
 # --- PyTorch's own --------------------------------------------------------------------------------
 
 
-def attention_weights_of(name: str, attention: MultiHeadAttention) -> dict[str, Tensor]:
+def attention_weights_of(name, attention):
     """The weights of an attention by PyTorch's names."""
     inputs = [attention.query_projection, attention.key_projection, attention.value_projection]
     return {
@@ -59,7 +45,7 @@ def attention_weights_of(name: str, attention: MultiHeadAttention) -> dict[str, 
     }
 
 
-def weights_of(layer: TransformerLayer) -> dict[str, Tensor]:
+def weights_of(layer):
     """The weights of a layer by PyTorch's names; norms are numbered in the order they act."""
     norms = [layer.attention_norm, layer.feed_forward_norm]
     named = attention_weights_of("self_attn", layer.self_attention)
@@ -74,7 +60,7 @@ def weights_of(layer: TransformerLayer) -> dict[str, Tensor]:
     return named
 
 
-def note_weights(attention: nn.MultiheadAttention, noted: list[Tensor]) -> None:
+def note_weights(attention, noted):
     """Let PyTorch's attention compute its weights head by head, and keep them."""
     asked = {"need_weights": True, "average_attn_weights": False}
     attention.register_forward_pre_hook(
@@ -93,14 +79,8 @@ watched_or_not = pytest.mark.parametrize("is_watched", [False, True])
 @watched_or_not
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_a_layer_is_pytorchs_encoder_layer(
-    make_layer: MakeLayer,
-    watch: Watch,
-    x: Tensor,
-    activation: str,
-    norm_place: str,
-    is_watched: bool,
-    is_causal: bool,
-) -> None:
+    make_layer, watch, x, activation, norm_place, is_watched, is_causal
+):
     layer = make_layer(
         activation=activation, norm_place=norm_place, attention_bias=True, is_causal=is_causal
     )
@@ -111,9 +91,7 @@ def test_a_layer_is_pytorchs_encoder_layer(
     noted: list[Tensor] = []
     note_weights(reference.self_attn, noted)
     expected = reference(
-        x,
-        src_mask=~causal_mask(9, 9) if is_causal else None,
-        src_key_padding_mask=~IS_TOKEN,
+        x, src_mask=~causal_mask(9, 9) if is_causal else None, src_key_padding_mask=~IS_TOKEN
     )
     with watch(layer).capture(["*"] if is_watched else []) as captured:
         output, _ = layer(x, is_token=IS_TOKEN)
@@ -127,13 +105,8 @@ def test_a_layer_is_pytorchs_encoder_layer(
 @either_place
 @watched_or_not
 def test_a_layer_with_cross_attention_is_pytorchs_decoder_layer(
-    make_layer: MakeLayer,
-    watch: Watch,
-    x: Tensor,
-    activation: str,
-    norm_place: str,
-    is_watched: bool,
-) -> None:
+    make_layer, watch, x, activation, norm_place, is_watched
+):
     layer = make_layer(
         activation=activation, norm_place=norm_place, attention_bias=True, has_cross_attention=True
     )
@@ -146,10 +119,7 @@ def test_a_layer_with_cross_attention_is_pytorchs_decoder_layer(
     note_weights(reference.multihead_attn, noted)
     memory = x.flip(0, 1)
     expected = reference(
-        x[:, :6],
-        memory,
-        tgt_mask=~causal_mask(6, 6),
-        memory_key_padding_mask=~IS_TOKEN,
+        x[:, :6], memory, tgt_mask=~causal_mask(6, 6), memory_key_padding_mask=~IS_TOKEN
     )
     with watch(layer).capture(["*"] if is_watched else []) as captured:
         output, _ = layer(x[:, :6], memory=Memory(memory, IS_TOKEN))
@@ -164,9 +134,7 @@ def test_a_layer_with_cross_attention_is_pytorchs_decoder_layer(
 
 
 @pytest.mark.parametrize(("has_experts", "part"), [(False, "feed_forward"), (True, "experts")])
-def test_each_part_adds_its_output_to_the_stream(
-    make_layer: MakeLayer, watch: Watch, x: Tensor, has_experts: bool, part: str
-) -> None:
+def test_each_part_adds_its_output_to_the_stream(make_layer, watch, x, has_experts, part):
     layer = make_layer(has_experts=has_experts)
     with watch(layer).capture(["*"]) as captured:
         output, _ = layer(x)
@@ -182,9 +150,7 @@ def test_each_part_adds_its_output_to_the_stream(
 
 
 @pytest.mark.parametrize("has_experts", [False, True])
-def test_each_part_reads_the_normalised_stream(
-    make_layer: MakeLayer, watch: Watch, x: Tensor, has_experts: bool
-) -> None:
+def test_each_part_reads_the_normalised_stream(make_layer, watch, x, has_experts):
     layer = make_layer(has_experts=has_experts)
     with watch(layer).capture(["part.residual.middle", "*.output"]) as captured:
         layer(x)
@@ -197,14 +163,12 @@ def test_each_part_reads_the_normalised_stream(
         torch.testing.assert_close(captured["part.feed_forward.output"], layer.feed_forward(read))
 
 
-def test_a_dense_layer_has_no_balance_loss_and_one_with_experts_has(
-    make_layer: MakeLayer, x: Tensor
-) -> None:
+def test_a_dense_layer_has_no_balance_loss_and_one_with_experts_has(make_layer, x):
     assert make_layer()(x).balance_loss.item() == 0
     assert make_layer(has_experts=True)(x).balance_loss.item() >= 0.5
 
 
-def test_a_layer_that_writes_nothing_passes_the_stream_on(make_layer: MakeLayer, x: Tensor) -> None:
+def test_a_layer_that_writes_nothing_passes_the_stream_on(make_layer, x):
     layer = make_layer()
     with torch.no_grad():
         layer.self_attention.output_projection.weight.zero_()
@@ -213,7 +177,7 @@ def test_a_layer_that_writes_nothing_passes_the_stream_on(make_layer: MakeLayer,
     assert layer(x).output.equal(x)
 
 
-def test_dropout_acts_in_training_alone(make_layer: MakeLayer, x: Tensor) -> None:
+def test_dropout_acts_in_training_alone(make_layer, x):
     layer = make_layer(dropout=0.5)
     without = make_layer()
     assert not torch.allclose(layer(x).output, layer(x).output)
@@ -221,9 +185,7 @@ def test_dropout_acts_in_training_alone(make_layer: MakeLayer, x: Tensor) -> Non
     assert layer(x).output.equal(without(x).output)
 
 
-def test_experts_show_no_sites_of_a_dense_layer_and_the_other_way_round(
-    make_layer: MakeLayer, watch: Watch
-) -> None:
+def test_experts_show_no_sites_of_a_dense_layer_and_the_other_way_round(make_layer, watch):
     dense = {site.name for site in watch(make_layer()).sites}
     routed = {site.name for site in watch(make_layer(has_experts=True)).sites}
     assert not any("experts" in name for name in dense)
@@ -233,9 +195,7 @@ def test_experts_show_no_sites_of_a_dense_layer_and_the_other_way_round(
 # --- cross-attention ------------------------------------------------------------------------------
 
 
-def test_between_lies_what_self_attention_left_and_cross_attention_finds(
-    make_layer: MakeLayer, watch: Watch, x: Tensor
-) -> None:
+def test_between_lies_what_self_attention_left_and_cross_attention_finds(make_layer, watch, x):
     layer = make_layer(has_cross_attention=True)
     with watch(layer).capture(["*"]) as captured:
         layer(x, memory=Memory(x.flip(1)))
@@ -247,15 +207,15 @@ def test_between_lies_what_self_attention_left_and_cross_attention_finds(
         torch.testing.assert_close(seen[before] + seen[f"{part}.output"], seen[after])
 
 
-def test_there_is_no_between_without_cross_attention(make_layer: MakeLayer, watch: Watch) -> None:
+def test_there_is_no_between_without_cross_attention(make_layer, watch):
     sites = {site.name for site in watch(make_layer()).sites}
     assert not any("between" in site or "cross_attention" in site for site in sites)
 
 
 @pytest.mark.parametrize("has_cross_attention", [False, True])
 def test_with_the_norm_after_each_part_the_stream_is_normal_in_every_place(
-    make_layer: MakeLayer, watch: Watch, x: Tensor, has_cross_attention: bool
-) -> None:
+    make_layer, watch, x, has_cross_attention
+):
     layer = make_layer(has_cross_attention=has_cross_attention, norm_place="post")
     with watch(layer).capture(["*"]) as captured:
         layer(x, memory=Memory(x.flip(1)))
@@ -272,9 +232,7 @@ def test_with_the_norm_after_each_part_the_stream_is_normal_in_every_place(
 
 
 @pytest.mark.parametrize("norm_place", ["pre", "post"])
-def test_reading_with_a_layers_cache_is_reading_all_at_once(
-    make_layer: MakeLayer, x: Tensor, norm_place: str
-) -> None:
+def test_reading_with_a_layers_cache_is_reading_all_at_once(make_layer, x, norm_place):
     layer = make_layer(has_cross_attention=True, norm_place=norm_place, n_kv_heads=2)
     memory = Memory(x.flip(1)[:, :7], IS_TOKEN[:, :7])
     expected = layer(x, memory=memory).output

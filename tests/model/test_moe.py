@@ -1,13 +1,10 @@
 """The mixture of experts against a slow loop over tokens, and what routing promises."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from headlight.model.config import ExpertsConfig, TransformerConfig
-from headlight.model.hooks import HookedModule
+from headlight.model.config import ExpertsConfig
 from headlight.model.moe import (
     BLOCK_POSITIONS,
     BLOCK_ROWS,
@@ -16,15 +13,10 @@ from headlight.model.moe import (
     load_balance_loss,
 )
 
-Watch = Callable[[nn.Module], HookedModule]
-MakeExperts = Callable[..., Experts]
-
 
 @pytest.fixture
-def make_experts(
-    make_config: Callable[..., TransformerConfig], randomise: Callable[[nn.Module], None]
-) -> MakeExperts:
-    def make(n_experts: int = 4, top_k: int = 2) -> Experts:
+def make_experts(make_config, randomise):
+    def make(n_experts=4, top_k=2):
         torch.manual_seed(0)
         moe = ExpertsConfig(n_experts=n_experts, top_k=top_k, layers=(1,))
         experts = Experts(make_config(moe=moe))
@@ -35,11 +27,11 @@ def make_experts(
 
 
 @pytest.fixture
-def x() -> Tensor:
+def x():
     return torch.randn(3, 7, 32, generator=torch.Generator().manual_seed(1))
 
 
-def token_by_token(experts: Experts, x: Tensor) -> Tensor:
+def token_by_token(experts, x):
     """The definition, written as slowly as it reads."""
     output = torch.zeros_like(x)
     for row in range(x.shape[0]):
@@ -54,14 +46,12 @@ def token_by_token(experts: Experts, x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(("n_experts", "top_k"), [(4, 2), (8, 2), (5, 1), (3, 3), (16, 4)])
-def test_experts_in_groups_are_experts_token_by_token(
-    make_experts: MakeExperts, x: Tensor, n_experts: int, top_k: int
-) -> None:
+def test_experts_in_groups_are_experts_token_by_token(make_experts, x, n_experts, top_k):
     experts = make_experts(n_experts, top_k)
     torch.testing.assert_close(experts(x).output, token_by_token(experts, x), rtol=0, atol=1e-6)
 
 
-def test_every_expert_runs_once_on_all_its_tokens(make_experts: MakeExperts, x: Tensor) -> None:
+def test_every_expert_runs_once_on_all_its_tokens(make_experts, x):
     experts = make_experts(n_experts=16)
     n_tokens: list[int] = []
     for expert in experts.experts:
@@ -71,13 +61,13 @@ def test_every_expert_runs_once_on_all_its_tokens(make_experts: MakeExperts, x: 
     assert sum(n_tokens) == 3 * 7 * 2
 
 
-def test_an_expert_that_nobody_asks_for_does_no_harm(make_experts: MakeExperts) -> None:
+def test_an_expert_that_nobody_asks_for_does_no_harm(make_experts):
     experts = make_experts()
     one_token = torch.randn(1, 1, 32, generator=torch.Generator().manual_seed(2))
     torch.testing.assert_close(experts(one_token).output, token_by_token(experts, one_token))
 
 
-def test_experts_may_be_relabelled(make_experts: MakeExperts, x: Tensor) -> None:
+def test_experts_may_be_relabelled(make_experts, x):
     experts = make_experts(n_experts=6)
     before = experts(x)
     order = [3, 0, 5, 1, 4, 2]
@@ -89,9 +79,7 @@ def test_experts_may_be_relabelled(make_experts: MakeExperts, x: Tensor) -> None
     torch.testing.assert_close(after.balance_loss, before.balance_loss)
 
 
-def test_the_most_probable_experts_are_chosen_and_their_weights_sum_to_1(
-    make_experts: MakeExperts, x: Tensor, watch: Watch
-) -> None:
+def test_the_most_probable_experts_are_chosen_and_their_weights_sum_to_1(make_experts, x, watch):
     experts = make_experts(n_experts=6, top_k=3)
     with watch(experts).capture(["part.*"]) as captured:
         output = experts(x).output
@@ -107,7 +95,7 @@ def test_the_most_probable_experts_are_chosen_and_their_weights_sum_to_1(
     assert seen["output"] is output
 
 
-def test_probabilities_are_renormalised_by_hand(make_experts: MakeExperts, watch: Watch) -> None:
+def test_probabilities_are_renormalised_by_hand(make_experts, watch):
     experts = make_experts()
     logits = torch.tensor([0.1, 0.4, 0.3, 0.2]).log()
     watched = watch(experts)
@@ -120,9 +108,7 @@ def test_probabilities_are_renormalised_by_hand(make_experts: MakeExperts, watch
     torch.testing.assert_close(captured["part.expert_weights"], torch.tensor([[[4 / 7, 3 / 7]]]))
 
 
-def test_routing_to_all_experts_mixes_them_by_probability(
-    make_experts: MakeExperts, x: Tensor
-) -> None:
+def test_routing_to_all_experts_mixes_them_by_probability(make_experts, x):
     experts = make_experts(n_experts=4, top_k=4)
     probs = experts.router(x).softmax(dim=-1)
     every = torch.stack([expert(x) for expert in experts.experts], dim=-1)
@@ -130,12 +116,10 @@ def test_routing_to_all_experts_mixes_them_by_probability(
     torch.testing.assert_close(experts(x).output, mixed, rtol=0, atol=1e-6)
 
 
-def test_steering_the_router_sends_every_token_to_the_expert_named(
-    make_experts: MakeExperts, x: Tensor, watch: Watch
-) -> None:
+def test_steering_the_router_sends_every_token_to_the_expert_named(make_experts, x, watch):
     experts = make_experts()
 
-    def prefer_2(logits: Tensor) -> Tensor:
+    def prefer_2(logits):
         return logits + 100 * torch.eye(4)[2]
 
     with watch(experts).edit("part.router_logits", prefer_2):
@@ -146,20 +130,20 @@ def test_steering_the_router_sends_every_token_to_the_expert_named(
 # --- the balance loss -----------------------------------------------------------------------------
 
 
-def test_the_balance_loss_is_1_when_the_load_is_balanced() -> None:
+def test_the_balance_loss_is_1_when_the_load_is_balanced():
     probs = torch.full((8, 4), 0.25)
     indices = torch.tensor([[0, 1], [2, 3]] * 4)
     assert load_balance_loss(probs, indices).item() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("n_experts", [2, 4, 8])
-def test_the_balance_loss_is_n_experts_when_one_takes_all(n_experts: int) -> None:
+def test_the_balance_loss_is_n_experts_when_one_takes_all(n_experts):
     probs = torch.eye(n_experts)[torch.zeros(6, dtype=torch.long)]
     indices = torch.zeros(6, 1, dtype=torch.long)
     assert load_balance_loss(probs, indices).item() == pytest.approx(n_experts)
 
 
-def test_the_balance_loss_by_hand() -> None:
+def test_the_balance_loss_by_hand():
     probs = torch.tensor([[0.7, 0.2, 0.1], [0.5, 0.1, 0.4]])
     indices = torch.tensor([[0, 1], [0, 2]])
     # f = 2/4 1/4 1/4, P = .6 .15 .25
@@ -167,20 +151,20 @@ def test_the_balance_loss_by_hand() -> None:
     assert load_balance_loss(probs, indices).item() == pytest.approx(expected)
 
 
-def routed(n_rows: int, n_positions: int) -> tuple[Tensor, Tensor]:
+def routed(n_rows, n_positions):
     """Random probabilities over five experts, and the two most probable."""
     generator = torch.Generator().manual_seed(0)
     probs = torch.randn(n_rows, n_positions, 5, generator=generator).softmax(dim=-1)
     return probs, probs.topk(2, dim=-1).indices
 
 
-def test_the_balance_of_one_block_is_that_of_its_tokens() -> None:
+def test_the_balance_of_one_block_is_that_of_its_tokens():
     probs, indices = routed(BLOCK_ROWS, BLOCK_POSITIONS)
     expected = load_balance_loss(probs.flatten(0, 1), indices.flatten(0, 1))
     torch.testing.assert_close(blockwise_balance_loss(probs, indices), expected)
 
 
-def test_the_balance_of_many_blocks_is_their_mean_by_tokens() -> None:
+def test_the_balance_of_many_blocks_is_their_mean_by_tokens():
     n_rows, n_positions = 2 * BLOCK_ROWS + 1, 2 * BLOCK_POSITIONS + 3
     probs, indices = routed(n_rows, n_positions)
     total = 0.0
@@ -193,7 +177,7 @@ def test_the_balance_of_many_blocks_is_their_mean_by_tokens() -> None:
     assert blockwise_balance_loss(probs, indices).item() == pytest.approx(expected)
 
 
-def test_experts_of_a_position_or_of_a_row_are_not_balanced() -> None:
+def test_experts_of_a_position_or_of_a_row_are_not_balanced():
     half = torch.arange(2).repeat_interleave(BLOCK_POSITIONS)
     by_position = half.expand(2, -1)[..., None]
     by_row = torch.arange(2).repeat_interleave(BLOCK_ROWS)[:, None, None].expand(-1, 4, -1)
@@ -203,7 +187,7 @@ def test_experts_of_a_position_or_of_a_row_are_not_balanced() -> None:
         assert blockwise_balance_loss(probs, indices).item() == 2
 
 
-def test_padding_counts_nowhere_in_the_balance() -> None:
+def test_padding_counts_nowhere_in_the_balance():
     n_rows, n_positions = BLOCK_ROWS + 1, BLOCK_POSITIONS + 3
     probs, indices = routed(n_rows, n_positions)
     is_token = torch.arange(n_positions) < torch.tensor([35, 1, 32, 33, 9, 2, 0])[:, None]
@@ -221,18 +205,14 @@ def test_padding_counts_nowhere_in_the_balance() -> None:
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
-def test_experts_are_networks_of_the_configs_activation_and_biases(
-    make_config: Callable[..., TransformerConfig], x: Tensor, activation: str
-) -> None:
+def test_experts_are_networks_of_the_configs_activation_and_biases(make_config, x, activation):
     torch.manual_seed(0)
     experts = Experts(make_config(activation=activation, feed_forward_bias=False))
     assert not any(name.endswith("bias") for name, _ in experts.named_parameters())
     torch.testing.assert_close(experts(x).output, token_by_token(experts, x), rtol=0, atol=1e-6)
 
 
-def test_the_layer_returns_its_own_balance_loss(
-    make_experts: MakeExperts, x: Tensor, watch: Watch
-) -> None:
+def test_the_layer_returns_its_own_balance_loss(make_experts, x, watch):
     experts = make_experts()
     with watch(experts).capture(["part.router_probs", "part.expert_indices"]) as captured:
         loss = experts(x).balance_loss
@@ -240,7 +220,7 @@ def test_the_layer_returns_its_own_balance_loss(
     assert loss.item() == pytest.approx(blockwise_balance_loss(probs, indices).item())
 
 
-def test_lowering_the_balance_loss_balances_the_load(make_experts: MakeExperts) -> None:
+def test_lowering_the_balance_loss_balances_the_load(make_experts):
     experts = make_experts(top_k=1)
     x = torch.randn(4, 64, 32, generator=torch.Generator().manual_seed(3)) + 1
     with torch.no_grad():

@@ -1,23 +1,20 @@
 """Both norms against their formulas and PyTorch's own."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
-from headlight.model.config import TransformerConfig
 from headlight.model.norms import LayerNorm, RMSNorm, make_norm
 
 
 @pytest.fixture
-def x() -> Tensor:
+def x():
     return 3 * torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0)) + 1
 
 
 @pytest.fixture
-def norm() -> LayerNorm:
+def norm():
     torch.manual_seed(1)
     norm = LayerNorm(16)
     nn.init.normal_(norm.scale)
@@ -25,20 +22,20 @@ def norm() -> LayerNorm:
     return norm
 
 
-def test_layer_norm_is_pytorchs_with_copied_weights(norm: LayerNorm, x: Tensor) -> None:
+def test_layer_norm_is_pytorchs_with_copied_weights(norm, x):
     reference = nn.LayerNorm(16)
     reference.load_state_dict({"weight": norm.scale, "bias": norm.shift})
     torch.testing.assert_close(norm(x), reference(x), rtol=0, atol=1e-6)
 
 
-def test_layer_norm_is_the_papers_formula(norm: LayerNorm, x: Tensor) -> None:
+def test_layer_norm_is_the_papers_formula(norm, x):
     mean = x.mean(dim=-1, keepdim=True)
     variance = (x - mean).square().mean(dim=-1, keepdim=True)
     expected = norm.scale * (x - mean) / torch.sqrt(variance + 1e-5) + norm.shift
     torch.testing.assert_close(norm(x), expected)
 
 
-def test_a_new_norm_gives_every_token_mean_0_and_variance_1(x: Tensor) -> None:
+def test_a_new_norm_gives_every_token_mean_0_and_variance_1(x):
     normalised = LayerNorm(16)(x)
     torch.testing.assert_close(normalised.mean(dim=-1), torch.zeros(2, 5), rtol=0, atol=1e-6)
     torch.testing.assert_close(
@@ -46,11 +43,11 @@ def test_a_new_norm_gives_every_token_mean_0_and_variance_1(x: Tensor) -> None:
     )
 
 
-def test_a_constant_token_becomes_the_shift(norm: LayerNorm) -> None:
+def test_a_constant_token_becomes_the_shift(norm):
     torch.testing.assert_close(norm(torch.full((1, 16), 5.0))[0], norm.shift.detach())
 
 
-def test_tokens_are_normalised_one_by_one(norm: LayerNorm, x: Tensor) -> None:
+def test_tokens_are_normalised_one_by_one(norm, x):
     torch.testing.assert_close(norm(x)[1, 3], norm(x[1, 3]))
 
 
@@ -58,24 +55,24 @@ def test_tokens_are_normalised_one_by_one(norm: LayerNorm, x: Tensor) -> None:
 
 
 @pytest.fixture
-def rms_norm() -> RMSNorm:
+def rms_norm():
     torch.manual_seed(1)
     norm = RMSNorm(16, 1e-2)
     nn.init.normal_(norm.scale)
     return norm
 
 
-def test_rms_norm_is_pytorchs_with_copied_weights(rms_norm: RMSNorm, x: Tensor) -> None:
+def test_rms_norm_is_pytorchs_with_copied_weights(rms_norm, x):
     expected = F.rms_norm(x, [16], rms_norm.scale, eps=1e-2)
     torch.testing.assert_close(rms_norm(x), expected, rtol=0, atol=1e-6)
 
 
-def test_rms_norm_is_the_papers_formula(rms_norm: RMSNorm, x: Tensor) -> None:
+def test_rms_norm_is_the_papers_formula(rms_norm, x):
     size = torch.sqrt(x.square().mean(dim=-1, keepdim=True) + 1e-2)
     torch.testing.assert_close(rms_norm(x), rms_norm.scale * x / size)
 
 
-def test_rms_norm_keeps_the_mean_and_takes_the_size(x: Tensor) -> None:
+def test_rms_norm_keeps_the_mean_and_takes_the_size(x):
     normalised = RMSNorm(16)(x)
     size = normalised.square().mean(dim=-1)
     torch.testing.assert_close(size, torch.ones(2, 5), rtol=0, atol=1e-4)
@@ -83,7 +80,7 @@ def test_rms_norm_keeps_the_mean_and_takes_the_size(x: Tensor) -> None:
     torch.testing.assert_close(normalised.mean(dim=-1), ratio, rtol=0, atol=1e-4)
 
 
-def test_in_bfloat16_only_the_result_is_rounded(x: Tensor) -> None:
+def test_in_bfloat16_only_the_result_is_rounded(x):
     rounded = x.bfloat16()
     expected = RMSNorm(16)(rounded.float()).bfloat16()
     assert RMSNorm(16).bfloat16()(rounded).equal(expected)
@@ -93,9 +90,7 @@ def test_in_bfloat16_only_the_result_is_rounded(x: Tensor) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("layer_norm", LayerNorm), ("rms_norm", RMSNorm)])
-def test_the_config_names_the_norm_and_its_epsilon(
-    make_config: Callable[..., TransformerConfig], name: str, kind: type[nn.Module]
-) -> None:
+def test_the_config_names_the_norm_and_its_epsilon(make_config, name, kind):
     norm = make_norm(make_config(norm=name, norm_epsilon=0.5))
     assert type(norm) is kind
     assert norm.scale.shape == (32,)

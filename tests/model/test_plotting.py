@@ -6,7 +6,6 @@ import re
 import struct
 import zlib
 from dataclasses import replace
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -21,19 +20,19 @@ SCORES = "decoder.layers.0.self_attention.scores"
 CROSS = "decoder.layers.0.cross_attention.weights"
 
 
-def tokens(*texts: str) -> tuple[Token, ...]:
+def tokens(*texts):
     return tuple(
         Token(id=at, text=text, start=0, end=0, word=at, is_special=False)
         for at, text in enumerate(texts)
     )
 
 
-def by_head(*matrices: Any) -> NamedArray:
+def by_head(*matrices):
     return NamedArray(("head", "query", "key"), np.array(matrices, dtype=np.float32))
 
 
 @pytest.fixture
-def trace() -> Trace:
+def trace():
     eye, even = np.eye(3), np.tri(3) / np.arange(1, 4)[:, None]
     scores = np.where(np.tri(3) > 0, -2.0, -np.inf)
     return Trace(
@@ -51,7 +50,7 @@ def trace() -> Trace:
     )
 
 
-def test_rows_are_queries_and_columns_are_keys(trace: Trace) -> None:
+def test_rows_are_queries_and_columns_are_keys(trace):
     figure = trace.figure(WEIGHTS, head=1)
     (drawn,) = figure.data
     assert list(drawn.z[2]) == [pytest.approx(1 / 3)] * 3
@@ -63,7 +62,7 @@ def test_rows_are_queries_and_columns_are_keys(trace: Trace) -> None:
     assert (drawn.zmin, drawn.zmax) == (0, 1)
 
 
-def test_equal_tokens_stay_apart_and_no_token_is_markup(trace: Trace) -> None:
+def test_equal_tokens_stay_apart_and_no_token_is_markup(trace):
     figure = trace.figure()
     assert figure.layout.xaxis.tickvals == (0, 1, 2)
     assert figure.layout.xaxis.ticktext == ("&lt;b&gt;", "cat", "cat")
@@ -72,7 +71,7 @@ def test_equal_tokens_stay_apart_and_no_token_is_markup(trace: Trace) -> None:
     assert figure.data[0].hovertemplate is None
 
 
-def test_what_has_a_sign_has_zero_in_the_middle(trace: Trace) -> None:
+def test_what_has_a_sign_has_zero_in_the_middle(trace):
     (drawn,) = trace.figure(SCORES).data
     assert (drawn.zmin, drawn.zmax) == (-2, 2)
     assert drawn.z[0][1] is None
@@ -80,14 +79,14 @@ def test_what_has_a_sign_has_zero_in_the_middle(trace: Trace) -> None:
     assert (drawn.zmin, drawn.zmax) == (-1, 1)
 
 
-def test_heads_go_by_their_numbers(trace: Trace) -> None:
+def test_heads_go_by_their_numbers(trace):
     some = replace(trace, heads=(5, 2), tensors={WEIGHTS: trace.tensors[WEIGHTS]})
     assert some.figure(head=2).data[0].z[1][0] == 0.5
     with pytest.raises(UndrawableArray, match="there is no head 0; the heads are 5, 2"):
         some.figure(head=0)
 
 
-def test_cross_attention_has_the_targets_tokens_as_rows(trace: Trace) -> None:
+def test_cross_attention_has_the_targets_tokens_as_rows(trace):
     pair = replace(
         trace, target_tokens=tokens("le", "chat"), tensors={CROSS: by_head(np.ones((2, 3)) / 3)}
     )
@@ -96,7 +95,7 @@ def test_cross_attention_has_the_targets_tokens_as_rows(trace: Trace) -> None:
     assert layout.xaxis.ticktext == ("&lt;b&gt;", "cat", "cat")
 
 
-def test_what_is_no_matrix_is_said(trace: Trace) -> None:
+def test_what_is_no_matrix_is_said(trace):
     with pytest.raises(UndrawableArray, match="wide is no matrix: its axes are query"):
         trace.figure("wide")
     with pytest.raises(UndrawableArray, match=r"holds no 'b'; it holds decoder\.layers"):
@@ -107,7 +106,7 @@ def test_what_is_no_matrix_is_said(trace: Trace) -> None:
         replace(trace, tensors={}).figure()
 
 
-def test_of_a_large_array_no_number_is_told(trace: Trace) -> None:
+def test_of_a_large_array_no_number_is_told(trace):
     size = int(MOST_TOLD**0.5) + 1
     large = replace(trace, tensors={"logits": NamedArray(("a", "b"), np.zeros((size, size)))})
     (drawn,) = large.figure().data
@@ -115,7 +114,7 @@ def test_of_a_large_array_no_number_is_told(trace: Trace) -> None:
     assert len(large.figure().layout.xaxis.tickvals) < 50
 
 
-def test_a_notebook_shows_a_trace_as_plotly_or_as_a_picture(trace: Trace) -> None:
+def test_a_notebook_shows_a_trace_as_plotly_or_as_a_picture(trace):
     bundle = trace._repr_mimebundle_(include=None, exclude=None)
     assert set(bundle) == {"text/plain", "text/html", PLOTLY}
     assert json.loads(json.dumps(bundle[PLOTLY])) == trace.drawing(WEIGHTS)
@@ -125,13 +124,13 @@ def test_a_notebook_shows_a_trace_as_plotly_or_as_a_picture(trace: Trace) -> Non
     assert "&lt;b&gt; cat cat" in bundle["text/html"]
 
 
-def svg_of(trace: Trace) -> str:
+def svg_of(trace):
     found = re.search(r"svg\+xml;base64,([^\"]+)", trace._repr_mimebundle_()["text/html"])
     assert found is not None
     return base64.b64decode(found[1]).decode()
 
 
-def test_the_picture_has_tokens_axes_a_scale_and_a_caption(trace: Trace) -> None:
+def test_the_picture_has_tokens_axes_a_scale_and_a_caption(trace):
     drawn = ElementTree.fromstring(svg_of(trace))
     told = ["".join(text.itertext()) for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert told[:6] == ["<b>", "cat", "cat"] * 2
@@ -145,19 +144,17 @@ def test_the_picture_has_tokens_axes_a_scale_and_a_caption(trace: Trace) -> None
     assert page.index("<details>") < page.index(SCORES)
 
 
-def test_labels_of_many_tokens_stand_clear_of_one_another(trace: Trace) -> None:
+def test_labels_of_many_tokens_stand_clear_of_one_another(trace):
     size = 100
     many = replace(
-        trace,
-        tokens=tokens(*map(str, range(size))),
-        tensors={WEIGHTS: by_head(np.eye(size))},
+        trace, tokens=tokens(*map(str, range(size))), tensors={WEIGHTS: by_head(np.eye(size))}
     )
     places = re.findall(r'y="([\d.]+)" text-anchor="end"', svg_of(many))
     assert 10 < len(places) < size
     assert min(np.diff(np.array(places, dtype=float))) >= LINE - 0.1
 
 
-def test_a_notebook_keeps_no_numbers_of_what_is_large(trace: Trace) -> None:
+def test_a_notebook_keeps_no_numbers_of_what_is_large(trace):
     size = int(MOST_TOLD**0.5) + 1
     large = replace(trace, tensors={WEIGHTS: by_head(np.eye(size))})
     assert set(large._repr_mimebundle_()) == {"text/plain", "text/html"}
@@ -170,7 +167,7 @@ def test_a_notebook_keeps_no_numbers_of_what_is_large(trace: Trace) -> None:
     assert "positional" in both._repr_mimebundle_()["text/html"]
 
 
-def test_the_picture_is_the_map(trace: Trace) -> None:
+def test_the_picture_is_the_map(trace):
     found = re.search(r"png;base64,([^\"]+)", svg_of(trace))
     assert found is not None
     picture = base64.b64decode(found[1])
@@ -184,5 +181,5 @@ def test_the_picture_is_the_map(trace: Trace) -> None:
     ]
 
 
-def test_a_trace_without_a_matrix_is_shown_in_words(trace: Trace) -> None:
+def test_a_trace_without_a_matrix_is_shown_in_words(trace):
     assert set(replace(trace, tensors={})._repr_mimebundle_()) == {"text/plain"}

@@ -4,14 +4,13 @@ import math
 
 import pytest
 import torch
-from torch import Tensor
 
 from headlight.model.positions import alibi_bias, alibi_slopes, rotate, sinusoidal
 
 # --- sinusoidal ----------------------------------------------------------------------------------
 
 
-def test_every_number_is_the_papers_formula() -> None:
+def test_every_number_is_the_papers_formula():
     encoding = sinusoidal(50, 16)
     assert encoding.shape == (50, 16)
     for position in (0, 1, 7, 49):
@@ -23,12 +22,12 @@ def test_every_number_is_the_papers_formula() -> None:
             )
 
 
-def test_position_0_is_sines_of_0_and_cosines_of_0() -> None:
+def test_position_0_is_sines_of_0_and_cosines_of_0():
     assert sinusoidal(1, 6).tolist() == [[0, 1, 0, 1, 0, 1]]
 
 
 @pytest.mark.parametrize("shift", [1, 3, 40])
-def test_a_shift_is_one_rotation_for_all_positions(shift: int) -> None:
+def test_a_shift_is_one_rotation_for_all_positions(shift):
     d_model = 16
     encoding = sinusoidal(100, d_model)
     rotation = torch.zeros(d_model, d_model)
@@ -40,7 +39,7 @@ def test_a_shift_is_one_rotation_for_all_positions(shift: int) -> None:
     torch.testing.assert_close(encoding[shift:], encoding[:-shift] @ rotation.T, rtol=0, atol=1e-5)
 
 
-def test_the_similarity_of_two_positions_depends_on_their_distance_alone() -> None:
+def test_the_similarity_of_two_positions_depends_on_their_distance_alone():
     encoding = sinusoidal(60, 32)
     similarity = encoding @ encoding.T
     for distance in (0, 1, 5, 20):
@@ -50,18 +49,18 @@ def test_the_similarity_of_two_positions_depends_on_their_distance_alone() -> No
     assert similarity[0].argmax() == 0
 
 
-def test_counting_may_start_anywhere() -> None:
+def test_counting_may_start_anywhere():
     torch.testing.assert_close(sinusoidal(5, 8, start=20), sinusoidal(25, 8)[20:])
 
 
-def test_far_positions_keep_their_digits() -> None:
+def test_far_positions_keep_their_digits():
     (encoding,) = sinusoidal(1, 4, start=1_000_000)
     angles = [1_000_000, 1_000_000 / 100]
     expected = [f(angle) for angle in angles for f in (math.sin, math.cos)]
     torch.testing.assert_close(encoding, torch.tensor(expected), rtol=0, atol=1e-7)
 
 
-def test_the_encoding_is_float32_within_1() -> None:
+def test_the_encoding_is_float32_within_1():
     encoding = sinusoidal(300, 64)
     assert encoding.dtype == torch.float32
     assert encoding.abs().max() <= 1
@@ -71,12 +70,12 @@ def test_the_encoding_is_float32_within_1() -> None:
 
 
 @pytest.fixture
-def vectors() -> Tensor:
+def vectors():
     """Two rows of three heads, ten positions, width 8."""
     return torch.randn(2, 3, 10, 8, generator=torch.Generator().manual_seed(0))
 
 
-def test_every_pair_is_turned_by_the_papers_angle(vectors: Tensor) -> None:
+def test_every_pair_is_turned_by_the_papers_angle(vectors):
     turned = rotate(vectors, start=4)
     for place in range(10):
         for pair in range(4):
@@ -90,7 +89,7 @@ def test_every_pair_is_turned_by_the_papers_angle(vectors: Tensor) -> None:
 
 
 @pytest.mark.parametrize("shift", [1, 7, 500])
-def test_rotary_scores_depend_on_the_distance_alone(vectors: Tensor, shift: int) -> None:
+def test_rotary_scores_depend_on_the_distance_alone(vectors, shift):
     queries, keys = vectors[0], vectors[1]
     here = rotate(queries, start=3) @ rotate(keys).transpose(-2, -1)
     there = rotate(queries, start=3 + shift) @ rotate(keys, start=shift).transpose(-2, -1)
@@ -99,13 +98,13 @@ def test_rotary_scores_depend_on_the_distance_alone(vectors: Tensor, shift: int)
     assert not torch.allclose(elsewhere, here, atol=1e-2)
 
 
-def test_turning_keeps_lengths_and_leaves_position_0_as_it_is(vectors: Tensor) -> None:
+def test_turning_keeps_lengths_and_leaves_position_0_as_it_is(vectors):
     turned = rotate(vectors)
     torch.testing.assert_close(turned.norm(dim=-1), vectors.norm(dim=-1))
     assert turned[..., 0, :].equal(vectors[..., 0, :])
 
 
-def test_far_rotations_keep_their_digits() -> None:
+def test_far_rotations_keep_their_digits():
     turned = rotate(torch.tensor([[1.0, 0.0]]), start=1_000_000)
     expected = [math.cos(1_000_000), math.sin(1_000_000)]
     torch.testing.assert_close(turned[0], torch.tensor(expected), rtol=0, atol=1e-7)
@@ -128,16 +127,16 @@ HALVES = [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]
         (16, [2 ** -(head / 2) for head in range(1, 17)]),
     ],
 )
-def test_slopes_follow_the_papers_rule(n_heads: int, slopes: list[float]) -> None:
+def test_slopes_follow_the_papers_rule(n_heads, slopes):
     torch.testing.assert_close(alibi_slopes(n_heads), torch.tensor(slopes))
 
 
-def test_the_bias_grows_by_the_slope_with_every_step_away() -> None:
+def test_the_bias_grows_by_the_slope_with_every_step_away():
     bias = alibi_bias(2, 2, 4)
     steps = torch.tensor([[-2.0, -1.0, 0.0, -1.0], [-3.0, -2.0, -1.0, 0.0]])
     torch.testing.assert_close(bias, torch.stack([steps / 16, steps / 256]))
     assert not bias[bias == 0].signbit().any()  # no −0
 
 
-def test_the_bias_of_the_last_queries_is_the_last_rows_of_all() -> None:
+def test_the_bias_of_the_last_queries_is_the_last_rows_of_all():
     assert alibi_bias(6, 3, 9).equal(alibi_bias(6, 9, 9)[:, -3:])

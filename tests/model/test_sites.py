@@ -13,21 +13,20 @@ from headlight.model.sites import (
     require_heads,
     require_layers,
 )
-from headlight.model.transformer import Transformer
 
 
 @pytest.fixture
-def names(model: Transformer) -> list[str]:
+def names(model):
     """The names of all sites of a model with a dense layer and one with experts."""
     return [site.name for site in model.sites]
 
 
-def exactly(message: str) -> str:
+def exactly(message):
     """A pattern for the whole of an error message."""
     return f"^{re.escape(message)}$"
 
 
-def test_globs_match_in_the_order_of_the_names(names: list[str]) -> None:
+def test_globs_match_in_the_order_of_the_names(names):
     assert match_sites(["*"], names) == names
     assert match_sites(reversed(names), names) == names
     assert match_sites(["logits", "*.weights"], names) == [
@@ -38,7 +37,7 @@ def test_globs_match_in_the_order_of_the_names(names: list[str]) -> None:
     assert match_sites([], names) == []
 
 
-def test_a_site_that_two_globs_match_is_given_once(names: list[str]) -> None:
+def test_a_site_that_two_globs_match_is_given_once(names):
     assert match_sites(["logits", "log*", "logits"], names) == ["logits"]
 
 
@@ -46,16 +45,13 @@ def test_a_site_that_two_globs_match_is_given_once(names: list[str]) -> None:
     ("asked", "suggested"),
     [
         ("decoder.layer.*", "decoder.layers.*"),
-        (
-            "decoder.layers.0.self_attention.weigths",
-            "decoder.layers.0.self_attention.weights",
-        ),
+        ("decoder.layers.0.self_attention.weigths", "decoder.layers.0.self_attention.weights"),
         ("decoder.layers.*.self_attention.weight", "decoder.layers.*.self_attention.weights"),
         ("decoder.layers.1.experts.router_prob", "decoder.layers.1.experts.router_probs"),
         ("logit", "logits"),
     ],
 )
-def test_an_unknown_site_suggests_the_nearest(names: list[str], asked: str, suggested: str) -> None:
+def test_an_unknown_site_suggests_the_nearest(names, asked, suggested):
     message = exactly(f"no site matches {asked!r}; did you mean {suggested!r}?")
     with pytest.raises(UnknownSite, match=message):
         match_sites([asked], names)
@@ -63,7 +59,7 @@ def test_an_unknown_site_suggests_the_nearest(names: list[str], asked: str, sugg
         match_sites(["*", asked], names)
 
 
-def test_what_is_suggested_matches_something(names: list[str]) -> None:
+def test_what_is_suggested_matches_something(names):
     for name in names:
         misspelled = name[:-2] + "xyz"
         with pytest.raises(UnknownSite) as refused:
@@ -73,7 +69,7 @@ def test_what_is_suggested_matches_something(names: list[str]) -> None:
         assert match_sites([suggested[1]], names)
 
 
-def test_a_site_like_no_other_is_told_which_there_are(names: list[str]) -> None:
+def test_a_site_like_no_other_is_told_which_there_are(names):
     message = exactly(
         f"no site matches '12345'; there are {len(names)} sites, from {names[0]!r} to {names[-1]!r}"
     )
@@ -81,14 +77,14 @@ def test_a_site_like_no_other_is_told_which_there_are(names: list[str]) -> None:
         match_sites(["12345"], names)
 
 
-def test_a_long_unknown_site_is_shown_in_part(names: list[str]) -> None:
+def test_a_long_unknown_site_is_shown_in_part(names):
     with pytest.raises(UnknownSite) as refused:
         match_sites(["z" * 5000], names)
     assert str(refused.value).startswith(f"no site matches {'z' * 100 + '…'!r};")
 
 
 @pytest.mark.parametrize("layer", [2, -1])
-def test_an_unknown_layer_is_answered_with_those_there_are(names: list[str], layer: int) -> None:
+def test_an_unknown_layer_is_answered_with_those_there_are(names, layer):
     require_layers([1, 0], names)
     message = exactly(f"there is no layer {layer}; the layers are 0 to 1")
     with pytest.raises(UnknownLayer, match=message):
@@ -96,19 +92,19 @@ def test_an_unknown_layer_is_answered_with_those_there_are(names: list[str], lay
 
 
 @pytest.mark.parametrize("head", [4, -1])
-def test_an_unknown_head_is_answered_with_those_there_are(head: int) -> None:
+def test_an_unknown_head_is_answered_with_those_there_are(head):
     require_heads([3, 0], 4)
     message = exactly(f"there is no head {head}; the heads are 0 to 3")
     with pytest.raises(UnknownHead, match=message):
         require_heads([0, head], 4)
 
 
-def test_a_head_named_twice_is_refused() -> None:
+def test_a_head_named_twice_is_refused():
     with pytest.raises(UnknownHead, match=exactly("heads [1, 1] names a head twice")):
         require_heads([1, 1], 4)
 
 
-def test_no_heads_and_no_layers_are_refused(names: list[str]) -> None:
+def test_no_heads_and_no_layers_are_refused(names):
     message = exactly("heads is empty; leave it out for all heads")
     with pytest.raises(UnknownHead, match=message):
         require_heads([], 4)
@@ -117,10 +113,10 @@ def test_no_heads_and_no_layers_are_refused(names: list[str]) -> None:
         require_layers([], names)
 
 
-def test_unknown_things_are_value_errors() -> None:
+def test_unknown_things_are_value_errors():
     assert all(issubclass(each, ValueError) for each in (UnknownSite, UnknownLayer, UnknownHead))
 
 
-def test_the_layer_of_a_site_is_in_its_name() -> None:
+def test_the_layer_of_a_site_is_in_its_name():
     assert layer_of("decoder.layers.12.residual.after") == 12
     assert layer_of("decoder.embedding.output") is None

@@ -26,12 +26,10 @@ ONE = SimpleNamespace(tokens=SOURCE, target_tokens=None)
         ("logits", "query", 7, ()),
     ],
 )
-def test_of_a_pair_the_decoder_reads_the_target(
-    site: str, axis: str, size: int, tokens: tuple[str, ...]
-) -> None:
+def test_of_a_pair_the_decoder_reads_the_target(site, axis, size, tokens):
     assert tokens_along(PAIR, site, axis, size) == tokens
 
 
-def test_of_one_text_all_is_the_text() -> None:
+def test_of_one_text_all_is_the_text():
     assert tokens_along(ONE, "decoder.layers.0.self_attention.weights", "key", 3) == SOURCE
     assert tokens_along(ONE, "logits", "query", 3) == SOURCE

@@ -10,7 +10,7 @@ import tokenizers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
+from headlight.model.tokenizer import read_tokenizer, train_tokenizer
 
 # "e" and a combining accent · a family of four code points joined by three joiners
 COMBINING = "cafe\u0301"
@@ -41,31 +41,26 @@ PADDING = {
     "pad_type_id": 0,
     "pad_token": "<s>",
 }
-TRUNCATION = {
-    "direction": "Right",
-    "max_length": 2,
-    "strategy": "LongestFirst",
-    "stride": 9,
-}
+TRUNCATION = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 9}
 any_text = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @pytest.fixture(scope="module")
-def masked_tokenizer() -> Tokenizer:
+def masked_tokenizer():
     """A vocabulary of 300 pieces with a mask token."""
     return train_tokenizer(["The cat chased the mouse under a tree.\n"] * 3, 300, has_mask=True)
 
 
-def resident_bytes() -> int:
+def resident_bytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def spelled(tokenizer: Tokenizer, text: str) -> str:
+def spelled(tokenizer, text):
     return tokenizer.decode(token.id for token in tokenizer.encode(text))
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_text_comes_back_unchanged(tokenizer: Tokenizer, text: str) -> None:
+def test_a_text_comes_back_unchanged(tokenizer, text):
     assert spelled(tokenizer, text) == text
 
 
@@ -73,14 +68,14 @@ def test_a_text_comes_back_unchanged(tokenizer: Tokenizer, text: str) -> None:
 @given(text=any_text)
 @example(text="\u0300" * 50)
 @example(text="<s>")
-def test_any_text_comes_back_unchanged(tokenizer: Tokenizer, text: str) -> None:
+def test_any_text_comes_back_unchanged(tokenizer, text):
     assert spelled(tokenizer, text) == text
 
 
 @settings(deadline=None, max_examples=200, database=None)
 @given(text=any_text)
 @example(text=f"{COMBINING} {FAMILY}你好 the cat")
-def test_offsets_cut_the_text_into_its_tokens(tokenizer: Tokenizer, text: str) -> None:
+def test_offsets_cut_the_text_into_its_tokens(tokenizer, text):
     _, *pieces = tokenizer.encode(text)
     reached = 0
     for piece in pieces:
@@ -94,14 +89,14 @@ def test_offsets_cut_the_text_into_its_tokens(tokenizer: Tokenizer, text: str) -
     assert reached == len(text)
 
 
-def test_a_word_keeps_the_space_before_it(tokenizer: Tokenizer) -> None:
+def test_a_word_keeps_the_space_before_it(tokenizer):
     pieces = tokenizer.encode("the cat chased")
     assert "".join(piece.text for piece in pieces[1:]) == "the cat chased"
     spaces = [piece for piece in pieces if piece.text.startswith(" ")]
     assert [(piece.start, piece.word) for piece in spaces] == [(3, 1), (7, 2)]
 
 
-def test_pieces_of_a_word_share_its_number(tokenizer: Tokenizer) -> None:
+def test_pieces_of_a_word_share_its_number(tokenizer):
     text = "the xylophone, again"
     _, *pieces = tokenizer.encode(text)
     words: dict[int | None, str] = {}
@@ -111,15 +106,13 @@ def test_pieces_of_a_word_share_its_number(tokenizer: Tokenizer) -> None:
     assert sum(piece.word == 1 for piece in pieces) > 1
 
 
-def test_pieces_of_one_character_share_its_place_and_show_their_bytes(
-    tokenizer: Tokenizer,
-) -> None:
+def test_pieces_of_one_character_share_its_place_and_show_their_bytes(tokenizer):
     _, *pieces = tokenizer.encode("a🦊")
     assert [piece.text for piece in pieces] == ["a", "\\xf0", "\\x9f", "\\xa6", "\\x8a"]
     assert [(piece.start, piece.end) for piece in pieces] == [(0, 1)] + 4 * [(1, 2)]
 
 
-def test_the_start_token_comes_first_and_belongs_to_no_word(tokenizer: Tokenizer) -> None:
+def test_the_start_token_comes_first_and_belongs_to_no_word(tokenizer):
     start, *rest = tokenizer.encode("hello")
     assert (start.id, start.text) == (tokenizer.start_id, "<s>")
     assert (start.start, start.end, start.word, start.is_special) == (0, 0, None, True)
@@ -128,7 +121,7 @@ def test_the_start_token_comes_first_and_belongs_to_no_word(tokenizer: Tokenizer
 
 
 @pytest.mark.parametrize("text", ["<s>", "</s>", "a<s>b</s>", " <s> "])
-def test_a_special_token_that_was_typed_is_text(tokenizer: Tokenizer, text: str) -> None:
+def test_a_special_token_that_was_typed_is_text(tokenizer, text):
     _, *typed = tokenizer.encode(text)
     special = {tokenizer.start_id, tokenizer.end_id}
     assert not special & {token.id for token in typed}
@@ -136,9 +129,7 @@ def test_a_special_token_that_was_typed_is_text(tokenizer: Tokenizer, text: str)
     assert not special & set(tokenizer.encode_ids([text])[0])
 
 
-def test_a_typed_special_token_is_text_after_a_reload_too(
-    tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_a_typed_special_token_is_text_after_a_reload_too(tokenizer, tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text(tokenizer.to_json(), encoding="utf-8")
     again = read_tokenizer(path)
@@ -154,37 +145,37 @@ def test_a_typed_special_token_is_text_after_a_reload_too(
         ("a cat \udfff!", "character 6 is a lone surrogate (U+DFFF), "),
     ],
 )
-def test_a_lone_surrogate_is_refused(tokenizer: Tokenizer, text: str, message: str) -> None:
+def test_a_lone_surrogate_is_refused(tokenizer, text, message):
     message += "which is no text; send the whole character"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         tokenizer.encode(text)
 
 
-def test_a_corpus_is_read_like_a_text_without_start_tokens(tokenizer: Tokenizer) -> None:
+def test_a_corpus_is_read_like_a_text_without_start_tokens(tokenizer):
     expected = [[token.id for token in tokenizer.encode(text)[1:]] for text in TEXTS]
     assert tokenizer.encode_ids(TEXTS) == expected
 
 
-def test_special_tokens_spell_nothing(tokenizer: Tokenizer) -> None:
+def test_special_tokens_spell_nothing(tokenizer):
     ids = [token.id for token in tokenizer.encode("the end")]
     assert tokenizer.decode([*ids, tokenizer.end_id]) == "the end"
     assert tokenizer.text_of(tokenizer.start_id) == "<s>"
     assert tokenizer.text_of(tokenizer.end_id) == "</s>"
 
 
-def test_half_a_character_is_decoded_with_a_replacement(tokenizer: Tokenizer) -> None:
+def test_half_a_character_is_decoded_with_a_replacement(tokenizer):
     ids = [token.id for token in tokenizer.encode("a🦊")]
     assert tokenizer.decode(ids[:3]) == "a�"
 
 
 @pytest.mark.parametrize("token", [300, 10**6, -1])
-def test_an_unknown_token_is_refused(tokenizer: Tokenizer, token: int) -> None:
+def test_an_unknown_token_is_refused(tokenizer, token):
     message = f"there is no token {token}; the ids are 0 to 299"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         tokenizer.text_of(token)
 
 
-def test_every_token_has_a_text_and_every_byte_a_token(tokenizer: Tokenizer) -> None:
+def test_every_token_has_a_text_and_every_byte_a_token(tokenizer):
     assert tokenizer.vocab_size == 300
     texts = [tokenizer.text_of(token) for token in range(300)]
     assert all(texts)
@@ -192,18 +183,18 @@ def test_every_token_has_a_text_and_every_byte_a_token(tokenizer: Tokenizer) -> 
     assert {f"\\x{byte:02x}" for byte in range(128, 256)} <= set(texts)
 
 
-def test_frequent_words_become_one_token() -> None:
+def test_frequent_words_become_one_token():
     tokenizer = train_tokenizer(["hello world\n"] * 10, vocab_size=280)
     assert [token.text for token in tokenizer.encode("hello world")] == ["<s>", "hello", " world"]
     assert len(tokenizer.encode("olleh")) > 2
 
 
-def test_training_is_repeatable(tokenizer: Tokenizer) -> None:
+def test_training_is_repeatable(tokenizer):
     texts = ["one fish two fish\n", "red fish blue fish\n"]
     assert train_tokenizer(texts, 300).to_json() == train_tokenizer(texts, 300).to_json()
 
 
-def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_no_tokenizer_is_named(tmp_path):
     path = tmp_path / "tokenizer.json"
     for contents in (None, "", "{}", "[1, 2", '{"model": 5}'):
         if contents is not None:
@@ -212,7 +203,7 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
             read_tokenizer(path)
 
 
-def test_a_tokenizer_that_is_not_byte_level_is_refused(tmp_path: Path) -> None:
+def test_a_tokenizer_that_is_not_byte_level_is_refused(tmp_path):
     path = tmp_path / "tokenizer.json"
     words = tokenizers.models.WordLevel({"<s>": 0, "</s>": 1, "\u2581cat": 2}, unk_token="<s>")
     tokenizers.Tokenizer(words).save(str(path))
@@ -220,7 +211,7 @@ def test_a_tokenizer_that_is_not_byte_level_is_refused(tmp_path: Path) -> None:
         read_tokenizer(path)
 
 
-def test_a_piece_of_another_alphabet_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_piece_of_another_alphabet_is_refused(tokenizer, tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text(tokenizer.to_json().replace('"\u0120the"', '"\u2581the"'), encoding="utf-8")
     with pytest.raises(ValueError, match="not a readable tokenizer: "):
@@ -239,16 +230,14 @@ def test_a_piece_of_another_alphabet_is_refused(tokenizer: Tokenizer, tmp_path: 
         ({"pre_tokenizer": None}, "it is no byte-level BPE"),
     ],
 )
-def test_a_tokenizer_that_does_more_than_cut_is_refused(
-    tokenizer: Tokenizer, tmp_path: Path, change: dict[str, object], message: str
-) -> None:
+def test_a_tokenizer_that_does_more_than_cut_is_refused(tokenizer, tmp_path, change, message):
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(json.loads(tokenizer.to_json()) | change))
     with pytest.raises(ValueError, match=f"not a readable tokenizer: {message}"):
         read_tokenizer(path)
 
 
-def test_a_tokenizer_that_draws_lots_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_tokenizer_that_draws_lots_is_refused(tokenizer, tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text(tokenizer.to_json().replace('"dropout": null', '"dropout": 0.5'))
     with pytest.raises(ValueError, match="its dropout would cut one text in many ways"):
@@ -256,9 +245,7 @@ def test_a_tokenizer_that_draws_lots_is_refused(tokenizer: Tokenizer, tmp_path: 
 
 
 @pytest.mark.parametrize("id_of_the_last", [5_000_000, 0])
-def test_ids_are_the_numbers_from_zero_on(
-    tokenizer: Tokenizer, tmp_path: Path, id_of_the_last: int
-) -> None:
+def test_ids_are_the_numbers_from_zero_on(tokenizer, tmp_path, id_of_the_last):
     path = tmp_path / "tokenizer.json"
     written = json.loads(tokenizer.to_json())
     vocabulary = written["model"]["vocab"]
@@ -268,7 +255,7 @@ def test_ids_are_the_numbers_from_zero_on(
         read_tokenizer(path)
 
 
-def test_words_of_those_who_asked_are_not_kept(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_words_of_those_who_asked_are_not_kept(tokenizer, tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text(tokenizer.to_json(), encoding="utf-8")
     forgetful = read_tokenizer(path)
@@ -281,9 +268,7 @@ def test_words_of_those_who_asked_are_not_kept(tokenizer: Tokenizer, tmp_path: P
     assert resident_bytes() - before < 2 * 2**20, "1,300 such words would be 5 MB"
 
 
-def test_a_tokenizer_without_special_tokens_is_refused(
-    tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_a_tokenizer_without_special_tokens_is_refused(tokenizer, tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text(tokenizer.to_json().replace("</s>", "<end>"), encoding="utf-8")
     with pytest.raises(ValueError, match=r"the vocabulary lacks the special token </s>$"):
@@ -305,9 +290,7 @@ def test_a_tokenizer_without_special_tokens_is_refused(
         ("X[MASK] a-b [MASK] c", {0: "X", 1: " a", 2: "-", 3: "b", 4: " c"}, [(1, 7), (11, 18)]),
     ],
 )
-def test_a_typed_mask_is_one_token_with_the_space_before_it(
-    masked_tokenizer: Tokenizer, text: str, words: dict[int, str], masks: list[tuple[int, int]]
-) -> None:
+def test_a_typed_mask_is_one_token_with_the_space_before_it(masked_tokenizer, text, words, masks):
     start, *pieces = masked_tokenizer.encode(text)
     assert start.id == masked_tokenizer.start_id
     hidden = [piece for piece in pieces if piece.id == masked_tokenizer.mask_id]
@@ -327,26 +310,26 @@ def test_a_typed_mask_is_one_token_with_the_space_before_it(
 
 
 @pytest.mark.parametrize("text", ["the [mask] cat", "[ MASK ]", "MASK", "[MASK", "[[MASKED]]"])
-def test_what_only_looks_like_a_mask_is_text(masked_tokenizer: Tokenizer, text: str) -> None:
+def test_what_only_looks_like_a_mask_is_text(masked_tokenizer, text):
     pieces = masked_tokenizer.encode(text)[1:]
     assert not any(piece.is_special for piece in pieces)
     assert spelled(masked_tokenizer, text) == text
 
 
-def test_a_typed_mask_is_text_where_the_vocabulary_has_none(tokenizer: Tokenizer) -> None:
+def test_a_typed_mask_is_text_where_the_vocabulary_has_none(tokenizer):
     assert tokenizer.mask_id is None
     pieces = tokenizer.encode("the [MASK] cat")[1:]
     assert not any(piece.is_special for piece in pieces)
     assert spelled(tokenizer, "the [MASK] cat") == "the [MASK] cat"
 
 
-def test_a_mask_spells_nothing_and_shows_its_name(masked_tokenizer: Tokenizer) -> None:
+def test_a_mask_spells_nothing_and_shows_its_name(masked_tokenizer):
     assert masked_tokenizer.mask_id == 2
     assert masked_tokenizer.text_of(2) == "[MASK]"
     assert spelled(masked_tokenizer, "the [MASK] cat") == "the cat"
 
 
-def test_text_around_a_mask_is_cut_as_it_is_without_one(masked_tokenizer: Tokenizer) -> None:
+def test_text_around_a_mask_is_cut_as_it_is_without_one(masked_tokenizer):
     mask_id = masked_tokenizer.mask_id
     hidden = [piece.id for piece in masked_tokenizer.encode("The cat [MASK] the mouse")]
     whole = [piece.id for piece in masked_tokenizer.encode("The cat chased the mouse")]
@@ -356,13 +339,13 @@ def test_text_around_a_mask_is_cut_as_it_is_without_one(masked_tokenizer: Tokeni
     assert whole[-n_after:] == hidden[-n_after:]
 
 
-def test_a_mask_in_a_corpus_is_text(masked_tokenizer: Tokenizer) -> None:
+def test_a_mask_in_a_corpus_is_text(masked_tokenizer):
     (ids,) = masked_tokenizer.encode_ids(["the [MASK] cat"])
     assert masked_tokenizer.mask_id not in ids
     assert masked_tokenizer.decode(ids) == "the [MASK] cat"
 
 
-def test_a_mask_is_a_mask_after_a_reload_too(masked_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_mask_is_a_mask_after_a_reload_too(masked_tokenizer, tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text(masked_tokenizer.to_json(), encoding="utf-8")
     again = read_tokenizer(path)
@@ -373,7 +356,7 @@ def test_a_mask_is_a_mask_after_a_reload_too(masked_tokenizer: Tokenizer, tmp_pa
     assert again.to_json() == masked_tokenizer.to_json()
 
 
-def test_a_text_of_many_masks_is_read_at_once(masked_tokenizer: Tokenizer) -> None:
+def test_a_text_of_many_masks_is_read_at_once(masked_tokenizer):
     tokens = masked_tokenizer.encode("a [MASK]" * 5000)
     assert [token.word for token in tokens[1::2]] == list(range(5000))
     assert all(token.id == masked_tokenizer.mask_id for token in tokens[2::2])

@@ -8,7 +8,7 @@ import pytest
 from headlight.model.trace import NamedArray, Token, Trace
 
 
-def test_an_array_has_a_name_for_every_axis() -> None:
+def test_an_array_has_a_name_for_every_axis():
     array = NamedArray(("query", "key"), np.zeros((2, 3)))
     assert array.axes == ("query", "key")
     message = "an array of shape (2, 3) cannot have axes ('query',)"
@@ -16,7 +16,7 @@ def test_an_array_has_a_name_for_every_axis() -> None:
         NamedArray(("query",), np.zeros((2, 3)))
 
 
-def test_a_trace_of_one_text_has_no_target_and_all_heads() -> None:
+def test_a_trace_of_one_text_has_no_target_and_all_heads():
     token = Token(id=5, text="a", start=0, end=1, word=0, is_special=False)
     trace = Trace(
         model="any", revision="1", precision="float32", text="a", tokens=(token,), tensors={}
@@ -26,21 +26,16 @@ def test_a_trace_of_one_text_has_no_target_and_all_heads() -> None:
     assert trace.timings == {}
 
 
-def test_a_trace_does_not_change() -> None:
+def test_a_trace_does_not_change():
     trace = Trace(model="any", revision="1", precision="float32", text="a", tokens=(), tensors={})
     with pytest.raises(AttributeError):
         trace.text = "b"  # type: ignore[misc]
 
 
-def test_a_trace_gives_its_arrays_by_site() -> None:
+def test_a_trace_gives_its_arrays_by_site():
     site, array = "logits", NamedArray(("query", "vocab"), np.zeros((1, 2)))
     trace = Trace(
-        model="any",
-        revision="1",
-        precision="float32",
-        text="a",
-        tokens=(),
-        tensors={site: array},
+        model="any", revision="1", precision="float32", text="a", tokens=(), tensors={site: array}
     )
     assert trace[site] is array.data
     assert list(trace) == [site]

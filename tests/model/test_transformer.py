@@ -2,32 +2,27 @@
 
 import math
 import re
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from headlight.model.attention import MultiHeadAttention
-from headlight.model.config import KINDS, POSITIONALS, ExpertsConfig, TransformerConfig
+from headlight.model.config import KINDS, POSITIONALS, ExpertsConfig
 from headlight.model.embedding import TooManyPositions
-from headlight.model.hooks import Capture
 from headlight.model.transformer import Transformer
-
-MakeModel = Callable[..., Transformer]
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_scheme = pytest.mark.parametrize("positional", POSITIONALS)
 
 
-def read(model: Transformer, ids: Tensor, **others: Any) -> Tensor:
+def read(model, ids, **others):
     """The logits of a model of any kind; a target of six tokens goes with a source."""
     target = (ids.flip(1)[:, :6],) if model.config.kind == "encoder-decoder" else ()
     return model(ids, *target, **others).logits
 
 
-def test_the_model_has_every_site_with_its_axes(model: Transformer) -> None:
+def test_the_model_has_every_site_with_its_axes(model):
     sites = {site.name: " ".join(site.axes) for site in model.sites}
     attention = {
         "residual.before": "batch query d_model",
@@ -62,9 +57,7 @@ def test_the_model_has_every_site_with_its_axes(model: Transformer) -> None:
     }
 
 
-def test_every_site_is_passed_once_and_has_the_declared_axes(
-    model: Transformer, ids: Tensor
-) -> None:
+def test_every_site_is_passed_once_and_has_the_declared_axes(model, ids):
     config = model.config
     size = {
         "batch": 2,
@@ -85,7 +78,7 @@ def test_every_site_is_passed_once_and_has_the_declared_axes(
     assert shapes == {site.name: tuple(size[axis] for axis in site.axes) for site in model.sites}
 
 
-def test_the_parts_follow_one_another(model: Transformer, ids: Tensor) -> None:
+def test_the_parts_follow_one_another(model, ids):
     with model.capture(["*"]) as captured:
         prediction = model(ids)
     torch.testing.assert_close(
@@ -101,9 +94,7 @@ def test_the_parts_follow_one_another(model: Transformer, ids: Tensor) -> None:
     assert prediction.logits is captured["logits"]
 
 
-def test_the_stream_is_the_embedding_plus_all_that_was_written(
-    model: Transformer, ids: Tensor
-) -> None:
+def test_the_stream_is_the_embedding_plus_all_that_was_written(model, ids):
     with model.capture(["*"]) as captured:
         model(ids)
     written = [
@@ -119,7 +110,7 @@ def test_the_stream_is_the_embedding_plus_all_that_was_written(
 
 
 @pytest.mark.parametrize("changed", [1, 5, 10])
-def test_no_token_sees_the_future(model: Transformer, ids: Tensor, changed: int) -> None:
+def test_no_token_sees_the_future(model, ids, changed):
     before = model(ids).logits
     other = ids.clone()
     other[:, changed] = (other[:, changed] + 1) % 300
@@ -128,15 +119,13 @@ def test_no_token_sees_the_future(model: Transformer, ids: Tensor, changed: int)
     assert not torch.allclose(after[:, changed:], before[:, changed:], atol=1e-2)
 
 
-def test_rows_do_not_see_one_another(model: Transformer, ids: Tensor) -> None:
+def test_rows_do_not_see_one_another(model, ids):
     together = model(ids).logits
     alone = torch.cat([model(row[None]).logits for row in ids])
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-5)
 
 
-def test_every_row_of_weights_in_every_layer_sums_to_1_and_sees_no_future(
-    model: Transformer, ids: Tensor
-) -> None:
+def test_every_row_of_weights_in_every_layer_sums_to_1_and_sees_no_future(model, ids):
     with model.capture(["*.weights"]) as captured:
         model(ids)
     assert len(captured) == 2
@@ -145,13 +134,11 @@ def test_every_row_of_weights_in_every_layer_sums_to_1_and_sees_no_future(
         assert (weights.triu(diagonal=1) == 0).all()
 
 
-def test_only_the_watched_layer_takes_the_explicit_path(
-    model: Transformer, ids: Tensor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_watched_layer_takes_the_explicit_path(model, ids, monkeypatch):
     explicit: list[nn.Module] = []
     attend = MultiHeadAttention._attend_step_by_step
 
-    def note(self: MultiHeadAttention, *inputs: Any) -> Tensor:
+    def note(self, *inputs):
         explicit.append(self)
         return attend(self, *inputs)
 
@@ -169,9 +156,7 @@ def test_only_the_watched_layer_takes_the_explicit_path(
 
 @every_scheme
 @pytest.mark.parametrize("sizes", [[11], [1] * 11, [4, 1, 6]])
-def test_reading_in_pieces_is_reading_at_once(
-    make_model: MakeModel, ids: Tensor, sizes: list[int], positional: str
-) -> None:
+def test_reading_in_pieces_is_reading_at_once(make_model, ids, sizes, positional):
     model = make_model(positional=positional)
     cache = model.new_cache()
     logits = [model(chunk, cache=cache).logits for chunk in ids.split(sizes, dim=1)]
@@ -182,8 +167,8 @@ def test_reading_in_pieces_is_reading_at_once(
 @every_scheme
 @pytest.mark.parametrize("n_kv_heads", [1, 2, 4])
 def test_the_last_token_by_itself_attends_as_it_did_among_all(
-    make_model: MakeModel, ids: Tensor, positional: str, n_kv_heads: int
-) -> None:
+    make_model, ids, positional, n_kv_heads
+):
     model = make_model(positional=positional, n_kv_heads=n_kv_heads)
     with model.capture(["*.weights", "*.scores"]) as whole:
         model(ids)
@@ -197,9 +182,7 @@ def test_the_last_token_by_itself_attends_as_it_did_among_all(
 
 @every_scheme
 @pytest.mark.parametrize("norm_place", ["pre", "post"])
-def test_a_target_in_pieces_is_a_target_at_once(
-    make_model: MakeModel, ids: Tensor, positional: str, norm_place: str
-) -> None:
+def test_a_target_in_pieces_is_a_target_at_once(make_model, ids, positional, norm_place):
     model = make_model(
         kind="encoder-decoder", positional=positional, norm_place=norm_place, n_kv_heads=2
     )
@@ -216,9 +199,7 @@ def test_a_target_in_pieces_is_a_target_at_once(
     assert [(len(layer), len(layer.cross_attention)) for layer in cache] == [(8, 11), (8, 11)]
 
 
-def test_the_balance_loss_is_the_mean_over_the_layers_with_experts(
-    make_model: MakeModel, ids: Tensor
-) -> None:
+def test_the_balance_loss_is_the_mean_over_the_layers_with_experts(make_model, ids):
     moe = ExpertsConfig(n_experts=4, top_k=2, layers=(0, 2))
     model = make_model(n_layers=3, moe=moe)
     x = model.decoder.embedding(ids)
@@ -231,15 +212,13 @@ def test_the_balance_loss_is_the_mean_over_the_layers_with_experts(
     assert make_model(moe=None)(ids).balance_loss.item() == 0
 
 
-def test_the_same_seed_gives_the_same_model(make_model: MakeModel, ids: Tensor) -> None:
+def test_the_same_seed_gives_the_same_model(make_model, ids):
     assert make_model(seed=3)(ids).logits.equal(make_model(seed=3)(ids).logits)
     assert not make_model(seed=3)(ids).logits.equal(make_model(seed=4)(ids).logits)
 
 
 @pytest.mark.parametrize("positional", ["sinusoidal", "learned"])
-def test_first_matrices_have_the_deviation_that_keeps_variance(
-    make_config: Callable[..., TransformerConfig], positional: str
-) -> None:
+def test_first_matrices_have_the_deviation_that_keeps_variance(make_config, positional):
     torch.manual_seed(0)
     moe = ExpertsConfig(n_experts=4, top_k=2, layers=(1, 3, 5))
     model = Transformer(
@@ -265,9 +244,7 @@ def test_first_matrices_have_the_deviation_that_keeps_variance(
 
 
 @every_kind
-def test_first_scales_are_1_and_all_other_vectors_0(
-    make_config: Callable[..., TransformerConfig], kind: str
-) -> None:
+def test_first_scales_are_1_and_all_other_vectors_0(make_config, kind):
     model = Transformer(make_config(kind=kind, attention_bias=True, has_embedding_norm=True))
     vectors = {name: p for name, p in model.named_parameters() if p.ndim == 1}
     assert f"{kind[:7]}.layers.0.self_attention.query_projection.bias" in vectors
@@ -275,7 +252,7 @@ def test_first_scales_are_1_and_all_other_vectors_0(
         assert (vector == (1 if name.endswith("norm.scale") else 0)).all(), name
 
 
-def test_bfloat16_gives_nearly_the_same(make_model: MakeModel, ids: Tensor) -> None:
+def test_bfloat16_gives_nearly_the_same(make_model, ids):
     expected = make_model()(ids).logits
     model = make_model().bfloat16()
     with model.capture(["*"]) as captured:
@@ -290,14 +267,11 @@ def test_bfloat16_gives_nearly_the_same(make_model: MakeModel, ids: Tensor) -> N
 STEPS = {"queries", "keys", "values", "scores", "weights", "context", "output"}
 ADDED, INSIDE = (
     {"sinusoidal", "learned"},
-    {
-        "rotary": {"rotated_queries", "rotated_keys"},
-        "alibi": {"bias"},
-    },
+    {"rotary": {"rotated_queries", "rotated_keys"}, "alibi": {"bias"}},
 )
 
 
-def parts_below(model: Transformer, start: str) -> set[str]:
+def parts_below(model, start):
     """The sites directly below a module, by their last names."""
     names = [site.name for site in model.sites if site.name.startswith(f"{start}.")]
     return {name.removeprefix(f"{start}.") for name in names}
@@ -305,9 +279,7 @@ def parts_below(model: Transformer, start: str) -> set[str]:
 
 @every_kind
 @every_scheme
-def test_sites_are_where_their_scheme_and_kind_put_them(
-    make_model: MakeModel, kind: str, positional: str
-) -> None:
+def test_sites_are_where_their_scheme_and_kind_put_them(make_model, kind, positional):
     model = make_model(kind=kind, positional=positional)
     stacks = {"encoder", "decoder"} if kind == "encoder-decoder" else {kind}
     assert {site.name.split(".")[0] for site in model.sites} == {*stacks, "logits"}
@@ -326,9 +298,7 @@ def test_sites_are_where_their_scheme_and_kind_put_them(
 
 @every_kind
 @every_scheme
-def test_every_site_of_every_kind_has_the_declared_axes(
-    make_model: MakeModel, ids: Tensor, kind: str, positional: str
-) -> None:
+def test_every_site_of_every_kind_has_the_declared_axes(make_model, ids, kind, positional):
     model = make_model(kind=kind, positional=positional, n_kv_heads=2)
     with model.capture(["*"]) as captured:
         read(model, ids)
@@ -346,8 +316,8 @@ def test_every_site_of_every_kind_has_the_declared_axes(
 @every_scheme
 @pytest.mark.parametrize("norm_place", ["pre", "post"])
 def test_scores_can_be_recomputed_from_what_was_captured_beside_them(
-    make_model: MakeModel, ids: Tensor, positional: str, norm_place: str
-) -> None:
+    make_model, ids, positional, norm_place
+):
     model = make_model(
         kind="encoder-decoder", positional=positional, norm_place=norm_place, n_kv_heads=2
     )
@@ -374,22 +344,20 @@ def test_scores_can_be_recomputed_from_what_was_captured_beside_them(
 # --- who sees what --------------------------------------------------------------------------------
 
 
-def changed_at(ids: Tensor, place: int) -> Tensor:
+def changed_at(ids, place):
     """The same ids with another token at one place."""
     other = ids.clone()
     other[:, place] = (other[:, place] + 1) % 300
     return other
 
 
-def moved(before: Tensor, after: Tensor) -> list[bool]:
+def moved(before, after):
     """For each position, whether its numbers changed in both rows."""
     return (before - after).abs().amax(dim=-1).gt(1e-3).all(dim=0).tolist()
 
 
 @every_scheme
-def test_the_future_stays_zero_in_a_decoder(
-    make_model: MakeModel, ids: Tensor, positional: str
-) -> None:
+def test_the_future_stays_zero_in_a_decoder(make_model, ids, positional):
     model = make_model(positional=positional)
     with model.capture(["*.weights"]) as captured:
         before = model(ids).logits
@@ -400,7 +368,7 @@ def test_the_future_stays_zero_in_a_decoder(
 
 
 @every_scheme
-def test_an_encoder_sees_both_ways(make_model: MakeModel, ids: Tensor, positional: str) -> None:
+def test_an_encoder_sees_both_ways(make_model, ids, positional):
     model = make_model(kind="encoder", positional=positional)
     with model.capture(["*.weights"]) as captured:
         before = model(ids).logits
@@ -411,8 +379,8 @@ def test_an_encoder_sees_both_ways(make_model: MakeModel, ids: Tensor, positiona
 
 @every_scheme
 def test_a_decoder_beside_an_encoder_sees_all_of_the_source_and_its_own_past(
-    make_model: MakeModel, ids: Tensor, positional: str
-) -> None:
+    make_model, ids, positional
+):
     model = make_model(kind="encoder-decoder", positional=positional)
     target = ids.flip(1)[:, :6]
     with model.capture(["*.weights"]) as captured:
@@ -432,7 +400,7 @@ def test_a_decoder_beside_an_encoder_sees_all_of_the_source_and_its_own_past(
 LENGTHS, TARGET_LENGTHS = (11, 7, 1), (2, 6, 4)
 
 
-def cut(captured: Capture, site: str, row: int, shape: torch.Size) -> Tensor:
+def cut(captured, site, row, shape):
     """Of one row of a batch, what lies inside a smaller shape."""
     return captured[site][row][tuple(slice(size) for size in shape)]
 
@@ -440,9 +408,7 @@ def cut(captured: Capture, site: str, row: int, shape: torch.Size) -> Tensor:
 @every_kind
 @every_scheme
 @pytest.mark.parametrize("is_watched", [True, False])
-def test_a_padded_row_gets_the_numbers_it_gets_alone(
-    make_model: MakeModel, kind: str, positional: str, is_watched: bool
-) -> None:
+def test_a_padded_row_gets_the_numbers_it_gets_alone(make_model, kind, positional, is_watched):
     model = make_model(kind=kind, positional=positional, n_kv_heads=2)
     generator = torch.Generator().manual_seed(3)
     ids, target = (torch.randint(300, (3, size), generator=generator) for size in (11, 6))
@@ -462,7 +428,7 @@ def test_a_padded_row_gets_the_numbers_it_gets_alone(
 
 
 @every_kind
-def test_no_weight_falls_on_padding(make_model: MakeModel, ids: Tensor, kind: str) -> None:
+def test_no_weight_falls_on_padding(make_model, ids, kind):
     model = make_model(kind=kind)
     is_token = torch.arange(11) < torch.tensor([4, 11])[:, None]
     with model.capture(["*.weights"]) as captured:
@@ -477,7 +443,7 @@ def test_no_weight_falls_on_padding(make_model: MakeModel, ids: Tensor, kind: st
 # --- length, dropout, and what is refused ---------------------------------------------------------
 
 
-def test_learned_positions_refuse_a_longer_text(make_model: MakeModel) -> None:
+def test_learned_positions_refuse_a_longer_text(make_model):
     model = make_model(positional="learned")
     text = torch.zeros(1, 49, dtype=torch.long)
     assert model(text[:, :48]).logits.shape == (1, 48, 300)
@@ -491,9 +457,7 @@ def test_learned_positions_refuse_a_longer_text(make_model: MakeModel) -> None:
 
 
 @pytest.mark.parametrize("positional", sorted(set(POSITIONALS) - {"learned"}))
-def test_other_schemes_go_on_beyond_the_longest_text(
-    make_model: MakeModel, positional: str
-) -> None:
+def test_other_schemes_go_on_beyond_the_longest_text(make_model, positional):
     model = make_model(positional=positional)
     text = torch.randint(300, (1, 60), generator=torch.Generator().manual_seed(2))
     longer = model(text).logits
@@ -502,7 +466,7 @@ def test_other_schemes_go_on_beyond_the_longest_text(
 
 
 @every_kind
-def test_dropout_acts_in_training_alone(make_model: MakeModel, ids: Tensor, kind: str) -> None:
+def test_dropout_acts_in_training_alone(make_model, ids, kind):
     model, without = make_model(kind=kind, dropout=0.5), make_model(kind=kind)
     assert read(model, ids).equal(read(without, ids))
     model.train()
@@ -510,9 +474,7 @@ def test_dropout_acts_in_training_alone(make_model: MakeModel, ids: Tensor, kind
 
 
 @every_kind
-def test_a_target_goes_with_an_encoder_and_a_decoder_and_with_nothing_else(
-    make_model: MakeModel, ids: Tensor, kind: str
-) -> None:
+def test_a_target_goes_with_an_encoder_and_a_decoder_and_with_nothing_else(make_model, ids, kind):
     model, both = make_model(kind=kind), kind == "encoder-decoder"
     says = (
         "a source and a target; pass target_ids" if both else "one text, so it takes no target_ids"
@@ -529,15 +491,13 @@ def test_a_target_goes_with_an_encoder_and_a_decoder_and_with_nothing_else(
         ("encoder-decoder", "this decoder looks at a source; pass the memory that encode gives"),
     ],
 )
-def test_what_decodes_needs_a_decoder_and_what_it_looks_at(
-    make_model: MakeModel, ids: Tensor, kind: str, message: str
-) -> None:
+def test_what_decodes_needs_a_decoder_and_what_it_looks_at(make_model, ids, kind, message):
     with pytest.raises(ValueError, match=f"^{message}$"):
         make_model(kind=kind).decode(ids)
 
 
 @pytest.mark.parametrize("kind", ["encoder", "encoder-decoder"])
-def test_an_encoder_keeps_no_cache(make_model: MakeModel, ids: Tensor, kind: str) -> None:
+def test_an_encoder_keeps_no_cache(make_model, ids, kind):
     model = make_model(kind=kind)
     message = "an encoder keeps no cache; pass it to decode, after encode"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
@@ -545,9 +505,7 @@ def test_an_encoder_keeps_no_cache(make_model: MakeModel, ids: Tensor, kind: str
 
 
 @every_kind
-def test_both_stacks_and_the_logits_share_one_matrix(
-    make_model: MakeModel, ids: Tensor, kind: str
-) -> None:
+def test_both_stacks_and_the_logits_share_one_matrix(make_model, ids, kind):
     model = make_model(kind=kind)
     assert len([name for name in model.weights() if name.endswith("vectors.weight")]) == 1
     with model.capture(["*.embedding.tokens", "logits"]) as before:
@@ -562,16 +520,14 @@ def test_both_stacks_and_the_logits_share_one_matrix(
 
 
 @every_kind
-def test_weights_taken_over_give_the_same_model(
-    make_model: MakeModel, ids: Tensor, kind: str
-) -> None:
+def test_weights_taken_over_give_the_same_model(make_model, ids, kind):
     one, other = make_model(kind=kind), make_model(kind=kind, seed=1)
     assert not torch.allclose(read(one, ids), read(other, ids), atol=1e-2)
     other.load_weights(one.weights())
     assert read(one, ids).equal(read(other, ids))
 
 
-def test_weights_that_do_not_fit_are_refused_by_name(make_model: MakeModel) -> None:
+def test_weights_that_do_not_fit_are_refused_by_name(make_model):
     model = make_model(kind="encoder-decoder")
     weights = model.weights()
     with pytest.raises(RuntimeError, match=r"^the weights hold an unknown extra$"):
@@ -581,7 +537,7 @@ def test_weights_that_do_not_fit_are_refused_by_name(make_model: MakeModel) -> N
         model.load_weights(weights)
 
 
-def test_the_balance_loss_of_two_stacks_is_their_mean(make_model: MakeModel, ids: Tensor) -> None:
+def test_the_balance_loss_of_two_stacks_is_their_mean(make_model, ids):
     model = make_model(kind="encoder-decoder")
     memory, encoder_loss = model.encode(ids)
     decoder_loss = model.decode(ids.flip(1)[:, :6], memory).balance_loss

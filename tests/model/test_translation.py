@@ -1,26 +1,23 @@
 """Beam search, against a search through every target there is."""
 
 import re
-from collections.abc import Callable, Sequence
 from itertools import product
 
 import pytest
 import torch
 
-from headlight.model.transformer import Transformer
 from headlight.model.translation import Beam, _Search, longest_target, translate
 
 START, END = 0, 1
-MakeModel = Callable[..., Transformer]
 SOURCES = [[START, 2], [START, 3, 4, 2, 4], [START, 4, 4, 3]]
 EVERYTHING = Beam(width=200)
 
 
 @pytest.fixture(scope="module")
-def make_translator(make_model: MakeModel) -> MakeModel:
+def make_translator(make_model):
     """A random translator of five tokens that prefers some: ``make_translator(seed=1)``."""
 
-    def make(**changes: object) -> Transformer:
+    def make(**changes):
         small = {"kind": "encoder-decoder", "moe": None, "vocab_size": 5, "max_tokens": 5}
         model = make_model(**{**small, **changes})
         with torch.no_grad():
@@ -30,15 +27,11 @@ def make_translator(make_model: MakeModel) -> MakeModel:
     return make
 
 
-def search(
-    model: Transformer, sources: Sequence[Sequence[int]], beam: Beam | None = None
-) -> list[list[int]]:
+def search(model, sources, beam=None):
     return translate(model, sources, start_id=START, end_id=END, beam=beam)
 
 
-def log_probabilities(
-    model: Transformer, source: Sequence[int], targets: Sequence[Sequence[int]]
-) -> list[float]:
+def log_probabilities(model, source, targets):
     """Of targets with their end tokens, where they have one, in one pass without a cache."""
     longest = max(map(len, targets))
     ids = torch.tensor([[START, *ids, *[END] * (longest - len(ids))] for ids in targets])
@@ -50,19 +43,19 @@ def log_probabilities(
     return (chances * is_counted).sum(dim=1).tolist()
 
 
-def every_target(limit: int) -> list[tuple[int, ...]]:
+def every_target(limit):
     ended = [(*words, END) for n in range(limit) for words in product((2, 3, 4), repeat=n)]
     return ended + list(product((2, 3, 4), repeat=limit))
 
 
-def best_of_all(model: Transformer, source: Sequence[int], penalty: float) -> list[int]:
+def best_of_all(model, source, penalty):
     targets = every_target(longest_target(len(source), model.config.max_tokens))
     sums = log_probabilities(model, source, targets)
     scores = [total / len(ids) ** penalty for total, ids in zip(sums, targets, strict=True)]
     return [token for token in targets[scores.index(max(scores))] if token != END]
 
 
-def greedy(model: Transformer, source: Sequence[int]) -> list[int]:
+def greedy(model, source):
     """The likeliest token, again and again, reading the whole target at every step."""
     ids: list[int] = []
     for _ in range(longest_target(len(source), model.config.max_tokens)):
@@ -76,18 +69,14 @@ def greedy(model: Transformer, source: Sequence[int]) -> list[int]:
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 3.0])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_wide_beam_finds_the_best_of_all_targets(
-    make_translator: MakeModel, seed: int, penalty: float
-) -> None:
+def test_a_wide_beam_finds_the_best_of_all_targets(make_translator, seed, penalty):
     model = make_translator(seed=seed)
     found = search(model, SOURCES, Beam(width=200, length_penalty=penalty))
     assert found == [best_of_all(model, source, penalty) for source in SOURCES]
 
 
 @pytest.mark.parametrize("positional", ["sinusoidal", "learned", "rotary", "alibi"])
-def test_a_beam_of_one_takes_the_likeliest_token_each_time(
-    make_translator: MakeModel, positional: str
-) -> None:
+def test_a_beam_of_one_takes_the_likeliest_token_each_time(make_translator, positional):
     lengths = set()
     for seed in range(6):
         model = make_translator(seed=seed, vocab_size=12, max_tokens=16, positional=positional)
@@ -98,7 +87,7 @@ def test_a_beam_of_one_takes_the_likeliest_token_each_time(
 
 
 @pytest.mark.parametrize("width", [1, 2, 4])
-def test_a_text_gets_the_same_alone_and_in_company(make_translator: MakeModel, width: int) -> None:
+def test_a_text_gets_the_same_alone_and_in_company(make_translator, width):
     for seed in range(4):
         model = make_translator(seed=seed, vocab_size=12, max_tokens=20)
         together = search(model, SOURCES, Beam(width=width))
@@ -107,7 +96,7 @@ def test_a_text_gets_the_same_alone_and_in_company(make_translator: MakeModel, w
         assert together == search(model, SOURCES, Beam(width=width)), "not repeatable"
 
 
-def test_a_wider_beam_finds_a_likelier_target_than_greed(make_translator: MakeModel) -> None:
+def test_a_wider_beam_finds_a_likelier_target_than_greed(make_translator):
     gains = []
     for seed in range(6):
         model = make_translator(seed=seed)
@@ -119,17 +108,17 @@ def test_a_wider_beam_finds_a_likelier_target_than_greed(make_translator: MakeMo
     assert max(gains) > 0.01
 
 
-def mean_log_probability(model: Transformer, source: list[int], target: list[int]) -> float:
+def mean_log_probability(model, source, target):
     limit = longest_target(len(source), model.config.max_tokens)
     ids = target if len(target) == limit else [*target, END]
     (total,) = log_probabilities(model, source, [ids])
     return total / len(ids)
 
 
-def test_a_target_that_never_ends_stops_at_its_limit(make_translator: MakeModel) -> None:
+def test_a_target_that_never_ends_stops_at_its_limit(make_translator):
     model = make_translator(max_tokens=32)
 
-    def never_end(logits: torch.Tensor) -> torch.Tensor:
+    def never_end(logits):
         logits[..., END] = -100
         return logits
 
@@ -138,10 +127,10 @@ def test_a_target_that_never_ends_stops_at_its_limit(make_translator: MakeModel)
     assert [len(target) for target in found] == [14, 20, 18]
 
 
-def test_a_target_may_end_at_once(make_translator: MakeModel) -> None:
+def test_a_target_may_end_at_once(make_translator):
     model = make_translator()
 
-    def end(logits: torch.Tensor) -> torch.Tensor:
+    def end(logits):
         logits[..., END] += 100
         return logits
 
@@ -149,10 +138,10 @@ def test_a_target_may_end_at_once(make_translator: MakeModel) -> None:
         assert search(model, SOURCES) == [[], [], []]
 
 
-def test_no_target_holds_a_special_token(make_translator: MakeModel) -> None:
+def test_no_target_holds_a_special_token(make_translator):
     model = make_translator()
 
-    def begin_again(logits: torch.Tensor) -> torch.Tensor:
+    def begin_again(logits):
         logits[..., START] += 100
         return logits
 
@@ -166,9 +155,7 @@ def test_no_target_holds_a_special_token(make_translator: MakeModel) -> None:
     ("n_source", "max_tokens", "expected"),
     [(1, 128, 12), (20, 128, 50), (100, 128, 127), (5, 1, 0)],
 )
-def test_a_target_has_twice_the_source_and_ten_but_fits_the_model(
-    n_source: int, max_tokens: int, expected: int
-) -> None:
+def test_a_target_has_twice_the_source_and_ten_but_fits_the_model(n_source, max_tokens, expected):
     assert longest_target(n_source, max_tokens) == expected
 
 
@@ -179,13 +166,13 @@ def test_a_target_has_twice_the_source_and_ten_but_fits_the_model(
         ({"length_penalty": -0.5}, "length_penalty (-0.5) must be 0 or more"),
     ],
 )
-def test_a_beam_is_checked(changes: dict[str, float], message: str) -> None:
+def test_a_beam_is_checked(changes, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Beam(**changes)
 
 
 @pytest.mark.parametrize("kind", ["decoder", "encoder"])
-def test_only_a_translator_translates(make_model: MakeModel, kind: str) -> None:
+def test_only_a_translator_translates(make_model, kind):
     model = make_model(kind=kind, moe=None)
     with pytest.raises(ValueError, match=f"^a model of kind '{kind}' translates nothing$"):
         search(model, SOURCES)
@@ -194,7 +181,7 @@ def test_only_a_translator_translates(make_model: MakeModel, kind: str) -> None:
 class Rereading(_Search):
     """The same search, which reads every target from its start at every step."""
 
-    def _log_probabilities(self) -> torch.Tensor:
+    def _log_probabilities(self):
         self.cache = []
         logits = self.model.decode(self.ids.flatten(0, 1), self.memory).logits[:, -1].clone()
         logits[:, START] = -torch.inf
@@ -202,7 +189,7 @@ class Rereading(_Search):
 
 
 @pytest.mark.parametrize("width", [2, 5])
-def test_what_a_beam_remembers_goes_with_its_targets(make_model: MakeModel, width: int) -> None:
+def test_what_a_beam_remembers_goes_with_its_targets(make_model, width):
     model = make_model(kind="encoder-decoder", moe=None, vocab_size=60, max_tokens=24)
     with torch.no_grad():  # so that every token depends on all before it
         for layer in model.decoder.layers:

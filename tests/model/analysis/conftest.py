@@ -1,14 +1,10 @@
 """Traces written by hand, and traces of tiny models with the weights that made them."""
 
-from collections.abc import Callable, Mapping, Sequence
-
 import numpy as np
 import pytest
 import torch
-from numpy.typing import ArrayLike
 
 from headlight.model.trace import NamedArray, Token, Trace
-from headlight.model.transformer import Transformer
 
 AXES = {
     "weights": ("head", "query", "key"),
@@ -29,7 +25,7 @@ AXES = {
 BOUNDARIES = ("<s>", "</s>")
 
 
-def named(arrays: Mapping[str, ArrayLike]) -> dict[str, NamedArray]:
+def named(arrays):
     """Arrays by site, each with the axes that the end of its site's name stands for."""
     found = {}
     for site, values in arrays.items():
@@ -43,10 +39,10 @@ def named(arrays: Mapping[str, ArrayLike]) -> dict[str, NamedArray]:
 
 
 @pytest.fixture(scope="session")
-def make_tokens() -> Callable[[str], tuple[Token, ...]]:
+def make_tokens():
     """Tokens of a text cut at spaces: ``<s> un +believ +able story </s>`` has two words."""
 
-    def make(text: str) -> tuple[Token, ...]:
+    def make(text):
         pieces = text.split()
         ids = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
         tokens, word = [], -1
@@ -69,16 +65,10 @@ def make_tokens() -> Callable[[str], tuple[Token, ...]]:
 
 
 @pytest.fixture(scope="session")
-def make_trace(make_tokens: Callable[[str], tuple[Token, ...]]) -> Callable[..., Trace]:
+def make_trace(make_tokens):
     """A trace of these arrays: ``make_trace({site: numbers}, "<s> a b", target="<s> c")``."""
 
-    def make(
-        arrays: Mapping[str, ArrayLike],
-        text: str = "",
-        *,
-        target: str | None = None,
-        heads: tuple[int, ...] | None = None,
-    ) -> Trace:
+    def make(arrays, text="", *, target=None, heads=None):
         return Trace(
             model="any",
             revision="1",
@@ -94,17 +84,15 @@ def make_trace(make_tokens: Callable[[str], tuple[Token, ...]]) -> Callable[...,
 
 
 @pytest.fixture(scope="session")
-def make_parameters() -> Callable[[Mapping[str, ArrayLike]], dict[str, NamedArray]]:
+def make_parameters():
     return named
 
 
 @pytest.fixture(scope="session")
-def random_weights() -> Callable[..., ArrayLike]:
+def random_weights():
     """Attention weights drawn at random: ``random_weights(n_heads, n_queries, n_keys)``."""
 
-    def draw(
-        n_heads: int, n_queries: int, n_keys: int, *, is_causal: bool = False, seed: int = 0
-    ) -> ArrayLike:
+    def draw(n_heads, n_queries, n_keys, *, is_causal=False, seed=0):
         weights = np.random.default_rng(seed).exponential(size=(n_heads, n_queries, n_keys))
         weights = np.tril(weights) if is_causal else weights
         return weights / weights.sum(axis=-1, keepdims=True)
@@ -113,15 +101,10 @@ def random_weights() -> Callable[..., ArrayLike]:
 
 
 @pytest.fixture(scope="session")
-def read() -> Callable[..., Trace]:
+def read():
     """A model's trace of token ids, with every site that it has."""
 
-    def trace(
-        model: Transformer,
-        ids: Sequence[int],
-        *inputs: Sequence[int],
-        heads: tuple[int, ...] | None = None,
-    ) -> Trace:
+    def trace(model, ids, *inputs, heads=None):
         axes = {site.name: site.axes for site in model.sites}
         with torch.inference_mode(), model.capture(["*"], heads=heads) as captured:
             model(*(torch.tensor([row]) for row in (ids, *inputs)))
@@ -144,10 +127,10 @@ def read() -> Callable[..., Trace]:
 
 
 @pytest.fixture(scope="session")
-def parameters_of() -> Callable[[Transformer], dict[str, NamedArray]]:
+def parameters_of():
     """A model's weights as analyses take them; those of the output projection cut by heads."""
 
-    def named_parameters(model: Transformer) -> dict[str, NamedArray]:
+    def named_parameters(model):
         found = {}
         for name, parameter in model.named_parameters():
             if (end := next((end for end in AXES if name.endswith(end)), None)) is None:

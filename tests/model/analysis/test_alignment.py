@@ -1,16 +1,9 @@
 """Word links read off cross-attention."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike
 
 from headlight.model.analysis.alignment import alignment, word_links
-from headlight.model.trace import Token, Trace
-
-MakeTrace = Callable[..., Trace]
-MakeTokens = Callable[[str], tuple[Token, ...]]
 
 SITE = "decoder.layers.{}.cross_attention.weights"
 SOURCE, TARGET = "<s> le ch +at </s>", "<s> the c +at"
@@ -24,7 +17,7 @@ WEIGHTS = np.array(
 )
 
 
-def test_rows_that_read_a_word_by_hand(make_tokens: MakeTokens) -> None:
+def test_rows_that_read_a_word_by_hand(make_tokens):
     found = word_links(WEIGHTS, make_tokens(SOURCE), make_tokens(TARGET))
     # the: le .5, chat .1 + .1. cat: le (.1 + .3)/2, chat (.4 + .3 + .1 + .2)/2.
     expected = [[0.5 / 0.7, 0.2 / 0.7], [0.2 / 0.7, 0.5 / 0.7]]
@@ -32,14 +25,14 @@ def test_rows_that_read_a_word_by_hand(make_tokens: MakeTokens) -> None:
     assert found.links.tolist() == [[True, False], [False, True]]
 
 
-def test_rows_that_predict_a_word_by_hand(make_tokens: MakeTokens) -> None:
+def test_rows_that_predict_a_word_by_hand(make_tokens):
     found = word_links(WEIGHTS, make_tokens(SOURCE), make_tokens(TARGET), shift=1)
     # the, from the row of <s>: le .1, chat .2. cat, from those of the and c: le .3, chat .45.
     np.testing.assert_allclose(found.weights, [[1 / 3, 2 / 3], [0.4, 0.6]])
     assert found.links.tolist() == [[False, True], [False, True]]
 
 
-def test_a_threshold_asks_both_words(make_tokens: MakeTokens) -> None:
+def test_a_threshold_asks_both_words(make_tokens):
     weights = np.array([[0.9, 0.1], [0.6, 0.4]])
     texts = make_tokens("un deux"), make_tokens("one two")
     # By rows both words look at un; un itself has .9/1.5 from one and .6/1.5 from two.
@@ -52,9 +45,7 @@ def test_a_threshold_asks_both_words(make_tokens: MakeTokens) -> None:
     assert links[0.95] == [[False, False], [False, False]]
 
 
-def test_rows_sum_to_1_over_words(
-    make_tokens: MakeTokens, random_weights: Callable[..., ArrayLike]
-) -> None:
+def test_rows_sum_to_1_over_words(make_tokens, random_weights):
     weights = np.asarray(random_weights(1, 4, 5))[0]
     for shift in (0, 1):
         found = word_links(weights, make_tokens(SOURCE), make_tokens(TARGET), shift)
@@ -63,7 +54,7 @@ def test_rows_sum_to_1_over_words(
         assert found.links.sum(axis=1).tolist() == [1, 1]
 
 
-def test_what_special_tokens_get_changes_nothing(make_tokens: MakeTokens) -> None:
+def test_what_special_tokens_get_changes_nothing(make_tokens):
     more = WEIGHTS.copy()
     more[:, [0, 4]] = 9
     texts = make_tokens(SOURCE), make_tokens(TARGET)
@@ -72,22 +63,18 @@ def test_what_special_tokens_get_changes_nothing(make_tokens: MakeTokens) -> Non
     )
 
 
-def test_a_word_that_looks_at_special_tokens_only_is_linked_to_none(
-    make_tokens: MakeTokens,
-) -> None:
+def test_a_word_that_looks_at_special_tokens_only_is_linked_to_none(make_tokens):
     found = word_links(np.array([[1.0, 0, 0]]), make_tokens("<s> un deux"), make_tokens("one"))
     assert found.weights.tolist() == [[0, 0]]
     assert not found.links.any()
 
 
-def test_equals_link_to_the_first_alone(make_tokens: MakeTokens) -> None:
+def test_equals_link_to_the_first_alone(make_tokens):
     found = word_links(np.array([[0.5, 0.5]]), make_tokens("un deux"), make_tokens("one"))
     assert found.links.tolist() == [[True, False]]
 
 
-def test_all_layers_and_heads_are_averaged(
-    make_trace: MakeTrace, make_tokens: MakeTokens, random_weights: Callable[..., ArrayLike]
-) -> None:
+def test_all_layers_and_heads_are_averaged(make_trace, make_tokens, random_weights):
     weights = [np.asarray(random_weights(3, 4, 5, seed=seed)) for seed in range(2)]
     arrays = {SITE.format(layer): heads for layer, heads in enumerate(weights)}
     found = alignment(make_trace(arrays, SOURCE, target=TARGET))
@@ -98,9 +85,7 @@ def test_all_layers_and_heads_are_averaged(
     assert found["links"].data.dtype == np.int32
 
 
-def test_chosen_heads_of_a_layer_are_those_of_the_model(
-    make_trace: MakeTrace, make_tokens: MakeTokens, random_weights: Callable[..., ArrayLike]
-) -> None:
+def test_chosen_heads_of_a_layer_are_those_of_the_model(make_trace, make_tokens, random_weights):
     weights = [np.asarray(random_weights(2, 4, 5, seed=seed)) for seed in range(2)]
     arrays = {SITE.format(layer): heads for layer, heads in enumerate(weights)}
     # The trace holds heads 5 and 2, in this order.
@@ -113,61 +98,23 @@ def test_chosen_heads_of_a_layer_are_those_of_the_model(
     assert found["links"].data.tolist() == expected.links.astype(int).tolist()
 
 
-@pytest.mark.parametrize(
-    ("chosen", "message"),
-    [
-        ({"layers": [4]}, r"layer 4 cannot be averaged; the trace holds layers \[0\]"),
-        ({"heads": [3]}, r"head 3 cannot be averaged; the trace holds heads \[0\]"),
-        ({"heads": []}, r"no head cannot be averaged"),
-    ],
-)
-def test_layers_and_heads_that_the_trace_lacks_are_refused(
-    make_trace: MakeTrace, chosen: dict[str, list[int]], message: str
-) -> None:
+@pytest.mark.parametrize("chosen", [{"layers": [4]}, {"heads": [3]}, {"heads": []}])
+def test_layers_and_heads_that_the_trace_lacks_are_an_error(make_trace, chosen):
     trace = make_trace({SITE.format(0): WEIGHTS[None]}, SOURCE, target=TARGET)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="alignment: the trace"):
         alignment(trace, **chosen)
 
 
-def test_a_trace_without_cross_attention_is_refused(make_trace: MakeTrace) -> None:
-    with pytest.raises(KeyError, match=r"no '\*\.cross_attention\.weights'"):
-        alignment(make_trace({}, SOURCE, target=TARGET))
-
-
-def test_a_trace_without_target_is_refused(make_trace: MakeTrace) -> None:
-    with pytest.raises(ValueError, match="the trace has no target"):
-        alignment(make_trace({SITE.format(0): WEIGHTS[None]}, SOURCE))
-
-
-def test_other_tokens_than_the_weights_are_refused(make_tokens: MakeTokens) -> None:
-    with pytest.raises(ValueError, match=r"\(4, 5\) do not fit 4 target and 2 source tokens"):
-        word_links(WEIGHTS, make_tokens("<s> le"), make_tokens(TARGET))
-
-
-def test_a_shift_of_2_is_refused(make_tokens: MakeTokens) -> None:
-    with pytest.raises(ValueError, match=r"shift \(2\) must be 0"):
-        word_links(WEIGHTS, make_tokens(SOURCE), make_tokens(TARGET), shift=2)
-
-
-def test_a_threshold_of_1_is_refused(make_tokens: MakeTokens) -> None:
-    with pytest.raises(ValueError, match=r"threshold \(1\.0\) must lie in \[0, 1\)"):
-        word_links(WEIGHTS, make_tokens(SOURCE), make_tokens(TARGET), threshold=1.0)
-
-
-def test_a_text_without_words_is_refused(make_tokens: MakeTokens) -> None:
-    with pytest.raises(ValueError, match="the source has no words to align"):
-        word_links(np.ones((2, 2)), make_tokens("<s> </s>"), make_tokens("<s> the"))
-
-
-def test_a_first_word_that_no_row_predicts_is_refused(make_tokens: MakeTokens) -> None:
-    with pytest.raises(ValueError, match="no row predicts the first token 'the'; use shift 0"):
-        word_links(np.ones((1, 1)), make_tokens("le"), make_tokens("the"), shift=1)
-
-
-def test_layers_are_numbered_as_in_the_model(make_trace: MakeTrace) -> None:
-    trace = make_trace({SITE.format(3): [WEIGHTS]}, SOURCE, target=TARGET)
-    assert alignment(trace, layers=[3])["links"].data.tolist() == [[1, 0], [0, 1]]
-    with pytest.raises(
-        ValueError, match=r"^layer 0 cannot be averaged; the trace holds layers \[3\]"
-    ):
-        alignment(trace, layers=[0])
+@pytest.mark.parametrize(
+    ("source", "target", "options", "message"),
+    [
+        ("<s> le", TARGET, {}, "4 target and 2 source tokens"),
+        (SOURCE, TARGET, {"shift": 2}, "shift"),
+        (SOURCE, TARGET, {"threshold": 1.0}, "threshold"),
+        ("<s> </s> </s> </s> </s>", TARGET, {}, "the source has no words"),
+        (SOURCE, "the c +at sat", {"shift": 1}, "no row predicts the first token 'the'"),
+    ],
+)
+def test_texts_or_options_out_of_range_are_an_error(make_tokens, source, target, options, message):
+    with pytest.raises(ValueError, match=message):
+        word_links(WEIGHTS, make_tokens(source), make_tokens(target), **options)

@@ -1,47 +1,47 @@
-"""Softmax, shares, entropy and the likeliest of a distribution."""
+"""Softmax, normalise, entropy and the top_k of a distribution."""
 
 import math
 
 import numpy as np
 import pytest
 
-from headlight.model.analysis.distributions import entropy, likeliest, shares, softmax
+from headlight.model.analysis.distributions import entropy, normalise, softmax, top_k
 
 
-def test_softmax_of_10_9_8_by_hand() -> None:
+def test_softmax_of_10_9_8_by_hand():
     np.testing.assert_allclose(softmax(np.array([10.0, 9, 8])), [0.6652, 0.2447, 0.0900], atol=5e-5)
 
 
-def test_softmax_does_not_overflow() -> None:
+def test_softmax_does_not_overflow():
     assert softmax(np.array([1e30, -1e30], dtype=np.float32)).tolist() == [1, 0]
 
 
-def test_a_row_of_small_logits_is_not_lost_beside_a_row_of_great_ones() -> None:
+def test_a_row_of_small_logits_is_not_lost_beside_a_row_of_great_ones():
     assert softmax(np.array([[900.0, 900], [-900, -900]])).tolist() == [[0.5, 0.5], [0.5, 0.5]]
 
 
-def test_shares_sum_to_1_along_the_axis() -> None:
+def test_shares_sum_to_1_along_the_axis():
     table = np.array([[1.0, 3], [4, 1]])
-    assert shares(table).tolist() == [[0.25, 0.75], [0.8, 0.2]]
-    assert shares(table, axis=0).tolist() == [[0.2, 0.75], [0.8, 0.25]]
+    assert normalise(table).tolist() == [[0.25, 0.75], [0.8, 0.2]]
+    assert normalise(table, axis=0).tolist() == [[0.2, 0.75], [0.8, 0.25]]
 
 
-def test_shares_of_nothing_are_0() -> None:
-    assert shares(np.array([[0.0, 0], [0, 2]])).tolist() == [[0, 0], [0, 1]]
+def test_shares_of_nothing_are_0():
+    assert normalise(np.array([[0.0, 0], [0, 2]])).tolist() == [[0, 0], [0, 1]]
 
 
-def test_entropy_is_ln_n_when_even_and_0_when_certain() -> None:
+def test_entropy_is_ln_n_when_even_and_0_when_certain():
     found = entropy(np.array([[0.25] * 4, [0, 1, 0, 0]]))
     np.testing.assert_allclose(found, [math.log(4), 0])
 
 
-def test_the_likeliest_come_first_and_are_at_most_all() -> None:
-    indices, probabilities = likeliest(np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]]), top=2)
+def test_the_likeliest_come_first_and_are_at_most_all():
+    indices, probabilities = top_k(np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]]), k=2)
     assert indices.tolist() == [[1, 2], [0, 2]]
     assert probabilities.tolist() == [[0.6, 0.3], [0.5, 0.3]]
-    assert likeliest(np.array([0.4, 0.6]), top=9)[0].tolist() == [1, 0]
+    assert top_k(np.array([0.4, 0.6]), k=9)[0].tolist() == [1, 0]
 
 
-def test_the_top_none_are_refused() -> None:
+def test_the_top_none_are_an_error():
     with pytest.raises(ValueError, match=r"top \(0\) must be at least 1"):
-        likeliest(np.array([1.0]), top=0)
+        top_k(np.array([1.0]), k=0)

@@ -1,36 +1,30 @@
 """What each head does: scores by hand, and heads made to deserve their labels."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike, NDArray
 
 from headlight.model.analysis.head_labels import LABELS, MIN_QUERIES, SCORES, head_labels
-from headlight.model.trace import NamedArray, Trace
-
-MakeTrace = Callable[..., Trace]
-Head = NDArray[np.float64]
 
 DECODER, ENCODER = "decoder.layers.0.self_attention", "encoder.layers.0.self_attention"
 CROSS = "decoder.layers.0.cross_attention"
 ROUNDS = "<s> a b c d a b c d a b c d"
 
 
-def scores_of(found: dict[str, NamedArray], path: str, head: int = 0) -> dict[str, float]:
+def scores_of(found, path, head=0):
     """The scores of a head that are defined."""
     counts = found[f"{path}.label_queries"].data
     values = found[f"{path}.label_scores"].data[head]
     return {label: values[n].item() for n, label in enumerate(SCORES) if counts[n]}
 
 
-def labels_of(found: dict[str, NamedArray], path: str) -> list[str]:
+def labels_of(found, path):
     return [LABELS[number] for number in found[f"{path}.label"].data]
 
 
-def looking_at(n_tokens: int, key_of: Callable[[int], int]) -> Head:
+def looking_at(n_tokens, key_of):
     """A head whose query t looks at `key_of(t)` alone; at the first token if there is none."""
     weights = np.zeros((n_tokens, n_tokens))
     for query in range(n_tokens):
@@ -39,11 +33,11 @@ def looking_at(n_tokens: int, key_of: Callable[[int], int]) -> Head:
     return weights
 
 
-def even(n_tokens: int) -> Head:
+def even(n_tokens):
     return np.tril(np.ones((n_tokens, n_tokens))) / np.arange(1, n_tokens + 1)[:, None]
 
 
-def test_a_causal_head_by_hand(make_trace: MakeTrace) -> None:
+def test_a_causal_head_by_hand(make_trace):
     weights = [
         [1.0, 0, 0, 0, 0, 0],  # <s>
         [0.5, 0.5, 0, 0, 0, 0],  # a
@@ -80,20 +74,7 @@ def test_a_causal_head_by_hand(make_trace: MakeTrace) -> None:
     }
 
 
-def test_the_arrays_have_named_axes_and_types(make_trace: MakeTrace) -> None:
-    found = head_labels(make_trace({f"{DECODER}.weights": [even(3)] * 2}, "<s> a b"))
-    described = {name: (array.axes, array.data.dtype) for name, array in found.items()}
-    assert described == {
-        f"{DECODER}.label": (("head",), np.int32),
-        f"{DECODER}.label_scores": (("head", "label"), np.float32),
-        f"{DECODER}.label_queries": (("label",), np.int32),
-    }
-    assert (*SCORES, "mixed") == LABELS
-
-
-def test_heads_get_the_labels_that_they_were_made_for(
-    make_trace: MakeTrace, random_weights: Callable[..., ArrayLike]
-) -> None:
+def test_heads_get_the_labels_that_they_were_made_for(make_trace, random_weights):
     n_tokens = len(ROUNDS.split())
     heads = {
         "previous": looking_at(n_tokens, lambda query: query - 1),
@@ -110,9 +91,7 @@ def test_heads_get_the_labels_that_they_were_made_for(
     assert labels_of(found, DECODER) == list(heads)
 
 
-def test_a_head_that_copies_where_it_can_and_rests_elsewhere_is_an_induction_head(
-    make_trace: MakeTrace,
-) -> None:
+def test_a_head_that_copies_where_it_can_and_rests_elsewhere_is_an_induction_head(make_trace):
     text = "<s> a b c d e f g h a b c"
     copies = looking_at(12, lambda query: query - 7 if query > 8 else 0)
     found = head_labels(make_trace({f"{DECODER}.weights": [copies]}, text))
@@ -122,7 +101,7 @@ def test_a_head_that_copies_where_it_can_and_rests_elsewhere_is_an_induction_hea
     assert labels_of(found, DECODER) == ["induction"]
 
 
-def test_a_chance_repetition_makes_no_induction_head(make_trace: MakeTrace) -> None:
+def test_a_chance_repetition_makes_no_induction_head(make_trace):
     text = "<s> a b c d a b"
     copies = looking_at(7, lambda query: query - 3 if query > 4 else 0)
     found = head_labels(make_trace({f"{DECODER}.weights": [copies]}, text))
@@ -131,15 +110,15 @@ def test_a_chance_repetition_makes_no_induction_head(make_trace: MakeTrace) -> N
     assert labels_of(found, DECODER) == ["sink"]
 
 
-def test_the_previous_token_is_no_induction(make_trace: MakeTrace) -> None:
+def test_the_previous_token_is_no_induction(make_trace):
     # In "a b a b" the token after the earlier a is also the previous one.
     found = head_labels(make_trace({f"{DECODER}.weights": [even(5)]}, "<s> a b a b"))
     assert "induction" not in scores_of(found, DECODER)
 
 
 def test_weights_that_go_by_distance_are_positional_and_by_content_are_not(
-    make_trace: MakeTrace, random_weights: Callable[..., ArrayLike]
-) -> None:
+    make_trace, random_weights
+):
     n_tokens = 24
     distance = np.subtract.outer(np.arange(n_tokens), np.arange(n_tokens))
     fading = np.where(distance >= 0, np.exp(-0.5 * np.maximum(distance, 0)), 0)
@@ -156,7 +135,7 @@ def test_weights_that_go_by_distance_are_positional_and_by_content_are_not(
     assert scores[3] == 0
 
 
-def test_a_positional_score_by_hand(make_trace: MakeTrace) -> None:
+def test_a_positional_score_by_hand(make_trace):
     weights = [[1.0, 0, 0], [0.2, 0.8, 0], [0.1, 0.3, 0.6]]
     found = head_labels(make_trace({f"{DECODER}.weights": [weights]}, "<s> a b"))
     # Five cells at three distances, whose means are .7, .25 and .1; even would be 1/2 and 1/3.
@@ -166,14 +145,14 @@ def test_a_positional_score_by_hand(make_trace: MakeTrace) -> None:
     assert scores_of(found, DECODER)["positional"] == pytest.approx(expected, abs=1e-6)
 
 
-def test_an_even_two_way_head_has_nothing_for_positions_to_explain(make_trace: MakeTrace) -> None:
+def test_an_even_two_way_head_has_nothing_for_positions_to_explain(make_trace):
     weights = np.full((1, 7, 7), 1 / 7)
     found = head_labels(make_trace({f"{ENCODER}.weights": weights}, "<s> a b c d e </s>"))
     assert scores_of(found, ENCODER)["positional"] == 0
     assert labels_of(found, ENCODER) == ["broad"]
 
 
-def test_broad_is_entropy_over_its_maximum(make_trace: MakeTrace) -> None:
+def test_broad_is_entropy_over_its_maximum(make_trace):
     weights = [[[1.0, 0, 0], [0.25, 0.75, 0], [0.5, 0.25, 0.25]]]
     found = head_labels(make_trace({f"{DECODER}.weights": weights}, "<s> a b"))
     # h(¼) of one bit, and 1.5 bits of log₂ 3; the first row has no choice.
@@ -181,14 +160,14 @@ def test_broad_is_entropy_over_its_maximum(make_trace: MakeTrace) -> None:
     assert scores_of(found, DECODER)["broad"] == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_two_way_head_may_look_at_the_next_token(make_trace: MakeTrace) -> None:
+def test_a_two_way_head_may_look_at_the_next_token(make_trace):
     ahead = np.roll(np.eye(7), 1, axis=1)
     found = head_labels(make_trace({f"{ENCODER}.weights": [ahead]}, "<s> a b c d e </s>"))
     assert scores_of(found, ENCODER)["next"] == 1
     assert labels_of(found, ENCODER) == ["next"]
 
 
-def test_a_two_way_text_has_a_sink_at_either_end(make_trace: MakeTrace) -> None:
+def test_a_two_way_text_has_a_sink_at_either_end(make_trace):
     ends = np.zeros((5, 5))
     ends[:, 0], ends[:, 4] = 0.3, 0.7
     for text, expected in [
@@ -200,7 +179,7 @@ def test_a_two_way_text_has_a_sink_at_either_end(make_trace: MakeTrace) -> None:
         assert scores_of(found, ENCODER)["sink"] == pytest.approx(expected)
 
 
-def test_a_mask_at_the_end_is_no_sink(make_trace: MakeTrace) -> None:
+def test_a_mask_at_the_end_is_no_sink(make_trace):
     weights = [[0.2, 0.2, 0.6], [0.3, 0.1, 0.6], [0.5, 0.4, 0.1]]
     trace = make_trace({f"{ENCODER}.weights": [weights]}, "<s> a b")
     mask = replace(trace.tokens[-1], text="[MASK]", word=None, is_special=True)
@@ -208,12 +187,12 @@ def test_a_mask_at_the_end_is_no_sink(make_trace: MakeTrace) -> None:
     assert scores_of(head_labels(trace), ENCODER)["sink"] == pytest.approx((0.3 + 0.5) / 2)
 
 
-def test_an_end_that_only_it_can_see_is_no_sink(make_trace: MakeTrace) -> None:
+def test_an_end_that_only_it_can_see_is_no_sink(make_trace):
     found = head_labels(make_trace({f"{DECODER}.weights": [even(4)]}, "<s> a b </s>"))
     assert scores_of(found, DECODER)["current"] == pytest.approx((1 / 2 + 1 / 3 + 1 / 4) / 3)
 
 
-def test_the_greatest_score_of_a_group_is_the_label(make_trace: MakeTrace) -> None:
+def test_the_greatest_score_of_a_group_is_the_label(make_trace):
     text = "<s> a b c d e f g h a b c"
     n_tokens = len(text.split())
     copies = looking_at(n_tokens, lambda query: query - 8 if query > 8 else query - 1)
@@ -223,7 +202,7 @@ def test_the_greatest_score_of_a_group_is_the_label(make_trace: MakeTrace) -> No
     assert labels_of(found, DECODER) == ["same_token"]
 
 
-def test_a_monotonic_score_by_hand(make_trace: MakeTrace) -> None:
+def test_a_monotonic_score_by_hand(make_trace):
     weights = [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0.5, 0.5]]
     trace = make_trace({f"{CROSS}.weights": [weights]}, "<s> a b c", target="<s> d e")
     # The places of d and e vary by 1/4, those of a, b and c by 11/16; both together by 3/8.
@@ -231,13 +210,13 @@ def test_a_monotonic_score_by_hand(make_trace: MakeTrace) -> None:
     assert scores_of(head_labels(trace), CROSS)["monotonic"] == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_source_of_one_word_has_no_order(make_trace: MakeTrace) -> None:
+def test_a_source_of_one_word_has_no_order(make_trace):
     weights = [[[1.0, 0], [0.2, 0.8], [0.3, 0.7]]]
     trace = make_trace({f"{CROSS}.weights": weights}, "<s> a", target="<s> b c")
     assert "monotonic" not in scores_of(head_labels(trace), CROSS)
 
 
-def test_cross_attention_along_the_diagonal_is_monotonic(make_trace: MakeTrace) -> None:
+def test_cross_attention_along_the_diagonal_is_monotonic(make_trace):
     diagonal = np.zeros((5, 6))
     diagonal[np.arange(5), np.arange(5)] = 1
     sink, flat = np.zeros((5, 6)), np.full((5, 6), 1 / 6)
@@ -252,15 +231,13 @@ def test_cross_attention_along_the_diagonal_is_monotonic(make_trace: MakeTrace) 
     assert labels_of(found, CROSS) == ["monotonic", "narrow", "sink", "broad", "monotonic"]
 
 
-def test_cross_attention_to_ordinary_ends_is_no_sink(make_trace: MakeTrace) -> None:
+def test_cross_attention_to_ordinary_ends_is_no_sink(make_trace):
     trace = make_trace({f"{CROSS}.weights": [np.full((2, 3), 1 / 3)]}, "a b c", target="<s> d")
     assert "sink" not in scores_of(head_labels(trace), CROSS)
 
 
 @pytest.mark.parametrize("text", ["<s>", "<s> a", "<s> a a", ROUNDS])
-def test_every_score_is_a_finite_number_between_0_and_1(
-    make_trace: MakeTrace, random_weights: Callable[..., ArrayLike], text: str
-) -> None:
+def test_every_score_is_a_finite_number_between_0_and_1(make_trace, random_weights, text):
     n_tokens = len(text.split())
     trace = make_trace(
         {
@@ -278,21 +255,19 @@ def test_every_score_is_a_finite_number_between_0_and_1(
         assert not values[:, found[f"{path}.label_queries"].data == 0].any()
 
 
-def test_a_text_of_one_token_leaves_nothing_to_say(make_trace: MakeTrace) -> None:
+def test_a_text_of_one_token_leaves_nothing_to_say(make_trace):
     found = head_labels(make_trace({f"{DECODER}.weights": [[[1.0]]]}, "<s>"))
     assert scores_of(found, DECODER) == {}
     assert labels_of(found, DECODER) == ["mixed"]
 
 
-def test_a_source_of_end_marks_alone_leaves_no_choice_of_a_sink(make_trace: MakeTrace) -> None:
+def test_a_source_of_end_marks_alone_leaves_no_choice_of_a_sink(make_trace):
     weights = {f"{CROSS}.weights": [np.full((2, 2), 0.5)]}
     found = head_labels(make_trace(weights, "<s> </s>", target="<s> d"))
     assert set(scores_of(found, CROSS)) == {"broad", "narrow"}
 
 
-def test_heads_are_scored_each_by_itself(
-    make_trace: MakeTrace, random_weights: Callable[..., ArrayLike]
-) -> None:
+def test_heads_are_scored_each_by_itself(make_trace, random_weights):
     weights = np.asarray(random_weights(4, 13, 13, is_causal=True))
     order = [2, 0, 3, 1]
     plain, permuted = (
@@ -303,21 +278,9 @@ def test_heads_are_scored_each_by_itself(
     np.testing.assert_allclose(plain[scores].data[order], permuted[scores].data, rtol=1e-6)
 
 
-def test_only_the_pattern_of_the_ids_matters(
-    make_trace: MakeTrace, random_weights: Callable[..., ArrayLike]
-) -> None:
+def test_only_the_pattern_of_the_ids_matters(make_trace, random_weights):
     weights = {f"{DECODER}.weights": random_weights(2, 13, 13, is_causal=True)}
     renamed = ROUNDS.translate(str.maketrans("abcd", "wxyz"))
     plain, other = (head_labels(make_trace(weights, text)) for text in (ROUNDS, renamed))
     scores = f"{DECODER}.label_scores"
     assert plain[scores].data.tolist() == other[scores].data.tolist()
-
-
-def test_a_trace_without_weights_is_refused(make_trace: MakeTrace) -> None:
-    with pytest.raises(KeyError, match=r"'\*\.self_attention\.weights' or"):
-        head_labels(make_trace({}))
-
-
-def test_other_tokens_than_the_weights_are_refused(make_trace: MakeTrace) -> None:
-    with pytest.raises(ValueError, match="the trace has 2 tokens that attend"):
-        head_labels(make_trace({f"{DECODER}.weights": [even(3)]}, "<s> a"))

@@ -1,18 +1,12 @@
 """What the model would predict after each layer."""
 
 import math
-from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
 
 from headlight.model.analysis.logit_lens import logit_lens
 from headlight.model.analysis.next_token import next_token
-from headlight.model.trace import NamedArray, Trace
-from headlight.model.transformer import Transformer
-
-MakeTrace = Callable[..., Trace]
-MakeParameters = Callable[[Mapping[str, object]], dict[str, NamedArray]]
 
 SITE = "decoder.layers.{}.residual.after"
 VECTORS = {"decoder.embedding.vectors.weight": [[1.0, 0], [0, 1]]}
@@ -30,12 +24,7 @@ VECTORS = {"decoder.embedding.vectors.weight": [[1.0, 0], [0, 1]]}
     ],
     ids=str,
 )
-def test_the_last_layer_gives_what_the_model_predicts(
-    make_model: Callable[..., Transformer],
-    read: Callable[..., Trace],
-    parameters_of: Callable[[Transformer], dict[str, NamedArray]],
-    changes: dict[str, object],
-) -> None:
+def test_the_last_layer_gives_what_the_model_predicts(make_model, read, parameters_of, changes):
     model = make_model(n_layers=3, **changes)
     target = [[9, 10, 11]] if changes.get("kind") == "encoder-decoder" else []
     trace = read(model, [5, 6, 7, 8], *target)
@@ -49,11 +38,7 @@ def test_the_last_layer_gives_what_the_model_predicts(
     assert found["ids"].data[0].tolist() != expected["ids"].data.tolist()
 
 
-def test_the_norms_epsilon_is_the_models(
-    make_model: Callable[..., Transformer],
-    read: Callable[..., Trace],
-    parameters_of: Callable[[Transformer], dict[str, NamedArray]],
-) -> None:
+def test_the_norms_epsilon_is_the_models(make_model, read, parameters_of):
     model = make_model(norm_epsilon=0.5)
     trace = read(model, [5, 6, 7])
     right, wrong = (
@@ -65,7 +50,7 @@ def test_the_norms_epsilon_is_the_models(
     assert not np.allclose(wrong, expected, rtol=1e-4)
 
 
-def test_without_a_norm_by_hand(make_trace: MakeTrace, make_parameters: MakeParameters) -> None:
+def test_without_a_norm_by_hand(make_trace, make_parameters):
     streams = {SITE.format(0): np.log([[0.3, 0.7]]), SITE.format(1): np.log([[0.9, 0.1]])}
     found = logit_lens(make_trace(streams), make_parameters(VECTORS))
     assert found["ids"].axes == found["probabilities"].axes == ("layer", "query", "rank")
@@ -73,7 +58,7 @@ def test_without_a_norm_by_hand(make_trace: MakeTrace, make_parameters: MakePara
     np.testing.assert_allclose(found["probabilities"].data, [[[0.7, 0.3]], [[0.9, 0.1]]], rtol=1e-6)
 
 
-def test_layer_norm_by_hand(make_trace: MakeTrace, make_parameters: MakeParameters) -> None:
+def test_layer_norm_by_hand(make_trace, make_parameters):
     # (1, 3) has mean 2 and variance 1: (−1, 1), scaled (−2, 1), shifted (−2, 2).
     norm = {"decoder.norm.scale": [2.0, 1], "decoder.norm.shift": [0.0, 1]}
     found = logit_lens(
@@ -86,7 +71,7 @@ def test_layer_norm_by_hand(make_trace: MakeTrace, make_parameters: MakeParamete
     )
 
 
-def test_rms_norm_by_hand(make_trace: MakeTrace, make_parameters: MakeParameters) -> None:
+def test_rms_norm_by_hand(make_trace, make_parameters):
     # The mean square of (1, 7) is 25: (.2, 1.4), scaled (.2, .7).
     norm = {"decoder.norm.scale": [1.0, 0.5]}
     found = logit_lens(
@@ -95,16 +80,6 @@ def test_rms_norm_by_hand(make_trace: MakeTrace, make_parameters: MakeParameters
     assert found["probabilities"].data[0, 0, 0] == pytest.approx(1 / (1 + math.exp(-0.5)))
 
 
-def test_a_missing_layer_is_refused(make_trace: MakeTrace, make_parameters: MakeParameters) -> None:
-    with pytest.raises(ValueError, match=r"lacks decoder\.layers\.0\.residual\.after"):
-        logit_lens(make_trace({SITE.format(1): [[1.0, 3]]}), make_parameters(VECTORS))
-
-
-def test_a_trace_without_residual_stream_is_refused(make_trace: MakeTrace) -> None:
-    with pytest.raises(KeyError, match=r"residual\.after'; capture it"):
-        logit_lens(make_trace({}), {})
-
-
-def test_a_missing_embedding_is_refused(make_trace: MakeTrace) -> None:
+def test_a_missing_embedding_is_an_error(make_trace):
     with pytest.raises(KeyError, match=r"decoder\.embedding\.vectors\.weight is missing"):
         logit_lens(make_trace({SITE.format(0): [[1.0, 3]]}), {})

@@ -1,22 +1,19 @@
 """The likeliest next tokens after every token."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
 
 from headlight.model.analysis.next_token import next_token
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.trace import NamedArray, Trace
 from headlight.model.tracing import trace
 
 
 @pytest.fixture
-def trace_of() -> Callable[[list[list[float]]], Trace]:
+def trace_of():
     """A trace that holds nothing but these logits."""
 
-    def make(logits: list[list[float]]) -> Trace:
+    def make(logits):
         data = np.array(logits, dtype=np.float32)
         tensors = {"logits": NamedArray(("query", "vocab"), data)}
         return Trace(
@@ -26,7 +23,7 @@ def trace_of() -> Callable[[list[list[float]]], Trace]:
     return make
 
 
-def test_by_hand(trace_of: Callable[[list[list[float]]], Trace]) -> None:
+def test_by_hand(trace_of):
     probabilities = np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]])
     found = next_token(trace_of(np.log(probabilities).tolist()), top=2)
     assert found["ids"].axes == ("query", "rank")
@@ -36,14 +33,7 @@ def test_by_hand(trace_of: Callable[[list[list[float]]], Trace]) -> None:
     )
 
 
-def test_scores_of_10_9_8_by_hand(trace_of: Callable[[list[list[float]]], Trace]) -> None:
-    found = next_token(trace_of([[10, 9, 8]]))
-    np.testing.assert_allclose(
-        found["probabilities"].data, [[0.6652, 0.2447, 0.0900]], rtol=0, atol=5e-5
-    )
-
-
-def test_it_is_pytorchs_softmax_and_topk(checkpoint: Checkpoint) -> None:
+def test_it_is_pytorchs_softmax_and_topk(checkpoint):
     traced = trace(checkpoint, "The cat chased the mouse.", capture=["logits"])
     found = next_token(traced)
     logits = torch.tensor(traced.tensors["logits"].data, dtype=torch.float64)
@@ -54,18 +44,7 @@ def test_it_is_pytorchs_softmax_and_topk(checkpoint: Checkpoint) -> None:
     assert found["probabilities"].data.dtype == np.float32
 
 
-def test_huge_logits_do_not_overflow(trace_of: Callable[[list[list[float]]], Trace]) -> None:
-    found = next_token(trace_of([[1e30, -1e30, 0], [-1e30, -1e30, -1e30]]))
-    assert found["probabilities"].data[0].tolist() == [1, 0, 0]
-    np.testing.assert_allclose(found["probabilities"].data[1], 1 / 3, rtol=1e-6)
-
-
-def test_the_whole_vocabulary_sums_to_1(checkpoint: Checkpoint) -> None:
+def test_the_whole_vocabulary_sums_to_1(checkpoint):
     found = next_token(trace(checkpoint, "The cat", capture=["logits"]), top=10**6)
     assert found["ids"].data.shape[1] == checkpoint.config.vocab_size
     np.testing.assert_allclose(found["probabilities"].data.sum(axis=-1), 1, atol=1e-5)
-
-
-def test_a_trace_without_logits_is_refused(checkpoint: Checkpoint) -> None:
-    with pytest.raises(KeyError, match="logits"):
-        next_token(trace(checkpoint, "The cat"))

@@ -1,7 +1,5 @@
 """How long the residual stream is, what is written to it, and what the norms see."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -9,10 +7,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from headlight.model.analysis.residual_stream import cosine, residual_stream
-from headlight.model.trace import NamedArray, Trace
-from headlight.model.transformer import Transformer
-
-MakeTrace = Callable[..., Trace]
 
 LAYER = "decoder.layers.0"
 # One token whose stream is (3, 4). Attention adds (4, -3), across it, which makes (7, 1); the
@@ -38,11 +32,11 @@ PARTS = ("self_attention", "cross_attention", "feed_forward")
 NORMS = ("attention_norm", "cross_attention_norm", "feed_forward_norm")
 
 
-def values(found: dict[str, NamedArray], name: str) -> object:
+def values(found, name):
     return found[name].data.tolist()
 
 
-def test_one_layer_by_hand(make_trace: MakeTrace) -> None:
+def test_one_layer_by_hand(make_trace):
     found = residual_stream(make_trace(BY_HAND))
     assert values(found, "decoder.residual_norm.before") == [[5]]
     np.testing.assert_allclose(values(found, "decoder.residual_norm.middle"), [[50**0.5]])
@@ -52,7 +46,7 @@ def test_one_layer_by_hand(make_trace: MakeTrace) -> None:
     np.testing.assert_allclose(values(found, "decoder.cosine.feed_forward"), [[-1]], rtol=1e-6)
 
 
-def test_norms_before_the_parts_see_the_stream_by_hand(make_trace: MakeTrace) -> None:
+def test_norms_before_the_parts_see_the_stream_by_hand(make_trace):
     # (3, 4), (7, 1) and, before the last norm, (3.5, .5).
     found = residual_stream(make_trace(BY_HAND))
     expected = {"attention_norm": (3.5, 0.5), "feed_forward_norm": (4, 3)}
@@ -65,7 +59,7 @@ def test_norms_before_the_parts_see_the_stream_by_hand(make_trace: MakeTrace) ->
     )
 
 
-def test_norms_after_the_parts_see_the_sum_and_there_is_no_last_one(make_trace: MakeTrace) -> None:
+def test_norms_after_the_parts_see_the_sum_and_there_is_no_last_one(make_trace):
     # (3, 4) + (4, -3) = (7, 1), and half of (7, 1).
     found = residual_stream(make_trace(BY_HAND), norm_place="post")
     expected = {"attention_norm": (4, 3), "feed_forward_norm": (2, 1.5)}
@@ -75,7 +69,7 @@ def test_norms_after_the_parts_see_the_sum_and_there_is_no_last_one(make_trace: 
     assert not any(name.endswith(".norm") for name in found)
 
 
-def test_an_rms_norm_sees_one_number(make_trace: MakeTrace) -> None:
+def test_an_rms_norm_sees_one_number(make_trace):
     found = residual_stream(make_trace(BY_HAND), norm="rms_norm")
     np.testing.assert_allclose(
         values(found, "decoder.root_mean_square.attention_norm"), [[12.5**0.5]]
@@ -84,9 +78,7 @@ def test_an_rms_norm_sees_one_number(make_trace: MakeTrace) -> None:
     assert not any(".mean." in name or ".deviation." in name for name in found)
 
 
-def test_the_arrays_are_small_and_their_axes_are_named(
-    make_model: Callable[..., Transformer], read: Callable[..., Trace]
-) -> None:
+def test_the_arrays_are_small_and_their_axes_are_named(make_model, read):
     found = residual_stream(read(make_model(), [5, 6, 7]))
     names = [
         *(f"residual_norm.{place}" for place in ("before", "middle", "after")),
@@ -101,11 +93,7 @@ def test_the_arrays_are_small_and_their_axes_are_named(
 
 
 @READS
-def test_norms_and_cosines_are_pytorchs(
-    make_model: Callable[..., Transformer],
-    read: Callable[..., Trace],
-    changes: dict[str, object],
-) -> None:
+def test_norms_and_cosines_are_pytorchs(make_model, read, changes):
     model = make_model(n_layers=3, **changes)
     trace = read(model, [5, 6, 7, 8], *target_of(changes))
     found = residual_stream(trace, norm=model.config.norm, norm_place=model.config.norm_place)
@@ -123,11 +111,7 @@ def test_norms_and_cosines_are_pytorchs(
 
 
 @READS
-def test_the_statistics_are_of_what_enters_the_models_own_norms(
-    make_model: Callable[..., Transformer],
-    read: Callable[..., Trace],
-    changes: dict[str, object],
-) -> None:
+def test_the_statistics_are_of_what_enters_the_models_own_norms(make_model, read, changes):
     model = make_model(**changes)
     entered: dict[str, Tensor] = {}
     for name, module in model.named_modules():
@@ -151,33 +135,33 @@ def test_the_statistics_are_of_what_enters_the_models_own_norms(
     )
 
 
-def statistics(x: Tensor, norm: str) -> dict[str, Tensor]:
+def statistics(x, norm):
     if norm == "rms_norm":
         return {"root_mean_square": x.square().mean(dim=-1).sqrt()}
     return {"mean": x.mean(dim=-1), "deviation": x.std(dim=-1, correction=0)}
 
 
-def target_of(changes: dict[str, object]) -> list[list[int]]:
+def target_of(changes):
     return [[9, 10, 11]] if changes.get("kind") == "encoder-decoder" else []
 
 
-def place_before(part: str) -> str:
+def place_before(part):
     if part == "self_attention":
         return "before"
     return "between" if part == "cross_attention" else "middle"
 
 
-def close(found: np.ndarray, expected: Tensor) -> None:
+def close(found, expected):
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-6)
 
 
-def test_a_write_of_no_length_has_no_direction() -> None:
+def test_a_write_of_no_length_has_no_direction():
     rows = np.array([[0.0, 0], [3, 4], [0, 0]])
     others = np.array([[1.0, 1], [0, 0], [0, 0]])
     assert cosine(rows, others).tolist() == [0, 0, 0]
 
 
-def test_a_cosine_never_leaves_its_range() -> None:
+def test_a_cosine_never_leaves_its_range():
     row = np.full((1, 3), 0.1)
     assert cosine(row, 3 * row).tolist() == [pytest.approx(1)]
     assert abs(cosine(row, -7 * row)[0]) <= 1
@@ -191,21 +175,10 @@ def test_a_cosine_never_leaves_its_range() -> None:
         ("residual.middle", "residual.middle"),
     ],
 )
-def test_what_a_trace_lacks_is_named(make_trace: MakeTrace, missing: str, named: str) -> None:
+def test_what_a_trace_lacks_is_named(make_trace, missing, named):
     held = {site: rows for site, rows in BY_HAND.items() if not site.endswith(missing)}
     with pytest.raises(KeyError, match=rf"{LAYER}\.{named} is missing; capture"):
         residual_stream(make_trace(held))
-
-
-def test_a_trace_without_a_stream_is_refused(make_trace: MakeTrace) -> None:
-    with pytest.raises(KeyError, match=r"residual\.before'; capture it"):
-        residual_stream(make_trace({}))
-
-
-def test_a_gap_between_layers_is_refused(make_trace: MakeTrace) -> None:
-    later = {site.replace("layers.0", "layers.1"): rows for site, rows in BY_HAND.items()}
-    with pytest.raises(ValueError, match=r"lacks decoder\.layers\.0\.residual\.before"):
-        residual_stream(make_trace(later))
 
 
 @pytest.mark.parametrize(
@@ -218,8 +191,6 @@ def test_a_gap_between_layers_is_refused(make_trace: MakeTrace) -> None:
         ({"norm_place": "between"}, "norm_place 'between' is unknown; choose pre or post"),
     ],
 )
-def test_unknown_norms_are_refused(
-    make_trace: MakeTrace, unknown: dict[str, str], said: str
-) -> None:
+def test_unknown_norms_are_an_error(make_trace, unknown, said):
     with pytest.raises(ValueError, match=said):
         residual_stream(make_trace(BY_HAND), **unknown)

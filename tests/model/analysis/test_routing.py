@@ -1,23 +1,26 @@
-"""Where the routers send a text's tokens."""
+"""Routing statistics of a text, and the agreement of two layers' partitions of its tokens."""
 
-from collections.abc import Callable
+import itertools
+import math
 
 import numpy as np
 import pytest
 import torch
 
-from headlight.model.analysis.routing import likeliest_choice, routing
+from headlight.model.analysis.routing import (
+    adjusted_mutual_information,
+    expected_mutual_information,
+    routing,
+    top_choice,
+)
 from headlight.model.config import ExpertsConfig
 from headlight.model.moe import load_balance_loss
-from headlight.model.trace import Trace
-from headlight.model.transformer import Transformer
 
-MakeTrace = Callable[..., Trace]
 PROBS, INDICES = "{}.layers.{}.experts.router_probs", "{}.layers.{}.experts.expert_indices"
 
 
 @pytest.fixture
-def by_hand(make_trace: MakeTrace) -> Trace:
+def by_hand(make_trace):
     """Four tokens, two experts; layer 3 does as layer 1 does, but its experts are swapped."""
     probs = np.array([[0.8, 0.2], [0.6, 0.4], [0.9, 0.1], [0.3, 0.7]])
     indices = np.array([[0], [0], [0], [1]])
@@ -31,7 +34,7 @@ def by_hand(make_trace: MakeTrace) -> Trace:
     )
 
 
-def test_one_layer_by_hand(by_hand: Trace) -> None:
+def test_one_layer_by_hand(by_hand):
     found = routing(by_hand)
     assert found["decoder.layers"].data.tolist() == [1, 3]
     expected = {
@@ -46,24 +49,11 @@ def test_one_layer_by_hand(by_hand: Trace) -> None:
         np.testing.assert_allclose(found[f"decoder.{name}"].data[0], value, rtol=1e-5)
 
 
-def test_layers_whose_experts_only_have_other_numbers_agree(by_hand: Trace) -> None:
+def test_layers_whose_experts_only_have_other_numbers_agree(by_hand):
     assert routing(by_hand)["decoder.agreement"].data.tolist() == [[1, 1], [1, 1]]
 
 
-def test_the_axes_are_named(by_hand: Trace) -> None:
-    axes = {name: array.axes for name, array in routing(by_hand).items()}
-    assert axes == {
-        "decoder.layers": ("layer",),
-        "decoder.load": ("layer", "expert"),
-        "decoder.mean_probability": ("layer", "expert"),
-        "decoder.load_entropy": ("layer",),
-        "decoder.router_entropy": ("layer",),
-        "decoder.balance_loss": ("layer",),
-        "decoder.agreement": ("layer", "other"),
-    }
-
-
-def test_layers_agree_by_the_likeliest_of_several_experts(make_trace: MakeTrace) -> None:
+def test_layers_agree_by_the_likeliest_of_several_experts(make_trace):
     # Each token goes to two of three experts; listed in either order, the likelier one counts.
     probs = np.array([[0.5, 0.4, 0.1], [0.5, 0.4, 0.1], [0.4, 0.5, 0.1], [0.1, 0.4, 0.5]])
     indices = np.array([[0, 1], [1, 0], [0, 1], [1, 2]])
@@ -81,16 +71,14 @@ def test_layers_agree_by_the_likeliest_of_several_experts(make_trace: MakeTrace)
     np.testing.assert_allclose(found["encoder.load"].data[0], [3 / 8, 4 / 8, 1 / 8])
 
 
-def test_the_likeliest_choice_is_found_wherever_it_is_listed() -> None:
+def test_the_top_choice_is_found_wherever_it_is_listed():
     probs = np.array([[[0.5, 0.4, 0.1], [0.5, 0.4, 0.1], [0.4, 0.5, 0.1], [0.6, 0.3, 0.1]]])
     # The last token was kept from its likeliest expert, 0.
     indices = np.array([[[0, 1], [1, 0], [0, 1], [2, 1]]])
-    assert likeliest_choice(probs, indices).tolist() == [[0, 0, 1, 1]]
+    assert top_choice(probs, indices).tolist() == [[0, 0, 1, 1]]
 
 
-def test_the_balance_loss_is_that_of_training_on_one_block(
-    make_model: Callable[..., Transformer], read: Callable[..., Trace]
-) -> None:
+def test_the_balance_loss_is_that_of_training_on_one_block(make_model, read):
     model = make_model(moe=ExpertsConfig(n_experts=4, top_k=2, layers=(0, 1)))
     trace = read(model, [5, 6, 7, 8, 9])
     found = routing(trace)
@@ -101,9 +89,7 @@ def test_the_balance_loss_is_that_of_training_on_one_block(
         assert found["decoder.balance_loss"].data[layer] == pytest.approx(loss, rel=1e-5)
 
 
-def test_renumbering_a_layers_experts_changes_nothing_but_their_order(
-    make_trace: MakeTrace,
-) -> None:
+def test_renumbering_a_layers_experts_changes_nothing_but_their_order(make_trace):
     drawn = np.random.default_rng(0)
     probs = drawn.dirichlet(np.ones(4), size=(2, 30))
     indices = np.argsort(-probs, axis=-1)[..., :2]
@@ -131,7 +117,7 @@ def test_renumbering_a_layers_experts_changes_nothing_but_their_order(
     )
 
 
-def test_an_even_load_is_1_and_a_single_expert_n_experts(make_trace: MakeTrace) -> None:
+def test_an_even_load_is_1_and_a_single_expert_n_experts(make_trace):
     even, one = np.full((4, 4), 0.25), np.tile([1.0, 0, 0, 0], (4, 1))
     trace = make_trace(
         {
@@ -147,21 +133,7 @@ def test_an_even_load_is_1_and_a_single_expert_n_experts(make_trace: MakeTrace) 
     np.testing.assert_allclose(found["decoder.router_entropy"].data, [1, 0], atol=1e-6)
 
 
-def test_both_stacks_are_summarised_by_themselves(make_trace: MakeTrace) -> None:
-    arrays = {}
-    for stack, n_tokens in (("encoder", 3), ("decoder", 2)):
-        arrays[PROBS.format(stack, 0)] = np.full((n_tokens, 2), 0.5)
-        arrays[INDICES.format(stack, 0)] = np.zeros((n_tokens, 1), dtype=int)
-    found = routing(make_trace(arrays))
-    assert {name.partition(".")[0] for name in found} == {"encoder", "decoder"}
-
-
-def test_a_dense_model_is_refused(make_trace: MakeTrace) -> None:
-    with pytest.raises(KeyError, match=r"experts\.expert_indices'; capture it"):
-        routing(make_trace({"logits": [[0.0]]}))
-
-
-def test_missing_choices_are_refused(make_trace: MakeTrace) -> None:
+def test_missing_choices_are_an_error(make_trace):
     trace = make_trace(
         {
             PROBS.format("decoder", 0): [[0.5, 0.5]],
@@ -171,3 +143,86 @@ def test_missing_choices_are_refused(make_trace: MakeTrace) -> None:
     )
     with pytest.raises(ValueError, match=r"lacks decoder\.layers\.1\.experts\.expert_indices"):
         routing(trace)
+
+
+def mutual_information(first, second):
+    """Σ p(a, b)·ln(p(a, b)/(p(a)·p(b))), counted pair by pair."""
+    pairs = list(zip(first, second, strict=True))
+    total = len(pairs)
+    return sum(
+        pairs.count((a, b))
+        / total
+        * math.log(total * pairs.count((a, b)) / (first.count(a) * second.count(b)))
+        for a, b in set(pairs)
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((0, 0, 1, 1, 2, 2, 2), (0, 0, 0, 1, 1, 1, 2)),
+        ((0, 1, 1, 1, 1, 1), (0, 0, 0, 1, 1, 1)),
+        ((0, 1, 2, 3, 4), (0, 0, 0, 0, 1)),
+    ],
+)
+def test_chance_is_the_mean_over_every_shuffle(first, second):
+    shuffles = [mutual_information(first, other) for other in itertools.permutations(second)]
+    found = expected_mutual_information(np.bincount(first), np.bincount(second))
+    assert found == pytest.approx(sum(shuffles) / len(shuffles))
+
+
+def test_two_halves_across_each_other_by_hand():
+    # I = 0. Of the shuffles a third gives the same halves, I = ln 2, so E[I] = ln 2/3:
+    # (0 − ln 2/3)/(ln 2 − ln 2/3) = −1/2.
+    first, second = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    assert adjusted_mutual_information(first, second) == pytest.approx(-0.5)
+
+
+def test_it_is_the_formula_on_random_divisions():
+    drawn = np.random.default_rng(0)
+    first, second = drawn.integers(3, size=7), drawn.integers(2, size=7)
+    one, other = tuple(first.tolist()), tuple(second.tolist())
+    chance = np.mean([mutual_information(one, each) for each in itertools.permutations(other)])
+    room = (mutual_information(one, one) + mutual_information(other, other)) / 2 - chance
+    expected = (mutual_information(one, other) - chance) / room
+    assert adjusted_mutual_information(first, second) == pytest.approx(expected)
+
+
+def test_the_names_of_the_groups_do_not_matter():
+    drawn = np.random.default_rng(1)
+    first, second = drawn.integers(4, size=50), drawn.integers(4, size=50)
+    renamed = np.array([2, 0, 3, 1])
+    assert adjusted_mutual_information(first, renamed[first]) == pytest.approx(1)
+    assert adjusted_mutual_information(first, renamed[second]) == pytest.approx(
+        adjusted_mutual_information(first, second)
+    )
+
+
+def test_it_is_symmetric():
+    drawn = np.random.default_rng(2)
+    first, second = drawn.integers(4, size=30), drawn.integers(6, size=30)
+    assert adjusted_mutual_information(first, second) == pytest.approx(
+        adjusted_mutual_information(second, first)
+    )
+
+
+def test_divisions_that_have_nothing_to_do_with_each_other_give_0_on_average():
+    drawn = np.random.default_rng(3)
+    pairs = drawn.integers(8, size=(400, 2, 20))
+    found = [adjusted_mutual_information(first, second) for first, second in pairs]
+    assert abs(np.mean(found)) < 0.02
+
+
+@pytest.mark.parametrize("same", [[0, 0, 0], [0, 1, 2], [5]])
+def test_divisions_that_leave_no_room_for_chance_agree(same):
+    assert adjusted_mutual_information(np.array(same), np.array(same)) == 1
+
+
+def test_all_in_one_group_says_nothing_of_another_division():
+    assert adjusted_mutual_information(np.array([0, 0, 0, 0]), np.array([0, 1, 2, 2])) == 0
+
+
+def test_a_long_text_does_not_overflow():
+    drawn = np.random.default_rng(4)
+    first, second = drawn.integers(8, size=(2, 4096))
+    assert abs(adjusted_mutual_information(first, second)) < 0.01

@@ -5,21 +5,19 @@ and they are copied into a model of ours. Then both read the same ids.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 import torch
-from torch import Tensor, nn
 
 ATOL = 1e-5
 VOCAB_SIZE = 60
 
 
 @pytest.fixture(scope="session")
-def redraw() -> Callable[[nn.Module], None]:
+def redraw():
     """Draw all weights large enough that attention is far from even, and switch dropout off."""
 
-    def draw(reference: nn.Module) -> None:
+    def draw(reference):
         generator = torch.Generator().manual_seed(5)
         with torch.no_grad():
             for parameter in reference.parameters():
@@ -33,10 +31,10 @@ def redraw() -> Callable[[nn.Module], None]:
 
 
 @pytest.fixture(scope="session")
-def rename() -> Callable[[Mapping[str, Tensor], Mapping[str, str]], dict[str, Tensor]]:
+def rename():
     """Weights by our names, which a table of patterns makes of theirs, read from top to bottom."""
 
-    def apply(weights: Mapping[str, Tensor], names: Mapping[str, str]) -> dict[str, Tensor]:
+    def apply(weights, names):
         renamed = {}
         for name, tensor in weights.items():
             for theirs, ours in names.items():
@@ -49,10 +47,10 @@ def rename() -> Callable[[Mapping[str, Tensor], Mapping[str, str]], dict[str, Te
 
 
 @pytest.fixture(scope="session")
-def assert_agrees() -> Callable[[Mapping[str, Tensor], Mapping[str, Tensor]], None]:
+def assert_agrees():
     """Compare what was captured, site by site, with what the reference gives there."""
 
-    def compare(captured: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    def compare(captured, expected):
         for site, tensor in expected.items():
             torch.testing.assert_close(
                 captured[site], tensor, rtol=0, atol=ATOL, msg=lambda text, at=site: f"{at}: {text}"
@@ -62,22 +60,22 @@ def assert_agrees() -> Callable[[Mapping[str, Tensor], Mapping[str, Tensor]], No
 
 
 @pytest.fixture(scope="session")
-def by_layer() -> Callable[..., dict[str, Tensor]]:
+def by_layer():
     """One tensor a layer, by site: ``by_layer(x, "decoder", "residual.before")``."""
 
-    def name(tensors: Sequence[Tensor], stack: str, site: str) -> dict[str, Tensor]:
+    def name(tensors, stack, site):
         return {f"{stack}.layers.{layer}.{site}": tensor for layer, tensor in enumerate(tensors)}
 
     return name
 
 
 @pytest.fixture
-def ids() -> Tensor:
+def ids():
     """Three rows of eleven tokens, without token 0, which is padding."""
     return torch.randint(1, VOCAB_SIZE, (3, 11), generator=torch.Generator().manual_seed(7))
 
 
 @pytest.fixture
-def is_token() -> Tensor:
+def is_token():
     """Rows of 11, 7 and 1 tokens; what follows is padding."""
     return torch.arange(11) < torch.tensor([11, 7, 1])[:, None]

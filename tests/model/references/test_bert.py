@@ -1,10 +1,7 @@
 """BERT: an encoder with learned positions, a norm on its embedding and one after every part."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
-from torch import Tensor
 from transformers import BertConfig, BertModel
 
 from headlight.model.config import TransformerConfig
@@ -25,7 +22,7 @@ NAMES = {
 
 
 @pytest.fixture
-def reference(redraw: Callable[..., None]) -> BertModel:
+def reference(redraw):
     model = BertModel(
         BertConfig(
             vocab_size=60,
@@ -44,7 +41,7 @@ def reference(redraw: Callable[..., None]) -> BertModel:
 
 
 @pytest.fixture
-def model(reference: BertModel, rename: Callable[..., dict[str, Tensor]]) -> Transformer:
+def model(reference, rename):
     """Ours, with the weights of the reference.
 
     BERT adds a vector for the first or the second of two texts. There is one text here, so its
@@ -77,14 +74,8 @@ def model(reference: BertModel, rename: Callable[..., dict[str, Tensor]]) -> Tra
 
 @pytest.mark.parametrize("is_padded", [False, True])
 def test_every_state_and_weight_is_berts(
-    reference: BertModel,
-    model: Transformer,
-    ids: Tensor,
-    is_token: Tensor,
-    is_padded: bool,
-    by_layer: Callable[..., dict[str, Tensor]],
-    assert_agrees: Callable[..., None],
-) -> None:
+    reference, model, ids, is_token, is_padded, by_layer, assert_agrees
+):
     mask = is_token if is_padded else torch.ones_like(is_token)
     with torch.no_grad(), model.capture(["*"]) as captured:
         expected = reference(

@@ -1,10 +1,8 @@
 """BLOOM: a decoder whose heads know distances by ALiBi, with a norm on its embedding."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from transformers import BloomConfig, BloomForCausalLM
 
 from headlight.model.config import TransformerConfig
@@ -25,7 +23,7 @@ NAMES = {
 
 
 @pytest.fixture
-def reference(redraw: Callable[..., None]) -> BloomForCausalLM:
+def reference(redraw):
     model = BloomForCausalLM(
         BloomConfig(
             vocab_size=60, hidden_size=48, n_layer=2, n_head=N_HEADS, layer_norm_epsilon=1e-3
@@ -39,7 +37,7 @@ def reference(redraw: Callable[..., None]) -> BloomForCausalLM:
 
 
 @pytest.fixture
-def model(reference: BloomForCausalLM, rename: Callable[..., dict[str, Tensor]]) -> Transformer:
+def model(reference, rename):
     """Ours, with the weights of the reference."""
     weights = dict(reference.state_dict())
     del weights["lm_head.weight"]  # the embedding once more
@@ -67,13 +65,7 @@ def model(reference: BloomForCausalLM, rename: Callable[..., dict[str, Tensor]])
     return model.eval()
 
 
-def test_every_state_weight_and_logit_is_blooms(
-    reference: BloomForCausalLM,
-    model: Transformer,
-    ids: Tensor,
-    by_layer: Callable[..., dict[str, Tensor]],
-    assert_agrees: Callable[..., None],
-) -> None:
+def test_every_state_weight_and_logit_is_blooms(reference, model, ids, by_layer, assert_agrees):
     """Theirs adds slope · key, ours −slope · (query − key): a row's scores differ by a constant."""
     with torch.no_grad(), model.capture(["*"]) as captured:
         expected = reference(ids, output_attentions=True, output_hidden_states=True)

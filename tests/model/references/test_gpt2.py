@@ -1,10 +1,7 @@
 """GPT-2: a decoder with learned positions, norms before the parts, and biases everywhere."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
-from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from headlight.model.config import TransformerConfig
@@ -24,7 +21,7 @@ NAMES = {
 
 
 @pytest.fixture
-def reference(redraw: Callable[..., None]) -> GPT2LMHeadModel:
+def reference(redraw):
     model = GPT2LMHeadModel(
         GPT2Config(
             vocab_size=60,
@@ -43,7 +40,7 @@ def reference(redraw: Callable[..., None]) -> GPT2LMHeadModel:
 
 
 @pytest.fixture
-def model(reference: GPT2LMHeadModel, rename: Callable[..., dict[str, Tensor]]) -> Transformer:
+def model(reference, rename):
     """Ours, with the weights of the reference."""
     weights = dict(reference.state_dict())
     del weights["lm_head.weight"]  # the embedding once more
@@ -73,14 +70,8 @@ def model(reference: GPT2LMHeadModel, rename: Callable[..., dict[str, Tensor]]) 
 
 @pytest.mark.parametrize("is_padded", [False, True])
 def test_every_state_weight_and_logit_is_gpt2s(
-    reference: GPT2LMHeadModel,
-    model: Transformer,
-    ids: Tensor,
-    is_token: Tensor,
-    is_padded: bool,
-    by_layer: Callable[..., dict[str, Tensor]],
-    assert_agrees: Callable[..., None],
-) -> None:
+    reference, model, ids, is_token, is_padded, by_layer, assert_agrees
+):
     mask = is_token if is_padded else torch.ones_like(is_token)
     with torch.no_grad(), model.capture(["*"]) as captured:
         expected = reference(

@@ -1,10 +1,7 @@
 """Llama and Mixtral: RMSNorm, rotary positions, shared keys and values, SwiGLU; then experts."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
-from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, MixtralConfig, MixtralForCausalLM
 
 from headlight.model.config import ExpertsConfig, TransformerConfig
@@ -55,7 +52,7 @@ OURS = TransformerConfig(
 Reference = LlamaForCausalLM | MixtralForCausalLM
 
 
-def neighbours(rows: Tensor) -> Tensor:
+def neighbours(rows):
     """The rows of each head in another order: 0, 4, 1, 5, 2, 6, 3, 7.
 
     Theirs turn dimension i together with i + d_head/2, ours 2i together with 2i + 1, both at the
@@ -64,9 +61,7 @@ def neighbours(rows: Tensor) -> Tensor:
     return rows.unflatten(0, (-1, 2, D_HEAD // 2)).transpose(1, 2).flatten(0, 2)
 
 
-def copy_weights(
-    reference: Reference, config: TransformerConfig, rename: Callable[..., dict[str, Tensor]]
-) -> Transformer:
+def copy_weights(reference, config, rename):
     weights = dict(reference.state_dict())
     del weights["lm_head.weight"]  # the embedding once more
     renamed = rename(weights, NAMES)
@@ -80,7 +75,7 @@ def copy_weights(
     return model.eval()
 
 
-def split_experts(name: str, stacked: Tensor) -> dict[str, Tensor]:
+def split_experts(name, stacked):
     """The matrices of every expert by itself; theirs lie in one tensor, the gate's above the up."""
     start, _, kind = name.rpartition(".")
     split = {}
@@ -93,14 +88,7 @@ def split_experts(name: str, stacked: Tensor) -> dict[str, Tensor]:
     return split
 
 
-def agreement(
-    reference: Reference,
-    model: Transformer,
-    ids: Tensor,
-    is_token: Tensor | None,
-    by_layer: Callable[..., dict[str, Tensor]],
-    **asked: bool,
-) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+def agreement(reference, model, ids, is_token, by_layer, **asked):
     """What was captured, and what the reference gives at the same sites."""
     mask = torch.ones_like(ids) if is_token is None else is_token.long()
     with torch.no_grad(), model.capture(["*"]) as captured:
@@ -125,15 +113,8 @@ def agreement(
 @pytest.mark.parametrize("n_kv_heads", [4, 2, 1])
 @pytest.mark.parametrize("is_padded", [False, True])
 def test_every_state_weight_and_logit_is_llamas(
-    redraw: Callable[..., None],
-    rename: Callable[..., dict[str, Tensor]],
-    by_layer: Callable[..., dict[str, Tensor]],
-    assert_agrees: Callable[..., None],
-    ids: Tensor,
-    is_token: Tensor,
-    is_padded: bool,
-    n_kv_heads: int,
-) -> None:
+    redraw, rename, by_layer, assert_agrees, ids, is_token, is_padded, n_kv_heads
+):
     reference = LlamaForCausalLM(LlamaConfig(**THEIRS, num_key_value_heads=n_kv_heads))
     reference.set_attn_implementation("eager")
     redraw(reference)
@@ -144,13 +125,8 @@ def test_every_state_weight_and_logit_is_llamas(
 
 @pytest.mark.parametrize("top_k", [1, 2])
 def test_every_state_weight_route_and_logit_is_mixtrals(
-    redraw: Callable[..., None],
-    rename: Callable[..., dict[str, Tensor]],
-    by_layer: Callable[..., dict[str, Tensor]],
-    assert_agrees: Callable[..., None],
-    ids: Tensor,
-    top_k: int,
-) -> None:
+    redraw, rename, by_layer, assert_agrees, ids, top_k
+):
     reference = MixtralForCausalLM(
         MixtralConfig(
             **THEIRS, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=top_k

@@ -1,10 +1,7 @@
 """Marian: an encoder–decoder with fixed positions and norms after the parts, as in the paper."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
-from torch import Tensor
 from transformers import MarianConfig, MarianMTModel
 
 from headlight.model.config import TransformerConfig
@@ -33,7 +30,7 @@ WRITERS = ("output_projection", "down_projection")
 
 
 @pytest.fixture
-def reference(redraw: Callable[..., None]) -> MarianMTModel:
+def reference(redraw):
     model = MarianMTModel(
         MarianConfig(
             vocab_size=60,
@@ -58,7 +55,7 @@ def reference(redraw: Callable[..., None]) -> MarianMTModel:
     return model
 
 
-def reorder(name: str, tensor: Tensor) -> Tensor:
+def reorder(name, tensor):
     part, kind = name.split(".")[-2:]
     if part in WRITERS or part.endswith("norm"):
         return tensor[ORDER]
@@ -66,7 +63,7 @@ def reorder(name: str, tensor: Tensor) -> Tensor:
 
 
 @pytest.fixture
-def model(reference: MarianMTModel, rename: Callable[..., dict[str, Tensor]]) -> Transformer:
+def model(reference, rename):
     """Ours, with the weights of the reference."""
     weights = {
         name: tensor
@@ -94,14 +91,8 @@ def model(reference: MarianMTModel, rename: Callable[..., dict[str, Tensor]]) ->
 
 @pytest.mark.parametrize("is_padded", [False, True])
 def test_every_state_weight_and_logit_is_marians(
-    reference: MarianMTModel,
-    model: Transformer,
-    ids: Tensor,
-    is_token: Tensor,
-    is_padded: bool,
-    by_layer: Callable[..., dict[str, Tensor]],
-    assert_agrees: Callable[..., None],
-) -> None:
+    reference, model, ids, is_token, is_padded, by_layer, assert_agrees
+):
     mask = is_token if is_padded else torch.ones_like(is_token)
     target = ids.flip(0)[:, :8]
     with torch.no_grad(), model.capture(["*"]) as captured:
