@@ -31,10 +31,15 @@ endif
 # Playwright carries a Node of its own; the JavaScript tests run on it.
 NODE ?= $(shell ls $(VENV)/lib/python3*/site-packages/playwright/driver/node)
 
-.PHONY: FORCE help install serve test lint audit types test-js speed bench bench-page load soak openapi format lock docker clean
+.PHONY: FORCE help install serve test test-all lint types test-python test-js test-browser test-shapes \
+	audit bench bench-page load soak openapi format lock docker clean
+
+# A worker for each core, up to four: each browser worker has a server and a Chromium of its own.
+PYTEST   := $(BIN)/pytest --quiet
+PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(VENV)/.installed ## Make the environment in .venv
 	@echo "Ready: $(BIN)/headlight serve --port $(PORT)"
@@ -42,8 +47,12 @@ install: $(VENV)/.installed ## Make the environment in .venv
 serve: $(VENV)/.installed ## Start the server on HOST:PORT (127.0.0.1:8000)
 	@exec $(BIN)/headlight serve --host $(HOST) --port $(PORT)
 
-test: lint types test-js speed ## Run every check and every test
-	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(BIN)/pytest
+test: lint types test-python test-js test-browser ## Run what every change has to pass; minutes
+
+test-all: test test-shapes ## Run all tests: the slow ones and the rest of the browser's too
+	$(PYTEST) $(PARALLEL) tests/slow
+	HEADLIGHT_EXAMPLES=100 $(PYTEST) tests/app/faults/test_openapi.py
+	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/full
 
 lint: $(VENV)/.installed-test ## Check style, format and safety: Python, shell, Dockerfile
 	$(BIN)/ruff check
@@ -61,20 +70,24 @@ types: $(VENV)/.installed-test ## Check the types of app/
 	@ln -s $(CURDIR)/app/* $(CURDIR)/model $(VENV)/package/headlight/
 	MYPYPATH=$(VENV)/package $(BIN)/mypy
 
+test-python: $(VENV)/.installed-test ## Run the Python tests
+	$(PYTEST) $(PARALLEL)
+
 test-js: $(VENV)/.installed-test ## Run the JavaScript tests
 	$(NODE) --test 'tests/js/**/*.test.js'
 
-# Without the shape checks of the other tests, which take time at every call.
-speed: $(VENV)/.installed-test ## Measure what is promised about speed and size
-	$(BIN)/pytest tests/benchmarks --override-ini addopts=--import-mode=importlib
+test-browser: $(VENV)/.installed-test ## Run the browser's smoke tests
+	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/smoke
 
-bench: $(VENV)/.installed-bench $(VENV)/bench/.installed ## Measure the same, beside other libraries that capture weights
-	$(BIN)/pytest tests/benchmarks --override-ini python_files='test_*.py peers_speed.py' \
-		--override-ini addopts=--import-mode=importlib --override-ini timeout=1800
+test-shapes: $(VENV)/.installed-test ## Run the tests of model/ with every tensor's shape checked
+	$(PYTEST) $(PARALLEL) --jaxtyping-packages=headlight.model,beartype.beartype tests/model
+
+bench: $(VENV)/.installed-bench $(VENV)/bench/.installed ## Measure speed and size, beside other libraries
+	$(BIN)/pytest tests/benchmarks --override-ini python_files='test_*.py peers_speed.py' --override-ini timeout=1800
 
 bench-page: $(VENV)/.installed-test $(VENV)/bench/.installed ## Measure how fast the page paints, beside BertViz
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(BIN)/pytest tests/benchmarks/page_speed.py \
-		--override-ini addopts=--import-mode=importlib --override-ini timeout=900 --capture=no
+		--override-ini timeout=900 --capture=no
 
 load: $(VENV)/.installed-test ## Let USERS (1000) people use a server for SECONDS (600)
 	$(BIN)/python tests/load/run.py --users $(USERS) --seconds $(SECONDS)

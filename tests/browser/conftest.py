@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -57,6 +56,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 TEXTS = ["the cat sat on the mat", "a little light", "le chat dort sur le tapis"]
+VIEWS = (
+    "attention",
+    "why",
+    "positions",
+    "experts",
+    "stream",
+    "next_token",
+    "generate",
+    "translate",
+    "compare",
+)
+TEXT = "The old fox saw the hen, and the old"
+# The default model and TEXT give these views nothing to draw.
+DRAWN_ELSEWHERE: dict[str, dict[str, str]] = {
+    "translate": {"model": "translate", "text": "The black cat is sleeping."},
+    "generate": {"generate_path": "448.307.260"},
+}
 EXAMPLES = {
     "blanks": {"A blank": "The cat [MASK] on the mat.", "A light": "a little light"},
     "pairs": {"A cat": "the cat sat on the mat", "A light": "a little light"},
@@ -163,9 +179,9 @@ def ask(url: str) -> Callable[[str, Any], Any]:
     return post
 
 
-# One Chromium a file, closed after it: Playwright's event loop must not outlive its own tests.
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
+    """One Chromium a worker. Its event loop runs until the end: run no other tests beside these."""
     path = os.environ.get("HEADLIGHT_CHROMIUM") or None
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -189,6 +205,17 @@ class Reader:
         self.page.goto(f"{self.url}/#{urlencode(fragment)}")
         self.wait_until_drawn()
 
+    def open_view(self, view: str, **fragment: Any) -> None:
+        """Open a view on a model and a text for which it has something to draw."""
+        self.open(**{"text": TEXT, "view": view, **DRAWN_ELSEWHERE.get(view, {}), **fragment})
+        self.wait_until_plotted()
+
+    def wait_until_plotted(self) -> None:
+        """Wait for the first drawing of the view."""
+        self.wait_until_drawn()
+        self.view.locator(".panel .plot-drawing .main-svg").first.wait_for(state="attached")
+        self.page.wait_for_selector("#main[aria-busy=false]")
+
     def write(self, text: str) -> None:
         """Type over what is in the box, and wait until it was read."""
 
@@ -200,13 +227,15 @@ class Reader:
         self.wait_until_drawn()
 
     def wait_until_drawn(self) -> None:
+        """Wait for the answer and its drawing; first for the page to notice that it has to ask."""
+        self.page.evaluate(NEXT_TASK)
         self.page.wait_for_selector("#main[aria-busy=false]")
         self.page.wait_for_selector(
             ".view:not([hidden]) :is(.plot .nsewdrag, .plot .sankey, .panel-notice:not([hidden])),"
             "#notice:not([hidden]), #empty:not([hidden])",
             state="attached",
         )
-        self.page.evaluate("new Promise((done) => requestAnimationFrame(() => done(true)))")
+        self.page.evaluate(NEXT_TASK)
 
     def choose_view(self, title: str) -> None:
         self.page.get_by_role("tab", name=title).click()
@@ -325,6 +354,7 @@ class Reader:
         )
 
 
+NEXT_TASK = "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
 READ_PIXEL = """async (bytes) => {
   const image = await createImageBitmap(new Blob([new Uint8Array(bytes)], { type: 'image/png' }));
   const context = new OffscreenCanvas(1, 1).getContext('2d');
@@ -342,43 +372,45 @@ def is_trace(request: Request) -> bool:
     return request.url.endswith("/api/v1/trace")
 
 
-@pytest.fixture(scope="module")
-def context(chromium: Browser) -> Callable[..., BrowserContext]:
-    """Windows of one kind share a cache, so that Plotly is fetched and compiled once."""
+@pytest.fixture(scope="session")
+def new_context(chromium: Browser) -> Callable[..., BrowserContext]:
+    """Opens a window that has seen nothing yet."""
 
-    @cache
-    def make(width: int, height: int, **options: Any) -> BrowserContext:
-        made = chromium.new_context(
-            viewport={"width": width, "height": height}, reduced_motion="reduce", **options
-        )
+    def make(width: int = 1440, height: int = 900, **options: Any) -> BrowserContext:
+        viewport = {"width": width, "height": height}
+        made = chromium.new_context(viewport=viewport, reduced_motion="reduce", **options)
         made.set_default_timeout(SECONDS * 1000)
         return made
 
     return make
 
 
-@pytest.fixture
-def visit(context: Callable[..., BrowserContext], url: str) -> Iterator[Callable[..., Reader]]:
-    """Brings a person to the page; at the end nothing may have gone wrong behind the scenes."""
-    readers: list[Reader] = []
-    allowed: list[str] = []
+@pytest.fixture(scope="session")
+def new_reader(new_context: Callable[..., BrowserContext], url: str) -> Callable[..., Reader]:
+    """Brings a person to a page of their own."""
 
-    def make(
-        width: int = 1440, height: int = 900, allow: str | None = None, **options: Any
-    ) -> Reader:
-        reader = Reader(context(width, height, **options).new_page(), url)
+    def make(**options: Any) -> Reader:
+        reader = Reader(new_context(**options).new_page(), url)
         watch(reader)
-        readers.append(reader)
-        allowed.extend([allow] if allow else [])
         return reader
 
+    return make
+
+
+@pytest.fixture
+def visit(new_reader: Callable[..., Reader]) -> Iterator[Callable[..., Reader]]:
+    """Brings a person to the page; at the end nothing may have gone wrong behind the scenes."""
+    readers: list[tuple[Reader, str | None]] = []
+
+    def make(allow: str | None = None, **options: Any) -> Reader:
+        readers.append((new_reader(**options), allow))
+        return readers[-1][0]
+
     yield make
-    for reader in readers:
-        reader.page.evaluate("localStorage.clear()")
-        reader.page.close()
-        unexpected = [e for e in reader.errors if not any(re.search(a, e) for a in allowed)]
-        assert unexpected == []
-        assert reader.hosts <= {urlsplit(url).netloc}
+    for reader, allow in readers:
+        reader.page.context.close()
+        assert [e for e in reader.errors if not (allow and re.search(allow, e))] == []
+        assert reader.hosts <= {urlsplit(reader.url).netloc}
 
 
 def watch(reader: Reader) -> None:
@@ -399,6 +431,18 @@ def note_host(reader: Reader, request: Request) -> None:
 def reader(visit: Callable[..., Reader]) -> Reader:
     """A person at a desk."""
     return visit()
+
+
+@pytest.fixture(params=VIEWS)
+def view(request: pytest.FixtureRequest) -> str:
+    """Each view of the page in turn, by its id."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def views() -> tuple[str, ...]:
+    """The ids of the views, in the order of their tabs."""
+    return VIEWS
 
 
 @pytest.fixture

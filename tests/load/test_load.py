@@ -2,9 +2,6 @@
 
 import asyncio
 import random
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from connection import Broken, Connection, Reply
@@ -49,17 +46,6 @@ def tally_of(*replies, kind="trace"):
 
 def broken(run):
     return [promise.what for promise in promises(run) if not promise.is_kept]
-
-
-def test_a_short_run_keeps_every_promise():
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "tests/load/run.py", "--users", "6", "--seconds", "4"]
-    result = subprocess.run(
-        command, cwd=root, capture_output=True, text=True, check=False, timeout=100
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "no 5xx but deliberate 503" in result.stdout
-    assert "trace, safetensors" in result.stdout
 
 
 def test_a_good_run_keeps_every_promise():

@@ -25,10 +25,10 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(
-    request: pytest.FixtureRequest, context: Callable[..., BrowserContext], saved: Path
+    request: pytest.FixtureRequest, new_context: Callable[..., BrowserContext], saved: Path
 ) -> Iterator[Page]:
     """The page, once it is drawn; at the end nothing went wrong, and nothing was asked for."""
-    page = context(getattr(request, "param", 1440), 900, offline=True).new_page()
+    page = new_context(getattr(request, "param", 1440), 900, offline=True).new_page()
     wrong: list[str] = []
     page.on("console", lambda said: wrong.append(said.text))
     page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -37,7 +37,7 @@ def page(
     page.goto(saved.as_uri())
     page.wait_for_selector(".plot .heatmaplayer image", state="attached")
     yield page
-    page.close()
+    page.context.close()
     assert wrong == []
     assert set(asked) <= {"file", "data", "blob"}
 
@@ -82,9 +82,9 @@ def test_numbers_leave_as_a_table(page: Page) -> None:
 
 
 def test_on_a_phone_all_switches_are_in_sight_and_a_finger_is_told_to_tap(
-    context: Callable[..., BrowserContext], saved: Path
+    new_context: Callable[..., BrowserContext], saved: Path
 ) -> None:
-    page = context(390, 844, offline=True, has_touch=True, is_mobile=True).new_page()
+    page = new_context(390, 844, offline=True, has_touch=True, is_mobile=True).new_page()
     page.goto(saved.as_uri())
     page.wait_for_selector(".plot .heatmaplayer image", state="attached")
     for box in page.locator(".controls .segmented label").evaluate_all(
@@ -96,14 +96,14 @@ def test_on_a_phone_all_switches_are_in_sight_and_a_finger_is_told_to_tap(
     caption = page.locator(".heads-caption").inner_text()
     assert "Tap a map" in caption
     assert "Point" not in caption
-    page.close()
+    page.context.close()
 
 
 @pytest.mark.parametrize("width", [390, 1440])
 def test_a_long_sentence_opens_at_its_start(
-    context: Callable[..., BrowserContext], tmp_path: Path, width: int
+    new_context: Callable[..., BrowserContext], tmp_path: Path, width: int
 ) -> None:
-    page = context(width, 844, offline=True).new_page()
+    page = new_context(width, 844, offline=True).new_page()
     page.goto(written(tmp_path, "The cat and the dog sat on the mat. " * 20).as_uri())
     page.wait_for_selector(".plot .heatmaplayer image", state="attached")
     chips = page.locator("#chips")
@@ -111,4 +111,4 @@ def test_a_long_sentence_opens_at_its_start(
     assert chips.evaluate("(chips) => chips.scrollTop") == 0
     page.locator("#chips .chip").last.click()
     assert chips.evaluate("(chips) => chips.scrollTop") > 0, "what is chosen is in sight"
-    page.close()
+    page.context.close()

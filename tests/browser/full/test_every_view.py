@@ -3,34 +3,19 @@
 import csv
 import json
 import re
-from pathlib import Path
 
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-VIEWS_FOLDER = Path(__file__).parents[2] / "static" / "js" / "views"
-VIEWS = re.findall(r"from '\./(\w+)\.js'", (VIEWS_FOLDER / "registry.js").read_text())
-TEXT = "The old fox saw the hen, and the old"
-# A model and a text on which a view has something to draw, where that is not the standard one.
-ELSEWHERE = {
-    "translate": {"model": "translate", "text": "The black cat is sleeping."},
-    "generate": {"generate_path": "448.307.260"},
-}
 CLIPBOARD = ("clipboard-read", "clipboard-write")
 # A drawing of many small figures says the same of each.
 MOST_PANELS = 3
 
 
-def link(view, **more):
-    return {"text": TEXT, "view": view, **ELSEWHERE.get(view, {}), **more}
-
-
 def open_drawn(reader, view):
     """Open a view and wait for its first drawing; give the numbers of its panels that are drawn."""
-    reader.open(**link(view))
-    reader.view.locator(".panel .plot-drawing .main-svg").first.wait_for(state="attached")
-    reader.page.wait_for_selector("#main[aria-busy=false]")
+    reader.open_view(view)
     panels = reader.view.locator(".panel")
     drawn = [index for index in range(panels.count()) if is_drawn(panels.nth(index))]
     assert drawn
@@ -41,30 +26,6 @@ def is_drawn(panel):
     return panel.locator(".exports").is_visible()
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_it_says_in_a_sentence_what_it_shows_and_what_its_words_mean(reader, view):
-    open_drawn(reader, view)
-    help_ = reader.view.locator(".help").text_content()
-    assert re.fullmatch(r"[A-Z“].{20,400}\.", help_)
-    assert reader.view.locator(".terms dt").count() >= 1
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_sent_link_restores_it(reader, visit, view):
-    open_drawn(reader, view)
-    sent = reader.fragment
-    titles = reader.view.locator(".panel h2").all_text_contents()
-    reader.page.goto("about:blank")
-    reader.page.goto(f"{reader.url}/#{sent}")
-    reader.wait_until_drawn()
-    reader.view.locator(".panel .plot-drawing .main-svg").first.wait_for(state="attached")
-    reader.page.wait_for_selector("#main[aria-busy=false]")
-    assert reader.fragment == sent
-    assert reader.view.get_attribute("id") == f"view-{view}"
-    assert reader.view.locator(".panel h2").all_text_contents() == titles
-
-
-@pytest.mark.parametrize("view", VIEWS)
 def test_its_table_csv_and_json_hold_the_same_cells(reader, tmp_path, view):
     for panel in open_drawn(reader, view):
         block = reader.view.locator(".panel").nth(panel)
@@ -83,7 +44,6 @@ def test_its_table_csv_and_json_hold_the_same_cells(reader, tmp_path, view):
             assert [cell == "" for cell in line[1:]] == [v is None for v in told["values"][row]]
 
 
-@pytest.mark.parametrize("view", VIEWS)
 def test_its_pictures_and_its_page_can_be_saved(reader, tmp_path, view):
     (panel, *_) = open_drawn(reader, view)
     assert reader.save("PNG", tmp_path, panel).read_bytes().startswith(b"\x89PNG")
@@ -102,7 +62,6 @@ def test_its_pictures_and_its_page_can_be_saved(reader, tmp_path, view):
     opened.context.close()
 
 
-@pytest.mark.parametrize("view", VIEWS)
 def test_its_code_is_answered_by_the_server(visit, view):
     reader = visit(permissions=CLIPBOARD)
     for panel in open_drawn(reader, view):
@@ -119,35 +78,11 @@ def test_its_code_is_answered_by_the_server(visit, view):
         assert answer.status_code == 200, answer.text
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_the_keyboard_reaches_a_cell_of_it_and_the_cell_is_read_out(reader, view):
-    (panel, *_) = open_drawn(reader, view)
-    page = reader.page
-    page.locator(f"#tab-{view}").focus()
-    plot = reader.view.locator(".panel").nth(panel).locator(".plot")
-    for _ in range(90):
-        page.keyboard.press("Tab")
-        if plot.evaluate("(node) => node === document.activeElement"):
-            break
-    assert plot.evaluate("(node) => node === document.activeElement"), "Tab never comes to it"
-    assert plot.evaluate("(node) => getComputedStyle(node).outlineStyle") != "none"
-    assert plot.get_attribute("aria-label")
-    heard = {reader.announced}
-    for key in ("Control+Home", "ArrowRight", "ArrowDown", "Control+End"):
-        page.keyboard.press(key)
-        heard.add(reader.announced)
-    assert len(heard) >= 2
-    assert all(len(sentence) > 10 for sentence in heard)
-
-
 SCRIPTS = "שלום مرحبا 猫は e\u0301 \u0301 a\u200bb \u0007 \u202egnat 👩\u200d🚀 <b> </s>"
 
 
-@pytest.mark.parametrize("view", VIEWS)
 def test_it_draws_any_script_and_shows_what_cannot_be_seen(reader, view):
-    reader.open(**link(view, text=SCRIPTS))
-    reader.view.locator(".panel .plot-drawing .main-svg").first.wait_for(state="attached")
-    reader.page.wait_for_selector("#main[aria-busy=false]")
+    reader.open_view(view, text=SCRIPTS)
     assert reader.view.locator(".panel-notice.is-failure:visible").count() == 0
     assert reader.page.locator("#chips").get_attribute("dir") == "rtl"
     widths = reader.page.locator("#chips .chip bdi").evaluate_all(
@@ -162,7 +97,6 @@ def test_it_draws_any_script_and_shows_what_cannot_be_seen(reader, view):
 
 @pytest.mark.parametrize("width", [390, 1440])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing_wrong_with_it(visit, view, theme, width):
     reader = visit(width=width, color_scheme=theme, bypass_csp=True)
     for panel in open_drawn(reader, view)[:1]:

@@ -1,19 +1,14 @@
 """Sizes, themes, and what a screen reader is given."""
 
-import re
-from pathlib import Path
-
 import pytest
 
-REGISTRY = Path(__file__).parents[2] / "static" / "js" / "views" / "registry.js"
 TEXT = "Dorothy and Toto went into the forest. It was dark, and Dorothy held the little dog."
-VIEWS = re.findall(r"from '\./(\w+)\.js'", REGISTRY.read_text())
 
 
 @pytest.mark.parametrize("width", [390, 820, 1440])
-def test_nothing_needs_scrolling_sideways(visit, width):
+def test_nothing_needs_scrolling_sideways(visit, views, width):
     reader = visit(width=width)
-    for view in VIEWS:
+    for view in views:
         reader.open(text=TEXT, view=view)
         widths = reader.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert widths[0] <= widths[1], view
@@ -73,7 +68,7 @@ def test_motion_is_left_out_for_who_asks_for_none(reader, hold):
     assert reader.page.evaluate(name) == "none"
 
 
-def test_a_screen_reader_is_told_of_heads_tokens_and_maps(reader):
+def test_a_screen_reader_is_told_of_heads_tokens_and_maps(reader, views):
     reader.open(text=TEXT, layer=0, head=0)
     page = reader.page
     assert (
@@ -88,7 +83,7 @@ def test_a_screen_reader_is_told_of_heads_tokens_and_maps(reader):
         .startswith("Attention weight of layer 0, head 0")
     )
     assert page.locator("#announcer").get_attribute("aria-live") == "polite"
-    assert page.get_by_role("tab").count() == len(VIEWS)
+    assert page.get_by_role("tab").count() == len(views)
 
 
 def test_on_paper_nothing_covers_anything_and_there_is_nothing_to_press(reader):

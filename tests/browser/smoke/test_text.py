@@ -1,0 +1,105 @@
+"""A text is typed, read, refused; any characters are shown as text."""
+
+import pytest
+from playwright.sync_api import expect
+
+EMOJI = "👩\u200d🚀"
+
+
+def test_the_first_look_shows_a_sentence_already_read(reader):
+    reader.page.goto("about:blank")
+    reader.open()
+    assert reader.page.input_value("#text") != ""
+    assert len(reader.chips) > 3
+    assert reader.chosen_head
+    assert reader.readout
+
+
+def test_typing_shows_the_tokens_that_the_model_reads(reader, ask):
+    reader.open(text="At first")
+    reader.write("A small grey mouse lived in the old mill.")
+    tokens = ask("tokenize", text="A small grey mouse lived in the old mill.")["tokens"]
+    assert reader.chips == [token["text"].replace(" ", "·") for token in tokens]
+    assert "text=A+small+grey+mouse" in reader.fragment
+
+
+def test_an_example_fills_the_box_and_is_read(reader):
+    reader.open(text="At first")
+    button = reader.page.locator("#examples button").nth(1)
+    with reader.reading_anew():
+        button.click()
+    assert reader.page.input_value("#text") == button.get_attribute("title")
+    assert button.get_attribute("aria-pressed") == "true"
+
+
+def test_an_empty_box_leaves_nothing_to_read(reader):
+    reader.open(text="At first")
+    reader.page.fill("#text", "   ")
+    reader.page.wait_for_selector("#empty", state="visible")
+    assert not reader.page.locator("#results").is_visible()
+    reader.write("Something again")
+    assert reader.page.locator("#results").is_visible()
+
+
+def test_a_huge_text_is_refused_with_a_way_out(visit):
+    reader = visit(allow="status of 4")
+    reader.open(text="At first")
+    reader.page.fill("#text", "too many words " * 400)
+    notice = reader.page.locator("#notice")
+    notice.wait_for()
+    assert "4,000" in notice.text_content()
+    assert not reader.page.locator("#results").is_visible()
+    reader.write("Short again")
+    assert not notice.is_visible()
+    assert reader.page.locator("#results").is_visible()
+
+
+@pytest.mark.parametrize(
+    "text", ["<b>x</b> & </s>", "مرحبا بالعالم", f"{EMOJI} naïve 中文 \u202eevil\u200b"]
+)
+def test_any_text_is_shown_as_text(reader, ask, text):
+    reader.open(text=text)
+    assert len(reader.chips) == len(ask("tokenize", text=text)["tokens"])
+    assert len(reader.view.locator(".ytick text").all()) == len(reader.chips)
+    assert reader.page.locator("#chips :is(b, i, s, a), .ytick :is(a, b, i)").count() == 0
+    assert reader.page.locator("#chips").get_attribute("dir") == ("rtl" if "م" in text else "ltr")
+    assert not set("".join(reader.chips)) & set("\u202e\u200b")
+
+
+def test_another_model_keeps_the_text(reader):
+    reader.open(text="a little light", model="plain")
+    for model in ("blanks", "pairs"):
+        with reader.reading_anew():
+            reader.page.select_option("#model", model)
+        assert reader.page.input_value("#text") == "a little light"
+        assert f"model={model}" in reader.fragment
+    expect(reader.page.locator("#translation")).to_be_visible()
+
+
+def test_a_damaged_model_is_named_and_another_can_be_chosen(reader):
+    reader.open(text="a little light", model="damaged")
+    assert "config.json" in reader.page.locator("#notice").text_content()
+    assert reader.page.locator("#model option[value=damaged]").is_disabled()
+    with reader.reading_anew():
+        reader.page.select_option("#model", "plain")
+    assert not reader.page.locator("#notice").is_visible()
+
+
+def test_a_dense_model_is_called_dense_and_draws_no_experts(reader):
+    reader.open(text="the cat sat", model="plain", view="experts")
+    assert "dense" in reader.view.locator(".panel-notice").text_content()
+    assert not reader.view.locator(".plot").is_visible()
+
+
+def test_a_link_that_points_past_the_model_still_opens(reader):
+    reader.open(text="Small", layer=99, head=99, query=99, view="nowhere")
+    assert reader.view.get_attribute("id") == "view-attention"
+    assert reader.page.locator(".chip[aria-selected=true]").text_content() == reader.chips[-1]
+
+
+def test_going_back_reads_the_text_before(reader):
+    reader.open(text="The first text")
+    reader.open(text="The second text")
+    reader.page.go_back()
+    reader.page.locator(".chip", has_text="·first").wait_for()
+    assert reader.page.input_value("#text") == "The first text"
