@@ -41,7 +41,7 @@ export function highestIn(values) {
 
 /**
  * @param {Matrix} matrix
- * @returns {import('../plot/cell_cursor.js').Cell} where its absolute value is largest
+ * @returns {import('../plot/grid.js').Cell} where its absolute value is largest
  */
 export function largestIn({ columns, data }) {
   const best = highestIn(data.map(Math.abs));

@@ -78,8 +78,8 @@ export function differenceMade(a, b) {
 
 /**
  * @param {string[]} sites by layer
- * @param {import('./change.js').Pairs} rows
- * @param {import('./change.js').Pairs} columns
+ * @param {[number, number][]} rows
+ * @param {[number, number][]} columns
  * @returns {Made}
  */
 export function movedMade(sites, rows, columns) {

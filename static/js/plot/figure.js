@@ -4,7 +4,6 @@
  * tokens that occur twice and read "2024" as a number.
  */
 
-import { ticksFor } from './ticks.js';
 import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
 
 /**
@@ -44,8 +43,8 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {import('../data/call.js').Call} [call] where they come from another call than that for a trace
  * @property {number|null} [query] the token of the sentence whose row it is, where that is not the chosen one; null: none of them
  * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
- * @property {import('./cell_cursor.js').Cell|null} [picked] a cell that was chosen, not only its row
- * @property {import('./cell_cursor.js').Cell} [start] where the keyboard enters
+ * @property {import('./grid.js').Cell|null} [picked] a cell that was chosen, not only its row
+ * @property {import('./grid.js').Cell} [start] where the keyboard enters
  * @property {Geometry} [geometry] of a drawing whose cells are no plain matrix on its axes
  * @property {string} [kind] what a screen reader calls the drawing, if not a heatmap or a bar chart
  * @property {{columns: Lettering, rows: Lettering}} [thinned] how labels thin out when zoomed; absent: no zoom
@@ -55,8 +54,8 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * Where cells lie, in the coordinates of the axes.
  * @typedef {Object} Geometry
  * @property {(row?: number, column?: number) => {x0: number, x1: number, y0: number, y1: number}|null} box null: not in the drawing
- * @property {(x: number, y: number) => import('./cell_cursor.js').Cell|null} at
- * @property {(cell: import('./cell_cursor.js').Cell) => Highlight} [highlight] what stands out while a cell is pointed at
+ * @property {(x: number, y: number) => import('./grid.js').Cell|null} at
+ * @property {(cell: import('./grid.js').Cell) => Highlight} [highlight] what stands out while a cell is pointed at
  */
 
 /**
@@ -333,4 +332,58 @@ export function nested({ rows, columns, data }) {
       Number.isNaN(value) ? null : value,
     ),
   );
+}
+
+/**
+ * @param {number} first first index shown
+ * @param {number} last last index shown
+ * @param {number} pixels length of the axis
+ * @param {number} least pixels a label needs along the axis
+ * @returns {number[]} indices, a power of two apart
+ */
+export function ticksFor(first, last, pixels, least) {
+  const count = last - first + 1;
+  const step = 2 ** Math.max(0, Math.ceil(Math.log2((count * least) / Math.max(pixels, 1))));
+  const ticks = [];
+  for (let index = Math.ceil(first / step) * step; index <= last; index += step) ticks.push(index);
+  return ticks;
+}
+
+const ROUND = [1, 2, 2.5, 5, 10];
+
+/**
+ * Round numbers from 0 up, for an axis of amounts.
+ * @param {number} end past which there is no tick
+ * @param {number} most ticks besides that of 0
+ * @returns {number[]}
+ */
+export function roundTicks(end, most) {
+  const power = 10 ** Math.floor(Math.log10(end / most));
+  const step = power * ROUND.find((factor) => factor * power * most >= end * (1 - 1e-9));
+  return Array.from({ length: Math.floor(end / step + 1e-9) + 1 }, (_, count) => count * step);
+}
+
+const COLOUR = 'router probability';
+const WEIGHT = 'weight of a chosen expert’s answer';
+const ONE_LINE = 640;
+const LINE = 22;
+
+/** @param {number} width pixels of the drawing @returns {number} pixels below the map */
+export function legendRoom(width) {
+  return width < ONE_LINE ? 40 + LINE : 40;
+}
+
+/**
+ * Beside the short colour bar, and below it where one line is too long.
+ * @param {Frame['palette']} palette
+ * @param {{width: number, left: number, hasNumbers: boolean}} box `left` pixels before the map; without numbers a mark is in each chosen cell
+ * @returns {Object[]} annotations
+ */
+export function routerLegend(palette, { width, left, hasNumbers }) {
+  const chosen = hasNumbers ? `number: ${WEIGHT}` : 'marked: chosen';
+  if (width >= ONE_LINE) return [shortBarTitle(`colour: ${COLOUR} · ${chosen}`, palette)];
+  return [
+    shortBarTitle(COLOUR, palette),
+    { ...shortBarTitle(chosen, palette), xshift: -left, yshift: -4 - 2 * LINE + 10 },
+  ];
 }

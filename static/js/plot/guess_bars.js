@@ -2,11 +2,10 @@
  * The likeliest tokens as bars, the likeliest on top; the one that is right has the key's colour.
  */
 
-import { css, sequential } from './colour.js';
-import { baseLayout, downwards, labelAxis, labelWidth } from './figure.js';
-import { percent } from '../data/number.js';
+import { percent, tick } from '../data/number.js';
 import { escapeForPlotly } from '../data/text.js';
-import { probabilityAxis } from './probability_axis.js';
+import { css, sequential } from './colour.js';
+import { baseLayout, downwards, labelAxis, labelWidth, roundTicks } from './figure.js';
 
 const ROW_HEIGHT = 30;
 /** Rows are high enough for every label. */
@@ -89,5 +88,38 @@ export function guessesGrid(guesses, { side, query, say }) {
     tokens: () => ({ query }),
     start: { row: 0, column: 0 },
     rest: { readout: say(0) },
+  };
+}
+
+const MOST_TICKS = 4;
+/** Where all are unlikely, bars stay short. */
+const LEAST_END = 0.026;
+const MOST_TAKEN = 0.8;
+const GAP = 8;
+
+/**
+ * Ends where every bar has room for its number behind it; no tick is past all there is.
+ * @param {{probability: number, number: string}[]} bars `number`: what stands at its end
+ * @param {string} event whose probability it is
+ * @param {{palette: import('./figure.js').Frame['palette'], pixels: number, lettering: import('./figure.js').Lettering}} set `pixels`: how long the axis is; `lettering` of the numbers
+ * @returns {Object} an axis of Plotly's
+ */
+export function probabilityAxis(bars, event, { palette, pixels, lettering }) {
+  const endOf = ({ probability, number }) =>
+    probability / (1 - Math.min(MOST_TAKEN, (labelWidth([number], lettering) + GAP) / pixels));
+  const end = Math.max(...bars.map(endOf), LEAST_END);
+  const tickvals = roundTicks(Math.min(end, 1), MOST_TICKS);
+  return {
+    range: [0, end],
+    tickvals,
+    ticktext: tickvals.map((probability) => `${tick(probability * 100)} %`),
+    tickfont: { size: 11, color: palette.muted },
+    title: {
+      text: `probability of ${event}`,
+      font: { size: 12, color: palette.muted },
+      standoff: 8,
+    },
+    gridcolor: palette.line,
+    zerolinecolor: palette.line,
   };
 }

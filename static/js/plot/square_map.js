@@ -2,6 +2,8 @@
  * A matrix as a map of square cells, with labels on both axes and a colour bar.
  */
 
+import { tick } from '../data/number.js';
+import { escapeForPlotly } from '../data/text.js';
 import { inkOn, levelOf, plotlyScale } from './colour.js';
 import {
   baseLayout,
@@ -14,8 +16,6 @@ import {
   letteringFor,
   nested,
 } from './figure.js';
-import { tick } from '../data/number.js';
-import { escapeForPlotly } from '../data/text.js';
 
 /**
  * @typedef {Object} Wanted
@@ -25,7 +25,7 @@ import { escapeForPlotly } from '../data/text.js';
  * @property {{rows: string, columns: string}} titles
  * @property {{bottom: number, top: number, colours: Uint8Array, write?: (value: number) => string}} scale `write`: the numbers beside the colour bar
  * @property {string} quantity beside the colour bar
- * @property {import('./cell_cursor.js').Cell[]} [outlined]
+ * @property {import('./grid.js').Cell[]} [outlined]
  * @property {(value: number) => string} [numbers] written into the cells, where they have room
  */
 

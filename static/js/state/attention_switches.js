@@ -7,6 +7,7 @@
 import { choice, counts, flag, number, standardsOf } from './fields.js';
 
 /** @typedef {'weights'|'log'|'scores'|'value_weighted'} What */
+/** @typedef {'nothing'|'first'|'special'} Hidden */
 /** @typedef {'head'|'heads'|'mean'|'max'|'rollout'} Which */
 
 export const FIELDS = Object.freeze({
@@ -39,7 +40,7 @@ export function canBeLines(what) {
  * @property {number[]} heads of a set, in order; never empty
  * @property {'matrix'|'lines'} as
  * @property {boolean} isWords
- * @property {import('../data/hide.js').Hidden} hidden
+ * @property {Hidden} hidden
  * @property {boolean} isRenormalised
  * @property {number} threshold of a weight, or of the largest of the values that are weighted
  * @property {boolean} isShare rows are shares of 1, before any is hidden

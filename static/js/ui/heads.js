@@ -4,13 +4,13 @@
  * does with this text.
  */
 
-import { walk } from '../plot/cell_cursor.js';
-import { sequential } from '../plot/colour.js';
 import { arranged, bareTitle, labelInWords, labelledHeads } from '../data/head_labels.js';
 import { share, shortShare } from '../data/number.js';
 import { placeOf, weightsAt } from '../data/places.js';
-import { inksOf, paintInto, peak } from '../plot/raster.js';
 import { isCausal } from '../data/sites.js';
+import { sequential } from '../plot/colour.js';
+import { walk } from '../plot/grid.js';
+import { inksOf, paintInto, peak } from '../plot/raster.js';
 import { element } from './element.js';
 
 /** @typedef {import('../data/head_labels.js').LabelledHead} LabelledHead */

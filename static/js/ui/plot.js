@@ -4,16 +4,15 @@
  */
 
 import { captioned } from '../plot/caption.js';
-import { cellAt, walk } from '../plot/cell_cursor.js';
+import { ticks, ticksFor } from '../plot/figure.js';
+import { cellAt, walk } from '../plot/grid.js';
 import { deepEqual } from '../state/deep_equal.js';
-import { ticksFor } from '../plot/ticks.js';
-import { ticks } from '../plot/figure.js';
 import { element } from './element.js';
 import { createHighlight } from './highlight.js';
 import { plotly } from './plotly.js';
 import { palette } from './theme.js';
 
-/** @typedef {import('../plot/cell_cursor.js').Cell} Cell */
+/** @typedef {import('../plot/grid.js').Cell} Cell */
 /** @typedef {import('../plot/figure.js').Grid} Grid */
 /** @typedef {import('../plot/figure.js').Figure} Figure */
 

@@ -15,7 +15,7 @@
  */
 
 /**
- * @typedef {{cell: import('../plot/cell_cursor.js').Cell, grid: import('../plot/figure.js').Grid}} PointedCell
+ * @typedef {{cell: import('../plot/grid.js').Cell, grid: import('../plot/figure.js').Grid}} PointedCell
  * @typedef {{side: Side, index: number}} PointedToken
  */
 

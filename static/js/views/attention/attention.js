@@ -3,17 +3,72 @@
  */
 
 import { noticeOf } from '../../api/request_cache.js';
-import { FIELDS } from '../../state/attention_switches.js';
-import { capitalised } from '../../data/text.js';
-import { hasTwoSides, placeOf, placesOf } from '../../data/places.js';
-import { choosing } from '../../state/state.js';
-import { controlsFor } from './controls.js';
-import { leastOf, matrixDrawing } from './drawing.js';
-import { chosenIn, gridOf } from './grid.js';
-import { notesOf, whyNot } from './notes.js';
-import { asks, settingOf, subjectOf } from './subject.js';
-import { wordingFor } from './wording.js';
+import { counted, percent } from '../../data/number.js';
+import { hasTwoSides, placeOf, placesOf, tokensOf } from '../../data/places.js';
+import { capitalised, quoted } from '../../data/text.js';
 import { linesFigure } from '../../plot/line_map.js';
+import { canBeLines, FIELDS } from '../../state/attention_switches.js';
+import { choosing } from '../../state/state.js';
+import { chosenIn, gridOf, leastOf, matrixDrawing } from './matrix.js';
+import { QUANTITIES } from './quantities.js';
+import { asks, settingOf, subjectOf } from './subject.js';
+
+const HEAD = ['head', 'one of several attentions that a layer runs side by side'];
+
+/** @type {Record<import('../../data/places.js').Place['id'], {looking: string, that: string, query: string, key: string}>} */
+const PLACES = {
+  decoder: {
+    looking: 'a token looking back',
+    that: 'that earlier token',
+    query: 'the token that attends',
+    key: 'a token it attends to',
+  },
+  encoder: {
+    looking: 'a token looking both ways',
+    that: 'that token',
+    query: 'the token that attends',
+    key: 'a token it attends to',
+  },
+  cross: {
+    looking: 'a token of the target looking at the source',
+    that: 'that token',
+    query: 'the token of the target that attends',
+    key: 'a token of the source it attends to',
+  },
+};
+
+const STANDARD = { what: 'weights', which: 'head', as: 'matrix', isShare: true, hidden: 'nothing' };
+
+/**
+ * @param {import('../../data/places.js').Place['id']} placeId
+ * @param {import('../../state/attention_switches.js').Switches} [switches]
+ * @returns {{help: string, terms: [string, string][]}}
+ */
+function wordingFor(placeId, switches = STANDARD) {
+  const place = PLACES[placeId];
+  const [row, column] =
+    switches.as === 'lines' ? ['at the left', 'at the right'] : ['a row', 'a column'];
+  return {
+    help: `${firstSentence(placeId, switches)}${sumsToOne(switches) ? ' A row sums to 1.' : ''}`,
+    terms: [['query', `${place.query} (${row})`], ['key', `${place.key} (${column})`], HEAD],
+  };
+}
+
+function firstSentence(placeId, { what, as }) {
+  const { looking, that } = PLACES[placeId];
+  const each = as === 'lines' ? `Each word at the left is ${looking}` : `Each row is ${looking}`;
+  const mark = as === 'lines' ? 'the stronger its line' : 'the stronger a cell’s colour';
+  if (what === 'scores')
+    return `${each}: the warmer a cell’s colour, the more it is drawn to ${that}.`;
+  if (placeId === 'cross' && what !== 'value_weighted')
+    return `${each}: what it takes in helps to choose the token that comes after it.`;
+  return `${each}: ${mark}, the more of ${that} it takes in.`;
+}
+
+/** Is that what the drawing shows, whatever is hidden of it? */
+function sumsToOne({ isShare, which, hidden, isRenormalised }) {
+  return isShare && which !== 'max' && (hidden === 'nothing' || isRenormalised);
+}
 
 export const attention = {
   id: 'attention',
@@ -133,4 +188,186 @@ function switchedOff(trace, place, layer, head) {
     compare_layer: layer,
     compare_where: where,
   };
+}
+
+const WHICH = [
+  { id: 'head', title: 'One head', help: 'The head chosen among all heads' },
+  { id: 'heads', title: 'Several', help: 'The mean of any heads of this layer' },
+  { id: 'mean', title: 'Mean', help: 'The mean of all heads of this layer' },
+  { id: 'max', title: 'Largest', help: 'Cell by cell the largest of all heads of this layer' },
+  { id: 'rollout', title: 'Rollout', help: 'All layers up to this one together' },
+];
+const AS = [
+  { id: 'matrix', title: 'Matrix', help: 'A row for each query, a column for each key' },
+  { id: 'lines', title: 'Lines', help: 'Lines between two columns of words' },
+];
+const HIDE = [
+  { id: 'nothing', title: 'Nothing' },
+  { id: 'first', title: 'First token', help: 'Where heads rest that find nothing to do' },
+  { id: 'special', title: 'Special tokens', help: 'Tokens that stand for no text' },
+];
+
+/**
+ * @param {{place: import('../../data/places.js').Place, nHeads: number, switches: import('../../state/attention_switches.js').Switches}} setting
+ * @returns {import('../../ui/controls.js').Control[]}
+ */
+function controlsFor({ place, nHeads, switches }) {
+  return [...ofWhat(place, nHeads, switches), ...ofHow(switches)];
+}
+
+function ofWhat(place, nHeads, { what, which, heads }) {
+  const quantities = Object.entries(QUANTITIES).map(([id, { title, help }]) => ({
+    id,
+    title,
+    help,
+  }));
+  const isRolled = which === 'rollout';
+  const canRoll = place.id !== 'cross' && (what === 'weights' || what === 'log');
+  return [
+    {
+      kind: 'choice',
+      name: 'attention_what',
+      label: 'Show',
+      options: isRolled ? quantities.slice(0, 2) : quantities,
+      value: what,
+    },
+    {
+      kind: 'choice',
+      name: 'attention_which',
+      label: 'Of',
+      options: canRoll ? WHICH : WHICH.slice(0, -1),
+      value: which,
+    },
+    ...(which === 'heads'
+      ? [
+          {
+            kind: 'counts',
+            name: 'attention_heads',
+            label: 'Heads',
+            value: heads,
+            options: Array.from({ length: nHeads }, (_, head) => ({
+              id: head,
+              title: String(head),
+              help: `Head ${head}`,
+            })),
+          },
+        ]
+      : []),
+  ];
+}
+
+function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }) {
+  const words = {
+    kind: 'flag',
+    name: 'attention_words',
+    label: 'Whole words',
+    value: isWords,
+    isSet: isWords,
+    help: 'Pieces of a word as one: columns summed, rows averaged',
+  };
+  const hide = {
+    kind: 'choice',
+    name: 'attention_hide',
+    label: 'Hide',
+    options: HIDE,
+    value: hidden,
+    isSet: hidden !== 'nothing',
+  };
+  const renormalise = {
+    kind: 'flag',
+    name: 'attention_renormalise',
+    label: 'Renormalise rows',
+    value: isRenormalised,
+    help: 'Divide what is left of a row by its sum',
+  };
+  const least = {
+    kind: 'number',
+    name: 'attention_threshold',
+    label: 'Threshold',
+    value: threshold,
+    least: 0,
+    most: isShare ? 0.5 : 1,
+    step: 0.01,
+    isSet: threshold > 0,
+    shown: threshold === 0 ? 'none' : isShare ? String(threshold) : percent(threshold, 0),
+  };
+  const more = [
+    isShare && words,
+    hide,
+    isShare && hidden !== 'nothing' && renormalise,
+    what !== 'scores' && least,
+  ];
+  return [
+    ...(canBeLines(what)
+      ? [{ kind: 'choice', name: 'attention_as', label: 'As', options: AS, value: as }]
+      : []),
+    ...more.filter(Boolean).map((control) => ({ ...control, isMore: true })),
+  ];
+}
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('./subject.js').Subject} subject
+ * @param {number} [nLeft] lines that are too many to be drawn
+ * @returns {string} '' where the map is as it would be anyway
+ */
+function notesOf(trace, subject, nLeft = 0) {
+  const { quantity, switches } = subject;
+  return [
+    quantity.note,
+    ofHeads(switches),
+    ofWords(switches),
+    ofHidden(trace, subject),
+    ofThreshold(switches),
+    ofLines(nLeft),
+    whyNot(switches),
+  ]
+    .filter(Boolean)
+    .join(' ');
+}
+
+/**
+ * Why the arithmetic of a cell cannot be opened.
+ * @param {import('../../state/attention_switches.js').Switches} switches
+ * @returns {string} '' where it can
+ */
+function whyNot({ which, isWords, isRenormalised }) {
+  if (which !== 'head') return '“Why” is for one head: a cell here is of several.';
+  if (isWords) return '“Why” is for single tokens: a cell of whole words is several cells.';
+  return isRenormalised
+    ? '“Why” is for weights as the model has them: these are renormalised.'
+    : '';
+}
+
+function ofLines(nLeft) {
+  return nLeft > 0 ? `The ${counted(nLeft, 'faintest line')} are left out.` : '';
+}
+
+function ofHeads({ which, isShare }) {
+  return which === 'max' && isShare
+    ? 'Cell by cell the largest weight of any head, so rows sum to 1 or more.'
+    : '';
+}
+
+function ofWords({ isWords, which }) {
+  if (!isWords) return '';
+  return `Pieces of a word are read as one: columns summed, rows averaged${which === 'max' ? '' : ', so that rows still sum to 1'}.`;
+}
+
+function ofHidden(trace, { place, switches: { hidden, isRenormalised, isShare } }) {
+  if (hidden === 'nothing') return '';
+  const what =
+    hidden === 'first'
+      ? `The first token, ${quoted(tokensOf(trace, place.columns)[0])}, is hidden`
+      : 'Special tokens are hidden';
+  if (!isShare) return `${what}.`;
+  return isRenormalised
+    ? `${what}, and rows are renormalised: what is left of each sums to 1 again.`
+    : `${what}; rows are not renormalised: they sum to what is left.`;
+}
+
+function ofThreshold({ threshold, isShare, as }) {
+  if (threshold === 0) return '';
+  const what = as === 'lines' ? ['Lines', 'are not drawn'] : ['Cells', 'have the lowest colour'];
+  return `${what[0]} under ${isShare ? threshold : `${percent(threshold, 0)} of the scale`} ${what[1]}.`;
 }

@@ -4,17 +4,15 @@
  * and averages, which a largest head would not survive.
  */
 
-import { switchesOf } from '../../state/attention_switches.js';
-import { combined } from '../../data/combine.js';
-import { cutTo, left, renormalised } from '../../data/hide.js';
 import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/places.js';
-import { QUANTITIES, ROLLOUT, scaleOf } from '../../data/quantities.js';
-import { createMemo } from '../../state/memoize.js';
-import { dataAt, mapSteps } from '../../data/steps.js';
 import { isCausal } from '../../data/sites.js';
+import { dataAt, mapSteps } from '../../data/steps.js';
 import { enumerated } from '../../data/text.js';
 import { matrixAt } from '../../data/trace.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
+import { switchesOf } from '../../state/attention_switches.js';
+import { createMemo } from '../../state/memoize.js';
+import { QUANTITIES, ROLLOUT, scaleOf } from './quantities.js';
 
 const memo = createMemo();
 
@@ -25,8 +23,8 @@ const memo = createMemo();
  * @typedef {Object} Subject
  * @property {import('../../data/places.js').Place} place
  * @property {import('../../state/attention_switches.js').Switches} switches
- * @property {import('../../data/quantities.js').Quantity} quantity
- * @property {import('../../data/quantities.js').Scale} scale
+ * @property {import('./quantities.js').Quantity} quantity
+ * @property {import('./quantities.js').Scale} scale
  * @property {string} name which heads of which layer
  * @property {string} details what was done to their numbers, each after a comma; '' for nothing
  * @property {Matrix} matrix rows by columns; NaN where nothing may be seen
@@ -256,4 +254,83 @@ function detailsOf({ isWords, hidden, isRenormalised }) {
     .filter(Boolean)
     .map((part) => `, ${part}`)
     .join('');
+}
+
+/**
+ * Cell by cell; what one head may not see none of them may. Means of rows that sum to 1 sum to 1;
+ * the largest weights of several heads sum to 1 or more.
+ * @param {Matrix[]} heads of one shape, at least one
+ * @param {'mean'|'max'} way
+ * @returns {Matrix}
+ */
+export function combined(heads, way) {
+  const [first, ...others] = heads;
+  const data = first.data.slice();
+  for (const other of others) (way === 'max' ? raise : add)(data, other.data);
+  if (way === 'mean') for (let at = 0; at < data.length; at += 1) data[at] /= heads.length;
+  return { ...first, data };
+}
+
+function add(data, other) {
+  for (let at = 0; at < data.length; at += 1) data[at] += other[at];
+}
+
+function raise(data, other) {
+  for (let at = 0; at < data.length; at += 1) data[at] = Math.max(data[at], other[at]);
+}
+
+/** @typedef {import('../../state/attention_switches.js').Hidden} Hidden */
+
+/**
+ * @param {Unit[]} units
+ * @param {Hidden} hidden
+ * @returns {number[]} those that stay, by their index
+ */
+export function left(units, hidden) {
+  const isHidden = {
+    nothing: () => false,
+    first: (_, index) => index === 0,
+    special: (unit) => unit.is_special,
+  }[hidden];
+  return units.flatMap((unit, index) => (isHidden(unit, index) ? [] : [index]));
+}
+
+/**
+ * @param {Matrix} matrix
+ * @param {number[]} rows that stay
+ * @param {number[]} columns that stay
+ * @returns {Matrix}
+ */
+export function cutTo(matrix, rows, columns) {
+  const data = new Float64Array(rows.length * columns.length);
+  rows.forEach((row, y) =>
+    columns.forEach((column, x) => {
+      data[y * columns.length + x] = matrix.data[row * matrix.columns + column];
+    }),
+  );
+  return { rows: rows.length, columns: columns.length, data };
+}
+
+/**
+ * @param {Matrix} matrix not negative; NaN where nothing is seen
+ * @returns {Matrix} every row divided by its sum; a row of zeros stays as it is
+ */
+export function renormalised({ rows, columns, data }) {
+  const scaled = data.slice();
+  for (let row = 0; row < rows; row += 1) {
+    const cells = scaled.subarray(row * columns, (row + 1) * columns);
+    const sum = sumOf(cells);
+    if (sum > 0)
+      cells.forEach((value, column) => {
+        cells[column] = value / sum;
+      });
+  }
+  return { rows, columns, data: scaled };
+}
+
+/** @param {ArrayLike<number>} values @returns {number} their sum, NaN counting for nothing */
+export function sumOf(values) {
+  let sum = 0;
+  for (let at = 0; at < values.length; at += 1) if (!Number.isNaN(values[at])) sum += values[at];
+  return sum;
 }

@@ -2,22 +2,20 @@
  * Attention of both sides on one scale of colours, and what it is in B less what it is in A.
  */
 
-import { difference, meanMoved, weightsSeen } from '../../data/change.js';
-import { diverging, sequential } from '../../plot/colour.js';
-import { letteringFor } from '../../plot/figure.js';
 import { extent, largestIn } from '../../data/matrix.js';
 import { percent, share, signed } from '../../data/number.js';
 import { tokensOf } from '../../data/places.js';
-import { choosing, queryOf } from '../../state/state.js';
-import { rowOf } from '../../data/trace.js';
-import { strongestOf } from '../../plot/lines.js';
 import { differenceMade } from '../../data/steps.js';
 import { capitalised } from '../../data/text.js';
+import { rowOf } from '../../data/trace.js';
 import { alone, namedUnit, tokensIn, unitLabels } from '../../data/words.js';
-import { wayToMost } from './heads.js';
-import { byUnits, matchOf } from './match.js';
-import { attentionOf, isSamePlace } from './sides.js';
+import { diverging, sequential } from '../../plot/colour.js';
+import { letteringFor } from '../../plot/figure.js';
+import { strongestOf } from '../../plot/lines.js';
 import { squaresFigure } from '../../plot/square_map.js';
+import { choosing, queryOf } from '../../state/state.js';
+import { difference, meanMoved, wayToMost, weightsSeen } from './heads.js';
+import { attentionOf, byUnits, isSamePlace, matchOf } from './sides.js';
 
 /** @typedef {import('./sides.js').Side} Side */
 

@@ -2,16 +2,16 @@
  * Which heads changed: for each of a place, how much of its rows moved from A to B.
  */
 
-import { movedIn } from '../../data/change.js';
-import { sequential } from '../../plot/colour.js';
 import { extent, largestIn } from '../../data/matrix.js';
 import { percent, tick } from '../../data/number.js';
 import { weightsAt } from '../../data/places.js';
-import { createMemo } from '../../state/memoize.js';
+import { isCausal } from '../../data/sites.js';
 import { movedMade } from '../../data/steps.js';
-import { matchOf } from './match.js';
-import { showing } from './sides.js';
+import { matrixAt } from '../../data/trace.js';
+import { sequential } from '../../plot/colour.js';
 import { squaresFigure } from '../../plot/square_map.js';
+import { createMemo } from '../../state/memoize.js';
+import { matchOf, showing } from './sides.js';
 
 const WHAT_MOVED =
   'How much of a head’s attention moved elsewhere: half the sum of a row’s changes, the mean of its rows.';
@@ -131,4 +131,83 @@ function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
     chosen: { row: layers.indexOf(a.layer), column: a.head },
     start: most,
   };
+}
+
+/** @typedef {import('../../data/trace.js').Matrix} Matrix */
+/** @typedef {[number, number][]} Pairs index in A and index in B of the same thing */
+
+/**
+ * A head's weights; the future, which a decoder never sees, is NaN rather than 0.
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {string} site
+ * @param {number} head
+ * @returns {Matrix}
+ */
+export function weightsSeen({ tensors }, site, head) {
+  const matrix = matrixAt(tensors[site], head);
+  if (!isCausal(site)) return matrix;
+  for (let query = 0; query < matrix.rows; query += 1) {
+    matrix.data.fill(NaN, query * matrix.columns + query + 1, (query + 1) * matrix.columns);
+  }
+  return matrix;
+}
+
+/**
+ * @param {Matrix} a
+ * @param {Matrix} b
+ * @param {Pairs} rows
+ * @param {Pairs} columns
+ * @returns {Matrix} b − a; NaN where either sees nothing
+ */
+export function difference(a, b, rows, columns) {
+  const data = new Float64Array(rows.length * columns.length);
+  rows.forEach(([ai, bi], row) =>
+    columns.forEach(([aj, bj], column) => {
+      data[row * columns.length + column] =
+        b.data[bi * b.columns + bj] - a.data[ai * a.columns + aj];
+    }),
+  );
+  return { rows: rows.length, columns: columns.length, data };
+}
+
+/**
+ * How much of a row's attention moved elsewhere: half the sum of its changes, the mean of all rows.
+ * @param {Matrix} changes
+ * @returns {number} 0 to 1
+ */
+export function meanMoved({ rows, data }) {
+  const sum = data.reduce(
+    (total, change) => (Number.isNaN(change) ? total : total + Math.abs(change)),
+    0,
+  );
+  return rows === 0 ? 0 : sum / 2 / rows;
+}
+
+/**
+ * The same of one head, without a matrix of its changes: what is hidden has no weight on either side.
+ * @param {import('../../data/trace.js').NamedArray} a weights by head, query and key
+ * @param {import('../../data/trace.js').NamedArray} b
+ * @param {number} head
+ * @param {Pairs} rows
+ * @param {Pairs} columns
+ * @returns {number} 0 to 1
+ */
+export function movedIn(a, b, head, rows, columns) {
+  let sum = 0;
+  for (const [i, j] of rows) {
+    const [startA, startB] = [
+      [a, i],
+      [b, j],
+    ].map(
+      ([
+        {
+          shape: [, queries, keys],
+        },
+        row,
+      ]) => (head * queries + row) * keys,
+    );
+    for (const [k, l] of columns)
+      sum += Math.abs(b.data[startB + l] * b.scale - a.data[startA + k] * a.scale);
+  }
+  return rows.length === 0 ? 0 : sum / 2 / rows.length;
 }

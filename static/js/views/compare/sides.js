@@ -4,10 +4,11 @@
  */
 
 import { modelName } from '../../api/catalogue.js';
-import { editInWords, editsOf } from '../../data/edits.js';
-import { hasTwoSides, placeOf, placesOf, weightsAt } from '../../data/places.js';
+import { counted } from '../../data/number.js';
+import { hasTwoSides, placeOf, placesOf, tokensOf, weightsAt } from '../../data/places.js';
 import { request } from '../../data/sites.js';
 import { shortened } from '../../data/text.js';
+import { alone, merged, wordsOf } from '../../data/words.js';
 
 const NEEDS = [
   '*.self_attention.weights',
@@ -190,4 +191,169 @@ export function attentionOf({ trace, place, layer, head }) {
 /** Is it the same kind of attention, between the same kinds of text? */
 export function isSamePlace(a, b) {
   return a.place?.id === b.place?.id && hasTwoSides(a.trace) === hasTwoSides(b.trace);
+}
+
+/** @typedef {'heads'|'experts'|'no_scaling'|'temperature'} EditKind */
+
+/**
+ * @typedef {Object} Wish
+ * @property {EditKind} kind
+ * @property {number[]} heads to switch off
+ * @property {number[]} experts to switch off
+ * @property {number} temperature
+ * @property {number|null} layer null: in every layer
+ * @property {'all'|'encoder'|'decoder'|'cross'} where
+ */
+
+/**
+ * @param {Wish} wish
+ * @returns {Object[]} the member `edits` of a request
+ */
+export function editsOf({ kind, heads, experts, temperature, layer, where }) {
+  const place = { ...(layer !== null && { layer }), ...(where !== 'all' && { where }) };
+  return [
+    {
+      heads: { kind: 'heads_off', heads, ...place },
+      experts: { kind: 'experts_off', experts, ...place },
+      no_scaling: { kind: 'no_scaling', ...place },
+      temperature: { kind: 'temperature', value: temperature, ...place },
+    }[kind],
+  ];
+}
+
+const PLACES = {
+  all: '',
+  encoder: ' of the encoder',
+  decoder: ' of the decoder',
+  cross: ' of cross-attention',
+};
+
+/**
+ * @param {Wish} wish
+ * @returns {string} `head 0 off in all layers`
+ */
+export function editInWords({ kind, heads, experts, temperature, layer, where }) {
+  const layers = layer === null ? 'all layers' : `layer ${layer}`;
+  const what = {
+    heads: `${listed('head', heads)} off`,
+    experts: `${listed('expert', experts)} off`,
+    no_scaling: 'no division by √d_head',
+    temperature: `softmax temperature ${temperature}`,
+  }[kind];
+  return `${what} in ${layers}${PLACES[where]}`;
+}
+
+const NAMED = 4;
+
+function listed(noun, numbers) {
+  if (numbers.length > NAMED) return counted(numbers.length, noun);
+  return `${noun}${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')}`;
+}
+
+/** @typedef {import('../../data/words.js').Unit} Unit */
+
+/**
+ * @typedef {Object} Match
+ * @property {Unit[]} a
+ * @property {Unit[]} b
+ * @property {[number, number][]} pairs
+ * @property {boolean} isByWord two tokenizers cut one text differently, so its words are compared
+ * @property {boolean} isWhole nothing on either side is without its like
+ */
+
+/**
+ * @param {Side} a
+ * @param {Side} b
+ * @param {import('../../data/places.js').Side} side
+ * @returns {Match}
+ */
+export function matchOf(a, b, side) {
+  const isOtherModel = a.trace.model !== b.trace.model;
+  const tokens = [a, b].map(({ trace }) => alone(tokensOf(trace, side)));
+  const byToken = matched(tokens, isOtherModel ? spanOf : ({ id }) => String(id), false);
+  if (byToken.isWhole || !isOtherModel) return byToken;
+  const words = [a, b].map(({ trace }) =>
+    wordsOf(tokensOf(trace, side), side === 'target' ? trace.target : trace.text),
+  );
+  return matched(words, spanOf, true);
+}
+
+function matched([a, b], keyOf, isByWord) {
+  const pairs = commonPairs(a.map(keyOf), b.map(keyOf));
+  return { a, b, pairs, isByWord, isWhole: pairs.length === a.length && pairs.length === b.length };
+}
+
+/** What a token stands for in a text, whoever cut it. */
+function spanOf({ text, start, end, is_special: isSpecial }) {
+  return isSpecial ? text : `${start} ${end}`;
+}
+
+/**
+ * @param {import('../../data/trace.js').Matrix} matrix by tokens
+ * @param {Unit[]} rows
+ * @param {Unit[]} columns
+ * @returns {import('../../data/trace.js').Matrix} by what is compared
+ */
+export function byUnits(matrix, rows, columns) {
+  const isByToken = rows.length === matrix.rows && columns.length === matrix.columns;
+  return isByToken ? matrix : merged(matrix, rows, columns);
+}
+
+/**
+ * A token of A as the token of B that stands for the same.
+ * @param {Match} match
+ * @param {number} index of a token of A
+ * @returns {number} −1: there is none
+ */
+export function counterpart({ a, b, pairs }, index) {
+  const unit = a.findIndex(({ first, last }) => first <= index && index <= last);
+  const pair = pairs.find(([left]) => left === unit);
+  return pair ? b[pair[1]].last : -1;
+}
+
+/**
+ * The longest common subsequence (Wagner and Fischer 1974); of several the one that pairs earliest.
+ * @param {string[]} a
+ * @param {string[]} b
+ * @returns {[number, number][]} indices into both, ascending
+ */
+export function commonPairs(a, b) {
+  const start = sharedStart(a, b);
+  const end = Math.min(
+    sharedStart([...a].reverse(), [...b].reverse()),
+    Math.min(a.length, b.length) - start,
+  );
+  const middle = pairsWithin(a.slice(start, a.length - end), b.slice(start, b.length - end));
+  return [
+    ...Array.from({ length: start }, (_, at) => [at, at]),
+    ...middle.map(([i, j]) => [start + i, start + j]),
+    ...Array.from({ length: end }, (_, at) => [a.length - end + at, b.length - end + at]),
+  ];
+}
+
+/** Sentences that are compared mostly start and end alike. */
+function sharedStart(a, b) {
+  let length = 0;
+  while (length < Math.min(a.length, b.length) && a[length] === b[length]) length += 1;
+  return length;
+}
+
+function pairsWithin(a, b) {
+  const width = b.length + 1;
+  const longest = new Uint16Array((a.length + 1) * width);
+  for (let i = a.length - 1; i >= 0; i -= 1) {
+    for (let j = b.length - 1; j >= 0; j -= 1) {
+      longest[i * width + j] =
+        a[i] === b[j]
+          ? longest[(i + 1) * width + j + 1] + 1
+          : Math.max(longest[(i + 1) * width + j], longest[i * width + j + 1]);
+    }
+  }
+  const pairs = [];
+  for (let i = 0, j = 0; i < a.length && j < b.length;) {
+    if (a[i] === b[j]) pairs.push([i++, j++]);
+    else if (longest[(i + 1) * width + j] >= longest[i * width + j + 1]) i += 1;
+    else j += 1;
+  }
+  return pairs;
 }

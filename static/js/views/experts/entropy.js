@@ -3,13 +3,13 @@
  * as high as it is where all experts are alike to it.
  */
 
-import { css, sequential } from '../../plot/colour.js';
 import { signed } from '../../data/number.js';
+import { css, sequential } from '../../plot/colour.js';
 
 export const STRIP = { across: 34, down: 40, gap: 10 };
 
 /**
- * @param {import('../../data/routing.js').Routing} routing
+ * @param {import('./routing.js').Routing} routing
  * @param {import('../../plot/figure.js').Frame['palette']} palette
  * @param {{isDown: boolean, at: (token: number, value: number) => {x: number, y: number}}} box
  */
@@ -29,7 +29,7 @@ export function entropyBars({ entropies }, palette, { isDown, at }) {
 
 /**
  * The axis of the strip, from 0 to ln n_experts.
- * @param {import('../../data/routing.js').Routing} routing
+ * @param {import('./routing.js').Routing} routing
  * @param {import('../../plot/figure.js').Frame['palette']} palette
  * @param {{isDown: boolean, strip: [number, number]}} box
  */

@@ -4,15 +4,14 @@
  */
 
 import { modelName } from '../../api/catalogue.js';
-import { choice, count } from '../../state/fields.js';
 import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../../data/places.js';
-import { stagesOf } from '../../data/routes.js';
 import { layersWith } from '../../data/sites.js';
+import { choice, count } from '../../state/fields.js';
 import { choosing, queryOf } from '../../state/state.js';
-import { routingFigure } from './routing.js';
-import { flowFigure } from './route.js';
+import { flowFigure } from './flow.js';
+import { routingFigure } from './router_map.js';
+import { expertOf, stagesOf } from './routing.js';
 import { kindsFigure, takenFigure } from './takes.js';
-import { expertOf } from './words.js';
 import { waysFigure } from './ways.js';
 
 const SHOWS = [
@@ -131,8 +130,8 @@ function panels(trace, state) {
  * @property {import('../../data/places.js').Side} side
  * @property {import('../../data/trace.js').Token[]} tokens
  * @property {number} query the chosen token
- * @property {import('../../data/routes.js').Stage[]} stages
- * @property {import('../../data/routes.js').Stage} stage the layer that is looked at
+ * @property {import('./routing.js').Stage[]} stages
+ * @property {import('./routing.js').Stage} stage the layer that is looked at
  * @property {number} expert the one that is looked at
  * @property {(layer: number) => string} nameOf a layer in a sentence
  * @property {(token: number) => Partial<import('../../state/state.js').State>} choose what changes when a token is chosen

@@ -1,88 +1,233 @@
 /**
- * What the router of one layer decides: a probability for every expert and token, and its choices.
+ * Where a mixture of experts sent each token, from the arrays of one layer.
  */
 
-import { transposedGrid } from '../../plot/transpose.js';
-import { percent, share, signed } from '../../data/number.js';
-import { sharedWay } from '../../data/routes.js';
-import { capitalised, named, tokenLabels } from '../../data/text.js';
-import { drawing, isDown } from './drawing.js';
-import { choicesInWords, tintOf } from './words.js';
+import { entropyOf } from '../../data/distribution.js';
+import { transposed } from '../../data/matrix.js';
+import { share, shortShare } from '../../data/number.js';
+import { layersWith } from '../../data/sites.js';
+import { named } from '../../data/text.js';
+import { columnOf, matrixAt, rowOf } from '../../data/trace.js';
+
+/** @typedef {{expert: number, token: number, weight: number}} Choice */
+
+/**
+ * @typedef {Object} Routing
+ * @property {import('../../data/trace.js').Matrix} probabilities expert × token
+ * @property {Choice[]} choices what was chosen, with the weight of its answer
+ * @property {(expert: number, token: number) => number|undefined} weightOf undefined: not chosen
+ * @property {import('../../data/trace.js').Matrix} weights token × expert; 0 where not chosen
+ * @property {number[]} load share of all choices that fell on each expert; they sum to 1
+ * @property {Float64Array} entropies of the router’s probabilities, token by token, in nats
+ * @property {number} mostEntropy ln of the number of experts: all equally likely
+ * @property {number} meanEntropy over the tokens
+ * @property {number} balanceLoss 1 where load and probabilities are even, the number of experts where one takes all
+ * @property {number} topK experts chosen for each token
+ * @property {string} stem of the sites these arrays are from
+ */
+
+/**
+ * @param {Record<string, import('../../data/trace.js').NamedArray>} tensors
+ * @param {number} layer
+ * @param {string} [stack] `encoder` or `decoder`, where there are both
+ * @returns {Routing|null} null where the layer is dense
+ */
+export function routingOf(tensors, layer, stack) {
+  const found = layersWith(tensors, 'experts.router_probs', stack).find(
+    (candidate) => candidate.layer === layer,
+  );
+  if (!found) return null;
+  const beside = (name) => matrixAt(tensors[found.site.replace(/router_probs$/, name)]);
+  const byToken = beside('router_probs');
+  const indices = beside('expert_indices');
+  const choices = choicesOf(indices, beside('expert_weights'));
+  const weights = new Map(
+    choices.map(({ expert, token, weight }) => [`${expert},${token}`, weight]),
+  );
+  const load = loadOf(choices, byToken.columns);
+  const entropies = Float64Array.from({ length: byToken.rows }, (_, token) =>
+    entropyOf(rowOf(byToken, token)),
+  );
+  return {
+    probabilities: transposed(byToken),
+    choices,
+    weights: weightsOf(choices, byToken),
+    entropies,
+    mostEntropy: Math.log(byToken.columns),
+    meanEntropy: entropies.reduce((sum, entropy) => sum + entropy, 0) / entropies.length,
+    balanceLoss: balanceLossOf(load, byToken),
+    weightOf: (expert, token) => weights.get(`${expert},${token}`),
+    load,
+    topK: indices.columns,
+    stem: found.site.replace(/router_probs$/, ''),
+  };
+}
+
+function choicesOf(indices, weights) {
+  return Array.from(indices.data, (expert, at) => ({
+    expert,
+    token: Math.floor(at / indices.columns),
+    weight: weights.data[at],
+  }));
+}
+
+function loadOf(choices, nExperts) {
+  const counts = new Array(nExperts).fill(0);
+  for (const { expert } of choices) counts[expert] += 1;
+  return counts.map((count) => count / choices.length);
+}
+
+function weightsOf(choices, { rows, columns }) {
+  const data = new Float64Array(rows * columns);
+  for (const { token, expert, weight } of choices) data[token * columns + expert] = weight;
+  return { rows, columns, data };
+}
+
+/** n·Σ f·P over the experts: f is the load, P the mean probability. Fedus et al. 2021, section 2.2. */
+function balanceLossOf(load, { rows, columns, data }) {
+  const means = load.map((_, expert) => {
+    let sum = 0;
+    for (let token = 0; token < rows; token += 1) sum += data[token * columns + expert];
+    return sum / rows;
+  });
+  return columns * load.reduce((sum, part, expert) => sum + part * means[expert], 0);
+}
+
+/** @typedef {{layer: number, routing: Routing}} Stage a layer that routes */
+/** @typedef {{expert: number, weight: number}} Share */
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').Frame & {drawn?: number}} state
- * @param {import('./experts.js').Scene} scene
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {string} [stack]
+ * @returns {Stage[]} the layers that route, in order
  */
-export function routingFigure(trace, state, scene) {
-  const stage = scene.stages.find(({ layer }) => layer === state.drawn) ?? scene.stage;
-  const { layer, routing } = stage;
-  const grid = gridOf(scene, stage);
-  return {
-    title: capitalised(scene.nameOf(layer)),
-    summary: `Routing of ${scene.nameOf(layer)}: ${routing.probabilities.rows} experts by ${scene.tokens.length} tokens, ${routing.topK} chosen for each.`,
-    facts: factsOf(routing),
-    ...drawing(scene.tokens, state, routing),
-    grid: isDown(state.width) ? transposedGrid(grid) : grid,
-  };
+export function stagesOf({ tensors }, stack) {
+  return layersWith(tensors, 'experts.router_probs', stack).map(({ layer }) => ({
+    layer,
+    routing: routingOf(tensors, layer, stack),
+  }));
 }
 
-function factsOf({ meanEntropy, mostEntropy, balanceLoss }) {
-  return [
-    ['mean router entropy', `${nats(meanEntropy)} of at most ${nats(mostEntropy)} nats`],
-    ['balance loss', signed(balanceLoss)],
-  ];
+/**
+ * The experts a token goes through in a layer, the weightiest first.
+ * @param {Routing} routing
+ * @param {number} token
+ * @returns {Share[]}
+ */
+export function choicesAt({ choices, topK }, token) {
+  return choices
+    .slice(token * topK, (token + 1) * topK)
+    .map(({ expert, weight }) => ({ expert, weight }))
+    .sort((a, b) => b.weight - a.weight);
 }
 
-function nats(entropy) {
-  return signed(entropy, 2);
+/**
+ * What each expert takes of all tokens, by the weight of its answers; a layer's sum to the number of tokens.
+ * @param {Routing} routing
+ * @returns {Float64Array} by expert
+ */
+export function takenBy({ weights }) {
+  const taken = new Float64Array(weights.columns);
+  for (let at = 0; at < weights.data.length; at += 1)
+    taken[at % weights.columns] += weights.data[at];
+  return taken;
 }
 
-function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
-  const { layer, routing } = stage;
-  const { probabilities, load, entropies, weightOf } = routing;
-  const name = nameOf(layer);
-  const value = (row, column) => probabilities.data[row * probabilities.columns + column];
-  const inWords = (token, { layer: at, routing: of }) =>
-    `${choicesInWords(tokens, token, of, nameOf(at))}; router entropy ${nats(of.entropies[token])} of at most ${nats(of.mostEntropy)} nats`;
-  return {
-    rows: probabilities.rows,
-    columns: probabilities.columns,
-    sides: { rows: side, columns: side },
-    rowTitle: 'expert',
-    columnTitle: 'token',
-    rowLabels: load.map((part, expert) => `${expert} (load ${percent(part)})`),
-    columnLabels: tokenLabels(tokens).map(
-      (label, token) => `${label} (entropy ${nats(entropies[token])})`,
-    ),
-    quantity: `router probability, ${name}`,
-    request: { capture: [`${routing.stem}*`] },
-    value,
-    format: (probability) => share(probability, 4),
-    describe: (row, column) =>
-      sentence(named(tokens, column), row, value(row, column), weightOf(row, column), name),
-    tip: (row, column) => [
-      `${named(tokens, column)} → expert ${row}`,
-      tipNumber(value(row, column), weightOf(row, column)),
-    ],
-    tokens: (_, column) => ({ query: column }),
-    tint: (row) => tintOf(routing, row),
-    ofToken: (token) => ({ readout: inWords(token, looked), tint: sharedWay([looked], token) }),
-    choose: (_, column) => ({ ...choose(column), layer }),
-    chosen: { column: query },
-    start: { row: 0, column: query },
-    rest: { readout: inWords(query, looked) },
-    ceiling: 1,
-    chosenWeight: weightOf,
-  };
+/**
+ * How much goes from each expert of a layer to each of another: Σ over tokens of weight · weight.
+ * What an expert takes is what comes to it and what goes on from it, as a token's weights sum to 1.
+ * @param {Routing} from
+ * @param {Routing} to
+ * @param {(token: number) => boolean} counts which tokens
+ * @returns {import('../../data/trace.js').Matrix} expert × expert
+ */
+export function flowBetween(from, to, counts) {
+  const rows = from.weights.columns;
+  const columns = to.weights.columns;
+  const data = new Float64Array(rows * columns);
+  for (let token = 0; token < from.weights.rows; token += 1) {
+    if (!counts(token)) continue;
+    for (const first of choicesAt(from, token)) {
+      for (const second of choicesAt(to, token))
+        data[first.expert * columns + second.expert] += first.weight * second.weight;
+    }
+  }
+  return { rows, columns, data };
 }
 
-function tipNumber(probability, weight) {
-  return share(probability, 4) + (weight === undefined ? '' : `, chosen: weight ${share(weight)}`);
+/**
+ * How much of its way each token shares with one of them: the mean over layers of Σ min(weight, weight).
+ * @param {Stage[]} stages
+ * @param {number} token
+ * @returns {Float64Array} by token, 1 for the same way
+ */
+export function sharedWay(stages, token) {
+  const [
+    {
+      routing: {
+        weights: { rows },
+      },
+    },
+  ] = stages;
+  return Float64Array.from({ length: rows }, (_, other) => {
+    const shared = stages.map(({ routing: { weights } }) => {
+      const mine = rowOf(weights, token);
+      return rowOf(weights, other).reduce(
+        (sum, weight, expert) => sum + Math.min(weight, mine[expert]),
+        0,
+      );
+    });
+    return shared.reduce((sum, part) => sum + part, 0) / stages.length;
+  });
 }
 
-function sentence(name, expert, probability, weight, where) {
-  const verdict = weight === undefined ? 'not chosen' : `chosen, with weight ${share(weight)}`;
-  return `The router gives expert ${expert} probability ${share(probability)} for ${name}: ${verdict} (${where})`;
+/**
+ * The expert that is looked at: the chosen one, or the one that weighs most for the chosen token.
+ * @param {{experts_expert?: number|null}} state
+ * @param {Stage} stage
+ * @param {number} query
+ */
+export function expertOf({ experts_expert: chosen = null }, { routing }, query) {
+  return chosen !== null && chosen < routing.load.length
+    ? chosen
+    : choicesAt(routing, query)[0].expert;
+}
+
+/**
+ * How much of every token an expert takes.
+ * @param {Routing} routing
+ * @param {number} expert
+ */
+export function tintOf({ weights }, expert) {
+  return columnOf(weights, expert);
+}
+
+/**
+ * `“it” goes through expert 3 with weight 0.625 and expert 0 with weight 0.375 (layer 1)`
+ * @param {import('../../data/trace.js').Token[]} tokens
+ * @param {number} token
+ * @param {Routing} routing
+ * @param {string} where
+ */
+export function choicesInWords(tokens, token, routing, where) {
+  const parts = choicesAt(routing, token).map(
+    ({ expert, weight }) => `expert ${expert} with weight ${share(weight)}`,
+  );
+  return `${named(tokens, token)} goes through ${parts.join(' and ')} (${where})`;
+}
+
+/**
+ * `“it” goes through experts 3 (.63) and 0 (.38) in layer 0, 2 (.90) and 1 (.10) in layer 1`
+ * @param {import('../../data/trace.js').Token[]} tokens
+ * @param {number} token
+ * @param {Stage[]} stages
+ */
+export function wayInWords(tokens, token, stages) {
+  const parts = stages.map(({ layer, routing }) => {
+    const found = choicesAt(routing, token).map(
+      ({ expert, weight }) => `${expert} (${shortShare(weight)})`,
+    );
+    return `${found.join(' and ')} in layer ${layer}`;
+  });
+  return `${named(tokens, token)} goes through ${stages.length * stages[0].routing.topK === 1 ? 'expert' : 'experts'} ${parts.join(', ')}`;
 }

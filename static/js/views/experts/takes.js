@@ -3,6 +3,8 @@
  * of every kind of token, and for one expert the tokens that it takes most above its share.
  */
 
+import { counted, percent } from '../../data/number.js';
+import { columnsOf, escapeForPlotly, visible } from '../../data/text.js';
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
 import {
   baseLayout,
@@ -12,11 +14,7 @@ import {
   nested,
   shortBar,
 } from '../../plot/figure.js';
-import { kindInWords, kindsOf, occurrencesOf, takesOf } from '../../data/expert_takes.js';
-import { sharedWay } from '../../data/routes.js';
-import { counted, percent } from '../../data/number.js';
-import { columnsOf, escapeForPlotly, visible } from '../../data/text.js';
-import { choicesInWords, tintOf } from './words.js';
+import { choicesInWords, sharedWay, tintOf } from './routing.js';
 
 const ROW_HEIGHT = 26;
 const WIDEST = 760;
@@ -345,4 +343,54 @@ function sentence({ name, share, count, places, went }, expert, where) {
       ? 'it is not in this sentence'
       : `in this sentence ${went} of ${places.length} ${places.length === 1 ? 'does' : 'do'}`;
   return `${percent(share)} of the ${count.toLocaleString('en')} occurrences of “${name}” in the training text go to expert ${expert}; ${here} (${where})`;
+}
+
+/**
+ * @typedef {{text: string, share: number, count: number}} TakenToken of its `count` occurrences, `share` go to the expert
+ * @typedef {{share: number, kinds: Record<string, number>, tokens: TakenToken[]}} Takes
+ */
+
+/** Kinds that say nothing to a reader. */
+const UNTOLD = ['other'];
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {string} stack
+ * @param {number} layer
+ * @returns {Takes[]|null} expert by expert; null where the card does not say
+ */
+function takesOf({ card }, stack, layer) {
+  return card?.expert_tokens?.layers?.[`${stack}.layers.${layer}`] ?? null;
+}
+
+/**
+ * The kinds of token that the card tells, in its order.
+ * @param {Object} card
+ * @returns {string[]}
+ */
+function kindsOf({ expert_tokens: { kinds } }) {
+  return Object.keys(kinds).filter((kind) => !UNTOLD.includes(kind));
+}
+
+/** @param {string} kind @returns {string} `start of word` */
+function kindInWords(kind) {
+  return kind.replace(/_/g, ' ');
+}
+
+/**
+ * How often a token stands in a text, and how often it goes to an expert there.
+ * @param {import('../../data/trace.js').Token[]} tokens
+ * @param {string} text
+ * @param {import('./routing.js').Routing} routing
+ * @param {number} expert
+ * @returns {{places: number[], went: number}}
+ */
+function occurrencesOf(tokens, text, routing, expert) {
+  const places = tokens.flatMap((token, index) =>
+    token.text === text && !token.is_special ? [index] : [],
+  );
+  return {
+    places,
+    went: places.filter((index) => routing.weightOf(expert, index) !== undefined).length,
+  };
 }

@@ -3,7 +3,10 @@
  * colour the weight.
  */
 
-import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
+import { transposed } from '../../data/matrix.js';
+import { share } from '../../data/number.js';
+import { named, tokenLabels } from '../../data/text.js';
+import { inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
 import {
   baseLayout,
   downwards,
@@ -15,12 +18,8 @@ import {
   shortBar,
   shortBarTitle,
 } from '../../plot/figure.js';
-import { transposedGrid } from '../../plot/transpose.js';
-import { transposed } from '../../data/matrix.js';
-import { share } from '../../data/number.js';
-import { choicesAt, sharedWay } from '../../data/routes.js';
-import { escapeForPlotly, named, tokenLabels } from '../../data/text.js';
-import { wayInWords } from './words.js';
+import { transposedGrid } from '../../plot/grid.js';
+import { choicesAt, sharedWay, wayInWords } from './routing.js';
 
 const ROW_HEIGHT = 22;
 const TOKEN_HEIGHT = { most: 20, least: 4 };
@@ -47,7 +46,7 @@ export function waysFigure(trace, state, scene) {
   };
 }
 
-/** @typedef {{stage: import('../../data/routes.js').Stage, rank: number, label: string, shares: import('../../data/routes.js').Share[]}} Choices of one rank in one layer, by token */
+/** @typedef {{stage: import('./routing.js').Stage, rank: number, label: string, shares: import('./routing.js').Share[]}} Choices of one rank in one layer, by token */
 
 /** @returns {Choices[]} */
 function choicesOf(stages, nTokens) {

@@ -4,7 +4,6 @@
  */
 
 import { modelName } from '../../api/catalogue.js';
-import { count, counts, number, ofText } from '../../state/fields.js';
 import {
   chosenStep,
   isNatural,
@@ -17,10 +16,10 @@ import { nameOfGuess } from '../../data/guesses.js';
 import { highestIn } from '../../data/matrix.js';
 import { counted, percent, share } from '../../data/number.js';
 import { weightsAt } from '../../data/places.js';
-import { choosingModel } from '../../state/state.js';
 import { named, tokenLabels } from '../../data/text.js';
-import { choiceBars, routeMap, rowBars } from './drawing.js';
-import { startFigure } from './start.js';
+import { count, counts, number, ofText } from '../../state/fields.js';
+import { choosingModel } from '../../state/state.js';
+import { choiceBars, routeMap, rowBars, startFigure } from './drawing.js';
 
 /** The largest number that every whole number up to is exact here; the server takes it too. */
 const LARGEST_SEED = Number.MAX_SAFE_INTEGER;

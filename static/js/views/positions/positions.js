@@ -3,18 +3,24 @@
  * Of schemes that add nothing: what they do instead, inside attention.
  */
 
-import { diverging, sequential } from '../../plot/colour.js';
-import { choice, count, counts } from '../../state/fields.js';
-import { letteringFor } from '../../plot/figure.js';
 import { signed, tick } from '../../data/number.js';
 import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/places.js';
-import { similarityOf } from '../../data/similarity.js';
 import { positionLabels, quoted } from '../../data/text.js';
 import { matrixAt } from '../../data/trace.js';
-import { DIMENSION_SPACE, dimensionMap, pairMap, reachOf, sharedGrid } from './drawing.js';
+import { diverging, sequential } from '../../plot/colour.js';
+import { letteringFor } from '../../plot/figure.js';
+import { choice, count, counts } from '../../state/fields.js';
+import {
+  DIMENSION_SPACE,
+  dimensionMap,
+  pairMap,
+  reachOf,
+  sharedGrid,
+  similarityOf,
+} from './maps.js';
 import { ROTATION } from './rotation.js';
-import { SCHEMES, schemeOf } from './schemes.js';
-import { headControl, SIDES } from './sides.js';
+import { schemeOf, SCHEMES } from './schemes.js';
+import { headControl, SIDES } from './side_by_side.js';
 import { TWINS } from './twins.js';
 import { WAVES } from './waves.js';
 

@@ -3,14 +3,14 @@
  * captured: of a sinusoidal encoding R(k)·PE(p) = PE(p + k), of rotary positions a query turned by p.
  */
 
-import { isNarrow } from '../../plot/figure.js';
 import { amount, counted, signed, small } from '../../data/number.js';
 import { anglesOf, blocksOf, checked, frequencies, turned } from '../../data/rotation.js';
-import { choosingModel, queryOf } from '../../state/state.js';
 import { quoted } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
-import { circlesDrawing } from './circles_drawing.js';
-import { dimensionMap } from './drawing.js';
+import { isNarrow } from '../../plot/figure.js';
+import { choosingModel, queryOf } from '../../state/state.js';
+import { circlesDrawing } from './circles.js';
+import { dimensionMap } from './maps.js';
 import { turnSites } from './schemes.js';
 import { chosenPairs, pairsControl } from './waves.js';
 

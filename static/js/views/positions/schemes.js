@@ -3,13 +3,13 @@
  * scores by distance, and some models do nothing at all. What is shown was captured in layer 0.
  */
 
-import { sequential } from '../../plot/colour.js';
-import { letteringFor } from '../../plot/figure.js';
 import { signed, tick } from '../../data/number.js';
 import { isCausal } from '../../data/sites.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
 import { matrixAt } from '../../data/trace.js';
-import { DIMENSION_SPACE, dimensionMap, pairMap, reachOf, sharedGrid } from './drawing.js';
+import { sequential } from '../../plot/colour.js';
+import { letteringFor } from '../../plot/figure.js';
+import { DIMENSION_SPACE, dimensionMap, pairMap, reachOf, sharedGrid } from './maps.js';
 
 /** @typedef {{stack: string, side: import('../../data/places.js').Side, tokens: import('../../data/trace.js').Token[]}} Subject */
 

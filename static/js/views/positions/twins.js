@@ -3,12 +3,12 @@
  * back each of their heads looks, on axes that are the same for all.
  */
 
-import { noticeOf } from '../../api/request_cache.js';
 import { modelName } from '../../api/catalogue.js';
+import { noticeOf } from '../../api/request_cache.js';
 import { share, tick } from '../../data/number.js';
 import { capitalised } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
-import { stripsDrawing } from './strips_drawing.js';
+import { stripsDrawing } from './line_plots.js';
 
 const ANALYSIS = 'attention_by_distance';
 /** Where a logarithmic strip begins. */

@@ -4,17 +4,14 @@
  * how far scores are lowered.
  */
 
-import { tick, signed, small } from '../../data/number.js';
+import { signed, small, tick } from '../../data/number.js';
 import { frequencies } from '../../data/rotation.js';
-import { byDistance, similarityOf } from '../../data/similarity.js';
-import { chosenOf, spaced } from '../../data/spaced.js';
-import { choosing, queryOf } from '../../state/state.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
 import { columnOf, matrixAt } from '../../data/trace.js';
-import { distanceDrawing } from './distance_drawing.js';
-import { reachOf } from './drawing.js';
+import { choosing, queryOf } from '../../state/state.js';
+import { distanceDrawing, outwards, stripsDrawing } from './line_plots.js';
+import { byDistance, reachOf, similarityOf } from './maps.js';
 import { cosinesOfTurns, turnSites } from './schemes.js';
-import { outwards, stripsDrawing } from './strips_drawing.js';
 
 const MOST_STRIPS = 6;
 /** The wave that is followed at first. */
@@ -320,4 +317,39 @@ function distances(trace, state, subject) {
       geometry,
     },
   };
+}
+
+/**
+ * @param {number} count
+ * @returns {number[]} 0, the powers of two below count, and the last, ascending
+ */
+export function spaced(count) {
+  return [...new Set([0, ...powersBelow(count), count - 1])];
+}
+
+/**
+ * @param {number} count
+ * @param {number} most how many there shall be
+ * @returns {number[]} 0 and the largest powers of two below count, ascending
+ */
+export function telling(count, most) {
+  return [0, ...powersBelow(count).slice(1 - most)];
+}
+
+function powersBelow(count) {
+  const powers = [];
+  for (let power = 1; power < count; power *= 2) powers.push(power);
+  return powers;
+}
+
+/**
+ * What was chosen of them, as far as it exists; if that is nothing, what tells most.
+ * @param {number[]} chosen
+ * @param {number} count
+ * @param {number} most
+ * @returns {number[]} ascending, none twice
+ */
+export function chosenOf(chosen, count, most) {
+  const there = [...new Set(chosen)].filter((index) => index < count).sort((a, b) => a - b);
+  return there.length > 0 ? there : telling(count, most);
 }

@@ -3,17 +3,17 @@
  * a map of the depth by positions and, of the chosen token, as a line through the depth.
  */
 
-import { noticeOf } from '../../api/request_cache.js';
 import { modelName } from '../../api/catalogue.js';
-import { isCentred, normDepth, rowMeans, streamDepth, writtenDepth } from '../../data/depth.js';
-import { transposedGrid } from '../../plot/transpose.js';
+import { noticeOf } from '../../api/request_cache.js';
 import { extent } from '../../data/matrix.js';
 import { amount, signed } from '../../data/number.js';
 import { sideOf, stackOf, tokensOf } from '../../data/places.js';
-import { choosing, queryOf } from '../../state/state.js';
 import { capitalised, named, tokenLabels } from '../../data/text.js';
 import { columnOf } from '../../data/trace.js';
+import { transposedGrid } from '../../plot/grid.js';
+import { choosing, queryOf } from '../../state/state.js';
 import { depthLines, depthMap, isDown, pointsOf } from './depth_drawing.js';
+import { isCentred, normDepth, rowMeans, streamDepth, writtenDepth } from './residual_stream.js';
 
 const REQUEST = { capture: [], analyses: ['residual_stream'] };
 
@@ -22,8 +22,8 @@ const REQUEST = { capture: [], analyses: ['residual_stream'] };
  * @property {string} title
  * @property {string} unit on an axis and a colour bar
  * @property {string} [help]
- * @property {(found: import('../../data/depth.js').Found, stack: string, card: Object) => import('../../data/depth.js').Depth} read
- * @property {(step: import('../../data/depth.js').Step, value: string, token: string) => string} say
+ * @property {(found: import('./residual_stream.js').Found, stack: string, card: Object) => import('./residual_stream.js').Depth} read
+ * @property {(step: import('./residual_stream.js').Step, value: string, token: string) => string} say
  * @property {boolean} [isSigned]
  * @property {number} [reach] where the colours end on both sides; absent: at the greatest there is
  */

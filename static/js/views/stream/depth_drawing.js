@@ -3,6 +3,9 @@
  * little room the positions of the map stand below one another.
  */
 
+import { transposed } from '../../data/matrix.js';
+import { amount } from '../../data/number.js';
+import { escapeForPlotly, tokenLabels } from '../../data/text.js';
 import { diverging, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
 import {
   baseLayout,
@@ -15,9 +18,6 @@ import {
   shortBar,
   shortBarTitle,
 } from '../../plot/figure.js';
-import { transposed } from '../../data/matrix.js';
-import { amount } from '../../data/number.js';
-import { escapeForPlotly, tokenLabels } from '../../data/text.js';
 
 const STEP_HEIGHT = 22;
 const TOKEN_HEIGHT = { most: 20, least: 4 };
@@ -48,7 +48,7 @@ export function isDown(width) {
 }
 
 /**
- * @param {import('../../data/depth.js').Depth} depth
+ * @param {import('./residual_stream.js').Depth} depth
  * @param {{tokens: import('../../data/trace.js').Token[], scale: Scale, quantity: string}} named
  * @param {import('../../plot/figure.js').Frame} state
  * @returns {{data: Object[], layout: Object}}
@@ -188,7 +188,7 @@ function barTitle(text, palette, { isDown: down }) {
 
 /**
  * Lines through the depth, each with its name at its end.
- * @param {import('../../data/depth.js').Step[]} steps
+ * @param {import('./residual_stream.js').Step[]} steps
  * @param {Line[]} lines
  * @param {{least: number, most: number, quantity: string}} scale
  * @param {import('../../plot/figure.js').Frame} state

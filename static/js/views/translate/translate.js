@@ -2,18 +2,18 @@
  * Translate: a sentence, its translation, and which word looks at which.
  */
 
-import { sequential } from '../../plot/colour.js';
-import { alignmentOf } from '../../data/alignment.js';
-import { noticeOf } from '../../api/request_cache.js';
 import { modelName } from '../../api/catalogue.js';
-import { number } from '../../state/fields.js';
-import { isNarrow, letteringFor } from '../../plot/figure.js';
+import { noticeOf } from '../../api/request_cache.js';
 import { counted, share } from '../../data/number.js';
-import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
-import { unitLabels } from '../../data/words.js';
+import { columnOf, matrixAt, rowOf } from '../../data/trace.js';
+import { namedUnit, spread, tokensIn, unitLabels, unitOf, wordsOf } from '../../data/words.js';
+import { sequential } from '../../plot/colour.js';
+import { isNarrow, letteringFor } from '../../plot/figure.js';
 import { linesFigure } from '../../plot/line_map.js';
+import { strongestOf } from '../../plot/lines.js';
 import { squaresFigure } from '../../plot/square_map.js';
-import { gridOf } from './grid.js';
+import { number } from '../../state/fields.js';
+import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 
 const THRESHOLD = { least: 0, most: 0.5, standard: 0.05 };
 const TITLES = { rows: 'translation', columns: 'sentence' };
@@ -204,4 +204,114 @@ function actionsOf(trace, { target, answers }) {
   return answers.made?.trace
     ? [{ label: 'Back to the model’s translation', patch: { target: null, ...NOTHING_CHOSEN } }]
     : [];
+}
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {Object} state
+ * @param {Alignment} subject
+ * @returns {import('../../plot/figure.js').Grid}
+ */
+function gridOf(trace, state, subject) {
+  const { rows, columns, weights } = subject;
+  const value = (row, column) => weights.data[row * weights.columns + column];
+  const row = state.query === null ? -1 : unitOf(rows, state.query);
+  const start = Math.max(row, 0);
+  return {
+    rows: rows.length,
+    columns: columns.length,
+    sides: { rows: 'target', columns: 'source' },
+    rowTitle: 'word of the translation',
+    columnTitle: 'word of the sentence',
+    rowLabels: unitLabels(rows),
+    columnLabels: unitLabels(columns),
+    quantity: 'alignment weight',
+    request: { capture: [], analyses: ['alignment'] },
+    value,
+    format: (weight) => share(weight, 4),
+    describe: (at, column) => sentence(subject, at, column),
+    tip: (at, column) => [
+      `${namedUnit(columns, column)} — ${namedUnit(rows, at)}`,
+      share(value(at, column), 4) + (isLinked(subject, at, column) ? ', linked' : ''),
+    ],
+    tokens: (at, column) => ({ query: tokensIn(rows[at]), key: tokensIn(columns[column]) }),
+    rowOf: (token) => unitOf(rows, token),
+    columnOf: (token) => unitOf(columns, token),
+    ofRow: (at) => rowShown(trace, subject, at),
+    ofColumn: (column) => columnShown(trace, subject, column),
+    choose: (at, column) =>
+      at === row
+        ? { query: null, source: null }
+        : { query: rows[at].last, source: columns[column].last },
+    chooseHint: 'Enter keeps the lines of the word of the translation, and lets go of them',
+    ceiling: 1,
+    ...(row >= 0 && { chosen: { row } }),
+    start: { row: start, column: strongestOf(weights, { row: start }) },
+    rest: row < 0 ? { readout: restOf(subject) } : rowShown(trace, subject, row),
+  };
+}
+
+function rowShown(trace, subject, row) {
+  const tint = spread(subject.columns, rowOf(subject.weights, row), trace.tokens.length);
+  return {
+    tint,
+    readout: sentence(subject, row, strongestOf(subject.weights, { row }), 'looks most at'),
+  };
+}
+
+function columnShown(trace, subject, column) {
+  const tint = spread(subject.rows, columnOf(subject.weights, column), trace.target_tokens.length);
+  const row = strongestOf(subject.weights, { column });
+  return {
+    tint,
+    readout: `${namedUnit(subject.columns, column)} is looked at most by ${namedUnit(subject.rows, row)}, with weight ${share(subject.weights.data[row * subject.weights.columns + column])}`,
+  };
+}
+
+function sentence(subject, row, column, verb = 'looks at') {
+  const { rows, columns, weights } = subject;
+  const weight = weights.data[row * weights.columns + column];
+  return `${namedUnit(rows, row)} ${verb} ${namedUnit(columns, column)} with weight ${share(weight)}${isLinked(subject, row, column) ? '; the two are linked' : ''}`;
+}
+
+function isLinked({ links }, row, column) {
+  return links.some((link) => link.row === row && link.column === column);
+}
+
+function restOf({ rows, columns, links }) {
+  const reached = new Set(links.map(({ column }) => column)).size;
+  return `${links.length} of ${rows.length} words of the translation are linked, to ${reached} of ${columns.length} words of the sentence`;
+}
+
+/**
+ * @typedef {Object} Alignment
+ * @property {import('../../data/words.js').Unit[]} rows the words of the target
+ * @property {import('../../data/words.js').Unit[]} columns the words of the source
+ * @property {import('../../data/trace.js').Matrix} weights target word by source word; a row sums to 1, or to 0
+ * @property {import('../../plot/grid.js').Cell[]} links
+ * @property {{layer: number, head: number, shift: number}|null} aligner the head they were read from; null: the mean of all
+ */
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace with the analysis
+ * @returns {Alignment}
+ */
+function alignmentOf(trace) {
+  const { weights, links, aligner } = trace.analyses.alignment;
+  const linked = matrixAt(links);
+  return {
+    rows: numbered(trace.target_tokens, trace.target, linked.rows),
+    columns: numbered(trace.tokens, trace.text, linked.columns),
+    weights: matrixAt(weights),
+    links: Array.from(linked.data.keys())
+      .filter((at) => linked.data[at] > 0)
+      .map((at) => ({ row: Math.floor(at / linked.columns), column: at % linked.columns })),
+    aligner: aligner?.head === undefined ? null : aligner,
+  };
+}
+
+/** The words in the order of their numbers. */
+function numbered(tokens, text, count) {
+  const words = wordsOf(tokens, text).filter((unit) => !unit.is_special);
+  return Array.from({ length: count }, (_, number) => words.find(({ word }) => word === number));
 }

@@ -4,16 +4,16 @@
  */
 
 import { noticeOf } from '../../api/request_cache.js';
-import { derive, differences, sitesOf } from '../../data/derivation.js';
-import { flag, number } from '../../state/fields.js';
 import { highestIn } from '../../data/matrix.js';
 import { signed, small } from '../../data/number.js';
 import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/places.js';
-import { createMemo } from '../../state/memoize.js';
-import { choosing, queryOf } from '../../state/state.js';
 import { positionLabels } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
-import { ROUNDING, stepFigure, STEPS } from './drawing.js';
+import { flag, number } from '../../state/fields.js';
+import { createMemo } from '../../state/memoize.js';
+import { choosing, queryOf } from '../../state/state.js';
+import { derive, differences, sitesOf } from './derivation.js';
+import { ROUNDING, stepFigure, STEPS } from './steps.js';
 
 const COOLEST = 0.2;
 const HOTTEST = 5;
@@ -92,7 +92,7 @@ function editsOf({ layer, why_unscaled: isUnscaled, why_temperature: value }, { 
 /** Every step asks for what was worked out. */
 const memo = createMemo();
 
-/** @returns {import('./drawing.js').Subject|null} null: still on its way */
+/** @returns {import('./steps.js').Subject|null} null: still on its way */
 function subjectOf(trace, state) {
   const {
     answers = {},

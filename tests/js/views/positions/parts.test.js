@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Problem } from '../../../../static/js/api/api.js';
 import { fieldsOf, readFragment, writeFragment } from '../../../../static/js/state/state.js';
+import { outwards } from '../../../../static/js/views/positions/line_plots.js';
 import { positions } from '../../../../static/js/views/positions/positions.js';
 import { VIEWS } from '../../../../static/js/views/registry.js';
-import { outwards } from '../../../../static/js/views/positions/strips_drawing.js';
 import {
   figuresOf,
   fillTrace,

@@ -1,0 +1,324 @@
+/**
+ * An attention map as a matrix: queries as rows, keys as columns, square cells; and the grid behind it.
+ */
+
+import { highestIn } from '../../data/matrix.js';
+import { tokensOf } from '../../data/places.js';
+import { columnOf, rowOf } from '../../data/trace.js';
+import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../data/words.js';
+import { diverging, plotlyScale, sequential } from '../../plot/colour.js';
+import {
+  baseLayout,
+  colourBar,
+  colourBarTitle,
+  downwards,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  letteringFor,
+  nested,
+} from '../../plot/figure.js';
+import { createMemo } from '../../state/memoize.js';
+import { choosing, queryOf } from '../../state/state.js';
+
+/** @typedef {import('./subject.js').Subject} Subject */
+
+const memo = createMemo();
+
+const ROOM_FOR_GAPS = 12;
+const LEAST_SIDE = 160;
+const TITLES = { query: 'query: attends', key: 'key: attended to' };
+
+/**
+ * @param {import('../../plot/figure.js').Frame} state
+ * @param {Subject} subject
+ * @returns {{data: Object[], layout: Object}}
+ */
+export function matrixDrawing(state, subject) {
+  const { palette } = state;
+  const { matrix, scale, quantity } = subject;
+  const labels = { rows: unitLabels(subject.rows), columns: unitLabels(subject.columns) };
+  const lettering = letteringFor(state.width);
+  const widths = {
+    rows: labelWidth(labels.rows, lettering),
+    columns: labelWidth(labels.columns, lettering),
+  };
+  const box = (isNarrow(state.width) ? tightBox : roomyBox)(state, widths, matrix);
+  const axis = { palette, lettering };
+  return {
+    data: [
+      {
+        type: 'heatmap',
+        z: drawn(subject),
+        zmin: scale.bottom,
+        zmax: scale.top,
+        colorscale: plotlyScale((scale.isSigned ? diverging : sequential)(palette.theme)),
+        colorbar: {
+          ...colourBar(palette, box.orientation),
+          ...(scale.ticks && { tickmode: 'array', ...scale.ticks }),
+        },
+        hoverinfo: 'none',
+        xgap: box.cell >= ROOM_FOR_GAPS ? 1 : 0,
+        ygap: box.cell >= ROOM_FOR_GAPS ? 1 : 0,
+      },
+    ],
+    layout: {
+      ...baseLayout(palette, box),
+      annotations: [
+        colourBarTitle(quantity.noun, palette, box.orientation),
+        ...box.titles(palette),
+      ],
+      xaxis: {
+        ...labelAxis({
+          ...axis,
+          labels: labels.columns,
+          pixels: box.across,
+          title: box.axisTitles.key,
+          color: palette.key,
+        }),
+        side: 'top',
+        tickangle: box.tickangle,
+      },
+      yaxis: downwards(
+        labelAxis({
+          ...axis,
+          labels: labels.rows,
+          pixels: box.down,
+          title: box.axisTitles.query,
+          color: palette.query,
+        }),
+      ),
+    },
+  };
+}
+
+/** Places on the colour scale: of what is under the threshold the lowest, of what may not be seen none. */
+function drawn(subject) {
+  return memo([subject], () => {
+    const { matrix, scale } = subject;
+    const least = leastOf(subject);
+    return nested({
+      ...matrix,
+      data: matrix.data.map((value) => (value < least ? scale.bottom : scale.place(value))),
+    });
+  });
+}
+
+/**
+ * The value under which a cell is cut: drawn in the lowest colour.
+ * @param {Pick<Subject, 'scale'|'switches'>} subject
+ */
+export function leastOf({ scale, switches }) {
+  if (switches.threshold === 0) return -Infinity;
+  return switches.isShare ? switches.threshold : switches.threshold * scale.top;
+}
+
+/** Titles beside the axes, labels aslant, the colour bar at the right. */
+function roomyBox(size, label, matrix) {
+  const slanted = Math.ceil(label.columns * 0.72);
+  const margin = { l: label.rows + 30, r: Math.max(76, slanted), t: slanted + 40, b: 12 };
+  return {
+    ...squaresIn(size, margin, matrix),
+    orientation: 'v',
+    tickangle: -45,
+    axisTitles: TITLES,
+    titles: () => [],
+  };
+}
+
+/** Every pixel for the map: upright labels, both titles in one line above them, the colour bar below. */
+function tightBox(size, label, matrix) {
+  const margin = { l: label.rows + 14, r: 4, t: label.columns + 28, b: 58 };
+  const title = {
+    showarrow: false,
+    xref: 'paper',
+    yref: 'paper',
+    y: 1,
+    yanchor: 'bottom',
+    yshift: label.columns + 8,
+  };
+  const titles = ({ query, key }) => [
+    {
+      ...title,
+      text: `${TITLES.query} ↓`,
+      x: 0,
+      xanchor: 'left',
+      xshift: -margin.l,
+      font: { size: 12, color: query },
+    },
+    { ...title, text: `${TITLES.key} →`, x: 1, xanchor: 'right', font: { size: 12, color: key } },
+  ];
+  return {
+    ...squaresIn(size, margin, matrix),
+    orientation: 'h',
+    tickangle: -90,
+    axisTitles: { query: '', key: '' },
+    titles,
+  };
+}
+
+/** Cells are square, and the longer side of the map is never too short to be read. */
+function squaresIn({ width, height }, margin, { rows, columns }) {
+  const room = Math.min(
+    (width - margin.l - margin.r) / columns,
+    (height - margin.t - margin.b) / rows,
+  );
+  const cell = Math.max(LEAST_SIDE / Math.max(rows, columns), room);
+  const [across, down] = [cell * columns, cell * rows];
+  return {
+    margin,
+    cell,
+    across,
+    down,
+    width: across + margin.l + margin.r,
+    height: down + margin.t + margin.b,
+  };
+}
+
+const DIGITS = 4;
+
+/**
+ * The chosen query and key, as places on the map.
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {Object} state
+ * @param {Subject} subject
+ * @returns {{query: number, row: number, column: number, isChosen: boolean}} `query` counts tokens; `row` is −1 where that token is hidden; where no key was chosen `column` is the highest of the row
+ */
+export function chosenIn(trace, state, { place, matrix, rows, columns }) {
+  const query = queryOf(state, trace, place.rows);
+  const row = unitOf(rows, query);
+  const picked = state.key === null ? -1 : unitOf(columns, state.key);
+  const isChosen = row >= 0 && picked >= 0;
+  return {
+    query,
+    row,
+    column: isChosen ? picked : highestIn(rowOf(matrix, Math.max(row, 0))),
+    isChosen,
+  };
+}
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {Object} state
+ * @param {Subject} subject
+ * @returns {import('../../plot/figure.js').Grid}
+ */
+export function gridOf(trace, state, subject) {
+  const { place, matrix, rows, columns, quantity, scale, request, made } = subject;
+  const value = (row, column) => matrix.data[row * matrix.columns + column];
+  const counts = {
+    rows: tokensOf(trace, place.rows).length,
+    columns: tokensOf(trace, place.columns).length,
+  };
+  const chosen = chosenIn(trace, state, subject);
+  return {
+    rows: matrix.rows,
+    columns: matrix.columns,
+    sides: { rows: place.rows, columns: place.columns },
+    rowTitle: 'query',
+    columnTitle: 'key',
+    rowLabels: unitLabels(rows),
+    columnLabels: unitLabels(columns),
+    quantity: `${quantity.noun}, ${subject.name}${subject.details}`,
+    request,
+    made,
+    value,
+    format: (number) => quantity.write(number, DIGITS),
+    ...(subject.switches.threshold > 0 && marksOf(subject, value)),
+    describe: (row, column) => sentence(subject, row, column),
+    tip: (row, column) => [
+      `${namedUnit(rows, row)} → ${namedUnit(columns, column)}`,
+      muchOf(subject, value(row, column)),
+    ],
+    tokens: (row, column) => ({ query: tokensIn(rows[row]), key: tokensIn(columns[column]) }),
+    rowOf: (token) => unitOf(rows, token),
+    columnOf: (token) => unitOf(columns, token),
+    ofRow: (row) => rowShown(subject, row, counts),
+    ...(place.id === 'cross' && { ofColumn: (column) => columnShown(subject, column, counts) }),
+    choose: (row, column) => ({
+      ...choosing(trace, place.rows, tokenOf(rows[row], chosen.query)),
+      key: tokenOf(columns[column], state.key),
+    }),
+    chooseHint: 'Enter chooses the cell: its query and its key',
+    ceiling: scale.top - scale.bottom,
+    isSigned: scale.isSigned,
+    chosen: chosen.row < 0 ? {} : { row: chosen.row },
+    picked: chosen.isChosen ? { row: chosen.row, column: chosen.column } : null,
+    start: { row: Math.max(chosen.row, 0), column: chosen.column },
+    rest: atRest(trace, subject, chosen, counts),
+    thinned: { rows: letteringFor(state.width), columns: letteringFor(state.width) },
+  };
+}
+
+/** The row of the chosen query, told by the chosen cell, or else by the highest. */
+function atRest(trace, subject, { query, row, column, isChosen }, counts) {
+  if (row < 0)
+    return {
+      readout: `${namedUnit(alone(tokensOf(trace, subject.place.rows)), query)} is hidden here`,
+    };
+  const shown = rowShown(subject, row, counts);
+  const isSeen = !Number.isNaN(subject.matrix.data[row * subject.matrix.columns + column]);
+  return isChosen && isSeen ? { ...shown, readout: sentence(subject, row, column) } : shown;
+}
+
+/** A token of a word: the one that was chosen before, or else its last, which has read all of it. */
+function tokenOf({ first, last }, before) {
+  return before !== null && first <= before && before <= last ? before : last;
+}
+
+/** The table puts what the threshold cuts in brackets. */
+function marksOf(subject, value) {
+  const isCut = (row, column) => value(row, column) < leastOf(subject);
+  const write = (row, column) => subject.quantity.write(value(row, column), DIGITS);
+  return {
+    written: (row, column) => (isCut(row, column) ? `(${write(row, column)})` : write(row, column)),
+    writtenNote: 'in brackets: under the threshold',
+  };
+}
+
+function muchOf(subject, value) {
+  if (Number.isNaN(value)) return 'hidden: not yet read';
+  const much = subject.quantity.write(value, DIGITS);
+  return value < leastOf(subject) ? `${much}, under the threshold` : much;
+}
+
+/** What a query looks at, also as a tint of the sentence: how far up the colour scale each token is. */
+function rowShown(subject, row, counts) {
+  const values = rowOf(subject.matrix, row);
+  return {
+    tint: tinted(subject.scale, subject.columns, values, counts.columns),
+    readout: sentence(subject, row, highestIn(values), 'sayMost'),
+  };
+}
+
+/** Who looks at a key. These numbers are of different rows, so they need not sum to 1. */
+function columnShown(subject, column, counts) {
+  const values = columnOf(subject.matrix, column);
+  const row = highestIn(values);
+  return {
+    tint: tinted(subject.scale, subject.rows, values, counts.rows),
+    readout: sentence(subject, row, column, 'sayLookedAt'),
+  };
+}
+
+function tinted({ place, bottom }, units, values, count) {
+  return spread(
+    units,
+    Float64Array.from(values, (value) => place(value) - bottom),
+    count,
+  );
+}
+
+function sentence(
+  { place, matrix, rows, columns, quantity, name, details },
+  row,
+  column,
+  way = 'say',
+) {
+  const value = matrix.data[row * matrix.columns + column];
+  const query = namedUnit(rows, row);
+  if (Number.isNaN(value))
+    return `${query} cannot attend to ${namedUnit(columns, column)}, which comes later (${name}${details})`;
+  const isItself = place.rows === place.columns && rows[row].first === columns[column].first;
+  return `${quantity[way](query, isItself && way !== 'sayLookedAt' ? 'itself' : namedUnit(columns, column), quantity.write(value))} (${name}${details})`;
+}

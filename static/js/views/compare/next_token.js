@@ -1,0 +1,360 @@
+/**
+ * What A and B expect at the chosen token, and how far apart they are.
+ */
+
+import { divergence, softmax, totalVariation } from '../../data/distribution.js';
+import { nameOfGuess, wordsFor } from '../../data/guesses.js';
+import { decimal, percent } from '../../data/number.js';
+import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/places.js';
+import { expectedMade } from '../../data/steps.js';
+import { escapeForPlotly, named, quoted } from '../../data/text.js';
+import { matrixAt, rowOf } from '../../data/trace.js';
+import { css, sequential } from '../../plot/colour.js';
+import { baseLayout, downwards, labelAxis, labelWidth } from '../../plot/figure.js';
+import { probabilityAxis } from '../../plot/guess_bars.js';
+import { queryOf } from '../../state/state.js';
+import { counterpart, matchOf } from './sides.js';
+
+/** @typedef {import('./sides.js').Side} Side */
+
+const SHOWN = 12;
+
+/**
+ * @param {{a: Side, b: Side}} sides
+ * @param {import('../../data/trace.js').NamedArray} logits of A, which the page’s own trace leaves out
+ * @param {Object} state
+ * @returns {Partial<import('../../plot/figure.js').Figure>}
+ */
+export function nextFigure({ a, b }, logits, state) {
+  if (isFilling(a.trace) !== isFilling(b.trace))
+    return {
+      notice:
+        'One of the two says what comes next, the other what stands at a place: these are no answers to one question.',
+    };
+  if (hasTwoSides(a.trace) !== hasTwoSides(b.trace))
+    return {
+      notice:
+        'One of the two goes on with the text, the other translates it: these are no answers to one question.',
+    };
+  const query = queryOf(state, a.trace);
+  const other = queryIn(a, b, query, state);
+  const tokens = tokensOf(a.trace, predictingSide(a.trace));
+  if (other < 0)
+    return {
+      notice: `${named(tokens, query)} has nothing that stands for it in B. Choose another token of the sentence.`,
+    };
+  const words = wordsFor(a.trace);
+  const change = nextChange(
+    { logits, likeliest: a.trace.analyses.next_token, tokens, query },
+    {
+      logits: b.trace.tensors.logits,
+      likeliest: b.trace.analyses.next_token,
+      tokens: tokensOf(b.trace, predictingSide(b.trace)),
+      query: other,
+    },
+    SHOWN,
+  );
+  const { geometry, ...drawing } = pairedBars(change.tokens, words, state);
+  const theirs = quoted(tokensOf(b.trace, predictingSide(b.trace))[other]);
+  return {
+    title: `${words.preposition} ${quoted(tokens[query])}`,
+    help:
+      theirs === quoted(tokens[query]) ? '' : `In B: ${words.preposition.toLowerCase()} ${theirs}.`,
+    summary: `The tokens that A or B finds likeliest ${words.preposition.toLowerCase()} ${quoted(tokens[query])}, with the probability that each gives.`,
+    facts: factsOf(change),
+    ...drawing,
+    grid: gridOf({ a, b, query, other, words, tokens, change, geometry }),
+  };
+}
+
+/** The place in B that stands for the chosen token: its like, or what was read up to the same point. */
+function queryIn(a, b, query, state) {
+  const side = predictingSide(a.trace);
+  const found = counterpart(matchOf(a, b, side), query);
+  if (found >= 0) return found;
+  return state.query === null ? queryOf({ ...state, query: null }, b.trace) : -1;
+}
+
+function factsOf({ moved, lost }) {
+  if (moved === null)
+    return [
+      ['Vocabularies', 'two: tokens are matched by what they spell, and no distance is taken'],
+    ];
+  return [
+    ['Moved from token to token', `${percent(moved)} (total variation)`],
+    ['Kullback–Leibler, A from B', `${decimal(lost)} bits`],
+  ];
+}
+
+const COLUMNS = ['A', 'B', 'B − A'];
+
+function gridOf({ a, b, query, other, words, tokens, change, geometry }) {
+  const value = (row, column) => {
+    const token = change.tokens[row];
+    return [token.a, token.b, token.b - token.a][column];
+  };
+  const write = (number, column) => {
+    if (Number.isNaN(number)) return 'not known: not among the 20 likeliest';
+    return column === 2 ? `${points(number)} percentage points` : percent(number);
+  };
+  const side = predictingSide(a.trace);
+  const say = (row) =>
+    `${words.preposition} ${named(tokens, query)}, “${change.tokens[row].name}” has probability ${write(value(row, 0), 0)} in A and ${write(value(row, 1), 1)} in B: ${write(value(row, 2), 2)}`;
+  return {
+    rows: change.tokens.length,
+    columns: COLUMNS.length,
+    sides: { rows: side, columns: side },
+    rowTitle: 'token',
+    columnTitle: '',
+    kind: 'bar chart',
+    rowLabels: change.tokens.map(({ name }) => name),
+    columnLabels: COLUMNS,
+    quantity: `probability of ${words.event} in A (${a.name}) and B (${b.name})`,
+    request: { ...b.request, capture: ['logits'], analyses: ['next_token'] },
+    before: { ...a.request, capture: ['logits'], analyses: ['next_token'] },
+    made: expectedMade(query, other, {
+      isOneVocabulary: change.moved !== null,
+      ofEach: OF_EACH,
+      most: SHOWN,
+    }),
+    value,
+    format: (number) => (number < 0 ? `${points(number)} %` : percent(number)),
+    describe: say,
+    tip: (row, column) => [
+      `“${change.tokens[row].name}”, ${COLUMNS[column]}`,
+      write(value(row, column), column),
+    ],
+    tokens: () => ({ query }),
+    start: { row: 0, column: 0 },
+    geometry,
+  };
+}
+
+const ROW_HEIGHT = 42;
+const BAR = { width: 0.36, apart: 0.19 };
+const LETTERING = { size: 13, letters: 14, space: 1 };
+const NUMBER = { size: 12, letters: 30, space: 1 };
+const WIDEST = 760;
+/** Pale for what was, strong for what is. */
+const LEVELS = { a: 88, b: 168 };
+const KEY_HEIGHT = 24;
+
+/**
+ * @param {Expected[]} tokens
+ * @param {{event: string}} words whose probability it is
+ * @param {import('../../plot/figure.js').Frame} state
+ * @returns {{data: Object[], layout: Object, geometry: import('../../plot/figure.js').Geometry}}
+ */
+function pairedBars(tokens, { event }, { palette, width }) {
+  const labels = tokens.map(({ name }) => name);
+  const margin = { l: labelWidth(labels, LETTERING) + 16, r: 16, t: KEY_HEIGHT, b: 44 };
+  const height = tokens.length * ROW_HEIGHT;
+  const total = Math.min(width, WIDEST);
+  const ended = tokens.flatMap((token) =>
+    ['a', 'b'].map((side) => ({ probability: token[side] || 0, number: numberOf(token, side) })),
+  );
+  const axis = probabilityAxis(ended, event, {
+    palette,
+    pixels: total - margin.l - margin.r,
+    lettering: NUMBER,
+  });
+  return {
+    data: ['a', 'b'].map((side) => bars(tokens, side, palette)),
+    layout: {
+      ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
+      barmode: 'overlay',
+      annotations: keys(palette),
+      xaxis: axis,
+      yaxis: downwards(
+        labelAxis({ labels, pixels: height, title: '', palette, lettering: LETTERING }),
+      ),
+    },
+    geometry: geometryOf(tokens, axis.range[1]),
+  };
+}
+
+function bars(tokens, side, palette) {
+  return {
+    type: 'bar',
+    orientation: 'h',
+    x: tokens.map((token) => (Number.isNaN(token[side]) ? 0 : token[side])),
+    y: tokens.map((_, row) => row + middleOf(side)),
+    width: BAR.width,
+    text: tokens.map((token) => escapeForPlotly(numberOf(token, side))),
+    textposition: 'outside',
+    textfont: { size: 12, color: side === 'a' ? palette.muted : palette.ink },
+    cliponaxis: false,
+    hoverinfo: 'none',
+    marker: { color: css(sequential(palette.theme), LEVELS[side]), line: { width: 0 } },
+  };
+}
+
+function middleOf(side) {
+  return side === 'a' ? -BAR.apart : BAR.apart;
+}
+
+function numberOf(token, side) {
+  if (Number.isNaN(token[side])) return 'not among its 20 likeliest';
+  const change = side === 'b' && !Number.isNaN(token.a) ? `  ${points(token.b - token.a)}` : '';
+  return percent(token[side]) + change;
+}
+
+/**
+ * A change in percentage points, with its sign.
+ * @param {number} change a difference of probabilities
+ */
+function points(change) {
+  const text = percent(Math.abs(change)).replace(/ %$/, '');
+  if (Math.abs(change) < ROUNDING) return '±0';
+  if (text.startsWith('<')) return '≈0';
+  return `${change > 0 ? '+' : '−'}${text}`;
+}
+
+/** Which bar is whose. */
+function keys({ theme, ink }) {
+  const scale = sequential(theme);
+  return ['a', 'b'].flatMap((side, index) => {
+    const shared = {
+      showarrow: false,
+      xref: 'paper',
+      yref: 'paper',
+      x: 0,
+      xanchor: 'left',
+      y: 1,
+      yanchor: 'bottom',
+      yshift: 4,
+    };
+    return [
+      {
+        ...shared,
+        xshift: index * 44,
+        text: '■',
+        font: { size: 14, color: css(scale, LEVELS[side]) },
+      },
+      {
+        ...shared,
+        xshift: index * 44 + 16,
+        text: side.toUpperCase(),
+        font: { size: 12, color: ink },
+      },
+    ];
+  });
+}
+
+/** Columns of the grid: A, B, and the change, which has the whole row. */
+function geometryOf(tokens, end) {
+  return {
+    box(row, column) {
+      if (row === undefined) return null;
+      const halves = { 0: [row - 0.5, row], 1: [row, row + 0.5] };
+      const [y0, y1] = halves[column] ?? [row - 0.5, row + 0.5];
+      return { x0: 0, x1: end, y0, y1 };
+    },
+    at(_, y) {
+      const row = Math.round(y);
+      return row >= 0 && row < tokens.length ? { row, column: y < row ? 0 : 1 } : null;
+    },
+  };
+}
+
+/**
+ * @typedef {Object} Expected
+ * @property {string} text
+ * @property {string} name
+ * @property {number} a probability
+ * @property {number} b probability; of either NaN where it is not known
+ */
+
+/**
+ * @typedef {Object} NextChange
+ * @property {Expected[]} tokens of either side’s likeliest, by the greater probability
+ * @property {number|null} moved total variation distance; null: two vocabularies
+ * @property {number|null} lost bits that B’s expectation loses where A’s is true
+ */
+
+const OF_EACH = 8;
+/** Two passes of the same numbers, computed in another order, are this far apart. */
+const ROUNDING = 1e-6;
+
+/**
+ * @typedef {Object} View what one pass expects at one place
+ * @property {import('../../data/trace.js').NamedArray} logits
+ * @property {{ids: import('../../data/trace.js').NamedArray, probabilities: import('../../data/trace.js').NamedArray, texts: string[][]}} likeliest
+ * @property {import('../../data/trace.js').Token[]} tokens
+ * @property {number} query
+ */
+
+/**
+ * @param {View} a
+ * @param {View} b
+ * @param {number} most tokens
+ * @returns {NextChange}
+ */
+export function nextChange(a, b, most) {
+  const [listA, listB] = [a, b].map(listed);
+  if (!isOneVocabulary(a, b))
+    return { tokens: byText(listA, listB, most), moved: null, lost: null };
+  const [p, q] = [a, b].map(({ logits, query }) => softmax(rowOf(matrixAt(logits), query)));
+  const texts = new Map(
+    [...listA, ...listB].filter(({ rank }) => rank < OF_EACH).map(({ id, text }) => [id, text]),
+  );
+  const tokens = [...texts].map(([id, text]) => ({
+    text,
+    name: nameOfGuess(text),
+    a: p[id],
+    b: q[id],
+  }));
+  const moved = totalVariation(p, q);
+  const isRounding = moved < ROUNDING;
+  return {
+    tokens: likeliestFirst(tokens).slice(0, most),
+    moved: isRounding ? 0 : moved,
+    lost: isRounding ? 0 : divergence(p, q),
+  };
+}
+
+/** The likeliest of a place, as they were sent. */
+function listed({ likeliest: { ids, probabilities, texts }, query }) {
+  const chances = rowOf(matrixAt(probabilities), query);
+  return Array.from(rowOf(matrixAt(ids), query), (id, rank) => ({
+    id,
+    rank,
+    text: texts[query][rank],
+    probability: chances[rank],
+  }));
+}
+
+/** Do the numbers of tokens mean the same to both? Told from all that both of them spelled. */
+function isOneVocabulary(a, b) {
+  if (a.logits.shape.at(-1) !== b.logits.shape.at(-1)) return false;
+  const spelled = spelling(a);
+  return [...spelling(b)].every(([id, text]) => !spelled.has(id) || spelled.get(id) === text);
+}
+
+function spelling({ likeliest: { ids, texts }, tokens }) {
+  return new Map([
+    ...tokens.map(({ id, text }) => [id, text]),
+    ...texts.flat().map((text, at) => [ids.data[at], text]),
+  ]);
+}
+
+/** Tokens of two vocabularies are matched by what they spell; what is not among a side’s likeliest is not known. */
+function byText(listA, listB, most) {
+  const of = (list, text) => list.find((one) => one.text === text)?.probability ?? NaN;
+  const texts = new Set(
+    [...listA, ...listB].filter(({ rank }) => rank < OF_EACH).map(({ text }) => text),
+  );
+  return likeliestFirst(
+    [...texts].map((text) => ({
+      text,
+      name: nameOfGuess(text),
+      a: of(listA, text),
+      b: of(listB, text),
+    })),
+  ).slice(0, most);
+}
+
+function likeliestFirst(tokens) {
+  const greatest = ({ a, b }) => Math.max(...[a, b].filter((chance) => !Number.isNaN(chance)));
+  return tokens.sort((one, other) => greatest(other) - greatest(one));
+}

@@ -1,0 +1,392 @@
+/**
+ * What the router of one layer decides: a probability for every expert and token, and its choices.
+ */
+
+import { transposed } from '../../data/matrix.js';
+import { percent, share, shortShare, signed } from '../../data/number.js';
+import { capitalised, escapeForPlotly, named, tokenLabels } from '../../data/text.js';
+import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
+import {
+  baseLayout,
+  downwards,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  legendRoom,
+  letteringFor,
+  nested,
+  routerLegend,
+  shortBar,
+} from '../../plot/figure.js';
+import { transposedGrid } from '../../plot/grid.js';
+import { entropyAxis, entropyBars, entropyTitle, mostEntropyLine, STRIP } from './entropy.js';
+import { choicesInWords, sharedWay, tintOf } from './routing.js';
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('../../plot/figure.js').Frame & {drawn?: number}} state
+ * @param {import('./experts.js').Scene} scene
+ * @returns {import('../../plot/figure.js').Figure}
+ */
+export function routingFigure(trace, state, scene) {
+  const stage = scene.stages.find(({ layer }) => layer === state.drawn) ?? scene.stage;
+  const { layer, routing } = stage;
+  const grid = gridOf(scene, stage);
+  return {
+    title: capitalised(scene.nameOf(layer)),
+    summary: `Routing of ${scene.nameOf(layer)}: ${routing.probabilities.rows} experts by ${scene.tokens.length} tokens, ${routing.topK} chosen for each.`,
+    facts: factsOf(routing),
+    ...drawing(scene.tokens, state, routing),
+    grid: isDown(state.width) ? transposedGrid(grid) : grid,
+  };
+}
+
+function factsOf({ meanEntropy, mostEntropy, balanceLoss }) {
+  return [
+    ['mean router entropy', `${nats(meanEntropy)} of at most ${nats(mostEntropy)} nats`],
+    ['balance loss', signed(balanceLoss)],
+  ];
+}
+
+function nats(entropy) {
+  return signed(entropy, 2);
+}
+
+function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
+  const { layer, routing } = stage;
+  const { probabilities, load, entropies, weightOf } = routing;
+  const name = nameOf(layer);
+  const value = (row, column) => probabilities.data[row * probabilities.columns + column];
+  const inWords = (token, { layer: at, routing: of }) =>
+    `${choicesInWords(tokens, token, of, nameOf(at))}; router entropy ${nats(of.entropies[token])} of at most ${nats(of.mostEntropy)} nats`;
+  return {
+    rows: probabilities.rows,
+    columns: probabilities.columns,
+    sides: { rows: side, columns: side },
+    rowTitle: 'expert',
+    columnTitle: 'token',
+    rowLabels: load.map((part, expert) => `${expert} (load ${percent(part)})`),
+    columnLabels: tokenLabels(tokens).map(
+      (label, token) => `${label} (entropy ${nats(entropies[token])})`,
+    ),
+    quantity: `router probability, ${name}`,
+    request: { capture: [`${routing.stem}*`] },
+    value,
+    format: (probability) => share(probability, 4),
+    describe: (row, column) =>
+      sentence(named(tokens, column), row, value(row, column), weightOf(row, column), name),
+    tip: (row, column) => [
+      `${named(tokens, column)} → expert ${row}`,
+      tipNumber(value(row, column), weightOf(row, column)),
+    ],
+    tokens: (_, column) => ({ query: column }),
+    tint: (row) => tintOf(routing, row),
+    ofToken: (token) => ({ readout: inWords(token, looked), tint: sharedWay([looked], token) }),
+    choose: (_, column) => ({ ...choose(column), layer }),
+    chosen: { column: query },
+    start: { row: 0, column: query },
+    rest: { readout: inWords(query, looked) },
+    ceiling: 1,
+    chosenWeight: weightOf,
+  };
+}
+
+function tipNumber(probability, weight) {
+  return share(probability, 4) + (weight === undefined ? '' : `, chosen: weight ${share(weight)}`);
+}
+
+function sentence(name, expert, probability, weight, where) {
+  const verdict = weight === undefined ? 'not chosen' : `chosen, with weight ${share(weight)}`;
+  return `The router gives expert ${expert} probability ${share(probability)} for ${name}: ${verdict} (${where})`;
+}
+
+const EXPERT_HEIGHT = 24;
+const LOAD = { across: 190, down: 44 };
+const GUTTER = { across: 24, down: 8 };
+const TOKEN_HEIGHT = { most: 20, least: 4 };
+const LONGEST_MAP = 1280;
+const ROOM_FOR_NUMBERS = { width: 22, height: 14 };
+const ROOM_FOR_OUTLINES = 12;
+const ROOM_FOR_PERCENT = 36;
+
+/**
+ * Do the tokens stand below one another?
+ * @param {number} width pixels the drawing may take
+ */
+function isDown(width) {
+  return isNarrow(width);
+}
+
+/**
+ * @param {import('../../data/trace.js').Token[]} tokens
+ * @param {import('../../plot/figure.js').Frame} state
+ * @param {import('./routing.js').Routing} routing
+ * @returns {{data: Object[], layout: Object}}
+ */
+function drawing(tokens, { palette, width }, routing) {
+  const labels = tokenLabels(tokens);
+  const box = (isDown(width) ? downBox : acrossBox)(labels, width, routing.load.length);
+  return {
+    data: [
+      heatmap(routing, palette, box),
+      choiceMarks(routing, palette, box),
+      loadBars(routing, palette, box),
+      loadNumbers(routing, palette, box),
+      entropyBars(routing, palette, box),
+    ],
+    layout: {
+      ...baseLayout(palette, box),
+      ...axes(labels, routing, palette, box),
+      ...entropyAxis(routing, palette, box),
+      shapes: [
+        evenShare(routing, palette, box),
+        ...outlines(routing, palette, box),
+        mostEntropyLine(routing, palette, box),
+      ],
+      annotations: [
+        ...titles(palette, box),
+        ...routerLegend(palette, { width, left: box.margin.l, hasNumbers: hasRoomForNumbers(box) }),
+        entropyTitle(palette, box),
+      ],
+    },
+  };
+}
+
+/** `along` is the part of the token axis' side that the map takes; the load gets the rest. */
+function acrossBox(labels, width, nExperts) {
+  const lettering = letteringFor(width);
+  const margin = {
+    l: 44,
+    r: 8,
+    t: Math.ceil(labelWidth(labels, lettering) * 0.72) + 14,
+    b: legendRoom(width),
+  };
+  const room = width - margin.l - margin.r;
+  const along = room - GUTTER.across - LOAD.across;
+  const height = nExperts * EXPERT_HEIGHT + STRIP.gap + STRIP.across;
+  return {
+    isDown: false,
+    lettering,
+    margin,
+    room,
+    along,
+    width,
+    height: height + margin.t + margin.b,
+    strip: [0, STRIP.across / height],
+    experts: [(STRIP.across + STRIP.gap) / height, 1],
+    loadFrom: (along + GUTTER.across) / room,
+    gutter: GUTTER.across,
+    cell: { width: along / labels.length, height: EXPERT_HEIGHT },
+    at: (token, expert) => ({ x: token, y: expert }),
+  };
+}
+
+function downBox(labels, width, nExperts) {
+  const lettering = letteringFor(width);
+  const margin = {
+    l: Math.max(labelWidth(labels, lettering) + 14, 40),
+    r: 4,
+    t: 40,
+    b: legendRoom(width),
+  };
+  const along =
+    labels.length *
+    Math.max(TOKEN_HEIGHT.least, Math.min(TOKEN_HEIGHT.most, LONGEST_MAP / labels.length));
+  const room = along + GUTTER.down + LOAD.down;
+  const across = width - margin.l - margin.r;
+  const map = across - STRIP.gap - STRIP.down;
+  return {
+    isDown: true,
+    lettering,
+    margin,
+    room,
+    along,
+    width,
+    height: room + margin.t + margin.b,
+    gutter: GUTTER.down,
+    strip: [1 - STRIP.down / across, 1],
+    experts: [0, map / across],
+    cell: { width: map / nExperts, height: along / labels.length },
+    at: (token, expert) => ({ x: expert, y: token }),
+  };
+}
+
+function axes(labels, { load }, palette, box) {
+  const experts = load.map((_, expert) => String(expert));
+  const mapPart = [0, box.along / box.room];
+  const loadPart = [(box.along + box.gutter) / box.room, 1];
+  const tokenAxis = labelAxis({
+    labels,
+    pixels: box.along,
+    title: '',
+    palette,
+    lettering: box.lettering,
+  });
+  const expertAxis = labelAxis({
+    labels: experts,
+    pixels: experts.length * EXPERT_HEIGHT,
+    title: 'expert',
+    palette,
+  });
+  if (box.isDown) {
+    return {
+      xaxis: { ...expertAxis, domain: box.experts, side: 'top', anchor: 'y2' },
+      yaxis: downwards({ ...tokenAxis, domain: mapPart }),
+      yaxis2: { ...loadAxis(load, palette, box), domain: loadPart, anchor: 'x' },
+    };
+  }
+  return {
+    xaxis: { ...tokenAxis, domain: mapPart, side: 'top', tickangle: -45 },
+    yaxis: { ...downwards(expertAxis), domain: box.experts },
+    xaxis2: { ...loadAxis(load, palette, box), domain: loadPart, anchor: 'y', side: 'bottom' },
+  };
+}
+
+/** At the right one tick stands where all bars would end if all experts had the same load. */
+function loadAxis(load, palette, box) {
+  const even = 1 / load.length;
+  return {
+    range: [0, loadEnd(load)],
+    tickvals: box.isDown ? [] : [even],
+    ticktext: [`even: ${percent(even)}`],
+    tickfont: { size: 11, color: palette.muted },
+    ticks: '',
+    showgrid: false,
+    zeroline: true,
+    zerolinecolor: palette.line,
+  };
+}
+
+/** Past the longest bar, to leave room for its number. */
+function loadEnd(load) {
+  return Math.max(...load, 2 / load.length) * 1.5;
+}
+
+function heatmap({ probabilities }, palette, box) {
+  return {
+    type: 'heatmap',
+    z: nested(box.isDown ? transposed(probabilities) : probabilities),
+    zmin: 0,
+    zmax: 1,
+    colorscale: plotlyScale(sequential(palette.theme)),
+    colorbar: shortBar(palette),
+    hoverinfo: 'none',
+    xgap: box.cell.width >= ROOM_FOR_OUTLINES ? 1 : 0,
+    ygap: box.cell.height >= ROOM_FOR_OUTLINES ? 1 : 0,
+  };
+}
+
+/** In each chosen cell its weight where there is room, or else a dot. */
+function choiceMarks({ probabilities, choices }, palette, box) {
+  const { cell, at } = box;
+  const scale = sequential(palette.theme);
+  const places = choices.map(({ token, expert }) => at(token, expert));
+  const inks = choices.map(({ expert, token }) =>
+    inkOn(scale, levelOf(probabilities.data[expert * probabilities.columns + token], 1)),
+  );
+  return {
+    type: 'scatter',
+    mode: hasRoomForNumbers(box) ? 'text' : 'markers',
+    x: places.map(({ x }) => x),
+    y: places.map(({ y }) => y),
+    text: choices.map(({ weight }) => escapeForPlotly(shortShare(weight))),
+    textfont: { size: cell.width >= 30 ? 11 : 10, color: inks },
+    hoverinfo: 'none',
+    marker: {
+      symbol: 'circle',
+      size: Math.max(2, Math.min(5, cell.width - 2, cell.height - 2)),
+      color: inks,
+      line: { width: 0 },
+    },
+  };
+}
+
+function hasRoomForNumbers({ cell }) {
+  return cell.width >= ROOM_FOR_NUMBERS.width && cell.height >= ROOM_FOR_NUMBERS.height;
+}
+
+function outlines({ choices }, palette, { cell, at }) {
+  if (Math.min(cell.width, cell.height) < ROOM_FOR_OUTLINES) return [];
+  return choices.map(({ expert, token }) => {
+    const from = at(token - 0.46, expert - 0.44);
+    const to = at(token + 0.46, expert + 0.44);
+    return {
+      type: 'rect',
+      x0: from.x,
+      x1: to.x,
+      y0: from.y,
+      y1: to.y,
+      line: { color: palette.ink, width: 1.5 },
+    };
+  });
+}
+
+/** The load has an axis of its own, in the direction of the tokens. */
+function onLoadAxis({ isDown: down }) {
+  return down ? { yaxis: 'y2' } : { xaxis: 'x2' };
+}
+
+function loadBars({ load }, palette, box) {
+  const places = load.map((part, expert) => box.at(part, expert));
+  return {
+    type: 'bar',
+    orientation: box.isDown ? 'v' : 'h',
+    ...onLoadAxis(box),
+    x: places.map(({ x }) => x),
+    y: places.map(({ y }) => y),
+    width: 0.62,
+    marker: { color: css(sequential(palette.theme), 128), line: { width: 0 } },
+    hoverinfo: 'none',
+  };
+}
+
+/** In a row of their own at the top or a column at the right, clear of the bars and of the line. */
+function loadNumbers({ load }, palette, box) {
+  const places = load.map((_, expert) => box.at(loadEnd(load), expert));
+  const digits = box.isDown && box.cell.width < ROOM_FOR_PERCENT ? 0 : 1;
+  return {
+    type: 'scatter',
+    mode: 'text',
+    ...onLoadAxis(box),
+    x: places.map(({ x }) => x),
+    y: places.map(({ y }) => y),
+    text: load.map((part) => escapeForPlotly(percent(part, digits))),
+    textposition: box.isDown ? 'bottom center' : 'middle left',
+    textfont: { size: box.isDown ? 10 : 11, color: palette.muted },
+    cliponaxis: false,
+    hoverinfo: 'none',
+  };
+}
+
+function evenShare({ load }, palette, { at, isDown: down }) {
+  const even = 1 / load.length;
+  const from = at(even, -0.5);
+  const to = at(even, load.length - 0.5);
+  return {
+    type: 'line',
+    xref: down ? 'x' : 'x2',
+    yref: down ? 'y2' : 'y',
+    x0: from.x,
+    x1: to.x,
+    y0: from.y,
+    y1: to.y,
+    line: { color: palette.ink, width: 1, dash: 'dot' },
+  };
+}
+
+function titles(palette, { isDown: down, along, gutter, room }) {
+  const shared = {
+    text: 'load',
+    showarrow: false,
+    xref: 'paper',
+    yref: 'paper',
+    yanchor: 'bottom',
+    font: { size: 12, color: palette.muted },
+  };
+  const start = (along + gutter) / room;
+  return [
+    down
+      ? { ...shared, x: 0, xanchor: 'right', xshift: -6, y: start }
+      : { ...shared, x: start, xanchor: 'left', y: 1, yshift: 4 },
+  ];
+}

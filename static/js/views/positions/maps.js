@@ -1,0 +1,236 @@
+/**
+ * The drawings of the Positions view: a map of positions by numbers, and what every grid of it shares.
+ */
+
+import { extent } from '../../data/matrix.js';
+import { signed, tick } from '../../data/number.js';
+import { quoted } from '../../data/text.js';
+import { diverging, plotlyScale } from '../../plot/colour.js';
+import {
+  baseLayout,
+  colourBar,
+  colourBarTitle,
+  downwards,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  letteringFor,
+  nested,
+} from '../../plot/figure.js';
+import { choosing, queryOf } from '../../state/state.js';
+
+export const DIMENSION_SPACE = 44;
+const NUMBER_SPACE = 26;
+const ROW_HEIGHT = { least: 3, most: 22 };
+
+/**
+ * Positions by dimensions, in colours that tell below zero from above.
+ * @param {import('../../data/trace.js').Matrix} matrix
+ * @param {{labels: string[], dimensions: string[], axis: string, reach: number, quantity: string, rows?: string}} named `reach` is where the colours end on both sides; `rows`: what a row is, if not a position
+ * @param {import('../../plot/figure.js').Frame} state
+ * @returns {{data: Object[], layout: Object}}
+ */
+export function dimensionMap(
+  matrix,
+  { labels, dimensions, axis, reach, quantity, rows = 'position' },
+  state,
+) {
+  const { palette, width } = state;
+  const margin = marginFor(labels, width);
+  const pixels = width - margin.l - margin.r;
+  const height = clampHeight(matrix.rows, state.height - margin.t - margin.b);
+  const lettering = letteringFor(width);
+  return {
+    data: [
+      heatmap(matrix, { zmin: -reach, zmax: reach, colours: diverging(palette.theme) }, state),
+    ],
+    layout: {
+      ...baseLayout(palette, { width, height: height + margin.t + margin.b, margin }),
+      annotations: [colourBarTitle(quantity, palette, orientationFor(width))],
+      xaxis: {
+        ...labelAxis({
+          labels: dimensions,
+          pixels,
+          title: axis,
+          palette,
+          lettering,
+          space: DIMENSION_SPACE,
+        }),
+        side: 'top',
+      },
+      yaxis: downwards(labelAxis({ labels, pixels: height, title: rows, palette, lettering })),
+    },
+  };
+}
+
+/**
+ * Positions by positions, in a square.
+ * @param {import('../../data/trace.js').Matrix} matrix
+ * @param {{labels: string[], scale: {zmin: number, zmax: number, colours: Uint8Array}, quantity: string, axes: [string, string]}} named `axes`: what rows and columns are
+ * @param {import('../../plot/figure.js').Frame} state
+ * @returns {{data: Object[], layout: Object}}
+ */
+export function pairMap(matrix, { labels, scale, quantity, axes: [rows, columns] }, state) {
+  const { palette, width } = state;
+  const margin = marginFor(labels, width);
+  const side = Math.max(
+    120,
+    Math.min(width - margin.l - margin.r, state.height - margin.t - margin.b),
+  );
+  const lettering = letteringFor(width);
+  const numbers = labels.map((_, position) => String(position));
+  return {
+    data: [heatmap(matrix, scale, state)],
+    layout: {
+      ...baseLayout(palette, {
+        width: side + margin.l + margin.r,
+        height: side + margin.t + margin.b,
+        margin,
+      }),
+      annotations: [clear(colourBarTitle(quantity, palette, orientationFor(width)))],
+      xaxis: {
+        ...labelAxis({
+          labels: numbers,
+          pixels: side,
+          title: columns,
+          palette,
+          lettering,
+          space: NUMBER_SPACE,
+        }),
+        side: 'top',
+      },
+      yaxis: downwards(labelAxis({ labels, pixels: side, title: rows, palette, lettering })),
+    },
+  };
+}
+
+function heatmap(matrix, { zmin, zmax, colours }, { palette, width }) {
+  return {
+    type: 'heatmap',
+    z: nested(matrix),
+    zmin,
+    zmax,
+    colorscale: plotlyScale(colours),
+    colorbar: { ...colourBar(palette, orientationFor(width)), ...endsAt(zmin, zmax) },
+    hoverinfo: 'none',
+  };
+}
+
+/** A little further from its numbers: those of a bias have three places behind the point. */
+function clear(title) {
+  return title.textangle ? { ...title, xshift: title.xshift + 8 } : title;
+}
+
+/** Numbers at both ends of the colour bar, and at three places between, short enough for its title. */
+function endsAt(zmin, zmax) {
+  const tickvals = [0, 1, 2, 3, 4].map((quarter) => zmin + ((zmax - zmin) * quarter) / 4);
+  return { tickvals, ticktext: tickvals.map((value) => tick(Number(value.toPrecision(3)))) };
+}
+
+function orientationFor(width) {
+  return isNarrow(width) ? 'h' : 'v';
+}
+
+/**
+ * The scale is the same on both sides of zero, and zero keeps the middle colour.
+ * @param {Float64Array} data
+ * @returns {number}
+ */
+export function reachOf(data) {
+  return extent({ data }) || 1;
+}
+
+function marginFor(labels, width) {
+  const left = labelWidth(labels, letteringFor(width)) + 30;
+  return isNarrow(width) ? { l: left, r: 8, t: 48, b: 58 } : { l: left, r: 84, t: 48, b: 12 };
+}
+
+function clampHeight(rows, room) {
+  return Math.max(rows * ROW_HEIGHT.least, Math.min(rows * ROW_HEIGHT.most, Math.max(room, 200)));
+}
+
+/**
+ * What every grid of positions has: a row is a position, choosing it chooses the token there.
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('../../state/state.js').State} state
+ * @param {{site: string, side: import('../../data/places.js').Side, tokens: import('../../data/trace.js').Token[]}} subject
+ * @param {import('../../data/trace.js').Matrix} matrix
+ * @param {(row: number, column: number) => number} value
+ */
+export function sharedGrid(trace, state, { site, side, tokens }, { rows, columns }, value) {
+  const query = queryOf(state, trace, side);
+  return {
+    rows,
+    columns,
+    sides: { rows: side, columns: side },
+    rowTitle: 'position',
+    request: { capture: [site] },
+    value,
+    format: (number) => signed(number, 4),
+    choose: (row) => choosing(trace, side, row),
+    chosen: { row: query },
+    start: { row: query, column: 0 },
+    rest: { readout: `${quoted(tokens[query])} stands at position ${query}` },
+  };
+}
+
+/**
+ * Cosine of the angle between every two rows: their dot product over the product of their lengths.
+ * A row of zeros has no direction; its cosines are 0.
+ * @param {import('../../data/trace.js').Matrix} matrix
+ * @returns {import('../../data/trace.js').Matrix} rows × rows, between −1 and 1
+ */
+export function cosineSimilarity({ rows, columns, data }) {
+  const lengths = Float64Array.from({ length: rows }, (_, row) =>
+    Math.sqrt(dot(data, row, row, columns)),
+  );
+  const cosines = new Float64Array(rows * rows);
+  for (let a = 0; a < rows; a += 1) {
+    for (let b = a; b < rows; b += 1) {
+      const product = lengths[a] * lengths[b];
+      const cosine =
+        product === 0 ? 0 : Math.max(-1, Math.min(1, dot(data, a, b, columns) / product));
+      cosines[a * rows + b] = cosine;
+      cosines[b * rows + a] = cosine;
+    }
+  }
+  return { rows, columns: rows, data: cosines };
+}
+
+const known = new WeakMap();
+
+/**
+ * The same, worked out once for each matrix: of a long text it takes longer than drawing it.
+ * @param {import('../../data/trace.js').Matrix} matrix that nobody changes
+ */
+export function similarityOf(matrix) {
+  if (!known.has(matrix)) known.set(matrix, cosineSimilarity(matrix));
+  return known.get(matrix);
+}
+
+function dot(data, a, b, columns) {
+  let sum = 0;
+  for (let i = 0; i < columns; i += 1) sum += data[a * columns + i] * data[b * columns + i];
+  return sum;
+}
+
+/**
+ * What similarity there is at each distance |i − j|: its mean, and from where to where it goes.
+ * @param {import('../../data/trace.js').Matrix} cosines square
+ * @returns {{mean: Float64Array, least: Float64Array, most: Float64Array}} by distance, from 0 on
+ */
+export function byDistance({ rows, data }) {
+  const mean = new Float64Array(rows);
+  const least = new Float64Array(rows).fill(Infinity);
+  const most = new Float64Array(rows).fill(-Infinity);
+  for (let a = 0; a < rows; a += 1) {
+    for (let b = a; b < rows; b += 1) {
+      const cosine = data[a * rows + b];
+      const distance = b - a;
+      mean[distance] += cosine / (rows - distance);
+      least[distance] = Math.min(least[distance], cosine);
+      most[distance] = Math.max(most[distance], cosine);
+    }
+  }
+  return { mean, least, most };
+}

@@ -1,0 +1,193 @@
+/**
+ * Schemes side by side: what each of them would do with as many positions as this text has, in a model
+ * as wide as this one. The numbers come without a text; a learned table is that of a model that has one.
+ */
+
+import { positionalPath } from '../../api/api.js';
+import { modelName } from '../../api/catalogue.js';
+import { noticeOf } from '../../api/request_cache.js';
+import { signed, tick } from '../../data/number.js';
+import { positionLabels, quoted } from '../../data/text.js';
+import { matrixAt } from '../../data/trace.js';
+import { sequential } from '../../plot/colour.js';
+import { choosing, queryOf } from '../../state/state.js';
+import { dimensionMap, pairMap, reachOf } from './maps.js';
+
+const MOST_HEIGHT = 420;
+const SCHEMES = ['sinusoidal', 'learned', 'rotary', 'alibi'];
+
+export const SIDES = { controls, asks, panels: () => SCHEMES, figure };
+
+function controls(_, state, subject) {
+  return [headControl(state, subject.heads)];
+}
+
+/** @param {{head: number}} state @param {number} heads */
+export function headControl({ head }, heads) {
+  return {
+    kind: 'choice',
+    name: 'head',
+    label: 'Head',
+    options: Array.from({ length: heads }, (_, id) => ({
+      id,
+      title: String(id),
+      help: `head ${id}`,
+    })),
+    value: Math.min(head, heads - 1),
+  };
+}
+
+function asks(trace, state, subject) {
+  const asked = askedOf(trace, state, subject);
+  return Object.fromEntries(
+    Object.entries(asked)
+      .filter(([, wanted]) => wanted)
+      .map(([scheme, positional]) => [scheme, { positional }]),
+  );
+}
+
+/** What to ask for; of learned positions nothing where no model has any. */
+function askedOf({ card }, { cards }, { tokens, heads }) {
+  const length = tokens.length;
+  const learned = learnedCard(card, cards);
+  return {
+    sinusoidal: { scheme: 'sinusoidal', length, width: even(card.d_model) },
+    learned: learned && { model: learned.id, length: Math.min(length, learned.max_tokens) },
+    rotary: { scheme: 'rotary', length, width: even(card.d_model / card.n_heads) },
+    alibi: { scheme: 'alibi', length, heads },
+  };
+}
+
+function even(width) {
+  return width + (width % 2);
+}
+
+/** This model's own table, or that of the twin, or any. */
+function learnedCard(card, cards) {
+  const learned = cards.filter(({ positional }) => positional === 'learned');
+  return (
+    learned.find(({ id }) => id === card.id) ??
+    learned.find(({ id }) => id.startsWith('positions-')) ??
+    learned[0]
+  );
+}
+
+const TITLES = { sinusoidal: 'Sinusoidal', learned: 'Learned', rotary: 'Rotary', alibi: 'ALiBi' };
+
+const HELP = {
+  sinusoidal: () => 'Waves of fixed frequencies, added to the embeddings.',
+  learned: ({ model, end }) =>
+    `A trained vector for each position, added to the embeddings; this table is that of “${model}”${end ? `, which ends at position ${end}` : ''}.`,
+  rotary: () =>
+    'Queries and keys are turned; shown is the cosine of the turn of each pair of their dimensions.',
+  alibi: ({ head }) =>
+    `Scores are lowered by the distance from query to key, with a slope for each head; shown is head ${head}. A decoder uses the half below the diagonal.`,
+};
+
+function figure(trace, state, subject) {
+  const scheme = state.plot;
+  const title = TITLES[scheme];
+  const asked = askedOf(trace, state, subject)[scheme];
+  if (!asked) return { title, notice: 'No model here has learned positions.' };
+  const answer = state.answers[scheme];
+  const notice = noticeOf(answer);
+  if (notice) return { title, notice };
+  const low = {
+    ...state,
+    height: Math.min(state.height, MOST_HEIGHT),
+    head: Math.min(state.head, subject.heads - 1),
+  };
+  const isCut = scheme === 'learned' && asked.length < subject.tokens.length;
+  const said = {
+    model: modelName(
+      state.cards.find(({ id }) => id === asked.model),
+      asked.model,
+    ),
+    end: isCut ? asked.length - 1 : 0,
+    head: low.head,
+  };
+  const draw = scheme === 'alibi' ? biasMap : valueMap;
+  return {
+    title,
+    help: HELP[scheme](said),
+    ...draw(trace, low, subject, { scheme, asked, tensors: answer.trace.tensors }),
+  };
+}
+
+const SHOWN = {
+  sinusoidal: { tensor: 'encoding', axis: 'dimension', quantity: 'value added' },
+  learned: { tensor: 'encoding', axis: 'dimension', quantity: 'value added' },
+  rotary: { tensor: 'cos', axis: 'pair', quantity: 'cosine of the turn' },
+};
+
+function valueMap(trace, state, subject, { scheme, asked, tensors }) {
+  const { tensor, axis, quantity } = SHOWN[scheme];
+  const matrix = matrixAt(tensors[tensor] ?? tensors[`${subject.stack}.${tensor}`]);
+  const reach = scheme === 'learned' ? reachOf(matrix.data) : 1;
+  const labels = positionLabels(subject.tokens.slice(0, matrix.rows));
+  const dimensions = Array.from({ length: matrix.columns }, (_, column) => String(column));
+  return {
+    summary: `${TITLES[scheme]} positions: ${matrix.rows} positions by ${matrix.columns} ${axis}s, none further from 0 than ${tick(reach)}.`,
+    ...dimensionMap(matrix, { labels, dimensions, axis, reach, quantity }, state),
+    grid: sideGrid(trace, state, subject, matrix, {
+      asked,
+      axis,
+      labels,
+      columnLabels: dimensions,
+      quantity: `${quantity}, ${scheme}`,
+    }),
+  };
+}
+
+function biasMap(trace, state, subject, { asked, tensors }) {
+  const matrix = matrixAt(tensors.bias, state.head);
+  const labels = positionLabels(subject.tokens);
+  const least = matrix.data.reduce((low, value) => Math.min(low, value), 0) || -1;
+  const scale = { zmin: least, zmax: 0, colours: sequential(state.palette.theme) };
+  return {
+    summary: `ALiBi: the bias of head ${state.head}, ${matrix.rows} queries by ${matrix.columns} keys, from ${tick(least)} to 0.`,
+    ...pairMap(matrix, { labels, scale, quantity: 'bias', axes: ['query', 'key'] }, state),
+    grid: {
+      ...sideGrid(trace, state, subject, matrix, {
+        asked,
+        axis: 'key',
+        labels,
+        columnLabels: labels,
+        quantity: `bias, alibi, head ${state.head}`,
+      }),
+      rowTitle: 'query',
+      tokens: (row, column) => ({ query: row, key: column }),
+    },
+  };
+}
+
+function sideGrid(
+  trace,
+  state,
+  { side, tokens },
+  { rows, columns, data },
+  { asked, axis, labels, columnLabels, quantity },
+) {
+  const query = queryOf(state, trace, side);
+  const value = (row, column) => data[row * columns + column];
+  return {
+    rows,
+    columns,
+    sides: { rows: side, columns: side },
+    rowTitle: 'position',
+    columnTitle: axis,
+    rowLabels: labels,
+    columnLabels,
+    quantity,
+    call: { path: positionalPath(asked) },
+    value,
+    format: (number) => signed(number, 4),
+    describe: (row, column) =>
+      `${quantity}: position ${row}, ${quoted(tokens[row])}, ${axis} ${column} is ${signed(value(row, column))}`,
+    tip: (row, column) => [`position ${row}, ${axis} ${column}`, signed(value(row, column), 4)],
+    tokens: (row) => ({ query: row }),
+    choose: (row) => choosing(trace, side, row),
+    chosen: query < rows ? { row: query } : {},
+    start: { row: Math.min(query, rows - 1), column: 0 },
+  };
+}

@@ -1,0 +1,348 @@
+/**
+ * One attention weight worked out anew, step by step and in float64, from the tensors that the model
+ * computed with: softmax(q·k/√d_head + bias)·v.
+ */
+
+import { entropyOf, softmaxSteps } from '../../data/distribution.js';
+import { name, number, op, over, power, root, row, sub, under, words } from '../../data/formula.js';
+import { decimal as written, share } from '../../data/number.js';
+import { anglesOf, turned } from '../../data/rotation.js';
+import { isCausal } from '../../data/sites.js';
+import { matrixAt, rowOf } from '../../data/trace.js';
+
+/**
+ * @typedef {Object} Row the keys as one query sees them
+ * @property {Float64Array} products q·k
+ * @property {Float64Array|null} biases what ALiBi adds; null: nothing
+ * @property {Float64Array} scores −∞ where a key is hidden
+ * @property {number} greatest score
+ * @property {Float64Array} powers e to the score less the greatest
+ * @property {number} total of the powers
+ * @property {Float64Array} weights
+ * @property {number} entropy in bits
+ */
+
+/**
+ * @typedef {Object} Derivation
+ * @property {number} query
+ * @property {number} key
+ * @property {boolean} isHidden whether the key comes later than the query may see
+ * @property {boolean} isTurned whether positions are turned into queries and keys
+ * @property {{query: Float64Array, key: Float64Array}} projected as the projections give them
+ * @property {{query: Float64Array, key: Float64Array}} met as they meet, turned by their positions where those are rotary
+ * @property {Float64Array} products dimension by dimension
+ * @property {number} divisor of the product: √d_head, or 1 where the scaling is left out
+ * @property {number} temperature
+ * @property {Row} row
+ * @property {Float64Array} value of the key
+ * @property {Float64Array} weighted the value times the weight
+ * @property {Float64Array} context the sum of all of them
+ */
+
+/**
+ * The sites that a derivation reads.
+ * @param {string} path of an attention: `decoder.layers.0.self_attention`
+ * @param {string} [positional] the model's scheme
+ * @returns {string[]}
+ */
+export function sitesOf(path, positional) {
+  const own = path.endsWith('self_attention')
+    ? { rotary: ['rotated_queries', 'rotated_keys'], alibi: ['bias'] }[positional]
+    : null;
+  return [
+    'queries',
+    'keys',
+    ...(own ?? []),
+    'scores',
+    'weights',
+    'values',
+    'context',
+    'output',
+  ].map((part) => `${path}.${part}`);
+}
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace with the sites of `sitesOf`, of one head
+ * @param {string} path
+ * @param {{query: number, key: number}} cell
+ * @param {{isScaled?: boolean, temperature?: number}} [softmax]
+ * @returns {Derivation}
+ */
+export function derive(
+  { tensors },
+  path,
+  { query, key },
+  { isScaled = true, temperature = 1 } = {},
+) {
+  const part = (name) => matrixAt(tensors[`${path}.${name}`], 0);
+  const [queries, keys, values] = ['queries', 'keys', 'values'].map(part);
+  const isTurned = `${path}.rotated_keys` in tensors;
+  const projected = { query: rowOf(queries, query), key: rowOf(keys, key) };
+  const met = isTurned
+    ? { query: turnedBy(projected.query, query), key: turnedBy(projected.key, key) }
+    : projected;
+  const divisor = isScaled ? Math.sqrt(keys.columns) : 1;
+  const row = rowFor(path, {
+    query,
+    products: Float64Array.from({ length: keys.rows }, (_, at) =>
+      dot(met.query, isTurned ? turnedBy(rowOf(keys, at), at) : rowOf(keys, at)),
+    ),
+    biases: `${path}.bias` in tensors ? rowOf(part('bias'), query) : null,
+    divisor,
+    temperature,
+  });
+  return {
+    query,
+    key,
+    isTurned,
+    projected,
+    met,
+    divisor,
+    temperature,
+    row,
+    isHidden: row.scores[key] === -Infinity,
+    products: met.query.map((number, at) => number * met.key[at]),
+    value: rowOf(values, key),
+    weighted: rowOf(values, key).map((number) => number * row.weights[key]),
+    context: mixed(values, row.weights),
+  };
+}
+
+function rowFor(path, { query, products, biases, divisor, temperature }) {
+  const scores = products.map((product, key) => {
+    if (isCausal(`${path}.scores`) && key > query) return -Infinity;
+    return (product / divisor + (biases?.[key] ?? 0)) / temperature;
+  });
+  const steps = softmaxSteps(scores);
+  return { products, biases, scores, ...steps, entropy: entropyOf(steps.weights, Math.log2) };
+}
+
+/**
+ * A query or key turned by its position: each pair of dimensions by position / 10000^(2i/d_head), the
+ * other way round than the pairs of sine and cosine that a sinusoidal encoding adds.
+ * Su et al. 2021, https://arxiv.org/abs/2104.09864, section 3.2.
+ * @param {Float64Array} vector
+ * @param {number} position
+ */
+export function turnedBy(vector, position) {
+  return turned(vector, anglesOf(-position, vector.length));
+}
+
+/** The values of all keys, each as much as its weight says. */
+function mixed(values, weights) {
+  return Float64Array.from({ length: values.columns }, (_, at) =>
+    weights.reduce((sum, weight, key) => sum + weight * values.data[key * values.columns + at], 0),
+  );
+}
+
+function dot(a, b) {
+  let sum = 0;
+  for (let at = 0; at < a.length; at += 1) sum += a[at] * b[at];
+  return sum;
+}
+
+/** @param {ArrayLike<number>} vector */
+export function lengthOf(vector) {
+  return Math.sqrt(dot(vector, vector));
+}
+
+/**
+ * How far what was worked out here is from what the model computed: the largest difference of each.
+ * @param {Derivation} derivation
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {string} path
+ * @returns {{score: number, weight: number, context: number, turn: number}} of this cell, of this query
+ */
+export function differences(derivation, { tensors }, path) {
+  const { query, key, row, met } = derivation;
+  const captured = (name, at) => rowOf(matrixAt(tensors[`${path}.${name}`], 0), at);
+  const [score, weight] = [captured('scores', query)[key], captured('weights', query)[key]];
+  return {
+    score: score === row.scores[key] ? 0 : Math.abs(score - row.scores[key]),
+    weight: Math.abs(weight - row.weights[key]),
+    context: furthest(captured('context', query), derivation.context),
+    turn: derivation.isTurned
+      ? Math.max(
+          furthest(captured('rotated_queries', query), met.query),
+          furthest(captured('rotated_keys', key), met.key),
+        )
+      : 0,
+  };
+}
+
+function furthest(a, b) {
+  return a.reduce((most, number, at) => Math.max(most, Math.abs(number - b[at])), 0);
+}
+
+/**
+ * What a head's output is to the whole attention's.
+ * @param {import('../../data/trace.js').Trace} trace with the analysis `head_outputs`
+ * @param {string} path
+ * @param {number} query
+ * @returns {{head: Float64Array, whole: Float64Array, cosine: number, share: number}} `share`: how much of the whole the head gives along the whole's direction
+ */
+export function shareOf({ tensors, analyses }, path, query) {
+  const head = rowOf(matrixAt(analyses.head_outputs[path], 0), query);
+  const whole = rowOf(matrixAt(tensors[`${path}.output`]), query);
+  const along = dot(head, whole);
+  return {
+    head,
+    whole,
+    cosine: along / (lengthOf(head) * lengthOf(whole)) || 0,
+    share: along / dot(whole, whole) || 0,
+  };
+}
+
+/** @typedef {import('../../data/formula.js').Term} Term */
+
+const q = () => name('q', 'query');
+const k = () => name('k', 'key');
+const s = () => name('s');
+const d = () => name('d');
+const amount = (value) => number(written(value));
+/** A weight is 0 or 1 only where it is exactly that. */
+const weight = (value) => number(value > 0 && value < 1e-4 ? written(value, 4) : share(value, 4));
+const result = (term) => ({ ...term, role: 'result' });
+const sum = (index) => under(op('∑'), name(index));
+/** A number that stands after a sign of its own. */
+const plus = (value) => [op(value < 0 ? '−' : '+'), amount(Math.abs(value))];
+
+/** @param {Derivation} derivation @returns {Term[]} */
+export function turnFormula({ query, key }) {
+  const angle = (position) =>
+    over(number(position), power(number('10000'), row(number('2'), name('i'), '/', d())));
+  const turn = (letter, index) =>
+    row(
+      sub(letter(), words('turned')),
+      '=',
+      sub(name('R'), name('θ')),
+      letter(),
+      words(',\u00a0\u00a0'),
+      sub(name('θ'), name('i')),
+      '=',
+      angle(index),
+    );
+  return [turn(q, query), turn(k, key)];
+}
+
+/** @param {Derivation} derivation @returns {Term[]} */
+export function productFormula({ products, row: { products: all }, key }) {
+  return [
+    row(q(), '·', k(), '=', sum('i'), sub(q(), name('i')), sub(k(), name('i'))),
+    row('=', ...firstTerms(products), '=', result(amount(all[key]))),
+  ];
+}
+
+/** The sum as far as it fits on a line. */
+function firstTerms(products) {
+  const [first, second, ...others] = products;
+  return [
+    amount(first),
+    ...(second === undefined ? [] : plus(second)),
+    ...(others.length > 0 ? [op('+'), op('…')] : []),
+  ];
+}
+
+/** @param {Derivation} derivation @returns {Term[]} */
+export function scoreFormula({
+  divisor,
+  temperature,
+  isHidden,
+  met,
+  key,
+  row: { products, biases, scores },
+}) {
+  const isTempered = temperature !== 1;
+  const scaled = (product, ...divisors) =>
+    divisors.length > 0 ? over(product, row(...divisors)) : product;
+  const divisors = (width, value) => [
+    ...(isTempered && !biases ? [value] : []),
+    ...(divisor === 1 ? [] : [root(width)]),
+  ];
+  const biased = (terms, value) =>
+    isTempered && biases ? [over(number(1), value), '(', ...terms, ')'] : terms;
+  const letters = [
+    scaled(row(q(), '·', k()), ...divisors(d(), name('T'))),
+    ...(biases ? ['+', name('b')] : []),
+  ];
+  const lines = [row(s(), '=', ...biased(letters, name('T')))];
+  if (isHidden)
+    return [
+      ...lines,
+      row(s(), '=', result(amount(-Infinity)), words('\u00a0\u00a0hidden: comes later')),
+    ];
+  const multiplied = divisors(number(met.key.length), number(temperature)).flatMap((term, at) =>
+    at > 0 ? ['·', term] : [term],
+  );
+  const numbers = [
+    scaled(amount(products[key]), ...multiplied),
+    ...(biases ? plus(biases[key]) : []),
+  ];
+  return [
+    ...lines,
+    row('=', ...biased(numbers, number(temperature)), '=', result(amount(scores[key]))),
+  ];
+}
+
+/** @param {Derivation} derivation @returns {Term[]} */
+export function softmaxFormula({ key, row: { scores, greatest, powers, total, weights } }) {
+  const letters = (score) => power(name('e'), row(score, '−', sub(s(), words('max'))));
+  const exponent =
+    scores[key] === -Infinity ? amount(-Infinity) : row(amount(scores[key]), ...plus(-greatest));
+  return [
+    row(name('a'), '=', over(letters(s()), row(sum('j'), letters(sub(s(), name('j')))))),
+    row(
+      '=',
+      over(power(name('e'), exponent), amount(total)),
+      '=',
+      over(weight(powers[key]), amount(total)),
+      '=',
+      result(weight(weights[key])),
+    ),
+  ];
+}
+
+/** @param {Derivation} derivation @param {(vector: ArrayLike<number>) => number} lengthOf @returns {Term[]} */
+export function valueFormula({ key, value, weighted, row: { weights } }, lengthOf) {
+  const size = (...parts) => row('‖', ...parts, '‖');
+  const v = () => name('v');
+  return [
+    row(name('z'), '=', sum('j'), sub(name('a'), name('j')), sub(v(), name('j'))),
+    row(
+      size(name('a'), v()),
+      '=',
+      weight(weights[key]),
+      '×',
+      amount(lengthOf(value)),
+      '=',
+      result(amount(lengthOf(weighted))),
+    ),
+  ];
+}
+
+/** @param {{head: ArrayLike<number>, whole: ArrayLike<number>, share: number}} part @param {number} head @param {(vector: ArrayLike<number>) => number} lengthOf @returns {Term[]} */
+export function outputFormula({ head, whole, share: given }, index, lengthOf) {
+  const z = (letter) =>
+    row(sub(name('z'), letter), sub(name('W'), row(words('O'), words(','), letter)));
+  return [
+    row(name('o'), '=', sum('h'), z(name('h'))),
+    row(
+      over(row(z(number(index)), '·', name('o')), power(row('‖', name('o'), '‖'), number('2'))),
+      '=',
+      result(amount(given)),
+    ),
+    row(
+      '‖',
+      z(number(index)),
+      '‖',
+      '=',
+      amount(lengthOf(head)),
+      words('\u00a0of\u00a0'),
+      '‖',
+      name('o'),
+      '‖',
+      '=',
+      amount(lengthOf(whole)),
+    ),
+  ];
+}

@@ -1,0 +1,360 @@
+/**
+ * The steps from a query and a key to the output of their head, each with its formula, its numbers
+ * and its bars.
+ */
+
+import { highestIn } from '../../data/matrix.js';
+import { decimal, share, small } from '../../data/number.js';
+import { isCausal } from '../../data/sites.js';
+import { enumerated, named, quoted, tokenLabels } from '../../data/text.js';
+import { matrixAt, rowOf } from '../../data/trace.js';
+import {
+  differences,
+  lengthOf,
+  outputFormula,
+  productFormula,
+  scoreFormula,
+  shareOf,
+  softmaxFormula,
+  turnFormula,
+  valueFormula,
+} from './derivation.js';
+import { laneBars } from './lanes.js';
+
+/** What float32 rounding may leave between two ways to the same number. */
+export const ROUNDING = 1e-5;
+
+const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : share(value, 4));
+
+/**
+ * @typedef {Object} Subject the cell that is asked about, and what is known of it
+ * @property {string} path
+ * @property {string} name of the head
+ * @property {number} head
+ * @property {import('../../data/places.js').Place} place
+ * @property {import('../../data/trace.js').Token[]} queries
+ * @property {import('../../data/trace.js').Token[]} keys
+ * @property {import('../../data/trace.js').Trace} plain as trained
+ * @property {import('../../data/trace.js').Trace|null} pass the one that is derived; null: still on its way
+ * @property {boolean} isChanged
+ * @property {import('./derivation.js').Derivation} now
+ * @property {import('./derivation.js').Derivation} before as trained
+ */
+
+/** @typedef {{title: string, help: string, formula: Object[], facts: [string, string][], lanes: Object[], over: 'keys'|'dimensions', hiddenLabel?: string, width?: number, actions?: Object[]}} Step */
+
+export const STEPS = { turn, product, score, softmax, value, output };
+
+/** @param {Subject} subject @returns {Step} */
+function turn({ now, pass, path, queries, keys }) {
+  const off = pass && differences(now, pass, path).turn;
+  return {
+    title: 'Turned by their positions',
+    help: `Each pair of dimensions turns by an angle that grows with the position: ${quoted(queries[now.query])} stands at ${now.query}, ${quoted(keys[now.key])} at ${now.key}.`,
+    formula: turnFormula(now),
+    facts: [compared('farthest from the model’s', off)],
+    over: 'dimensions',
+    lanes: [
+      { name: 'query as projected', values: now.projected.query, side: 'query' },
+      { name: 'query, turned', values: now.met.query, side: 'query' },
+      { name: 'key as projected', values: now.projected.key, side: 'key' },
+      { name: 'key, turned', values: now.met.key, side: 'key' },
+    ],
+  };
+}
+
+/** @param {Subject} subject @returns {Step} */
+function product({ now, queries, keys }) {
+  const { products, met } = now;
+  const most = highestIn(products.map(Math.abs));
+  return {
+    title: 'Query times key',
+    help: `The query of ${quoted(queries[now.query])} and the key of ${quoted(keys[now.key])} are multiplied dimension by dimension, and the products added up.`,
+    formula: productFormula(now),
+    facts: [
+      ['dimensions', String(products.length)],
+      ['largest product', `${decimal(products[most])} in dimension ${most}`],
+      ['length of the query', decimal(lengthOf(met.query))],
+      ['length of the key', decimal(lengthOf(met.key))],
+    ],
+    over: 'dimensions',
+    lanes: [
+      { name: 'query', values: met.query, side: 'query' },
+      { name: 'key', values: met.key, side: 'key' },
+      { name: 'query × key', values: products },
+    ],
+  };
+}
+
+/** @param {Subject} subject @returns {Step} */
+function score(subject) {
+  const { now, before, isChanged, keys } = subject;
+  const { row, key, isHidden, divisor, met } = now;
+  const scaled = row.products.map((number) => number / divisor);
+  const hides = row.scores.some((number) => number === -Infinity);
+  const masked = hides
+    ? ' Keys after the query get −∞ before the softmax, and so the weight 0.'
+    : '';
+  const hidden = isHidden
+    ? ` ${quoted(keys[key])} comes later and is hidden: its score is −∞.`
+    : '';
+  return {
+    title: scoreTitle(subject),
+    help: `${scoreHelp(subject)}${masked}${hidden}`,
+    formula: scoreFormula(now),
+    facts: [
+      ...(divisor === 1 ? [] : [[`√d, of d = ${met.key.length}`, decimal(divisor)]]),
+      ...capturedFacts(subject, 'score'),
+    ],
+    over: 'keys',
+    hiddenLabel: 'later: masked, −∞',
+    lanes: [
+      ...(row.biases || hides
+        ? [{ name: divisor === 1 ? 'product' : 'product ÷ √d', values: scaled, scale: 'score' }]
+        : []),
+      ...(row.biases ? [{ name: 'bias by distance', values: row.biases, scale: 'score' }] : []),
+      { name: 'score', values: row.scores, scale: 'score' },
+      ...(isChanged
+        ? [{ name: 'score as trained', values: before.row.scores, scale: 'score', isPast: true }]
+        : []),
+    ],
+  };
+}
+
+function scoreTitle({ now, path }) {
+  const done = [
+    now.divisor !== 1 && 'scaled',
+    now.row.biases && 'biased',
+    now.temperature !== 1 && 'tempered',
+    isCausal(`${path}.`) && 'masked',
+  ].filter(Boolean);
+  return `The score: ${done.length > 0 ? enumerated(done) : 'the product as it is'}`;
+}
+
+function scoreHelp({ now: { row, divisor, temperature } }) {
+  const scaling =
+    divisor === 1
+      ? 'The product is not divided by √d here, so scores lie farther apart'
+      : 'The product is divided by the root of the head’s width d, so that wide heads do not make large scores';
+  const bias = row.biases ? '; a bias takes something off by distance' : '';
+  return `${scaling}${bias}${temperature === 1 ? '' : '; the temperature T divides what comes of it'}.`;
+}
+
+/** @param {Subject} subject @returns {Step} */
+function softmax(subject) {
+  const { now, before, isChanged, queries, keys } = subject;
+  const { row, key, query } = now;
+  const seen = row.scores.filter(Number.isFinite).length;
+  const strongest = highestIn(row.weights);
+  const hidden = now.isHidden
+    ? ` e to the power of −∞ is 0, and so is the weight of ${quoted(keys[key])}.`
+    : '';
+  return {
+    title: 'The softmax of the row',
+    help: `Every score of ${quoted(queries[query])} becomes a power of e, and each is divided by their sum, so that the row sums to 1.${hidden}`,
+    formula: softmaxFormula(now),
+    facts: [
+      ['largest score, sₘₐₓ', decimal(row.greatest)],
+      ['sum of the powers', decimal(row.total)],
+      ...capturedFacts(subject, 'weight'),
+      ['entropy of the row', `${decimal(row.entropy)} of at most ${decimal(Math.log2(seen))} bits`],
+      ...(isChanged
+        ? [
+            ['entropy as trained', `${decimal(before.row.entropy)} bits`],
+            ['weight as trained', weightOf(before.row.weights[key])],
+          ]
+        : []),
+    ],
+    over: 'keys',
+    hiddenLabel: 'later: weight 0',
+    lanes: [
+      { name: 'weight', values: visible(row, row.weights), format: weightOf, scale: 'weights' },
+      ...(isChanged
+        ? [
+            {
+              name: 'weight as trained',
+              values: visible(row, before.row.weights),
+              format: weightOf,
+              scale: 'weights',
+              isPast: true,
+            },
+          ]
+        : []),
+    ],
+    ...(strongest !== key && {
+      actions: [
+        {
+          label: `Why ${weightOf(row.weights[strongest])} for ${named(keys, strongest)}?`,
+          patch: { key: strongest },
+        },
+      ],
+    }),
+  };
+}
+
+/** A hidden key has no bar, not one of height 0. */
+function visible({ scores }, weights) {
+  return weights.map((weight, key) => (scores[key] === -Infinity ? NaN : weight));
+}
+
+/** @param {Subject} subject @returns {Step} */
+function value({ now, pass, path, keys, queries }) {
+  const off = pass && differences(now, pass, path).context;
+  return {
+    title: 'Weight times value',
+    help: `As much of the value of ${quoted(keys[now.key])} goes to ${quoted(queries[now.query])} as the weight says; with what comes from the other keys it makes the context of the head.`,
+    formula: valueFormula(now, lengthOf),
+    facts: [
+      ['length of the value', decimal(lengthOf(now.value))],
+      ['length of the context', decimal(lengthOf(now.context))],
+      compared('context, farthest from the model’s', off),
+    ],
+    over: 'dimensions',
+    lanes: [
+      { name: 'value of the key', values: now.value, side: 'key' },
+      { name: 'weight × value', values: now.weighted, scale: 'context' },
+      { name: 'context: all keys together', values: now.context, scale: 'context' },
+    ],
+  };
+}
+
+/** @param {Subject} subject @returns {Step|{title: string, notice: string}} */
+function output({ now, pass, path, head }) {
+  const title = 'The head’s share of the output';
+  if (!pass) return { title, notice: 'Reading…', isWaiting: true };
+  const part = shareOf(pass, path, now.query);
+  return {
+    title,
+    help: 'W_O turns the context of each head into something to write, and the outputs of all heads add up. The share is how much of the whole this head gives along the whole’s own direction: below 0 it works against the others. The shares of all heads, and of a bias where there is one, add up to 1. Each row of bars has a scale of its own: its range stands at its right.',
+    formula: outputFormula(part, head, lengthOf),
+    facts: [
+      ['share of the output', decimal(part.share)],
+      ['cosine to the output', decimal(part.cosine)],
+    ],
+    over: 'dimensions',
+    lanes: [
+      { name: `written by head ${head}`, values: part.head },
+      { name: 'output of the attention', values: part.whole },
+    ],
+  };
+}
+
+/** What the model computed for this cell, and how far off the number worked out here is. */
+function capturedFacts({ now, pass, path }, name) {
+  const own = now.row[`${name}s`][now.key];
+  const off = pass && differences(now, pass, path)[name];
+  const far = off > ROUNDING ? [['farther than rounding', farther(pass, own)]] : [];
+  return [compared(`${name}: difference to the model’s`, off), ...far];
+}
+
+function farther({ precision }, own) {
+  if (precision === 'bfloat16')
+    return 'the model computes in bfloat16, which keeps two or three digits';
+  return `a float32 keeps seven digits, and scores of this row are as large as ${decimal(own)}`;
+}
+
+function compared(term, off) {
+  return [term, off === null ? 'the model is being asked' : small(off)];
+}
+
+/**
+ * @param {Step} step
+ * @param {Subject} subject
+ * @param {import('../../plot/figure.js').Frame} state
+ * @returns {import('../../plot/figure.js').Figure}
+ */
+export function stepFigure(step, subject, state) {
+  if (step.notice) return step;
+  const { now, keys, path } = subject;
+  const { palette } = state;
+  const areKeys = step.over === 'keys';
+  const colours = { query: palette.query, key: palette.key };
+  const lanes = step.lanes.map((lane) => ({
+    format: (number) => decimal(number),
+    ...lane,
+    colour: colours[lane.side] ?? (lane.isPast ? palette.muted : undefined),
+  }));
+  const columns = areKeys
+    ? {
+        labels: tokenLabels(keys),
+        title: 'key',
+        areTokens: true,
+        chosen: now.key,
+        chosenColour: palette.key,
+        hiddenFrom: isCausal(`${path}.`) ? now.query + 1 : undefined,
+        hiddenLabel: step.hiddenLabel,
+      }
+    : {
+        labels: Array.from(step.lanes[0].values, (_, at) => String(at)),
+        title: step.title.includes('output')
+          ? 'dimension of the residual stream'
+          : 'dimension of the head',
+      };
+  return {
+    title: step.title,
+    help: step.help,
+    formula: step.formula,
+    facts: step.facts,
+    actions: step.actions,
+    summary: `${step.title}, in bars: ${lanes.map(({ name }) => name).join(', ')}.`,
+    ...laneBars(lanes, columns, state),
+    grid: gridOf(step, lanes, columns, subject),
+  };
+}
+
+function gridOf(step, lanes, columns, subject) {
+  const { now, keys, queries, place, name, request } = subject;
+  const areKeys = step.over === 'keys';
+  const value = (lane, column) =>
+    Number.isFinite(lanes[lane].values[column]) ? lanes[lane].values[column] : NaN;
+  const what = (column) => (areKeys ? named(keys, column) : `dimension ${column}`);
+  const said = (lane, column) =>
+    Number.isNaN(value(lane, column))
+      ? 'hidden: comes later'
+      : lanes[lane].format(value(lane, column));
+  return {
+    rows: lanes.length,
+    columns: columns.labels.length,
+    kind: 'rows of bars',
+    sides: { rows: place.rows, columns: place.columns },
+    rowTitle: 'quantity',
+    columnTitle: areKeys ? 'key' : 'dimension',
+    rowLabels: lanes.map((lane) => lane.name),
+    columnLabels: columns.labels,
+    quantity: `${step.title.toLowerCase()}, from ${quoted(queries[now.query])} to ${quoted(keys[now.key])}, ${name}`,
+    request,
+    value,
+    format: (number) => decimal(number, 4),
+    describe: (lane, column) => `${lanes[lane].name}, ${what(column)}: ${said(lane, column)}`,
+    tip: (lane, column) => [`${lanes[lane].name}, ${what(column)}`, said(lane, column)],
+    tokens: (_, column) => ({ query: now.query, key: areKeys ? column : now.key }),
+    ...(areKeys && {
+      choose: (_, column) => ({ key: column }),
+      chooseHint: 'Enter works out the key under the cursor',
+      note: 'Choose a bar to work out that key.',
+    }),
+    ceiling: 1,
+    tint: () => now.row.weights,
+    ofToken: (index) => tokenShown(subject, index),
+    start: { row: lanes.length - 1, column: areKeys ? now.key : 0 },
+    rest: { tint: now.row.weights, readout: readoutOf(subject) },
+  };
+}
+
+/** What another query looks at, as it was captured. */
+function tokenShown({ pass, plain, path, queries, keys, name }, index) {
+  const tint = rowOf(matrixAt((pass ?? plain).tensors[`${path}.weights`], 0), index);
+  const strongest = highestIn(tint);
+  return {
+    tint,
+    readout: `${named(queries, index)} attends most to ${named(keys, strongest)} with weight ${share(tint[strongest])} (${name})`,
+  };
+}
+
+/** @param {Subject} subject */
+function readoutOf({ now: { query, key, row, isHidden }, queries, keys, place, name }) {
+  if (isHidden)
+    return `${named(queries, query)} cannot attend to ${named(keys, key)}, which comes later: its weight is 0 (${name})`;
+  const target = query === key && place.rows === place.columns ? 'itself' : named(keys, key);
+  return `${named(queries, query)} attends to ${target} with weight ${share(row.weights[key])} (${name})`;
+}

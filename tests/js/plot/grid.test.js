@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { cellAt, transposedGrid, walk } from '../../../static/js/plot/grid.js';
+
+const GRID = {
+  rows: 2,
+  columns: 3,
+  rowTitle: 'expert',
+  columnTitle: 'token',
+  rowLabels: ['0', '1'],
+  columnLabels: ['a', 'b', 'c'],
+  quantity: 'x',
+  value: (row, column) => 10 * row + column,
+  describe: (row, column) => `${row} ${column}`,
+  tip: (row, column) => [`${row}`, `${column}`],
+  tokens: (_, column) => ({ query: column }),
+  choose: (_, column) => ({ query: column }),
+  chosenWeight: (row) => (row === 1 ? 0.5 : undefined),
+  chosen: { column: 2 },
+  start: { row: 0, column: 2 },
+};
+
+test('a transposedGrid grid says of every cell what it said before', () => {
+  const grid = transposedGrid(GRID);
+  assert.deepEqual(
+    [grid.rows, grid.columns, grid.rowTitle, grid.columnLabels],
+    [3, 2, 'token', ['0', '1']],
+  );
+  for (const name of ['value', 'describe', 'tip', 'tokens', 'choose', 'chosenWeight'])
+    assert.deepEqual(grid[name](2, 1), GRID[name](1, 2), name);
+  assert.deepEqual(grid.chosen, { row: 2, column: undefined });
+  assert.deepEqual(grid.start, { row: 2, column: 0 });
+});
+
+test('transposedGrid twice it is as it was, and what it lacks it goes on lacking', () => {
+  const { choose, chosenWeight, ...plain } = GRID;
+  const grid = transposedGrid(plain);
+  assert.equal(grid.choose, undefined);
+  assert.equal(grid.chosenWeight, undefined);
+  assert.equal(transposedGrid(transposedGrid(GRID)).value(1, 2), 12);
+});
+
+const LARGE = { rows: 20, columns: 30 };
+const from = (row, column) => ({ row, column });
+
+test('arrow keys move one cell and stop at the edge', () => {
+  assert.deepEqual(walk(from(3, 3), 'ArrowUp', LARGE), from(2, 3));
+  assert.deepEqual(walk(from(3, 3), 'ArrowRight', LARGE), from(3, 4));
+  assert.deepEqual(walk(from(0, 0), 'ArrowLeft', LARGE), from(0, 0));
+  assert.deepEqual(walk(from(19, 29), 'ArrowDown', LARGE), from(19, 29));
+});
+
+test('Home and End reach the ends of a row, with Ctrl the corners', () => {
+  assert.deepEqual(walk(from(3, 3), 'Home', LARGE), from(3, 0));
+  assert.deepEqual(walk(from(3, 3), 'End', LARGE), from(3, 29));
+  assert.deepEqual(walk(from(3, 3), 'Home', LARGE, true), from(0, 0));
+  assert.deepEqual(walk(from(3, 3), 'End', LARGE, true), from(19, 29));
+});
+
+test('page keys stride, other keys do not walk', () => {
+  assert.deepEqual(walk(from(3, 3), 'PageDown', LARGE), from(11, 3));
+  assert.deepEqual(walk(from(3, 3), 'PageUp', LARGE), from(0, 3));
+  assert.equal(walk(from(3, 3), 'a', LARGE), null);
+  assert.equal(walk(from(3, 3), 'Tab', LARGE), null);
+});
+
+test('every cell of a grid is reached by walking', () => {
+  const small = { rows: 4, columns: 3 };
+  const seen = new Set();
+  let cell = from(0, 0);
+  for (let row = 0; row < small.rows; row += 1) {
+    cell = walk(cell, 'Home', small);
+    for (let column = 0; column < small.columns; column += 1) {
+      seen.add(`${cell.row},${cell.column}`);
+      cell = walk(cell, 'ArrowRight', small);
+    }
+    cell = walk(cell, 'ArrowDown', small);
+  }
+  assert.equal(seen.size, 12);
+});
+
+test('a point finds its cell, zoomed in or not, and none outside', () => {
+  const whole = { columns: [0, 30], rows: [0, 20] };
+  assert.deepEqual(cellAt(0, 0, whole, LARGE), from(0, 0));
+  assert.deepEqual(cellAt(0.999, 0.999, whole, LARGE), from(19, 29));
+  assert.deepEqual(cellAt(0.5, 0.25, { columns: [10, 20], rows: [4, 8] }, LARGE), from(5, 15));
+  assert.equal(cellAt(-0.01, 0.5, whole, LARGE), null);
+  assert.equal(cellAt(0.5, 1.2, whole, LARGE), null);
+});

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { nextChange } from '../../../../static/js/views/compare/next_token.js';
+
+const TEXTS = ['a', ' b', ' c', '\n'];
+
+/** What a pass over a vocabulary of four expects at its one place. */
+function seen(probabilities, { texts = TEXTS, most = 2 } = {}) {
+  const ids = [0, 1, 2, 3]
+    .sort((one, other) => probabilities[other] - probabilities[one])
+    .slice(0, most);
+  const row = (data) => ({ shape: [1, data.length], scale: 1, data });
+  return {
+    logits: row(probabilities.map(Math.log)),
+    likeliest: {
+      ids: row(ids),
+      probabilities: row(ids.map((id) => probabilities[id])),
+      texts: [ids.map((id) => texts[id])],
+    },
+    tokens: [],
+    query: 0,
+  };
+}
+
+const near = (found, wanted) =>
+  assert.ok(Math.abs(found - wanted) < 1e-9, `${found} is not ${wanted}`);
+
+test('tokens of either list have both probabilities, those too that one list leaves out', () => {
+  const { tokens, moved } = nextChange(seen([0.6, 0.3, 0.1, 0]), seen([0.1, 0.2, 0.3, 0.4]), 9);
+  assert.deepEqual(
+    tokens.map(({ name }) => name),
+    ['a', '↵', '·b', '·c'],
+  );
+  [
+    [0.6, 0.1],
+    [0, 0.4],
+    [0.3, 0.2],
+    [0.1, 0.3],
+  ].forEach(([a, b], at) => {
+    near(tokens[at].a, a);
+    near(tokens[at].b, b);
+  });
+  near(moved, 0.6);
+});
+
+test('no more tokens than there is room for, the likeliest of either first', () => {
+  assert.deepEqual(
+    nextChange(seen([0.6, 0.3, 0.1, 0]), seen([0.1, 0.2, 0.3, 0.4]), 2).tokens.map(
+      ({ text }) => text,
+    ),
+    ['a', '\n'],
+  );
+});
+
+test('the same expectation moved nothing, rounding aside', () => {
+  const { moved, lost } = nextChange(
+    seen([0.6, 0.3, 0.1, 0]),
+    seen([0.6, 0.3 + 1e-8, 0.1 - 1e-8, 0]),
+    4,
+  );
+  assert.deepEqual([moved, lost], [0, 0]);
+});
+
+test('of two vocabularies tokens are matched by what they spell, and no distance is taken', () => {
+  const { tokens, moved } = nextChange(
+    seen([0.6, 0.3, 0.1, 0]),
+    seen([0.5, 0.4, 0.1, 0], { texts: [' b', 'x', ' c', '\n'] }),
+    9,
+  );
+  assert.equal(moved, null);
+  const found = Object.fromEntries(tokens.map(({ text, a, b }) => [text, [a, b]]));
+  assert.deepEqual(found, { a: [0.6, NaN], ' b': [0.3, 0.5], x: [NaN, 0.4] });
+});

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { commonPairs, editInWords, editsOf } from '../../../../static/js/views/compare/sides.js';
+
+const WISH = {
+  kind: 'heads',
+  heads: [0, 3],
+  experts: [2],
+  temperature: 1.5,
+  layer: null,
+  where: 'all',
+};
+
+test('an edit is asked for as the API takes it', () => {
+  assert.deepEqual(editsOf(WISH), [{ kind: 'heads_off', heads: [0, 3] }]);
+  assert.deepEqual(editsOf({ ...WISH, layer: 0, where: 'cross' }), [
+    { kind: 'heads_off', heads: [0, 3], layer: 0, where: 'cross' },
+  ]);
+  assert.deepEqual(editsOf({ ...WISH, kind: 'experts', layer: 1 }), [
+    { kind: 'experts_off', experts: [2], layer: 1 },
+  ]);
+  assert.deepEqual(editsOf({ ...WISH, kind: 'no_scaling' }), [{ kind: 'no_scaling' }]);
+  assert.deepEqual(editsOf({ ...WISH, kind: 'temperature', where: 'encoder' }), [
+    { kind: 'temperature', value: 1.5, where: 'encoder' },
+  ]);
+});
+
+test('an edit has words', () => {
+  assert.equal(editInWords(WISH), 'heads 0, 3 off in all layers');
+  assert.equal(
+    editInWords({ ...WISH, heads: [4], layer: 2, where: 'cross' }),
+    'head 4 off in layer 2 of cross-attention',
+  );
+  assert.equal(editInWords({ ...WISH, heads: [0, 1, 2, 3, 4] }), '5 heads off in all layers');
+  assert.equal(editInWords({ ...WISH, kind: 'experts' }), 'expert 2 off in all layers');
+  assert.equal(
+    editInWords({ ...WISH, kind: 'no_scaling' }),
+    'no division by √d_head in all layers',
+  );
+  assert.equal(
+    editInWords({ ...WISH, kind: 'temperature' }),
+    'softmax temperature 1.5 in all layers',
+  );
+});
+
+const common = (a, b) =>
+  commonPairs([...a], [...b])
+    .map(([i]) => a[i])
+    .join('');
+
+test('what two lists share is found in order', () => {
+  assert.equal(common('XMJYAUZ', 'MZJAWXU'), 'MJAU');
+  assert.deepEqual(commonPairs(['a', 'b', 'c'], ['a', 'x', 'c']), [
+    [0, 0],
+    [2, 2],
+  ]);
+});
+
+test('the same list is shared whole, and different ones not at all', () => {
+  assert.deepEqual(commonPairs(['a', 'a'], ['a', 'a']), [
+    [0, 0],
+    [1, 1],
+  ]);
+  assert.deepEqual(commonPairs(['a'], ['b']), []);
+  assert.deepEqual(commonPairs([], ['b']), []);
+});
+
+/** All common subsequences, by brute force. */
+function longest(a, b) {
+  if (a === '' || b === '') return 0;
+  if (a[0] === b[0]) return 1 + longest(a.slice(1), b.slice(1));
+  return Math.max(longest(a.slice(1), b), longest(a, b.slice(1)));
+}
+
+test('it is as long as any can be', () => {
+  let seed = 7;
+  const letter = () => {
+    seed = (seed * 16807) % 2147483647;
+    return 'abc'[seed % 3];
+  };
+  for (let trial = 0; trial < 60; trial += 1) {
+    const [a, b] = [7, 8].map((length) => Array.from({ length }, letter).join(''));
+    assert.equal(commonPairs([...a], [...b]).length, longest(a, b), `${a} ${b}`);
+  }
+});

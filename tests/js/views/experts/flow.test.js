@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { networkOf, placed } from '../../../../static/js/views/experts/flow.js';
+import { stagesOf } from '../../../../static/js/views/experts/routing.js';
+import { sampleTrace } from '../../sample.js';
+import { routedTrace } from './sample.js';
+
+const BOX = { across: 600, down: 300, thickness: 20, pad: 10 };
+const near = (value, expected) =>
+  assert.ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
+const sum = (links) => links.reduce((total, { value }) => total + value, 0);
+
+for (const emphasis of [1, 3]) {
+  test(`what comes to a node is what it holds and what goes on, with the chosen token counted ${emphasis} times`, () => {
+    const { nodes, links } = networkOf(stagesOf(routedTrace()), 2, 5, emphasis);
+    assert.deepEqual(
+      nodes.filter(({ column }) => column === 0).map(({ value }) => value),
+      [emphasis, 4],
+    );
+    nodes.forEach(({ column, value }, index) => {
+      if (column > 0) near(sum(links.filter(({ target }) => target === index)), value);
+      if (column < 2) near(sum(links.filter(({ source }) => source === index)), value);
+    });
+  });
+}
+
+test('the chosen token’s own links lead along its experts, weight by weight', () => {
+  const { nodes, links } = networkOf(stagesOf(routedTrace()), 2, 5);
+  const own = links
+    .filter(({ isChosen }) => isChosen)
+    .map(({ source, target, value }) => [
+      nodes[source].expert,
+      nodes[target].expert,
+      Number(value.toFixed(4)),
+    ]);
+  assert.deepEqual(own, [
+    [null, 2, 0.9],
+    [null, 3, 0.1],
+    [2, 1, 0.855],
+    [2, 0, 0.045],
+    [3, 1, 0.095],
+    [3, 0, 0.005],
+  ]);
+});
+
+test('experts that nobody goes to have no node, and a single layer has a way to it', () => {
+  const { nodes, links } = networkOf(stagesOf(sampleTrace()), 0, 5);
+  assert.deepEqual(
+    nodes.map(({ column, expert }) => [column, expert]),
+    [
+      [0, null],
+      [0, null],
+      [1, 0],
+      [1, 1],
+    ],
+  );
+  assert.equal(links.length, 4);
+});
+
+test('a text of one token has no others', () => {
+  const { nodes, links } = networkOf(stagesOf(routedTrace()), 0, 1);
+  assert.equal(nodes.filter(({ column }) => column === 0).length, 1);
+  assert.ok(links.every(({ source, target }) => source >= 0 && target >= 0));
+});
+
+test('nodes are as high as their value, do not overlap, and fill the height', () => {
+  const { nodes } = networkOf(stagesOf(routedTrace()), 2, 5);
+  const boxes = placed(nodes, BOX);
+  const unit = (boxes[0].y1 - boxes[0].y0) / nodes[0].value;
+  boxes.forEach(({ y0, y1 }, index) => near(y1 - y0, nodes[index].value * unit));
+  for (const column of [1, 2]) {
+    const stack = boxes.filter((_, index) => nodes[index].column === column);
+    near(stack[0].y0, 0);
+    near(stack.at(-1).y1, BOX.down);
+    stack.slice(1).forEach(({ y0 }, index) => assert.ok(y0 - stack[index].y1 >= BOX.pad - 1e-9));
+  }
+  assert.deepEqual([boxes[0].x0, boxes.at(-1).x1], [0, 600]);
+});

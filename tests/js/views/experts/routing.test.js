@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  choicesAt,
+  flowBetween,
+  routingOf,
+  sharedWay,
+  stagesOf,
+  takenBy,
+} from '../../../../static/js/views/experts/routing.js';
+import { sampleTrace } from '../../sample.js';
+import { CHOSEN, routedTrace, WEIGHTS } from './sample.js';
+
+const near = (value, expected) =>
+  assert.ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
+
+test('the balance loss is n times the sum of load and mean probability, by hand', () => {
+  const { balanceLoss, load, entropies, mostEntropy, meanEntropy } = routingOf(
+    sampleTrace().tensors,
+    1,
+  );
+  assert.deepEqual(load, [0.5, 0.5, 0, 0]);
+  assert.ok(Math.abs(balanceLoss - 4 * (0.5 * 0.5 + 0.5 * 0.3)) < 1e-6);
+  near(mostEntropy, Math.log(4));
+  for (const entropy of entropies)
+    assert.ok(Math.abs(entropy - meanEntropy) < 1e-12 && entropy > 1 && entropy < mostEntropy);
+});
+
+test('the balance loss is 1 where all is even, and the number of experts where one takes all', () => {
+  const named = (axes, columns, data) => ({ axes, shape: [4, columns], scale: 1, data });
+  const routed = (probs, indices) =>
+    routingOf(
+      {
+        'decoder.layers.0.experts.router_probs': named(['query', 'expert'], 4, probs),
+        'decoder.layers.0.experts.expert_indices': named(['query', 'top_k'], 1, indices),
+        'decoder.layers.0.experts.expert_weights': named(['query', 'top_k'], 1, [1, 1, 1, 1]),
+      },
+      0,
+    ).balanceLoss;
+  near(routed(new Float64Array(16).fill(0.25), [0, 1, 2, 3]), 1);
+  near(
+    routed(
+      Float64Array.from({ length: 16 }, (_, at) => (at % 4 === 2 ? 1 : 0)),
+      [2, 2, 2, 2],
+    ),
+    4,
+  );
+});
+
+test('a token’s choices come with the weightiest first', () => {
+  const [{ routing }] = stagesOf(routedTrace());
+  assert.deepEqual(
+    choicesAt(routing, 3).map(({ expert }) => expert),
+    [3, 0],
+  );
+  const [first, second] = choicesAt(routing, 2);
+  near(first.weight, 0.9);
+  near(second.weight, 0.1);
+});
+
+test('what the experts take of all tokens sums to the number of tokens', () => {
+  for (const { routing } of stagesOf(routedTrace()))
+    near(
+      takenBy(routing).reduce((sum, part) => sum + part, 0),
+      5,
+    );
+});
+
+test('what flows between layers is weight times weight, and conserves what each expert takes', () => {
+  const [{ routing: from }, { routing: to }] = stagesOf(routedTrace());
+  const { data, columns } = flowBetween(from, to, () => true);
+  let byHand = 0;
+  CHOSEN[0].forEach((first, token) => {
+    const weights = [WEIGHTS[0][token], 1 - WEIGHTS[0][token]];
+    const next = [WEIGHTS[1][token], 1 - WEIGHTS[1][token]];
+    first.forEach((expert, rank) =>
+      CHOSEN[1][token].forEach((other, at) => {
+        if (expert === 0 && other === 1) byHand += weights[rank] * next[at];
+      }),
+    );
+  });
+  near(data[0 * columns + 1], byHand);
+  takenBy(from).forEach((taken, expert) =>
+    near(
+      data.slice(expert * columns, (expert + 1) * columns).reduce((sum, part) => sum + part, 0),
+      taken,
+    ),
+  );
+  takenBy(to).forEach((taken, expert) =>
+    near(
+      Array.from({ length: 4 }, (_, row) => data[row * columns + expert]).reduce(
+        (sum, part) => sum + part,
+        0,
+      ),
+      taken,
+    ),
+  );
+});
+
+test('a token shares all of its way with itself, and with another what both weights cover', () => {
+  const stages = stagesOf(routedTrace());
+  const shared = sharedWay(stages, 1);
+  near(shared[1], 1);
+  near(shared[0], (0.6 + 0.25 + 0) / 2);
+  near(shared[2], (0 + 0.625 + 0.05) / 2);
+  near(sharedWay(stages, 0)[1], shared[0]);
+});

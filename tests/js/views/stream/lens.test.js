@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { geometryOf, lensMap, settingFor } from '../../../../static/js/views/stream/lens.js';
+import { FRAME, TOKENS } from '../../sample.js';
+
+test('a short text stands in one line, a long one in lines of nearly equal length', () => {
+  assert.equal(settingFor(5, 4, 1300).lines, 1);
+  const { lines, perLine, cell } = settingFor(256, 4, 1300);
+  assert.ok(lines > 5 && lines * perLine >= 256 && lines * perLine - 256 < lines);
+  assert.ok(cell >= 54, 'room for a token');
+  assert.ok(settingFor(256, 4, 358).cell >= 46);
+});
+
+test('of a text of two tokens the cells stay small, and the words below them have room', () => {
+  const { cell, perLine, margin } = settingFor(2, 4, 820);
+  assert.ok(cell <= 104);
+  assert.ok(cell * perLine + margin.r > 110 + 34 * 6, 'the colour bar and what it is of');
+  const phone = settingFor(2, 4, 358);
+  assert.ok(phone.margin.l + phone.cell * phone.perLine + phone.margin.r <= 358);
+});
+
+test('every cell lies where it is found again, and nowhere else', () => {
+  const setting = settingFor(50, 3, 700);
+  const { box, at } = geometryOf(setting);
+  const seen = new Set();
+  for (let row = 0; row < 3; row += 1) {
+    for (let column = 0; column < 50; column += 1) {
+      const { x0, x1, y0, y1 } = box(row, column);
+      assert.deepEqual(at((x0 + x1) / 2, (y0 + y1) / 2), { row, column });
+      assert.deepEqual(at(x0 + 0.01, y1 - 0.01), { row, column });
+      seen.add(`${x0} ${y0}`);
+    }
+  }
+  assert.equal(seen.size, 150);
+});
+
+test('above a line, beside it and after the last token there is no cell', () => {
+  const setting = settingFor(47, 3, 700);
+  const { at, box } = geometryOf(setting);
+  assert.equal(at(0, 0), null, 'the tokens themselves');
+  assert.equal(at(0, 4), null, 'those of the second line');
+  assert.equal(at(-0.6, 1), null);
+  assert.equal(at(setting.perLine - 0.4, 1), null);
+  const missing = setting.lines * setting.perLine - 47;
+  assert.ok(missing > 0);
+  assert.equal(at(setting.perLine - 1, setting.lines * 4 - 1), null);
+  assert.equal(at(0, setting.lines * 4), null);
+  assert.equal(box(1, undefined), null);
+  assert.deepEqual(
+    box(undefined, 1),
+    { x0: 0.5, x1: 1.5, y0: 0.5, y1: 3.5 },
+    'a whole column of its line',
+  );
+});
+
+test('the map shows tokens, numbers and names in the places that the geometry says', () => {
+  const probabilities = {
+    rows: 2,
+    columns: 5,
+    data: Float64Array.from({ length: 10 }, (_, at) => at / 10),
+  };
+  const lens = {
+    tokens: TOKENS,
+    probabilities,
+    nameAt: (layer, position) => `${layer}<${position}`,
+    isRight: (layer, position) => layer === 1 && position === 3,
+  };
+  const state = { ...FRAME, width: 260 };
+  const {
+    data: [map, heads, names, underlines],
+    layout,
+  } = lensMap(lens, state);
+  const { box } = geometryOf(settingFor(5, 2, 260));
+  assert.ok(map.z.length > 3, 'more lines than one');
+  for (let at = 0; at < 10; at += 1) {
+    const { x0, y0 } = box(Math.floor(at / 5), at % 5);
+    assert.equal(map.z[y0 + 0.5][x0 + 0.5], at / 10);
+    const written = names.x.findIndex((x, index) => x === x0 + 0.5 && names.y[index] === y0 + 0.5);
+    assert.equal(names.text[written], `${Math.floor(at / 5)}&lt;${at % 5}`);
+  }
+  assert.deepEqual(map.z[0], new Array(map.z[0].length).fill(null), 'no number beside the tokens');
+  assert.equal(heads.text[0], '&lt;s&gt;');
+  const { x0, y1 } = box(1, 3);
+  assert.equal(underlines.x.length, 3);
+  assert.ok(underlines.x[0] > x0 && underlines.y[0] < y1 && underlines.y[0] > y1 - 0.1);
+  assert.deepEqual(layout.yaxis.ticktext.slice(0, 3), ['layer', '0', '1']);
+});

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  isCentred,
+  normDepth,
+  rowMeans,
+  streamDepth,
+  writtenDepth,
+} from '../../../../static/js/views/stream/residual_stream.js';
+import { streamAnalysis } from './sample.js';
+
+const titles = ({ steps }) => steps.map(({ title }) => title);
+const rows = ({ matrix: { rows: count, columns, data } }) =>
+  Array.from({ length: count }, (_, row) =>
+    Array.from(data.slice(row * columns, (row + 1) * columns)),
+  );
+
+test('the stream is followed from the embedding through every part of every layer', () => {
+  const depth = streamDepth(streamAnalysis(3), 'decoder');
+  assert.deepEqual(titles(depth), [
+    'embedding',
+    '0 · attention',
+    '0 · feed-forward',
+    '1 · attention',
+    '1 · feed-forward',
+  ]);
+  assert.deepEqual(rows(depth), [
+    [0, 1, 2],
+    [10, 11, 12],
+    [20, 21, 22],
+    [30, 31, 32],
+    [40, 41, 42],
+  ]);
+  assert.deepEqual(depth.steps.map(({ name }) => name).slice(0, 3), [
+    'after the embedding',
+    'after the attention of layer 0',
+    'after the feed-forward network of layer 0',
+  ]);
+});
+
+test('cross-attention has its step between the two', () => {
+  const depth = streamDepth(streamAnalysis(2, { hasCross: true }), 'decoder');
+  assert.deepEqual(titles(depth).slice(0, 5), [
+    'embedding',
+    '0 · attention',
+    '0 · cross-attention',
+    '0 · feed-forward',
+    '1 · attention',
+  ]);
+  assert.deepEqual(
+    rows(depth).map(([first]) => first),
+    [0, 10, 20, 30, 40, 50, 60],
+  );
+});
+
+test('experts are called experts, in the layers that have them', () => {
+  const card = { moe: { layers: [1] } };
+  assert.deepEqual(titles(writtenDepth(streamAnalysis(2), 'decoder', card, 'cosine')), [
+    '0 · attention',
+    '0 · feed-forward',
+    '1 · attention',
+    '1 · experts',
+  ]);
+});
+
+test('what is written comes part by part', () => {
+  const found = streamAnalysis(2);
+  assert.deepEqual(rows(writtenDepth(found, 'decoder', {}, 'cosine')), [
+    [-0.5, -0.5],
+    [0.25, 0.25],
+    [-1, -1],
+    [0.5, 0.5],
+  ]);
+  const written = rows(writtenDepth(found, 'decoder', {}, 'written_norm')).map(([first]) => first);
+  assert.deepEqual(
+    written.map((value) => Math.round(value * 100)),
+    [0, 10, 20, 30],
+  );
+});
+
+test('a last norm follows where norms stand before the parts, and none where they stand after', () => {
+  const before = normDepth(streamAnalysis(2), 'decoder', { norm_place: 'pre' }, 'deviation');
+  assert.equal(titles(before).at(-1), 'last norm');
+  assert.deepEqual(rows(before).at(-1), [0, 1]);
+  assert.equal(before.steps[0].name, 'the norm before the attention of layer 0');
+  const after = normDepth(
+    streamAnalysis(2, { isPost: true }),
+    'decoder',
+    { norm_place: 'post' },
+    'deviation',
+  );
+  assert.equal(titles(after).length, 4);
+  assert.equal(after.steps[0].name, 'the norm after the attention of layer 0');
+});
+
+test('an RMSNorm takes no mean', () => {
+  assert.equal(isCentred(streamAnalysis(2)), true);
+  assert.equal(isCentred(streamAnalysis(2, { isRms: true })), false);
+});
+
+test('the mean of every row', () => {
+  assert.deepEqual(rowMeans({ rows: 2, columns: 2, data: Float64Array.of(1, 2, 3, 5) }), [1.5, 4]);
+});

@@ -1,0 +1,271 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { spoken } from '../../../../static/js/data/formula.js';
+import {
+  derive,
+  differences,
+  lengthOf,
+  outputFormula,
+  productFormula,
+  scoreFormula,
+  shareOf,
+  sitesOf,
+  softmaxFormula,
+  turnedBy,
+  turnFormula,
+  valueFormula,
+} from '../../../../static/js/views/why/derivation.js';
+import { headTrace } from './sample.js';
+
+const SELF = 'decoder.layers.1.self_attention';
+const CROSS = 'decoder.layers.1.cross_attention';
+
+const close = (found, expected, within = 1e-12) =>
+  assert.ok(Math.abs(found - expected) <= within, `${found} is not ${expected}`);
+
+/** Two queries, two keys, two dimensions, by hand. */
+function handMade(path) {
+  const vectors = (axis, data) => ({
+    axes: ['head', axis, 'd_head'],
+    shape: [1, 2, 2],
+    scale: 1,
+    data,
+  });
+  return {
+    tensors: {
+      [`${path}.queries`]: vectors('query', [1, 0, 3, 4]),
+      [`${path}.keys`]: vectors('key', [2, 0, 1, -1]),
+      [`${path}.values`]: vectors('key', [10, 0, 0, 100]),
+    },
+  };
+}
+
+test('a cell by hand: products, scale, softmax, values', () => {
+  const { products, row, weighted, context, divisor } = derive(handMade(CROSS), CROSS, {
+    query: 1,
+    key: 0,
+  });
+  assert.deepEqual([...products], [6, 0]);
+  assert.deepEqual([...row.products], [6, -1]);
+  close(divisor, Math.SQRT2);
+  close(row.scores[0], 6 / Math.SQRT2);
+  const weight = 1 / (1 + Math.exp(-7 / Math.SQRT2));
+  close(row.weights[0], weight);
+  close(weighted[0], 10 * weight);
+  close(context[1], 100 * (1 - weight));
+});
+
+test('scaling can be left out, and a temperature divides the scores', () => {
+  const { row } = derive(
+    handMade(CROSS),
+    CROSS,
+    { query: 1, key: 0 },
+    { isScaled: false, temperature: 2 },
+  );
+  assert.deepEqual([...row.scores], [3, -0.5]);
+});
+
+test('a causal query does not see what comes later: −∞, weight 0, and nothing of its value', () => {
+  const { isHidden, row, weighted } = derive(handMade(SELF), SELF, { query: 0, key: 1 });
+  assert.ok(isHidden);
+  assert.deepEqual([...row.scores], [2 / Math.SQRT2, -Infinity]);
+  assert.deepEqual([...row.weights], [1, 0]);
+  assert.deepEqual([...weighted], [0, 0]);
+});
+
+for (const [positional, path] of [
+  ['sinusoidal', SELF],
+  ['rotary', SELF],
+  ['alibi', SELF],
+  ['rotary', CROSS],
+]) {
+  for (const change of [
+    {},
+    { isScaled: false },
+    { temperature: 2.5 },
+    { isScaled: false, temperature: 0.5 },
+  ]) {
+    test(`${positional}, ${path.split('.').at(-1)}, ${JSON.stringify(change)}: what is derived is what was computed`, () => {
+      const trace = headTrace(path, {
+        queries: 5,
+        keys: path === CROSS ? 3 : 5,
+        positional,
+        ...change,
+      });
+      for (const [query, key] of [
+        [0, 0],
+        [4, 1],
+        [2, 2],
+        [1, 2],
+      ]) {
+        const derivation = derive(trace, path, { query, key }, change);
+        assert.equal(derivation.isTurned, positional === 'rotary' && path === SELF);
+        for (const [name, off] of Object.entries(differences(derivation, trace, path)))
+          assert.ok(off < 1e-5, `${name} of ${query}, ${key}: ${off}`);
+        close(
+          derivation.row.weights.reduce((sum, weight) => sum + weight, 0),
+          1,
+        );
+      }
+    });
+  }
+}
+
+test('a number that is not the model’s shows in the differences', () => {
+  const trace = headTrace(SELF, { queries: 5, keys: 5 });
+  trace.tensors[`${SELF}.scores`].data[4 * 5 + 1] += 0.5;
+  trace.tensors[`${SELF}.weights`].data[4 * 5 + 1] += 0.25;
+  trace.tensors[`${SELF}.context`].data[4 * 4 + 3] += 0.125;
+  const { score, weight, context } = differences(
+    derive(trace, SELF, { query: 4, key: 1 }),
+    trace,
+    SELF,
+  );
+  for (const [found, expected] of [
+    [score, 0.5],
+    [weight, 0.25],
+    [context, 0.125],
+  ])
+    close(found, expected, 1e-5);
+  assert.equal(
+    differences(derive(trace, SELF, { query: 1, key: 2 }), trace, SELF).score,
+    0,
+    'two hidden cells do not differ',
+  );
+});
+
+test('a turn keeps lengths, and products depend on the distance alone', () => {
+  const [a, b] = [Float64Array.of(1, 2, 3, 4), Float64Array.of(-2, 1, 0.5, 3)];
+  const product = (m, n) =>
+    turnedBy(a, m).reduce((sum, number, at) => sum + number * turnedBy(b, n)[at], 0);
+  close(lengthOf(turnedBy(a, 7)), lengthOf(a), 1e-12);
+  close(product(9, 4), product(5, 0), 1e-12);
+  assert.deepEqual([...turnedBy(a, 0)], [...a]);
+});
+
+test('a head’s share of the output is its length along the output’s direction', () => {
+  const array = (data, ...shape) => ({ axes: shape.map(String), shape, data, scale: 1 });
+  const trace = {
+    tensors: { [`${SELF}.output`]: array([3, 4], 1, 2) },
+    analyses: { head_outputs: { [SELF]: array([3, 0], 1, 1, 2) } },
+  };
+  const { share, cosine } = shareOf(trace, SELF, 0);
+  close(share, 9 / 25);
+  close(cosine, 3 / 5);
+});
+
+test('only the sites that a scheme has are asked for', () => {
+  const ends = (path, positional) =>
+    sitesOf(path, positional).map((site) => site.split('.').at(-1));
+  assert.deepEqual(ends(SELF, 'sinusoidal'), [
+    'queries',
+    'keys',
+    'scores',
+    'weights',
+    'values',
+    'context',
+    'output',
+  ]);
+  assert.deepEqual(ends(SELF, 'rotary').slice(2, 4), ['rotated_queries', 'rotated_keys']);
+  assert.equal(ends(SELF, 'alibi')[2], 'bias');
+  assert.deepEqual(
+    ends(CROSS, 'rotary'),
+    ends(CROSS, 'sinusoidal'),
+    'cross-attention knows no positions',
+  );
+});
+
+const PATH = 'decoder.layers.1.self_attention';
+
+const said = (lines) => lines.map(spoken);
+
+/** One query, two keys, in four dimensions, by hand: q·k is 8 and 2. */
+function byHand({ bias, ...softmax } = {}, query = 1, key = 0) {
+  const vectors = (axis, data) => ({
+    axes: ['head', axis, 'd_head'],
+    shape: [1, 2, 4],
+    scale: 1,
+    data,
+  });
+  const tensors = {
+    [`${PATH}.queries`]: vectors('query', [0, 0, 0, 0, 1, 2, 3, 0]),
+    [`${PATH}.keys`]: vectors('key', [1, 2, 1, 9, 0, 1, 0, 9]),
+    [`${PATH}.values`]: vectors('key', [3, 4, 0, 0, 0, 0, 0, 0]),
+    ...(bias && {
+      [`${PATH}.bias`]: {
+        axes: ['head', 'query', 'key'],
+        shape: [1, 2, 2],
+        scale: 1,
+        data: [0, 0, bias, 0],
+      },
+    }),
+  };
+  return derive({ tensors }, PATH, { query, key }, softmax);
+}
+
+test('the product names its first terms and its sum', () => {
+  assert.deepEqual(said(productFormula(byHand())), [
+    'q times k equals the sum of over i q i k i',
+    'equals 1.000 plus 4.000 plus … equals 8.000',
+  ]);
+});
+
+test('the score is the product over √d, and whatever else is done to it', () => {
+  const last = (derivation) => said(scoreFormula(derivation)).at(-1);
+  assert.deepEqual(said(scoreFormula(byHand())), [
+    's equals q times k over the square root of d',
+    'equals 8.000 over the square root of 4 equals 4.000',
+  ]);
+  assert.equal(last(byHand({ isScaled: false })), 'equals 8.000 equals 8.000');
+  assert.equal(
+    last(byHand({ temperature: 2 })),
+    'equals 8.000 over 2 times the square root of 4 equals 2.000',
+  );
+  assert.equal(
+    last(byHand({ isScaled: false, temperature: 0.5 })),
+    'equals 8.000 over 0.5 equals 16.000',
+  );
+  assert.equal(
+    last(byHand({ bias: -0.5 })),
+    'equals 8.000 over the square root of 4 minus 0.500 equals 3.500',
+  );
+  assert.equal(
+    last(byHand({ bias: -0.5, temperature: 2 })),
+    'equals 1 over 2 8.000 over the square root of 4 minus 0.500 equals 1.750',
+  );
+});
+
+test('what is hidden has the score −∞ and the weight 0', () => {
+  const hidden = byHand({}, 0, 1);
+  assert.equal(said(scoreFormula(hidden)).at(-1), 's equals minus infinity hidden: comes later');
+  assert.match(
+    said(softmaxFormula(hidden)).at(-1),
+    /^equals e to the power of minus infinity over 1\.000 equals 0 over 1\.000 equals 0$/,
+  );
+});
+
+test('the softmax shows its power, its sum and their quotient', () => {
+  const far = said(softmaxFormula(byHand({}, 1, 1))).at(-1);
+  assert.equal(
+    far,
+    'equals e to the power of 1.000 minus 4.000 over 1.050 equals 0.0498 over 1.050 equals 0.0474',
+  );
+});
+
+test('the value is as long as it is, times the weight', () => {
+  assert.equal(
+    said(valueFormula(byHand(), lengthOf)).at(-1),
+    'a v equals 0.9526 times 5.000 equals 4.763',
+  );
+});
+
+test('a turn names both positions', () => {
+  const [query, key] = said(turnFormula(byHand()));
+  assert.match(query, /^q turned equals R θ q , θ i equals 1 over 10000 to the power of 2 i \/ d$/);
+  assert.match(key, /^k turned .* equals 0 over/);
+});
+
+test('the output is shared among heads', () => {
+  const trace = headTrace(PATH, { queries: 3, keys: 3 });
+  assert.match(said(outputFormula(shareOf(trace, PATH, 1), 1, lengthOf))[1], /equals 0\.250$/);
+});
