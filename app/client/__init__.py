@@ -1,17 +1,16 @@
-"""Ask a Headlight server from Python, and hold what it answers as NumPy arrays.
+"""A Python client of a Headlight server; arrays come as NumPy.
 
-    from headlight.client import Client
+    from headlight import Client
 
     with Client("http://127.0.0.1:8000") as headlight:
         trace = headlight.trace("The cat sat on the mat.", layers=[1])
         trace["decoder.layers.1.self_attention.weights"]  # head query key
 
-`AsyncClient` has the same methods to be awaited. PyTorch is not loaded, nor anything of the server.
+`AsyncClient` has the same methods, to be awaited. Neither PyTorch nor the server is imported.
 """
 
-from headlight.client.answers import Example, Experts, Limit, Model, Models, Site
-from headlight.client.async_client import AsyncClient
-from headlight.client.client import Client
+from headlight.client.client import AsyncClient, Client
+from headlight.client.decode import Analysis, Event, Positional, Trace, read_trace
 from headlight.client.errors import (
     ConnectionFailed,
     HeadlightError,
@@ -27,42 +26,29 @@ from headlight.client.errors import (
     Unavailable,
     UnreadableAnswer,
 )
-from headlight.client.events import (
-    Alternative,
-    AttentionRow,
-    Ended,
-    Event,
-    ExpertsChosen,
-    Started,
-    TokenWritten,
-)
-from headlight.client.trace import Analysis, Positional, Trace, read_trace
 from headlight.model.trace import NamedArray, Token
+from headlight.schemas.generation import Ended, Started, TokenWritten
+from headlight.schemas.models import ModelAnswer, ModelsAnswer
+from headlight.schemas.server import LimitAnswer
 
 __all__ = [
-    "Alternative",
     "Analysis",
     "AsyncClient",
-    "AttentionRow",
     "Client",
     "ConnectionFailed",
     "Ended",
     "Event",
-    "Example",
-    "Experts",
-    "ExpertsChosen",
     "HeadlightError",
     "InvalidRequest",
-    "Limit",
-    "Model",
-    "Models",
+    "LimitAnswer",
+    "ModelAnswer",
+    "ModelsAnswer",
     "NamedArray",
     "NotFound",
     "OverLimit",
     "Positional",
     "ProblemError",
     "ServerFault",
-    "Site",
     "Started",
     "TimedOut",
     "Token",

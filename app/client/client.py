@@ -1,54 +1,53 @@
-"""A client that waits for its answers: for scripts and notebooks."""
+"""`Client` for scripts and notebooks, `AsyncClient` for servers and many calls at once.
 
+The methods that are calls of the API are made from `headlight.client.endpoints`, which holds their
+arguments and documentation once for both clients.
+"""
+
+import asyncio
+import functools
+import inspect
+import os
+import re
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar, get_args
 
 import httpx
+from cachetools import LRUCache
 
 from headlight.client import endpoints
-from headlight.client.answers import Limit, Model, Models
-from headlight.client.connection import (
-    ADDRESS,
-    Memory,
-    Patience,
-    connected,
-    options_of,
-    refusal_in,
+from headlight.client.decode import Event, async_events_of, events_of
+from headlight.client.endpoints import Call
+from headlight.client.errors import (
+    HeadlightError,
+    TooManyRequests,
+    Unavailable,
+    UnreadableAnswer,
+    error_in,
+    transport_errors,
 )
-from headlight.client.endpoints import Call, Edit
-from headlight.client.errors import HeadlightError
-from headlight.client.events import Event, events_of
-from headlight.client.trace import Positional, Trace
-from headlight.model.trace import Token
-from headlight.schemas.traces import DType
+
+ADDRESS = "http://127.0.0.1:8000"
+KEY_VARIABLE = "HEADLIGHT_API_KEY"
+CONNECT_SECONDS = 5.0
+N_KEPT = 8
+"""Traces by id that a client keeps, so that the server does not send them again."""
 
 Answer = TypeVar("Answer")
+Http = TypeVar("Http")
+Transport = TypeVar("Transport")
+Events: TypeAlias = Generator[Event, None, None]
+AsyncEvents: TypeAlias = AsyncGenerator[Event, None]
+P = ParamSpec("P")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-class Client:
-    """Asks a Headlight server.
+class _BaseClient(Generic[Http, Transport]):
+    """Connection options, retries and kept answers, which both clients share."""
 
-        with Client() as headlight:
-            trace = headlight.trace("The cat sat on the mat.")
-            trace["decoder.layers.0.self_attention.weights"].shape
-
-    Args:
-        address: of the server.
-        api_key: where the server wants one; None: what HEADLIGHT_API_KEY says, "": none.
-        timeout: seconds to wait for an answer, or for the next event of a stream.
-        retries: how often a busy server (429, 503) is asked again when it says that it may be.
-        longest_wait: seconds; a server that wants to be left alone for longer is not asked again.
-        headers: sent with every request.
-        transport: what carries the requests; for tests, and for what httpx offers.
-
-    Raises:
-        ValueError: the address is none of a web server, or the key cannot be sent.
-
-    Every method raises `ConnectionFailed`, `TimedOut`, `UnreadableAnswer` or a `ProblemError`,
-    which are all a `HeadlightError`.
-    """
+    _http_class: Callable[..., Http]
 
     def __init__(
         self,
@@ -59,168 +58,150 @@ class Client:
         retries: int = 2,
         longest_wait: float = 10.0,
         headers: Mapping[str, str] | None = None,
-        transport: httpx.BaseTransport | None = None,
+        transport: Transport | None = None,
     ) -> None:
-        options = options_of(address, api_key, timeout, headers)
+        if not address.startswith(("http://", "https://")):
+            raise ValueError(f"{address!r} is not the address of a server, such as {ADDRESS}")
         self.address = address
-        self.patience = Patience(retries=retries, longest_wait=longest_wait)
-        self._http = httpx.Client(**options, transport=transport)
-        self._memory = Memory()
-
-    def models(self) -> Models:
-        """Every model that can be asked."""
-        return self._ask(endpoints.models())
-
-    def model(self, model: str) -> Model:
-        """One model's card."""
-        return self._ask(endpoints.model(model))
-
-    def limits(self) -> dict[str, Limit]:
-        """Every limit in force, by name."""
-        return self._ask(endpoints.limits())
-
-    def tokenize(self, text: str, *, model: str | None = None) -> tuple[Token, ...]:
-        """Cut a text into a model's tokens."""
-        return self._ask(endpoints.tokenize(text, model))
-
-    def trace(
-        self,
-        text: str,
-        *,
-        model: str | None = None,
-        target: str | None = None,
-        capture: Sequence[str] | None = None,
-        layers: Sequence[int] | None = None,
-        heads: Sequence[int] | None = None,
-        analyses: Sequence[str] | None = None,
-        edits: Sequence[Edit] | None = None,
-        dtype: DType | None = None,
-        triangle: bool | None = None,
-    ) -> Trace:
-        """Read a text and return what its forward pass computed.
-
-        Args:
-            text: what to read.
-            model: an id; None: the server's default.
-            target: what the decoder of an encoder–decoder reads; None: the model's translation.
-            capture: site names or globs; None: attention, positions, routing.
-            layers: of the sites in layers, only these.
-            heads: of arrays with a head axis, only these.
-            analyses: quantities computed from the trace, by name.
-            edits: what the pass changes: `{"kind": "heads_off", "heads": [3], "layer": 1}`.
-            dtype: `uint16` halves the bytes of what lies between 0 and 1; arrays come out as
-                float32, at most 8e-6 off.
-            triangle: what causal arrays hold above their diagonal is not sent; it is in the arrays.
-        """
-        return self._ask(
-            endpoints.trace(
-                text,
-                model=model,
-                target=target,
-                capture=capture,
-                layers=layers,
-                heads=heads,
-                analyses=analyses,
-                edits=edits,
-                dtype=dtype,
-                triangle=triangle,
-            )
+        self.retries = retries
+        self.longest_wait = longest_wait
+        self._kept: LRUCache[object, tuple[str, Any]] = LRUCache(N_KEPT)
+        self._http = self._http_class(
+            base_url=address.rstrip("/"),
+            headers={**_own_headers(api_key), **(headers or {})},
+            timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
+            transport=transport,
         )
 
-    def trace_by_id(
-        self, trace_id: str, *, dtype: DType | None = None, triangle: bool | None = None
-    ) -> Trace:
-        """A trace computed before, while the server keeps it; one that is known is not sent again.
+    def _request(self, call: Call[Any]) -> dict[str, Any]:
+        """The arguments of `httpx.Client.request`, with the entity tag of a kept answer."""
+        request = call.request
+        if call.is_immutable and (kept := self._kept.get(_key(call))):
+            request["headers"]["If-None-Match"] = kept[0]
+        return request
+
+    def _answer(self, call: Call[Answer], response: httpx.Response) -> Answer:
+        """Read a response; an immutable answer with an entity tag is kept."""
+        key = _key(call)
+        if response.status_code == httpx.codes.NOT_MODIFIED and key in self._kept:
+            answer: Answer = self._kept[key][1]
+            return answer
+        answer = call.read(response.content)
+        if call.is_immutable and (tag := response.headers.get("ETag")):
+            self._kept[key] = (tag, answer)
+        return answer
+
+    def _delay(self, error: HeadlightError, n_tried: int) -> float:
+        """Seconds to wait before the next try.
 
         Raises:
-            NotFound: it is kept no longer; ask for it with `trace`.
+            HeadlightError: the error itself, if there is no next try. Only 429 and 503 are tried
+                again, and only after the time that their Retry-After gives.
         """
-        call = endpoints.trace_by_id(trace_id, dtype=dtype, triangle=triangle)
-        key = (trace_id, dtype, triangle)
-        known = self._memory.known(key)
-        response = self.send(call, {"If-None-Match": known.tag} if known else {})
-        if known and response.status_code == httpx.codes.NOT_MODIFIED:
-            return self._memory.keep(key, known.tag, known.trace)
-        return self._memory.keep(key, response.headers.get("ETag"), call.read(response.content))
+        if not isinstance(error, TooManyRequests | Unavailable) or n_tried >= self.retries:
+            raise error
+        if error.retry_after is None or error.retry_after > self.longest_wait:
+            raise error
+        return error.retry_after
 
-    def generate(
-        self,
-        text: str,
-        *,
-        n_tokens: int,
-        model: str | None = None,
-        forced: Sequence[int] | None = None,
-        skip: int | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
-        n_alternatives: int | None = None,
-        layers: Sequence[int] | None = None,
-        heads: Sequence[int] | None = None,
-    ) -> Generator[Event, None, None]:
-        """Write on from a text: `Started`, a `TokenWritten` for each token, `Ended`.
 
-        Leaving the loop closes the stream, and the server stops writing.
+def _sync(endpoint: Callable[P, Call[Answer]]) -> Callable[Concatenate["Client", P], Answer]:
+    """A method of `Client` that sends the call of an endpoint."""
 
-        Args:
-            text: to go on from.
-            n_tokens: how many to write at most.
-            model: a decoder; None: the server's default.
-            forced: tokens to take in place of the first drawn ones.
-            skip: forced tokens that have no event.
-            temperature: divides the logits; 0 takes the likeliest token.
-            top_k: draw from the k likeliest tokens only.
-            top_p: draw from the fewest tokens whose probabilities reach p.
-            seed: of the random numbers.
-            n_alternatives: how many of the likeliest tokens each event tells.
-            layers: attention and experts of these layers only.
-            heads: attention of these heads only.
-        """
-        return self._events(
-            endpoints.generate(
-                text,
-                n_tokens=n_tokens,
-                model=model,
-                forced=forced,
-                skip=skip,
-                temperature=temperature,
-                top_k=top_k,
-                top_p=top_p,
-                seed=seed,
-                n_alternatives=n_alternatives,
-                layers=layers,
-                heads=heads,
-            )
-        )
+    def method(self: "Client", /, *args: P.args, **options: P.kwargs) -> Answer:
+        call = endpoint(*args, **options)
+        return self._answer(call, self.send(call))
 
-    def positional(
-        self,
-        length: int,
-        *,
-        scheme: str | None = None,
-        model: str | None = None,
-        width: int | None = None,
-        heads: int | None = None,
-    ) -> Positional:
-        """The encoding of `length` positions: of a scheme by its sizes, or of a model."""
-        return self._ask(
-            endpoints.positional(
-                length=length, scheme=scheme, model=model, width=width, heads=heads
-            )
-        )
+    return _documented(method, endpoint, get_args(endpoint.__annotations__["return"])[0])
 
-    def metrics(self) -> str:
-        """What the server counts and measures of itself, as Prometheus reads it."""
-        return self._ask(endpoints.metrics())
+
+def _async(
+    endpoint: Callable[P, Call[Answer]],
+) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, Answer]]:
+    """A method of `AsyncClient` that sends the call of an endpoint."""
+
+    async def method(self: "AsyncClient", /, *args: P.args, **options: P.kwargs) -> Answer:
+        call = endpoint(*args, **options)
+        return self._answer(call, await self.send(call))
+
+    return _documented(method, endpoint, get_args(endpoint.__annotations__["return"])[0])
+
+
+def _sync_stream(
+    endpoint: Callable[P, Call[None]],
+) -> Callable[Concatenate["Client", P], Events]:
+    """A method of `Client` that yields the events of an endpoint."""
+
+    def method(self: "Client", /, *args: P.args, **options: P.kwargs) -> Events:
+        return self._events(endpoint(*args, **options))
+
+    return _documented(method, endpoint, Events)
+
+
+def _async_stream(
+    endpoint: Callable[P, Call[None]],
+) -> Callable[Concatenate["AsyncClient", P], AsyncEvents]:
+    """A method of `AsyncClient` that yields the events of an endpoint."""
+
+    def method(self: "AsyncClient", /, *args: P.args, **options: P.kwargs) -> AsyncEvents:
+        return self._events(endpoint(*args, **options))
+
+    return _documented(method, endpoint, AsyncEvents)
+
+
+def _documented(method: Method, endpoint: Callable[..., Any], returns: Any) -> Method:
+    """Give a method the name, the documentation and the arguments of an endpoint."""
+    functools.update_wrapper(method, endpoint)
+    signature = inspect.signature(endpoint)
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    parameters = [itself, *signature.parameters.values()]
+    signature = signature.replace(parameters=parameters, return_annotation=returns)
+    method.__signature__ = signature  # type: ignore[attr-defined]
+    return method
+
+
+class Client(_BaseClient[httpx.Client, httpx.BaseTransport]):
+    """Asks a Headlight server.
+
+        with Client() as headlight:
+            trace = headlight.trace("The cat sat on the mat.")
+            trace["decoder.layers.0.self_attention.weights"].shape
+
+    Args:
+        address: of the server.
+        api_key: the server's key; None: the value of HEADLIGHT_API_KEY; "": none.
+        timeout: seconds to wait for an answer, or for the next event of a stream.
+        retries: the number of further tries after 429 and 503, if the server says when to try.
+        longest_wait: seconds; a longer Retry-After is not waited for.
+        headers: sent with every request.
+        transport: of httpx; for tests, and for proxies or sockets.
+
+    Raises:
+        ValueError: the address is not that of a web server, or the key cannot be sent.
+
+    Every method raises a `HeadlightError`: `ConnectionFailed`, `TimedOut`, `UnreadableAnswer` or a
+    `ProblemError`. Arguments may be NumPy numbers and arrays.
+    """
+
+    _http_class = httpx.Client
+
+    models = _sync(endpoints.models)
+    model = _sync(endpoints.model)
+    limits = _sync(endpoints.limits)
+    tokenize = _sync(endpoints.tokenize)
+    trace = _sync(endpoints.trace)
+    trace_by_id = _sync(endpoints.trace_by_id)
+    positional = _sync(endpoints.positional)
+    metrics = _sync(endpoints.metrics)
+    generate = _sync_stream(endpoints.generate)
 
     def is_alive(self) -> bool:
         """Whether a server answers."""
-        return self._is_well("/healthz")
+        return self._is_ok("/healthz")
 
     def is_ready(self) -> bool:
-        """Whether a server answers and its default model is warm."""
-        return self._is_well("/readyz")
+        """Whether a server answers and its default model is loaded."""
+        return self._is_ok("/readyz")
 
     def close(self) -> None:
         """Close all connections."""
@@ -233,45 +214,135 @@ class Client:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        trace: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 
-    def _ask(self, call: Call[Answer]) -> Answer:
-        return call.read(self.send(call).content)
-
-    def send(self, call: Call[Answer], headers: Mapping[str, str] | None = None) -> httpx.Response:
-        """The answer to a call as it came; a server that is busy is asked again."""
+    def send(self, call: Call[Any]) -> httpx.Response:
+        """Send a call, again if the server is busy, and return the response."""
         n_tried = 0
         while True:
-            with connected(self.address):
-                request = self._http.build_request(**call.request)
-                request.headers.update(headers or {})
-                response = self._http.send(request)
-            if (problem := refusal_in(response)) is None:
+            with transport_errors(self.address):
+                response = self._http.request(**self._request(call))
+            if (error := error_in(response)) is None:
                 return response
-            if (wait := self.patience.wait(problem, n_tried)) is None:
-                raise problem
+            time.sleep(self._delay(error, n_tried))
             n_tried += 1
-            time.sleep(wait)
 
-    def _events(self, call: Call[None]) -> Generator[Event, None, None]:
+    def _events(self, call: Call[None]) -> Events:
         n_tried = 0
         while True:
-            with connected(self.address), self._http.stream(**call.request) as response:
+            with transport_errors(self.address), self._http.stream(**call.request) as response:
                 if response.status_code == httpx.codes.OK:
                     yield from events_of(response.iter_lines())
                     return
                 response.read()
-            problem = refusal_in(response) or HeadlightError("the answer is empty")
-            if (wait := self.patience.wait(problem, n_tried)) is None:
-                raise problem
+            time.sleep(self._delay(_stream_error(response), n_tried))
             n_tried += 1
-            time.sleep(wait)
 
-    def _is_well(self, path: str) -> bool:
+    def _is_ok(self, path: str) -> bool:
         try:
-            with connected(self.address):
+            with transport_errors(self.address):
                 return self._http.get(path).status_code == httpx.codes.OK
         except HeadlightError:
             return False
+
+
+class AsyncClient(_BaseClient[httpx.AsyncClient, httpx.AsyncBaseTransport]):
+    """`Client` with every method awaited.
+
+    async with AsyncClient() as headlight:
+        trace = await headlight.trace("The cat sat on the mat.")
+        async for event in headlight.generate("Once upon a time", n_tokens=5):
+            print(event)
+    """
+
+    _http_class = httpx.AsyncClient
+
+    models = _async(endpoints.models)
+    model = _async(endpoints.model)
+    limits = _async(endpoints.limits)
+    tokenize = _async(endpoints.tokenize)
+    trace = _async(endpoints.trace)
+    trace_by_id = _async(endpoints.trace_by_id)
+    positional = _async(endpoints.positional)
+    metrics = _async(endpoints.metrics)
+    generate = _async_stream(endpoints.generate)
+
+    async def is_alive(self) -> bool:
+        """Whether a server answers."""
+        return await self._is_ok("/healthz")
+
+    async def is_ready(self) -> bool:
+        """Whether a server answers and its default model is loaded."""
+        return await self._is_ok("/readyz")
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def send(self, call: Call[Any]) -> httpx.Response:
+        """Send a call, again if the server is busy, and return the response."""
+        n_tried = 0
+        while True:
+            with transport_errors(self.address):
+                response = await self._http.request(**self._request(call))
+            if (error := error_in(response)) is None:
+                return response
+            await asyncio.sleep(self._delay(error, n_tried))
+            n_tried += 1
+
+    async def _events(self, call: Call[None]) -> AsyncEvents:
+        n_tried = 0
+        while True:
+            with transport_errors(self.address):
+                async with self._http.stream(**call.request) as response:
+                    if response.status_code == httpx.codes.OK:
+                        async for event in async_events_of(response.aiter_lines()):
+                            yield event
+                        return
+                    await response.aread()
+            await asyncio.sleep(self._delay(_stream_error(response), n_tried))
+            n_tried += 1
+
+    async def _is_ok(self, path: str) -> bool:
+        try:
+            with transport_errors(self.address):
+                return (await self._http.get(path)).status_code == httpx.codes.OK
+        except HeadlightError:
+            return False
+
+
+def _own_headers(api_key: str | None) -> dict[str, str]:
+    """The client's name, and the key as a bearer token.
+
+    Raises:
+        ValueError: the key cannot be sent.
+    """
+    key = os.environ.get(KEY_VARIABLE, "") if api_key is None else api_key
+    if not re.fullmatch(r"[!-~]*", key):
+        origin = f"in {KEY_VARIABLE}" if api_key is None else "that was given"
+        raise ValueError(
+            f"the API key {origin} cannot be sent: a key consists of visible ASCII characters"
+        )
+    agent = {"User-Agent": "headlight-client"}
+    return agent | {"Authorization": f"Bearer {key}"} if key else agent
+
+
+def _key(call: Call[Any]) -> tuple[Any, ...]:
+    return call.path, *call.params.items()
+
+
+def _stream_error(response: httpx.Response) -> HeadlightError:
+    return error_in(response) or UnreadableAnswer("the answer is not a stream of events")

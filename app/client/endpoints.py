@@ -1,36 +1,48 @@
-"""Every call of the API: what is sent, and how its answer is read. Nothing here is sent yet."""
+"""Every call of the API as a function: its arguments, its request, and how its answer is read.
+
+`Client` and `AsyncClient` turn each function into a method that sends the call. None is left out of
+a request, so the server's default applies.
+"""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, SupportsIndex, TypeAlias, TypeVar
 from urllib.parse import quote
 
-from headlight.client.answers import (
-    Limit,
-    Model,
-    Models,
-    read_limits,
-    read_model,
-    read_models,
-    read_tokens,
+import numpy as np
+
+from headlight.client.decode import Positional, Trace, read_json, read_positional, read_trace
+from headlight.schemas.models import ModelAnswer, ModelsAnswer
+from headlight.schemas.server import LimitAnswer
+from headlight.schemas.traces import (
+    DType,
+    Scheme,
+    TokenAnswer,
+    TokenizeAnswer,
 )
-from headlight.client.errors import UnreadableAnswer
-from headlight.client.trace import Positional, Trace, read_positional, read_trace
-from headlight.model.trace import Token
 
 BASE = "/api/v1"
 JSON = "application/json"
 SAFETENSORS = "application/x-safetensors"
 EVENT_STREAM = "text/event-stream"
 
-Edit: TypeAlias = Mapping[str, Any]
 Answer = TypeVar("Answer")
+Integers: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
+Strings: TypeAlias = str | Iterable[str]
+Edits: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
+
+_LISTS = frozenset({"capture", "layers", "heads", "analyses", "edits", "forced"})
+
+_read_models = read_json(ModelsAnswer)
+_read_model = read_json(ModelAnswer)
+_read_limits = read_json(dict[str, LimitAnswer])
+_read_tokens = read_json(TokenizeAnswer)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Generic[Answer]):
-    """A request that may be sent as often as one likes: no call changes anything on the server."""
+    """A request, and how to read its answer. All calls are safe to repeat."""
 
     method: str
     path: str
@@ -38,104 +50,207 @@ class Call(Generic[Answer]):
     accept: str = JSON
     params: Mapping[str, Any] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
+    is_immutable: bool = False
+    """The answer never changes, so a client keeps it with its entity tag."""
 
     @property
     def request(self) -> dict[str, Any]:
         """The arguments of `httpx.Client.request`."""
         headers = {"Accept": self.accept}
-        asked = {"method": self.method, "url": self.path, "params": self.params}
+        request = {"method": self.method, "url": self.path, "params": self.params}
         if self.body is None:
-            return {**asked, "headers": headers}
-        # Escapes carry what UTF-8 cannot, a lone surrogate: the server says what is wrong with it.
-        content = json.dumps(self.body, allow_nan=False).encode("ascii")
-        return {**asked, "headers": {**headers, "Content-Type": JSON}, "content": content}
+            return {**request, "headers": headers}
+        # ASCII escapes carry lone surrogates, which UTF-8 cannot: the server reports them.
+        content = json.dumps(self.body, allow_nan=False, default=_plain).encode("ascii")
+        return {**request, "headers": {**headers, "Content-Type": JSON}, "content": content}
 
 
-def models() -> Call[Models]:
-    """Every model."""
-    return Call(method="GET", path=f"{BASE}/models", read=_json(read_models))
+def models() -> Call[ModelsAnswer]:
+    """Every model of the server."""
+    return Call(method="GET", path=f"{BASE}/models", read=_read_models)
 
 
-def model(model: str) -> Call[Model]:
+def model(model: str) -> Call[ModelAnswer]:
     """One model's card."""
-    return Call(method="GET", path=f"{BASE}/models/{_segment(model)}", read=_json(read_model))
+    return Call(method="GET", path=f"{BASE}/models/{_segment(model)}", read=_read_model)
 
 
-def limits() -> Call[dict[str, Limit]]:
-    """Every limit in force."""
-    return Call(method="GET", path=f"{BASE}/limits", read=_json(read_limits))
+def limits() -> Call[dict[str, LimitAnswer]]:
+    """Every limit in force, by name."""
+    return Call(method="GET", path=f"{BASE}/limits", read=_read_limits)
 
 
-def tokenize(text: str, model: str | None) -> Call[tuple[Token, ...]]:
-    """A text in tokens."""
-    read = _json(lambda found: read_tokens(found["tokens"]))
-    body = _given(text=text, model=model)
-    return Call(method="POST", path=f"{BASE}/tokenize", read=read, body=body)
+def tokenize(text: str, *, model: str | None = None) -> Call[list[TokenAnswer]]:
+    """Split a text into a model's tokens."""
+    return Call(
+        method="POST",
+        path=f"{BASE}/tokenize",
+        read=lambda content: _read_tokens(content).tokens,
+        body=_given(text=text, model=model),
+    )
 
 
-def trace(text: str, **options: Any) -> Call[Trace]:
-    """One forward pass."""
-    body = _given(text=text, **options)
+def trace(
+    text: str,
+    *,
+    model: str | None = None,
+    target: str | None = None,
+    capture: Strings | None = None,
+    layers: Integers | None = None,
+    heads: Integers | None = None,
+    analyses: Strings | None = None,
+    edits: Edits | None = None,
+    dtype: DType | None = None,
+    triangle: bool | None = None,
+) -> Call[Trace]:
+    """Run a model on a text and return what its forward pass computed.
+
+    Args:
+        text: the input.
+        model: an id; None: the server's default.
+        target: the decoder's input in an encoder–decoder; None: the model's own translation.
+        capture: site names or globs; None: attention weights, positional encoding and routing.
+        layers: of the sites in layers, only these.
+        heads: of arrays with a head axis, only these.
+        analyses: names of quantities to compute from the trace.
+        edits: changes to the pass: `{"kind": "heads_off", "heads": [3], "layer": 1}`.
+        dtype: `uint16` halves the bytes of numbers between 0 and 1; they are read back as float32,
+            with an error of at most 8e-6.
+        triangle: do not send the part of causal arrays above the diagonal; it is restored here.
+    """
+    body = _given(
+        text=text,
+        model=model,
+        target=target,
+        capture=capture,
+        layers=layers,
+        heads=heads,
+        analyses=analyses,
+        edits=edits,
+        dtype=dtype,
+        triangle=triangle,
+    )
     return Call(method="POST", path=f"{BASE}/trace", read=read_trace, accept=SAFETENSORS, body=body)
 
 
-def trace_by_id(trace_id: str, **form: Any) -> Call[Trace]:
-    """A trace computed before."""
-    path = f"{BASE}/traces/{_segment(trace_id)}"
-    params = _given(**form)
-    return Call(method="GET", path=path, read=read_trace, accept=SAFETENSORS, params=params)
+def trace_by_id(
+    trace_id: str, *, dtype: DType | None = None, triangle: bool | None = None
+) -> Call[Trace]:
+    """A trace computed before, for as long as the server keeps it.
+
+    Raises:
+        NotFound: it is no longer kept; `trace` computes it again.
+    """
+    return Call(
+        method="GET",
+        path=f"{BASE}/traces/{_segment(trace_id)}",
+        read=read_trace,
+        accept=SAFETENSORS,
+        params=_given(dtype=dtype, triangle=triangle),
+        is_immutable=True,
+    )
 
 
-def generate(text: str, **options: Any) -> Call[None]:
-    """A text written on; its answer is read event by event."""
-    body = _given(text=text, **options)
+def generate(
+    text: str,
+    *,
+    n_tokens: SupportsIndex,
+    model: str | None = None,
+    forced: Integers | None = None,
+    skip: SupportsIndex | None = None,
+    temperature: float | None = None,
+    top_k: SupportsIndex | None = None,
+    top_p: float | None = None,
+    seed: SupportsIndex | None = None,
+    n_alternatives: SupportsIndex | None = None,
+    layers: Integers | None = None,
+    heads: Integers | None = None,
+) -> Call[None]:
+    """Continue a text: `Started`, one `TokenWritten` for each token, `Ended`.
+
+    Leaving the loop closes the stream, and the server stops generating.
+
+    Args:
+        text: the beginning.
+        n_tokens: the largest number of tokens to generate.
+        model: a decoder; None: the server's default.
+        forced: tokens to take in place of the first sampled ones.
+        skip: the number of forced tokens that have no event.
+        temperature: divides the logits; 0 takes the likeliest token.
+        top_k: sample from the k likeliest tokens only.
+        top_p: sample from the fewest tokens whose probabilities reach p.
+        seed: of the random numbers.
+        n_alternatives: the number of likeliest tokens in each event.
+        layers: attention and routing of these layers only.
+        heads: attention of these heads only.
+    """
+    body = _given(
+        text=text,
+        n_tokens=n_tokens,
+        model=model,
+        forced=forced,
+        skip=skip,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
+        n_alternatives=n_alternatives,
+        layers=layers,
+        heads=heads,
+    )
     path = f"{BASE}/generate"
-    return Call(method="POST", path=path, read=_nothing, accept=EVENT_STREAM, body=body)
+    return Call(method="POST", path=path, read=_read_nothing, accept=EVENT_STREAM, body=body)
 
 
-def positional(**wanted: Any) -> Call[Positional]:
-    """The encoding of a scheme."""
-    params, path = _given(**wanted), f"{BASE}/positional"
-    return Call(method="GET", path=path, read=read_positional, accept=SAFETENSORS, params=params)
-
-
-def health(path: str) -> Call[None]:
-    """`/healthz` or `/readyz`."""
-    return Call(method="GET", path=path, read=_nothing)
+def positional(
+    length: SupportsIndex,
+    *,
+    scheme: Scheme | None = None,
+    model: str | None = None,
+    width: SupportsIndex | None = None,
+    heads: SupportsIndex | None = None,
+) -> Call[Positional]:
+    """The encoding of `length` positions, by a scheme and its sizes or by a model."""
+    given = {"length": length, "scheme": scheme, "model": model, "width": width, "heads": heads}
+    return Call(
+        method="GET",
+        path=f"{BASE}/positional",
+        read=read_positional,
+        accept=SAFETENSORS,
+        params={name: value for name, value in given.items() if value is not None},
+    )
 
 
 def metrics() -> Call[str]:
-    """What the server counts, for Prometheus."""
+    """The server's metrics, in the text format of Prometheus."""
     return Call(method="GET", path="/metrics", read=bytes.decode, accept="text/plain")
 
 
 def _given(**members: Any) -> dict[str, Any]:
-    """What was given: None leaves it to the server. Any sequence is a list in JSON."""
+    """The members that are not None; a single item where a list belongs becomes a list."""
     return {
-        name: list(value) if _is_sequence(value) else value
+        name: _listed(value) if name in _LISTS else value
         for name, value in members.items()
         if value is not None
     }
 
 
-def _is_sequence(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
+def _listed(value: Any) -> list[Any]:
+    is_list = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
+    return list(value) if is_list else [value]
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy number or array as JSON has it."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{value!r} cannot be sent as JSON")
 
 
 def _segment(name: str) -> str:
-    """A name as one part of a path, whatever is in it."""
+    """A name as one segment of a path."""
     return quote(name.encode("utf-8", "replace"), safe="")
 
 
-def _json(read: Callable[[Any], Answer]) -> Callable[[bytes], Answer]:
-    def read_json(content: bytes) -> Answer:
-        try:
-            return read(json.loads(content))
-        except (ValueError, KeyError, TypeError) as error:
-            raise UnreadableAnswer(f"the answer is none of Headlight's: {error!r}") from error
-
-    return read_json
-
-
-def _nothing(_: bytes) -> None:
+def _read_nothing(_: bytes) -> None:
     return None

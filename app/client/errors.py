@@ -1,12 +1,12 @@
-"""What can go wrong when a server is asked, each as an exception of its own.
+"""The exceptions that a client raises.
 
 HeadlightError
-├── ConnectionFailed            nobody answers
-│   └── TimedOut                nobody answers in time
-├── UnreadableAnswer            what answers is no Headlight
-└── ProblemError                the server says what is wrong (RFC 9457)
+├── ConnectionFailed            the server cannot be reached
+│   └── TimedOut                it does not answer in time
+├── UnreadableAnswer            the answer does not come from Headlight
+└── ProblemError                the server reports an error (RFC 9457)
     ├── InvalidRequest          400, 405, 406, 413, 415, 422
-    │   └── OverLimit           of these, where `limit` says how much is allowed
+    │   └── OverLimit           one of these that exceeds a limit, named in `limit`
     ├── Unauthorized            401, 403
     ├── NotFound                404
     ├── TooManyRequests         429
@@ -16,51 +16,55 @@ HeadlightError
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
+
+import httpx
 
 REQUEST_ID = "X-Request-ID"
 
 
 class HeadlightError(Exception):
-    """Anything that keeps an answer from coming."""
+    """Any failure to get an answer."""
 
 
 class ConnectionFailed(HeadlightError):
-    """Nobody answers at the address."""
+    """The server cannot be reached."""
 
 
 class TimedOut(ConnectionFailed):
-    """Nobody answered in the time that was given."""
+    """The server did not answer in time."""
 
 
 class UnreadableAnswer(HeadlightError):
-    """What came is nothing that a Headlight server sends: a proxy's page, say."""
+    """The answer is not one that a Headlight server sends; a proxy's error page, for example."""
 
 
 class ProblemError(HeadlightError):
-    """The server refused, and says why.
+    """An error that the server reports.
 
     Args:
-        document: the problem's members.
-        retry_after: seconds, where the server says when to try again.
-        request_id: of the answer, to find it in the server's log.
+        members: of the problem document.
+        retry_after: seconds to wait before another try, if the server gives them.
+        request_id: the request's name in the server's log.
     """
 
     def __init__(
         self,
-        document: Mapping[str, Any],
+        members: Mapping[str, Any],
         *,
         retry_after: float | None = None,
         request_id: str | None = None,
     ) -> None:
-        self.members = dict(document)
-        self.status = int(document["status"])
-        self.type = str(document.get("type", "about:blank"))
-        self.title = str(document.get("title", ""))
-        self.detail = str(document.get("detail", self.title))
-        self.limit: float | None = document.get("limit")
-        self.actual: float | None = document.get("actual")
+        self.members = dict(members)
+        self.status = int(members["status"])
+        self.type = str(members.get("type", "about:blank"))
+        self.title = str(members.get("title", ""))
+        self.detail = str(members.get("detail", self.title))
+        self.limit: float | None = members.get("limit")
+        self.actual: float | None = members.get("actual")
         self.retry_after = retry_after
         self.request_id = request_id
         super().__init__(self.detail)
@@ -74,8 +78,8 @@ class ProblemError(HeadlightError):
         return f"{self.detail} ({self.status} {self.kind})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        told = {"retry_after": self.retry_after, "request_id": self.request_id}
-        return (_again, (type(self), self.members, told))
+        kind = partial(type(self), retry_after=self.retry_after, request_id=self.request_id)
+        return kind, (self.members,)
 
 
 class InvalidRequest(ProblemError):
@@ -83,23 +87,23 @@ class InvalidRequest(ProblemError):
 
 
 class OverLimit(InvalidRequest):
-    """The request asks for more than `limit`; `actual` is what it asks for, where that is known."""
+    """The request exceeds `limit`; `actual` is its size, if the server knows it."""
 
 
 class Unauthorized(ProblemError):
-    """The server wants an API key, or another one."""
+    """The API key is missing or wrong."""
 
 
 class NotFound(ProblemError):
-    """There is no such model, or no such trace any more."""
+    """There is no such model, or the trace is no longer kept."""
 
 
 class TooManyRequests(ProblemError):
-    """This client asks more often than the server allows; `retry_after` says when to go on."""
+    """The client exceeds the server's rate limit; `retry_after` is when to continue."""
 
 
 class Unavailable(ProblemError):
-    """The server cannot answer now: its queue is full, or a model is damaged or not loaded yet."""
+    """The server cannot answer now: its queue is full, or a model is damaged or still loading."""
 
 
 class TooSlow(ProblemError):
@@ -107,7 +111,7 @@ class TooSlow(ProblemError):
 
 
 class ServerFault(ProblemError):
-    """The server made a mistake; its log says more."""
+    """An internal error of the server; its log has the details."""
 
 
 _BY_STATUS: dict[int, type[ProblemError]] = {
@@ -120,49 +124,66 @@ _BY_STATUS: dict[int, type[ProblemError]] = {
 }
 
 
-def problem_of(status: int, headers: Mapping[str, str], body: bytes) -> HeadlightError:
-    """The exception for an answer that is an error.
-
-    Args:
-        status: the HTTP status, 400 or above.
-        headers: of the answer; names are found in any case.
-        body: of the answer.
-    """
+def error_in(response: httpx.Response) -> HeadlightError | None:
+    """The error that a complete response reports; None if it holds what was asked for."""
+    status = response.status_code
+    if status in (200, 304):
+        return None
+    if status < 400:
+        return UnreadableAnswer(
+            f"the server redirects to {response.headers.get('Location', 'another place')}; "
+            "give the client that address"
+        )
     try:
-        document = json.loads(body)
-        is_problem = isinstance(document, dict) and isinstance(document.get("status"), int)
+        members = json.loads(response.content)
+        is_problem = isinstance(members, dict) and isinstance(members.get("status"), int)
     except ValueError:
         is_problem = False
     if not is_problem:
         return UnreadableAnswer(
-            f"the answer has status {status} and is no problem document; "
-            "does a Headlight server run at this address?"
+            f"the answer has status {status} and is not a problem document; "
+            "is there a Headlight server at this address?"
         )
-    return problem_from(
-        document,
-        retry_after=_seconds(headers.get("Retry-After")),
-        request_id=headers.get(REQUEST_ID),
+    return problem_error(
+        members,
+        retry_after=_seconds(response.headers.get("Retry-After")),
+        request_id=response.headers.get(REQUEST_ID),
     )
 
 
-def problem_from(document: Mapping[str, Any], **told: Any) -> ProblemError:
-    """The exception for a problem document, of the class that its status has."""
-    status = document["status"]
+def problem_error(members: Mapping[str, Any], **known: Any) -> ProblemError:
+    """The exception for a problem document, of the class that belongs to its status."""
+    status = members["status"]
     if (kind := _BY_STATUS.get(status)) is None:
-        refusal = OverLimit if "limit" in document else InvalidRequest
-        kind = ServerFault if status >= 500 else refusal
-    return kind(document, **told)
+        invalid = OverLimit if "limit" in members else InvalidRequest
+        kind = ServerFault if status >= 500 else invalid
+    return kind(members, **known)
+
+
+@contextmanager
+def transport_errors(address: str) -> Iterator[None]:
+    """Raise the errors of httpx as our own.
+
+    Raises:
+        ConnectionFailed, UnreadableAnswer: in place of httpx's exception.
+    """
+    try:
+        yield
+    except httpx.TimeoutException as error:
+        raise TimedOut(f"{address} did not answer in time; allow a longer timeout") from error
+    except httpx.DecodingError as error:
+        raise UnreadableAnswer(f"the answer of {address} is damaged: {error}") from error
+    except httpx.ConnectError as error:
+        raise ConnectionFailed(
+            f"no server answers at {address}; `headlight serve` starts one"
+        ) from error
+    except (httpx.TransportError, httpx.InvalidURL) as error:
+        raise ConnectionFailed(f"the connection to {address} failed: {error}") from error
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """A Retry-After in seconds; a date, which this server never sends, counts as none."""
+    """A Retry-After in seconds; None if it is a date, which this server never sends."""
     try:
         return max(0.0, float(retry_after or ""))
     except ValueError:
         return None
-
-
-def _again(
-    kind: type[ProblemError], document: Mapping[str, Any], told: Mapping[str, Any]
-) -> ProblemError:
-    return kind(document, **told)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from headlight.client import Client, HeadlightError, Unauthorized, endpoints
-from headlight.client.connection import KEY_VARIABLE
+from headlight.client.client import KEY_VARIABLE
 from headlight.errors import Problem
 from headlight.registry import registry_of
 from headlight.routes.models import model_answer

@@ -98,10 +98,10 @@ def _arrays_of(trace: Trace) -> Iterator[tuple[str, NamedArray]]:
 def _spelled(trace: Trace) -> Iterator[tuple[str, Any]]:
     """By the name of an array what its numbers are of, nested as they are."""
     for name, analysis in trace.analyses.items():
-        if "texts" in analysis.beside:
+        if "texts" in analysis.metadata:
             for key in ("ids", "probabilities"):
                 if key in analysis.arrays:
-                    yield f"analyses.{name}.{key}", analysis.beside["texts"]
+                    yield f"analyses.{name}.{key}", analysis.metadata["texts"]
 
 
 def _along(texts: Any, index: Sequence[int]) -> list[str]:

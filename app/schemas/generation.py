@@ -2,7 +2,17 @@
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, GetJsonSchemaHandler
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import (
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    TypeAdapter,
+    WithJsonSchema,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -11,6 +21,14 @@ from headlight.schemas.server import ProblemAnswer
 from headlight.schemas.traces import Numbers, TokenAnswer, TokenizeRequest
 
 MAX_ALTERNATIVES = 100
+
+Rows = Annotated[
+    NDArray[np.float32],
+    PlainValidator(lambda rows: np.asarray(rows, np.float32)),
+    PlainSerializer(lambda rows: rows.tolist()),
+    WithJsonSchema(TypeAdapter(list[list[list[float]]]).json_schema()),
+]
+"""Nested lists in JSON, an array in Python."""
 
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -100,9 +118,7 @@ class AttentionRow(Answer):
     axes: tuple[Literal["layer"], Literal["head"], Literal["key"]]
     layers: list[int] = Field(description="The number of each layer.")
     heads: list[int] = Field(description="The number of each head.")
-    data: list[list[list[float]]] = Field(
-        description="Weights over all tokens before this one; each row sums to 1."
-    )
+    data: Rows = Field(description="Weights over all tokens before this one; each row sums to 1.")
 
 
 class ExpertsChosen(Answer):

@@ -107,3 +107,15 @@ class ModelsAnswer(Answer):
     default: str
     models: list[ModelAnswer]
     unavailable: list[UnavailableModel]
+
+    def __getitem__(self, model: str) -> ModelAnswer:
+        """A model by its id.
+
+        Raises:
+            KeyError: there is no such model.
+        """
+        for found in self.models:
+            if found.id == model:
+                return found
+        known = ", ".join(found.id for found in self.models)
+        raise KeyError(f"there is no model {model!r}; there is {known}")

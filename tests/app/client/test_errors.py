@@ -1,17 +1,17 @@
-"""Every problem is an exception of its own class, with everything the server said."""
+"""Every problem is an exception of its own class, with all members of the problem document."""
 
-import json
 import pickle
 
+import httpx
 import pytest
 
 from headlight.client import errors
-from headlight.client.errors import problem_of
+from headlight.client.errors import error_in
 
 
-def answer(status, **members):
+def answer(status, headers=None, **members):
     document = {"type": "urn:headlight:problem:some-kind", "title": "T", "detail": "because"}
-    return json.dumps({**document, "status": status, **members}).encode()
+    return httpx.Response(status, headers=headers, json={**document, "status": status, **members})
 
 
 @pytest.mark.parametrize(
@@ -31,36 +31,40 @@ def answer(status, **members):
     ],
 )
 def test_a_status_has_a_class(status, kind):
-    found = problem_of(status, {}, answer(status))
+    found = error_in(answer(status))
     assert type(found) is kind
     assert isinstance(found, errors.ProblemError)
     assert isinstance(found, errors.HeadlightError)
     assert str(found) == f"because ({status} some-kind)"
 
 
-def test_all_that_was_said_is_kept():
+def test_all_members_are_kept():
     headers = {"Retry-After": "7", "X-Request-ID": "abc"}
-    found = problem_of(422, headers, answer(422, limit=3, actual=5, errors=[1]))
+    found = error_in(answer(422, headers, limit=3, actual=5, errors=[1]))
     assert isinstance(found, errors.OverLimit)
     assert (found.limit, found.actual, found.members["errors"]) == (3, 5, [1])
     assert (found.retry_after, found.request_id) == (7, "abc")
     assert (found.status, found.kind, found.title) == (422, "some-kind", "T")
 
 
-def test_another_process_can_be_told():
-    found = problem_of(503, {"Retry-After": "7"}, answer(503))
+def test_an_error_can_be_pickled():
+    found = error_in(answer(503, {"Retry-After": "7"}))
     again = pickle.loads(pickle.dumps(found))
     assert type(again) is errors.Unavailable
     assert (again.retry_after, str(again)) == (7, str(found))
 
 
 @pytest.mark.parametrize("body", [b"", b"<h1>Bad Gateway</h1>", b"[]", b'{"error": 1}', b"\xff"])
-def test_what_is_no_problem_is_no_headlight(body):
-    found = problem_of(502, {}, body)
+def test_an_error_that_is_not_a_problem_is_unreadable(body):
+    assert isinstance(error_in(httpx.Response(502, content=body)), errors.UnreadableAnswer)
+
+
+def test_a_redirect_is_unreadable_and_names_its_target():
+    found = error_in(httpx.Response(307, headers={"Location": "https://elsewhere.test/"}))
     assert isinstance(found, errors.UnreadableAnswer)
-    assert "status 502 and is no problem document" in str(found)
+    assert "https://elsewhere.test/" in str(found)
 
 
 @pytest.mark.parametrize("wait", ["soon", "Wed, 21 Oct 2026 07:28:00 GMT", "nan?"])
-def test_a_wait_that_is_no_number_is_none(wait):
-    assert problem_of(503, {"Retry-After": wait}, answer(503)).retry_after is None
+def test_a_retry_after_that_is_not_a_number_is_ignored(wait):
+    assert error_in(answer(503, {"Retry-After": wait})).retry_after is None

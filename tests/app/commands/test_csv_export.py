@@ -47,8 +47,8 @@ def test_heads_keep_their_numbers(trace):
 
 def test_an_axis_that_an_array_lacks_is_empty(trace):
     scores = NamedArray(("expert", "query"), np.array([[-np.inf]], dtype=np.float32))
-    ids = Analysis(arrays={"ids": NamedArray(("query", "rank"), np.array([[5, 6]]))}, beside={})
-    entropy = Analysis(arrays={"all": NamedArray((), np.array(0.5))}, beside={})
+    ids = Analysis(arrays={"ids": NamedArray(("query", "rank"), np.array([[5, 6]]))}, metadata={})
+    entropy = Analysis(arrays={"all": NamedArray((), np.array(0.5))}, metadata={})
     found = replace(
         trace,
         tensors={"logits": scores, "a.weights": WEIGHTS},
@@ -119,7 +119,7 @@ def test_what_a_number_is_of_stands_beside_it(trace):
             "ids": NamedArray(axes, np.array([[5, 6], [7, 8]])),
             "probabilities": NamedArray(axes, np.array([[0.5, 0.25], [0.75, 0.125]])),
         },
-        beside={"texts": [[" cat", ","], ["\n", '"']]},
+        metadata={"texts": [[" cat", ","], ["\n", '"']]},
     )
     rows = rows_of(replace(trace, tokens=tokens("a", "b"), analyses={"next_token": likely}))
     assert {row["token"] for row in rows if row["site"] == "a.weights"} == {""}

@@ -1,0 +1,255 @@
+"""Read answers: traces and encodings from safetensors, events from a stream, the rest from JSON."""
+
+import json
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+from pydantic import TypeAdapter
+from safetensors import SafetensorError
+
+from headlight.client.errors import UnreadableAnswer, problem_error
+from headlight.model import trace
+from headlight.model.trace import NamedArray, Token
+from headlight.schemas.generation import Ended, Started, TokenWritten
+
+Answer = TypeVar("Answer")
+Event: TypeAlias = Started | TokenWritten | Ended
+
+_PREFIX = "analyses."
+_HEADER_BYTES = 8
+_LOWER_TRIANGLE = "lower-triangle"
+_TOKENS = TypeAdapter(tuple[Token, ...])
+_EVENTS: dict[str, type[Event]] = {"start": Started, "token": TokenWritten, "end": Ended}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """The result of an analysis: arrays by name, and metadata such as `texts` or `labels`."""
+
+    arrays: Mapping[str, NamedArray]
+    metadata: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        """An array, or a member of the metadata, by name."""
+        if name in self.arrays:
+            return self.arrays[name].data
+        if name in self.metadata:
+            return self.metadata[name]
+        raise KeyError(f"there is no {name!r}; there is {', '.join(self)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self.arrays, *self.metadata))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.arrays or name in self.metadata
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Trace(trace.Trace):
+    """One forward pass as a server answered it.
+
+        trace["decoder.layers.0.self_attention.weights"]          # a NumPy array: head query key
+        trace.tensors["decoder.layers.0.self_attention.weights"].axes
+        trace.analyses["next_token"]["probabilities"]
+
+    `Client.trace_by_id` returns the same trace again for its `id`. `timings` are milliseconds by
+    step.
+    """
+
+    id: str
+    analyses: Mapping[str, Analysis] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Positional:
+    """An encoding of positions; sizes that its scheme does not use are None."""
+
+    scheme: str
+    model: str | None
+    length: int
+    width: int | None
+    heads: int | None
+    tensors: Mapping[str, NamedArray]
+
+    def __getitem__(self, name: str) -> NDArray[np.generic]:
+        """An array by name: `encoding`, `angles`, `slopes`."""
+        if name not in self.tensors:
+            raise KeyError(f"there is no {name!r}; there is {', '.join(self.tensors)}")
+        return self.tensors[name].data
+
+
+def read_trace(content: bytes) -> Trace:
+    """Read a trace from a safetensors answer, or from a file that holds one.
+
+    Raises:
+        UnreadableAnswer: the content is anything else.
+    """
+    arrays, members = read_safetensors(content)
+    target, heads = members["target_tokens"], members["heads"]
+    return Trace(
+        id=members["id"],
+        model=members["model"],
+        revision=members["revision"],
+        precision=members["precision"],
+        text=members["text"],
+        tokens=_TOKENS.validate_python(members["tokens"]),
+        target=members["target"],
+        target_tokens=None if target is None else _TOKENS.validate_python(target),
+        heads=None if heads is None else tuple(heads),
+        timings={name.removesuffix("_ms"): took for name, took in members["timings"].items()},
+        tensors={name: array for name, array in arrays.items() if not name.startswith(_PREFIX)},
+        analyses={
+            name: Analysis(arrays=_arrays_of(name, arrays), metadata=metadata)
+            for name, metadata in members["analyses"].items()
+        },
+    )
+
+
+def read_positional(content: bytes) -> Positional:
+    """Read an encoding of positions from a safetensors answer.
+
+    Raises:
+        UnreadableAnswer: the content is anything else.
+    """
+    arrays, members = read_safetensors(content)
+    sizes = {name: members[name] for name in ("scheme", "model", "length", "width", "heads")}
+    return Positional(tensors=arrays, **sizes)
+
+
+def read_safetensors(content: bytes) -> tuple[dict[str, NamedArray], dict[str, Any]]:
+    """The arrays of a safetensors answer by name, and its other members.
+
+    Arrays sent as uint16 are multiplied by their scale, packed triangles are restored to full
+    arrays, and masked numbers are -inf.
+
+    Raises:
+        UnreadableAnswer: the content is not such a file, or needs a newer client.
+    """
+    try:
+        sent = safetensors.numpy.load(content)
+        end = _HEADER_BYTES + int.from_bytes(content[:_HEADER_BYTES], "little")
+        header = json.loads(content[_HEADER_BYTES:end])
+        members = {name: json.loads(text) for name, text in header["__metadata__"].items()}
+        axes = members.pop("axes")
+        scales, packed = members.pop("scale", {}), members.pop("packed", {})
+        arrays = {  # in the order of capture, which the file itself does not keep
+            name: NamedArray(
+                tuple(named), _restored(sent[name], scales.get(name), packed.get(name))
+            )
+            for name, named in axes.items()
+        }
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise UnreadableAnswer(
+            f"the answer is not a safetensors file of Headlight: {error}"
+        ) from error
+    return arrays, members
+
+
+def read_json(kind: type[Answer]) -> Callable[[bytes], Answer]:
+    """A reader of JSON answers of a type.
+
+    The reader raises `UnreadableAnswer` if the JSON does not have that type.
+    """
+    adapter = TypeAdapter(kind)
+
+    def read(content: bytes) -> Answer:
+        try:
+            return adapter.validate_json(content)
+        except ValueError as error:
+            raise UnreadableAnswer(f"the answer is not one of Headlight's: {error}") from error
+
+    return read
+
+
+def events_of(lines: Iterable[str]) -> Iterator[Event]:
+    """The events of a stream of Server-Sent Events.
+
+    Raises:
+        ProblemError: the stream reports an error.
+        UnreadableAnswer: it breaks off, or holds anything else.
+    """
+    decoder = _EventDecoder()
+    for line in lines:
+        if event := decoder.feed(line):
+            yield event
+    decoder.close()
+
+
+async def async_events_of(lines: AsyncIterable[str]) -> AsyncIterator[Event]:
+    """`events_of` for lines that arrive asynchronously."""
+    decoder = _EventDecoder()
+    async for line in lines:
+        if event := decoder.feed(line):
+            yield event
+    decoder.close()
+
+
+class _EventDecoder:
+    """Assembles lines into events: https://html.spec.whatwg.org/#event-stream-interpretation."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.data: list[str] = []
+        self.is_ended = False
+
+    def feed(self, line: str) -> Event | None:
+        """Take one line; an empty line completes an event."""
+        field, _, value = line.partition(":")
+        match field:
+            case "event":
+                self.name = value.strip()
+            case "data":
+                self.data.append(value.removeprefix(" "))
+            case "" if not line and self.data:
+                return self._event()
+        return None
+
+    def close(self) -> None:
+        """Check that the stream came to its end."""
+        if not self.is_ended:
+            raise UnreadableAnswer("the stream broke off before its end")
+
+    def _event(self) -> Event:
+        name, text = self.name, "\n".join(self.data)
+        self.name, self.data = "", []
+        try:
+            if name == "error":
+                raise problem_error(json.loads(text))
+            event: Event = _EVENTS[name].model_validate_json(text)
+        except (ValueError, KeyError, TypeError) as error:
+            raise UnreadableAnswer(
+                f"the stream holds an unknown event {name!r}: {error}"
+            ) from error
+        self.is_ended = name == "end"
+        return event
+
+
+def _arrays_of(analysis: str, arrays: Mapping[str, NamedArray]) -> dict[str, NamedArray]:
+    prefix = f"{_PREFIX}{analysis}."
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+
+
+def _restored(
+    array: NDArray[Any], scale: float | None, packed: Mapping[str, Any] | None
+) -> NDArray[Any]:
+    values = array if scale is None else array * np.float32(scale)
+    return values if packed is None else _unpacked(values, packed)
+
+
+def _unpacked(triangle: NDArray[Any], packed: Mapping[str, Any]) -> NDArray[Any]:
+    """The full array of a packed lower triangle."""
+    if packed["packed"] != _LOWER_TRIANGLE:
+        raise ValueError(f"an array is packed as {packed['packed']!r}; a newer client can read it")
+    fill = -np.inf if packed["fill"] is None else packed["fill"]
+    whole = np.full(packed["shape"], fill, triangle.dtype)
+    rows, columns = np.tril_indices(whole.shape[-1])
+    whole[..., rows, columns] = triangle
+    return whole
