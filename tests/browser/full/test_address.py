@@ -36,16 +36,6 @@ def test_back_and_forward_walk_through_what_was_looked_at(reader):
     assert reader.page.locator("#view-positions").is_visible()
 
 
-def test_going_back_to_another_text_reads_it_again(reader):
-    reader.open(text="The first text")
-    reader.page.locator("#examples button").first.click()
-    expect(reader.page.locator("#text")).not_to_have_value("The first text")
-    reader.wait_until_drawn()
-    reader.page.go_back()
-    reader.page.locator(".chip", has_text="·first").wait_for()
-    assert reader.page.input_value("#text") == "The first text"
-
-
 def test_what_is_typed_in_one_go_is_one_step_of_the_history(reader):
     reader.open(text="Start")
     length = reader.page.evaluate("history.length")
@@ -66,23 +56,8 @@ def test_what_is_typed_in_one_go_is_one_step_of_the_history(reader):
     expect(reader.page.locator("#text")).to_have_value("Start")
 
 
-def test_a_link_that_points_past_the_model_still_opens(reader):
-    reader.open(text="Small", layer=99, head=99, query=99, view="nowhere")
-    assert reader.page.locator("#view-attention").is_visible()
-    assert reader.chosen_head is not None
-    assert reader.page.locator(".chip[aria-selected=true]").text_content() == reader.chips[-1]
-
-
 def test_no_part_of_the_text_is_in_what_the_server_is_asked_by_address(reader):
     asked = []
     reader.page.on("request", lambda request: asked.append(request.url.split("#")[0]))
     reader.open(text="secretword")
     assert not any("secretword" in url for url in asked)
-
-
-def test_the_link_can_be_copied(visit):
-    reader = visit(permissions=("clipboard-read", "clipboard-write"))
-    reader.open(text=TEXT, layer=1, head=1)
-    reader.view.get_by_role("button", name="Copy link").click()
-    expect(reader.page.locator("#announcer")).to_have_text("Link copied")
-    assert reader.page.evaluate("navigator.clipboard.readText()") == reader.page.url

@@ -1,7 +1,6 @@
 """The attention of every head, by mouse, by touch and by keyboard."""
 
 import re
-from itertools import pairwise
 
 import pytest
 
@@ -25,13 +24,6 @@ def strongest(row):
     return max(range(len(row)), key=row.__getitem__)
 
 
-def test_every_head_of_every_layer_has_a_small_map(shown, url, ask):
-    cells = shown.page.locator(".heads-cell")
-    card = shown.page.evaluate("fetch('/api/v1/models/stories').then((answer) => answer.json())")
-    assert cells.count() == card["n_layers"] * card["n_heads"]
-    assert shown.chosen_head == f"Layer {LAYER}, head {HEAD}"
-
-
 def test_a_small_map_is_painted_where_its_button_is(shown):
     shown.page.mouse.move(0, 0)
     box = shown.page.locator(".heads-cell").first.bounding_box()
@@ -39,19 +31,6 @@ def test_a_small_map_is_painted_where_its_button_is(shown):
     future = shown.colour(box["x"] + box["width"] - 2, box["y"] + 2)
     assert sum(first) < 300, "the start attends to itself alone: the strongest colour"
     assert future == (255, 255, 255), "the future is left blank"
-
-
-def test_the_large_map_shows_the_weights_as_colours(shown, weights):
-    count = len(weights)
-    shown.page.mouse.move(0, 0)
-    darkness = {}
-    for row in (1, count // 2, count - 2):
-        for column in {0, row // 2, strongest(weights[row])}:
-            seen = shown.colour(*shown.cell(row, column, count, count))
-            darkness[weights[row][column]] = 765 - sum(seen)
-    in_order = [darkness[weight] for weight in sorted(darkness)]
-    assert in_order == sorted(in_order), "a larger weight is never paler"
-    assert in_order[-1] > in_order[0]
 
 
 def test_pointing_at_a_cell_reads_it_and_marks_it_in_the_sentence(shown, weights):
@@ -68,16 +47,6 @@ def test_pointing_at_a_cell_reads_it_and_marks_it_in_the_sentence(shown, weights
     assert "is-key" in chips.nth(column).get_attribute("class")
     for mark in ("row", "column", "cell"):
         assert shown.view.locator(f".plot-mark.is-{mark}").is_visible()
-
-
-def test_the_sentence_is_tinted_by_the_row_that_is_pointed_at(shown, weights):
-    row = len(weights) - 2
-    tint = "(chip) => getComputedStyle(chip).backgroundColor"
-    shown.page.mouse.move(*shown.cell(row, 0, len(weights), len(weights)))
-    seen = shown.page.locator(".chip").evaluate_all(f"(chips) => chips.map({tint})")
-    luminance = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in seen]
-    read = weights[row][: row + 1]
-    assert luminance.index(min(luminance)) == strongest(read)
 
 
 def test_leaving_the_map_goes_back_to_the_chosen_token(shown, weights):
@@ -157,53 +126,8 @@ def test_clicking_a_chip_or_walking_the_chips_chooses_the_query(shown):
     assert shown.readout.startswith(f"“{shown.chips[5].strip('·')}” attends most to")
 
 
-def test_colours_can_end_at_each_heads_strongest_weight(shown, weights):
-    count = len(weights)
-    row = count - 2
-    where = shown.cell(row, strongest(weights[row]), count, count)
-    shown.page.mouse.move(0, 0)
-    before = sum(shown.colour(*where))
-    shown.page.get_by_role("radio", name="0 to max").check()
-    shown.wait_until_drawn()
-    assert "range=head" in shown.fragment
-    after = sum(shown.colour(*shown.cell(row, strongest(weights[row]), count, count)))
-    assert after <= before
-
-
-def test_the_table_holds_every_weight(shown, weights):
-    table = shown.table()
-    assert len(table) == len(weights) + 1
-    for row, line in enumerate(table[1:]):
-        read = [f"{weight:.4f}" for weight in weights[row][: row + 1]]
-        assert [float(cell.lstrip("<>")) for cell in line[1 : row + 2]] == pytest.approx(
-            list(map(float, read)), abs=2e-4
-        )
-        assert set(line[row + 2 :]) <= {""}
-
-
-def test_a_touch_reads_a_cell(visit, weights):
-    reader = visit(width=390, height=844, has_touch=True, is_mobile=True)
-    reader.open(text=TEXT, layer=LAYER, head=HEAD)
-    reader.page.touchscreen.tap(*reader.cell(6, 2, len(weights), len(weights)))
-    assert reader.tip().endswith(f"{weights[6][2]:.4f}")
-    assert "query=6" in reader.fragment
-
-
 def test_the_heads_worth_a_look_lead_to_their_head(shown):
     shown.page.get_by_role("button", name=re.compile("Previous token")).click()
     shown.wait_until_drawn()
     place = shown.page.locator(".patterns [aria-pressed=true] .patterns-place").first.text_content()
     assert shown.chosen_head.lower() == place
-
-
-def test_256_tokens_stay_usable(reader):
-    reader.open(text="the cat and the dog " * 50, layer=0, head=0)
-    count = len(reader.chips)
-    assert count > 200
-    labels = reader.view.locator(".ytick text")
-    boxes = labels.evaluate_all("(nodes) => nodes.map((node) => node.getBoundingClientRect().top)")
-    gaps = [abs(b - a) for a, b in pairwise(boxes)]
-    assert min(gaps) >= 12
-    reader.page.mouse.move(*reader.cell(count - 1, 0, count, count))
-    assert "attends to “<s>”" in reader.readout
-    assert "Page 1 of" in (reader.table() and reader.view.locator(".table-pages").text_content())

@@ -5,7 +5,6 @@ import math
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 TEXT = "the cat sat on the mat"
 OTHER = "the cat sat on a mat"
@@ -81,22 +80,6 @@ def test_a_head_that_is_switched_off_changes_the_pass_as_the_api_says(reader, pa
     assert titles(reader)[:3] == ["A: as it is", "B: heads 0, 1 off in all layers", "B − A"]
 
 
-def test_bars_pair_the_probabilities_of_both_passes(reader, passes, ask):
-    reader.open(**LINK, compare_edit="temperature", compare_temperature=5)
-    drawn(reader)
-    edits = [{"kind": "temperature", "value": 5}]
-    (_, before), (_, after) = passes(), passes(edits=edits)
-    found = ask("trace", model="plain", text=TEXT, capture=[], analyses=["next_token"])
-    best = found["analyses"]["next_token"]
-    token, name = best["ids"]["data"][-1][0], best["texts"][-1][0]
-    table = {line[0]: line[1:] for line in reader.table(3)[1:]}
-    shown = table[name.replace(" ", "·").replace("\n", "↵")]
-    p, q = before[token], after[token]
-    assert [number(cell) for cell in shown] == pytest.approx(
-        [100 * p, 100 * q, 100 * (q - p)], abs=0.11
-    )
-
-
 def test_by_keyboard_a_cell_of_the_difference_says_both_weights(reader, passes):
     reader.open(**LINK, compare_edit="no_scaling")
     drawn(reader)
@@ -163,25 +146,6 @@ def test_a_copy_of_the_sentence_differs_in_nothing_and_can_be_swapped(reader):
     assert reader.view.get_by_role("textbox", name="Second sentence").input_value() == TEXT
 
 
-def test_another_model_reads_the_same_sentence(reader, ask):
-    reader.open(**LINK, compare_with="model", compare_model="rotary")
-    drawn(reader, panels=4)
-    found = ask("trace", model="rotary", text=TEXT, capture=[SITE])["tensors"][SITE]["data"][0]
-    for row, line in enumerate(cells(reader.table(1))):
-        assert [number(cell) for cell in line] == pytest.approx(found[row][: row + 1], abs=1e-4)
-    assert titles(reader)[1] == "B: Rotary"
-    with reader.page.expect_response("**/api/v1/trace"):
-        reader.view.get_by_label("Model B").select_option("blanks")
-    reader.view.get_by_text("two kinds of attention").wait_for()
-    assert "compare_model=blanks" in reader.fragment
-
-
-def test_what_a_mask_hides_is_compared_at_the_mask(reader):
-    reader.open(model="blanks", text="The cat [MASK] on the mat.", view="compare", layer=1, head=0)
-    drawn(reader)
-    assert "At “[MASK]”" in titles(reader)[3].replace("\u2068", "").replace("\u2069", "")
-
-
 def test_translators_read_one_target_and_an_edit_acts_where_it_is_meant_to(reader):
     asked = reader.asks()
     reader.open(
@@ -217,16 +181,6 @@ def test_an_edit_that_cannot_be_says_why_and_loses_nothing(visit):
     assert "compare_experts=2.3" in reader.fragment
 
 
-@pytest.mark.parametrize("text", ["<b>bold</b> & </s> 👩‍🚀", "مرحبا بالعالم", "\u202eabc\u200b"])
-def test_hostile_sentences_are_compared_like_any_other(reader, text):
-    reader.open(**LINK, compare_with="text", compare_text=text)
-    reader.view.locator(".plot .nsewdrag").nth(1).wait_for(state="attached")
-    assert reader.view.locator(".panel h2 b").count() == 0
-    assert "“" in titles(reader)[1]
-    assert len(reader.table(1)) > 2
-    assert not reader.page.locator("#notice").is_visible()
-
-
 def test_numbers_of_b_are_taken_along_with_what_made_them(visit, tmp_path):
     reader = visit(permissions=("clipboard-read", "clipboard-write"))
     reader.open(**LINK)
@@ -240,51 +194,3 @@ def test_numbers_of_b_are_taken_along_with_what_made_them(visit, tmp_path):
     told = json.loads(saved.read_text())
     assert told["edits"] == [{"kind": "heads_off", "heads": [0]}]
     assert told["quantity"].startswith("attention weight of B (head 0 off in all layers) less")
-
-
-@pytest.mark.parametrize(("width", "theme"), [(390, "dark"), (820, "light"), (1440, "dark")])
-def test_axe_finds_nothing_wrong_and_nothing_needs_scrolling_sideways(visit, width, theme):
-    reader = visit(width=width, height=844, color_scheme=theme, bypass_csp=True)
-    reader.open(**LINK)
-    drawn(reader)
-    reader.table()
-    found = Axe().run(reader.page).response["violations"]
-    assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found] == []
-    widths = reader.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-    assert widths[0] <= widths[1]
-    if width == 1440:
-        tops = reader.view.locator(".plot").evaluate_all(
-            "(plots) => plots.slice(0, 3).map((plot) => plot.getBoundingClientRect().top)"
-        )
-        assert max(tops) - min(tops) < 1, "maps side by side start at one height"
-        heads = reader.view.locator(".panel-head .exports").evaluate_all(
-            "(rows) => rows.slice(0, 3).map((row) => row.getBoundingClientRect().top)"
-        )
-        assert max(heads) - min(heads) < 1, "and so do the ways out of them"
-
-
-def test_on_a_phone_the_difference_comes_first_and_no_switch_breaks_its_words(visit):
-    reader = visit(width=390, height=844)
-    reader.open(**LINK)
-    drawn(reader)
-    tops = reader.view.locator(".panel").evaluate_all(
-        "(panels) => panels.slice(0, 3).map((panel) => panel.getBoundingClientRect().top)"
-    )
-    assert tops[2] < tops[0] < tops[1]
-    lines = reader.view.locator(".segmented span").evaluate_all(
-        "(words) => words.map((word) => word.getClientRects()[0].height"
-        " / parseFloat(getComputedStyle(word).lineHeight))"
-    )
-    assert max(lines) < 2
-    wide = reader.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-    assert wide[0] <= wide[1]
-
-
-def test_until_heads_are_chosen_the_shown_one_is_off(reader):
-    reader.open(**{**LINK, "head": 1})
-    drawn(reader)
-    assert titles(reader)[1] == "B: head 1 off in all layers"
-    reader.view.get_by_role("group", name="Head shown").get_by_role("radio", name="0").check()
-    reader.wait_until_drawn()
-    drawn(reader)
-    assert titles(reader)[1] == "B: head 0 off in all layers"

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 TEXT = "the cat sat on the mat"
 MASKED = "the [MASK] sat on the mat"
@@ -18,25 +17,6 @@ def filling(reader):
 def press_word(reader, word):
     with reader.reading_anew():
         reader.page.locator("#chips .chip", has_text=re.compile(f"^·?{re.escape(word)}$")).click()
-
-
-def test_a_typed_mask_is_one_special_token(reader):
-    reader.open(model="blanks", text=MASKED)
-    assert reader.page.locator(".chip.is-special").all_text_contents() == ["<s>", "[MASK]"]
-    assert reader.page.locator(".chip[aria-selected=true]").text_content() == "[MASK]"
-
-
-def test_attention_looks_both_ways_and_nothing_of_it_is_hidden(filling, ask):
-    site = "encoder.layers.0.self_attention.weights"
-    weights = ask("trace", model="blanks", text=TEXT, capture=[site])["tensors"][site]["data"][0]
-    last = len(weights) - 1
-    box = filling.page.locator(".heads-cell").first.bounding_box()
-    corner = filling.colour(box["x"] + box["width"] - 2, box["y"] + 2)
-    assert corner != (255, 255, 255), "the small maps have no blank half either"
-    filling.page.mouse.move(*filling.cell(0, last, last + 1, last + 1))
-    assert filling.tip().endswith(f"{weights[0][last]:.4f}")
-    assert all(cell for row in filling.table()[1:] for cell in row)
-    assert "both ways" in filling.view.locator(".help").text_content()
 
 
 def test_clicking_a_word_masks_it_and_clicking_the_mask_brings_it_back(filling):
@@ -91,25 +71,6 @@ def test_a_mask_without_a_known_word_is_only_chosen(reader):
     assert reader.page.locator(".chip[aria-selected=true]").text_content() == "[MASK]"
 
 
-def test_what_may_stand_at_the_mask_is_told_with_probabilities(reader, ask):
-    reader.open(model="blanks", text=MASKED, view="next_token")
-    told = ask("trace", model="blanks", text=MASKED, capture=[], analyses=["next_token"])
-    guesses = told["analyses"]["next_token"]
-    mask = next(i for i, token in enumerate(told["tokens"]) if token["text"] == "[MASK]")
-    first = guesses["probabilities"]["data"][mask][0]
-    assert reader.view.locator(".bars .bartext").first.text_content() == f"{100 * first:.1f} %"
-    assert reader.readout.startswith("At “[MASK]”, “")
-    tab = reader.page.get_by_role("tab", selected=True)
-    assert tab.text_content() == "What fits here"
-    assert "next" not in reader.view.inner_text().lower()
-
-
-def test_every_mask_has_its_guesses_the_chosen_one_first(reader):
-    reader.open(model="blanks", text="[MASK] cat [MASK]", view="next_token", query=3)
-    titles = [re.sub("[\u2068\u2069]", "", t) for t in reader.view.locator("h2").all_inner_texts()]
-    assert titles == ["At “[MASK]” at 3", "At “[MASK]” at 1"]
-
-
 def test_a_guess_can_be_put_in_the_place_of_the_mask(reader, ask):
     reader.open(model="blanks", text=MASKED, view="next_token")
     told = ask("trace", model="blanks", text=MASKED, capture=[], analyses=["next_token"])
@@ -132,21 +93,3 @@ def test_words_of_other_models_are_chosen_not_masked(reader):
     assert reader.page.input_value("#text") == TEXT
     tabs = reader.page.get_by_role("tab").all_text_contents()
     assert "Next token" in tabs
-
-
-@pytest.mark.parametrize("view", ["attention", "next_token"])
-def test_axe_finds_nothing_wrong_with_masks(visit, view):
-    reader = visit(bypass_csp=True)
-    reader.open(model="blanks", text=MASKED, view=view)
-    found = Axe().run(reader.page).response["violations"]
-    assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found] == []
-
-
-def test_masks_fit_a_phone_and_can_be_pressed_there(visit):
-    reader = visit(width=390, height=844, has_touch=True, is_mobile=True)
-    reader.open(model="blanks", text=MASKED, view="next_token")
-    widths = reader.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-    assert widths[0] <= widths[1]
-    with reader.reading_anew():
-        reader.page.locator(".chip", has_text="mat").tap()
-    assert reader.page.input_value("#text") == MASKED.replace("mat", "[MASK]")

@@ -113,14 +113,6 @@ def test_a_step_writes_one_token_and_shows_what_led_to_it(reader, written):
     assert f"rank {token['rank']}" in reader.announced
 
 
-def test_step_by_step_is_the_text_that_a_run_writes(reader, written):
-    reader.open(**VIEW)
-    for _ in range(4):
-        step(reader)
-    assert shown(reader) == visible(written(4))
-    assert path(reader) == [token["id"] for token in written(4)]
-
-
 def test_a_run_goes_on_until_it_is_stopped_and_says_so_once(reader, written):
     reader.open(**VIEW)
     button(reader, "Run").click()
@@ -135,17 +127,6 @@ def test_a_run_goes_on_until_it_is_stopped_and_says_so_once(reader, written):
     assert shown(reader) == visible(written(count))
     reader.page.wait_for_timeout(400)
     assert len(shown(reader)) == count, "stopped is stopped"
-
-
-def test_a_run_ends_where_the_model_reads_no_more(reader):
-    reader.open(**VIEW, model="plain")
-    button(reader, "Run").click()
-    reader.view.get_by_text("The text ends here").wait_for()
-    count = len(shown(reader))
-    settle(reader, count)
-    assert button(reader, "Run").get_attribute("aria-disabled") == "true"
-    assert "The text ends here" in reader.announced
-    assert "dense: no routing" in reader.view.text_content()
 
 
 def test_typing_is_never_held_up_by_a_run_and_ends_it(reader):
@@ -240,23 +221,6 @@ def test_another_token_is_chosen_by_keyboard_alone(reader, written):
     assert path(reader) == [other["id"]]
 
 
-def test_an_earlier_token_shows_its_own_step_by_mouse_and_by_keyboard(reader, written):
-    reader.open(**VIEW)
-    for _ in range(3):
-        step(reader)
-    tokens = written(3)
-    reader.view.locator(".is-prose .chip.is-written").nth(1).click()
-    reader.wait_until_drawn()
-    assert title(reader) == f"After “{tokens[0]['text'].strip()}”"
-    assert "generate_step=1" in reader.fragment
-    assert len(shown(reader)) == 3
-    reader.page.keyboard.press("Tab")
-    reader.view.locator(".is-prose .chip[tabindex='0']").focus()
-    reader.page.keyboard.press("ArrowRight")
-    reader.wait_until_drawn()
-    assert title(reader) == f"After “{tokens[1]['text'].strip()}”"
-
-
 def test_a_link_a_reload_and_the_back_button_restore_the_path(reader, written):
     ids = [token["id"] for token in written(12)]
     reader.open(**VIEW, generate_path=".".join(map(str, ids)), generate_step=4, generate_seed=7)
@@ -296,17 +260,6 @@ def test_a_long_link_says_how_far_it_is_read_and_can_be_stopped(reader, written)
     assert not reader.view.get_by_role("alert").is_visible()
 
 
-def test_a_run_is_one_step_of_the_history(reader):
-    reader.open(**VIEW)
-    button(reader, "Run").click()
-    wait_for_tokens(reader, 15)
-    button(reader, "Stop").click()
-    settle(reader, len(shown(reader)))
-    reader.page.go_back()
-    reader.page.wait_for_function("() => !document.querySelector('.is-written')")
-    assert path(reader) == []
-
-
 def test_a_seed_is_typed_and_nonsense_changes_nothing(reader, written):
     reader.open(**VIEW)
     seed = reader.view.get_by_label("Seed", exact=True)
@@ -323,72 +276,6 @@ def test_a_seed_is_typed_and_nonsense_changes_nothing(reader, written):
         assert seed.input_value() == "4711"
     seed.press("ArrowUp")
     reader.page.wait_for_function("() => location.hash.includes('generate_seed=4712')")
-
-
-# --- what led to a token --------------------------------------------------------------------------
-
-
-def test_the_row_is_what_the_api_tells_and_tints_the_text(reader, written):
-    reader.open(**VIEW, layer=1, head=2)
-    for _ in range(3):
-        step(reader)
-    token = written(3)[-1]
-    row = token["attention"]["data"][1][2]
-    panel = reader.view.locator(".panel").nth(1)
-    assert "Layer 1, head 2" in panel.locator("h2").text_content()
-    cells = reader.table(1)[1][1:]
-    for cell, weight in zip(cells, row, strict=True):
-        if re.fullmatch(r"[\d.]+", cell):
-            assert float(cell) == pytest.approx(weight, abs=1e-4)
-    tints = reader.tints(".is-prose")
-    assert tints.index(max(tints[: len(row)])) == row.index(max(row))
-    reader.view.get_by_role("radio", name="0", exact=True).check(force=True)
-    reader.wait_until_drawn()
-    assert "Layer 0, head 2" in panel.locator("h2").text_content()
-    assert len(shown(reader)) == 3
-
-
-def test_the_experts_of_the_token_before_are_shown_layer_by_layer(reader, written):
-    reader.open(**VIEW)
-    step(reader)
-    (token,) = written(1)
-    table = reader.table(2)
-    for line, layer in zip(table[1:], token["experts"], strict=True):
-        assert line[0] == str(layer["layer"])
-        chosen = [index for index, cell in enumerate(line[1:]) if "✓" in cell]
-        assert chosen == sorted(layer["experts"])
-
-
-def test_another_temperature_tells_the_same_path_by_other_probabilities(reader, written):
-    reader.open(**VIEW)
-    step(reader)
-    ids = path(reader)
-    slider = reader.view.get_by_label("Temperature")
-    before = written_bar(reader)
-    slider.focus()
-    reader.page.keyboard.press("Home")
-    reader.page.wait_for_function(
-        """(before) => ![...document.querySelectorAll('#view-generate .bartext')]
-            .some((bar) => bar.textContent === before)""",
-        arg=before,
-    )
-    assert path(reader) == ids
-    (token,) = written(1, temperature=0, forced=ids)
-    expected = f"{100 * token['probability']:.1f} %" if token["probability"] else "0 %"
-    assert written_bar(reader) == f"{expected} · written"
-    assert "generate_temperature=0" in reader.fragment
-
-
-@pytest.mark.parametrize("model", ["blanks", "pairs"])
-def test_a_model_that_does_not_write_names_those_that_do(reader, model):
-    reader.open(**VIEW, model=model)
-    notice = reader.view.locator(".panel-notice").text_content()
-    assert f"{model.title()} does not write on" in notice
-    assert not reader.view.locator(".generation").is_visible()
-    reader.view.get_by_role("button", name="Stories", exact=True).click()
-    reader.view.locator(".generation").wait_for()
-    assert "model=stories" in reader.fragment
-    step(reader)
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
@@ -438,26 +325,3 @@ def test_a_link_that_goes_on_after_the_end_says_so_and_is_not_asked_for_again_an
     assert len(asked) == 1
     button(reader, "Start over").click()
     step(reader)
-
-
-@pytest.mark.parametrize("text", ["<b>&</s>", "😀 مرحبا", "x" * 200])
-def test_any_text_is_written_on_and_nothing_becomes_markup(reader, text):
-    reader.open(text=text, view="generate")
-    step(reader)
-    assert len(shown(reader)) == 1
-    assert reader.view.locator(".generation b").count() == 0
-
-
-def test_a_long_text_wraps_on_a_phone_and_the_page_never_scrolls_sideways(visit, written):
-    reader = visit(width=390, height=844)
-    ids = ".".join(str(token["id"]) for token in written(150))
-    reader.open(**VIEW, generate_path=ids)
-    wait_for_tokens(reader, 150)
-    reader.wait_until_drawn()
-    assert reader.page.evaluate("document.documentElement.scrollWidth") <= 390
-    chips = reader.view.locator(".is-prose .chip.is-written")
-    for index in (0, 80, 149):
-        chips.nth(index).scroll_into_view_if_needed()
-        box = chips.nth(index).bounding_box()
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= 390

@@ -58,9 +58,3 @@ def test_who_has_no_key_can_leave_the_question_and_is_told_what_to_do(reader):
     reader.page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(reader.page.locator("#notice")).to_contain_text("Ask whoever runs the server for a key")
-
-
-def test_a_server_without_keys_asks_for_none(visit):
-    reader = visit()
-    reader.open(text=TEXT)
-    assert reader.page.get_by_role("dialog").count() == 0

@@ -5,29 +5,6 @@ import pytest
 TEXT = "Dorothy and Toto went into the forest. It was dark, and Dorothy held the little dog."
 
 
-@pytest.mark.parametrize("width", [390, 820, 1440])
-def test_nothing_needs_scrolling_sideways(visit, views, width):
-    reader = visit(width=width)
-    for view in views:
-        reader.open(text=TEXT, view=view)
-        widths = reader.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-        assert widths[0] <= widths[1], view
-        for box in reader.view.locator(".main-svg").evaluate_all(
-            "(svgs) => svgs.map((svg) => svg.getBoundingClientRect().right)"
-        ):
-            assert box <= width
-
-
-def test_on_a_phone_the_parts_stand_below_one_another_and_can_be_touched(visit):
-    reader = visit(width=390, height=844, has_touch=True, is_mobile=True)
-    reader.open(text=TEXT)
-    heads = reader.page.locator(".heads").bounding_box()
-    plot = reader.view.locator(".plot").bounding_box()
-    assert heads["y"] > plot["y"] + plot["height"], "the chosen head comes before the others"
-    cell = reader.page.locator(".heads-cell").first.bounding_box()
-    assert cell["width"] >= 24
-
-
 def test_the_sentence_stays_in_sight_while_scrolling(reader):
     reader.open(text=TEXT)
     reader.page.mouse.wheel(0, 600)

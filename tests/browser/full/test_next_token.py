@@ -5,19 +5,6 @@ import re
 TEXT = "Once upon a time there was a little"
 
 
-def test_next_tokens_are_the_likeliest_with_their_probabilities(reader, ask):
-    reader.open(text=TEXT, view="next_token")
-    guesses = ask("trace", text=TEXT, capture=[], analyses=["next_token"])["analyses"]["next_token"]
-    texts, probabilities = guesses["texts"][-1], guesses["probabilities"]["data"][-1]
-    bars = reader.view.locator(".bars .bartext").all_text_contents()
-    assert bars == [f"{100 * p:.1f} %" if p >= 0.0005 else "<0.1 %" for p in probabilities[:12]]
-    labels = reader.view.locator(".ytick text").all_text_contents()
-    assert labels[0] == texts[0].replace(" ", "·").replace("\n", "↵")
-    assert "After “little”" in reader.view.locator("h2").text_content().replace(
-        "\u2068", ""
-    ).replace("\u2069", "")
-
-
 def test_the_next_token_is_that_of_the_chosen_position(reader, ask):
     reader.open(text=TEXT, view="next_token")
     reader.page.locator(".chip").nth(2).click()

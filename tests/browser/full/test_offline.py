@@ -42,28 +42,6 @@ def page(
     assert set(asked) <= {"file", "data", "blob"}
 
 
-@pytest.mark.parametrize("page", [390, 1440], indirect=True)
-def test_all_heads_and_the_chosen_one_are_there(page: Page) -> None:
-    assert page.locator(".heads-cell").count() == 4 * 6
-    page.locator(".heads-cell").nth(8).click()
-    assert page.locator(".panel h2").inner_text() == "Layer 1, head 2"
-    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
-
-
-def test_a_text_stays_text(page: Page) -> None:
-    assert "<b" in page.locator("#chips").inner_text().replace("\n", "")
-    assert page.locator("#chips b, .plot b").count() == 0
-    assert page.title() == f"{TEXT} · Headlight"
-
-
-def test_the_keyboard_reaches_every_cell(page: Page) -> None:
-    page.locator(".plot").focus()
-    before = page.locator("#announcer").inner_text()
-    page.keyboard.press("ArrowUp")
-    assert page.locator("#announcer").inner_text() != before
-    assert "attend" in page.locator("#readout").inner_text()
-
-
 def test_only_what_the_file_holds_is_offered(page: Page) -> None:
     offered = page.locator(".controls").inner_text()
     assert "Rollout" in offered

@@ -49,32 +49,6 @@ def fail_on(reader, text):
     reader.page.locator("#notice").wait_for()
 
 
-def test_the_page_recovers_on_its_own_when_the_server_is_back(visited):
-    reader, fault = visited
-    fault.answer = "gone"
-    fail_on(reader, "Is anybody there")
-    assert "goes on trying by itself" in reader.page.locator("#notice").text_content()
-    fault.answer = None
-    expect(reader.page.locator("#results")).to_be_visible()
-    expect(reader.page.locator(".chip", has_text="·anybody")).to_be_visible()
-    assert not reader.page.locator("#notice").is_visible()
-
-
-def test_what_was_read_before_stays_while_the_server_is_away(visited):
-    reader, fault = visited
-    before = reader.chips
-    fault.answer = "gone"
-    fail_on(reader, "Is anybody there")
-    assert reader.chips == before
-    expect(reader.page.locator("#results.is-stale")).to_be_visible()
-    reader.choose_view("Positions")
-    assert reader.view.locator(".plot").first.is_visible()
-    fault.answer = None
-    reader.page.get_by_role("button", name="Try again").click()
-    expect(reader.page.locator(".chip", has_text="·anybody")).to_be_visible()
-    expect(reader.page.locator("#results.is-stale")).to_have_count(0)
-
-
 def test_enter_reads_a_text_that_could_not_be_read(visited):
     reader, fault = visited
     fault.answer = problem(503)
@@ -82,16 +56,6 @@ def test_enter_reads_a_text_that_could_not_be_read(visited):
     fault.answer = None
     reader.page.press("#text", "Enter")
     expect(reader.page.locator(".chip", has_text="·anybody")).to_be_visible()
-
-
-def test_a_page_opened_while_the_server_restarts_recovers_too(visit):
-    reader = visit(allow=GONE)
-    fault = Fault(reader.page)
-    fault.answer = "gone"
-    reader.page.goto(f"{reader.url}/#text=Opened+too+early")
-    reader.page.locator("#notice").wait_for()
-    fault.answer = None
-    expect(reader.page.locator("#results")).to_be_visible()
 
 
 def test_the_notice_stays_as_it_is_while_the_page_goes_on_trying(visited):

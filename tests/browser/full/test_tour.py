@@ -59,14 +59,6 @@ def test_the_page_can_be_used_meanwhile(reader):
     assert "layer=0&head=0" in reader.fragment
 
 
-def test_it_changes_the_view_without_filling_the_history(reader):
-    card = start(reader)
-    length = reader.page.evaluate("history.length")
-    for _ in range(4):
-        card.locator(".is-next").click()
-    assert reader.page.evaluate("history.length") == length
-
-
 def test_it_never_begins_by_itself_and_is_remembered(reader):
     reader.open(text=TEXT)
     button = reader.page.locator("#tour")
@@ -77,14 +69,6 @@ def test_it_never_begins_by_itself_and_is_remembered(reader):
     reader.page.reload()
     reader.wait_until_drawn()
     assert "is-new" not in button.get_attribute("class")
-
-
-def test_on_a_phone_the_card_is_within_the_screen(visit):
-    reader = visit(width=390, height=844)
-    card = start(reader)
-    for _ in range(6):
-        assert reader.page.evaluate(OVERLAP)["isOn"]
-        card.locator(".is-next").click()
 
 
 def test_where_there_is_nothing_to_point_at_it_goes_on(reader):

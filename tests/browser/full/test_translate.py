@@ -1,271 +1,143 @@
-"""A translator: two sentences, three places of attention, and a translation of one's own."""
+"""The view Translate: words of two sentences with lines between them, and an own translation."""
 
-import csv
-import json
-import re
-import shlex
-
-import httpx
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 TEXT = "the cat sat on the mat"
 OWN = "le chat dort"
-LINK = {"model": "pairs", "text": TEXT, "layer": 1, "head": 1}
-CROSS = "decoder.layers.1.cross_attention.weights"
+LINK = {"model": "pairs", "text": TEXT, "view": "translate"}
 
 
 @pytest.fixture
-def answer(ask):
-    """What the API says of the user's own translation."""
+def alignment(ask):
+    """What the API says of the words of two texts."""
 
-    def trace(site=CROSS, **body):
-        found = ask("trace", model="pairs", text=TEXT, capture=[site], **body)
-        return found["tensors"][site]["data"][1] if site in found["tensors"] else found
+    def align(**body):
+        found = ask("trace", **{"model": "pairs", "text": TEXT, **body}, analyses=["alignment"])
+        weights = found["analyses"]["alignment"]["weights"]["data"]
+        return found, weights
 
-    return trace
+    return align
+
+
+def words(reader, panel=0):
+    """What stands in the two columns."""
+    return reader.view.locator(".plot").nth(panel).locator(".textpoint text").all_text_contents()
+
+
+def facts(reader):
+    return dict(
+        zip(
+            reader.view.locator(".panel-facts dt").all_text_contents(),
+            reader.view.locator(".panel-facts dd").all_text_contents(),
+            strict=True,
+        )
+    )
+
+
+def drawn(reader):
+    """Wait for both drawings."""
+    reader.view.locator(".plot .nsewdrag").nth(1).wait_for(state="attached")
+    reader.wait_until_drawn()
 
 
 @pytest.fixture
 def shown(reader):
     reader.open(**LINK, target=OWN)
+    drawn(reader)
     return reader
-
-
-def labels(reader, axis):
-    return reader.view.locator(f".{axis}tick text").all_text_contents()
 
 
 def strongest(numbers):
     return max(range(len(numbers)), key=numbers.__getitem__)
 
 
-def where(reader):
-    return reader.view.locator(".where input:checked").get_attribute("value")
-
-
-def choose_where(reader, title):
-    reader.view.locator(".where").get_by_role("radio", name=title).check(force=True)
-    reader.wait_until_drawn()
-
-
-def test_the_translation_is_shown_as_text_and_as_tokens(reader, ask):
-    reader.open(model="pairs", text=TEXT)
-    told = ask("trace", model="pairs", text=TEXT, capture=[CROSS])
-    shown_text = reader.page.locator("#translated").text_content()
-    assert shown_text == (told["target"] or "nothing: the model ends at once")
-    assert len(reader.target) == len(told["target_tokens"])
-    assert reader.target[0] == "<s>"
-    assert reader.page.input_value("#target") == ""
-    assert re.match(r"\d+ \+ \d+ tokens? of at most 64 each", reader.page.text_content("#status"))
-
-
-def test_cross_attention_is_shown_first_with_target_rows_and_source_columns(shown, answer):
-    weights = answer(target=OWN)
-    assert where(shown) == "cross"
-    assert labels(shown, "y") == [token.strip("·") for token in shown.target]
-    source = shown.chips[: len(weights[0])]
-    assert labels(shown, "x") == [token.strip("·") for token in source]
-    assert shown.page.locator(".heads-cell").count() == 4
-    row, column = 2, strongest(weights[2])
-    shown.page.mouse.move(*shown.cell(row, column, len(weights), len(weights[0])))
-    query, key = shown.target[row].strip("·"), source[column].strip("·")
-    assert shown.tip().endswith(f"\n{weights[row][column]:.4f}")
-    assert shown.readout.startswith(f"“{query}” attends to “{key}")
-    assert shown.readout.endswith("(cross-attention, layer 1, head 1)")
-    assert "is-query" in shown.page.locator("#target-chips .chip").nth(row).get_attribute("class")
-    assert "is-key" in shown.page.locator("#chips .chip").nth(column).get_attribute("class")
-
-
-def test_a_token_of_the_target_tints_the_source_by_its_row(shown, answer):
-    weights = answer(target=OWN)
-    shown.page.get_by_role("radio", name="0 to max").check(force=True)
-    for row in (1, 3):
-        shown.page.locator("#target-chips .chip").nth(row).hover()
-        assert shown.strongest() == strongest(weights[row])
-        assert f"“{shown.target[row].strip('·')}” attends most to" in shown.readout
-    column = 2
-    shown.page.locator("#chips .chip").nth(column).hover()
-    assert shown.strongest("#target-chips") == strongest([row[column] for row in weights])
-    assert "is attended to most by" in shown.readout
-
-
-def test_walking_the_target_by_keyboard_does_the_same(shown, answer):
-    weights = answer(target=OWN)
-    shown.page.get_by_role("radio", name="0 to max").check(force=True)
-    shown.page.locator("#target-chips .chip[aria-selected=true]").focus()
-    shown.page.keyboard.press("ArrowLeft")
-    row = len(weights) - 2
-    assert f"query={row}" in shown.fragment
-    assert shown.strongest() == strongest(weights[row])
-    assert shown.page.evaluate("document.activeElement.getAttribute('aria-selected')") == "true"
-
-
-@pytest.mark.parametrize("stack", ["encoder", "decoder"])
-def test_self_attention_shows_one_sentence_on_both_axes_and_tints_it(shown, answer, stack):
-    choose_where(shown, stack.title())
-    site = f"{stack}.layers.1.self_attention.weights"
-    strip = "#chips" if stack == "encoder" else "#target-chips"
-    tokens = shown.page.locator(f"{strip} .chip").all_text_contents()
-    assert labels(shown, "x") == labels(shown, "y") == [token.strip("·") for token in tokens]
-    assert f"where={stack}" in shown.fragment
-    shown.open(**LINK, target=OWN, where=stack)
-    weights = answer(site, target=OWN)
-    shown.page.mouse.move(*shown.cell(1, 1, len(weights), len(weights)))
-    assert shown.tip().endswith(f"{weights[1][1]:.4f}")
-    assert shown.readout.endswith(f"({stack}, layer 1, head 1)")
-    future = shown.table()[1][2:]
-    assert all(future) if stack == "encoder" else not any(future), future
-    shown.page.locator(f"{strip} .chip").nth(2).hover()
-    assert shown.strongest(strip) == strongest(weights[2])
-
-
-def test_a_link_restores_place_and_translation(reader):
-    reader.open(**LINK, where="encoder", target=OWN, source=2)
-    reader.page.reload()
-    reader.wait_until_drawn()
-    assert where(reader) == "encoder"
-    assert reader.page.input_value("#target") == OWN
-    assert reader.page.locator("#chips .chip").nth(2).get_attribute("aria-selected") == "true"
-    choose_where(reader, "Cross")
-    reader.page.go_back()
-    reader.wait_until_drawn()
-    assert where(reader) == "encoder"
-
-
-def test_ones_own_translation_is_read_and_emptied_it_is_the_models_again(reader, answer):
-    reader.open(**LINK)
-    asked = reader.asks()
-    with reader.reading_anew():
-        reader.page.fill("#target", OWN)
-    assert asked[-1]["target"] == OWN
-    assert "".join(reader.target) == "<s>" + OWN.replace(" ", "·")
-    assert "target=le+chat+dort" in reader.fragment
-    assert not reader.page.locator("#translated").is_visible()
-    with reader.reading_anew():
-        reader.page.fill("#target", "")
-    assert "target" not in asked[-1]
-    assert "target=" not in reader.fragment
-    assert reader.page.locator("#translated").is_visible()
-    with reader.reading_anew():
-        reader.page.fill("#target", OWN)
-    with reader.reading_anew():
-        reader.page.get_by_role("button", name="Back to the model’s").click()
-    assert reader.page.input_value("#target") == ""
-
-
-def test_a_translation_that_is_too_long_is_refused_in_words_and_can_be_mended(visit):
-    reader = visit(allow="status of 4")
-    reader.open(**LINK)
-    reader.page.fill("#target", "le chat dort " * 30)
-    notice = reader.page.locator("#notice")
-    notice.wait_for()
-    assert "the target has 92 tokens, but the model reads at most 64" in notice.text_content()
-    assert "Change the text or your translation" in notice.text_content()
-    assert reader.page.locator("#target").is_visible()
-    with reader.reading_anew():
-        reader.page.fill("#target", OWN)
-    assert not notice.is_visible()
-    assert reader.target[-1] == "·dort"
-
-
-def test_a_blank_translation_is_none(reader):
-    reader.open(**LINK)
-    before = reader.target
-    reader.page.fill("#target", "   ")
-    reader.page.locator("#target").press("Enter")
-    reader.wait_until_drawn()
-    assert reader.target == before
-    assert not reader.page.locator("#notice").is_visible()
-
-
-def test_an_example_takes_the_own_translation_away_and_so_does_another_model(shown):
-    with shown.reading_anew():
-        shown.page.get_by_role("button", name="A light").click()
-    assert "target=" not in shown.fragment
-    with shown.reading_anew():
-        shown.page.fill("#target", OWN)
-    with shown.reading_anew():
-        shown.page.select_option("#model", "plain")
-    assert not shown.page.locator("#translation").is_visible()
-    assert not shown.page.locator("#target-row").is_visible()
-    assert "target=" not in shown.fragment
-
-
-def test_numbers_taken_along_have_both_sentences(visit, answer, tmp_path):
-    reader = visit(permissions=("clipboard-read", "clipboard-write"))
-    reader.open(**LINK, target=OWN)
-    weights = answer(target=OWN)
-    saved = {label: reader.save(label, tmp_path) for label in ("CSV", "JSON")}
-    assert saved["CSV"].name == "headlight-attention-cross-attention-layer-1-head-1.csv"
-    rows = list(csv.reader(saved["CSV"].read_text().splitlines()))
-    assert rows[0][1:] == [token.strip("·") for token in reader.chips[: len(weights[0])]]
-    assert [row[0] for row in rows[1:]] == [token.strip("·") for token in reader.target]
-    told = json.loads(saved["JSON"].read_text())
-    assert (told["text"], told["target"]) == (TEXT, OWN)
-    assert told["values"][1] == pytest.approx(weights[1], abs=1e-6)
-    words = shlex.split(reader.copy("curl"))
-    body = json.loads(words[-1])
-    assert body == {
-        "model": "pairs",
-        "text": TEXT,
-        "target": OWN,
-        "capture": [CROSS],
-        "heads": [1],
-    }
-    tensor = httpx.post(words[2], json=body, timeout=60).json()["tensors"][CROSS]
-    assert tensor["data"][0][1] == pytest.approx(weights[1], abs=1e-6)
-
-
-def test_next_tokens_are_those_of_the_target(shown, ask):
-    shown.choose_view("Next token")
-    told = ask("trace", model="pairs", text=TEXT, target=OWN, capture=[], analyses=["next_token"])[
-        "analyses"
-    ]["next_token"]
-    first = told["probabilities"]["data"][-1][0]
-    assert shown.readout.startswith("After “dort”")
-    assert f"{100 * first:.1f} %" in shown.view.locator(".bars .bartext").first.text_content()
-    shown.page.locator("#target-chips .chip").nth(1).click()
-    shown.wait_until_drawn()
-    assert shown.readout.startswith("After “le”")
-
-
-def test_positions_and_experts_of_both_stacks_can_be_chosen(shown, answer):
-    shown.choose_view("Positions")
-    assert where(shown) == "decoder"
-    assert len(labels(shown, "y")) >= len(shown.target)
-    choose_where(shown, "Encoder")
-    table = shown.table()
-    assert table[3][0] == f"2 {shown.chips[2].strip('·')}"
-    shown.choose_view("Experts")
-    assert where(shown) == "encoder"
-    assert shown.view.locator("h2").all_text_contents() == ["Encoder, layer 1"]
-    choose_where(shown, "Decoder")
-    assert shown.view.locator("h2").all_text_contents() == ["Decoder, layer 1"]
-    header = shown.table()[0][1:]
-    assert all(
-        name.startswith(token.strip("·")) for name, token in zip(header, shown.target, strict=True)
+def test_pointing_at_a_word_brings_out_its_lines(shown, alignment):
+    _, weights = alignment(target=OWN)
+    seen = shown.view.locator(".plot").first.locator(".textpoint text", has_text="chat")
+    box = seen.bounding_box()
+    shown.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    highlight = shown.view.locator(".plot-highlight.is-shown")
+    highlight.wait_for()
+    assert highlight.locator("line").count() == sum(weight > 0 for weight in weights[1])
+    best = strongest(weights[1])
+    assert highlight.locator("text.is-strong").text_content() == f"{weights[1][best]:.2f}"
+    assert shown.readout.startswith("“chat” looks at")
+    assert "is-query" in shown.page.locator("#target-chips .chip", has_text="chat").get_attribute(
+        "class"
     )
+    shown.page.mouse.move(0, 0)
+    assert shown.view.locator(".plot-highlight.is-shown").count() == 0
 
 
-def test_a_model_of_one_stack_has_no_place_to_choose(reader):
-    reader.open(model="plain", text=TEXT)
-    assert not reader.view.locator(".where").is_visible()
-    assert not reader.page.locator("#translation").is_visible()
+def test_every_pair_of_words_is_reached_and_read_by_keyboard(shown, alignment):
+    _, weights = alignment(target=OWN)
+    plot = shown.view.locator(".plot").first
+    plot.focus()
+    shown.page.keyboard.press("Control+Home")
+    shown.page.keyboard.press("ArrowDown")
+    shown.page.keyboard.press("ArrowRight")
+    shown.page.keyboard.press("ArrowRight")
+    assert shown.announced.startswith(f"“chat” looks at “sat” with weight {weights[1][2]:.3f}")
+    assert shown.tip().startswith("“sat” — “chat”")
+    shown.page.keyboard.press("Enter")
+    assert "query=2" in shown.fragment
+    shown.page.keyboard.press("Enter")
+    assert "query=" not in shown.fragment
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_wrong_with_two_sentences(visit, theme):
-    reader = visit(color_scheme=theme, bypass_csp=True)
-    reader.open(**LINK, target=OWN)
-    found = Axe().run(reader.page).response["violations"]
-    assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found] == []
+def test_a_translation_of_ones_own_is_aligned_and_the_models_stays_in_sight(reader, alignment):
+    reader.open(**LINK)
+    made, _ = alignment()
+    with reader.reading_anew():
+        reader.page.fill("#target", OWN)
+    drawn(reader)
+    assert words(reader)[-len(TEXT.split()) - 3 : -len(TEXT.split())] == OWN.split()
+    assert facts(reader)["Translated by"] == "you"
+    assert facts(reader)["The model’s own"] == (made["target"] or "nothing: it ends at once")
+    with reader.reading_anew():
+        reader.view.get_by_role("button", name="Back to the model’s translation").click()
+    assert "target=" not in reader.fragment
+    assert reader.page.input_value("#target") == ""
 
 
-@pytest.mark.parametrize("width", [390, 820])
-def test_two_sentences_fit_the_screen(visit, width):
-    reader = visit(width=width, height=844)
-    reader.open(**LINK, target=OWN)
-    widths = reader.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-    assert widths[0] <= widths[1]
-    assert reader.page.locator("#sentence").bounding_box()["height"] < 844 / 3
+def test_ones_own_translation_stays_when_the_sentence_changes_and_the_page_says_so(shown):
+    note = shown.page.locator("#stale")
+    assert note.text_content() == ""
+    shown.write("the cat sat")
+    assert shown.page.input_value("#target") == OWN
+    assert "The sentence has changed" in note.text_content()
+    assert note.is_visible()
+    shown.write(TEXT)
+    assert note.text_content() == ""
+    shown.write("the mat")
+    with shown.reading_anew():
+        shown.page.fill("#target", "le tapis")
+    assert note.text_content() == "", "it is written for this sentence"
+    shown.write("a mat")
+    with shown.reading_anew():
+        shown.page.get_by_role("button", name="Back to the model’s", exact=True).click()
+    assert note.text_content() == ""
+
+
+def test_fewer_lines_are_drawn_from_a_higher_weight_and_a_link_restores_it(shown):
+    paths = "(plot) => plot.querySelectorAll('.scatterlayer .js-line').length"
+    count = shown.view.locator(".plot").first
+    before = count.evaluate(paths)
+    slider = shown.view.get_by_role("slider", name="Lines from")
+    slider.focus()
+    shown.page.keyboard.press("End")
+    shown.page.wait_for_url("**translate_threshold=0.5**")
+    shown.page.reload()
+    drawn(shown)
+    assert shown.view.get_by_role("slider", name="Lines from").input_value() == "0.5"
+    assert count.evaluate(paths) < before
+
+
+def test_a_model_that_translates_nothing_leads_to_one_that_does(reader):
+    reader.open(model="plain", text=TEXT, view="translate")
+    assert "translates nothing" in reader.view.locator(".panel-notice").text_content()
+    with reader.reading_anew():
+        reader.view.get_by_role("button", name="Read it with Pairs").click()
+    drawn(reader)
+    assert "model=pairs" in reader.fragment
+    assert words(reader)[-len(TEXT.split()) :] == TEXT.split()

@@ -2,7 +2,6 @@
 
 import math
 import re
-from itertools import pairwise
 
 import pytest
 from playwright.sync_api import expect
@@ -10,7 +9,6 @@ from playwright.sync_api import expect
 TEXT = "the cat sat on the mat"
 LAYER, HEAD = 1, 0
 SELF = f"decoder.layers.{LAYER}.self_attention"
-CROSS = f"decoder.layers.{LAYER}.cross_attention"
 
 
 @pytest.fixture
@@ -83,55 +81,6 @@ def test_every_step_shows_the_numbers_of_the_api(reader, head, model):
     output = rows(reader, "output")
     assert output[f"written by head {HEAD}"] == pytest.approx(told["head_output"][query], abs=1e-3)
     assert output["output of the attention"] == pytest.approx(told["output"][query], abs=1e-3)
-
-
-@pytest.mark.parametrize("model", ["plain", "rotary", "alibi", "none"])
-def test_what_is_worked_out_here_is_what_the_model_computed(reader, model):
-    open_cell(reader, model, 5, 2)
-    for title, term in (("The score", "score:"), ("softmax", "weight:"), ("value", "context,")):
-        assert number(fact(reader, title, term)) < 1e-5
-    help_text = reader.view.locator(".help").text_content()
-    assert "from what the model computed" in help_text
-    assert "more than" not in help_text
-
-
-def test_rotary_positions_turn_before_they_meet_and_alibi_takes_off_by_distance(reader, head):
-    open_cell(reader, "rotary", 5, 2)
-    assert steps(reader)[0] == "1. Turned by their positions"
-    assert number(fact(reader, "Turned", "farthest")) < 1e-5
-    turned = rows(reader, "Turned")["key, turned"]
-    assert turned == pytest.approx(head(model="rotary")["rotated_keys"][2], abs=1e-3)
-    open_cell(reader, "alibi", 5, 2)
-    found = rows(reader, "The score")
-    taken = [
-        part + bias
-        for part, bias in zip(found["product ÷ √d"], found["bias by distance"], strict=True)
-    ]
-    assert taken[:6] == pytest.approx(found["score"][:6], abs=2e-3)
-
-
-def test_cross_attention_goes_from_the_target_to_the_source(reader, head):
-    target = "le chat dort"
-    open_cell(reader, "pairs", 2, 4, target=target, where="cross")
-    told = head(CROSS, model="pairs", target=target)
-    weights = rows(reader, "softmax")["weight"]
-    assert len(weights) == reader.page.locator("#chips .chip").count()
-    assert weights == pytest.approx(told["weights"][2], abs=1e-4)
-    assert "masked" not in " ".join(steps(reader))
-    reader.view.get_by_role("radio", name="Encoder", exact=True).check()
-    reader.wait_until_drawn()
-    expect(step(reader, "The score").locator("h2")).to_have_text("2. The score: scaled")
-    assert "encoder, layer" in reader.readout
-
-
-def test_a_cell_that_comes_later_is_hidden_with_weight_0(reader):
-    open_cell(reader, "plain", 2, 5)
-    assert "cannot attend to" in reader.readout
-    assert "its weight is 0" in reader.readout
-    assert "its score is −∞" in step(reader, "The score").locator(".panel-help").text_content()
-    formula = step(reader, "The score").locator("math").last
-    assert "minus infinity" in formula.get_attribute("aria-label")
-    assert set(rows(reader, "Weight times value")["weight × value"]) == {0.0}
 
 
 def test_another_key_is_worked_out_by_a_click_on_its_bar(reader):
@@ -210,23 +159,6 @@ def entropy(row):
     return -sum(weight * math.log2(weight) for weight in row if weight > 0)
 
 
-def test_while_another_head_is_on_its_way_the_page_keeps_its_length(reader):
-    open_cell(reader, "plain", 5, 2)
-    page, held = reader.page, []
-    page.route("**/api/v1/trace", lambda route: held.append(route))
-    height = page.evaluate("document.documentElement.scrollHeight")
-    before = fact(reader, "Query times key", "length of the key")
-    reader.view.get_by_role("radio", name="1", exact=True).last.check()
-    expect(page.locator("#main")).to_have_attribute("aria-busy", "true")
-    expect(step(reader, "softmax")).to_have_class(re.compile("is-stale"))
-    assert page.evaluate("document.documentElement.scrollHeight") == pytest.approx(height, abs=100)
-    held[0].continue_()
-    reader.wait_until_drawn()
-    expect(step(reader, "softmax")).not_to_have_class(re.compile("is-stale"))
-    assert fact(reader, "Query times key", "length of the key") != before
-    assert f"layer {LAYER}, head 1" in reader.readout
-
-
 def test_a_refusal_is_said_once_and_the_way_back_is_open(visit):
     reader = visit(allow="422")
     open_cell(reader, "plain", 5, 2)
@@ -240,41 +172,3 @@ def test_a_refusal_is_said_once_and_the_way_back_is_open(visit):
     reader.view.get_by_role("button", name="As trained").click()
     reader.wait_until_drawn()
     expect(reader.view.locator(".panel")).to_have_count(5)
-
-
-def test_a_link_restores_the_cell_and_its_switches(visit):
-    first, second = visit(), visit()
-    open_cell(first, "plain", 4, 1, why_unscaled=1)
-    second.page.goto(first.page.url)
-    second.wait_until_drawn()
-    expect(second.view.get_by_label("Leave out 1/√d")).to_be_checked()
-    expect(second.view.get_by_label("Key", exact=True)).to_have_value("1")
-    assert steps(second) == steps(first)
-
-
-@pytest.mark.parametrize(
-    "text", ["a", "<b>&amp;</s>", "\U0001f600 \u0633\u0644\u0627\u0645", "x " * 30]
-)
-def test_any_text_has_its_why(reader, text):
-    reader.open(view="why", model="plain", text=text)
-    expect(step(reader, "output").locator(".plot .nsewdrag").first).to_be_attached()
-    assert "with weight" in reader.readout
-    assert reader.page.locator(".view:not([hidden]) :is(b, i, s)").count() == 0
-
-
-@pytest.mark.parametrize("width", [390, 820, 1440])
-def test_nothing_is_wider_than_the_page_or_lies_over_another(visit, width):
-    reader = visit(width=width)
-    open_cell(reader, "alibi", 5, 2, why_temperature=2)
-    page = reader.page
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    boxes = [part.bounding_box() for part in reader.view.locator(".panel").all()]
-    for above, below in pairwise(boxes):
-        assert above["y"] + above["height"] <= below["y"] + 1
-    words = step(reader, "softmax").locator(".panel-words").bounding_box()
-    plot = step(reader, "softmax").locator(".plot").bounding_box()
-    beside, under = (
-        words["x"] + words["width"] <= plot["x"],
-        words["y"] + words["height"] <= plot["y"],
-    )
-    assert beside if width == 1440 else under

@@ -1,0 +1,170 @@
+"""The switches of the Attention view: what is shown, of which heads, and how."""
+
+import re
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+TEXT = "Doctor Mouse sat down by the river, and the grey goose flew away. Doctor"
+LAYER, HEAD = 1, 4
+PATH = f"decoder.layers.{LAYER}.self_attention"
+
+
+@pytest.fixture
+def shown(reader):
+    reader.open(text=TEXT, layer=LAYER, head=HEAD)
+    return reader
+
+
+@pytest.fixture
+def tensor(ask):
+    def get(name):
+        data = ask("trace", text=TEXT, capture=[f"{PATH}.{name}"])["tensors"][f"{PATH}.{name}"]
+        return np.array(data["data"], dtype=float)
+
+    return get
+
+
+def choose(reader, title):
+    """Set one of the switches; it may stand behind “More”."""
+    control = reader.view.get_by_role("radio", name=title, exact=True)
+    if not control.is_visible():
+        reader.view.locator(".controls-more summary").click()
+    control.check(force=True)
+    reader.wait_until_drawn()
+
+
+def heading(reader):
+    return reader.view.locator(".panel h2").text_content()
+
+
+def test_scores_are_asked_for_once_and_only_when_chosen(shown):
+    asked = shown.asks()
+    choose(shown, "Log")
+    assert asked == []
+    choose(shown, "Scores")
+    choose(shown, "Weights")
+    choose(shown, "Scores")
+    shown.page.locator(".heads-cell[aria-label^='Layer 1, head 0']").click()
+    shown.wait_until_drawn()
+    assert [body["capture"] for body in asked] == [[f"{PATH}.scores"]]
+
+
+def test_a_map_that_is_pressed_joins_the_set_and_all_of_the_set_are_marked(shown):
+    choose(shown, "Several")
+    shown.page.locator(f".heads-cell[aria-label^='Layer {LAYER}, head 2']").click()
+    shown.wait_until_drawn()
+    assert heading(shown) == f"Layer {LAYER}, mean of heads 2 and {HEAD}"
+    marked = shown.page.locator(".heads-cell[aria-selected=true]")
+    names = marked.evaluate_all("(cells) => cells.map((cell) => cell.ariaLabel.split(':')[0])")
+    assert names == [f"Layer {LAYER}, head 2", f"Layer {LAYER}, head {HEAD}"]
+    shown.page.get_by_role("button", name=re.compile("Previous token")).click()
+    shown.wait_until_drawn()
+    assert heading(shown).lower() == shown.chosen_head.lower(), "what is worth a look is one head"
+
+
+def test_a_click_on_a_cell_chooses_query_and_key_and_offers_its_arithmetic(shown, tensor):
+    weights = tensor("weights")[HEAD]
+    count = len(weights)
+    shown.page.mouse.move(*shown.cell(11, 8, count, count))
+    shown.view.locator(".tip.is-shown").wait_for()
+    shown.page.mouse.click(*shown.cell(11, 8, count, count))
+    shown.page.wait_for_url("**query=11**")
+    shown.wait_until_drawn()
+    assert "key=8" in shown.fragment
+    action = shown.view.locator(".panel-actions button", has_text="Why")
+    assert action.text_content() == f"Why {weights[11, 8]:.3f}?"
+    mark = shown.view.locator(".plot-mark.is-picked").bounding_box()
+    x, y = shown.cell(11, 8, count, count)
+    assert mark["x"] < x < mark["x"] + mark["width"]
+    assert mark["y"] < y < mark["y"] + mark["height"]
+    action.click()
+    shown.wait_until_drawn()
+    assert "view=why" in shown.fragment
+    assert f"with weight {weights[11, 8]:.3f} (layer {LAYER}, head {HEAD})" in shown.readout
+
+
+def test_enter_on_a_cell_does_the_same_and_the_link_restores_it(shown, tensor):
+    shown.view.locator(".plot").focus()
+    shown.page.keyboard.press("Control+Home")
+    shown.page.keyboard.press("ArrowDown")
+    shown.page.keyboard.press("ArrowDown")
+    shown.page.keyboard.press("ArrowRight")
+    shown.page.keyboard.press("Enter")
+    assert re.search("query=2(&|$)", shown.fragment)
+    assert re.search("key=1(&|$)", shown.fragment)
+    shown.page.reload()
+    shown.wait_until_drawn()
+    weight = tensor("weights")[HEAD][2, 1]
+    assert (
+        shown.view.locator(".panel-actions button", has_text="Why").text_content()
+        == f"Why {weight:.3f}?"
+    )
+
+
+def test_a_link_restores_every_switch(reader):
+    reader.open(
+        text=TEXT,
+        layer=2,
+        attention_which="heads",
+        attention_heads="0.2",
+        attention_words=1,
+        attention_hide="first",
+        attention_renormalise=1,
+        attention_threshold=0.05,
+        attention_as="lines",
+        attention_order="label",
+    )
+    assert heading(reader) == "Layer 2, mean of heads 0 and 2"
+    said = reader.view.locator(".panel-help").text_content()
+    for words in ("Pieces of a word", "renormalised", "under 0.05"):
+        assert words in said
+    assert reader.view.locator(".controls-more summary").text_content() == "More: 3 set"
+    assert reader.page.locator(".heads-grid.is-grouped").count() == 1
+
+
+def test_a_refused_answer_is_told_in_its_place_and_the_rest_goes_on(visit):
+    reader = visit(allow="Failed to load resource")
+    reader.open(text=TEXT, layer=LAYER, head=HEAD)
+
+    def refuse(route):
+        if route.request.post_data_json["capture"] == [f"{PATH}.scores"]:
+            problem = {"title": "Too much", "status": 422, "detail": "Ask for less."}
+            route.fulfill(status=422, json=problem, content_type="application/problem+json")
+        else:
+            route.continue_()
+
+    reader.page.route("**/api/v1/trace", refuse)
+    choose(reader, "Scores")
+    expect(reader.view.locator(".panel-notice")).to_have_text("Too much. Ask for less.")
+    assert reader.page.locator(".heads-cell").first.is_visible()
+    choose(reader, "Weights")
+    assert reader.view.locator(".plot").is_visible()
+
+
+def test_each_map_has_the_label_and_the_score_of_the_api(shown, ask):
+    found = ask("trace", text=TEXT, capture=[], analyses=["head_labels"])["analyses"]["head_labels"]
+    label = found["labels"][found[f"{PATH}.label"]["data"][HEAD]]
+    score = found[f"{PATH}.label_scores"]["data"][HEAD][found["labels"].index(label)]
+    cell = shown.page.locator(f".heads-cell[aria-label^='Layer {LAYER}, head {HEAD}']")
+    name = f"Layer {LAYER}, head {HEAD}: {label} {score:.3f}"
+    assert cell.get_attribute("aria-label") == name
+    item = shown.page.locator(".heads-item", has=cell)
+    assert item.locator(".heads-score").text_content() == f"{score:.2f}".removeprefix("0")
+    cell.hover()
+    assert f"{label} {score:.3f}" in shown.page.locator(".heads-caption").text_content()
+
+
+def test_sorted_by_label_what_does_the_same_stands_together(shown):
+    shown.page.get_by_role("radio", name="Label", exact=True).check(force=True)
+    groups = shown.page.locator(".heads-row")
+    titles = groups.locator("[role=rowheader]").all_text_contents()
+    assert titles[-1] == "mixed"
+    assert len(titles) == len(set(titles))
+    sinks = groups.filter(has=shown.page.get_by_role("rowheader", name="sink"))
+    scores = sinks.locator(".heads-score").all_text_contents()
+    values = [float(score.lstrip("<>")) for score in scores]
+    assert values == sorted(values, reverse=True)
+    assert shown.page.locator(".heads-cell").count() == 24
+    assert shown.chosen_head == f"Layer {LAYER}, head {HEAD}"

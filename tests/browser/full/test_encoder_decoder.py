@@ -1,0 +1,149 @@
+"""A translator: two sentences, three places of attention, and a translation of one's own."""
+
+import pytest
+
+TEXT = "the cat sat on the mat"
+OWN = "le chat dort"
+LINK = {"model": "pairs", "text": TEXT, "layer": 1, "head": 1}
+CROSS = "decoder.layers.1.cross_attention.weights"
+
+
+@pytest.fixture
+def answer(ask):
+    """What the API says of the user's own translation."""
+
+    def trace(site=CROSS, **body):
+        found = ask("trace", model="pairs", text=TEXT, capture=[site], **body)
+        return found["tensors"][site]["data"][1] if site in found["tensors"] else found
+
+    return trace
+
+
+@pytest.fixture
+def shown(reader):
+    reader.open(**LINK, target=OWN)
+    return reader
+
+
+def labels(reader, axis):
+    return reader.view.locator(f".{axis}tick text").all_text_contents()
+
+
+def strongest(numbers):
+    return max(range(len(numbers)), key=numbers.__getitem__)
+
+
+def where(reader):
+    return reader.view.locator(".where input:checked").get_attribute("value")
+
+
+def choose_where(reader, title):
+    reader.view.locator(".where").get_by_role("radio", name=title).check(force=True)
+    reader.wait_until_drawn()
+
+
+def test_cross_attention_is_shown_first_with_target_rows_and_source_columns(shown, answer):
+    weights = answer(target=OWN)
+    assert where(shown) == "cross"
+    assert labels(shown, "y") == [token.strip("·") for token in shown.target]
+    source = shown.chips[: len(weights[0])]
+    assert labels(shown, "x") == [token.strip("·") for token in source]
+    assert shown.page.locator(".heads-cell").count() == 4
+    row, column = 2, strongest(weights[2])
+    shown.page.mouse.move(*shown.cell(row, column, len(weights), len(weights[0])))
+    query, key = shown.target[row].strip("·"), source[column].strip("·")
+    assert shown.tip().endswith(f"\n{weights[row][column]:.4f}")
+    assert shown.readout.startswith(f"“{query}” attends to “{key}")
+    assert shown.readout.endswith("(cross-attention, layer 1, head 1)")
+    assert "is-query" in shown.page.locator("#target-chips .chip").nth(row).get_attribute("class")
+    assert "is-key" in shown.page.locator("#chips .chip").nth(column).get_attribute("class")
+
+
+def test_a_link_restores_place_and_translation(reader):
+    reader.open(**LINK, where="encoder", target=OWN, source=2)
+    reader.page.reload()
+    reader.wait_until_drawn()
+    assert where(reader) == "encoder"
+    assert reader.page.input_value("#target") == OWN
+    assert reader.page.locator("#chips .chip").nth(2).get_attribute("aria-selected") == "true"
+    choose_where(reader, "Cross")
+    reader.page.go_back()
+    reader.wait_until_drawn()
+    assert where(reader) == "encoder"
+
+
+def test_ones_own_translation_is_read_and_emptied_it_is_the_models_again(reader, answer):
+    reader.open(**LINK)
+    asked = reader.asks()
+    with reader.reading_anew():
+        reader.page.fill("#target", OWN)
+    assert asked[-1]["target"] == OWN
+    assert "".join(reader.target) == "<s>" + OWN.replace(" ", "·")
+    assert "target=le+chat+dort" in reader.fragment
+    assert not reader.page.locator("#translated").is_visible()
+    with reader.reading_anew():
+        reader.page.fill("#target", "")
+    assert "target" not in asked[-1]
+    assert "target=" not in reader.fragment
+    assert reader.page.locator("#translated").is_visible()
+    with reader.reading_anew():
+        reader.page.fill("#target", OWN)
+    with reader.reading_anew():
+        reader.page.get_by_role("button", name="Back to the model’s").click()
+    assert reader.page.input_value("#target") == ""
+
+
+def test_a_translation_that_is_too_long_is_refused_in_words_and_can_be_mended(visit):
+    reader = visit(allow="status of 4")
+    reader.open(**LINK)
+    reader.page.fill("#target", "le chat dort " * 30)
+    notice = reader.page.locator("#notice")
+    notice.wait_for()
+    assert "the target has 92 tokens, but the model reads at most 64" in notice.text_content()
+    assert "Change the text or your translation" in notice.text_content()
+    assert reader.page.locator("#target").is_visible()
+    with reader.reading_anew():
+        reader.page.fill("#target", OWN)
+    assert not notice.is_visible()
+    assert reader.target[-1] == "·dort"
+
+
+def test_a_blank_translation_is_none(reader):
+    reader.open(**LINK)
+    before = reader.target
+    reader.page.fill("#target", "   ")
+    reader.page.locator("#target").press("Enter")
+    reader.wait_until_drawn()
+    assert reader.target == before
+    assert not reader.page.locator("#notice").is_visible()
+
+
+def test_an_example_takes_the_own_translation_away_and_so_does_another_model(shown):
+    with shown.reading_anew():
+        shown.page.get_by_role("button", name="A light").click()
+    assert "target=" not in shown.fragment
+    with shown.reading_anew():
+        shown.page.fill("#target", OWN)
+    with shown.reading_anew():
+        shown.page.select_option("#model", "plain")
+    assert not shown.page.locator("#translation").is_visible()
+    assert not shown.page.locator("#target-row").is_visible()
+    assert "target=" not in shown.fragment
+
+
+def test_positions_and_experts_of_both_stacks_can_be_chosen(shown, answer):
+    shown.choose_view("Positions")
+    assert where(shown) == "decoder"
+    assert len(labels(shown, "y")) >= len(shown.target)
+    choose_where(shown, "Encoder")
+    table = shown.table()
+    assert table[3][0] == f"2 {shown.chips[2].strip('·')}"
+    shown.choose_view("Experts")
+    assert where(shown) == "encoder"
+    assert shown.view.locator("h2").all_text_contents() == ["Encoder, layer 1"]
+    choose_where(shown, "Decoder")
+    assert shown.view.locator("h2").all_text_contents() == ["Decoder, layer 1"]
+    header = shown.table()[0][1:]
+    assert all(
+        name.startswith(token.strip("·")) for name, token in zip(header, shown.target, strict=True)
+    )

@@ -1,0 +1,120 @@
+"""The sentence: typed, chosen from the examples, read, cancelled; and the menu of models."""
+
+import pytest
+from playwright.sync_api import expect
+
+BYTES = "I saw 猫 and é"
+
+
+def test_enter_reads_at_once_and_shift_enter_starts_a_line(reader):
+    reader.open()
+    box = reader.page.locator("#text")
+    box.fill("One line")
+    box.press("Shift+Enter")
+    box.press_sequentially("two lines")
+    with reader.page.expect_response("**/api/v1/trace"):
+        box.press("Enter")
+    reader.wait_until_drawn()
+    assert box.input_value() == "One line\ntwo lines"
+    assert any("↵" in chip for chip in reader.chips)
+
+
+def test_while_the_answer_is_on_its_way_the_page_says_so(reader, hold):
+    reader.open()
+    held = hold(reader.page, "waiting")
+    reader.page.fill("#text", "We are waiting here")
+    reader.page.wait_for_selector("#main[aria-busy=true]")
+    assert reader.page.locator("#status").text_content() == "Reading…"
+    assert reader.page.locator("#beam").is_visible()
+    held[0].continue_()
+    reader.wait_until_drawn()
+    assert not reader.page.locator("#beam").is_visible()
+    assert "·waiting" in reader.chips
+
+
+def test_further_answers_of_a_view_can_be_cancelled_too(reader):
+    reader.open(text="Once upon a time", view="stream")
+    page = reader.page
+    page.wait_for_selector("#main[aria-busy=false]")
+    held = []
+    page.route("**/api/v1/trace", lambda route: held.append(route))
+    page.get_by_role("tab", name="Compare").click()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("#main")).to_have_attribute("aria-busy", "false")
+    assert "Cancelled" in reader.view.text_content()
+    page.unroute_all(behavior="ignoreErrors")
+    reader.choose_view("Attention")
+    with page.expect_response("**/api/v1/trace"):
+        page.get_by_role("tab", name="Compare").click()
+
+
+def press(reader, title):
+    with reader.reading_anew():
+        reader.page.locator("#examples button", has_text=title).click()
+
+
+def test_an_example_opens_the_view_the_head_and_the_token(reader):
+    reader.open(text="Something else", view="experts", layer=0, head=0)
+    press(reader, "A verb and its subject")
+    assert reader.view.get_attribute("id") == "view-attention"
+    assert reader.chosen_head == "Layer 3, head 5"
+    assert reader.readout.startswith("“were” attends most to “children”")
+
+
+def test_an_example_that_was_left_leads_back_when_it_is_pressed_again(reader):
+    reader.open()
+    press(reader, "An expert for punctuation")
+    assert reader.view.get_attribute("id") == "view-experts"
+    reader.choose_view("Positions")
+    reader.page.locator("#examples button", has_text="An expert for punctuation").click()
+    reader.wait_until_drawn()
+    assert reader.view.get_attribute("id") == "view-experts"
+
+
+def test_an_example_of_a_translator_opens_the_place(reader):
+    reader.open(text="Hello.", model="translate")
+    press(reader, "What “it” stands for")
+    assert "where=encoder" in reader.fragment
+    assert reader.readout.startswith("“it” attends most to “house”")
+
+
+def test_the_menu_offers_every_model_by_kind_and_names_the_damaged(reader):
+    reader.open(text="a little light")
+    menu = reader.page.locator("#model")
+    groups = menu.locator("optgroup").evaluate_all(
+        "(groups) => groups.map((g) => [g.label, [...g.children].map((o) => o.textContent)])"
+    )
+    assert [label.split(":")[0] for label, _ in groups] == [
+        "Decoders",
+        "Encoders",
+        "Encoder–decoders",
+    ]
+    offered = {label.split(":")[0]: titles for label, titles in groups}
+    assert "Blanks" in offered["Encoders"]
+    assert {"Plain", "Rotary", "Alibi", "None"} < set(offered["Decoders"])
+    assert "Pairs" in offered["Encoder–decoders"]
+    damaged = menu.locator("option[value=damaged]")
+    assert damaged.text_content() == "damaged (damaged)"
+    assert damaged.is_disabled()
+    assert "config.json" in damaged.get_attribute("title")
+
+
+@pytest.fixture
+def shown(reader):
+    reader.open(text=BYTES, layer=1, head=2)
+    return reader
+
+
+def test_the_bytes_of_a_character_share_one_outline_with_the_character(shown):
+    groups = shown.page.locator(".character")
+    assert groups.locator(".character-whole").all_text_contents() == ["猫", "é"]
+    assert groups.nth(0).locator(".chip").all_text_contents() == ["e7", "8c", "ab"]
+    assert groups.nth(1).locator(".chip").all_text_contents() == ["c3", "a9"]
+    assert groups.first.evaluate("(group) => getComputedStyle(group).boxShadow") != "none"
+
+
+def test_a_screen_reader_is_told_which_byte_of_which_character(shown):
+    options = shown.page.get_by_role("option", name="of 猫")
+    assert [option.get_attribute("aria-label") for option in options.all()] == [
+        f"token {index}: byte {byte} of 3 of 猫" for byte, index in enumerate((4, 5, 6), start=1)
+    ]
