@@ -126,7 +126,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Headlight into $(VENV)"
 	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip setuptools
 	@$(install-torch)
-	@$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[evaluate]'
+	@PYTHONWARNINGS=ignore $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[evaluate]'
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
