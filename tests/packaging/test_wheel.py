@@ -1,52 +1,83 @@
-"""A wheel built from the tree: it brings the page and the models, and nothing for developers."""
+"""A wheel built from the tree brings the page and the models, under the one name `headlight`."""
 
+import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
 
 @pytest.fixture(scope="module")
-def wheel_names(
-    root: Path, committed: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> set[str]:
-    """The names of the files in a freshly built wheel."""
-    folder, copy = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("tree")
+def installed(root: Path, committed: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which a freshly built wheel is installed, without its dependencies."""
+    wheels, copy = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("tree")
     for name in committed:  # setuptools would leave build/ in the checkout
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(root / name, copy / name)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    offline = ["--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*pip, "wheel", *offline, "--wheel-dir", wheels, copy], check=True)
+    (wheel,) = wheels.glob("headlight-*.whl")
+    target = tmp_path_factory.mktemp("site-packages")
     subprocess.run(
-        [
-            *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"),
-            *("--wheel-dir", folder, copy),
-        ],
-        check=True,
-        capture_output=True,
+        [*pip, "install", *offline, "--no-compile", "--target", target, wheel], check=True
     )
-    (wheel,) = folder.glob("headlight-*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        return set(archive.namelist())
+    return target
 
 
-def test_the_page_travels_inside_the_app(wheel_names: set[str], committed: list[str]) -> None:
-    page = {f"headlight/{name}" for name in committed if name.startswith(("static/", "templates/"))}
-    assert page
-    assert page <= wheel_names
-
-
-def test_code_and_models_travel_whole(wheel_names: set[str], committed: list[str]) -> None:
-    packages = {
+def test_page_code_and_models_travel_whole(installed, committed):
+    package = {
         f"headlight/{name.removeprefix('app/')}"
         for name in committed
-        if name.startswith(("app/", "model/"))
+        if name.startswith(("app/", "model/", "static/", "templates/"))
     }
-    assert packages
-    assert packages <= wheel_names
+    files = {str(path.relative_to(installed)) for path in installed.rglob("*")}
+    assert package
+    assert package - files == set()
 
 
-def test_nothing_else_travels(wheel_names: set[str]) -> None:
-    folders = {name.split("/")[0] for name in wheel_names}
-    assert {folder for folder in folders if not folder.endswith(".dist-info")} == {"headlight"}
+def test_no_other_name_is_installed(installed):
+    names = {path.name for path in installed.iterdir()}
+    assert {name for name in names if not name.endswith(".dist-info")} <= {"headlight", "bin"}
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """A folder of somebody who has an `app` and a `model` too."""
+    (tmp_path / "app.py").write_text("raise RuntimeError('the wrong app')")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "__init__.py").write_text("raise RuntimeError('the wrong model')")
+    return tmp_path
+
+
+def output_of(program, folder, **environment):
+    (folder / "program.py").write_text(program)
+    command = [sys.executable, "program.py"]
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_wheel_is_used_beside_an_app_and_a_model_of_somebody_else(installed, elsewhere):
+    program = """
+import headlight
+from headlight import AsyncClient, Client, load, trace
+from headlight.model.checkpoint import ZOO
+
+print(headlight.__file__)
+print(trace(load(ZOO / "positions-rotary"), "The cat sat.").tokens[0].text)
+"""
+    path, token = output_of(program, elsewhere, PYTHONPATH=str(installed))
+    assert Path(path).is_relative_to(installed)
+    assert token == "<s>"
+
+
+def test_so_is_the_checkout(elsewhere, root):
+    (path,) = output_of(
+        "import headlight.model\nfrom headlight import Client\nprint(headlight.__file__)", elsewhere
+    )
+    assert Path(path).resolve().is_relative_to(root)
