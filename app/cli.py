@@ -83,8 +83,8 @@ def train(
     from headlight.commands.training_settings import read_settings, read_settings_file
     from headlight.model.device import choose_device
     from headlight.model.training import run
+    from headlight.model.training.config import merge
     from headlight.model.training.distributed import join, local_rank
-    from headlight.model.training.settings import merge
 
     place = device or settings_of().device
     try:

@@ -16,8 +16,7 @@ from rich.progress import (
 from headlight.model.card import ModelCard, read_card
 from headlight.model.checkpoint_files import CARD
 from headlight.model.device import machine_of
-from headlight.model.training.loop import Loop
-from headlight.model.training.metrics import StepReport
+from headlight.model.training.loop import Loop, StepReport
 from headlight.model.training.run import finish, read_run
 
 console = Console(highlight=False)

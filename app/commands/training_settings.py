@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from headlight.model.training.settings import merge
+from headlight.model.training.config import merge
 
 
 class _Loader(yaml.SafeLoader):

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from headlight.model.checkpoint import Checkpoint
-from headlight.model.training.corpus_files import read_members
+from headlight.model.training.corpus import read_members
 from headlight.model.training.losses import token_losses
 
 

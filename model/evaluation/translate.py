@@ -19,8 +19,8 @@ from headlight.model.evaluation.word_alignment import (
     read_gold,
     short_pairs,
 )
+from headlight.model.training.batches import is_held_out
 from headlight.model.training.corpus import SentencePair
-from headlight.model.training.pairs import is_held_out
 from headlight.model.training.translate import TranslateConfig
 
 SHORT = 15

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from tokenizers import pre_tokenizers
 
-from headlight.model.training.corpus_files import CorpusError, read_lines
+from headlight.model.training.corpus import CorpusError, read_lines
 
 Link = tuple[int, int]  # an English word and a French one, each counted from 0
 

@@ -1,30 +1,40 @@
-"""The rows a language model trains on: text of the corpus, and segments that repeat.
+"""Batches: rows of text, rows of repeated segments, and padded sentence pairs.
 
-Which rows a step sees depends on the seed and the step alone, so a resumed run sees the same.
+A batch depends on the seed and the step alone, so a resumed run trains on the same batches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import hashlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.corpus import TokenStream
 from headlight.model.transformer import Prediction, Transformer
 
 Rows = Int[Tensor, "row token"]
 
+# Pairs are sorted by length within windows of this many batches: little padding, and different
+# batches in every epoch.
+BATCHES_SORTED_TOGETHER = 32
+
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """What a model reads in one step, and what it has to say to it.
+    """The input and the targets of one step.
 
-    ``ids`` (row, token) and, token for token, ``targets`` and ``is_counted``, which says where a
-    target counts in the loss. An encoder–decoder reads ``source`` (row, source) first.
-    ``is_token`` says what of the encoder's text is no padding; None: all.
+    ``ids`` (row, token) is the input; ``targets`` and ``is_counted`` have the same shape, and
+    only targets with ``is_counted`` enter the loss. ``source`` (row, source) is the input of the
+    encoder of an encoder–decoder. ``is_token`` is False at padding of the encoder's input; None
+    if there is no padding.
     """
 
     ids: Tensor
@@ -35,26 +45,26 @@ class Batch:
 
     @classmethod
     def of_rows(cls, rows: Rows, is_counted: Bool[Tensor, "row token-1"]) -> Batch:
-        """Rows for a decoder: it reads all tokens but the last, and says all but the first."""
+        """Make a batch for a decoder, whose targets are the input shifted by one token."""
         return cls(ids=rows[:, :-1], targets=rows[:, 1:], is_counted=is_counted)
 
     def predict(self, model: Transformer) -> Prediction:
-        """What the model says."""
+        """Run the model on the batch."""
         texts = [self.ids] if self.source is None else [self.source, self.ids]
         prediction: Prediction = model(*texts, is_token=self.is_token)
         return prediction
 
     def to(self, device: torch.device) -> Batch:
-        """The same batch on another device."""
+        """Copy the batch to a device."""
         return self._map(lambda tensor: tensor.to(device))
 
     def part(self, number: int, of: int) -> Batch:
-        """Every `of`-th row from row `number` on."""
+        """Take every `of`-th row, beginning with row `number`."""
         return self._map(lambda tensor: tensor[number::of])
 
     @classmethod
     def join(cls, *batches: Batch) -> Batch:
-        """The rows of several batches of one length, without a source or padding."""
+        """Concatenate batches of one length, without a source or padding."""
         return cls(
             ids=torch.cat([batch.ids for batch in batches]),
             targets=torch.cat([batch.targets for batch in batches]),
@@ -71,17 +81,36 @@ class Batch:
         )
 
 
+@runtime_checkable
+class Batches(Protocol):
+    """The batches of a recipe. A batch depends on the seed and the step alone."""
+
+    def batch(self, step: int) -> Batch:
+        """Return the batch of a step, counted from 0."""
+
+    def validation(self) -> list[Batch]:
+        """Return the held-out batches."""
+
+
 def generator_of(seed: int, *numbers: int) -> torch.Generator:
-    """A random generator that depends on nothing but these numbers."""
+    """Make a random generator that depends on these numbers alone."""
     mixed = seed
     for number in numbers:
         mixed = (mixed * 1_000_003 + number + 1) % (2**63 - 1)
     return torch.Generator().manual_seed(mixed)
 
 
+def prepend(start_id: int, rows: Rows) -> Int[Tensor, "row token+1"]:
+    """Put the start token before each row."""
+    return torch.cat([rows.new_full((len(rows), 1), start_id), rows], dim=1)
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class TextRows:
-    """Rows of a token stream, each row once an epoch in an order drawn anew, start token first."""
+    """Rows of a token stream, shuffled anew in every epoch, with the start token before each."""
 
     stream: TokenStream
     starts: Int[Tensor, " row"]
@@ -99,7 +128,7 @@ class TextRows:
         return cls(stream, stream.row_starts(length), length, start_id, seed)
 
     def take(self, first: int, count: int) -> Batch:
-        """The rows numbered from `first` on; numbering goes on through the epochs."""
+        """Return `count` rows from number `first` on, counted through the epochs."""
         n_rows = len(self.starts)
         orders = {
             epoch: torch.randperm(n_rows, generator=generator_of(self.seed, epoch))
@@ -121,18 +150,18 @@ def repeated_rows(
     longest: int,
     shortest: int = 4,
 ) -> Batch:
-    """Rows in which one segment of unrelated tokens repeats until the row is full.
+    """Make rows in which one segment of unrelated tokens repeats until the row is full.
 
-    Only a head that finds the earlier occurrence can predict the second round, so these rows
-    teach induction (Olsson et al. 2022, https://arxiv.org/abs/2209.11895). The first round, which
-    nothing can predict, does not count.
+    Only a head that finds the earlier occurrence can predict the repetition, so these rows teach
+    induction (Olsson et al. 2022, https://arxiv.org/abs/2209.11895). The first occurrence, which
+    is unpredictable, does not enter the loss.
 
     Args:
-        ids: where tokens are drawn from: the corpus, for instance, to draw by frequency.
-        count: how many rows.
+        ids: the tokens to draw from; those of a corpus are drawn by their frequency.
+        count: the number of rows.
         length: tokens in a row after the start token.
         start_id: the token put before each row.
-        generator: where chance comes from.
+        generator: the source of randomness.
         longest: the greatest length of a segment.
         shortest: the least.
     """
@@ -145,6 +174,129 @@ def repeated_rows(
     return Batch.of_rows(prepend(start_id, torch.stack(rows)), is_repeated)
 
 
-def prepend(start_id: int, rows: Rows) -> Int[Tensor, "row token+1"]:
-    """The rows with the start token before each."""
-    return torch.cat([rows.new_full((len(rows), 1), start_id), rows], dim=1)
+# --- sentence pairs -------------------------------------------------------------------------------
+
+
+class Pair(NamedTuple):
+    """The token ids of a source, start token first, and of a target without special tokens."""
+
+    source: list[int]
+    target: list[int]
+
+
+def encode_pairs(
+    sources: Sequence[str], targets: Sequence[str], tokenizer: Tokenizer
+) -> list[Pair]:
+    """Tokenize sentence pairs."""
+    return [
+        Pair([tokenizer.start_id, *source], target)
+        for source, target in zip(
+            tokenizer.encode_ids(sources), tokenizer.encode_ids(targets), strict=True
+        )
+    ]
+
+
+def is_held_out(source: str, share: float) -> bool:
+    """Choose the pairs of the validation set by a hash of the source alone.
+
+    All translations of one sentence are on the same side, whatever else the corpus holds.
+    """
+    digest = hashlib.sha256(source.encode()).digest()
+    return int.from_bytes(digest[:8], "big") < share * 2**64
+
+
+@dataclass(frozen=True, eq=False)
+class PairBatches:
+    """Batches of sentence pairs of similar length, padded together.
+
+    A batch has at most `n_tokens` tokens, padding and both sides included; a longer pair has a
+    batch of its own.
+
+    Args:
+        pairs: each pair occurs once an epoch, shuffled anew.
+        n_tokens: the size of a batch.
+        start_id: the first token of a decoder's input.
+        end_id: the last target, and the padding.
+        seed: decides the order together with the epoch.
+    """
+
+    pairs: Sequence[Pair]
+    n_tokens: int
+    start_id: int
+    end_id: int
+    seed: int
+    _first_steps: list[int] = field(default_factory=lambda: [0], init=False, repr=False)
+
+    def batch(self, step: int) -> Batch:
+        """Return the batch of a step, counted through the epochs."""
+        while step >= self._first_steps[-1]:
+            number = len(self._first_steps) - 1
+            self._first_steps.append(self._first_steps[-1] + len(_epoch(self, number)))
+        number = bisect_right(self._first_steps, step) - 1
+        numbers = _epoch(self, number)[step - self._first_steps[number]]
+        return self.pad([self.pairs[number] for number in numbers])
+
+    def in_order(self) -> list[Batch]:
+        """Return all pairs once, the shortest first."""
+        return [
+            self.pad([self.pairs[n] for n in numbers]) for numbers in self._pack(self._sorted())
+        ]
+
+    def pad(self, pairs: Sequence[Pair]) -> Batch:
+        """Pad pairs to one batch: decoder input <s> + target, decoder target target + </s>."""
+        source, is_token = _padded([pair.source for pair in pairs], self.end_id)
+        ids, _ = _padded([[self.start_id, *pair.target] for pair in pairs], self.end_id)
+        targets, is_counted = _padded([[*pair.target, self.end_id] for pair in pairs], self.end_id)
+        return Batch(
+            ids=ids, targets=targets, is_counted=is_counted, source=source, is_token=is_token
+        )
+
+    def epoch(self, number: int) -> list[list[int]]:
+        """Return the indices of the pairs in each batch of an epoch."""
+        generator = generator_of(self.seed, number)
+        order = torch.randperm(len(self.pairs), generator=generator).tolist()
+        size = self._pairs_sorted_together()
+        batches = [
+            batch
+            for first in range(0, len(order), size)
+            for batch in self._pack(self._sorted(order[first : first + size]))
+        ]
+        return [batches[n] for n in torch.randperm(len(batches), generator=generator).tolist()]
+
+    def _sorted(self, numbers: Sequence[int] | None = None) -> list[int]:
+        chosen = range(len(self.pairs)) if numbers is None else numbers
+        return sorted(chosen, key=lambda n: (len(self.pairs[n].target), len(self.pairs[n].source)))
+
+    def _pack(self, numbers: Sequence[int]) -> Iterator[list[int]]:
+        """Cut a list of pairs into batches as large as `n_tokens` allows."""
+        batch: list[int] = []
+        longest_source = longest_target = 0
+        for number in numbers:
+            pair = self.pairs[number]
+            longest_source = max(longest_source, len(pair.source))
+            longest_target = max(longest_target, len(pair.target) + 1)
+            if batch and (len(batch) + 1) * (longest_source + longest_target) > self.n_tokens:
+                yield batch
+                batch = []
+                longest_source, longest_target = len(pair.source), len(pair.target) + 1
+            batch.append(number)
+        if batch:
+            yield batch
+
+    def _pairs_sorted_together(self) -> int:
+        total = sum(len(pair.source) + len(pair.target) + 1 for pair in self.pairs)
+        return max(1, BATCHES_SORTED_TOGETHER * self.n_tokens * len(self.pairs) // total)
+
+
+@lru_cache(maxsize=4)
+def _epoch(batches: PairBatches, number: int) -> list[list[int]]:
+    return batches.epoch(number)
+
+
+def _padded(
+    rows: Sequence[Sequence[int]], fill: int
+) -> tuple[Int[Tensor, "row token"], Bool[Tensor, "row token"]]:
+    longest = max(map(len, rows))
+    ids = torch.tensor([[*row, *[fill] * (longest - len(row))] for row in rows])
+    lengths = torch.tensor([len(row) for row in rows])
+    return ids, torch.arange(longest) < lengths[:, None]

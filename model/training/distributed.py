@@ -1,11 +1,13 @@
-"""Processes that train one model together, each on its share of every batch.
+"""Data-parallel training: several processes train one model, each on its share of every batch.
 
-``torchrun`` starts them and tells each by its environment which of them it is:
+``torchrun`` starts the processes and describes the group in their environment:
 
     torchrun --nproc-per-node 2 -m headlight.cli train translate --corpus train.tsv --out runs/fr
 
-Every process holds the whole model, draws the same batch and reads other rows of it. The gradients
-are added up before each update, so all make the same one: that of a single process.
+Every process holds the whole model, makes the same batch and reads its own rows of it. The
+gradients are summed before each update, so every process makes the update that a single process
+would make. `torch.nn.parallel.DistributedDataParallel` averages gradients instead of summing them,
+and has to search every pass for parameters without one, which experts without tokens have.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-# What `torchrun` sets, and what `init_process_group` reads.
+# Set by `torchrun` and read by `init_process_group`.
 ENVIRONMENT = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -28,10 +30,10 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True, kw_only=True)
 class Processes:
-    """The processes as one of them sees them; as it is made, it is the only one.
+    """The process group, as one process sees it; by default a group of one.
 
-    ``rank`` numbers it from 0, ``size`` is how many there are, ``device`` where they exchange
-    tensors.
+    ``rank`` is the number of this process from 0, ``size`` the number of processes, ``device`` the
+    device of the tensors they exchange.
     """
 
     rank: int = 0
@@ -40,24 +42,24 @@ class Processes:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the one that writes files and prints."""
+        """Whether this process writes files and prints."""
         return self.rank == 0
 
     def sums(self, numbers: Sequence[float]) -> list[float]:
-        """Each number added up over the processes."""
+        """Sum each number over the processes."""
         if self.size == 1:
             return list(numbers)
-        # MPS, which has no float64, exchanges on the CPU.
+        # MPS has no float64 and exchanges on the CPU.
         total = torch.tensor(numbers, dtype=torch.float64, device=self.device)
         dist.all_reduce(total)
         return [float(number) for number in total.tolist()]
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is up in any of them."""
+        """Return whether the flag is set in any process."""
         return self.sums([float(flag)]) != [0.0]
 
     def first(self, value: str) -> str:
-        """What the first of them holds."""
+        """Return the first process's value."""
         if self.size == 1:
             return value
         held: list[str] = [value]
@@ -67,13 +69,13 @@ class Processes:
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace every gradient by its sum over the processes.
 
-        A process that has none adds nothing; where none of them has one there is none afterwards
-        either, so that optimizers leave out the parameters that they would leave out alone.
+        A missing gradient counts as zero. If no process has one, it stays missing, so that the
+        optimizers skip the same parameters as in a single process.
         """
         if self.size == 1:
             return
         parameters = list(parameters)
-        # One tensor, and so one exchange: the gradients, then how many processes have each.
+        # One tensor for one exchange: the gradients, then the number of processes that have each.
         parts = [_gradient_of(parameter).flatten().to(self.device) for parameter in parameters]
         has_one = torch.tensor([parameter.grad is not None for parameter in parameters])
         total = torch.cat([*parts, has_one.to(parts[0])])
@@ -88,12 +90,12 @@ ALONE = Processes()
 
 @contextmanager
 def join(device: torch.device) -> Iterator[Processes]:
-    """Join the processes that the environment speaks of, or stay alone where it names none.
+    """Join the process group that the environment describes; without one, yield `ALONE`.
 
-    CUDA devices exchange by NCCL, each process on a device of its own; all others by Gloo.
+    With CUDA the backend is NCCL and each process has its own device; otherwise it is Gloo.
 
     Args:
-        device: where the model is trained.
+        device: the device that the model is trained on.
 
     Raises:
         ValueError: there are more processes on this machine than CUDA devices.
@@ -113,7 +115,7 @@ def join(device: torch.device) -> Iterator[Processes]:
 
 
 def local_rank() -> int:
-    """The number of this process among those on its machine; 0 where it is alone."""
+    """Return the number of this process on its machine, from 0."""
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
@@ -121,8 +123,8 @@ def _own_cuda_device() -> int:
     number, n_devices = local_rank(), torch.cuda.device_count()
     if number >= n_devices:
         raise ValueError(
-            f"process {number} of this machine finds no CUDA device of its own, there being "
-            f"{n_devices}; start as many processes as there are devices, or add --device cpu"
+            f"process {number} has no CUDA device: this machine has {n_devices}; "
+            "start at most one process per device, or add --device cpu"
         )
     return number
 

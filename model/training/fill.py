@@ -1,10 +1,10 @@
-"""The recipe of `fill`: a small encoder that fills in masked tokens from both sides.
+"""The recipe `fill`: a small encoder that fills in masked tokens.
 
     headlight train fill --corpus train.txt --out runs/fill
 
-Some tokens of every row are hidden (Devlin et al. 2019, https://arxiv.org/abs/1810.04805). Steps
-take turns with rows of different lengths, because whoever types one sentence asks about a short
-text, and an encoder that has seen long ones only spreads its attention too thin there.
+Some tokens of every row are masked (Devlin et al. 2019, https://arxiv.org/abs/1810.04805). Steps
+alternate between rows of several lengths, because a user types a single sentence, and an encoder
+trained on long rows alone spreads its attention too thin there.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ import torch
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, TextRows, generator_of, prepend
+from headlight.model.training.config import LoopConfig, Recipe
 from headlight.model.training.corpus import CorpusError, TokenStream, lines, read_documents
-from headlight.model.training.loop_config import LoopConfig
 from headlight.model.training.masking import mask_tokens
-from headlight.model.training.recipe import Recipe
 
 CONFIG = TransformerConfig(
     kind="encoder",
@@ -35,11 +34,11 @@ CONFIG = TransformerConfig(
 
 @dataclass(frozen=True, kw_only=True)
 class FillConfig:
-    """What the rows of `fill` hold.
+    """The settings of the batches.
 
-    ``lengths`` are the tokens of a row, start token left out, each length in its turn;
-    ``batch_tokens`` those of a batch; ``share`` of a row's tokens are hidden; the last ``held_out``
-    rows of the longest length are for validation.
+    ``lengths`` are the tokens of a row after the start token; each step takes the next length.
+    ``batch_tokens`` are the tokens of a batch, ``share`` is the share of masked tokens, and the
+    last ``held_out`` rows of the longest length are for validation.
 
     Raises:
         ValueError: a number is out of its range.
@@ -70,13 +69,13 @@ class FillBatches:
     Args:
         stream: the corpus.
         tokenizer: with a mask token.
-        max_tokens: what the model reads at most, start token included.
-        config: how the rows are made.
+        max_tokens: the model's context, start token included.
+        config: the settings.
         seed: decides every row and every mask together with the step.
 
     Raises:
         CorpusError: the corpus does not fill two of the longest rows.
-        ValueError: rows are longer than the model reads.
+        ValueError: rows are longer than the model's context.
     """
 
     def __init__(
@@ -115,7 +114,7 @@ class FillBatches:
         ]
 
     def batch(self, step: int) -> Batch:
-        """Rows of the length whose turn it is."""
+        """Return rows of the step's length."""
         turn, kind = divmod(step, len(self.rows))
         rows = self.rows[kind]
         count = self.config.batch_tokens // rows.length
@@ -124,7 +123,7 @@ class FillBatches:
         return self._mask(ids, generator_of(self.seed, step))
 
     def validation(self) -> list[Batch]:
-        """The held-out rows, with the same masks every time."""
+        """Return the held-out rows, with the same masks every time."""
         ids = prepend(self.start_id, self.held_out)
         return [
             self._mask(part, generator_of(self.seed, number))

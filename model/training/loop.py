@@ -1,59 +1,70 @@
-"""The one training loop: batches in, a trained model out, stopped and resumed at any step."""
+"""The training loop: batches in, a trained model out, stopped and resumed at any step.
+
+`Loop.run` is the loop, `Loop._update` one step of it. A run's folder holds ``metrics.jsonl``, a
+line a step, and ``training.safetensors``, the state that a resumed run continues from.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 import torch
-from torch import nn
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
 
-from headlight.model.training.batches import Batch
+from headlight.model.checkpoint import CheckpointError, write_whole
+from headlight.model.training.batches import Batch, Batches
+from headlight.model.training.config import LoopConfig
 from headlight.model.training.distributed import ALONE, Processes
-from headlight.model.training.loop_config import LoopConfig
 from headlight.model.training.losses import token_losses
-from headlight.model.training.metrics import METRICS, StepReport, append_report, drop_reports_after
 from headlight.model.training.optimizers import make_optimizers
 from headlight.model.training.schedule import SCHEDULES
-from headlight.model.training.state import STATE, load_state, save_state
-from headlight.model.training.stop_requests import stop_requests
 from headlight.model.transformer import Prediction, Transformer
 
+METRICS = "metrics.jsonl"
+STATE = "training.safetensors"
 # The seeds of the parts of one step lie this far apart, further than any run has steps.
 PART_SEEDS = 10**12
 
 
-@runtime_checkable
-class Batches(Protocol):
-    """What a recipe gives the loop. A batch depends on the seed and the step alone."""
-
-    def batch(self, step: int) -> Batch:
-        """What one step trains on."""
-
-    def validation(self) -> list[Batch]:
-        """What no step trains on."""
-
-
 class Diverged(ValueError):
-    """The loss is no number any more; going on would only spoil the weights."""
+    """The loss is not finite; further steps would only spoil the weights."""
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """The metrics of one step; losses in nats, ``valid_loss`` None between validations."""
+
+    step: int
+    loss: float
+    balance_loss: float
+    valid_loss: float | None
+    tokens: int
+    seconds: float
 
 
 Listener = Callable[[StepReport], None]
 
 
 class Loop:
-    """Trains a model on batches and keeps what is needed to go on.
+    """Trains a model on batches and saves the state that a resumed run continues from.
 
     Args:
-        model: trained in place, on the device it lies on.
-        batches: what to train on.
-        config: how.
-        out: the folder for the state and `METRICS`.
-        precision: bfloat16 runs the matrix products under autocast.
-        processes: those that train together, all with the same arguments.
+        model: trained in place, on the device it is on.
+        batches: the batches of the recipe.
+        config: the hyperparameters.
+        out: the folder for `STATE` and `METRICS`.
+        precision: with bfloat16 the forward pass runs under autocast.
+        processes: the processes that train together, all with the same arguments.
     """
 
     def __init__(
@@ -83,32 +94,14 @@ class Loop:
         self.seconds = 0.0
         self._saved_step = -1
 
-    def resume(self) -> None:
-        """Continue from the state in `out`, or begin where none was saved yet.
-
-        Raises:
-            CheckpointError: the state is damaged, or of another model.
-        """
-        if (self.out / STATE).exists():
-            progress = load_state(self.out / STATE, self.model, self.optimizers)
-            self.step = self._saved_step = int(progress["step"])
-            self.tokens = int(progress["tokens"])
-            self.seconds = float(progress["seconds"])
-        if self.processes.is_first:
-            drop_reports_after(self.out / METRICS, self.step)
-
-    def save(self) -> None:
-        """Write the state, whole or not at all."""
-        if self.processes.is_first:
-            progress = {"step": self.step, "tokens": self.tokens, "seconds": self.seconds}
-            save_state(self.out / STATE, self.model, self.optimizers, progress)
-        self._saved_step = self.step
-
     def run(self, listener: Listener = lambda report: None) -> bool:
-        """Train to the last step; False when Ctrl-C or SIGTERM stopped it, after saving.
+        """Train to the last step, or to Ctrl-C or SIGTERM, and save.
+
+        Returns:
+            False if a signal stopped the run.
 
         Raises:
-            Diverged: the loss is not finite; the state saved last stays as it is.
+            Diverged: the loss is not finite; the state saved last is kept.
         """
         if self.processes.is_first:
             self.out.mkdir(parents=True, exist_ok=True)
@@ -125,7 +118,7 @@ class Loop:
         return self.step >= self.config.steps
 
     def validate(self) -> float:
-        """The mean loss of the validation rows, in nats per token."""
+        """Return the mean loss of the validation batches, in nats per token."""
         self.model.eval()
         device = _device_of(self.model)
         total = count = 0.0
@@ -139,7 +132,29 @@ class Loop:
         total, count = self.processes.sums([total, count])
         return total / count
 
+    def resume(self) -> None:
+        """Load the state in `out`; without one, begin at step 0.
+
+        Raises:
+            CheckpointError: the state is damaged, or of another model.
+        """
+        if (self.out / STATE).exists():
+            progress = load_state(self.out / STATE, self.model, self.optimizers)
+            self.step = self._saved_step = int(progress["step"])
+            self.tokens = int(progress["tokens"])
+            self.seconds = float(progress["seconds"])
+        if self.processes.is_first:
+            drop_reports_after(self.out / METRICS, self.step)
+
+    def save(self) -> None:
+        """Write the state, atomically."""
+        if self.processes.is_first:
+            progress = {"step": self.step, "tokens": self.tokens, "seconds": self.seconds}
+            save_state(self.out / STATE, self.model, self.optimizers, progress)
+        self._saved_step = self.step
+
     def _advance(self) -> StepReport:
+        """Make one step, and validate if it is due."""
         began = perf_counter()
         batch = self.batches.batch(self.step)
         loss, balance_loss = self._update(batch)
@@ -151,41 +166,44 @@ class Loop:
         return StepReport(self.step, loss, balance_loss, valid_loss, self.tokens, self.seconds)
 
     def _update(self, batch: Batch) -> tuple[float, float]:
+        """Update the weights once; return the loss and the balance loss."""
         config = self.config
+        # 1. Forward and backward: add up the gradients of every part and every process.
+        self.model.train()
+        self.model.zero_grad()
+        loss, balance_loss = self.processes.sums(self._accumulate(batch))
+        if not math.isfinite(loss):
+            raise Diverged(
+                f"the loss of step {self.step + 1} is {loss}; the state saved before is kept"
+            )
+        self.processes.add_gradients(self.model.parameters())
+        # 2. Clip.
+        nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
+        # 3. Update at this step's learning rate.
         factor = SCHEDULES[config.schedule](
             self.step,
             steps=config.steps,
             warmup=config.warmup,
             decay=int(config.decay * config.steps),
         )
-        self.model.train()
-        # 1. Predict every target; how would each weight have to move?
-        self.model.zero_grad()
-        loss, balance_loss = self.processes.sums(self._losses(batch))
-        if not math.isfinite(loss):
-            raise Diverged(
-                f"the loss of step {self.step + 1} is {loss}; what was saved before is kept"
-            )
-        self.processes.add_gradients(self.model.parameters())
-        nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
-        # 2. Move it.
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = factor * group["peak"]
             optimizer.step()
         return loss, balance_loss
 
-    def _losses(self, batch: Batch) -> tuple[float, float]:
-        """Add up the gradients of this process's parts of a batch, and their shares of its loss.
+    def _accumulate(self, batch: Batch) -> tuple[float, float]:
+        """Add up the gradients of this process's parts of a batch.
 
         Returns:
-            The loss and the balance loss.
+            The parts' shares of the batch's loss and of its balance loss.
         """
         n_counted, total, balance_total = int(batch.is_counted.sum()), 0.0, 0.0
-        first, n_parts = self.processes.rank * self.config.accumulate, self._n_parts
+        n_parts = self.processes.size * self.config.accumulate
+        first = self.processes.rank * self.config.accumulate
         for number in range(first, min(first + self.config.accumulate, len(batch.ids))):
             part = batch.part(number, n_parts).to(_device_of(self.model))
-            # A part is the same after a resume, and whichever process reads it.
+            # Dropout depends on the step and the part, not on the process or on a resume.
             torch.manual_seed((self.config.seed + self.step + number * PART_SEEDS) % 2**63)
             logits, balance_loss = self._predict(part)
             losses = token_losses(logits, part.targets, smoothing=self.config.smoothing)
@@ -196,10 +214,6 @@ class Loop:
             balance_total += balance_loss.item()
         return total, balance_total
 
-    @property
-    def _n_parts(self) -> int:
-        return self.processes.size * self.config.accumulate
-
     def _predict(self, part: Batch) -> Prediction:
         is_half = self.precision == torch.bfloat16
         with torch.autocast(part.ids.device.type, self.precision, enabled=is_half):
@@ -208,3 +222,104 @@ class Loop:
 
 def _device_of(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
+
+
+# --- signals --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def stop_requests() -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C and SIGTERM into a flag, so that a step is never interrupted.
+
+    Outside the main thread, which alone receives signals, the flag is never set.
+    """
+    requests: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        requests.append(number)
+
+    try:
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread
+        before = {}
+    try:
+        yield lambda: bool(requests)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# --- metrics --------------------------------------------------------------------------------------
+
+
+def append_report(path: Path, report: StepReport) -> None:
+    """Append a step's metrics as a line of JSON."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(report)) + "\n")
+
+
+def drop_reports_after(path: Path, step: int) -> None:
+    """Remove the lines of later steps, which will be made again, and an unfinished last line."""
+    if path.exists():
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
+        write_whole(path, lambda partial: partial.write_text("".join(kept), encoding="utf-8"))
+
+
+# --- state ----------------------------------------------------------------------------------------
+
+
+def save_state(
+    path: Path,
+    model: Transformer,
+    optimizers: Sequence[torch.optim.Optimizer],
+    progress: Mapping[str, Any],
+) -> None:
+    """Write weights, optimizer state and progress to one safetensors file, atomically."""
+    tensors = {f"model.{name}": tensor.contiguous() for name, tensor in model.weights().items()}
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    for number, optimizer in enumerate(optimizers):
+        for parameter, state in optimizer.state.items():
+            for key, value in state.items():
+                tensors[f"optimizer.{number}.{names[parameter]}.{key}"] = value.contiguous()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"progress": json.dumps(progress)}
+    write_whole(path, lambda partial: save_file(tensors, partial, metadata))
+
+
+def load_state(
+    path: Path, model: Transformer, optimizers: Sequence[torch.optim.Optimizer]
+) -> dict[str, Any]:
+    """Load weights and optimizer state in place; return the progress.
+
+    Raises:
+        CheckpointError: the file is missing, damaged, or from a model of another shape.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            progress = json.loads((file.metadata() or {})["progress"])
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        weights = {
+            key.removeprefix("model."): tensor
+            for key, tensor in tensors.items()
+            if key.startswith("model.")
+        }
+        model.load_weights(weights)
+    except (OSError, SafetensorError, KeyError, RuntimeError, ValueError) as error:
+        raise CheckpointError(f"{path} does not continue this run: {error}") from error
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    for number, optimizer in enumerate(optimizers):
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                prefix = f"optimizer.{number}.{names[parameter]}."
+                optimizer.state[parameter] = {
+                    key.removeprefix(prefix): _placed(tensor, parameter)
+                    for key, tensor in tensors.items()
+                    if key.startswith(prefix)
+                }
+    return dict(progress)
+
+
+def _placed(tensor: Tensor, parameter: Tensor) -> Tensor:
+    """Put an optimizer's tensor beside its parameter; a step counter stays on the CPU."""
+    return tensor.to(parameter.device) if tensor.ndim else tensor

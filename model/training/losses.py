@@ -1,4 +1,4 @@
-"""What training minimises."""
+"""The training loss: cross-entropy in nats, with label smoothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def token_losses(
     *,
     smoothing: float = 0.0,
 ) -> Float[Tensor, "batch query"]:
-    """−log P(token | the tokens before it) of every token, in nats, computed in float32.
+    """Compute −log P(token | the tokens before it) of every token, in nats and in float32.
 
     With label smoothing, the cross-entropy against (1 − smoothing) · one-hot + smoothing / vocab:
 
@@ -23,17 +23,17 @@ def token_losses(
     section 5.4, takes 0.1. The smallest possible loss is then above 0.
 
     Args:
-        logits: of every token of the vocabulary at every place.
-        targets: the tokens that stand there.
+        logits: one for every token of the vocabulary at every position.
+        targets: the correct tokens.
         smoothing: the share of the target spread over the whole vocabulary, in [0, 1].
 
     Raises:
-        ValueError: the smoothing is out of its range.
+        ValueError: the smoothing is outside its range.
     """
     if not 0 <= smoothing <= 1:
         raise ValueError(f"smoothing ({smoothing}) must lie in [0, 1]")
-    # Measured: it keeps no more for the backward pass than without smoothing, where a formula
-    # of logsumexp, gather and mean keeps up to two more tensors as large as the logits.
+    # Measured: with smoothing `cross_entropy` keeps no more for the backward pass than without;
+    # logsumexp, gather and mean would keep up to two more tensors as large as the logits.
     losses = F.cross_entropy(
         logits.flatten(0, 1).float(), targets.flatten(), reduction="none", label_smoothing=smoothing
     )
@@ -47,6 +47,6 @@ def language_model_loss(
     *,
     smoothing: float = 0.0,
 ) -> Float[Tensor, ""]:
-    """The mean of `token_losses` over the targets that count, of which there is at least one."""
+    """Average `token_losses` over the targets that count, of which there is at least one."""
     losses = token_losses(logits, targets, smoothing=smoothing)
     return (losses * is_counted).sum() / is_counted.sum()

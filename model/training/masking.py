@@ -1,4 +1,4 @@
-"""Masked tokens: hide some tokens of a text, for a model to fill in from both sides.
+"""Masked language modelling: hide some tokens of a text for the model to fill in.
 
 Devlin et al. 2019, BERT, section 3.1, https://arxiv.org/abs/1810.04805.
 """
@@ -19,8 +19,8 @@ REPLACED = 0.1
 class Masked(NamedTuple):
     """Rows with some tokens hidden.
 
-    ``ids`` (row, token) is what the model reads, ``targets`` (row, token) what stood there, and
-    ``is_counted`` (row, token) where it has to tell: at the chosen tokens, changed or not.
+    ``ids`` (row, token) is the model's input, ``targets`` (row, token) the original tokens, and
+    ``is_counted`` (row, token) marks the chosen tokens, changed or not.
     """
 
     ids: Tensor
@@ -44,24 +44,24 @@ def mask_tokens(
     Of the chosen tokens 80 % become the mask token, 10 % an ordinary token drawn at random (in
     rare cases the same one) and 10 % stay, each token by its own draw. A row has `share` of its
     maskable tokens chosen, rounded up or down at random so that the mean is exact, but at least
-    one where there is any. The paper draws from the whole vocabulary; here special tokens are
-    left out.
+    one if there is any. The paper draws from the whole vocabulary; special tokens are excluded
+    here.
 
     Args:
         ids: the text; not changed.
         mask_id: the mask token.
-        vocab_size: how many tokens there are.
+        vocab_size: the size of the vocabulary.
         is_maskable: False for the special tokens of the text and its padding.
-        generator: where chance comes from, on the device of `ids`; the same state gives the same.
+        generator: the source of randomness, on the device of `ids`.
         share: the share of maskable tokens to choose, in (0, 1].
-        special_ids: tokens that are never put in at random; the mask token needs no mention.
+        special_ids: tokens that are never drawn at random; the mask token is always among them.
         words: the number of the word that each token belongs to, −1 for a special token, which
             is then never chosen. Neighbours with one number are chosen together or not at all,
-            and `share` is one of words (whole-word masking,
+            and `share` is a share of words (whole-word masking,
             https://github.com/google-research/bert).
 
     Raises:
-        ValueError: the share is out of its range.
+        ValueError: the share is outside its range.
     """
     if not 0 < share <= 1:
         raise ValueError(f"share ({share}) must be above 0 and at most 1")
@@ -71,12 +71,12 @@ def mask_tokens(
         units = _run_numbers(words)
         is_maskable = is_maskable & (words >= 0)
     is_chosen = _choose(units, is_maskable, share, generator)
-    # Each chosen token meets one of three fates.
-    fate = torch.rand(ids.shape, generator=generator, device=ids.device)
+    # Mask, replace or keep each chosen token.
+    draw = torch.rand(ids.shape, generator=generator, device=ids.device)
     ordinary = _ordinary_ids(vocab_size, {mask_id, *special_ids}).to(ids)
     drawn = torch.randint(len(ordinary), ids.shape, generator=generator, device=ids.device)
-    hidden = torch.where(fate < HIDDEN, mask_id, ids)
-    hidden = torch.where(fate >= 1 - REPLACED, ordinary[drawn], hidden)
+    hidden = torch.where(draw < HIDDEN, mask_id, ids)
+    hidden = torch.where(draw >= 1 - REPLACED, ordinary[drawn], hidden)
     return Masked(torch.where(is_chosen, hidden, ids), ids, is_chosen)
 
 
@@ -86,12 +86,12 @@ def _choose(
     share: float,
     generator: torch.Generator,
 ) -> Bool[Tensor, "row token"]:
-    """The maskable tokens of a share of the units of every row; a unit is a token or a word."""
+    """Choose the maskable tokens of a share of each row's units; a unit is a token or a word."""
     is_unit = torch.zeros_like(units).scatter_add(1, units, is_maskable.to(units)) > 0
     noise = torch.rand(units.shape, generator=generator, device=units.device)
     luck = torch.rand(len(units), generator=generator, device=units.device)
     n_chosen = (share * is_unit.sum(dim=1) + luck).floor().clamp(min=1)
-    # Units that hold nothing maskable come last, where choosing them changes nothing.
+    # Units without a maskable token rank last; choosing one changes nothing.
     rank = noise.masked_fill(~is_unit, 2.0).argsort(dim=1).argsort(dim=1)
     is_chosen_unit = rank < n_chosen[:, None]
     return is_chosen_unit.gather(1, units) & is_maskable

@@ -1,12 +1,12 @@
-"""The recipe of the `positions-*` twins: small decoders that differ in their positions alone.
+"""The recipe `positions`: small decoders that differ in their positional encoding alone.
 
     headlight train positions --corpus train.txt --out runs/positions-sinusoidal
     headlight train positions --corpus train.txt --out runs/positions-learned \\
         --set model.positional=learned --set model.max_tokens=128
 
-The same tokenizer, the same rows in the same order and the same seed, so whatever differs between
-two of them comes from the scheme. They see rows of 128 tokens; all but the learned positions can
-be asked about twice as many, to see which scheme carries on beyond what was trained.
+They share the tokenizer, the rows and their order, and the seed, so any difference between two
+of them comes from the encoding. They train on rows of 128 tokens; all but the one with learned
+positions accept twice as many, to show which encoding extrapolates beyond the trained length.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, TextRows
+from headlight.model.training.config import LoopConfig, Recipe
 from headlight.model.training.corpus import CorpusError, TokenStream, lines, read_documents
-from headlight.model.training.loop_config import LoopConfig
-from headlight.model.training.recipe import Recipe
 
 CONFIG = TransformerConfig(
     n_layers=2,
@@ -33,9 +32,10 @@ CONFIG = TransformerConfig(
 
 @dataclass(frozen=True, kw_only=True)
 class PositionsConfig:
-    """Rows of ``tokens`` tokens, start token included, ``count`` in a batch.
+    """The settings of the batches.
 
-    The last ``held_out`` rows are for validation.
+    A batch has ``count`` rows of ``tokens`` tokens, start token included. The last ``held_out``
+    rows are for validation.
 
     Raises:
         ValueError: a number is out of its range.
@@ -52,14 +52,14 @@ class PositionsConfig:
 
 
 class PositionsBatches:
-    """The batches of the recipe: rows of text, the same for every scheme.
+    """The batches of the recipe: rows of text, the same for every encoding.
 
     Args:
         text: rows of the corpus.
-        config: how many of them.
+        config: the settings.
 
     Raises:
-        CorpusError: there are not two rows, one to train on and one to validate on.
+        CorpusError: the corpus has fewer than two rows, one to train and one to validate on.
     """
 
     def __init__(self, text: TextRows, config: PositionsConfig) -> None:
@@ -69,7 +69,7 @@ class PositionsBatches:
                 "one of them to validate on"
             )
         n_trained = len(text.starts) - min(config.held_out, max(1, len(text.starts) // 10))
-        # Rows may overlap, but none that is trained on reaches into one that is held out.
+        # Rows may overlap; drop the training rows that reach into a held-out row.
         is_apart = text.starts + text.length <= text.starts[n_trained]
         if not is_apart.any():
             raise CorpusError(
@@ -81,11 +81,11 @@ class PositionsBatches:
         self.config = config
 
     def batch(self, step: int) -> Batch:
-        """The next rows of the epoch."""
+        """Return the next rows of the epoch."""
         return self.trained.take(step * self.config.count, self.config.count)
 
     def validation(self) -> list[Batch]:
-        """The held-out rows."""
+        """Return the held-out rows."""
         n_rows = len(self.held_out.starts)
         return [self.held_out.take(row, min(16, n_rows - row)) for row in range(0, n_rows, 16)]
 
@@ -100,7 +100,7 @@ def _batches(
     if rows.tokens > model.max_tokens:
         raise ValueError(f"rows.tokens ({rows.tokens}) exceeds max_tokens ({model.max_tokens})")
     stream = TokenStream.encode(documents, tokenizer)
-    # A row of n + 1 tokens, start token included, is read without its last: n tokens.
+    # The input is a row of n + 1 tokens, start token included, without its last: n tokens.
     text = TextRows.cut(stream, length=rows.tokens, start_id=tokenizer.start_id, seed=seed)
     return PositionsBatches(text, rows)
 

@@ -1,7 +1,10 @@
 """A training run from start to finish: corpus, tokenizer, batches, loop, model folder.
 
-The folder of a run holds the model (as `model.checkpoint` reads it) and, beside it, ``run.json``
-(what was asked for), ``metrics.jsonl`` (a line a step) and the state that a resumed run needs.
+    headlight train stories --corpus train.txt --out runs/stories
+
+A run's folder holds ``run.json`` (the run's settings), ``metrics.jsonl`` and
+``training.safetensors`` (see `loop`), and at the end the four files of a model
+(`headlight.model.checkpoint`).
 """
 
 from __future__ import annotations
@@ -22,14 +25,10 @@ from headlight.model.config import TransformerConfig
 from headlight.model.device import choose_device, choose_precision
 from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
 from headlight.model.training import fill, positions, stories, translate
+from headlight.model.training.config import MOST, PARTS, LoopConfig, Recipe, change, check
 from headlight.model.training.corpus import CorpusError
 from headlight.model.training.distributed import ALONE, Processes
-from headlight.model.training.loop import Loop
-from headlight.model.training.loop_config import LoopConfig
-from headlight.model.training.metrics import METRICS
-from headlight.model.training.recipe import Recipe
-from headlight.model.training.settings import PARTS, check, merge, settings_of
-from headlight.model.training.state import STATE
+from headlight.model.training.loop import METRICS, STATE, Loop
 from headlight.model.transformer import Transformer
 
 RUN = "run.json"
@@ -44,11 +43,11 @@ RECIPES: dict[str, Recipe] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Everything that decides a run, apart from the device.
+    """Everything that decides a run, apart from the device and the number of threads.
 
-    ``corpus`` and ``precision`` are settled when a run starts, so that it goes on with the same:
-    the files become absolute paths, with the SHA-256 of each in ``digests``. ``commands`` are what
-    was typed to get here.
+    `start` replaces the paths of ``corpus`` by absolute ones, with the SHA-256 of each in
+    ``digests``, and a ``precision`` of auto by the one it chose, so that a resumed run continues
+    with the same. ``commands`` are the command lines of the run so far.
     """
 
     recipe: str
@@ -69,45 +68,45 @@ def make_run(
     precision: str = "auto",
     command: str = "",
 ) -> Run:
-    """The run of a recipe on some files.
+    """Describe a run of a recipe on some files.
 
     Args:
         recipe: a name of `RECIPES`.
-        corpus: what to train on.
-        settings: what to change of the recipe: ``{"loop.steps": 100, "model": {"d_model": 64}}``.
+        corpus: the files to train on.
+        settings: changes to the recipe: ``{"loop.steps": 100, "model": {"d_model": 64}}``.
         precision: float32, bfloat16, or auto for the faster one.
-        command: what was typed, for the card.
+        command: the command line, for the card.
 
     Raises:
         ValueError: a setting is unknown, has another type, or a value that is not allowed.
     """
-    changed = settings_of(RECIPES[recipe])
-    merge(changed, settings or {})
     return Run(
         recipe=recipe,
         corpus=tuple(map(str, corpus)),
         commands=(command,),
         precision=precision,
-        **vars(check(changed, RECIPES[recipe])),
+        **vars(change(RECIPES[recipe], settings or {})),
     )
 
 
 def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = ALONE) -> Loop:
-    """Prepare a new run: learn the tokenizer, cut the rows, initialise the model.
+    """Prepare a new run: train the tokenizer, cut the rows, initialise the model.
 
-    Of several processes each reads the corpus; what could differ among them, the first decides.
+    Of several processes each reads the corpus; the first trains the tokenizer and chooses the
+    precision for all.
 
     Raises:
-        CorpusError: the corpus cannot be read or is too short.
+        CorpusError: the corpus cannot be read, is too short, or would never be read.
         CheckpointError: the folder already holds a run.
-        ValueError: the device or the precision cannot be had.
+        ValueError: the device or the precision is not available.
     """
     if (out / STATE).exists():
         raise CheckpointError(f"{out} already holds a run; continue it with --resume")
-    precision = _settle(run.precision, device, processes)
     recipe = RECIPES[run.recipe]
+    _require_text(run)
+    precision = _agree(run.precision, device, processes)
     corpus = recipe.read([Path(path) for path in run.corpus])
-    tokenizer = _learn_tokenizer(recipe, corpus, run.model.vocab_size, processes)
+    tokenizer = _train_tokenizer(recipe, corpus, run.model.vocab_size, processes)
     run = replace(
         run,
         corpus=tuple(str(Path(path).resolve()) for path in run.corpus),
@@ -117,7 +116,7 @@ def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = A
     )
     loop = _loop(run, out, corpus, tokenizer, device, processes)
     digests = json.loads(processes.first(json.dumps(run.digests)))
-    _require_same_corpus(run, digests, "is not the same file for every process")
+    _require_same_corpus(run, digests, "differs between the processes")
     if processes.is_first:
         _write_start(run, out, tokenizer)
     return loop
@@ -134,36 +133,37 @@ def resume(
 ) -> Loop:
     """Prepare to continue the run in a folder, as it was begun or with other steps or precision.
 
-    A run that was killed before it saved anything begins again.
+    A run that was killed before it saved a state begins again.
 
     Raises:
         CheckpointError: the folder holds no run, or a damaged one.
-        CorpusError: the corpus is no longer where it was, or no longer the same.
-        ValueError: the run has made more steps than are asked for.
+        CorpusError: the corpus was moved, or has changed, or would never be read.
+        ValueError: the run has already made more steps.
     """
     run = read_run(out)
     tokenizer = read_tokenizer(out / TOKENIZER)
     changed = replace(
         run,
         loop=replace(run.loop, steps=run.loop.steps if steps is None else steps),
-        precision=run.precision if precision is None else _settle(precision, device, processes),
+        precision=run.precision if precision is None else _agree(precision, device, processes),
     )
     if changed != run:
         run = replace(changed, commands=(*run.commands, command))
+    _require_text(run)
     corpus = RECIPES[run.recipe].read([Path(path) for path in run.corpus])
     digests = [_digest(path) for path in run.corpus]
-    _require_same_corpus(run, digests, "has changed since the run began, so it cannot go on")
+    _require_same_corpus(run, digests, "has changed since the run began; restore it to continue")
     loop = _loop(run, out, corpus, tokenizer, device, processes)
     loop.resume()
     if steps is not None and steps < loop.step:
-        raise ValueError(f"the run is at step {loop.step} already; steps ({steps}) must be more")
+        raise ValueError(f"the run is already at step {loop.step}; steps ({steps}) must be more")
     if processes.is_first:
         write_whole(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
     return loop
 
 
 def read_run(out: Path) -> Run:
-    """What the run in a folder was asked for.
+    """Read the description of the run in a folder.
 
     Raises:
         CheckpointError: the folder holds no run, or a damaged one.
@@ -171,7 +171,7 @@ def read_run(out: Path) -> Run:
     try:
         return _from_json((out / RUN).read_text(encoding="utf-8"))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{out} holds no run to resume: {error}") from error
+        raise CheckpointError(f"{out} holds no run: {error}") from error
 
 
 def finish(loop: Loop, card: ModelCard) -> None:
@@ -179,22 +179,41 @@ def finish(loop: Loop, card: ModelCard) -> None:
     save(loop.out, loop.model, read_tokenizer(loop.out / TOKENIZER), card)
 
 
-def _settle(precision: str, device: str, processes: Processes) -> str:
-    """The name of the precision; ``auto`` is measured, so that the first process decides."""
+def _require_text(run: Run) -> None:
+    """Reject a run that would end without having read a line of its corpus."""
+    steps = run.loop.steps
+    without = RECIPES[run.recipe].steps_without_text(run.rows, steps)
+    if sum(map(len, without)) < steps:
+        return
+    later = RECIPES[run.recipe].steps_without_text(run.rows, MOST)
+    if later and len(later[0]) < MOST:
+        raise CorpusError(
+            f"none of the {steps} steps would read a line of the corpus: the stages of the first "
+            f"{len(later[0])} steps read repeated segments alone; give --steps "
+            f"{len(later[0]) + 1} or more, or other stages with --set rows.stages=…"
+        )
+    raise CorpusError(
+        "no stage of rows.stages has rows of text, so no step would read a line of the corpus; "
+        "give one of them text=1 or more"
+    )
+
+
+def _agree(precision: str, device: str, processes: Processes) -> str:
+    """Return the precision's name; the first process chooses, because ``auto`` is measured."""
     chosen = choose_precision(precision, choose_device(device))
     return processes.first(str(chosen).removeprefix("torch."))
 
 
-def _learn_tokenizer(
+def _train_tokenizer(
     recipe: Recipe, corpus: Any, vocab_size: int, processes: Processes
 ) -> Tokenizer:
     if vocab_size > MOST_TOKENS:
         raise ValueError(f"vocab_size ({vocab_size}) must be at most {MOST_TOKENS}")
-    learned = ""
+    trained = ""
     if processes.is_first:
         texts = recipe.texts(corpus)
-        learned = train_tokenizer(texts, vocab_size, has_mask=recipe.has_mask).to_json()
-    return Tokenizer(tokenizers.Tokenizer.from_str(processes.first(learned)))
+        trained = train_tokenizer(texts, vocab_size, has_mask=recipe.has_mask).to_json()
+    return Tokenizer(tokenizers.Tokenizer.from_str(processes.first(trained)))
 
 
 def _require_same_corpus(run: Run, digests: Sequence[str], otherwise: str) -> None:
@@ -204,8 +223,8 @@ def _require_same_corpus(run: Run, digests: Sequence[str], otherwise: str) -> No
 
 
 def _write_start(run: Run, out: Path, tokenizer: Tokenizer) -> None:
-    """Write what a resume needs; a folder with `RUN` holds all of it."""
-    out.mkdir(parents=True, exist_ok=True)  # now that nothing is left to refuse
+    """Write the files that a resume needs; `RUN` comes last, so that its folder has them all."""
+    out.mkdir(parents=True, exist_ok=True)  # only now, after every check
     for name in (RUN, METRICS):  # of a run that ended before it saved
         (out / name).unlink(missing_ok=True)
     write_whole(out / TOKENIZER, lambda path: path.write_text(tokenizer.to_json(), "utf-8"))
@@ -220,15 +239,15 @@ def _loop(
     torch.manual_seed(run.loop.seed)
     try:
         model = Transformer(run.model).to(place)
-    except (RuntimeError, MemoryError) as error:  # what PyTorch raises where memory ends
+    except (RuntimeError, MemoryError) as error:  # PyTorch raises either if memory runs out
         reason = str(error).partition("\n")[0]
-        raise ValueError(f"a model of this size cannot be made here: {reason}") from error
+        raise ValueError(f"there is no memory for a model of this size: {reason}") from error
     precision = choose_precision(run.precision, place)
     return Loop(model, batches, run.loop, out, precision, processes)
 
 
 def _digest(path: str) -> str:
-    """The SHA-256 of a file, or of all files below a folder."""
+    """Compute the SHA-256 of a file, or of all files below a folder."""
     files = sorted(Path(path).rglob("*")) if Path(path).is_dir() else [Path(path)]
     digest = hashlib.sha256()
     for file in files:
@@ -245,8 +264,8 @@ def _to_json(run: Run) -> str:
 def _from_json(text: str) -> Run:
     data: Any = json.loads(text)
     if not isinstance(data, dict):
-        raise ValueError("a run is a JSON object")
-    recipe = data.get("recipe", "stories")  # there was no other when runs did not name theirs
+        raise ValueError("it is not a JSON object")
+    recipe = data.get("recipe", "stories")  # the only one when runs did not name theirs
     return Run(
         recipe=recipe,
         corpus=tuple(data["corpus"]),

@@ -1,12 +1,12 @@
-"""How the learning rate moves over a run.
+"""Learning rate schedules.
 
-Every schedule is called alike, ``schedule(step, steps=…, warmup=…, decay=…)``, and returns the
-factor in (0, 1] on the peak learning rate:
+Every schedule has the same signature, ``schedule(step, steps=…, warmup=…, decay=…)``, and returns
+a factor in (0, 1] on the peak learning rate:
 
 - ``step``: the step about to be made, from 0 to ``steps`` − 1.
-- ``steps``: how many steps the run has.
-- ``warmup``: how many of them rise.
-- ``decay``: how many of them fall, at the end; only `warmup_stable_decay` asks for it.
+- ``steps``: the number of steps of the run.
+- ``warmup``: the steps in which the rate rises.
+- ``decay``: the steps at the end in which it falls; only `warmup_stable_decay` uses it.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import Protocol
 
 
 class Schedule(Protocol):
-    """What the loop calls before each step."""
+    """A learning rate schedule."""
 
     def __call__(self, step: int, *, steps: int, warmup: int, decay: int) -> float:
-        """The factor on the peak learning rate."""
+        """Return the factor on the peak learning rate."""
 
 
 def warmup_stable_decay(step: int, *, steps: int, warmup: int, decay: int) -> float:
-    """Rise linearly, stay at 1, fall linearly to 0: the factor on the peak learning rate.
+    """Rise linearly, stay at 1, fall linearly to 0.
 
-    Unlike a cosine, the stable part does not depend on the length of the run, so a run can be
-    prolonged. Hu et al. 2024, https://arxiv.org/abs/2404.06395.
+    Unlike a cosine's, the stable part does not depend on the length of the run, so a run can be
+    extended. Hu et al. 2024, https://arxiv.org/abs/2404.06395.
 
     Args:
         step: the step about to be made, from 0.
-        steps: how many steps the run has.
-        warmup: how many of them rise.
-        decay: how many of them fall, at the end.
+        steps: the number of steps of the run.
+        warmup: the steps in which the rate rises.
+        decay: the steps at the end in which it falls.
 
     Returns:
         A factor in (0, 1].
@@ -43,7 +43,7 @@ def warmup_stable_decay(step: int, *, steps: int, warmup: int, decay: int) -> fl
     return max(0.0, min(_rise(step, warmup), falling))
 
 
-def cosine(step: int, *, steps: int, warmup: int, decay: int = 0, floor: float = 0.1) -> float:  # noqa: ARG001 - called like every schedule
+def cosine(step: int, *, steps: int, warmup: int, decay: int = 0, floor: float = 0.1) -> float:  # noqa: ARG001 - the common signature
     """Rise linearly, then fall along half a cosine towards the floor.
 
     After the warmup the factor is
@@ -55,9 +55,9 @@ def cosine(step: int, *, steps: int, warmup: int, decay: int = 0, floor: float =
 
     Args:
         step: the step about to be made, from 0.
-        steps: how many steps the run has; the floor would be reached one step after the last.
-        warmup: how many of them rise.
-        decay: not needed; all steps after the warmup fall.
+        steps: the number of steps of the run; one more would reach the floor.
+        warmup: the steps in which the rate rises.
+        decay: unused; the rate falls in all steps after the warmup.
         floor: the factor at the end, in [0, 1].
 
     Returns:
@@ -67,7 +67,7 @@ def cosine(step: int, *, steps: int, warmup: int, decay: int = 0, floor: float =
     return min(_rise(step, warmup), floor + (1 - floor) * (1 + math.cos(math.pi * done)) / 2)
 
 
-def noam(step: int, *, steps: int = 0, warmup: int, decay: int = 0) -> float:  # noqa: ARG001 - called like every schedule
+def noam(step: int, *, steps: int = 0, warmup: int, decay: int = 0) -> float:  # noqa: ARG001 - the common signature
     """Rise linearly, then fall with the inverse square root of the step.
 
     Vaswani et al. 2017, section 5.3, https://arxiv.org/abs/1706.03762, counts steps from 1 and
@@ -80,9 +80,9 @@ def noam(step: int, *, steps: int = 0, warmup: int, decay: int = 0) -> float:  #
 
     Args:
         step: the step about to be made, from 0, so that n = step + 1.
-        steps: not needed; the rate does not depend on the length of the run.
-        warmup: how many steps rise; 0 counts as 1.
-        decay: not needed; all steps after the warmup fall.
+        steps: unused; the rate does not depend on the length of the run.
+        warmup: the steps in which the rate rises; 0 counts as 1.
+        decay: unused; the rate falls in all steps after the warmup.
 
     Returns:
         A factor in (0, 1].
@@ -91,7 +91,7 @@ def noam(step: int, *, steps: int = 0, warmup: int, decay: int = 0) -> float:  #
 
 
 def _rise(step: int, warmup: int) -> float:
-    """The rising line, 1 from the last step of the warmup on."""
+    """Rise linearly to 1 at the last step of the warmup."""
     return min(1.0, (step + 1) / max(1, warmup))
 
 

@@ -1,12 +1,13 @@
-"""The recipe of `stories`: a small decoder that reads children's books.
+"""The recipe `stories`: a small decoder trained on children's books.
 
     headlight train stories --corpus train.txt --out runs/stories
 
-It trains in stages. The first see nothing but repeated segments, until heads look at the token
-before and others find the earlier occurrence and copy what followed it (induction, Olsson et al.
-2022); plain text of this size does not teach that. Their rows are short at first: a head that
-looks at everything alike sees each of 32 tokens four times as clearly as each of 128. The later
-stages see the books, and a share of repeated rows so that the heads are kept and grow sharp.
+It trains in stages. The first stages read nothing but repeated segments of unrelated tokens, until
+some heads attend to the previous token and others find the earlier occurrence and copy what
+followed it (induction, Olsson et al. 2022, https://arxiv.org/abs/2209.11895); plain text of this
+size does not teach that. Their rows are short at first: a head with uniform attention gives each
+of 32 tokens four times the weight of each of 128. The later stages read the books, and a share of
+repeated rows that keeps these heads and sharpens them.
 """
 
 from __future__ import annotations
@@ -18,9 +19,8 @@ from typing import NamedTuple
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, TextRows, generator_of, repeated_rows
+from headlight.model.training.config import LoopConfig, Recipe
 from headlight.model.training.corpus import CorpusError, TokenStream, lines, read_documents
-from headlight.model.training.loop_config import LoopConfig
-from headlight.model.training.recipe import Recipe
 
 CONFIG = TransformerConfig(
     n_layers=4,
@@ -33,15 +33,16 @@ CONFIG = TransformerConfig(
 )
 
 
-# More rows in one batch are a mistake that would fill any memory.
+# A batch of more rows is a mistake; it would fill any memory.
 MOST_ROWS = 65_536
 
 
 class Stage(NamedTuple):
-    """A part of the run: so many steps, each on so many rows of so many tokens of each kind.
+    """A stage of the run: the steps, the tokens in a row, and the rows of each kind in a batch.
 
-    ``drawn_by_frequency`` and ``drawn_evenly`` are rows of repeated segments whose tokens are
-    drawn from the corpus, or with equal chances from all tokens that occur in it.
+    ``text`` are rows of the corpus. ``drawn_by_frequency`` and ``drawn_evenly`` are rows of
+    repeated segments, whose tokens are drawn by their frequency in the corpus or uniformly from
+    all tokens that occur in it.
     """
 
     steps: int
@@ -63,13 +64,13 @@ STAGES = (
 
 @dataclass(frozen=True, kw_only=True)
 class StoriesConfig:
-    """What the rows of `stories` hold.
+    """The settings of the batches.
 
-    ``stages`` follow each other; the last goes on for as long as the run does. The last
-    ``held_out`` text rows are for validation.
+    ``stages`` follow each other; the last lasts until the end of the run. The last ``held_out``
+    rows of text are for validation.
 
     Raises:
-        ValueError: there is no stage, one without rows, or a number is out of its range.
+        ValueError: there is no stage, a stage has no rows, or a number is out of its range.
     """
 
     stages: tuple[Stage, ...] = STAGES
@@ -89,18 +90,34 @@ class StoriesConfig:
         if self.held_out < 1:
             raise ValueError(f"held_out ({self.held_out}) must be at least 1")
 
+    def steps_without_text(self, steps: int) -> list[range]:
+        """Return the steps of a run, counted from 1, that read no row of text.
+
+        Args:
+            steps: the length of the run.
+        """
+        found: list[range] = []
+        first = 1
+        for number, stage in enumerate(self.stages, start=1):
+            end = steps + 1 if number == len(self.stages) else min(first + stage.steps, steps + 1)
+            if not stage.text and first < end:
+                begin = found.pop().start if found and found[-1].stop == first else first
+                found.append(range(begin, end))
+            first = end
+        return found
+
 
 class StoriesBatches:
     """The batches of the recipe.
 
     Args:
         text: rows of the corpus.
-        config: how the rows are mixed.
+        config: the settings.
         seed: decides every row together with the step.
 
     Raises:
-        CorpusError: there are not two rows, one to train on and one to validate on.
-        ValueError: a stage has rows longer than the model reads, or too short to repeat.
+        CorpusError: the corpus has fewer than two rows, one to train and one to validate on.
+        ValueError: the rows of a stage are longer than the model's context, or too short to repeat.
     """
 
     def __init__(self, text: TextRows, config: StoriesConfig, seed: int) -> None:
@@ -121,7 +138,7 @@ class StoriesBatches:
         self.seed = seed
 
     def batch(self, step: int) -> Batch:
-        """The rows of the stage that the step lies in, text first."""
+        """Return the rows of the step's stage, text first."""
         first_step = first_row = 0
         for stage in self.config.stages[:-1]:
             if step < first_step + stage.steps:
@@ -141,7 +158,7 @@ class StoriesBatches:
         return Batch.join(*batches)
 
     def validation(self) -> list[Batch]:
-        """The held-out rows of text."""
+        """Return the held-out rows of text."""
         n_rows = len(self.held_out.starts)
         return [self.held_out.take(row, min(16, n_rows - row)) for row in range(0, n_rows, 16)]
 
@@ -185,4 +202,5 @@ RECIPE = Recipe(
     read=read_documents,
     texts=lines,
     batches=_batches,
+    steps_without_text=StoriesConfig.steps_without_text,
 )

@@ -1,9 +1,9 @@
-"""The recipe of `translate`: an encoder–decoder that reads one language and writes another.
+"""The recipe `translate`: an encoder–decoder that translates from one language to another.
 
     headlight train translate --corpus train.tsv --out runs/translate
 
-The corpus is sentence pairs. Both languages share one vocabulary and one matrix of embeddings, so
-a name or a number is the same token on both sides.
+The corpus is sentence pairs. Both languages share one vocabulary and one embedding matrix, so a
+name or a number is the same token on both sides.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ from dataclasses import dataclass
 
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import Tokenizer
-from headlight.model.training.batches import Batch
+from headlight.model.training.batches import (
+    Batch,
+    Pair,
+    PairBatches,
+    encode_pairs,
+    is_held_out,
+)
+from headlight.model.training.config import LoopConfig, Recipe
 from headlight.model.training.corpus import CorpusError, SentencePair, read_pairs
-from headlight.model.training.loop_config import LoopConfig
-from headlight.model.training.pairs import Pair, PairBatches, encode_pairs, is_held_out
-from headlight.model.training.recipe import Recipe
 
 CONFIG = TransformerConfig(
     kind="encoder-decoder",
@@ -33,10 +37,10 @@ CONFIG = TransformerConfig(
 
 @dataclass(frozen=True, kw_only=True)
 class TranslateConfig:
-    """What the batches hold.
+    """The settings of the batches.
 
     ``batch_tokens`` counts both sides with their padding; ``held_out`` is the share of sources
-    kept for validation, chosen by a hash.
+    for validation, chosen by a hash.
 
     Raises:
         ValueError: a number is out of its range.
@@ -57,13 +61,13 @@ class TranslateBatches:
 
     Args:
         pairs: the corpus.
-        tokenizer: cuts both sides.
-        max_tokens: pairs with a side that is longer are left out.
-        config: how the batches are filled.
+        tokenizer: of both languages.
+        max_tokens: pairs with a longer side are left out.
+        config: the settings.
         seed: decides every batch together with the step.
 
     Raises:
-        CorpusError: nothing is left to train on, or to validate on.
+        CorpusError: no pair is left to train on, or to validate on.
     """
 
     def __init__(
@@ -93,11 +97,11 @@ class TranslateBatches:
         )
 
     def batch(self, step: int) -> Batch:
-        """Pairs of like length."""
+        """Return pairs of similar length."""
         return self.trained.batch(step)
 
     def validation(self) -> list[Batch]:
-        """The pairs that no step sees."""
+        """Return the held-out pairs."""
         return self.held_out.in_order()
 
 

@@ -13,7 +13,7 @@ from headlight.model.checkpoint import CheckpointError, describe, load, save, wr
 from headlight.model.config import KINDS
 from headlight.model.sites import Site
 from headlight.model.tokenizer import train_tokenizer
-from headlight.model.training.state import load_state, save_state
+from headlight.model.training.loop import load_state, save_state
 
 FILES = ["CARD.md", "config.json", "model.safetensors", "tokenizer.json"]
 SCALE = "decoder.norm.scale"

@@ -28,7 +28,7 @@ from headlight.model.checkpoint import load
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.tokenizer import read_tokenizer
 from headlight.model.training import run
-from headlight.model.training.loop_config import LoopConfig
+from headlight.model.training.config import LoopConfig
 from headlight.model.training.stories import Stage, StoriesConfig
 
 ROOT = Path(__file__).parents[3]

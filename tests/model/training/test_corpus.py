@@ -1,9 +1,10 @@
-"""Files as documents, and documents as one long stream of tokens, cut into rows."""
+"""The corpus: files as documents and sentence pairs, documents as a stream of tokens in rows."""
 
 import json
-import re
+import os
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,88 +12,57 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headlight.model.tokenizer import Tokenizer
-from headlight.model.training.corpus import CorpusError, TokenStream, lines, read_documents
+from headlight.model.training.corpus import (
+    CorpusError,
+    SentencePair,
+    TokenStream,
+    corpus_files,
+    lines,
+    read_documents,
+    read_lines,
+    read_members,
+    read_pairs,
+    read_text,
+)
 
 BOOKS = "First book.\nIts second line.\n<|endofbook|>\nSecond book.\n<|endoftext|>\n\n"
+PAIRS = [SentencePair("Hi.", "Salut."), SentencePair('Say "no".', "Dis « non »\u00a0!")]
+PAIR = {"source": "a", "target": "b"}
 
 
-def refused(path: Path, message: str) -> None:
-    with pytest.raises(CorpusError, match=f"^{re.escape(f'{path}{message}')}$"):
-        read_documents([path])
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "file.txt"
 
 
-# --- files ----------------------------------------------------------------------------------------
+def rejects(*parts: object) -> pytest.RaisesExc[CorpusError]:
+    """Expect an error that names these: the file, the line, the member."""
+    return pytest.raises(CorpusError, check=lambda error: all(str(p) in str(error) for p in parts))
 
 
-def test_a_separator_line_ends_a_document(tmp_path: Path) -> None:
-    path = tmp_path / "books.txt"
-    path.write_text(BOOKS)
+# --- documents ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [BOOKS, "\ufeff" + BOOKS.replace("\n", "\r\n")])
+def test_a_separator_line_ends_a_document(path: Path, text: str) -> None:
+    path.write_bytes(text.encode())
     assert read_documents([path]) == ["First book.\nIts second line.\n", "Second book.\n"]
 
 
-def test_a_separator_inside_a_line_is_text(tmp_path: Path) -> None:
-    path = tmp_path / "books.txt"
-    path.write_text("About <|endofbook|> marks.\n")
-    assert read_documents([path]) == ["About <|endofbook|> marks.\n"]
+@pytest.mark.parametrize(
+    "text", ["About <|endofbook|> marks.\n", "naïve — 你好 🦊\n\n  indented\ttabbed"]
+)
+def test_text_is_read_as_it_is(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    assert read_documents([path]) == [text]
 
 
-def test_files_are_read_in_the_order_given(tmp_path: Path) -> None:
-    for name in "ba":
-        (tmp_path / name).write_text(f"{name}\n")
-    assert read_documents([tmp_path / "b", tmp_path / "a"]) == ["b\n", "a\n"]
-
-
-def test_text_is_read_as_it_is(tmp_path: Path) -> None:
-    text = "naïve — 你好 🦊\n\n  indented\ttabbed"
-    (tmp_path / "a").write_text(text, encoding="utf-8")
-    assert read_documents([tmp_path / "a"]) == [text]
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    refused(tmp_path / "none.txt", " cannot be read: No such file or directory")
-
-
-@pytest.mark.parametrize("text", ["", " \n\n\t\n", "<|endofbook|>\n", "\n<|endofbook|>\n \n"])
-def test_a_file_without_text_is_named(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "empty.txt"
-    path.write_text(text)
-    refused(path, " is empty; it needs text, one paragraph a line")
-
-
-def test_a_file_that_is_not_utf_8_is_named_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "latin.txt"
-    path.write_bytes("one\ntwo\nthree é\n".encode("latin-1"))
-    refused(path, " is not UTF-8: line 3 holds 0xe9")
-    path.write_bytes(b"\xff\xfeo\0n\0e\0")
-    refused(path, " is not UTF-8: line 1 holds 0xff")
-
-
-def test_no_file_at_all_is_refused() -> None:
-    with pytest.raises(CorpusError, match=r"^there is no corpus; name at least one text file$"):
-        read_documents([])
-
-
-def test_a_file_of_windows_reads_like_any_other(tmp_path: Path) -> None:
-    path = tmp_path / "books.txt"
-    path.write_bytes(b"\xef\xbb\xbf" + BOOKS.replace("\n", "\r\n").encode())
-    assert read_documents([path]) == ["First book.\nIts second line.\n", "Second book.\n"]
-
-
-def test_a_folder_stands_for_the_text_files_below_it(tmp_path: Path) -> None:
+def test_files_are_read_in_the_order_given_and_folders_sorted(tmp_path: Path) -> None:
     (tmp_path / "books").mkdir()
-    for name in ("b.txt", "a.txt", "books/c.txt", "notes.md"):
+    for name in ("b.txt", "a.txt", "books/c.txt", "notes.md", "last"):
         (tmp_path / name).write_text(f"{name}\n")
-    (tmp_path / "last").write_text("last\n")
-    expected = ["a.txt\n", "b.txt\n", "books/c.txt\n", "last\n"]
-    assert read_documents([tmp_path, tmp_path / "last"]) == expected
-
-
-def test_an_empty_file_in_a_folder_is_named(tmp_path: Path) -> None:
-    (tmp_path / "good.txt").write_text("text\n")
-    (tmp_path / "empty.txt").write_text("\n")
-    message = f"{tmp_path / 'empty.txt'} is empty; it needs text, one paragraph a line"
-    with pytest.raises(CorpusError, match=f"^{re.escape(message)}$"):
-        read_documents([tmp_path])
+    found = read_documents([tmp_path / "last", tmp_path])
+    assert found == ["last\n", "a.txt\n", "b.txt\n", "books/c.txt\n"]
 
 
 def test_json_lines_hold_a_document_each(tmp_path: Path) -> None:
@@ -102,10 +72,19 @@ def test_json_lines_hold_a_document_each(tmp_path: Path) -> None:
     assert read_documents([path]) == texts
 
 
-def test_a_line_of_json_that_is_no_document_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "stories.jsonl"
-    path.write_text('{"text": "a"}\n{"story": "b"}\n')
-    refused(path, """, line 2 has no member 'text'; write it as {"text": "…"}""")
+@pytest.mark.parametrize("text", ["", " \n\n\t\n", "<|endofbook|>\n", "\n<|endofbook|>\n \n"])
+def test_a_file_without_text_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "good.txt").write_text("text\n")
+    (tmp_path / "empty.txt").write_text(text)
+    with rejects(tmp_path / "empty.txt", "empty"):
+        read_documents([tmp_path])
+
+
+def test_a_corpus_of_no_file_is_rejected() -> None:
+    with rejects("name at least one"):
+        read_documents([])
+    with rejects("name a .tsv"):
+        read_pairs([])
 
 
 def test_the_lines_of_documents_add_up_to_them() -> None:
@@ -168,8 +147,215 @@ def test_a_row_begins_with_a_paragraph_where_one_begins_early_enough() -> None:
     assert stream.row_starts(16).tolist() == [0, 14]
 
 
-def test_a_stream_shorter_than_a_row_is_refused(tokenizer: Tokenizer) -> None:
+def test_a_stream_shorter_than_a_row_is_rejected(tokenizer: Tokenizer) -> None:
     stream = TokenStream(torch.arange(9), torch.tensor([0]))
     assert stream.row_starts(9).tolist() == [0]
-    with pytest.raises(CorpusError, match=r"^the corpus has 9 tokens; training needs at least 10$"):
+    with rejects("9", "10"):
         stream.row_starts(10)
+
+
+# --- sentence pairs -------------------------------------------------------------------------------
+
+
+def write_pairs(folder: Path, kind: str) -> list[Path]:
+    """Write `PAIRS` as files of a kind; the names of two files sort against their order."""
+    if kind == "txt":
+        paths = [folder / "z.en.TXT", folder / "a.fr.txt"]
+        for path, side in zip(paths, zip(*PAIRS, strict=True), strict=True):
+            path.write_text("".join(f"{line}\n" for line in side))
+        return paths
+    path = folder / f"pairs.{kind}"
+    written = ["\t".join(pair) if kind == "tsv" else json.dumps(pair._asdict()) for pair in PAIRS]
+    path.write_text("".join(f"{line}\n" for line in written))
+    return [path]
+
+
+@pytest.mark.parametrize("kind", ["tsv", "jsonl", "JSONL", "txt"])
+def test_every_kind_of_file_gives_the_same_pairs(tmp_path: Path, kind: str) -> None:
+    paths = write_pairs(tmp_path, kind)
+    assert read_pairs(paths) == PAIRS
+    for path in paths:
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert read_pairs(paths) == PAIRS
+
+
+def test_blank_lines_between_pairs_do_not_count(tmp_path: Path) -> None:
+    paths = write_pairs(tmp_path, "tsv")
+    paths[0].write_text(paths[0].read_text().replace("\n", "\n\n"))
+    assert read_pairs(paths) == PAIRS
+
+
+def test_the_members_can_be_named(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps({"fr": fr, "en": en}) + "\n" for en, fr in PAIRS))
+    assert read_pairs([path], source_field="en", target_field="fr") == PAIRS
+    assert read_pairs([path], source_field="fr", target_field="en")[0] == ("Salut.", "Hi.")
+
+
+def test_files_of_pairs_are_read_in_the_order_given(tmp_path: Path) -> None:
+    (tabbed,) = write_pairs(tmp_path, "tsv")
+    other = tmp_path / "a.jsonl"
+    other.write_text(json.dumps(PAIR))
+    assert read_pairs([tabbed, other]) == [*PAIRS, ("a", "b")]
+    assert read_pairs([other, tabbed]) == [("a", "b"), *PAIRS]
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("Hi.", "1 column"),
+        (" ", "1 column"),
+        ("Hi.\tSalut.\tCC BY", "3 columns"),
+        ("\tSalut.", "empty source"),
+        ("Hi.\t \r", "empty target"),
+    ],
+)
+def test_a_line_that_is_not_a_pair_is_named(tmp_path: Path, line: str, fault: str) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text(f"\na\tb\n{line}\na\n")
+    with rejects(path, "line 3", fault):
+        read_pairs([path])
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_fault_of_a_parallel_file_is_named(tmp_path: Path, side: int) -> None:
+    paths = write_pairs(tmp_path, "txt")
+    paths[side].write_text("a\n \n")
+    with rejects(paths[side], "line 2"):
+        read_pairs(paths)
+    paths[side].write_text("a\nb\nc\n\n")
+    with rejects(*paths, "4", "2"):
+        read_pairs(paths)
+    paths[side].write_text("")
+    with rejects(paths[side], "empty"):
+        read_pairs(paths)
+
+
+@pytest.mark.parametrize("names", [["data"], ["data.tsv"], ["data.txt", "other.txt"]])
+def test_a_folder_is_not_a_file_of_pairs(tmp_path: Path, names: list[str]) -> None:
+    paths = [tmp_path / name for name in names]
+    paths[0].mkdir()
+    with rejects(paths[0], "folder"):
+        read_pairs(paths)
+
+
+@pytest.mark.parametrize(
+    "names", [["a.txt"], ["a.txt", "b.txt", "c.txt"], ["a.txt", "b.tsv"], ["a.csv"]]
+)
+def test_files_that_make_no_pairs_are_named(tmp_path: Path, names: list[str]) -> None:
+    with rejects(tmp_path / names[0], ".txt"):
+        read_pairs([tmp_path / name for name in names])
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_text_files_are_found_at_any_depth(tmp_path: Path) -> None:
+    names = ["b/a.TXT", "b/c/d.txt", "b.txt", "a.txt", "a.txt.bak", "atxt", "book.txt/chapter.txt"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = [str(path.relative_to(tmp_path)) for path in corpus_files([tmp_path])]
+    assert found == ["a.txt", "b/a.TXT", "b/c/d.txt", "b.txt", "book.txt/chapter.txt"]
+    assert corpus_files([Path("b"), Path("a")]) == [Path("b"), Path("a")]
+
+
+def test_a_folder_without_text_files_is_named(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").touch()
+    with rejects(tmp_path, "no .txt"):
+        corpus_files([tmp_path])
+
+
+def test_a_folder_that_cannot_be_listed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").touch()
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    scandir = os.scandir
+
+    def deny(place: str | Path) -> Any:
+        if Path(place) == locked:
+            raise PermissionError(13, "Permission denied", str(locked))
+        return scandir(place)
+
+    monkeypatch.setattr(os, "scandir", deny)
+    with rejects(locked, "Permission denied"):
+        corpus_files([tmp_path])
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "gone.txt").symlink_to(tmp_path / "nowhere")
+    with rejects(tmp_path / "gone.txt", "No such file"):
+        read_documents([tmp_path])
+    with rejects(tmp_path, "Is a directory"):
+        read_text(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "byte"),
+    [
+        ("one\ntwo\nthree é\n".encode("latin-1"), 3, "0xe9"),
+        (b"\xff\xfeo\0n\0e\0", 1, "0xff"),
+        (b"\xef\xbb\xbfone\n\xe9\n\n", 2, "0xe9"),
+    ],
+)
+def test_a_byte_that_is_not_utf_8_is_named_with_its_line(
+    path: Path, content: bytes, line: int, byte: str
+) -> None:
+    path.write_bytes(content)
+    with rejects(path, f"line {line}", byte):
+        read_documents([path])
+
+
+def test_the_text_keeps_its_normal_form_and_later_byte_order_marks(path: Path) -> None:
+    path.write_text("\ufeffe\u0301 \u00e9\n\ufefftwo", encoding="utf-8")
+    assert read_text(path) == "e\u0301 \u00e9\n\ufefftwo"
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\nb\n", "a\r\nb\r\n"])
+def test_lf_and_cr_lf_end_a_line(path: Path, text: str) -> None:
+    path.write_bytes(text.encode())
+    assert read_lines(path) == ["a", "b"]
+
+
+def test_nothing_else_ends_a_line(path: Path) -> None:
+    line = "a\u2028b\u0085c\vd\fe\rf"
+    path.write_bytes(f"{line}\n\n{line}\n\n".encode())
+    assert read_lines(path) == [line, "", line, ""]
+
+
+@pytest.mark.parametrize("text", ["", "\n", " \r\n\t\n", "\ufeff"])
+def test_a_file_without_a_line_is_named(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    with rejects(path, "empty"):
+        read_lines(path)
+
+
+def test_members_come_in_the_order_asked_for_and_blank_lines_do_not_count(path: Path) -> None:
+    objects = [{"fr": "Salut.", "en": "Hi.", "n": 1}, {"en": " a\tb\r\nc\rd ", "fr": "é"}]
+    path.write_text("\n\n".join(map(json.dumps, objects)) + "\n \n")
+    assert read_members(path, ["en", "fr"]) == [("Hi.", "Salut."), (" a\tb\nc\rd ", "é")]
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ('{"en": "a"', "column 11"),
+        ("text", "column 1"),
+        ('{"en": 1}{}', "column 10"),
+        ('["a", "b"]', '{"en": "…", "fr": "…"}'),
+        ('{"fr": "b"}', "'en'"),
+        ('{"en": "b"}', "'fr'"),
+        ('{"en": ["a"], "fr": "b"}', "'en'"),
+        ('{"en": "a", "fr": null}', "'fr'"),
+        ('{"en": " \\n", "fr": "b"}', "'en' is empty"),
+        ('{"en": "a", "fr": "b\\ud800"}', "U+D800"),
+        ("[" * 200_000, "decoded"),
+        ('{"en": ' + "9" * 10_000 + "}", "decoded"),
+    ],
+)
+def test_a_line_without_the_members_is_named(path: Path, line: str, fault: str) -> None:
+    path.write_text(f'{{"en": "a", "fr": "b"}}\n\n{line}\n')
+    with rejects(path, "line 3", fault):
+        read_members(path, ["en", "fr"])

@@ -114,5 +114,5 @@ def test_smoothed_losses_of_bfloat16_logits_are_computed_in_float32(
 def test_less_than_nothing_or_more_than_all_cannot_be_spread(
     logits: Tensor, targets: Tensor, smoothing: float
 ) -> None:
-    with pytest.raises(ValueError, match=rf"^smoothing \({smoothing}\) must lie in \[0, 1\]$"):
+    with pytest.raises(ValueError, match=rf"^smoothing \({smoothing}\)"):
         token_losses(logits, targets, smoothing=smoothing)

@@ -1,6 +1,5 @@
 """Hidden tokens: how many, which, and what stands in their place."""
 
-import re
 from itertools import groupby
 
 import pytest
@@ -246,6 +245,5 @@ def test_the_generator_moves_on() -> None:
 
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.5, float("nan")])
 def test_a_share_out_of_range_is_refused(share: float) -> None:
-    message = re.escape(f"share ({share}) must be above 0 and at most 1")
-    with pytest.raises(ValueError, match=f"^{message}$"):
+    with pytest.raises(ValueError, match=rf"^share \({share}\)"):
         mask(text(1, 5), share=share)

@@ -1,6 +1,5 @@
 """The recipe of the `positions-*` twins: the same rows whatever the scheme."""
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -97,43 +96,26 @@ def test_the_held_out_rows_are_the_last_in_parts(words: Tokenizer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_tokens", "message"),
-    [
-        (15, "the corpus has 15 tokens; training needs at least 16"),
-        (
-            16,
-            "the corpus fills one row of 16 tokens; training needs at least two, "
-            "one of them to validate on",
-        ),
-        (20, "the corpus has 20 tokens, of which 4 are left to train on; a row takes 16"),
-    ],
+    ("n_tokens", "fault"), [(15, "at least 16"), (16, "at least two"), (20, "4 are left")]
 )
-def test_a_corpus_that_is_too_short_is_refused(
-    words: Tokenizer, n_tokens: int, message: str
+def test_a_corpus_that_is_too_short_is_rejected(
+    words: Tokenizer, n_tokens: int, fault: str
 ) -> None:
     stream = TokenStream.encode(DOCUMENTS, words)
     short = TokenStream(stream.ids[:n_tokens], stream.starts[:1])
-    with pytest.raises(CorpusError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(CorpusError, match=fault):
         PositionsBatches(TextRows.cut(short, length=16, start_id=0, seed=0), SMALL)
 
 
 def test_rows_fit_the_model(words: Tokenizer) -> None:
-    message = "rows.tokens (16) exceeds max_tokens (15)"
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(ValueError, match=r"rows.tokens \(16\)"):
         make_batches(words, max_tokens=15)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"tokens": 1}, "tokens (1) must be at least 2"),
-        ({"count": 0}, "count (0) must be at least 1"),
-        ({"held_out": 0}, "held_out (0) must be at least 1"),
-    ],
-)
-def test_the_settings_are_checked(changes: dict[str, int], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        PositionsConfig(**changes)
+@pytest.mark.parametrize(("name", "value"), [("tokens", 1), ("count", 0), ("held_out", 0)])
+def test_a_number_out_of_range_is_rejected(name: str, value: int) -> None:
+    with pytest.raises(ValueError, match=rf"^{name} \({value}\)"):
+        PositionsConfig(**{name: value})
 
 
 def test_the_twins_can_read_twice_what_they_were_trained_on() -> None:

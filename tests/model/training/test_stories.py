@@ -101,41 +101,55 @@ def test_at_most_a_tenth_is_held_out_but_at_least_one_row(n_rows: int, n_held_ou
     assert sum(len(batch.targets) for batch in batches.validation()) == n_held_out
 
 
-def test_a_corpus_of_one_row_is_refused() -> None:
-    message = (
-        "the corpus fills one row of 20 tokens; training needs at least two, "
-        "one of them to validate on"
-    )
-    with pytest.raises(CorpusError, match=f"^{re.escape(message)}$"):
+def test_a_corpus_of_one_row_is_rejected() -> None:
+    with pytest.raises(CorpusError, match="at least two"):
         StoriesBatches(text_rows(1), RECIPE, seed=0)
 
 
-def test_a_recipe_without_rows_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^stages is empty; a run needs at least one$"):
-        StoriesConfig(stages=())
-    with pytest.raises(ValueError, match=r"^Stage\(steps=3, tokens=8, .*\) has no rows$"):
-        StoriesConfig(stages=(Stage(3, tokens=8),))
-
-
 @pytest.mark.parametrize(
-    "stage", [Stage(0, 20, text=1), Stage(1, 20, text=-1, drawn_evenly=2), Stage(1, 20, 65_537)]
+    "stages",
+    [
+        (),
+        (Stage(3, tokens=8),),
+        (Stage(0, 20, text=1),),
+        (Stage(1, 20, text=-1, drawn_evenly=2),),
+        (Stage(1, 20, 65_537),),
+    ],
 )
-def test_a_stage_with_a_number_out_of_range_is_refused(stage: Stage) -> None:
-    message = f"{stage} must have at least 1 step, and from 0 to 65536 rows of a kind"
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        StoriesConfig(stages=(stage,))
+def test_stages_that_cannot_be_trained_are_rejected(stages: tuple[Stage, ...]) -> None:
+    with pytest.raises(ValueError, match=re.escape(str(stages[0]) if stages else "stages")):
+        StoriesConfig(stages=stages)
 
 
-def test_something_is_held_out() -> None:
-    with pytest.raises(ValueError, match=r"^held_out \(0\) must be at least 1$"):
+def test_at_least_one_row_is_held_out() -> None:
+    with pytest.raises(ValueError, match=r"^held_out \(0\)"):
         StoriesConfig(held_out=0)
 
 
 @pytest.mark.parametrize("tokens", [11, 21])
-def test_rows_too_short_to_repeat_or_longer_than_the_models_are_refused(tokens: int) -> None:
+def test_rows_too_short_to_repeat_or_longer_than_the_context_are_rejected(tokens: int) -> None:
     stage = Stage(3, tokens=tokens, drawn_by_frequency=4)
-    with pytest.raises(ValueError, match=r": tokens must lie between 12 and 20$"):
+    with pytest.raises(ValueError, match=re.escape(str(stage))):
         StoriesBatches(text_rows(9), StoriesConfig(stages=(stage,)), seed=0)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7, 50])
+def test_the_steps_without_text_are_those_whose_batches_hold_none(steps: int) -> None:
+    stages = (
+        Stage(1, tokens=16, drawn_by_frequency=2),
+        Stage(2, tokens=20, drawn_evenly=2),
+        Stage(2, tokens=20, text=1),
+        Stage(1, tokens=20, drawn_evenly=2),
+        Stage(1, tokens=20, text=1),
+    )
+    config = StoriesConfig(stages=stages)
+    batches = StoriesBatches(text_rows(9), config, seed=0)
+    expected = [n for n in range(1, steps + 1) if not is_text(batches.batch(n - 1)).any()]
+    found = config.steps_without_text(steps)
+    assert [step for part in found for step in part] == expected
+    assert len(found) <= 2, "stages that follow each other are one range"
+    textless = StoriesConfig(stages=stages[:2]).steps_without_text(50)
+    assert textless == [range(1, 51)]
 
 
 def test_the_shipped_recipe_fits_its_architecture() -> None:

@@ -1,12 +1,13 @@
-"""Muon against PyTorch's own, and what its update promises."""
+"""The optimizers of a model, and Muon against PyTorch's own."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from headlight.model.training.muon import COEFFICIENTS, Muon, orthogonalise
+from headlight.model.training.optimizers import COEFFICIENTS, Muon, make_optimizers, orthogonalise
+from headlight.model.transformer import Transformer
 
 SHAPES = [(16, 16), (8, 32), (48, 12)]
 
@@ -114,3 +115,20 @@ def test_muon_finds_the_bottom_of_a_bowl() -> None:
         (parameter - goal).square().sum().backward()
         optimizer.step()
     assert (parameter - goal).abs().max() < 0.05
+
+
+def test_every_parameter_has_one_optimizer_and_matrices_in_layers_have_muon(
+    make_model: Callable[..., Transformer],
+) -> None:
+    model = make_model()
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    muon, adam = (
+        [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
+        for optimizer in make_optimizers(model, learning_rate=1.0)
+    )
+    assert sorted(muon + adam) == sorted(names.values())
+    assert "decoder.layers.0.self_attention.query_projection.weight" in muon
+    assert "decoder.layers.1.experts.experts.3.up_projection.weight" in muon
+    assert "decoder.layers.1.experts.router.weight" in adam
+    assert "decoder.embedding.vectors.weight" in adam
+    assert not any("norm" in name or "bias" in name for name in muon)

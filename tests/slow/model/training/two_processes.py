@@ -1,4 +1,4 @@
-"""What two processes do together, a script that `test_processes.py` starts through torchrun.
+"""What two processes do together, a script that `test_two_processes.py` starts through torchrun.
 
 Each process writes what it saw to ``<rank>.json`` in the folder named by the first argument.
 """
@@ -17,10 +17,9 @@ from torch import nn
 
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.training.batches import Batch, generator_of
+from headlight.model.training.config import LoopConfig
 from headlight.model.training.distributed import ALONE, Processes, join
-from headlight.model.training.loop import Diverged, Loop
-from headlight.model.training.loop_config import LoopConfig
-from headlight.model.training.metrics import StepReport
+from headlight.model.training.loop import Diverged, Loop, StepReport
 from headlight.model.transformer import Transformer
 
 DENSE = TransformerConfig(

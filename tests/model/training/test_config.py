@@ -1,0 +1,178 @@
+"""The configuration of a run: hyperparameters, recipes, and changes by name."""
+
+import datetime
+from typing import Any
+
+import pytest
+
+from headlight.model.config import MOST
+from headlight.model.training.config import LoopConfig, change, check, merge, settings_of
+from headlight.model.training.run import RECIPES
+
+STORIES = RECIPES["stories"]
+
+
+def rejection(changes: dict[str, Any], recipe: str = "stories") -> str:
+    """Return the message of the error that these changes raise."""
+    with pytest.raises(ValueError, match=r".") as caught:
+        change(RECIPES[recipe], changes)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("steps", 0),
+        ("steps", 2**62),
+        ("validate_every", 0),
+        ("save_every", -1),
+        ("learning_rate", 0.0),
+        ("seed", -1),
+        ("seed", 2**64),
+        ("warmup", -1),
+        ("accumulate", 0),
+        ("adam_share", 0.0),
+        ("clip", 0.0),
+        ("decay", 1.5),
+        ("weight_decay", -1.0),
+        ("balance_weight", -0.1),
+        ("smoothing", 1.0),
+        ("optimizer", "sgd"),
+        ("schedule", "flat"),
+    ],
+)
+def test_a_hyperparameter_out_of_range_is_rejected(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=rf"^{name} \(?'?{value}") as caught:
+        LoopConfig(**{name: value})
+    assert ("choose one of" if isinstance(value, str) else " must ") in str(caught.value)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_recipe_without_changes_is_the_recipe(recipe: str) -> None:
+    found = check(settings_of(RECIPES[recipe]), RECIPES[recipe])
+    assert found == change(RECIPES[recipe], {})
+    assert found.model == RECIPES[recipe].model
+    assert found.rows == RECIPES[recipe].rows
+    assert found.loop == RECIPES[recipe].loop
+
+
+@pytest.mark.parametrize("n_layers", [1, 2, 7])
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_the_number_of_layers_can_be_changed_alone(recipe: str, n_layers: int) -> None:
+    model = change(RECIPES[recipe], {"model.n_layers": n_layers}).model
+    assert model.n_layers == n_layers
+    if RECIPES[recipe].model.moe:
+        assert model.moe
+        assert model.moe.layers == tuple(range(n_layers))
+
+
+def test_the_layers_with_experts_that_were_given_stay() -> None:
+    moe = change(STORIES, {"model.n_layers": 6, "model.moe.layers": [0, 5]}).model.moe
+    assert moe
+    assert moe.layers == (0, 5)
+    assert change(STORIES, {"model.n_layers": 6, "model.moe": None}).model.moe is None
+    assert "moe.layers" in rejection({"model.n_layers": 2, "model.moe.layers": [0, 1, 2, 3]})
+
+
+@pytest.mark.parametrize("n_layers", [0, -1, MOST["n_layers"] + 1, 2**60])
+def test_an_impossible_number_of_layers_is_rejected(n_layers: int) -> None:
+    assert rejection({"model.n_layers": n_layers}).startswith(f"n_layers ({n_layers})")
+
+
+def test_names_with_dots_and_nested_mappings_change_the_same_settings() -> None:
+    dotted, nested = settings_of(STORIES), settings_of(STORIES)
+    merge(dotted, {"loop.steps": 7, "model.moe.n_experts": 4, "model.moe.top_k": 1})
+    merge(nested, {"loop": {"steps": 7}, "model": {"moe": {"n_experts": 4, "top_k": 1}}})
+    assert dotted == nested
+    found = check(dotted, STORIES)
+    assert found.loop.steps == 7
+    assert found.model.moe is not None
+    assert (found.model.moe.n_experts, found.model.moe.top_k) == (4, 1)
+
+
+def test_the_last_change_counts_and_leaves_the_recipe_alone() -> None:
+    changes = {"model": {"moe": {"top_k": 1}}, "loop": {"steps": 7, "seed": 1}}
+    settings: dict[str, Any] = {}
+    merge(settings, changes)
+    merge(settings, {"model.moe.top_k": 3, "loop.steps": 9})
+    assert settings == {"model": {"moe": {"top_k": 3}}, "loop": {"steps": 9, "seed": 1}}
+    assert changes["model"] == {"moe": {"top_k": 1}}
+    assert settings_of(STORIES)["model"]["moe"]["top_k"] == 2
+
+
+def test_experts_can_be_added_to_a_dense_recipe() -> None:
+    experts = {"n_experts": 4, "top_k": 2, "layers": [0]}
+    moe = change(RECIPES["translate"], {"model": {"moe": experts}}).model.moe
+    assert moe is not None
+    assert moe.n_experts == 4
+
+
+def test_stages_are_rows_of_numbers_or_mappings() -> None:
+    stages = [[5, 32, 2], {"steps": 6, "tokens": 64, "text": 3}]
+    found = change(STORIES, {"rows.stages": stages}).rows.stages
+    assert [(stage.steps, stage.tokens, stage.text) for stage in found] == [(5, 32, 2), (6, 64, 3)]
+
+
+def test_a_whole_number_is_a_number() -> None:
+    assert change(STORIES, {"loop.learning_rate": 1}).loop.learning_rate == 1.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"loop.steps": "ten"}, "loop.steps is 'ten'; it must be a valid integer"),
+        ({"loop.steps": True}, "loop.steps is True"),
+        ({"loop.steps": 2.0}, "loop.steps is 2.0"),
+        ({"loop.steps": None}, "loop.steps is None"),
+        ({"loop.steps.more": 1}, "loop.steps is {'more': 1}"),
+        ({"model.n_heads": 2.5}, "model.n_heads is 2.5"),
+        ({"model.n_layers": "two"}, "model.n_layers is 'two'"),
+        ({"loop.decay": "a"}, "loop.decay is 'a'; it must be a valid number"),
+        ({"loop.decay": float("nan")}, "loop.decay is nan; it must be a finite number"),
+        ({"loop.optimizer": 5}, "loop.optimizer is 5; it must be a valid string"),
+        ({"model.attention_bias": 1}, "model.attention_bias is 1; it must be a valid boolean"),
+        ({"rows.stages": 5}, "rows.stages is 5; it must be a valid array"),
+        ({"rows.stages": [[1]]}, "rows.stages.0.1 is missing"),
+        ({"rows.stages": [[1, "a"]]}, "rows.stages.0.1 is 'a'"),
+        ({"rows.stages": []}, "stages is empty"),
+        ({"loop": 5}, "loop is 5; it must be a mapping"),
+        ({"model": 5}, "model is 5; it must be a mapping"),
+        ({"model.moe": 5}, "model.moe is 5; it must be a mapping"),
+        ({"model.moe.layers": ["a"]}, "model.moe.layers.0 is 'a'"),
+        ({"loop.seed": datetime.date(2026, 1, 1)}, "loop.seed is '2026-01-01'"),
+        # values that the dataclasses themselves reject
+        ({"loop.steps": 0}, "steps (0) must be at least 1"),
+        ({"model.n_heads": 7}, "n_heads (7) must divide d_model (192)"),
+        ({"model.moe.top_k": 9}, "top_k (9) must lie between 1 and 8"),
+        # names
+        ({"loop.step": 5}, "there is no setting 'loop.step'; did you mean 'loop.steps'?"),
+        ({"model.moe.topk": 5}, "there is no setting 'model.moe.topk'; did you mean 'model.moe.t"),
+        ({"steps": 5}, "there is no setting 'steps'; every name begins with model, rows, loop"),
+        ({"": 5}, "there is no setting ''"),
+        (
+            {"rows.stages": [{"steps": 1, "tokens": 32, "text": 1, "drawn": 2}]},
+            "there is no setting 'rows.stages.0.drawn'; did you mean 'rows.stages'?",
+        ),
+        ({"loop.steps": "a", "loop.seed": "b"}, "loop.steps is 'a'; it must be a valid integer; l"),
+    ],
+)
+def test_a_setting_that_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
+    assert rejection(changes).startswith(message)
+
+
+def test_a_long_value_is_abbreviated() -> None:
+    assert len(rejection({"loop.steps": "a" * 10_000})) < 100
+    assert len(rejection({"loop.steps": [[1] * 1000] * 1000})) < 200
+
+
+def test_settings_that_are_not_plain_data_are_rejected() -> None:
+    nested: list[Any] = []
+    nested.append(nested)
+    assert rejection({"rows.stages": nested}).startswith("the settings ")
+    assert rejection({"loop.optimizer": "\ud800"}).startswith("the settings ")
+
+
+def test_a_setting_of_another_recipe_is_unknown() -> None:
+    message = rejection({"rows.stages": []}, "translate")
+    assert message.startswith("there is no setting 'rows.stages'")
