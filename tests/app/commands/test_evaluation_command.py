@@ -165,7 +165,7 @@ def test_a_translator_is_measured_on_pairs_and_another_gold(
     [
         (["--text", "none.txt"], "none.txt cannot be read: No such file or directory"),
         (["--text", "short.txt"], "the text has 3 tokens; evaluation needs at least 23"),
-        (["--pairs", "pairs.jsonl"], "there is no corpus; name at least one text file"),
+        (["--pairs", "pairs.jsonl"], "no corpus was given; name at least one text file"),
         (
             ["--text", "short.txt", "--gold", "gold.jsonl"],
             "a model of the recipe 'stories' is not measured on a word alignment; leave that out",

@@ -148,7 +148,7 @@ def test_a_corpus_that_is_not_there_is_one_sentence() -> None:
 
 
 def test_no_corpus_is_one_sentence() -> None:
-    assert_sentence(train(), "there is no corpus; name at least one text file")
+    assert_sentence(train(), "no corpus was given; name at least one text file")
 
 
 @pytest.mark.parametrize("text", ["", "\n \n"])
@@ -231,7 +231,7 @@ def test_a_setting_that_is_wrong_is_one_sentence(
     [
         (None, "settings.yaml cannot be read: No such file or directory"),
         ("loop: [", "settings.yaml is no YAML: "),
-        ("loops:\n  steps: 5\n", "there is no setting 'loops'; all are of model, rows, loop"),
+        ("loops:\n  steps: 5\n", "there is no setting 'loops'; every name begins with "),
         ("loop:\n  stepz: 5\n", "there is no setting 'loop.stepz'; did you mean 'loop.steps'?"),
         ("loop: 5\n", "loop is 5; it must be a mapping of names to values"),
     ],
@@ -259,7 +259,7 @@ def test_a_run_is_not_overwritten(corpus: str) -> None:
 
 def test_a_run_that_is_not_there_cannot_be_resumed() -> None:
     result = train("--resume")
-    assert result.stderr.startswith("out holds no run to resume: ")
+    assert result.stderr.startswith("out holds no run: ")
     assert result.stderr.count("\n") == 1
     assert result.exit_code == 1
 
@@ -268,7 +268,7 @@ def test_a_damaged_run_cannot_be_resumed() -> None:
     Path("out").mkdir()
     Path("out/run.json").write_text("{")
     result = train("--resume")
-    assert result.stderr.startswith("out holds no run to resume: ")
+    assert result.stderr.startswith("out holds no run: ")
     assert result.exit_code == 1
 
 
@@ -381,7 +381,7 @@ def test_a_resumed_run_with_another_corpus_is_one_sentence(corpus: str, small_re
     train("--corpus", corpus)
     with Path(corpus).open("a") as file:
         file.write("One more line.\n")
-    changed = f"{Path(corpus).resolve()} has changed since the run began, so it cannot go on"
+    changed = f"{Path(corpus).resolve()} has changed since the run began; restore it to continue"
     assert_sentence(train("--resume"), changed)
 
 
