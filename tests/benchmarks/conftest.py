@@ -15,7 +15,6 @@ import sys
 import types
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -45,14 +44,7 @@ class BenchmarkTable:
 
     sections: dict[str, list[Row]] = field(default_factory=dict)
 
-    def add(
-        self,
-        section: str,
-        what: str,
-        measured: object,
-        target: str = "",
-        is_met: bool | None = None,
-    ) -> None:
+    def add(self, section, what, measured, target="", is_met=None):
         """Add a row.
 
         Args:
@@ -65,7 +57,7 @@ class BenchmarkTable:
         row = Row(what, str(measured), target, is_met)
         self.sections.setdefault(section, []).append(row)
 
-    def text(self) -> str:
+    def text(self):
         """The machine's facts, and below them all rows, aligned."""
         drawn = Table(box=box.SIMPLE)
         for heading in ("", "measured", "target", ""):
@@ -81,7 +73,7 @@ class BenchmarkTable:
         return "\n".join([machine(), *(line.rstrip() for line in page.getvalue().splitlines())])
 
 
-def machine() -> str:
+def machine():
     """What the figures depend on: the processor, the versions and how many threads compute."""
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     return (
@@ -94,19 +86,19 @@ def machine() -> str:
 FIGURES = pytest.StashKey[BenchmarkTable]()
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     """Begin the table of this run."""
     config.stash[FIGURES] = BenchmarkTable()
 
 
 @pytest.fixture(scope="session")
-def table(pytestconfig: pytest.Config) -> BenchmarkTable:
+def table(pytestconfig):
     """The table of this run."""
     return pytestconfig.stash[FIGURES]
 
 
 @pytest.fixture(scope="session")
-def bertviz() -> Any:
+def bertviz():
     """BertViz, and in place of IPython the one class of it that is needed to get a file.
 
     None where it is not installed; `make bench-page` does that.
@@ -123,9 +115,7 @@ def bertviz() -> Any:
     return bertviz
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
+def pytest_terminal_summary(terminalreporter, config):
     """Print the table, where anything was measured."""
     figures = config.stash[FIGURES]
     if figures.sections:

@@ -16,17 +16,15 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
-from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import sync_playwright
 
 from headlight.model.card import ModelCard
 from headlight.model.checkpoint import save
@@ -58,7 +56,7 @@ FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTi
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(tmp_path_factory):
     """A server with the shipped models and one of twelve layers of twelve heads."""
     folder = tmp_path_factory.mktemp("models")
     save_twelve(folder / "twelve")
@@ -75,14 +73,14 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server.terminate()
 
 
-def is_ready(url: str) -> bool:
+def is_ready(url):
     try:
         return bool(urllib.request.urlopen(url + "/readyz").status == 200)
     except OSError:
         return False
 
 
-def save_twelve(folder: Path) -> None:
+def save_twelve(folder):
     """As many layers and heads as GPT-2 small has, of random weights."""
     torch.manual_seed(0)
     tokenizer = train_tokenizer([STORY] * 20, vocab_size=300)
@@ -93,7 +91,7 @@ def save_twelve(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def chromium():
     path = os.environ.get("HEADLIGHT_CHROMIUM") or None
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
@@ -102,10 +100,10 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def asked(url: str) -> Callable[[str], dict[str, Any]]:
+def asked(url):
     """The trace of the beginning of a story that has as many tokens as its case wants."""
 
-    def trace(model: str) -> dict[str, Any]:
+    def trace(model):
         words = STORY.split(" ")
         for count in range(1, len(words)):
             body = {"model": model, "text": " ".join(words[:count])}
@@ -118,14 +116,14 @@ def asked(url: str) -> Callable[[str], dict[str, Any]]:
     return trace
 
 
-def post(url: str, body: dict[str, Any]) -> Any:
+def post(url, body):
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(f"{url}/api/v1/trace", json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request) as answer:
         return json.load(answer)
 
 
-def opened(chromium: Browser, address: str) -> tuple[Page, float]:
+def opened(chromium, address):
     """A fresh window at an address, and the milliseconds until it was still."""
     page = chromium.new_context(viewport={"width": 1440, "height": 900}).new_page()
     page.set_default_timeout(120_000)
@@ -135,7 +133,7 @@ def opened(chromium: Browser, address: str) -> tuple[Page, float]:
     return page, page.evaluate("lastPaint")
 
 
-def wait_until_still(page: Page) -> None:
+def wait_until_still(page):
     """Wait by asking again and again: the page's policy lets no text be evaluated within it."""
     deadline = time.monotonic() + 120
     while not page.evaluate(IS_STILL):
@@ -143,7 +141,7 @@ def wait_until_still(page: Page) -> None:
         time.sleep(0.1)
 
 
-def measure(chromium: Browser, address: str, what: str = "lastPaint") -> float:
+def measure(chromium, address, what="lastPaint"):
     """The median of some fresh windows."""
     times = []
     for _ in range(N_ROUNDS):
@@ -153,18 +151,18 @@ def measure(chromium: Browser, address: str, what: str = "lastPaint") -> float:
     return median(times)
 
 
-def tell(text: str) -> None:
-    print(f"\n{text}", end="")  # noqa: T201 - the figures are what this is run for
+def tell(text):
+    print(f"\n{text}", end="")  # noqa: T201
 
 
-def test_the_page_is_there_within_a_second(chromium: Browser, url: str) -> None:
+def test_the_page_is_there_within_a_second(chromium, url):
     first = measure(chromium, url, FIRST_PAINT)
     whole = measure(chromium, url)
     tell(f"first paint {first:.0f} ms, with the first trace drawn {whole:.0f} ms")
     assert first < 1000
 
 
-def test_a_default_trace_is_drawn_within_half_a_second(chromium: Browser, url: str) -> None:
+def test_a_default_trace_is_drawn_within_half_a_second(chromium, url):
     page, _ = opened(chromium, url)
     times = []
     for number in range(N_ROUNDS):
@@ -178,7 +176,7 @@ def test_a_default_trace_is_drawn_within_half_a_second(chromium: Browser, url: s
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+def served(tmp_path_factory):
     """A folder that is served, and its address."""
     folder = tmp_path_factory.mktemp("bertviz")
     quiet = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
@@ -191,14 +189,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # BertViz leaves its scripts open
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("model", CASES)
-def test_it_paints_before_bertviz_does(
-    chromium: Browser,
-    url: str,
-    asked: Callable[[str], dict[str, Any]],
-    bertviz: Any,
-    served: tuple[Path, str],
-    model: str,
-) -> None:
+def test_it_paints_before_bertviz_does(chromium, url, asked, bertviz, served, model):
     if bertviz is None or not (BENCH / LIBRARIES["d3.min.js"]).is_file():
         pytest.skip("BertViz is not there: `make bench-page` fetches it where there is npm")
     trace = asked(model)

@@ -9,7 +9,7 @@ stay where the model runs, as each library gives them.
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -59,7 +59,7 @@ class Read(NamedTuple):
 Reader = Callable[[Tensor], Read]
 
 
-def test_forward_and_all_weights_beside_the_peers(table: Any) -> None:
+def test_forward_and_all_weights_beside_the_peers(table):
     for device in DEVICES:
         model = ours(device)
         readers, missing = readers_of(model)
@@ -70,7 +70,7 @@ def test_forward_and_all_weights_beside_the_peers(table: Any) -> None:
             tell(table, f"{device}, {length} tokens", times, missing)
 
 
-def ours(device: str) -> Transformer:
+def ours(device):
     """A model of random weights, scales and biases among them."""
     torch.manual_seed(0)
     model = Transformer(CONFIG)
@@ -81,7 +81,7 @@ def ours(device: str) -> Transformer:
     return model.to(device).eval()
 
 
-def readers_of(model: Transformer) -> tuple[dict[str, Reader], dict[str, str]]:
+def readers_of(model):
     """Everybody who can read the model, by name, and why the others cannot."""
     readers: dict[str, Reader] = {OURS: captured_by(model)}
     missing: dict[str, str] = {}
@@ -98,8 +98,8 @@ def readers_of(model: Transformer) -> tuple[dict[str, Reader], dict[str, str]]:
     return readers | {BARE: lambda ids: Read(model(ids).logits, ())}, missing
 
 
-def captured_by(model: Transformer) -> Reader:
-    def read(ids: Tensor) -> Read:
+def captured_by(model):
+    def read(ids):
         with model.capture(SITES) as captured:
             logits = model(ids).logits
         return Read(logits, list(captured.values()))
@@ -107,15 +107,15 @@ def captured_by(model: Transformer) -> Reader:
     return read
 
 
-def hugging_face(gpt2: Any) -> Reader:
-    def read(ids: Tensor) -> Read:
+def hugging_face(gpt2):
+    def read(ids):
         found = gpt2(ids, output_attentions=True, use_cache=False)
         return Read(found.logits, found.attentions)
 
     return read
 
 
-def transformer_lens(gpt2: Any) -> Reader:
+def transformer_lens(gpt2):
     from tokenizers import Tokenizer
     from tokenizers.models import BPE
     from transformer_lens.model_bridge import TransformerBridge
@@ -124,7 +124,7 @@ def transformer_lens(gpt2: Any) -> Reader:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(BPE()), eos_token="</s>")
     bridge = TransformerBridge.boot_transformers("gpt2", hf_model=gpt2, tokenizer=tokenizer)
 
-    def read(ids: Tensor) -> Read:
+    def read(ids):
         logits, cache = bridge.run_with_cache(
             ids, names_filter=lambda name: name.endswith("hook_pattern")
         )
@@ -133,12 +133,12 @@ def transformer_lens(gpt2: Any) -> Reader:
     return read
 
 
-def nnsight(gpt2: Any) -> Reader:
+def nnsight(gpt2):
     from nnsight import NNsight, save
 
     model = NNsight(gpt2)
 
-    def read(ids: Tensor) -> Read:
+    def read(ids):
         with model.trace(ids, use_cache=False):
             weights = save([])
             for layer in model.transformer.h:
@@ -149,7 +149,7 @@ def nnsight(gpt2: Any) -> Reader:
     return read
 
 
-def gpt2_of(model: Transformer) -> Any:
+def gpt2_of(model):
     """The same model as Hugging Face's GPT2LMHeadModel, which gives every weight when asked."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -171,7 +171,7 @@ def gpt2_of(model: Transformer) -> Any:
     return gpt2.to(model.vectors.device).eval()
 
 
-def gpt2_weights(model: Transformer) -> dict[str, Tensor]:
+def gpt2_weights(model):
     """Our weights by GPT-2's names; its matrices multiply from the right."""
     weights = dict(model.weights())
     for layer in range(model.config.n_layers):
@@ -191,7 +191,7 @@ def gpt2_weights(model: Transformer) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def assert_same(readers: dict[str, Reader], ids: Tensor) -> None:
+def assert_same(readers, ids):
     """Everybody reads the same model: logits and weights agree."""
     expected = readers[OURS](ids)
     assert len(expected.weights) == CONFIG.n_layers
@@ -204,7 +204,7 @@ def assert_same(readers: dict[str, Reader], ids: Tensor) -> None:
 
 
 @torch.no_grad()
-def measure(readers: dict[str, Reader], ids: Tensor, n_rounds: int) -> dict[str, float]:
+def measure(readers, ids, n_rounds):
     """The least milliseconds of each reader."""
     clock = on_the_gpu if ids.is_cuda else on_the_cpu
     times: dict[str, list[float]] = {name: [] for name in readers}
@@ -214,14 +214,14 @@ def measure(readers: dict[str, Reader], ids: Tensor, n_rounds: int) -> dict[str,
     return {name: min(taken) for name, taken in times.items()}
 
 
-def on_the_cpu(work: Callable[[], Any]) -> float:
+def on_the_cpu(work):
     """Milliseconds of the processor, which what else runs on a machine does not add to."""
     began = time.process_time()
     work()
     return 1e3 * (time.process_time() - began)
 
 
-def on_the_gpu(work: Callable[[], Any]) -> float:
+def on_the_gpu(work):
     """Milliseconds between two events on the GPU, nothing else being under way."""
     began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize()
@@ -232,7 +232,7 @@ def on_the_gpu(work: Callable[[], Any]) -> float:
     return float(began.elapsed_time(ended))
 
 
-def tell(table: Any, where: str, times: dict[str, float], missing: dict[str, str]) -> None:
+def tell(table, where, times, missing):
     """A row for everybody, with how many times our own time they take."""
     section = f"Forward and all weights, GPT-2 small's shape, {where}"
     for name, taken in times.items():

@@ -9,8 +9,6 @@ mostly small, codings leave less. BertViz's HTML holds the same weights.
 import asyncio
 import gc
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
 
 import pytest
 import torch
@@ -18,13 +16,13 @@ import torch
 from headlight.model.card import ModelCard
 from headlight.model.checkpoint import save
 from headlight.model.config import TransformerConfig
-from headlight.model.tokenizer import Tokenizer, train_tokenizer
+from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
 from headlight.registry import registry_of
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.encoder import Encoder
 from headlight.serialization.formats import JSON, SAFETENSORS, Coding, Form
-from headlight.serialization.trace import Answer, encode
+from headlight.serialization.trace import encode
 from headlight.settings import Settings
 from headlight.tracing.tracer import Tracer
 
@@ -49,7 +47,7 @@ FORMS = {
 
 
 @pytest.fixture(scope="module")
-def tracer(tmp_path_factory: pytest.TempPathFactory) -> Tracer:
+def tracer(tmp_path_factory):
     """A model with as many layers and heads as GPT-2 small has, of random weights."""
     folder = tmp_path_factory.mktemp("models")
     torch.manual_seed(0)
@@ -62,18 +60,18 @@ def tracer(tmp_path_factory: pytest.TempPathFactory) -> Tracer:
     return Tracer(registry_of(settings), settings)
 
 
-def answer_of(tracer: Tracer, n_tokens: int) -> Answer:
+def answer_of(tracer, n_tokens):
     """The attention weights of a text of so many tokens."""
     text = beginning_of_story(tracer.registry.checkpoint().tokenizer, n_tokens)
     return tracer.trace(TraceRequest(text=text, capture=["*.self_attention.weights"]))
 
 
-def beginning_of_story(tokenizer: Tokenizer, n_tokens: int) -> str:
+def beginning_of_story(tokenizer, n_tokens):
     beginnings = (STORY[:end].rstrip() for end in range(1, len(STORY)))
     return next(text for text in beginnings if len(tokenizer.encode(text)) == n_tokens)
 
 
-def test_sixteen_bits_and_a_triangle_make_a_trace_small(tracer: Tracer, table: Any) -> None:
+def test_sixteen_bits_and_a_triangle_make_a_trace_small(tracer, table):
     answer = answer_of(tracer, N_TOKENS)
     sizes = {name: measure(answer, form)[0] for name, form in FORMS.items()}
     targets = {
@@ -91,7 +89,7 @@ def test_sixteen_bits_and_a_triangle_make_a_trace_small(tracer: Tracer, table: A
     assert sizes["safetensors u16 triangle"] < 0.6 * sizes["safetensors u16"]
 
 
-def measure(answer: Answer, form: Form) -> tuple[float, float]:
+def measure(answer, form):
     """Megabytes, and the fewest seconds of some rounds."""
     times = []
     for _ in range(N_ROUNDS):
@@ -101,7 +99,7 @@ def measure(answer: Answer, form: Form) -> tuple[float, float]:
     return len(content) / MEGABYTE, min(times)
 
 
-def describe(answer: Answer, form: Form) -> str:
+def describe(answer, form):
     size, took = measure(answer, form)
     return f"{size:.2f} MB in {1e3 * took:.1f} ms"
 
@@ -109,7 +107,7 @@ def describe(answer: Answer, form: Form) -> str:
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # BertViz leaves its scripts open
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("view", ["model_view", "head_view"])
-def test_bertviz_writes_more(tracer: Tracer, table: Any, bertviz: Any, view: str) -> None:
+def test_bertviz_writes_more(tracer, table, bertviz, view):
     if bertviz is None:
         table.add(SECTION, f"BertViz {view}", "not installed: `make bench-page` fetches it")
         return
@@ -125,7 +123,7 @@ def test_bertviz_writes_more(tracer: Tracer, table: Any, bertviz: Any, view: str
 
 
 @pytest.fixture
-def encoder() -> Iterator[Encoder]:
+def encoder():
     encoder = Encoder(Settings())
     yield encoder
     encoder.close()
@@ -133,9 +131,7 @@ def encoder() -> Iterator[Encoder]:
 
 @pytest.mark.parametrize("coding", ["identity", "zstd"])
 @pytest.mark.parametrize("media_type", [JSON, SAFETENSORS])
-def test_nobody_waits_for_the_largest_answer(
-    tracer: Tracer, encoder: Encoder, table: Any, media_type: str, coding: Coding
-) -> None:
+def test_nobody_waits_for_the_largest_answer(tracer, encoder, table, media_type, coding):
     n_tokens = int((tracer.settings.max_cells / 144) ** 0.5)
     answer = answer_of(tracer, n_tokens)
     form = Form(media_type=media_type, coding=coding)
@@ -154,7 +150,7 @@ def test_nobody_waits_for_the_largest_answer(
     assert longest < max(took / 2, 4 * HEALTH_TARGET)
 
 
-async def watch(work: Callable[[], Awaitable[bytes]]) -> tuple[float, float, int]:
+async def watch(work):
     """The longest turn that the event loop waited for during the work, its time, and its size."""
     began = time.perf_counter()
     job = asyncio.ensure_future(work())
@@ -166,5 +162,5 @@ async def watch(work: Callable[[], Awaitable[bytes]]) -> tuple[float, float, int
     return longest, time.perf_counter() - began, len(job.result())
 
 
-async def never() -> None:
+async def never():
     await asyncio.Event().wait()

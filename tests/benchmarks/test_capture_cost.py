@@ -10,11 +10,9 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from statistics import median
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from headlight.model.checkpoint import ZOO, load
 from headlight.model.config import TransformerConfig
@@ -31,7 +29,7 @@ TARGETS = {"one": 1.1, "all": 1.5}
 SLACK = 1.3
 
 
-def twelve() -> Transformer:
+def twelve():
     """GPT-2 small's twelve layers of twelve heads in 768 dimensions, with fewer words."""
     torch.manual_seed(0)
     config = TransformerConfig(
@@ -49,7 +47,7 @@ WATCHED = {"one": "one layer", "all": "all layers"}
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_capturing_costs_little_beside_the_pass(table: Any, name: str) -> None:
+def test_capturing_costs_little_beside_the_pass(table, name):
     model = MODELS[name]()
     ids = torch.randint(model.config.vocab_size, (1, N_TOKENS))
     times = measure(model, ids, N_ROUNDS[name])
@@ -62,7 +60,7 @@ def test_capturing_costs_little_beside_the_pass(table: Any, name: str) -> None:
 
 
 @torch.inference_mode()
-def measure(model: Transformer, ids: Tensor, n_rounds: int) -> dict[str, float]:
+def measure(model, ids, n_rounds):
     """Median seconds of the processor for a pass with nothing, one layer and all captured."""
     times: dict[str, list[float]] = {what: [] for what in SITES}
     for _ in range(n_rounds + 1):

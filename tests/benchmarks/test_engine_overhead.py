@@ -4,7 +4,6 @@ import asyncio
 import statistics
 import time
 from timeit import repeat
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ N_REQUESTS = 1_000
 N_CHECKS = 20_000
 
 
-async def typical_seconds(engine: Engine) -> float:
+async def typical_seconds(engine):
     """From asking on the event loop to the answer of work that takes no time, there again."""
     took = []
     for _ in range(N_REQUESTS):
@@ -28,7 +27,7 @@ async def typical_seconds(engine: Engine) -> float:
     return statistics.median(took)
 
 
-def test_the_engine_takes_a_request_less_than_a_third_of_a_millisecond(table: Any) -> None:
+def test_the_engine_takes_a_request_less_than_a_third_of_a_millisecond(table):
     engine = Engine(queue_length=1, queue_seconds=10, retry_after_seconds=1)
     seconds = min(asyncio.run(typical_seconds(engine)) for _ in range(3))
     engine.close()
@@ -39,7 +38,7 @@ def test_the_engine_takes_a_request_less_than_a_third_of_a_millisecond(table: An
     assert seconds < 1e-3
 
 
-def test_asking_whether_to_stop_takes_less_than_a_microsecond(table: Any) -> None:
+def test_asking_whether_to_stop_takes_less_than_a_microsecond(table):
     jobs = [True] * 16
     with cancellable(lambda: not any(jobs)):
         seconds = min(repeat(check, number=N_CHECKS, repeat=10)) / N_CHECKS
@@ -48,7 +47,7 @@ def test_asking_whether_to_stop_takes_less_than_a_microsecond(table: Any) -> Non
     assert seconds < 5e-6
 
 
-def test_a_dead_thread_is_replaced_and_the_default_model_warm_again_in_a_second(table: Any) -> None:
+def test_a_dead_thread_is_replaced_and_the_default_model_warm_again_in_a_second(table):
     services = Services(Settings(device="cpu"))
     services.start()
     wait_until_ready(services)
@@ -64,10 +63,10 @@ def test_a_dead_thread_is_replaced_and_the_default_model_warm_again_in_a_second(
     assert seconds < 10
 
 
-def exhaust_memory() -> None:
+def exhaust_memory():
     raise MemoryError
 
 
-def wait_until_ready(services: Services) -> None:
+def wait_until_ready(services):
     while not services.is_ready:
         time.sleep(0.01)

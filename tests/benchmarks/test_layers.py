@@ -5,7 +5,6 @@ from statistics import median
 from time import perf_counter
 
 import pytest
-from fastapi import FastAPI
 
 from headlight.main import create_app
 from headlight.settings import Settings
@@ -28,17 +27,17 @@ def everything_on():
     )
 
 
-async def nothing() -> dict[str, str]:
+async def nothing():
     return {}
 
 
-def layered(settings) -> FastAPI:
+def layered(settings):
     app = create_app(settings)
     app.get("/api/v1/nothing")(nothing)
     return app
 
 
-def bare(settings) -> FastAPI:
+def bare(settings):
     """The same application and its routes without the layers around them."""
     app = layered(settings)
     app.user_middleware.clear()

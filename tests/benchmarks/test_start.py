@@ -7,7 +7,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from typing import Any
 
 SERVE = "from headlight.cli import app; app()"
 COMMAND = (sys.executable, "-c", SERVE, "serve", "--port", "0", "--log-level", "error")
@@ -15,7 +14,7 @@ N_STARTS = 2
 TARGET = 5.0
 
 
-def test_the_server_is_ready_within_seconds(table: Any) -> None:
+def test_the_server_is_ready_within_seconds(table):
     start()  # reads the files from the disk
     waited, computed = min(start() for _ in range(N_STARTS))
     figure = f"{waited:.1f} s, of which {computed:.1f} s are the process's own"
@@ -23,7 +22,7 @@ def test_the_server_is_ready_within_seconds(table: Any) -> None:
     assert computed < TARGET
 
 
-def start() -> tuple[float, float]:
+def start():
     """Seconds from the command until it is ready, and seconds of computing from start to end."""
     began, used = time.perf_counter(), computing()
     with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, text=True) as server:
@@ -35,13 +34,13 @@ def start() -> tuple[float, float]:
     return waited, computing() - used
 
 
-def computing() -> float:
+def computing():
     """Seconds that processes started from here, and ended, have computed."""
     usage = os.times()
     return usage.children_user + usage.children_system
 
 
-def wait_until_ready(server: subprocess.Popen[str]) -> None:
+def wait_until_ready(server):
     assert server.stdout is not None
     address = next(found for line in server.stdout if (found := re.search(r"http://[\d.:]+", line)))
     while not is_ready(address.group()):
@@ -49,7 +48,7 @@ def wait_until_ready(server: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
-def is_ready(address: str) -> bool:
+def is_ready(address):
     try:
         with urllib.request.urlopen(address + "/readyz") as answer:
             return bool(answer.status == 200)

@@ -15,14 +15,11 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from statistics import median, quantiles
 
 import pytest
-
-from tests.benchmarks.conftest import BenchmarkTable
 
 N_CLIENTS = 64
 N_ALONE, N_TOGETHER, N_AGAIN = 60, 640, 200
@@ -50,11 +47,11 @@ class Address:
 class Client:
     """One connection that is kept open; it does as little as can be, to leave the server room."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader, writer):
         self.reader = reader
         self.writer = writer
 
-    async def ask(self, request: bytes) -> bytes:
+    async def ask(self, request):
         """The body of the answer."""
         self.writer.write(request)
         head = await self.reader.readuntil(b"\r\n\r\n")
@@ -66,7 +63,7 @@ class Client:
 
 
 @asynccontextmanager
-async def connected(address: Address) -> AsyncIterator[Client]:
+async def connected(address):
     reader, writer = await asyncio.open_connection(address.host, address.port, limit=2**22)
     try:
         yield Client(reader, writer)
@@ -74,11 +71,11 @@ async def connected(address: Address) -> AsyncIterator[Client]:
         writer.close()
 
 
-def get(path: str) -> bytes:
+def get(path):
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
-def post(text: str, accept: str) -> bytes:
+def post(text, accept):
     body = json.dumps({"text": text})
     lines = [
         "POST /api/v1/trace HTTP/1.1",
@@ -90,7 +87,7 @@ def post(text: str, accept: str) -> bytes:
     return ("\r\n".join(lines) + f"\r\n\r\n{body}").encode()
 
 
-def sentences() -> Iterator[str]:
+def sentences():
     """Sentences of 6 to 20 words, in all likelihood all different; the same in every run."""
     chance = random.Random(7)
     for _ in itertools.count():
@@ -98,7 +95,7 @@ def sentences() -> Iterator[str]:
 
 
 @contextmanager
-def serving(**settings: str) -> Iterator[Address]:
+def serving(**settings):
     """A warm server in a process of its own."""
     environment = {**os.environ, **{f"HEADLIGHT_{name}": value for name, value in settings.items()}}
     process = subprocess.Popen(SERVE, stdout=subprocess.PIPE, text=True, env=environment)
@@ -114,7 +111,7 @@ def serving(**settings: str) -> Iterator[Address]:
         process.communicate(timeout=30)
 
 
-async def wait_until_ready(address: Address) -> None:
+async def wait_until_ready(address):
     async with asyncio.timeout(60), connected(address) as client:
         while True:
             try:
@@ -133,11 +130,11 @@ class Load:
     health_ms: list[float]
 
 
-async def measure(address: Address, texts: Iterator[str], n_clients: int, count: int) -> float:
+async def measure(address, texts, n_clients, count):
     """Answers a second where so many clients ask, each as soon as it is answered."""
     requests = (post(text, FORMS["JSON"]) for text in itertools.islice(texts, count))
 
-    async def work() -> None:
+    async def work():
         async with connected(address) as client:
             for request in requests:
                 await client.ask(request)
@@ -147,7 +144,7 @@ async def measure(address: Address, texts: Iterator[str], n_clients: int, count:
     return count / (time.perf_counter() - began)
 
 
-async def watch_health(address: Address, waits: list[float]) -> None:
+async def watch_health(address, waits):
     async with connected(address) as client:
         while True:
             began = time.perf_counter()
@@ -156,7 +153,7 @@ async def watch_health(address: Address, waits: list[float]) -> None:
             await asyncio.sleep(HEALTH_EVERY_SECONDS)
 
 
-async def measure_watched(address: Address, texts: Iterator[str]) -> Load:
+async def measure_watched(address, texts):
     waits: list[float] = []
     watcher = asyncio.ensure_future(watch_health(address, waits))
     rate = await measure(address, texts, N_CLIENTS, N_TOGETHER)
@@ -164,7 +161,7 @@ async def measure_watched(address: Address, texts: Iterator[str]) -> Load:
     return Load(rate, waits)
 
 
-def test_many_clients_are_answered_faster_than_one_after_another(table: BenchmarkTable) -> None:
+def test_many_clients_are_answered_faster_than_one_after_another(table):
     texts = sentences()
     with serving(CACHE_BYTES="0") as address:
         asyncio.run(measure(address, texts, 1, 20))
@@ -194,7 +191,7 @@ def test_many_clients_are_answered_faster_than_one_after_another(table: Benchmar
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_trace_that_was_asked_before_costs_no_pass(table: BenchmarkTable, form: str) -> None:
+def test_a_trace_that_was_asked_before_costs_no_pass(table, form):
     with serving() as address:
         first, again = asyncio.run(ask_again(address, FORMS[form]))
     table.add("Repeats", f"{form}: first", f"{first:.1f} ms")
@@ -202,7 +199,7 @@ def test_a_trace_that_was_asked_before_costs_no_pass(table: BenchmarkTable, form
     assert again < first
 
 
-async def ask_again(address: Address, accept: str) -> tuple[float, float]:
+async def ask_again(address, accept):
     """Milliseconds for traces that are new, and for one that is not; medians."""
     texts = sentences()
     new = [post(text, accept) for text in itertools.islice(texts, 20)]
@@ -210,7 +207,7 @@ async def ask_again(address: Address, accept: str) -> tuple[float, float]:
         return await p50(client, new), await p50(client, [new[-1]] * N_AGAIN)
 
 
-async def p50(client: Client, requests: list[bytes]) -> float:
+async def p50(client, requests):
     times = []
     for request in requests:
         began = time.perf_counter()

@@ -12,18 +12,15 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 import pytest
 import torch
 import uvicorn
 
 from headlight.main import create_app
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.tracing import read_tokens
 from headlight.server.run import listen
 from headlight.services import Services
@@ -46,7 +43,7 @@ class Client:
     connection: http.client.HTTPConnection
     text: str
 
-    def trace(self, accept: str) -> bytes:
+    def trace(self, accept):
         body = json.dumps({"text": self.text})
         headers = {"Content-Type": "application/json", "Accept": accept}
         self.connection.request("POST", "/api/v1/trace", body, headers)
@@ -57,7 +54,7 @@ class Client:
 
 
 @pytest.fixture
-def client() -> Iterator[Client]:
+def client():
     listener = listen("127.0.0.1", 0)
     app = create_app(Settings(cache_bytes=0))
     services = app.state.services
@@ -74,13 +71,13 @@ def client() -> Iterator[Client]:
         thread.join()
 
 
-def beginning_of_story(checkpoint: Checkpoint) -> str:
+def beginning_of_story(checkpoint):
     """A text of exactly as many tokens as it should have."""
     beginnings = (STORY[:end].rstrip() for end in range(1, len(STORY)))
     return next(text for text in beginnings if len(read_tokens(checkpoint, text)) == N_TOKENS)
 
 
-def test_a_default_trace_takes_about_two_forward_passes(client: Client, table: Any):
+def test_a_default_trace_takes_about_two_forward_passes(client, table):
     forward = bare_forward(client)
     attempts = [measure(client, forward) for _ in range(N_ATTEMPTS)]
     best = {name: min(attempt[name] for attempt in attempts) for name in attempts[0]}
@@ -95,7 +92,7 @@ def test_a_default_trace_takes_about_two_forward_passes(client: Client, table: A
         assert ratio <= MOST
 
 
-def measure(client: Client, forward: Callable[[], float]) -> dict[str, float]:
+def measure(client, forward):
     """Median milliseconds of the forward pass and of a default trace in each form."""
     times: dict[str, list[float]] = {"forward": [], **{form: [] for form in FORMS}}
     for _ in range(N_ROUNDS):
@@ -107,13 +104,13 @@ def measure(client: Client, forward: Callable[[], float]) -> dict[str, float]:
     return {name: median(taken[N_ROUNDS // 4 :]) for name, taken in times.items()}
 
 
-def bare_forward(client: Client) -> Callable[[], float]:
+def bare_forward(client):
     """A function that runs the model with nobody watching, and returns the seconds it took."""
     checkpoint = client.services.registry.checkpoint()
     ids = torch.tensor([[token.id for token in read_tokens(checkpoint, client.text)]])
     ids = ids.to(checkpoint.device)
 
-    def forward() -> float:
+    def forward():
         began = time.perf_counter()
         with torch.inference_mode():
             checkpoint.model(ids).logits.cpu()

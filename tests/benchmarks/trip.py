@@ -18,30 +18,24 @@ import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 from headlight.server.run import listen, serve
 from headlight.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-REQUEST = {
-    "capture": ["decoder.layers.0.self_attention.weights"],
-    "heads": [0],
-    "analyses": [],
-}
+REQUEST = {"capture": ["decoder.layers.0.self_attention.weights"], "heads": [0], "analyses": []}
 TEXTS = ["A cat sat.", "A dog ran.", "The old tree fell.", "One day a girl saw a big red bird."]
 
 
 class Trip:
     """The calls of the project's functions while it records, by thread."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.is_recording = False
         self.calls: dict[str, list[tuple[str, str]]] = {}
         self._files: dict[str, str | None] = {}
 
-    def profile(self, frame: FrameType, event: str, _: Any) -> None:
+    def profile(self, frame, event, _):
         """Record a call; `sys.setprofile` calls this for every function in every thread."""
         is_comprehension = frame.f_code.co_name in (
             "<listcomp>",
@@ -56,14 +50,14 @@ class Trip:
             thread = threading.current_thread().name
             self.calls.setdefault(thread, []).append((file, frame.f_code.co_qualname))
 
-    def _project_file(self, name: str) -> str | None:
+    def _project_file(self, name):
         if name not in self._files:
             path = Path(name).resolve()
             is_ours = path.is_relative_to(ROOT / "app") or path.is_relative_to(ROOT / "model")
             self._files[name] = str(path.relative_to(ROOT)) if is_ours else None
         return self._files[name]
 
-    def report(self, *, lists_files: bool = False) -> str:
+    def report(self, *, lists_files=False):
         """The figures as text."""
         calls = [call for thread in self.calls.values() for call in thread]
         moves = sum(
@@ -83,7 +77,7 @@ class Trip:
         return "\n".join(lines)
 
 
-def drive(address: tuple[str, int], trip: Trip) -> None:
+def drive(address, trip):
     """Send the requests to the server, record the last, then stop the server."""
     connection = http.client.HTTPConnection(*address)
     try:
@@ -102,16 +96,14 @@ def drive(address: tuple[str, int], trip: Trip) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def ask(
-    connection: http.client.HTTPConnection, method: str, path: str, body: Any = None
-) -> tuple[int, bytes]:
+def ask(connection, method, path, body=None):
     content = None if body is None else json.dumps(body)
     connection.request(method, path, content, {"Content-Type": "application/json"})
     with connection.getresponse() as response:
         return response.status, response.read()
 
 
-def main() -> None:
+def main():
     """Run the server and the client, and print what was counted."""
     trip = Trip()
     listener = listen("127.0.0.1", 0)

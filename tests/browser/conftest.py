@@ -8,8 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,7 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 import pytest
 import torch
-from playwright.sync_api import (
-    Browser,
-    BrowserContext,
-    Locator,
-    Page,
-    Request,
-    Response,
-    sync_playwright,
-)
+from playwright.sync_api import Page, sync_playwright
 
 from headlight.model.card import ModelCard
 from headlight.model.checkpoint import save
@@ -46,7 +37,7 @@ FLAGS = (
 SERVE = "from headlight.cli import app; app()"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """A page on a busy machine takes its time, and a second try where it runs unattended."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
@@ -80,10 +71,7 @@ EXAMPLES = {
 TINY: dict[str, dict[str, Any]] = {
     "plain": {},
     "blanks": {"kind": "encoder", "positional": "learned"},
-    "pairs": {
-        "kind": "encoder-decoder",
-        "moe": ExpertsConfig(n_experts=4, top_k=2, layers=(1,)),
-    },
+    "pairs": {"kind": "encoder-decoder", "moe": ExpertsConfig(n_experts=4, top_k=2, layers=(1,))},
     "rotary": {"positional": "rotary"},
     "alibi": {"positional": "alibi"},
     "none": {"positional": "none"},
@@ -91,7 +79,7 @@ TINY: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="session")
-def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def models_dir(tmp_path_factory):
     """A directory of tiny models of random weights, one of each kind, and a damaged one."""
     path = tmp_path_factory.mktemp("models")
     for name, choices in TINY.items():
@@ -101,7 +89,7 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def save_tiny(folder: Path, choices: dict[str, Any]) -> None:
+def save_tiny(folder, choices):
     """A dense decoder, but for what is chosen."""
     is_encoder = choices.get("kind") == "encoder"
     tokenizer = train_tokenizer(TEXTS * 20, vocab_size=300, has_mask=is_encoder)
@@ -114,7 +102,7 @@ def save_tiny(folder: Path, choices: dict[str, Any]) -> None:
 
 
 @contextmanager
-def started(models_dir: Path, **environment: str) -> Iterator[str]:
+def started(models_dir, **environment):
     """The address of a server that was started as a person would start it."""
     command = [sys.executable, "-c", SERVE, "serve", "--port", "0", "--models-dir", str(models_dir)]
     server = subprocess.Popen(
@@ -137,19 +125,19 @@ def started(models_dir: Path, **environment: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def url(models_dir: Path) -> Iterator[str]:
+def url(models_dir):
     """The address of the server that the tests share."""
     with started(models_dir) as address:
         yield address
 
 
 @pytest.fixture(scope="session")
-def start_server(models_dir: Path) -> Callable[..., AbstractContextManager[str]]:
+def start_server(models_dir):
     """Starts a server that is told something, for a `with` block."""
     return lambda **environment: started(models_dir, **environment)
 
 
-def address(server: subprocess.Popen[str], said: list[str]) -> str:
+def address(server, said):
     """What the server says its address is, once it is ready there."""
     deadline = time.monotonic() + 4 * SECONDS
     while time.monotonic() < deadline and server.poll() is None:
@@ -160,7 +148,7 @@ def address(server: subprocess.Popen[str], said: list[str]) -> str:
     raise AssertionError("the server did not start:\n" + "".join(said))
 
 
-def is_ready(url: str) -> bool:
+def is_ready(url):
     try:
         return httpx.get(url + "/readyz").status_code == 200
     except httpx.TransportError:
@@ -168,10 +156,10 @@ def is_ready(url: str) -> bool:
 
 
 @pytest.fixture(scope="session")
-def ask(url: str) -> Callable[[str, Any], Any]:
+def ask(url):
     """Asks the API in JSON: what the page must agree with."""
 
-    def post(path: str, **body: Any) -> Any:
+    def post(path, **body):
         answer = httpx.post(f"{url}/api/v1/{path}", json=body, timeout=SECONDS)
         answer.raise_for_status()
         return answer.json()
@@ -180,7 +168,7 @@ def ask(url: str) -> Callable[[str, Any], Any]:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
+def chromium():
     """One Chromium a worker. Its event loop runs until the end: run no other tests beside these."""
     path = os.environ.get("HEADLIGHT_CHROMIUM") or None
     with sync_playwright() as playwright:
@@ -200,33 +188,33 @@ class Reader:
     errors: list[str] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
 
-    def open(self, **fragment: Any) -> None:
+    def open(self, **fragment):
         """Follow a link to the page; what the link says is drawn."""
         self.page.goto(f"{self.url}/#{urlencode(fragment)}")
         self.wait_until_drawn()
 
-    def open_view(self, view: str, **fragment: Any) -> None:
+    def open_view(self, view, **fragment):
         """Open a view on a model and a text for which it has something to draw."""
         self.open(**{"text": TEXT, "view": view, **DRAWN_ELSEWHERE.get(view, {}), **fragment})
         self.wait_until_plotted()
 
-    def wait_until_plotted(self) -> None:
+    def wait_until_plotted(self):
         """Wait for the first drawing of the view."""
         self.wait_until_drawn()
         self.view.locator(".panel .plot-drawing .main-svg").first.wait_for(state="attached")
         self.page.wait_for_selector("#main[aria-busy=false]")
 
-    def write(self, text: str) -> None:
+    def write(self, text):
         """Type over what is in the box, and wait until it was read."""
 
-        def is_answer(answer: Response) -> bool:
+        def is_answer(answer):
             return is_trace(answer.request) and answer.request.post_data_json["text"] == text
 
         with self.page.expect_response(is_answer):
             self.page.fill("#text", text)
         self.wait_until_drawn()
 
-    def wait_until_drawn(self) -> None:
+    def wait_until_drawn(self):
         """Wait for the answer and its drawing; first for the page to notice that it has to ask."""
         self.page.evaluate(NEXT_TASK)
         self.page.wait_for_selector("#main[aria-busy=false]")
@@ -237,72 +225,72 @@ class Reader:
         )
         self.page.evaluate(NEXT_TASK)
 
-    def choose_view(self, title: str) -> None:
+    def choose_view(self, title):
         self.page.get_by_role("tab", name=title).click()
         self.wait_until_drawn()
 
     @property
-    def view(self) -> Locator:
+    def view(self):
         """The view that is open."""
         return self.page.locator(".view:not([hidden])")
 
     @property
-    def chips(self) -> list[str]:
+    def chips(self):
         return self.page.locator(".chip").all_text_contents()
 
     @property
-    def target(self) -> list[str]:
+    def target(self):
         """The tokens that the decoder read."""
         return self.page.locator("#target-chips .chip").all_text_contents()
 
     @property
-    def readout(self) -> str:
+    def readout(self):
         return plain(self.page.locator("#readout").text_content())
 
     @property
-    def announced(self) -> str:
+    def announced(self):
         return plain(self.page.locator("#announcer").text_content())
 
     @property
-    def chosen_head(self) -> str:
+    def chosen_head(self):
         name = self.page.locator(".heads-cell[aria-selected=true]").get_attribute("aria-label")
         return name.split(":")[0]
 
     @property
-    def fragment(self) -> str:
+    def fragment(self):
         return urlsplit(self.page.url).fragment
 
-    def tints(self, chips: str = "#chips") -> list[int]:
+    def tints(self, chips="#chips"):
         """How dark each token of a sentence is."""
         seen = self.page.locator(f"{chips} .chip").evaluate_all(
             "(chips) => chips.map((chip) => getComputedStyle(chip).backgroundColor)"
         )
         return [765 - sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in seen]
 
-    def strongest(self, chips: str = "#chips") -> int:
+    def strongest(self, chips="#chips"):
         """The token of a sentence that is tinted most."""
         tints = self.tints(chips)
         return tints.index(max(tints))
 
     @contextmanager
-    def reading_anew(self) -> Iterator[None]:
+    def reading_anew(self):
         """What is done in the block makes the page read; after it, that is drawn."""
         with self.page.expect_response(lambda answer: is_trace(answer.request)):
             yield
         self.wait_until_drawn()
 
-    def asks(self) -> list[dict[str, Any]]:
+    def asks(self):
         """What the page asks of the API from now on."""
         asked: list[dict[str, Any]] = []
         self.page.on("request", lambda r: is_trace(r) and asked.append(r.post_data_json))
         return asked
 
-    def tip(self, panel: int = 0) -> str:
+    def tip(self, panel=0):
         """What stands beside the cursor, if anything does."""
         tip = self.view.locator(".tip").nth(panel)
         return plain(tip.inner_text()) if tip.is_visible() else ""
 
-    def cell(self, row: int, column: int, rows: int, columns: int, panel: int = 0) -> Any:
+    def cell(self, row, column, rows, columns, panel=0):
         """Where on the screen a cell of a drawing is."""
         plot = self.view.locator(".plot").nth(panel)
         plot.scroll_into_view_if_needed()
@@ -312,7 +300,7 @@ class Reader:
             box["y"] + (row + 0.5) / rows * box["height"],
         )
 
-    def take(self, label: str, panel: int = 0) -> None:
+    def take(self, label, panel=0):
         """Choose one of the ways to take a drawing along."""
         exports = self.view.locator(".exports").nth(panel)
         name = self.page.get_by_text(label, exact=True)
@@ -321,7 +309,7 @@ class Reader:
             exports.locator(".menu", has=name).locator(".menu-button").click()
         item.click()
 
-    def save(self, label: str, folder: Path, panel: int = 0) -> Path:
+    def save(self, label, folder, panel=0):
         """Save a drawing as a file."""
         with self.page.expect_download() as download:
             self.take(label, panel)
@@ -329,21 +317,21 @@ class Reader:
         download.value.save_as(path)
         return path
 
-    def copy(self, label: str, panel: int = 0) -> str:
+    def copy(self, label, panel=0):
         """Copy code; the window must be allowed to read the clipboard."""
         self.page.evaluate("navigator.clipboard.writeText('')")
         self.take(label, panel)
         self.page.wait_for_function("navigator.clipboard.readText().then((text) => text !== '')")
         return self.page.evaluate("navigator.clipboard.readText()")
 
-    def colour(self, x: float, y: float) -> tuple[int, int, int]:
+    def colour(self, x, y):
         """The colour that the eye sees at a point of the screen."""
         clip = {"x": round(x), "y": round(y), "width": 1, "height": 1}
         image = self.page.screenshot(clip=clip)
         seen = self.page.evaluate(READ_PIXEL, list(image))
         return tuple(seen)
 
-    def table(self, panel: int = 0) -> list[list[str]]:
+    def table(self, panel=0):
         """Open the table behind a drawing and read all of its page."""
         details = self.view.locator(".table-block").nth(panel)
         if details.get_attribute("open") is None:
@@ -363,20 +351,20 @@ READ_PIXEL = """async (bytes) => {
 }"""
 
 
-def plain(text: str) -> str:
+def plain(text):
     """Text without the invisible marks that keep a token's direction to itself."""
     return text.replace("\u2068", "").replace("\u2069", "")
 
 
-def is_trace(request: Request) -> bool:
+def is_trace(request):
     return request.url.endswith("/api/v1/trace")
 
 
 @pytest.fixture(scope="session")
-def new_context(chromium: Browser) -> Callable[..., BrowserContext]:
+def new_context(chromium):
     """Opens a window that has seen nothing yet."""
 
-    def make(width: int = 1440, height: int = 900, **options: Any) -> BrowserContext:
+    def make(width=1440, height=900, **options):
         viewport = {"width": width, "height": height}
         made = chromium.new_context(viewport=viewport, reduced_motion="reduce", **options)
         made.set_default_timeout(SECONDS * 1000)
@@ -386,10 +374,10 @@ def new_context(chromium: Browser) -> Callable[..., BrowserContext]:
 
 
 @pytest.fixture(scope="session")
-def new_reader(new_context: Callable[..., BrowserContext], url: str) -> Callable[..., Reader]:
+def new_reader(new_context, url):
     """Brings a person to a page of their own."""
 
-    def make(**options: Any) -> Reader:
+    def make(**options):
         reader = Reader(new_context(**options).new_page(), url)
         watch(reader)
         return reader
@@ -398,11 +386,11 @@ def new_reader(new_context: Callable[..., BrowserContext], url: str) -> Callable
 
 
 @pytest.fixture
-def visit(new_reader: Callable[..., Reader]) -> Iterator[Callable[..., Reader]]:
+def visit(new_reader):
     """Brings a person to the page; at the end nothing may have gone wrong behind the scenes."""
     readers: list[tuple[Reader, str | None]] = []
 
-    def make(allow: str | None = None, **options: Any) -> Reader:
+    def make(allow=None, **options):
         readers.append((new_reader(**options), allow))
         return readers[-1][0]
 
@@ -413,7 +401,7 @@ def visit(new_reader: Callable[..., Reader]) -> Iterator[Callable[..., Reader]]:
         assert reader.hosts <= {urlsplit(reader.url).netloc}
 
 
-def watch(reader: Reader) -> None:
+def watch(reader):
     """Note every error, every breach of the content policy, and every host that is asked."""
     page = reader.page
     page.on("console", lambda m: m.type == "error" and reader.errors.append(m.text))
@@ -421,38 +409,38 @@ def watch(reader: Reader) -> None:
     page.on("request", lambda request: note_host(reader, request))
 
 
-def note_host(reader: Reader, request: Request) -> None:
+def note_host(reader, request):
     address = urlsplit(request.url)
     if address.scheme not in ("data", "blob"):
         reader.hosts.add(address.netloc)
 
 
 @pytest.fixture
-def reader(visit: Callable[..., Reader]) -> Reader:
+def reader(visit):
     """A person at a desk."""
     return visit()
 
 
 @pytest.fixture(params=VIEWS)
-def view(request: pytest.FixtureRequest) -> str:
+def view(request):
     """Each view of the page in turn, by its id."""
     return request.param
 
 
 @pytest.fixture(scope="session")
-def views() -> tuple[str, ...]:
+def views():
     """The ids of the views, in the order of their tabs."""
     return VIEWS
 
 
 @pytest.fixture
-def hold() -> Callable[[Page, str], list[Any]]:
+def hold():
     """Keeps the answers for texts that hold a word from coming, until they are let go on."""
 
-    def keep(page: Page, word: str) -> list[Any]:
+    def keep(page, word):
         held: list[Any] = []
 
-        def handle(route: Any) -> None:
+        def handle(route):
             if word in json.loads(route.request.post_data)["text"]:
                 held.append(route)
             else:

@@ -3,16 +3,12 @@
 import gzip
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
 
 import brotli
 import numpy as np
 import orjson
 import safetensors.numpy
 import zstandard
-from connection import Connection, Reply
-from numpy.typing import NDArray
-from tally import Tally
 
 UINT16_STEP = 1 / 65535
 TOLERANCE = 1e-3
@@ -20,7 +16,7 @@ TAIL = 500
 """Bytes at the end of a stream that hold its last event, or what it is about."""
 
 
-def decoded(reply: Reply) -> bytes:
+def decoded(reply):
     """A body as it was before it was compressed."""
     match reply.headers.get("content-encoding", "identity"):
         case "gzip":
@@ -33,7 +29,7 @@ def decoded(reply: Reply) -> bytes:
             return reply.body
 
 
-def look_at(reply: Reply, order: dict[str, Any]) -> tuple[str, list[str]]:
+def look_at(reply, order):
     """The id of a trace, and what is wrong with it.
 
     It may be about somebody else's text, and its rows may sum to anything but 1.
@@ -52,7 +48,7 @@ def look_at(reply: Reply, order: dict[str, Any]) -> tuple[str, list[str]]:
     return str(members["id"]), found
 
 
-def _from_json(body: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _from_json(body):
     members = orjson.loads(body)
     tensors = members["tensors"].items()
     return members, {
@@ -62,7 +58,7 @@ def _from_json(body: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     }
 
 
-def _from_safetensors(body: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _from_safetensors(body):
     length = int.from_bytes(body[:8], "little")
     members = orjson.loads(body[8 : 8 + length])["__metadata__"]
     tensors = {
@@ -72,9 +68,7 @@ def _from_safetensors(body: bytes) -> tuple[dict[str, Any], dict[str, NDArray[An
     return {name: orjson.loads(text) for name, text in members.items()}, tensors
 
 
-async def read_stream(
-    line: Connection, order: dict[str, Any], tally: Tally, kind: str, until: int | None
-) -> None:
+async def read_stream(line, order, tally, kind, until):
     """Read a stream's events to the end, or close it after some.
 
     Args:

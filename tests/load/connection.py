@@ -7,7 +7,7 @@ library would take most of it: this one does no more than the load needs.
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -33,7 +33,7 @@ class Reply:
     """From the first byte sent to the last byte read."""
 
     @property
-    def etag(self) -> str | None:
+    def etag(self):
         """The name of what was sent."""
         return self.headers.get("etag")
 
@@ -55,14 +55,7 @@ class Connection:
     headers: Mapping[str, str] = field(default_factory=dict)
     _pair: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def ask(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Reply:
+    async def ask(self, method, path, *, body=None, headers=None):
         """One request and its whole answer.
 
         Raises:
@@ -76,7 +69,7 @@ class Connection:
             self.close()
         return Reply(status=status, headers=told, body=content, seconds=time.perf_counter() - began)
 
-    async def listen(self, path: str, body: bytes) -> AsyncIterator[Reply]:
+    async def listen(self, path, body):
         """An answer in pieces, as they come, each with the time since the request.
 
         Leaving before the end closes the connection.
@@ -96,22 +89,20 @@ class Connection:
             if not is_whole:
                 self.close()
 
-    async def send_and_leave(self, path: str, body: bytes, seconds: float) -> None:
+    async def send_and_leave(self, path, body, seconds):
         """Ask, wait a moment, and close the connection before the answer is read."""
         async with self._patiently():
             await self._write("POST", path, body, None)
         await asyncio.sleep(seconds)
         self.close()
 
-    def close(self) -> None:
+    def close(self):
         """Close the connection, if there is one."""
         if self._pair:
             self._pair[1].transport.abort()
             self._pair = None
 
-    async def _send(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None
-    ) -> tuple[int, dict[str, str], asyncio.StreamReader]:
+    async def _send(self, method, path, body, headers):
         """Send a request; again where the server had closed the idle line in that moment."""
         is_used = self._pair is not None
         try:
@@ -126,9 +117,7 @@ class Connection:
         told = {name.decode().lower(): value.decode() for name, value in _HEADER.findall(head)}
         return int(head[_STATUS]), told, reader
 
-    async def _write(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None
-    ) -> asyncio.StreamReader:
+    async def _write(self, method, path, body, headers):
         if self._pair and (self._pair[0].at_eof() or self._pair[1].is_closing()):
             self.close()
         if not self._pair:
@@ -143,7 +132,7 @@ class Connection:
         return reader
 
     @asynccontextmanager
-    async def _patiently(self) -> AsyncIterator[None]:
+    async def _patiently(self):
         """Turns every way in which an answer can fail to come into `Broken`."""
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -153,7 +142,7 @@ class Connection:
             raise Broken(_reason(error)) from error
 
 
-def _reason(error: Exception) -> str:
+def _reason(error):
     if isinstance(error, TimeoutError):
         return f"no answer in {PATIENCE_SECONDS:g} s"
     if isinstance(error, asyncio.IncompleteReadError):
@@ -161,9 +150,7 @@ def _reason(error: Exception) -> str:
     return f"the connection failed: {error}"
 
 
-async def _body(
-    method: str, status: int, headers: Mapping[str, str], reader: asyncio.StreamReader
-) -> AsyncIterator[bytes]:
+async def _body(method, status, headers, reader):
     if method == "HEAD" or status in _NO_BODY:
         return
     if headers.get("transfer-encoding") == "chunked":

@@ -18,14 +18,13 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
 from connection import Connection
 from people import ACTIONS, LIKE_A_BROWSER, Person
 from rich.console import Console
 from rich.table import Table
-from service import Service, metrics, rss_of, service
+from service import metrics, rss_of, service
 from tally import Tally
 
 SEED = 2
@@ -55,7 +54,7 @@ class Point:
     cache_bytes: float
 
 
-def main() -> int:
+def main():
     """Ask, print the curve; 1 where memory grew too much or something else went wrong."""
     asked = _arguments()
     with tempfile.TemporaryDirectory() as folder, service(Path(folder) / "server.log") as running:
@@ -64,13 +63,13 @@ def main() -> int:
     return 1 if growth(curve) > MOST_GROWTH or tally.surprises else 0
 
 
-def growth(curve: list[Point]) -> int:
+def growth(curve):
     """Bytes that the last sample has above the first that was taken once things had settled."""
     settled = next(point for point in curve if point.n_requests >= SETTLED or point is curve[-1])
     return curve[-1].rss - settled.rss
 
 
-async def _ask(running: Service, n_requests: int, n_people: int) -> tuple[Tally, list[Point]]:
+async def _ask(running, n_requests, n_people):
     tally, chance = Tally(), random.Random(SEED)
     people = [
         Person(
@@ -97,7 +96,7 @@ async def _ask(running: Service, n_requests: int, n_people: int) -> tuple[Tally,
     return tally, curve
 
 
-async def _ask_everything(person: Person) -> None:
+async def _ask_everything(person):
     """One of every kind, all that is large, and long texts that fill the cache."""
     for act in ACTIONS.values():
         await act(person)
@@ -109,22 +108,22 @@ async def _ask_everything(person: Person) -> None:
         person.tally.add("trace, long", reply)
 
 
-async def _busy(person: Person, until: int) -> None:
+async def _busy(person, until):
     while person.tally.n_requests < until:
         await person.act()
 
 
-async def _ask_much(person: Person, order: dict[str, Any]) -> None:
+async def _ask_much(person, order):
     reply = await person.line.ask("POST", "/api/v1/trace", body=orjson.dumps(order))
     person.tally.add("trace, large", reply, (200, 422))
 
 
-def _sample(running: Service, n_requests: int) -> Point:
+def _sample(running, n_requests):
     cached = metrics(running).get("headlight_cache_bytes", 0.0)
     return Point(n_requests=n_requests, rss=rss_of(running.process.pid), cache_bytes=cached)
 
 
-def _print(curve: list[Point], tally: Tally) -> None:
+def _print(curve, tally):
     table = Table("requests", "memory, MB", "of it finished traces, MB", title="Memory")
     for point in curve:
         cached = f"{point.cache_bytes / MEGABYTE:.0f}"
@@ -136,7 +135,7 @@ def _print(curve: list[Point], tally: Tally) -> None:
     console.print(f"grown by {growth(curve) / MEGABYTE:.1f} MB; {least:.0f} MB are allowed")
 
 
-def _arguments() -> argparse.Namespace:
+def _arguments():
     assert __doc__
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--requests", type=int, default=10_000, help="how many")

@@ -49,7 +49,7 @@ class Person:
     asked: list[tuple[str, dict[str, Any], dict[str, str]]] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
 
-    async def act(self) -> None:
+    async def act(self):
         """Do one of the things that people do."""
         name = self.chance.choices(NAMES, weights=WEIGHTS)[0]
         try:
@@ -59,7 +59,7 @@ class Person:
 
     # The page
 
-    async def visit(self) -> None:
+    async def visit(self):
         """The page, every file that it names and the models, each only if it changed."""
         page = await self.line.ask("GET", "/")
         self.tally.add("page", page)
@@ -68,7 +68,7 @@ class Person:
             await self.fetch("file", path)
         await self.fetch("models", "/api/v1/models")
 
-    async def fetch(self, kind: str, path: str) -> None:
+    async def fetch(self, kind, path):
         """A file, or the word that the one already here is still right."""
         known = self.etags.get(path)
         headers = {"If-None-Match": known} if known else {}
@@ -79,15 +79,15 @@ class Person:
 
     # Traces
 
-    async def trace(self) -> None:
+    async def trace(self):
         """A sentence, as a script asks for it: everything that is shown by default, as JSON."""
         await self.post_trace("trace, JSON", {}, {})
 
-    async def view(self) -> None:
+    async def view(self):
         """A sentence, as the page asks for it: half the bytes, in the binary form."""
         await self.post_trace("trace, safetensors", {"dtype": "uint16"}, SAFETENSORS)
 
-    async def one_head(self) -> None:
+    async def one_head(self):
         """Single heads of one layer."""
         members = {
             "capture": ["*_attention.weights"],
@@ -96,26 +96,26 @@ class Person:
         }
         await self.post_trace("trace, single heads", members, {})
 
-    async def analyse(self) -> None:
+    async def analyse(self):
         """What is computed from a trace."""
         names = ["rollout", "head_labels", "attention_by_distance"]
         members = {"model": "stories", "capture": [], "analyses": self.chance.sample(names, k=2)}
         await self.post_trace("trace, analyses", members, {})
 
-    async def edit(self) -> None:
+    async def edit(self):
         """The same pass with a head switched off."""
         edits = [{"kind": "heads_off", "heads": [self.chance.randrange(4)], "layer": 1}]
         members = {"model": "stories", "capture": ["logits"], "edits": edits}
         await self.post_trace("trace, edited", members, {})
 
-    async def post_trace(self, kind: str, members: dict[str, Any], headers: dict[str, str]) -> None:
+    async def post_trace(self, kind, members, headers):
         """A trace of some text by some model; once in a while its answer is looked at closely."""
         model = self.chance.choices(MODELS, weights=MODEL_WEIGHTS)[0]
         model = members.get("model", model)
         order = {"model": model, "text": anything(self.chance, model), **members}
         await self.send_trace(kind, order, headers)
 
-    async def send_trace(self, kind: str, order: dict[str, Any], headers: dict[str, str]) -> None:
+    async def send_trace(self, kind, order, headers):
         """Ask for one trace and remember it."""
         body = orjson.dumps(order)
         reply = await self.line.ask("POST", "/api/v1/trace", body=body, headers=headers)
@@ -129,14 +129,14 @@ class Person:
             for what in wrong:
                 self.tally.surprise(f"{kind}: {what}")
 
-    async def repeat(self) -> None:
+    async def repeat(self):
         """What was asked a moment ago, again."""
         if not self.asked:
             return await self.trace()
         _, order, headers = self.chance.choice(self.asked)
         return await self.send_trace("trace, again", order, headers)
 
-    async def look_again(self) -> None:
+    async def look_again(self):
         """A trace computed before, by its name."""
         if not self.seen:
             return await self.trace()
@@ -151,26 +151,26 @@ class Person:
 
     # Everything else there is
 
-    async def tokenize(self) -> None:
+    async def tokenize(self):
         """Where a text is cut."""
         model = self.chance.choice(MODELS)
         await self.post("tokenize", "/api/v1/tokenize", {"text": anything(self.chance, model)})
 
-    async def positional(self) -> None:
+    async def positional(self):
         """An encoding of positions."""
         length = self.chance.choice([32, 64, 128])
         path = f"/api/v1/positional?scheme=sinusoidal&length={length}&width=64"
         self.tally.add("positional", await self.line.ask("GET", path, headers=SAFETENSORS))
 
-    async def generate(self) -> None:
+    async def generate(self):
         """A story written on to its end."""
         await self.write_on("generate", until=None)
 
-    async def generate_and_leave(self) -> None:
+    async def generate_and_leave(self):
         """A story that somebody closes in the middle."""
         await self.write_on("generate, left midway", until=self.chance.randint(1, 8))
 
-    async def write_on(self, kind: str, until: int | None) -> None:
+    async def write_on(self, kind, until):
         """Read a stream's events, all or some."""
         order = {
             "text": anything(self.chance, "stories"),
@@ -179,7 +179,7 @@ class Person:
         }
         await answers.read_stream(self.line, order, self.tally, kind, until)
 
-    async def leave(self) -> None:
+    async def leave(self):
         """Somebody who closes the page before the answer is there."""
         order = {"text": anything(self.chance, "stories")}
         await self.line.send_and_leave(
@@ -189,27 +189,25 @@ class Person:
 
     # Mistakes
 
-    async def send_too_much(self) -> None:
+    async def send_too_much(self):
         """A text that is too long: for the model, or for the server."""
         text = "the cat sat on the mat " * self.chance.choice([60, 300, 9_000])
         await self.post("mistake, too long", "/api/v1/trace", {"text": text}, (413, 422))
 
-    async def send_nonsense(self) -> None:
+    async def send_nonsense(self):
         """What is no JSON, or none that anybody asked for."""
         body = self.chance.choice(NONSENSE)
         reply = await self.line.ask("POST", "/api/v1/trace", body=body)
         self.tally.add("mistake, bad JSON", reply, (400, 422))
 
-    async def ask_for_nothing(self) -> None:
+    async def ask_for_nothing(self):
         """A model, a site or a page that is not there."""
         order = {"text": "the cat", "capture": ["decoder.layer.*"]}
         await self.post("mistake, unknown", "/api/v1/trace", order, (422,))
         await self.post("mistake, unknown", "/api/v1/trace", {"text": "a", "model": "x"}, (404,))
         self.tally.add("mistake, unknown", await self.line.ask("GET", "/nowhere"), (404,))
 
-    async def post(
-        self, kind: str, path: str, order: dict[str, Any], expected: tuple[int, ...] = (200,)
-    ) -> None:
+    async def post(self, kind, path, order, expected=(200,)):
         """Post JSON and count the answer."""
         self.tally.add(kind, await self.line.ask("POST", path, body=orjson.dumps(order)), expected)
 
@@ -239,7 +237,7 @@ ACTIONS = {action.__name__: action for action, _ in PLAN}
 NAMES, WEIGHTS = list(ACTIONS), [weight for _, weight in PLAN]
 
 
-async def live(person: Person, *, arrival: float, think: float, until: float) -> None:
+async def live(person, *, arrival, think, until):
     """Come, do one thing after the other with time to think between them, and go.
 
     Args:

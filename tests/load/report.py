@@ -4,7 +4,6 @@ import signal
 from dataclasses import dataclass
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 from service import Metrics, Watch
 from tally import LEFT, REFUSED, Tally
@@ -47,7 +46,7 @@ class Promise:
     is_kept: bool
 
 
-def promises(run: Run) -> list[Promise]:
+def promises(run):
     """What must hold for the run to have gone well."""
     tally = run.tally
     refused = tally.n_with(REFUSED) / max(1, tally.n_requests)
@@ -72,7 +71,7 @@ def promises(run: Run) -> list[Promise]:
     ]
 
 
-def _memory_promise(run: Run) -> list[Promise]:
+def _memory_promise(run):
     if run.seconds < MIN_SECONDS_FOR_MEMORY:
         return []
     growth = growth_of(run)
@@ -80,13 +79,13 @@ def _memory_promise(run: Run) -> list[Promise]:
     return [Promise("memory flat after a tenth", seen, growth <= MAX_GROWTH)]
 
 
-def growth_of(run: Run) -> int:
+def growth_of(run):
     """How far memory rose over where it was after the first tenth, in bytes."""
     later = [sample.rss for sample in run.watch.memory if sample.second >= run.seconds / 10]
     return max(later) - later[0] if later else 0
 
 
-def print_report(console: Console, run: Run) -> None:
+def print_report(console, run):
     """Print every figure, and the promises last."""
     console.print(_requests(run))
     for line in _sentences(run):
@@ -100,7 +99,7 @@ def print_report(console: Console, run: Run) -> None:
     console.print(table)
 
 
-def _requests(run: Run) -> Table:
+def _requests(run):
     table = Table("requests", box=None, pad_edge=False)
     for name in ("number", "p50 ms", "p95 ms", "p99 ms", "kB each", "statuses"):
         table.add_column(name, justify="left" if name == "statuses" else "right")
@@ -115,7 +114,7 @@ def _requests(run: Run) -> Table:
     return table
 
 
-def _sentences(run: Run) -> list[str]:
+def _sentences(run):
     tally, memory = run.tally, run.watch.memory
     n_bytes = sum(kind.n_bytes for kind in tally.kinds.values())
     health = 1000 * np.percentile(run.watch.health, [50, 99, 100], method="lower")
@@ -133,7 +132,7 @@ def _sentences(run: Run) -> list[str]:
     ]
 
 
-def _rates(metrics: Metrics) -> list[str]:
+def _rates(metrics):
     found = []
     for what, (hits, misses) in RATES.items():
         n = {

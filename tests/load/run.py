@@ -19,7 +19,7 @@ from connection import Connection
 from people import LIKE_A_BROWSER, Person, live
 from report import Run, print_report, promises
 from rich.console import Console
-from service import SAMPLE_SECONDS, Service, Watch, Watcher, metrics, rss_of, service
+from service import SAMPLE_SECONDS, Watcher, metrics, rss_of, service
 from tally import REFUSED, Tally
 
 SEED = 1
@@ -28,7 +28,7 @@ FILES_BESIDE_CONNECTIONS = 100
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
 
 
-def main() -> int:
+def main():
     """Make the load, print the report; 1 where a promise was broken."""
     asked = _arguments()
     _allow_open_files(asked.users)
@@ -54,9 +54,7 @@ def main() -> int:
     return 0 if all(promise.is_kept for promise in promises(run)) else 1
 
 
-async def _crowd(
-    running: Service, n_users: int, seconds: float, think: float
-) -> tuple[Tally, Watch]:
+async def _crowd(running, n_users, seconds, think):
     """Everybody, until the time is over; what they and the watcher saw."""
     loop, tally, chance = asyncio.get_running_loop(), Tally(), random.Random(SEED)
     watcher = Watcher(running)
@@ -87,13 +85,13 @@ async def _crowd(
     return tally, watch
 
 
-def _line(running: Service, number: int) -> Connection:
+def _line(running, number):
     """A connection from an address of its own, where the system has all of 127.0.0.0/8."""
     source = f"127.1.{number // 250}.{number % 250 + 1}" if sys.platform == "linux" else None
     return Connection(running.host, running.port, source=source, headers=LIKE_A_BROWSER)
 
 
-async def _tell(running: Service, tally: Tally) -> None:
+async def _tell(running, tally):
     """A line every ten seconds."""
     began, before, told = asyncio.get_running_loop().time(), 0, 0
     while True:
@@ -112,7 +110,7 @@ async def _tell(running: Service, tally: Tally) -> None:
         )
 
 
-def _allow_open_files(n_users: int) -> None:
+def _allow_open_files(n_users):
     """Every connection is an open file, here and in the server."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = n_users + FILES_BESIDE_CONNECTIONS
@@ -121,7 +119,7 @@ def _allow_open_files(n_users: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
 
 
-def _arguments() -> argparse.Namespace:
+def _arguments():
     assert __doc__
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--users", type=int, default=1000, help="how many people")

@@ -1,7 +1,5 @@
 """What people type: mostly sentences of their own, often an example that everybody tries."""
 
-import random
-
 SUBJECTS = ["the cat", "a little girl", "her old dog", "the red hen", "a boy named Tim", "the moon"]
 VERBS = ["saw", "found", "wanted", "lost", "liked", "looked for", "gave away", "dreamt of"]
 OBJECTS = ["a ball", "the big tree", "some bread", "a shiny stone", "his friend", "the blue boat"]
@@ -19,29 +17,17 @@ EXAMPLES = {
     "fill": ["The [MASK] sat on the mat.", "She opened the [MASK] and went inside."],
     "positions-rotary": ["One two three four one two three four."],
 }
-MODELS = list(EXAMPLES)
 
-ODD_WORDS = [
-    "Zoë",
-    "naïve",
-    "½ cup",
-    "👩‍🚀",
-    "東京",
-    "مرحبا",
-    "<b>bold</b>",
-    "</s>",
-    "it's",
-    "—",
-]
+ODD_WORDS = ["Zoë", "naïve", "½ cup", "👩‍🚀", "東京", "مرحبا", "<b>bold</b>", "</s>", "it's", "—"]
 
 
-def clause(chance: random.Random) -> str:
+def clause(chance):
     """Who did what, where, and now and then how often."""
     words = [chance.choice(part) for part in (SUBJECTS, VERBS, OBJECTS, PLACES)]
     return f"{' '.join(words)} {chance.randint(2, 999)} times"
 
 
-def sentence(chance: random.Random, model: str) -> str:
+def sentence(chance, model):
     """A sentence of somebody's own: mostly short, sometimes a paragraph, now and then odd."""
     n_clauses = chance.choices([1, 2, 4, 8], weights=[50, 30, 15, 5])[0]
     if model in ("translate", "fill"):
@@ -56,7 +42,7 @@ def sentence(chance: random.Random, model: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def anything(chance: random.Random, model: str) -> str:
+def anything(chance, model):
     """An example in one case of three, or else a sentence of one's own."""
     if chance.random() < 1 / 3:
         return chance.choice(EXAMPLES[model])

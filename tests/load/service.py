@@ -8,10 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -43,16 +41,16 @@ class Service:
     stop_seconds: float = float("nan")
 
     @property
-    def host(self) -> str:
+    def host(self):
         """The host in its address."""
         return urlsplit(self.address).hostname or ""
 
     @property
-    def port(self) -> int:
+    def port(self):
         """The port in its address."""
         return urlsplit(self.address).port or 80
 
-    def stop(self) -> None:
+    def stop(self):
         """Tell it to stop, and measure how long that takes."""
         began = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
@@ -65,7 +63,7 @@ class Service:
 
 
 @contextmanager
-def service(log: Path) -> Iterator[Service]:
+def service(log):
     """A fresh server with default settings, whatever the environment says."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("HEADLIGHT_")}
     command = [sys.executable, "-m", "headlight.cli", "serve", "--port", "0"]
@@ -86,7 +84,7 @@ def service(log: Path) -> Iterator[Service]:
             running.stop()
 
 
-def get(host: str, port: int, path: str) -> tuple[int, str]:
+def get(host, port, path):
     """One answer over a connection of its own."""
     connection = http.client.HTTPConnection(host, port, timeout=60)
     try:
@@ -97,7 +95,7 @@ def get(host: str, port: int, path: str) -> tuple[int, str]:
         connection.close()
 
 
-def metrics(service: Service) -> Metrics:
+def metrics(service):
     """What the server counts of itself, summed over labels; empty where it says nothing."""
     status, text = get(service.host, service.port, "/metrics")
     found: Metrics = {}
@@ -106,7 +104,7 @@ def metrics(service: Service) -> Metrics:
     return found
 
 
-def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
+def _address(log, process):
     until = time.monotonic() + START_SECONDS
     while time.monotonic() < until and process.poll() is None:
         if found := re.search(r"http://\S+", log.read_text()):
@@ -115,7 +113,7 @@ def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
     raise RuntimeError(f"the server did not start:\n{log.read_text()}")
 
 
-def _wait_until_ready(service: Service) -> None:
+def _wait_until_ready(service):
     until = time.monotonic() + START_SECONDS
     while time.monotonic() < until:
         try:
@@ -151,7 +149,7 @@ class Watcher:
     It is a process of its own, so that it measures the server and not whoever makes the load.
     """
 
-    def __init__(self, service: Service, sample_seconds: float = SAMPLE_SECONDS) -> None:
+    def __init__(self, service, sample_seconds=SAMPLE_SECONDS):
         fresh = multiprocessing.get_context("spawn")
         self._ours, theirs = fresh.Pipe()
         self._process = fresh.Process(
@@ -162,7 +160,7 @@ class Watcher:
         self._process.start()
         self._ours.recv()
 
-    def stop(self) -> Watch:
+    def stop(self):
         """End it and return what it saw."""
         self._ours.send("stop")
         watch: Watch = self._ours.recv()
@@ -170,7 +168,7 @@ class Watcher:
         return watch
 
 
-def _watch(pipe: Pipe, host: str, port: int, pid: int, sample_seconds: float) -> None:
+def _watch(pipe, host, port, pid, sample_seconds):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     seen, began, next_sample = Watch(), time.monotonic(), 0.0
     pipe.send("ready")
@@ -184,7 +182,7 @@ def _watch(pipe: Pipe, host: str, port: int, pid: int, sample_seconds: float) ->
     pipe.send(seen)
 
 
-def _health(host: str, port: int) -> float:
+def _health(host, port):
     began = time.perf_counter()
     try:
         status, _ = get(host, port, "/healthz")
@@ -193,7 +191,7 @@ def _health(host: str, port: int) -> float:
     return time.perf_counter() - began if status == 200 else float("inf")
 
 
-def rss_of(pid: int) -> int:
+def rss_of(pid):
     """Resident memory of a process, in bytes."""
     told = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=False)
     return 1024 * int(told.stdout or 0)

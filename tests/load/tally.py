@@ -4,7 +4,6 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
-from connection import Reply
 
 PROBLEM = "application/problem+json"
 REFUSED = 503
@@ -22,11 +21,11 @@ class Kind:
     n_bytes: int = 0
 
     @property
-    def n_requests(self) -> int:
+    def n_requests(self):
         """How many there were, those that nobody waited for included."""
         return self.statuses.total()
 
-    def milliseconds(self, percent: float) -> float:
+    def milliseconds(self, percent):
         """A percentile of the durations."""
         return 1000 * float(np.percentile(self.seconds, percent)) if self.seconds else float("nan")
 
@@ -45,7 +44,7 @@ class Tally:
     n_checked: int = 0
     """Answers whose numbers and words were looked at."""
 
-    def add(self, kind: str, reply: Reply, expected: tuple[int, ...] = (200,)) -> bool:
+    def add(self, kind, reply, expected=(200,)):
         """Count an answer; True where it is one of those expected."""
         counted = self.kinds[kind]
         counted.statuses[reply.status] += 1
@@ -58,15 +57,15 @@ class Tally:
             self.surprise(f"{kind}: {reply.status} is no problem document")
         return reply.status in expected
 
-    def left(self, kind: str) -> None:
+    def left(self, kind):
         """Count a request whose client did not wait for the answer."""
         self.kinds[kind].statuses[LEFT] += 1
 
-    def refused(self, kind: str) -> None:
+    def refused(self, kind):
         """Count a refusal that came after the answer had begun: as the last event of a stream."""
         self.kinds[kind].statuses[REFUSED] += 1
 
-    def surprise(self, what: str) -> None:
+    def surprise(self, what):
         """Remember something that must not be."""
         if what in self.surprises or len(self.surprises) < MAX_SURPRISES:
             self.surprises[what] += 1
@@ -74,16 +73,16 @@ class Tally:
             self.surprises["and more"] += 1
 
     @property
-    def n_requests(self) -> int:
+    def n_requests(self):
         """Requests of all kinds."""
         return sum(kind.n_requests for kind in self.kinds.values())
 
-    def n_with(self, status: int) -> int:
+    def n_with(self, status):
         """Answers with a status."""
         return sum(kind.statuses[status] for kind in self.kinds.values())
 
     @property
-    def n_server_errors(self) -> int:
+    def n_server_errors(self):
         """Answers of 500 and above that are no deliberate refusal."""
         return sum(
             n
@@ -93,7 +92,7 @@ class Tally:
         )
 
 
-def is_refusal(reply: Reply) -> bool:
+def is_refusal(reply):
     """Whether a server said no on purpose: 503, a problem, and when to come again."""
     return (
         reply.status == REFUSED

@@ -7,13 +7,13 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def root() -> Path:
+def root():
     """The top of the checkout."""
     return Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def committed(root: Path) -> list[str]:
+def committed(root):
     """Every file that git tracks, as a path from the top."""
     listing = subprocess.run(
         ["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True, text=True

@@ -5,9 +5,7 @@ its card under ``sample``; here they are measured again. The other figures need 
 come with the project.
 """
 
-from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
 
 import pytest
 
@@ -26,7 +24,7 @@ TOLERANCE = 2e-3
 TOLERANCES = {"bleu.text": 100 * TOLERANCE}
 
 
-def differences(told: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str, Any]:
+def differences(told, measured):
     """The figures that a card and a measurement do not share, by name: (told, measured)."""
     one, other = dict(flatten(told)), dict(flatten(measured))
     return {
@@ -36,32 +34,30 @@ def differences(told: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[st
     }
 
 
-def is_near(name: str, one: Any, other: Any) -> bool:
+def is_near(name, one, other):
     if isinstance(one, float) or isinstance(other, float):
         return one is not None and other is not None and abs(one - other) <= tolerance(name)
     return bool(one == other)  # counts, places, and what could not be measured
 
 
-def tolerance(name: str) -> float:
+def tolerance(name):
     return TOLERANCES.get(name, TOLERANCE)
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def model(request: pytest.FixtureRequest) -> tuple[dict[str, Any], dict[str, Any]]:
+def model(request):
     """What a card tells of the sample, and what is measured."""
     told = read_card(ZOO / request.param / "CARD.md").metrics.get("sample")
     assert told, f"the card has no sample figures; run: headlight evaluate {request.param}"
     return dict(told), sample_figures(load(ZOO / request.param))
 
 
-def test_a_card_tells_what_the_weights_give(model: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def test_a_card_tells_what_the_weights_give(model):
     told, measured = model
     assert differences(told, measured) == {}
 
 
-def test_every_single_figure_of_a_card_is_compared(
-    model: tuple[dict[str, Any], dict[str, Any]],
-) -> None:
+def test_every_single_figure_of_a_card_is_compared(model):
     told, measured = model
     names = [name for name, _ in flatten(told)]
     for name in names:
@@ -74,7 +70,7 @@ def test_every_single_figure_of_a_card_is_compared(
     assert set(differences(told | {"new": 1}, measured)) == {"new"}
 
 
-def change(figures: dict[str, Any], name: str, value: Any = None) -> None:
+def change(figures, name, value=None):
     """Give a nested figure another value, or remove it."""
     *path, last = name.split(".")
     for part in path:
@@ -89,7 +85,7 @@ ROUTED = [name for name in MODELS if load(ZOO / name).config.moe]
 
 
 @pytest.mark.parametrize("name", ROUTED)
-def test_a_card_says_of_every_expert_what_it_takes(name: str) -> None:
+def test_a_card_says_of_every_expert_what_it_takes(name):
     found = read_card(ZOO / name / "CARD.md").expert_tokens
     checkpoint = load(ZOO / name)
     moe = checkpoint.config.moe
@@ -103,7 +99,7 @@ def test_a_card_says_of_every_expert_what_it_takes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ROUTED)
-def test_the_experts_have_the_habits_that_a_card_tells_in_any_text(name: str) -> None:
+def test_the_experts_have_the_habits_that_a_card_tells_in_any_text(name):
     """The training text does not come with the project; what the experts took there shows here."""
     checkpoint = load(ZOO / name)
     tokenizer = checkpoint.tokenizer

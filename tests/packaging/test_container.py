@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -18,32 +17,32 @@ BUILD_STAGE = DOCKERFILE[: DOCKERFILE.rindex("\nFROM ")]
 FINAL_STAGE = DOCKERFILE[DOCKERFILE.rindex("\nFROM ") :]
 
 
-def instruction(name: str) -> str:
+def instruction(name):
     """What follows the only instruction of that name in the final stage."""
     (text,) = re.findall(rf"^{name} ((?:.*\\\n)*.*)$", FINAL_STAGE, flags=re.MULTILINE)
     return text
 
 
-def test_the_process_is_not_root() -> None:
+def test_the_process_is_not_root():
     assert int(instruction("USER")) >= 1000
 
 
 @pytest.mark.parametrize("name", ["ENTRYPOINT", "CMD"])
-def test_signals_reach_the_process_without_a_shell(name: str) -> None:
+def test_signals_reach_the_process_without_a_shell(name):
     assert instruction(name).startswith("[")
 
 
-def test_health_is_asked_with_what_the_image_has_and_means_ready() -> None:
+def test_health_is_asked_with_what_the_image_has_and_means_ready():
     assert 'CMD ["python", ' in instruction("HEALTHCHECK")
     assert "/readyz" in instruction("HEALTHCHECK")
 
 
-def test_health_is_seen_within_seconds_of_the_start() -> None:
+def test_health_is_seen_within_seconds_of_the_start():
     assert "--start-interval=1s" in instruction("HEALTHCHECK")
     assert "--start-period=" in instruction("HEALTHCHECK")
 
 
-def test_the_probe_of_health_tells_ready_from_not(serve_readiness: Callable[[int], int]) -> None:
+def test_the_probe_of_health_tells_ready_from_not(serve_readiness):
     """The command of HEALTHCHECK, as it is, against something that answers /readyz."""
     _, _, command = instruction("HEALTHCHECK").partition("CMD ")
     for status, is_healthy in ((200, True), (503, False)):
@@ -54,17 +53,17 @@ def test_the_probe_of_health_tells_ready_from_not(serve_readiness: Callable[[int
 
 
 @pytest.fixture
-def serve_readiness() -> Iterator[Callable[[int], int]]:
+def serve_readiness():
     """Starts servers that answer /readyz with a status; gives their ports."""
     servers: list[HTTPServer] = []
 
-    def start(status: int) -> int:
+    def start(status):
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
+            def do_GET(self):
                 self.send_response(status if self.path == "/readyz" else 404)
                 self.end_headers()
 
-            def log_message(self, *_: object) -> None:
+            def log_message(self, *_):
                 pass
 
         servers.append(HTTPServer(("127.0.0.1", 0), Handler))
@@ -77,13 +76,13 @@ def serve_readiness() -> Iterator[Callable[[int], int]]:
         server.server_close()
 
 
-def test_it_listens_where_the_container_can_be_reached() -> None:
+def test_it_listens_where_the_container_can_be_reached():
     told = dict(re.findall(r"(HEADLIGHT_\w+)=(\S+)", FINAL_STAGE))
     assert told == {"HEADLIGHT_HOST": "0.0.0.0", "HEADLIGHT_PORT": instruction("EXPOSE")}
     assert instruction("CMD") == '["serve"]'
 
 
-def test_bytecode_is_read_where_the_build_wrote_it() -> None:
+def test_bytecode_is_read_where_the_build_wrote_it():
     """A read-only container compiles nothing: without it each start would compile everything."""
     folder = "PYTHONPYCACHEPREFIX=/headlight/bytecode"
     assert folder in BUILD_STAGE
@@ -91,7 +90,7 @@ def test_bytecode_is_read_where_the_build_wrote_it() -> None:
     assert "COPY --from=build /headlight /headlight" in FINAL_STAGE
 
 
-def test_the_dependencies_are_a_layer_that_a_change_of_code_leaves_alone() -> None:
+def test_the_dependencies_are_a_layer_that_a_change_of_code_leaves_alone():
     before, after = BUILD_STAGE.split("\nCOPY . .\n")
     assert re.findall(r"^COPY (.*)$", before, flags=re.MULTILINE) == [
         "constraints.txt pyproject.toml ./"
@@ -99,7 +98,7 @@ def test_the_dependencies_are_a_layer_that_a_change_of_code_leaves_alone() -> No
     assert "--no-deps --force-reinstall ." in after
 
 
-def test_what_the_image_drops_is_imported_by_nothing() -> None:
+def test_what_the_image_drops_is_imported_by_nothing():
     dropped = (
         "torch/include",
         "torch/share",
@@ -112,7 +111,7 @@ def test_what_the_image_drops_is_imported_by_nothing() -> None:
     assert [path for path in sources if imports.search(path.read_text())] == []
 
 
-def test_only_what_the_build_needs_is_sent_to_it() -> None:
+def test_only_what_the_build_needs_is_sent_to_it():
     sent = re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), flags=re.MULTILINE)
     assert set(sent) == {
         "LICENSE",

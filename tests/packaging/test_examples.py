@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
 
 from headlight.model.analysis.head_labels import LABELS, SCORES, head_labels
 from headlight.model.card import read_card
-from headlight.model.checkpoint import ZOO, Checkpoint, load
+from headlight.model.checkpoint import ZOO, load
 from headlight.model.example import Example
 from headlight.model.tracing import trace
 
@@ -58,11 +57,11 @@ PLACES = {
 
 
 @cache
-def checkpoint(model: str) -> Checkpoint:
+def checkpoint(model):
     return load(ZOO / model)
 
 
-def weights_of(model: str, example: Example) -> tuple[Any, list[str], list[str]]:
+def weights_of(model, example):
     """The weights of the head that an example opens, and the tokens of rows and columns."""
     kind = checkpoint(model).config.kind
     where = example.where or ("encoder" if kind == "encoder" else "decoder")
@@ -74,13 +73,13 @@ def weights_of(model: str, example: Example) -> tuple[Any, list[str], list[str]]
     return found.tensors[site].data[example.head], rows, target if where == "decoder" else source
 
 
-def test_every_model_has_examples_that_open_somewhere() -> None:
+def test_every_model_has_examples_that_open_somewhere():
     assert {model for model, _ in OPENED} == {model for model, _ in EXAMPLES}
     assert OPENED.keys() >= LOOKS_AT.keys()
 
 
 @pytest.mark.parametrize("name", LOOKS_AT, ids=" ".join)
-def test_the_chosen_token_looks_where_the_title_says(name: tuple[str, str]) -> None:
+def test_the_chosen_token_looks_where_the_title_says(name):
     word, least = LOOKS_AT[name]
     weights, rows, columns = weights_of(name[0], OPENED[name])
     query = OPENED[name].source if OPENED[name].query is None else OPENED[name].query
@@ -91,7 +90,7 @@ def test_the_chosen_token_looks_where_the_title_says(name: tuple[str, str]) -> N
     assert row.max() >= least
 
 
-def test_the_phrase_that_repeats_opens_the_head_that_is_most_called_induction() -> None:
+def test_the_phrase_that_repeats_opens_the_head_that_is_most_called_induction():
     example = OPENED["stories", "A phrase that repeats"]
     found = head_labels(
         trace(checkpoint("stories"), example.text, capture=["*.self_attention.weights"])
@@ -109,12 +108,12 @@ def test_the_phrase_that_repeats_opens_the_head_that_is_most_called_induction() 
 
 
 @pytest.mark.parametrize("model", TOKEN_BEFORE)
-def test_the_head_of_the_token_before_looks_at_it(model: str) -> None:
+def test_the_head_of_the_token_before_looks_at_it(model):
     weights, *_ = weights_of(model, OPENED[model, "The token before"])
     assert np.diag(weights, -1)[1:].mean() >= TOKEN_BEFORE[model]
 
 
-def test_an_expert_takes_the_punctuation_of_its_example() -> None:
+def test_an_expert_takes_the_punctuation_of_its_example():
     example = OPENED["stories", "An expert for punctuation"]
     site = f"decoder.layers.{example.layer}.experts.expert_indices"
     found = trace(checkpoint("stories"), example.text, capture=[site])
@@ -129,7 +128,7 @@ def test_an_expert_takes_the_punctuation_of_its_example() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in OPENED if name[1] in EXPECTS], ids=" ".join)
-def test_what_is_expected_is_among_the_likeliest(name: tuple[str, str]) -> None:
+def test_what_is_expected_is_among_the_likeliest(name):
     found = trace(checkpoint(name[0]), OPENED[name].text, capture=["logits"])
     texts = [token.text for token in found.tokens]
     place = texts.index("[MASK]") if "[MASK]" in texts else -1

@@ -8,7 +8,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,11 +44,11 @@ class Ask:
     shortened: str = ""
 
 
-def only_one_model(found: Any) -> Any:
+def only_one_model(found):
     return {**found, "models": found["models"][:1]}
 
 
-def only_some_limits(found: Any) -> Any:
+def only_some_limits(found):
     return {name: found[name] for name in ("max_characters", "max_cells", "max_tokens")}
 
 
@@ -133,7 +133,7 @@ GENERATE = {"text": TEXT, "n_tokens": 1, "temperature": 0, "n_alternatives": 2, 
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[TestClient]:
+def server():
     """The models that ship, behind the application."""
     with TestClient(create_app(SETTINGS), base_url="http://localhost") as client:
         until = time.monotonic() + 60
@@ -143,7 +143,7 @@ def server() -> Iterator[TestClient]:
 
 
 @pytest.fixture(scope="module")
-def asked(server: TestClient) -> dict[str, Any]:
+def asked(server):
     """What `app/api_examples.json` should hold."""
     found = rounded({"operations": answers(server), "problems": dict(problems(server))})
     if RENEW:
@@ -153,7 +153,7 @@ def asked(server: TestClient) -> dict[str, Any]:
     return found
 
 
-def answers(server: TestClient) -> dict[str, Any]:
+def answers(server):
     shown: dict[str, Any] = {}
     trace_id = ""
     for ask in ASKS:
@@ -168,13 +168,11 @@ def answers(server: TestClient) -> dict[str, Any]:
     shown["generate"] = dict(events(server))
     series = server.get("/metrics").text.splitlines()
     picked = "\n".join(line for line in series if "headlight_queue_length" in line) + "\n"
-    shown["metrics"] = {
-        "example": {"summary": "Shortened to one series", "text/plain": picked},
-    }
+    shown["metrics"] = {"example": {"summary": "Shortened to one series", "text/plain": picked}}
     return shown
 
 
-def answer(server: TestClient, ask: Ask, parameters: dict[str, Any]) -> Any:
+def answer(server, ask, parameters):
     path = ask.path.format_map(parameters)
     query = {name: value for name, value in parameters.items() if f"{{{name}}}" not in ask.path}
     response = server.request("POST" if ask.body else "GET", path, json=ask.body, params=query)
@@ -182,7 +180,7 @@ def answer(server: TestClient, ask: Ask, parameters: dict[str, Any]) -> Any:
     return response.json()
 
 
-def events(server: TestClient) -> Iterator[tuple[str, Any]]:
+def events(server):
     lines = server.post("/api/v1/generate", json=GENERATE).text.splitlines()
     names = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
     data = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
@@ -192,7 +190,7 @@ def events(server: TestClient) -> Iterator[tuple[str, Any]]:
         yield name, {"summary": f"The event {name}", EVENTS: sent}
 
 
-def problems(server: TestClient) -> Iterator[tuple[str, Any]]:
+def problems(server):
     """A problem of every status, each as a server answers it."""
     trace, tokenize = "/api/v1/trace", "/api/v1/tokenize"
     guarded = Settings(device="cpu", api_keys="an-example-of-a-key", requests_per_minute=1)
@@ -222,7 +220,7 @@ def problems(server: TestClient) -> Iterator[tuple[str, Any]]:
         yield str(response.status_code), response.json()
 
 
-def too_slow(settings: Settings) -> Any:
+def too_slow(settings):
     """The problem of work that goes on for longer than it may."""
     is_done = threading.Event()
     with TestClient(create_app(settings), base_url="http://localhost") as hasty:
@@ -239,11 +237,11 @@ def too_slow(settings: Settings) -> Any:
     raise AssertionError("it was not too slow")
 
 
-def described() -> str:
+def described():
     return json.dumps(create_app(Settings()).openapi(), indent=1, ensure_ascii=False) + "\n"
 
 
-def rounded(found: Any) -> Any:
+def rounded(found):
     """Numbers as short as an example needs them."""
     if isinstance(found, float):
         return float(f"{found:.6g}")
@@ -252,7 +250,7 @@ def rounded(found: Any) -> Any:
     return [rounded(value) for value in found] if isinstance(found, list | tuple) else found
 
 
-def assert_alike(found: Any, shown: Any, where: str = "") -> None:
+def assert_alike(found, shown, where=""):
     """The same, but for times, request ids and the last digits of numbers."""
     if where.endswith((".timings", ".request_id", "text/plain", ".reason")):
         return
@@ -272,7 +270,7 @@ def assert_alike(found: Any, shown: Any, where: str = "") -> None:
         assert found == shown, where
 
 
-def test_every_example_is_what_the_models_answer(asked: dict[str, Any]) -> None:
+def test_every_example_is_what_the_models_answer(asked):
     try:
         assert_alike(asked, json.loads(EXAMPLES.read_text()))
     except AssertionError as error:
@@ -280,17 +278,17 @@ def test_every_example_is_what_the_models_answer(asked: dict[str, Any]) -> None:
         raise
 
 
-def test_the_committed_description_is_that_of_the_code(asked: dict[str, Any]) -> None:
+def test_the_committed_description_is_that_of_the_code(asked):
     assert json.loads(DOCUMENT.read_text()) == json.loads(described()), STALE
 
 
 @pytest.fixture(scope="module")
-def document(asked: dict[str, Any]) -> dict[str, Any]:
+def document(asked):
     found: dict[str, Any] = json.loads(described())
     return found
 
 
-def contents(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def contents(document):
     """Everything that is sent or answered: where, its media type, its schema and examples."""
     for path, operation in operations_of(document):
         parts = {"asked": operation.get("requestBody", {}), **operation["responses"]}
@@ -299,12 +297,12 @@ def contents(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any
                 yield f"{path} {status}", media_type, content
 
 
-def shown_in(content: dict[str, Any]) -> list[Any]:
+def shown_in(content):
     values = [each["value"] for each in content.get("examples", {}).values()]
     return values + ([content["example"]] if "example" in content else [])
 
 
-def test_every_request_and_every_answer_has_an_example(document: dict[str, Any]) -> None:
+def test_every_request_and_every_answer_has_an_example(document):
     lacking = [
         (where, media_type)
         for where, media_type, content in contents(document)
@@ -318,14 +316,14 @@ def test_every_request_and_every_answer_has_an_example(document: dict[str, Any])
     )
 
 
-def test_every_example_is_as_its_schema_says(document: dict[str, Any]) -> None:
+def test_every_example_is_as_its_schema_says(document):
     for where, media_type, content in contents(document):
         whole = {"components": document["components"], **content["schema"]}
         for value in shown_in(content):
             jsonschema_rs.validator_for(whole).validate(value), (where, media_type)
 
 
-def test_every_operation_has_a_name_a_summary_and_its_errors(document: dict[str, Any]) -> None:
+def test_every_operation_has_a_name_a_summary_and_its_errors(document):
     names = [operation["operationId"] for _, operation in operations_of(document)]
     assert len(set(names)) == len(names)
     for path, operation in operations_of(document):
@@ -340,5 +338,5 @@ def test_every_operation_has_a_name_a_summary_and_its_errors(document: dict[str,
                 assert status in ("default", str(content[1]["example"]["status"]))
 
 
-def test_a_renewal_is_never_left_on() -> None:
+def test_a_renewal_is_never_left_on():
     assert not (RENEW and os.environ.get("CI")), "CI compares; it does not renew"

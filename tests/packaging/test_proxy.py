@@ -9,7 +9,6 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,26 +32,26 @@ PROBLEM = "application/problem+json"
 needs_caddy = pytest.mark.skipif(not shutil.which("caddy"), reason="there is no caddy here")
 
 
-def filled(text: str, **given: str) -> str:
+def filled(text, **given):
     """What compose makes of a text: variables replaced by their values, or by their defaults."""
     text = re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: given.get(found[1], found[2]), text)
     return text.replace("$$", "$")
 
 
-def test_compose_finds_no_dollar_that_names_no_variable() -> None:
+def test_compose_finds_no_dollar_that_names_no_variable():
     lines = (ROOT / "compose.yaml").read_text().splitlines()
     told = "\n".join(line for line in lines if not line.startswith("#"))
     assert "$" in told
     assert "$" not in re.sub(r"\$\{\w+(:-[^}$]*)?\}|\$\$", "", told)
 
 
-def free_port() -> int:
+def free_port():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_container_can_write_nothing_and_gain_nothing(name: str) -> None:
+def test_a_container_can_write_nothing_and_gain_nothing(name):
     service = SERVICES[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
@@ -60,28 +59,28 @@ def test_a_container_can_write_nothing_and_gain_nothing(name: str) -> None:
     assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory", "pids"}
 
 
-def test_headlight_is_reached_through_the_proxy_alone_and_reaches_nothing() -> None:
+def test_headlight_is_reached_through_the_proxy_alone_and_reaches_nothing():
     assert "ports" not in SERVICES["headlight"]
     assert SERVICES["headlight"]["networks"] == ["inside"]
     assert COMPOSE["networks"]["inside"]["internal"] is True
 
 
-def test_the_proxy_waits_until_headlight_is_healthy() -> None:
+def test_the_proxy_waits_until_headlight_is_healthy():
     assert SERVICES["proxy"]["depends_on"]["headlight"]["condition"] == "service_healthy"
 
 
-def test_only_this_machine_reaches_the_proxy_unless_told_otherwise() -> None:
+def test_only_this_machine_reaches_the_proxy_unless_told_otherwise():
     ports = [filled(port) for port in SERVICES["proxy"]["ports"]]
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_headlight_believes_the_proxys_network_and_no_other() -> None:
+def test_headlight_believes_the_proxys_network_and_no_other():
     (subnet,) = COMPOSE["networks"]["inside"]["ipam"]["config"]
     told = SERVICES["headlight"]["environment"]["HEADLIGHT_TRUSTED_PROXIES"]
     assert told == subnet["subnet"]
 
 
-def test_every_variable_of_the_environment_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_variable_of_the_environment_is_a_setting(monkeypatch):
     from headlight.settings import Settings
 
     for variable, value in SERVICES["headlight"]["environment"].items():
@@ -91,7 +90,7 @@ def test_every_variable_of_the_environment_is_a_setting(monkeypatch: pytest.Monk
     assert Settings().api_keys == ()
 
 
-def test_a_server_has_time_to_stop_in_order() -> None:
+def test_a_server_has_time_to_stop_in_order():
     from headlight.settings import Settings
 
     grace = int(SERVICES["headlight"]["stop_grace_period"].removesuffix("s"))
@@ -99,7 +98,7 @@ def test_a_server_has_time_to_stop_in_order() -> None:
 
 
 @pytest.fixture(scope="module")
-def headlight() -> Iterator[int]:
+def headlight():
     """The port of a server as compose.yaml tells it to be, but on loopback."""
     port = free_port()
     told = {
@@ -112,7 +111,7 @@ def headlight() -> Iterator[int]:
 
 
 @pytest.fixture(scope="module")
-def proxy(headlight: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def proxy(headlight, tmp_path_factory):
     """The address of a proxy with the configuration of compose.yaml, in front of that server."""
     folder, port = tmp_path_factory.mktemp("proxy"), free_port()
     text = filled(CADDYFILE, HEADLIGHT_SITE=f"localhost:{port}")
@@ -125,9 +124,7 @@ def proxy(headlight: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     yield from running(command, environment, f"https://localhost:{port}/healthz", port)
 
 
-def running(
-    command: list[str], environment: dict[str, str], probe: str, port: Any
-) -> Iterator[Any]:
+def running(command, environment, probe, port):
     """A process until the test is over: its port, or its address where it speaks TLS."""
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -140,7 +137,7 @@ def running(
             process.wait(30)
 
 
-def wait_for(probe: str, process: subprocess.Popen[bytes]) -> None:
+def wait_for(probe, process):
     until = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < until:
         try:
@@ -152,7 +149,7 @@ def wait_for(probe: str, process: subprocess.Popen[bytes]) -> None:
     raise AssertionError(f"no answer from {probe}")
 
 
-def trusting() -> ssl.SSLContext:
+def trusting():
     """TLS without asking who signed: the proxy signs for this machine by itself."""
     context = ssl.create_default_context()
     context.check_hostname = False
@@ -161,23 +158,23 @@ def trusting() -> ssl.SSLContext:
 
 
 @pytest.fixture
-def client(proxy: str) -> Iterator[httpx.Client]:
+def client(proxy):
     with httpx.Client(base_url=proxy, headers=ASKED, verify=trusting(), timeout=60) as client:
         yield client
 
 
-def trace(client: httpx.Client, text: str = "The cat sat.", **headers: str) -> httpx.Response:
+def trace(client, text="The cat sat.", **headers):
     return client.post("/api/v1/trace", json={"text": text}, headers=headers)
 
 
-def assert_problem(response: httpx.Response, status: int) -> None:
+def assert_problem(response, status):
     assert response.status_code == status
     assert response.headers["content-type"] == PROBLEM
     assert response.json()["status"] == status
 
 
 @needs_caddy
-def test_the_page_comes_over_tls_and_says_that_it_always_will(client: httpx.Client) -> None:
+def test_the_page_comes_over_tls_and_says_that_it_always_will(client):
     response = client.get("/")
     assert response.status_code == 200
     assert response.headers["strict-transport-security"] == "max-age=60"
@@ -185,7 +182,7 @@ def test_the_page_comes_over_tls_and_says_that_it_always_will(client: httpx.Clie
 
 
 @needs_caddy
-def test_who_asks_without_a_key_or_too_much_is_told_by_headlight(client: httpx.Client) -> None:
+def test_who_asks_without_a_key_or_too_much_is_told_by_headlight(client):
     assert_problem(client.post("/api/v1/trace", json={}, headers={"authorization": ""}), 401)
     assert_problem(trace(client, "word " * 40_000), 413)
     assert_problem(trace(client, "word " * 2_000), 422)
@@ -193,17 +190,17 @@ def test_who_asks_without_a_key_or_too_much_is_told_by_headlight(client: httpx.C
 
 
 @needs_caddy
-def test_a_body_larger_than_the_proxys_own_limit_is_a_problem(client: httpx.Client) -> None:
+def test_a_body_larger_than_the_proxys_own_limit_is_a_problem(client):
     assert_problem(client.post("/api/v1/trace", content=b" " * 3_000_000), 413)
 
 
 @needs_caddy
-def test_counters_are_for_those_inside(client: httpx.Client) -> None:
+def test_counters_are_for_those_inside(client):
     assert_problem(client.get("/metrics"), 404)
 
 
 @needs_caddy
-def test_a_trace_is_compressed_once_and_found_again_by_its_name(client: httpx.Client) -> None:
+def test_a_trace_is_compressed_once_and_found_again_by_its_name(client):
     first = trace(client, **{"accept-encoding": "zstd"})
     assert first.headers["content-encoding"] == "zstd"
     path, headers = f"/api/v1/traces/{first.json()['id']}", {"accept-encoding": "zstd"}
@@ -214,13 +211,13 @@ def test_a_trace_is_compressed_once_and_found_again_by_its_name(client: httpx.Cl
 
 
 @needs_caddy
-def test_a_request_keeps_its_id(client: httpx.Client) -> None:
+def test_a_request_keeps_its_id(client):
     response = trace(client, **{"x-request-id": "an-id-of-mine-1"})
     assert response.headers["x-request-id"] == "an-id-of-mine-1"
 
 
 @needs_caddy
-def test_events_are_passed_on_as_they_come(client: httpx.Client) -> None:
+def test_events_are_passed_on_as_they_come(client):
     order = {"text": "Once upon a time", "n_tokens": 40}
     with client.stream("POST", "/api/v1/generate", json=order) as response:
         pieces = [piece for piece in response.iter_raw() if piece]
@@ -230,7 +227,7 @@ def test_events_are_passed_on_as_they_come(client: httpx.Client) -> None:
 
 
 @needs_caddy
-def test_each_client_has_a_rate_of_its_own_and_none_can_make_one_up(client: httpx.Client) -> None:
+def test_each_client_has_a_rate_of_its_own_and_none_can_make_one_up(client):
     for place in range(2 * int(TOLD["HEADLIGHT_REQUESTS_PER_MINUTE"])):
         headers = {"x-forwarded-for": f"192.0.2.{place % 250}"}
         response = client.get("/api/v1/models/stories", headers=headers)
@@ -241,7 +238,7 @@ def test_each_client_has_a_rate_of_its_own_and_none_can_make_one_up(client: http
 
 
 @needs_caddy
-def test_a_server_that_is_gone_is_a_problem_too(tmp_path: Path) -> None:
+def test_a_server_that_is_gone_is_a_problem_too(tmp_path):
     port = free_port()
     text = filled(CADDYFILE, HEADLIGHT_SITE=f"http://localhost:{port}")
     text = text.replace("headlight:8000", f"127.0.0.1:{free_port()}")

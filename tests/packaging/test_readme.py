@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,14 @@ ADDRESS = "http://127.0.0.1:8000"
 RUN = re.compile(r"(curl -sN? http://127\.0\.0\.1:8000|headlight (trace|models|limits)\b)")
 
 
-def commands_in(block: str) -> list[str]:
+def commands_in(block):
     """The commands of a block, each on one line."""
     joined = block.replace("\\\n", " ")
     lines = re.split(r"\n(?=[a-zA-Z#])", joined.strip())
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def is_run(block: str) -> bool:
+def is_run(block):
     return all(RUN.match(command) for command in commands_in(block))
 
 
@@ -41,7 +40,7 @@ RUN_HERE = [block for block in SHELL if is_run(block)]
 
 
 @pytest.fixture(scope="module")
-def address(root: Path) -> Iterator[str]:
+def address(root):
     """A server as anybody starts it."""
     command = [sys.executable, "-m", "headlight.cli", "serve", "--port", "0", "--device", "cpu"]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as server:
@@ -55,14 +54,14 @@ def address(root: Path) -> Iterator[str]:
         server.terminate()
 
 
-def is_ready(address: str) -> bool:
+def is_ready(address):
     try:
         return httpx.get(f"{address}/readyz").is_success
     except httpx.TransportError:
         return False
 
 
-def typed(command: str, folder: Path) -> str:
+def typed(command, folder):
     """What a command says. `headlight` runs in this process, which has PyTorch loaded already."""
     words = shlex.split(command, comments=True)
     if words[0] == "headlight":
@@ -76,9 +75,7 @@ def typed(command: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("at", range(len(RUN_HERE)))
-def test_what_is_typed_into_a_shell_does_what_it_says(
-    at: int, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_typed_into_a_shell_does_what_it_says(at, address, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
     for command in commands_in(RUN_HERE[at].replace(ADDRESS, address)):
@@ -89,14 +86,14 @@ def test_what_is_typed_into_a_shell_does_what_it_says(
             assert (tmp_path / name).stat().st_size > 1000
 
 
-def test_there_are_examples_of_every_kind() -> None:
+def test_there_are_examples_of_every_kind():
     everything = "\n".join(RUN_HERE)
     for part in ("/api/v1/trace", "/api/v1/generate", "headlight trace", "--html", "--csv"):
         assert part in everything
     assert len(PYTHON) >= 2
 
 
-def test_what_is_not_run_here_is_at_least_a_command_that_exists() -> None:
+def test_what_is_not_run_here_is_at_least_a_command_that_exists():
     commands: Any = get_command(app)
     for block in SHELL:
         subprocess.run(["bash", "-n", "-c", block], check=True)
@@ -106,7 +103,7 @@ def test_what_is_not_run_here_is_at_least_a_command_that_exists() -> None:
 
 
 @pytest.mark.parametrize("at", range(len(PYTHON)))
-def test_what_is_typed_into_python_does_what_it_says(at: int, address: str) -> None:
+def test_what_is_typed_into_python_does_what_it_says(at, address):
     found: dict[str, Any] = {}
     exec(compile(PYTHON[at].replace(ADDRESS, address), "README.md", "exec"), found)
     if "sums" in found:

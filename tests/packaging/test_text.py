@@ -1,7 +1,6 @@
 """What no committed text may hold: a package index's address, a path of somebody's machine."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -15,21 +14,19 @@ KNOW_THE_TORCH_INDEX = {"Makefile", "Dockerfile"}
 
 
 @pytest.fixture(scope="module")
-def texts(root: Path, committed: list[str]) -> dict[str, str]:
+def texts(root, committed):
     """Every committed file that is text."""
     contents = {name: (root / name).read_bytes() for name in committed}
     return {name: data.decode() for name, data in contents.items() if b"\0" not in data}
 
 
 @pytest.mark.parametrize("pattern", [REGISTRY_HOST, MACHINE_PATH], ids=["host", "path"])
-def test_no_committed_text_names_a_registry_or_a_machine(
-    pattern: re.Pattern[str], texts: dict[str, str]
-) -> None:
+def test_no_committed_text_names_a_registry_or_a_machine(pattern, texts):
     found = {name: match[0] for name, text in texts.items() if (match := pattern.search(text))}
     assert found == {}
 
 
-def test_only_the_two_installers_name_the_torch_index(texts: dict[str, str]) -> None:
+def test_only_the_two_installers_name_the_torch_index(texts):
     know_it = {name for name, text in texts.items() if TORCH_INDEX.search(text)}
     assert know_it == KNOW_THE_TORCH_INDEX
 
@@ -42,5 +39,5 @@ def test_only_the_two_installers_name_the_torch_index(texts: dict[str, str]) -> 
         (MACHINE_PATH, "--find-links=/" + "opt/wheels"),
     ],
 )
-def test_the_patterns_find_what_they_are_for(pattern: re.Pattern[str], text: str) -> None:
+def test_the_patterns_find_what_they_are_for(pattern, text):
     assert pattern.search(text)

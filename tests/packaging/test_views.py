@@ -11,7 +11,7 @@ VIEWS = re.findall(
 )
 
 
-def test_every_view_has_figure_tests_and_browser_tests_by_pointer_and_by_keyboard() -> None:
+def test_every_view_has_figure_tests_and_browser_tests_by_pointer_and_by_keyboard():
     assert len(VIEWS) > 3
     lacking = {}
     for view in VIEWS:

@@ -10,7 +10,7 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def installed(root: Path, committed: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(root, committed, tmp_path_factory):
     """A folder into which a freshly built wheel is installed, without its dependencies."""
     wheels, copy = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("tree")
     for name in committed:  # setuptools would leave build/ in the checkout

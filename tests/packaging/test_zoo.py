@@ -1,7 +1,6 @@
 """The models that ship: complete, and small enough to be cloned by everybody."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ MEGABYTE = 10**6
 MODELS = sorted(path for path in ZOO.glob("[!_.]*") if path.is_dir())
 
 
-def size(folder: Path) -> int:
+def size(folder):
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
@@ -31,19 +30,19 @@ SHIPPED = {
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[TestClient]:
+def client():
     """A server of the models that ship, as `headlight serve` makes it."""
     app = create_app(Settings(models_dir=None, queue_seconds=100))
     with TestClient(app, base_url="http://localhost") as client:
         yield client
 
 
-def test_the_models_that_ship_are_these() -> None:
+def test_the_models_that_ship_are_these():
     assert {model.name for model in MODELS} == set(SHIPPED)
 
 
 @pytest.mark.parametrize("model", SHIPPED)
-def test_a_shipped_model_shows_every_example_of_its_card(model: str, client: TestClient) -> None:
+def test_a_shipped_model_shows_every_example_of_its_card(model, client):
     card = client.get(f"/api/v1/models/{model}").json()
     assert card["kind"] == SHIPPED[model]
     assert card["examples"]
@@ -58,9 +57,7 @@ def test_a_shipped_model_shows_every_example_of_its_card(model: str, client: Tes
 
 
 @pytest.mark.parametrize("model", SHIPPED)
-def test_a_shipped_model_gives_every_analysis_that_its_card_lists(
-    model: str, client: TestClient
-) -> None:
+def test_a_shipped_model_gives_every_analysis_that_its_card_lists(model, client):
     card = client.get(f"/api/v1/models/{model}").json()
     asked = {"model": model, "text": card["examples"][0]["text"], "analyses": card["analyses"]}
     answer = client.post("/api/v1/trace", json=asked)
@@ -68,7 +65,7 @@ def test_a_shipped_model_gives_every_analysis_that_its_card_lists(
     assert set(answer.json()["analyses"]) == set(card["analyses"])
 
 
-def test_the_twins_differ_in_their_positions_alone() -> None:
+def test_the_twins_differ_in_their_positions_alone():
     twins = [model for model in MODELS if model.name.startswith("positions-")]
     configs = [json.loads((twin / "config.json").read_text()) for twin in twins]
     assert len({config.pop("positional") for config in configs}) == 4
@@ -80,7 +77,7 @@ def test_the_twins_differ_in_their_positions_alone() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-def test_a_model_is_weights_config_tokenizer_and_card(model: Path) -> None:
+def test_a_model_is_weights_config_tokenizer_and_card(model):
     assert {path.name for path in model.iterdir()} == {
         "CARD.md",
         "config.json",
@@ -90,9 +87,9 @@ def test_a_model_is_weights_config_tokenizer_and_card(model: Path) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-def test_a_model_takes_at_most_30_megabytes(model: Path) -> None:
+def test_a_model_takes_at_most_30_megabytes(model):
     assert size(model) <= 30 * MEGABYTE
 
 
-def test_all_models_take_at_most_80_megabytes() -> None:
+def test_all_models_take_at_most_80_megabytes():
     assert size(ZOO) <= 80 * MEGABYTE

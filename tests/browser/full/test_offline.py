@@ -2,16 +2,14 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page
 
 TEXT = "The <b>cat</b> sat, مرحبا 🐈, and the cat sat."
 
 
-def written(folder: Path, *words: str) -> Path:
+def written(folder, *words):
     path = folder / "trace.html"
     command = [sys.executable, "-m", "headlight.cli", "trace", *words, "--html", str(path)]
     subprocess.run(command, check=True, capture_output=True)
@@ -19,14 +17,12 @@ def written(folder: Path, *words: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def saved(tmp_path_factory):
     return written(tmp_path_factory.mktemp("saved"), TEXT, "--analyses", "rollout")
 
 
 @pytest.fixture
-def page(
-    request: pytest.FixtureRequest, new_context: Callable[..., BrowserContext], saved: Path
-) -> Iterator[Page]:
+def page(request, new_context, saved):
     """The page, once it is drawn; at the end nothing went wrong, and nothing was asked for."""
     page = new_context(getattr(request, "param", 1440), 900, offline=True).new_page()
     wrong: list[str] = []
@@ -42,7 +38,7 @@ def page(
     assert set(asked) <= {"file", "data", "blob"}
 
 
-def test_only_what_the_file_holds_is_offered(page: Page) -> None:
+def test_only_what_the_file_holds_is_offered(page):
     offered = page.locator(".controls").inner_text()
     assert "Rollout" in offered
     assert "Scores" not in offered
@@ -52,16 +48,14 @@ def test_only_what_the_file_holds_is_offered(page: Page) -> None:
     assert "ollout" in page.locator(".panel h2").inner_text()
 
 
-def test_numbers_leave_as_a_table(page: Page) -> None:
+def test_numbers_leave_as_a_table(page):
     page.get_by_role("button", name="Save").click()
     with page.expect_download() as download:
         page.get_by_role("menuitem", name="CSV").click()
     assert Path(download.value.path()).read_text().count("\n") > 10
 
 
-def test_on_a_phone_all_switches_are_in_sight_and_a_finger_is_told_to_tap(
-    new_context: Callable[..., BrowserContext], saved: Path
-) -> None:
+def test_on_a_phone_all_switches_are_in_sight_and_a_finger_is_told_to_tap(new_context, saved):
     page = new_context(390, 844, offline=True, has_touch=True, is_mobile=True).new_page()
     page.goto(saved.as_uri())
     page.wait_for_selector(".plot .heatmaplayer image", state="attached")
@@ -78,9 +72,7 @@ def test_on_a_phone_all_switches_are_in_sight_and_a_finger_is_told_to_tap(
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-def test_a_long_sentence_opens_at_its_start(
-    new_context: Callable[..., BrowserContext], tmp_path: Path, width: int
-) -> None:
+def test_a_long_sentence_opens_at_its_start(new_context, tmp_path, width):
     page = new_context(width, 844, offline=True).new_page()
     page.goto(written(tmp_path, "The cat and the dog sat on the mat. " * 20).as_uri())
     page.wait_for_selector(".plot .heatmaplayer image", state="attached")
