@@ -73,7 +73,7 @@ class Registry:
         """
         model = self.default if model is None else model
         if reason := self.unavailable.get(model):
-            raise Problem(503, "model-unavailable", f"the model '{model}' is damaged: {reason}")
+            raise Problem(503, "model-unavailable", f"the model '{model}' cannot be used: {reason}")
         if model not in self.descriptions:
             raise _unknown_model(model, self.descriptions)
         return self.descriptions[model]
@@ -130,7 +130,7 @@ class Registry:
         # Clients learn which file is wrong, not where on this machine it lies.
         name = _shown(folder.name, MAX_MODEL_ID_CHARACTERS)
         reason = _shown(str(error).replace(str(folder), name), MAX_REASON_CHARACTERS)
-        logger.warning("the model in %s is damaged: %s", _shown(str(folder)), reason)
+        logger.warning("the model in %s cannot be used: %s", _shown(str(folder)), reason)
         # New maps, because another thread may be reading the old ones.
         self.unavailable = {**self.unavailable, name: reason}
         self.descriptions = {

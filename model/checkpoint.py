@@ -28,6 +28,7 @@ from headlight.model.checkpoint_files import (
     WEIGHTS,
     CheckpointError,
     require_file,
+    require_finished,
     require_memory,
 )
 from headlight.model.config import TransformerConfig
@@ -93,6 +94,7 @@ def describe(folder: Path | str) -> Description:
             than this machine.
     """
     folder = Path(folder)
+    require_finished(folder)
     for name, most_bytes in LARGEST.items():
         require_file(folder, name, most_bytes)
     config = _read_config(folder)
@@ -112,31 +114,50 @@ def describe(folder: Path | str) -> Description:
     )
 
 
+def find_model(model: Path | str) -> Path:
+    """The folder of a model that ships, if that is its name, or else the folder itself.
+
+    A name counts before a folder of that name: write ``./stories`` for the folder.
+
+    Raises:
+        CheckpointError: there is neither.
+    """
+    shipped = sorted(path.name for path in ZOO.iterdir() if (path / CONFIG).is_file())
+    if model in shipped:
+        return ZOO / model
+    if not Path(model).is_dir():
+        raise CheckpointError(
+            f"there is no model or folder {str(model)!r}; "
+            f"the models that ship are {', '.join(shipped)}"
+        )
+    return Path(model)
+
+
 def load(
-    folder: Path | str,
+    model: Path | str,
     *,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
 ) -> Checkpoint:
-    """Load a model in eval mode.
+    """Load a model in eval mode: ``load("stories")``, ``load("runs/mine")``.
 
     Args:
-        folder: the folder with the four files.
+        model: the name of a model that ships, or a folder with the four files, as `find_model`
+            looks for it.
         device: where to put the weights.
         dtype: float32 or bfloat16, whatever the file holds.
 
     Raises:
-        CheckpointError: a file is missing or damaged, a tensor has another name, shape or dtype
-            than the config asks for, or a weight is not finite.
+        CheckpointError: there is no such model, a file is missing or damaged, a tensor has another
+            name, shape or dtype than the config asks for, or a weight is not finite.
     """
-    folder = Path(folder)
+    folder = find_model(model)
     description = describe(folder)
     tokenizer = _read_tokenizer(folder, description.config)
-    model = undrawn(description.config)
-    weights = _read_weights(folder / WEIGHTS, model.weights())
-    model.load_weights(weights)
-    model.to(device=device, dtype=dtype).eval()
-    return Checkpoint(model=model, tokenizer=tokenizer, description=description)
+    transformer = undrawn(description.config)
+    transformer.load_weights(_read_weights(folder / WEIGHTS, transformer.weights()))
+    transformer.to(device=device, dtype=dtype).eval()
+    return Checkpoint(model=transformer, tokenizer=tokenizer, description=description)
 
 
 def save(

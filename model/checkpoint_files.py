@@ -18,8 +18,28 @@ CONFIG, TOKENIZER, WEIGHTS, CARD = "config.json", "tokenizer.json", "model.safet
 LARGEST = {CONFIG: 2**16, CARD: 2**17, TOKENIZER: 2**26}
 
 
+RUN = "run.json"
+"""In the folder of a training run, from its first minute on."""
+
+
 class CheckpointError(ValueError):
     """A folder that holds no sound model; the message names the file and what is wrong."""
+
+
+class UnfinishedRun(CheckpointError):
+    """The folder of a training run that has not written its model yet."""
+
+
+def require_finished(folder: Path) -> None:
+    """Check that a folder is not that of a training run without its model.
+
+    Raises:
+        UnfinishedRun: it is.
+    """
+    if (folder / RUN).exists() and not (folder / CONFIG).exists():
+        raise UnfinishedRun(
+            f"{folder}: the training run is not finished; `headlight train … --resume` continues it"
+        )
 
 
 def require_file(folder: Path, name: str, most_bytes: int) -> Path:

@@ -70,7 +70,7 @@ class Drawable:
         A notebook keeps what it shows, so of a large array it gets a picture and no numbers, and
         logits over a whole vocabulary are told by their sizes alone.
         """
-        bundle: dict[str, Any] = {"text/plain": self._in_words()}
+        bundle: dict[str, Any] = {"text/plain": repr(self)}
         try:
             site = self._first_site()
             drawing = None if "vocab" in self.tensors[site].axes else self.drawing(site)
@@ -84,12 +84,8 @@ class Drawable:
         bundle["text/html"] = as_html(drawing, f"{self.model}: {self.text}", self._sites())
         return bundle
 
-    def _in_words(self) -> str:
-        arrays = (f"  {site}" for site in self._sites())
-        return "\n".join([f"Trace of {self.text!r} by {self.model}", *arrays])
-
     def _sites(self) -> list[str]:
-        return [f"{site}  {_sizes(array)}" for site, array in self.tensors.items()]
+        return [f"{site}  {array.sizes}" for site, array in self.tensors.items()]
 
     def _first_site(self) -> str:
         weights = [site for site in self.tensors if site.endswith(".weights")]
@@ -175,11 +171,6 @@ def heatmap(
 
 
 _TITLES = {"query": "query: attends", "key": "key: attended to"}
-
-
-def _sizes(array: Any) -> str:
-    named = zip(array.axes, array.data.shape, strict=True)
-    return " ".join(f"{axis}={size}" for axis, size in named)
 
 
 def _require_matrix(

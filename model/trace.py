@@ -28,7 +28,7 @@ class Token:
     is_special: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NamedArray:
     """An array whose axes have names, ``("head", "query", "key")``.
 
@@ -43,8 +43,17 @@ class NamedArray:
         if len(self.axes) != self.data.ndim:
             raise ValueError(f"an array of shape {self.data.shape} cannot have axes {self.axes}")
 
+    @property
+    def sizes(self) -> str:
+        """Its axes and their lengths: ``head=4 query=12 key=12``."""
+        lengths = zip(self.axes, self.data.shape, strict=True)
+        return " ".join(f"{axis}={length}" for axis, length in lengths)
 
-@dataclass(frozen=True, kw_only=True)
+    def __repr__(self) -> str:
+        return f"NamedArray({self.sizes or 'a number'}, {self.data.dtype})"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Trace(Drawable):
     """What one model did with one text: its tokens and the captured arrays by site.
 
@@ -84,3 +93,11 @@ class Trace(Drawable):
 
     def __contains__(self, site: object) -> bool:
         return site in self.tensors
+
+    def __repr__(self) -> str:
+        """The text, the model, and one line for each site."""
+        text = self.text if len(self.text) <= 80 else f"{self.text[:79]}…"
+        lines = [f"Trace of {text!r} by {self.model}"]
+        for site, array in self.tensors.items():
+            lines.append(f"  {site}  {array.sizes}  {array.data.dtype}")
+        return "\n".join(lines)

@@ -20,7 +20,8 @@ import tokenizers
 import torch
 
 from headlight.model.card import ModelCard
-from headlight.model.checkpoint import TOKENIZER, CheckpointError, save, write_whole
+from headlight.model.checkpoint import save, write_whole
+from headlight.model.checkpoint_files import RUN, TOKENIZER, CheckpointError
 from headlight.model.config import TransformerConfig
 from headlight.model.device import choose_device, choose_precision
 from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
@@ -31,7 +32,6 @@ from headlight.model.training.distributed import ALONE, Processes
 from headlight.model.training.loop import METRICS, STATE, Loop
 from headlight.model.transformer import Transformer
 
-RUN = "run.json"
 MOST_TOKENS = 10_000_000
 RECIPES: dict[str, Recipe] = {
     "stories": stories.RECIPE,

@@ -64,10 +64,19 @@ def test_a_damaged_folder_is_named_and_the_others_go_on(parent, zoo, name, conte
     found = Registry([parent], default="sound", device=CPU)
     assert list(found.descriptions) == ["sound"]
     assert name in found.unavailable["broken"]
-    with pytest.raises(Problem, match="the model 'broken' is damaged") as caught:
+    with pytest.raises(Problem, match="the model 'broken' cannot be used") as caught:
         found.checkpoint("broken")
     assert caught.value.status_code == 503
     assert found.checkpoint().id == "sound"
+
+
+def test_an_unfinished_run_is_not_called_damaged(parent, zoo):
+    run = shutil.copytree(zoo / "tiny", parent / "run")
+    (run / "run.json").write_text("{}")
+    (run / "config.json").unlink()
+    reason = Registry([parent], default="sound", device=CPU).unavailable["run"]
+    assert "not finished" in reason
+    assert "damaged" not in reason
 
 
 def test_damaged_weights_are_found_at_loading_and_reported_from_then_on(parent, zoo):
@@ -78,7 +87,7 @@ def test_damaged_weights_are_found_at_loading_and_reported_from_then_on(parent, 
     found = Registry([parent], default="sound", device=CPU)
     assert "broken" in found.descriptions
     for _ in range(2):
-        with pytest.raises(Problem, match="the model 'broken' is damaged"):
+        with pytest.raises(Problem, match="the model 'broken' cannot be used"):
             found.checkpoint("broken")
     assert "broken" not in found.descriptions
     assert found.checkpoint().id == "sound"
@@ -93,7 +102,7 @@ def test_a_model_that_the_device_cannot_hold_is_named_and_the_others_go_on(
     found = Registry([zoo], default="tiny", device=CPU)
     before = found.descriptions
     monkeypatch.setattr(registry_module, "load", load)
-    with pytest.raises(Problem, match="the model 'tiny' is damaged: out of memory"):
+    with pytest.raises(Problem, match="the model 'tiny' cannot be used: out of memory"):
         found.checkpoint()
     assert list(found.descriptions) == [model for model in model_ids if model != "tiny"]
     assert list(before) == model_ids, "who was reading the map goes on reading it"
@@ -109,7 +118,7 @@ def test_what_could_not_be_loaded_is_tried_anew_after_everything_was_dropped(
     before = found.checkpoint("dense")
     with monkeypatch.context() as patch:
         patch.setattr(registry_module, "load", _raise(MemoryError("no memory")))
-        with pytest.raises(Problem, match="damaged: no memory"):
+        with pytest.raises(Problem, match="no memory"):
             found.checkpoint("tiny")
     found.drop()
     assert (list(found.descriptions), found.unavailable) == (known, unavailable)

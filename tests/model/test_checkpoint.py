@@ -9,7 +9,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from headlight.model.card import ModelCard
-from headlight.model.checkpoint import CheckpointError, describe, load, save, write_whole
+from headlight.model.checkpoint import ZOO, describe, find_model, load, save, write_whole
+from headlight.model.checkpoint_files import CheckpointError, UnfinishedRun
 from headlight.model.config import KINDS
 from headlight.model.sites import Site
 from headlight.model.tokenizer import train_tokenizer
@@ -205,8 +206,28 @@ def test_a_missing_file_is_named(make_folder, file):
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(CheckpointError, match=f"^{re.escape(str(tmp_path / 'none'))}"):
+    with pytest.raises(CheckpointError, match=re.escape(str(tmp_path / "none"))):
         load(tmp_path / "none")
+
+
+def test_a_name_is_a_model_that_ships_and_a_path_is_a_folder(make_folder, monkeypatch):
+    folder = make_folder()
+    monkeypatch.chdir(folder.parent)
+    folder.rename("stories")
+    assert find_model("stories") == ZOO / "stories"
+    assert load("./stories").id == "stories"
+    assert load(str(folder.parent / "stories")).config == describe("./stories").config
+    with pytest.raises(CheckpointError, match="positions-rotary"):
+        load("storeys")
+
+
+def test_a_run_without_its_model_is_unfinished(make_folder):
+    folder = make_folder()
+    (folder / "run.json").write_text("{}")
+    assert load(folder).id == folder.name
+    (folder / "config.json").unlink()
+    with pytest.raises(UnfinishedRun):
+        load(folder)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999])

@@ -44,6 +44,7 @@ def test_a_trace_holds_the_arrays_of_a_direct_computation(headlight, tiny):
     assert found["decoder.layers.1.experts.expert_indices"].dtype == np.int32
     assert (found.model, found.text, found.target, found.heads) == ("tiny", TEXT, None, None)
     assert found.timings["forward"] > 0
+    assert len(repr(found).splitlines()) == 1 + len(found.tensors)
 
 
 def test_options_are_sent_with_the_text(headlight):

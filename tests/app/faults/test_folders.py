@@ -313,7 +313,7 @@ def test_a_damaged_folder_is_refused_in_a_sentence(parent, name, caplog):
     damage(shutil.copytree(parent / "sound", parent / "broken"))
     began = time.monotonic()
     found = Registry([parent], default="sound", device=CPU)
-    with pytest.raises(Problem, match="the model 'broken' is damaged: ") as caught:
+    with pytest.raises(Problem, match="the model 'broken' cannot be used: ") as caught:
         found.checkpoint("broken")
     assert time.monotonic() - began < 20
     assert caught.value.status_code == 503
