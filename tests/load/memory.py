@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
-from connection import Connection
-from people import ACTIONS, LIKE_A_BROWSER, Person
+from client import Connection
+from people import ACTIONS, Person
+from report import Tally
 from rich.console import Console
 from rich.table import Table
 from service import metrics, rss_of, service
-from tally import Tally
 
 SEED = 2
 MEGABYTE = 10**6
@@ -73,7 +73,7 @@ async def _ask(running, n_requests, n_people):
     tally, chance = Tally(), random.Random(SEED)
     people = [
         Person(
-            Connection(running.host, running.port, source=None, headers=LIKE_A_BROWSER),
+            Connection(running.address),
             tally,
             random.Random(chance.random()),
         )
@@ -92,7 +92,7 @@ async def _ask(running, n_requests, n_people):
         curve.append(await asyncio.to_thread(_sample, running, tally.n_requests))
         gc.collect()
     for person in people:
-        person.line.close()
+        await person.line.close()
     return tally, curve
 
 

@@ -4,17 +4,18 @@ import asyncio
 import random
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import answers
+import numpy as np
 import orjson
-from connection import Broken, Connection
+import safetensors.numpy
+from client import Broken, Connection
+from report import Tally
 from sentences import MODELS, anything
-from tally import Tally
 
 SAFETENSORS = {"Accept": "application/x-safetensors"}
-LIKE_A_BROWSER = {"Accept-Encoding": "gzip, deflate, br, zstd", "User-Agent": "load"}
 
 MODEL_WEIGHTS = [60, 15, 15, 10]
 CHECKED = 1 / 20
@@ -63,8 +64,7 @@ class Person:
         """The page, every file that it names and the models, each only if it changed."""
         page = await self.line.ask("GET", "/")
         self.tally.add("page", page)
-        text = answers.decoded(page)
-        for path in dict.fromkeys(found.decode() for found in _FILES.findall(text)):
+        for path in dict.fromkeys(found.decode() for found in _FILES.findall(page.body)):
             await self.fetch("file", path)
         await self.fetch("models", "/api/v1/models")
 
@@ -74,8 +74,8 @@ class Person:
         headers = {"If-None-Match": known} if known else {}
         reply = await self.line.ask("GET", path, headers=headers)
         self.tally.add(f"{kind}, known" if known else kind, reply, (304,) if known else (200,))
-        if reply.etag:
-            self.etags[path] = reply.etag
+        if "etag" in reply.headers:
+            self.etags[path] = reply.headers["etag"]
 
     # Traces
 
@@ -124,7 +124,7 @@ class Person:
         self.asked = [*self.asked[-4:], (kind, order, headers)]
         if self.chance.random() < CHECKED:
             self.tally.n_checked += 1
-            name, wrong = answers.look_at(reply, order)
+            name, wrong = look_at(reply, order)
             self.seen = [*self.seen[-4:], name]
             for what in wrong:
                 self.tally.surprise(f"{kind}: {what}")
@@ -143,8 +143,8 @@ class Person:
         path = f"/api/v1/traces/{self.chance.choice(self.seen)}"
         reply = await self.line.ask("GET", path)
         self.tally.add("trace, by its id", reply, (200, 404))
-        if reply.status == 200 and reply.etag:
-            headers = {"If-None-Match": reply.etag}
+        if reply.status == 200:
+            headers = {"If-None-Match": reply.headers["etag"]}
             reply = await self.line.ask("GET", path, headers=headers)
             self.tally.add("trace, by its id, known", reply, (304, 404))
         return None
@@ -177,7 +177,7 @@ class Person:
             "n_tokens": 20,
             "seed": self.chance.randrange(10**6),
         }
-        await answers.read_stream(self.line, order, self.tally, kind, until)
+        await read_stream(self.line, order, self.tally, kind, until)
 
     async def leave(self):
         """Somebody who closes the page before the answer is there."""
@@ -252,4 +252,76 @@ async def live(person, *, arrival, think, until):
         await asyncio.sleep(pause)
         await person.act()
         pause = person.chance.expovariate(1 / think)
-    person.line.close()
+    await person.line.close()
+
+
+UINT16_STEP = 1 / 65535
+TOLERANCE = 1e-3
+TAIL = 500
+"""Bytes at the end of a stream that hold its last event, or what it is about."""
+
+
+def look_at(reply, order):
+    """The id of a trace, and what is wrong with it.
+
+    It may be about somebody else's text, and its rows may sum to anything but 1.
+    """
+    body = reply.body
+    if reply.headers["content-type"] == "application/json":
+        members, tensors = _from_json(body)
+    else:
+        members, tensors = _from_safetensors(body)
+    found = []
+    if members["text"] != order["text"]:
+        found.append("the answer is about another text")
+    for site, weights in tensors.items():
+        if site.endswith("_attention.weights") and abs(weights.sum(-1) - 1).max() > TOLERANCE:
+            found.append(f"rows of {site} do not sum to 1")
+    return str(members["id"]), found
+
+
+def _from_json(body):
+    members = orjson.loads(body)
+    tensors = members["tensors"].items()
+    return members, {
+        site: np.array(tensor["data"])
+        for site, tensor in tensors
+        if site.endswith("_attention.weights")
+    }
+
+
+def _from_safetensors(body):
+    length = int.from_bytes(body[:8], "little")
+    members = orjson.loads(body[8 : 8 + length])["__metadata__"]
+    tensors = {
+        site: array * UINT16_STEP if array.dtype == np.uint16 else array
+        for site, array in safetensors.numpy.load(body).items()
+    }
+    return {name: orjson.loads(text) for name, text in members.items()}, tensors
+
+
+async def read_stream(line, order, tally, kind, until):
+    """Read a stream's events to the end, or close it after some.
+
+    Args:
+        line: the connection.
+        order: what to ask.
+        tally: where it is counted.
+        kind: as what it is counted.
+        until: after how many pieces to leave; None: never.
+    """
+    n_pieces, end = 0, b""
+    async with aclosing(line.listen("/api/v1/generate", orjson.dumps(order))) as pieces:
+        async for piece in pieces:
+            n_pieces, end = n_pieces + 1, (end + piece.body)[-TAIL:]
+            if piece.status == 200 and n_pieces == 1:
+                tally.add("generate, first event", piece)
+            if n_pieces == until:
+                tally.left(kind)
+                return
+    if piece.status == 200 and b"event: error" in end and b'"status":503' in end:
+        tally.refused(kind)
+    elif piece.status == 200 and b"event: end" not in end:
+        tally.surprise(f"{kind}: a stream without an end: {end!r}")
+    else:
+        tally.add(kind, replace(piece, body=end))

@@ -15,12 +15,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from connection import Connection
-from people import LIKE_A_BROWSER, Person, live
-from report import Run, print_report, promises
+from client import Connection
+from people import Person, live
+from report import REFUSED, Run, Tally, print_report, promises
 from rich.console import Console
 from service import SAMPLE_SECONDS, Watcher, metrics, rss_of, service
-from tally import REFUSED, Tally
 
 SEED = 1
 FILES_BESIDE_CONNECTIONS = 100
@@ -60,7 +59,7 @@ async def _crowd(running, n_users, seconds, think):
     watcher = Watcher(running)
     first = Person(_line(running, n_users), tally, chance)
     await first.visit()
-    first.line.close()
+    await first.line.close()
     began = loop.time()
     people = [
         live(
@@ -88,7 +87,7 @@ async def _crowd(running, n_users, seconds, think):
 def _line(running, number):
     """A connection from an address of its own, where the system has all of 127.0.0.0/8."""
     source = f"127.1.{number // 250}.{number % 250 + 1}" if sys.platform == "linux" else None
-    return Connection(running.host, running.port, source=source, headers=LIKE_A_BROWSER)
+    return Connection(running.address, source)
 
 
 async def _tell(running, tally):

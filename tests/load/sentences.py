@@ -18,6 +18,7 @@ EXAMPLES = {
     "positions-rotary": ["One two three four one two three four."],
 }
 
+MODELS = list(EXAMPLES)
 ODD_WORDS = ["Zoë", "naïve", "½ cup", "👩‍🚀", "東京", "مرحبا", "<b>bold</b>", "</s>", "it's", "—"]
 
 

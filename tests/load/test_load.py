@@ -4,12 +4,12 @@ import asyncio
 import random
 
 import pytest
-from connection import Broken, Connection, Reply
+from client import Broken, Connection, Reply
+from memory import Point, growth
 from people import ACTIONS, WEIGHTS, Person
-from report import MEGABYTE, Run, promises
+from report import MEGABYTE, Run, Tally, promises
 from sentences import MODELS, sentence
 from service import Sample, Watch
-from tally import Tally
 
 PROBLEM = {"content-type": "application/problem+json"}
 
@@ -98,71 +98,49 @@ def test_what_people_do_adds_up_to_a_hundred():
     assert sum(WEIGHTS) == 100
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_sentences_are_peoples_own(model):
+def test_sentences_are_peoples_own():
     chance = random.Random(1)
-    assert len({sentence(chance, model) for _ in range(200)}) > 190
+    for model in MODELS:
+        assert len({sentence(chance, model) for _ in range(200)}) > 190
 
 
-@pytest.fixture
-def scripted():
-    """Runs something against a server that sends given bytes on every connection."""
+def test_an_answer_that_is_cut_is_broken():
+    async def ask():
+        async def serve(reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
 
-    def run(answers, do):
-        async def serve_and_do():
-            left = iter(answers)
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            host, port = server.sockets[0].getsockname()
+            connection = Connection(f"http://{host}:{port}")
+            try:
+                await connection.ask("GET", "/")
+            finally:
+                await connection.close()
 
-            async def serve(reader, writer):
-                await reader.readuntil(b"\r\n\r\n")
-                writer.write(next(left))
-                await writer.drain()
-                writer.close()
-                await writer.wait_closed()
-
-            server = await asyncio.start_server(serve, "127.0.0.1", 0)
-            async with server:
-                connection = Connection(*server.sockets[0].getsockname())
-                try:
-                    return await do(connection)
-                finally:
-                    connection.close()
-                    await asyncio.sleep(0.01)
-
-        return asyncio.run(serve_and_do())
-
-    return run
-
-
-def ask(connection):
-    return connection.ask("GET", "/")
-
-
-def test_a_reply_is_read_by_its_length_or_its_chunks(scripted):
-    plain = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"
-    chunks = b"HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"
-    for answer, status in ((plain, 200), (chunks, 404)):
-        got = scripted([answer], ask)
-        assert (got.status, got.body) == (status, b"abc")
-
-
-def test_an_answer_that_is_cut_is_broken(scripted):
-    with pytest.raises(Broken, match="cut"):
-        scripted([b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"], ask)
-
-
-def test_a_line_that_was_closed_while_idle_is_opened_again(scripted):
-    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-
-    async def twice(connection):
-        await ask(connection)
-        return await ask(connection)
-
-    assert scripted([answer, answer], twice).status == 200
+    with pytest.raises(Broken):
+        asyncio.run(ask())
 
 
 def test_a_person_meets_a_dead_server_with_a_surprise_and_goes_on():
     tally = Tally()
-    person = Person(Connection("127.0.0.1", 1), tally, random.Random(1))
+    person = Person(Connection("http://127.0.0.1:1"), tally, random.Random(1))
     asyncio.run(person.act())
-    assert any("the connection failed" in what for what in tally.surprises)
+    assert any("ConnectError" in what for what in tally.surprises)
     assert set(ACTIONS)
+
+
+def curve_of(*points):
+    return [Point(n_requests=n, rss=rss * MEGABYTE, cache_bytes=0) for n, rss in points]
+
+
+def test_growth_counts_from_where_things_have_settled():
+    curve = curve_of((250, 300), (510, 400), (760, 460), (1_000, 430))
+    assert growth(curve) == 30 * MEGABYTE
+
+
+def test_a_curve_too_short_to_settle_has_not_grown():
+    assert growth(curve_of((250, 300))) == 0
