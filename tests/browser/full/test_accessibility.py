@@ -14,15 +14,6 @@ def test_the_first_stop_skips_to_what_the_model_did(reader):
     assert "text=The+animal" in reader.fragment, "the view is still in the address"
 
 
-def test_nothing_moves_for_who_asks_for_no_motion(reader):
-    reader.open(text=TEXT)
-    reader.page.locator(".heads-cell").nth(3).click()
-    reader.view.get_by_role("button", name="Save", exact=True).click()
-    reader.page.keyboard.press("Escape")
-    reader.choose_view("Positions")
-    assert reader.page.evaluate("document.getAnimations().length") == 0
-
-
 @pytest.fixture
 def forced(visit):
     reader = visit(forced_colors="active")
@@ -45,15 +36,6 @@ def test_with_forced_colours_lines_say_what_is_chosen(forced):
     forced.view.locator(".plot").focus()
     page.keyboard.press("ArrowUp")
     assert style(forced.view.locator(".plot-mark.is-cell"), "outlineStyle") == "solid"
-
-
-def test_with_forced_colours_the_colours_that_are_numbers_stay(forced):
-    assert len(set(forced.tints())) > 2
-    count = len(forced.chips)
-    forced.page.mouse.move(0, 0)
-    first = forced.colour(*forced.cell(0, 0, count, count))
-    future = forced.colour(*forced.cell(0, count - 1, count, count))
-    assert first != future
 
 
 def test_at_twice_the_size_nothing_is_cut_off(visit):

@@ -49,20 +49,6 @@ def test_pointing_at_a_cell_reads_it_and_marks_it_in_the_sentence(shown, weights
         assert shown.view.locator(f".plot-mark.is-{mark}").is_visible()
 
 
-def test_leaving_the_map_goes_back_to_the_chosen_token(shown, weights):
-    shown.page.mouse.move(*shown.cell(3, 1, len(weights), len(weights)))
-    assert shown.tip() != ""
-    shown.page.mouse.move(0, 0)
-    assert shown.tip() == ""
-    assert "attends most to" in shown.readout
-
-
-def test_the_future_is_called_hidden_not_zero(shown, weights):
-    shown.page.mouse.move(*shown.cell(2, 5, len(weights), len(weights)))
-    assert "cannot attend to" in shown.readout
-    assert "hidden" in shown.tip()
-
-
 def test_choosing_a_small_map_shows_that_head(shown):
     shown.page.locator(".heads-cell[aria-label^='Layer 0, head 1']").click()
     shown.wait_until_drawn()
@@ -84,37 +70,6 @@ def test_heads_are_reached_by_arrow_keys_and_chosen_by_enter(shown):
     shown.wait_until_drawn()
     assert shown.chosen_head == place
     assert shown.page.evaluate("document.activeElement.getAttribute('aria-label')") == focused
-
-
-def test_every_cell_is_reached_and_read_by_keyboard(shown, weights):
-    last = len(weights) - 1
-    shown.page.locator("#tab-attention").focus()
-    for _ in range(40):
-        shown.page.keyboard.press("Tab")
-        if shown.page.evaluate("document.activeElement.classList.contains('plot')"):
-            break
-    assert (
-        shown.page.evaluate("document.activeElement.getAttribute('aria-roledescription')")
-        == "heatmap"
-    )
-    assert shown.announced.endswith(f"(layer {LAYER}, head {HEAD})")
-    shown.page.keyboard.press("Control+Home")
-    assert shown.announced.startswith("“<s>” attends to itself with weight 1.000")
-    shown.page.keyboard.press("Control+End")
-    shown.page.keyboard.press("ArrowLeft")
-    tokens = [chip.strip("·") for chip in shown.chips]
-    assert shown.announced.startswith(f"“{tokens[last]}” attends to “{tokens[last - 1]}”")
-    assert shown.tip().endswith(f"{weights[last][last - 1]:.4f}")
-
-
-def test_enter_makes_the_row_of_the_cell_the_query(shown):
-    shown.view.locator(".plot").focus()
-    shown.page.keyboard.press("Control+Home")
-    for _ in range(3):
-        shown.page.keyboard.press("ArrowDown")
-    shown.page.keyboard.press("Enter")
-    assert shown.page.locator(".chip[aria-selected=true]").text_content() == shown.chips[3]
-    assert "query=3" in shown.fragment
 
 
 def test_clicking_a_chip_or_walking_the_chips_chooses_the_query(shown):

@@ -141,30 +141,3 @@ def test_a_refused_answer_is_told_in_its_place_and_the_rest_goes_on(visit):
     assert reader.page.locator(".heads-cell").first.is_visible()
     choose(reader, "Weights")
     assert reader.view.locator(".plot").is_visible()
-
-
-def test_each_map_has_the_label_and_the_score_of_the_api(shown, ask):
-    found = ask("trace", text=TEXT, capture=[], analyses=["head_labels"])["analyses"]["head_labels"]
-    label = found["labels"][found[f"{PATH}.label"]["data"][HEAD]]
-    score = found[f"{PATH}.label_scores"]["data"][HEAD][found["labels"].index(label)]
-    cell = shown.page.locator(f".heads-cell[aria-label^='Layer {LAYER}, head {HEAD}']")
-    name = f"Layer {LAYER}, head {HEAD}: {label} {score:.3f}"
-    assert cell.get_attribute("aria-label") == name
-    item = shown.page.locator(".heads-item", has=cell)
-    assert item.locator(".heads-score").text_content() == f"{score:.2f}".removeprefix("0")
-    cell.hover()
-    assert f"{label} {score:.3f}" in shown.page.locator(".heads-caption").text_content()
-
-
-def test_sorted_by_label_what_does_the_same_stands_together(shown):
-    shown.page.get_by_role("radio", name="Label", exact=True).check(force=True)
-    groups = shown.page.locator(".heads-row")
-    titles = groups.locator("[role=rowheader]").all_text_contents()
-    assert titles[-1] == "mixed"
-    assert len(titles) == len(set(titles))
-    sinks = groups.filter(has=shown.page.get_by_role("rowheader", name="sink"))
-    scores = sinks.locator(".heads-score").all_text_contents()
-    values = [float(score.lstrip("<>")) for score in scores]
-    assert values == sorted(values, reverse=True)
-    assert shown.page.locator(".heads-cell").count() == 24
-    assert shown.chosen_head == f"Layer {LAYER}, head {HEAD}"

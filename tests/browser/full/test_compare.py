@@ -1,6 +1,5 @@
 """The view Compare: a pass beside another one, and the difference of the two."""
 
-import json
 import math
 import re
 
@@ -131,38 +130,6 @@ def test_a_second_sentence_is_typed_and_what_both_read_is_compared(reader, ask):
     assert reader.page.input_value("#text") == TEXT
 
 
-def test_a_copy_of_the_sentence_differs_in_nothing_and_can_be_swapped(reader):
-    reader.open(**LINK, compare_with="text")
-    with reader.page.expect_response("**/api/v1/trace"):
-        reader.view.get_by_role("button", name="Copy the first").click()
-    drawn(reader)
-    assert "Nothing differs here" in reader.view.text_content()
-    assert "0 % (total variation)" in reader.view.text_content()
-    reader.open(**LINK, compare_with="text", compare_text=OTHER)
-    drawn(reader)
-    with reader.reading_anew():
-        reader.view.get_by_role("button", name="Swap A and B").click()
-    assert reader.page.input_value("#text") == OTHER
-    assert reader.view.get_by_role("textbox", name="Second sentence").input_value() == TEXT
-
-
-def test_translators_read_one_target_and_an_edit_acts_where_it_is_meant_to(reader):
-    asked = reader.asks()
-    reader.open(
-        model="pairs", text=TEXT, target="le chat dort", view="compare", compare_where="cross",
-        compare_layer=1, compare_edit="temperature",
-    )  # fmt: skip
-    drawn(reader)
-    edited = next(body for body in asked if "edits" in body)
-    assert edited["target"] == "le chat dort"
-    assert edited["edits"] == [{"kind": "temperature", "value": 2, "layer": 1, "where": "cross"}]
-    reader.open(model="pairs", text=TEXT, view="compare", compare_with="text", compare_text=OTHER)
-    drawn(reader)
-    second = next(body for body in asked if body["text"] == OTHER)
-    first = [body for body in asked if body["text"] == TEXT and "target" in body][-1]
-    assert second["target"] == first["target"]
-
-
 def test_an_edit_that_cannot_be_says_why_and_loses_nothing(visit):
     reader = visit(allow="status of 422")
     experts = "0.1.2.3"
@@ -179,18 +146,3 @@ def test_an_edit_that_cannot_be_says_why_and_loses_nothing(visit):
         group.get_by_role("button", name=f"expert {expert}").click()
     drawn(reader)
     assert "compare_experts=2.3" in reader.fragment
-
-
-def test_numbers_of_b_are_taken_along_with_what_made_them(visit, tmp_path):
-    reader = visit(permissions=("clipboard-read", "clipboard-write"))
-    reader.open(**LINK)
-    drawn(reader)
-    panel = reader.view.locator(".panel").nth(2)
-    panel.get_by_role("button", name="Save").click()
-    with reader.page.expect_download() as download:
-        panel.get_by_role("menuitem", name="JSON").click()
-    saved = tmp_path / "difference.json"
-    download.value.save_as(saved)
-    told = json.loads(saved.read_text())
-    assert told["edits"] == [{"kind": "heads_off", "heads": [0]}]
-    assert told["quantity"].startswith("attention weight of B (head 0 off in all layers) less")

@@ -108,16 +108,6 @@ def test_a_translation_that_is_too_long_is_refused_in_words_and_can_be_mended(vi
     assert reader.target[-1] == "·dort"
 
 
-def test_a_blank_translation_is_none(reader):
-    reader.open(**LINK)
-    before = reader.target
-    reader.page.fill("#target", "   ")
-    reader.page.locator("#target").press("Enter")
-    reader.wait_until_drawn()
-    assert reader.target == before
-    assert not reader.page.locator("#notice").is_visible()
-
-
 def test_an_example_takes_the_own_translation_away_and_so_does_another_model(shown):
     with shown.reading_anew():
         shown.page.get_by_role("button", name="A light").click()

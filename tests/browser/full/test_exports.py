@@ -73,11 +73,6 @@ def test_a_menu_closes_when_focus_or_a_press_goes_elsewhere(reader):
 # The standalone file
 
 
-def plain(text):
-    """Text without the invisible marks that keep a token's direction to itself."""
-    return text.replace("\u2068", "").replace("\u2069", "")
-
-
 @dataclass
 class Opened:
     """A file that is open in a browser without a network."""
@@ -128,18 +123,6 @@ def test_a_saved_page_opens_offline_with_its_drawing_and_its_numbers(
     assert table[0][1:] == numbers["columns"]
     assert opened.errors == []
     assert [url for url in opened.asked if not url.startswith(("file:", "data:", "blob:"))] == []
-
-
-def test_a_saved_map_tells_a_number_at_the_pointer(reader, tmp_path, open_offline):
-    reader.open(text=TEXT, layer=0, head=5)
-    page = open_offline(reader.save("HTML", tmp_path)).page
-    box = page.locator('.nsewdrag[data-subplot="xy"]').bounding_box()
-    count = len(reader.chips)
-    page.mouse.move(box["x"] + 3.5 / count * box["width"], box["y"] + 4.5 / count * box["height"])
-    page.locator(".hoverlayer text").first.wait_for()
-    told = page.locator(".hoverlayer").text_content()
-    reader.page.mouse.move(*reader.cell(4, 3, count, count))
-    assert plain(told) == reader.tip().replace("\n", "")
 
 
 def test_what_a_text_holds_does_nothing_in_a_saved_page(reader, tmp_path, open_offline):

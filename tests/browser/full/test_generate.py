@@ -83,21 +83,6 @@ def written_bar(reader):
 # --- writing --------------------------------------------------------------------------------------
 
 
-def test_before_anything_is_written_the_page_shows_what_could_and_begins_with_it(reader, written):
-    reader.open(**VIEW)
-    assert "Step writes one token" in reader.view.locator(".panel-help").text_content()
-    assert button(reader, "Step back").get_attribute("aria-disabled") == "true"
-    (token,) = written(1)
-    bars = reader.view.locator(".bartext").all_text_contents()
-    natural = [f"{100 * each['model_probability']:.1f} %" for each in token["alternatives"]]
-    assert bars == natural[: len(bars)]
-    reader.view.locator(".plot").focus()
-    reader.page.keyboard.press("ArrowDown")
-    reader.page.keyboard.press("Enter")
-    settle(reader, 1)
-    assert path(reader) == [token["alternatives"][1]["id"]]
-
-
 def test_a_step_writes_one_token_and_shows_what_led_to_it(reader, written):
     reader.open(**VIEW)
     step(reader)
@@ -179,27 +164,6 @@ def test_a_step_back_takes_the_last_token_away_and_a_step_brings_it_again(reader
     button(reader, "Start over").click()
     reader.page.wait_for_function("() => !location.hash.includes('generate_path')")
     assert shown(reader) == []
-
-
-def test_another_token_is_chosen_by_mouse_and_what_came_after_is_left(reader, written):
-    reader.open(**VIEW)
-    for _ in range(3):
-        step(reader)
-    (first, *_) = written(1)
-    reader.view.locator(".is-prose .chip.is-written").first.click()
-    reader.wait_until_drawn()
-    other = first["alternatives"][3]
-    bar = reader.view.locator(".panel").first.locator(".bars .point path").nth(3)
-    bar.scroll_into_view_if_needed()
-    box = bar.bounding_box()
-    reader.page.mouse.click(box["x"] + 2, box["y"] + box["height"] / 2)
-    settle(reader, 1)
-    assert path(reader) == [other["id"]]
-    assert shown(reader) == visible([other])
-    assert "· written" in written_bar(reader)
-    step(reader)
-    (_, second) = written(2, forced=[other["id"]])
-    assert path(reader) == [other["id"], second["id"]]
 
 
 def test_another_token_is_chosen_by_keyboard_alone(reader, written):
@@ -300,18 +264,6 @@ def test_what_the_server_refuses_is_said_and_can_be_asked_again(visit):
     button(reader, "Try again").click()
     settle(reader, 1)
     assert not alert.is_visible()
-
-
-def test_a_link_with_tokens_that_are_not_there_says_so(visit):
-    reader = visit(allow="422")
-    reader.open(**VIEW, generate_path="5.999999")
-    alert = reader.view.get_by_role("alert")
-    alert.wait_for()
-    assert "there is no token 999999" in alert.text_content()
-    button(reader, "Start over").click()
-    reader.page.wait_for_function("() => !location.hash.includes('generate_path')")
-    assert not alert.is_visible()
-    step(reader)
 
 
 def test_a_link_that_goes_on_after_the_end_says_so_and_is_not_asked_for_again_and_again(reader):

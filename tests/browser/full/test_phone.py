@@ -42,15 +42,6 @@ def test_a_finger_that_rolls_a_little_still_reads_the_cell_it_came_down_on(phone
     assert phone.page.locator("#readout").bounding_box()["y"] >= 0, "the readout is in sight"
 
 
-def test_a_touch_in_the_experts_view_reads_the_token_of_its_row(phone):
-    phone.open(text=TEXT, view="experts")
-    phone.page.touchscreen.tap(*phone.cell(3, 5, len(phone.chips), 8))
-    assert phone.tip().startswith("“did” → expert 5")
-    assert "expert 5" in phone.readout
-    assert phone.readout.endswith("(layer 0)")
-    assert phone.page.locator(".chip[aria-selected=true]").text_content() == "·did"
-
-
 def test_turning_the_phone_turns_the_experts_and_keeps_the_token(phone):
     phone.open(text=TEXT, view="experts", query=3)
     assert labels(phone, "y")[: len(phone.chips)] == [chip.strip("·") for chip in phone.chips]

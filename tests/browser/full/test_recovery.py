@@ -58,19 +58,6 @@ def test_enter_reads_a_text_that_could_not_be_read(visited):
     expect(reader.page.locator(".chip", has_text="·anybody")).to_be_visible()
 
 
-def test_the_notice_stays_as_it_is_while_the_page_goes_on_trying(visited):
-    reader, fault = visited
-    fault.answer = "gone"
-    fail_on(reader, "Nobody is there")
-    button = reader.page.get_by_role("button", name="Try again")
-    button.focus()
-    with reader.page.expect_request("**/api/v1/models"):
-        pass
-    with reader.page.expect_request("**/api/v1/models"):
-        pass
-    expect(button).to_be_focused()
-
-
 def test_the_pauses_grow(visited):
     reader, fault = visited
     reader.page.clock.install()
@@ -86,17 +73,6 @@ def test_the_pauses_grow(visited):
             reader.page.clock.run_for(200)
         expect(reader.page.locator("#main")).to_have_attribute("aria-busy", "false")
         assert len(attempts) == before + 1
-
-
-def test_typing_ends_the_trying_and_reads_the_new_text(visited):
-    reader, fault = visited
-    fault.answer = "gone"
-    fail_on(reader, "The old text")
-    fault.answer = None
-    fault.asked.clear()
-    reader.write("The new text")
-    reader.page.wait_for_timeout(2500)
-    assert fault.asked == ["The new text"]
 
 
 def test_a_network_that_is_back_is_tried_at_once(visited):

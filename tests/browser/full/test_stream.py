@@ -110,28 +110,6 @@ def test_the_lens_is_walked_by_keyboard_and_read_out(reader, lens):
     assert f"query={count - 2}" in reader.fragment
 
 
-def test_a_long_text_is_set_in_lines_and_every_token_can_be_read(reader, lens):
-    text = " ".join(["the little red hen ran to the barn and"] * 20)
-    reader.open(text=text, view="stream")
-    _, probabilities = lens(text)
-    layers, count, _ = probabilities.shape
-    assert count > 150
-    ticks = reader.view.locator(".plot").first.locator(".ytick text").all_text_contents()
-    lines = ticks.count("after layer")
-    assert lines > 4
-    assert len(ticks) == lines * (layers + 1)
-    columns = -(-count // lines)
-    column, line = 5, 3
-    position = line * columns + column
-    where = reader.cell(line * (layers + 1) + 1 + 2, column, lines * (layers + 1), columns)
-    reader.page.mouse.move(*where)
-    assert percent(probabilities[2, position, 0]) in reader.tip()
-    reader.page.mouse.click(*where)
-    reader.wait_until_drawn()
-    assert f"query={position}" in reader.fragment
-    assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
 def test_only_what_is_looked_at_is_asked_for_and_once(reader):
     asked = reader.asks()
     reader.open(text=TEXT, view="stream")

@@ -119,20 +119,6 @@ def test_ones_own_translation_stays_when_the_sentence_changes_and_the_page_says_
     assert note.text_content() == ""
 
 
-def test_fewer_lines_are_drawn_from_a_higher_weight_and_a_link_restores_it(shown):
-    paths = "(plot) => plot.querySelectorAll('.scatterlayer .js-line').length"
-    count = shown.view.locator(".plot").first
-    before = count.evaluate(paths)
-    slider = shown.view.get_by_role("slider", name="Lines from")
-    slider.focus()
-    shown.page.keyboard.press("End")
-    shown.page.wait_for_url("**translate_threshold=0.5**")
-    shown.page.reload()
-    drawn(shown)
-    assert shown.view.get_by_role("slider", name="Lines from").input_value() == "0.5"
-    assert count.evaluate(paths) < before
-
-
 def test_a_model_that_translates_nothing_leads_to_one_that_does(reader):
     reader.open(model="plain", text=TEXT, view="translate")
     assert "translates nothing" in reader.view.locator(".panel-notice").text_content()

@@ -1,6 +1,5 @@
 """Why a cell is what it is: a path by mouse and by keys, and numbers that are the API's."""
 
-import math
 import re
 
 import pytest
@@ -33,11 +32,6 @@ def steps(reader):
 
 def step(reader, title):
     return reader.view.locator(".panel", has=reader.page.locator("h2", has_text=title))
-
-
-def fact(reader, title, term):
-    row = step(reader, title).locator(".panel-facts > div", has_text=term)
-    return row.locator("dd").text_content()
 
 
 def number(text):
@@ -122,53 +116,3 @@ def test_a_path_by_keys_to_a_cell_and_to_its_why(reader):
     reader.page.go_back()
     reader.wait_until_drawn()
     assert "key=" not in reader.fragment
-
-
-def test_without_scaling_and_at_another_temperature_the_model_reads_again(reader, head):
-    query, key = 5, 2
-    open_cell(reader, "plain", query, key)
-    plain = head(model="plain")["weights"][query]
-    with reader.reading_anew():
-        reader.view.get_by_label("Leave out 1/√d").check()
-    with reader.reading_anew():
-        reader.view.get_by_label("Softmax temperature").fill("0.5")
-    expect(step(reader, "softmax").locator(".panel-facts")).not_to_contain_text("being asked")
-    edits = [
-        {"kind": "no_scaling", "layer": LAYER, "where": "decoder"},
-        {"kind": "temperature", "value": 0.5, "layer": LAYER, "where": "decoder"},
-    ]
-    changed = head(model="plain", edits=edits)["weights"][query]
-    found = rows(reader, "softmax")
-    assert found["weight"] == pytest.approx(
-        [w if at <= query else None for at, w in enumerate(changed)], abs=1e-4
-    )
-    assert found["weight as trained"][: query + 1] == pytest.approx(plain[: query + 1], abs=1e-4)
-    assert number(fact(reader, "softmax", "weight: difference")) < 1e-5
-    entropies = [
-        number(fact(reader, "softmax", term).split()[0]) for term in ("entropy of", "entropy as")
-    ]
-    assert entropies == pytest.approx([entropy(changed), entropy(plain)], abs=1e-3)
-    assert "why_unscaled=1&why_temperature=0.5" in reader.fragment
-    reader.view.get_by_role("button", name="As trained").click()
-    reader.wait_until_drawn()
-    assert "why_" not in reader.fragment
-    assert list(rows(reader, "softmax")) == ["weight"]
-
-
-def entropy(row):
-    return -sum(weight * math.log2(weight) for weight in row if weight > 0)
-
-
-def test_a_refusal_is_said_once_and_the_way_back_is_open(visit):
-    reader = visit(allow="422")
-    open_cell(reader, "plain", 5, 2)
-    refusal = {"title": "Too many cells", "detail": "Send a shorter text.", "status": 422}
-    reader.page.route("**/api/v1/trace", lambda route: route.fulfill(status=422, json=refusal))
-    reader.view.get_by_label("Leave out 1/√d").check()
-    expect(reader.view.locator(".panel-notice:visible")).to_have_text(
-        "Too many cells. Send a shorter text."
-    )
-    reader.page.unroute("**/api/v1/trace")
-    reader.view.get_by_role("button", name="As trained").click()
-    reader.wait_until_drawn()
-    expect(reader.view.locator(".panel")).to_have_count(5)
