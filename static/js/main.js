@@ -35,13 +35,16 @@ import { createTabs } from './ui/tabs.js';
 import { createTheme, palette } from './ui/theme.js';
 import { createTour } from './ui/tour.js';
 import { createViewSection } from './ui/view_section.js';
-import { VIEWS } from './views/registry.js';
+import { entryOf, VIEWS } from './views/registry.js';
 
 const byId = (id) => document.getElementById(id);
 const FIELDS = fieldsOf(VIEWS);
 const address = createAddress(FIELDS);
 /** What of the state goes with a text and its model. */
 const AFRESH = { ...NOTHING_CHOSEN, ...standardsOfText(FIELDS) };
+
+/** The views that were opened, by id. @type {Record<string, import('./plot/figure.js').View>} */
+const loaded = {};
 
 /** @type {import('./state/state.js').State} */
 let state = address.read();
@@ -287,15 +290,19 @@ function show() {
   if (!trace) return;
   tabs.choose(
     state.view,
-    VIEWS.map((view) => view.wording?.(trace, state).title ?? view.title),
+    VIEWS.map(({ title, titleFor }) => titleFor?.(trace.card) ?? title),
   );
   for (const { id } of VIEWS) {
     sections[id].element.hidden = id !== state.view;
     if (id !== state.view) sections[id].leave();
   }
   frame = { palette: palette(), height: plotHeight(window.innerHeight), cards: catalogue.models };
-  frame.answers = answersFor(VIEWS.find(({ id }) => id === state.view));
-  grid = sections[state.view].show(trace, { ...state, ...frame });
+  const view = loaded[state.view];
+  grid = null;
+  if (view) {
+    frame.answers = answersFor(view);
+    grid = sections[view.id].show(view, trace, { ...state, ...frame });
+  } else open(state.view);
   const side = grid?.sides?.rows ?? predictingSide(trace);
   sentence.choose(
     side,
@@ -303,6 +310,16 @@ function show() {
     isQueryLookedAt(state, trace, side),
   );
   markSentence();
+}
+
+/** Loads a view, and draws it if it is still the one that is looked at. */
+async function open(id) {
+  try {
+    loaded[id] = await entryOf(id).load();
+    if (state.view === id) show();
+  } catch (error) {
+    sections[id].fail(error);
+  }
 }
 
 /** What the open view asks for besides the trace; while it is on its way, the page says so. */
@@ -360,4 +377,7 @@ new ResizeObserver(([{ contentRect }]) => {
   requestAnimationFrame(show);
 }).observe(byId('main'));
 plotly().catch(() => {});
+VIEWS.find(({ id }) => id === state.view)
+  ?.load()
+  .catch(() => {});
 start();

@@ -58,7 +58,7 @@ function change(patch) {
 }
 
 function show() {
-  grid = section.show(trace, {
+  grid = section.show(view, trace, {
     ...state,
     palette: palette(),
     height: plotHeight(window.innerHeight),

@@ -9,6 +9,8 @@
  * @property {(text: string) => T|undefined} read undefined: the link means nothing by it
  * @property {(value: T) => string} write
  * @property {T[]} [values] all it may be, where they are few
+ * @property {number} [least] of a number
+ * @property {number} [most]
  * @property {boolean} [isOfText] it says nothing of another text, or of another model
  */
 
@@ -83,6 +85,8 @@ export function flag(standard = false) {
 export function number({ least, most, standard }) {
   return {
     standard,
+    least,
+    most,
     read: (written) => {
       const value = written.trim() === '' ? NaN : Number(written);
       return value >= least && value <= most ? value : undefined;

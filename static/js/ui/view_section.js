@@ -14,21 +14,21 @@ const OVERVIEWS = { generation: createGeneration, heads: createHeadsBlock };
 const ONE_PANEL = () => [{ id: '', state: {} }];
 
 /**
- * @param {import('../plot/figure.js').View} view
+ * @param {{id: string, title: string, overview?: 'heads'|'generation'}} entry of the view
  * @param {{onCell: Function, onChoose: Function, onState: Function, onGoingOn: Function, onRedraw: Function, announce: Function}} handlers
  */
-export function createViewSection(view, handlers) {
-  const overview = view.overview ? OVERVIEWS[view.overview](handlers) : null;
+export function createViewSection(entry, handlers) {
+  const overview = entry.overview ? OVERVIEWS[entry.overview](handlers) : null;
   const stage = element('div', { class: 'panels' });
   const help = element('p', { class: 'help' });
   const terms = createTerms();
-  const places = createPlaces(`where-${view.id}`, (where) =>
+  const places = createPlaces(`where-${entry.id}`, (where) =>
     handlers.onState({ where, layer: null, head: null, key: null }),
   );
-  const controls = createControls(view.id, handlers.onState);
+  const controls = createControls(entry.id, handlers.onState);
   const body = element(
     'div',
-    { class: overview ? `view-body has-overview is-${view.overview}` : 'view-body' },
+    { class: overview ? `view-body has-overview is-${entry.overview}` : 'view-body' },
     overview?.element ?? null,
     stage,
   );
@@ -36,9 +36,9 @@ export function createViewSection(view, handlers) {
     'section',
     {
       class: 'view',
-      id: `view-${view.id}`,
+      id: `view-${entry.id}`,
       role: 'tabpanel',
-      'aria-labelledby': `tab-${view.id}`,
+      'aria-labelledby': `tab-${entry.id}`,
       hidden: true,
     },
     element('div', { class: 'lead' }, help, controls.help),
@@ -56,14 +56,14 @@ export function createViewSection(view, handlers) {
     for (const { panel } of panels) panel.destroy();
     panels = wanted.map(({ id }) => ({
       id,
-      panel: createPanel([view.id, id].filter(Boolean).join(' '), handlers),
+      panel: createPanel([entry.id, id].filter(Boolean).join(' '), handlers),
     }));
     stage.replaceChildren(...panels.map(({ panel }) => panel.element));
   }
 
   /** Says what the view shows of this model; written only where it changed. */
-  function tell(wording) {
-    const said = { help: view.help, terms: view.terms, ...wording };
+  function tell({ help: standard, terms: words }, wording) {
+    const said = { help: standard, terms: words, ...wording };
     if (JSON.stringify(said) === told) return;
     told = JSON.stringify(said);
     help.textContent = said.help;
@@ -76,7 +76,7 @@ export function createViewSection(view, handlers) {
       act();
     } catch (error) {
       console.warn(error);
-      const message = `The view “${view.title}” failed: ${error.message}`;
+      const message = `The view “${entry.title}” failed: ${error.message}`;
       if (part) part.fail(message);
       else stage.replaceChildren(element('p', { class: 'panel-notice is-failure' }, message));
     }
@@ -89,14 +89,24 @@ export function createViewSection(view, handlers) {
     leave: () => overview?.leave?.(),
 
     /**
+     * Says that the view itself could not be loaded.
+     * @param {Error} error
+     */
+    fail: (error) =>
+      guarded(null, () => {
+        throw error;
+      }),
+
+    /**
+     * @param {import('../plot/figure.js').View} view
      * @param {import('../data/trace.js').Trace} trace
      * @param {Object} state
      * @returns {import('../plot/figure.js').Grid|null} the grid of the first figure
      */
-    show(trace, state) {
+    show(view, trace, state) {
       let grid = null;
       guarded(null, () => {
-        tell(view.wording?.(trace, state) ?? {});
+        tell(view, view.wording?.(trace, state) ?? {});
         places.show(view.places?.(trace, state) ?? [], view.place?.(trace, state));
         controls.show(view.controls?.(trace, state) ?? []);
         overview?.show(trace, state);

@@ -1,26 +1,138 @@
 /**
- * The views of the page, in the order of their tabs.
+ * The views of the page, in the order of their tabs: what the page needs to know of a view before it
+ * is opened. `load` imports the view itself, once.
  */
 
-import { attention } from './attention/attention.js';
-import { compare } from './compare/compare.js';
-import { experts } from './experts/experts.js';
-import { generate } from './generate/generate.js';
-import { nextToken } from './next_token/next_token.js';
-import { positions } from './positions/positions.js';
-import { stream } from './stream/stream.js';
-import { translate } from './translate/translate.js';
-import { why } from './why/why.js';
+import { FIELDS as ATTENTION_FIELDS } from '../state/attention_switches.js';
+import { choice, count, counts, flag, number, ofText, text } from '../state/fields.js';
 
-/** @type {import('../plot/figure.js').View[]} */
+/**
+ * @typedef {Object} ViewEntry
+ * @property {string} id
+ * @property {string} title of its tab
+ * @property {(card: Object) => string} [titleFor] of its tab, if that depends on the model
+ * @property {string[]} needs globs over site names, or `analyses.<id>.<array>`
+ * @property {(card: Object) => string[]} [also] further globs, by model
+ * @property {Record<string, import('../state/fields.js').Field<any>>} fields its own part of the state
+ * @property {'heads'|'generation'} [overview] the part of the view that is not a figure
+ * @property {() => Promise<import('../plot/figure.js').View>} load
+ */
+
+const WEIGHTS = ['*.self_attention.weights', '*.cross_attention.weights'];
+const NEXT_TOKEN = ['analyses.next_token.ids', 'analyses.next_token.probabilities'];
+
+/** @type {ViewEntry[]} */
 export const VIEWS = [
-  attention,
-  why,
-  positions,
-  experts,
-  stream,
-  nextToken,
-  generate,
-  translate,
-  compare,
+  {
+    id: 'attention',
+    title: 'Attention',
+    needs: [...WEIGHTS, 'analyses.head_labels'],
+    fields: ATTENTION_FIELDS,
+    overview: 'heads',
+    load: async () => (await import('./attention/attention.js')).attention,
+  },
+  {
+    id: 'why',
+    title: 'Why this cell',
+    needs: WEIGHTS,
+    fields: { why_unscaled: flag(), why_temperature: number({ least: 0.2, most: 5, standard: 1 }) },
+    load: async () => (await import('./why/why.js')).why,
+  },
+  {
+    id: 'positions',
+    title: 'Positions',
+    needs: [
+      '*.embedding.positional',
+      '*.layers.0.self_attention.rotated_queries',
+      '*.layers.0.self_attention.bias',
+    ],
+    also: ({ positional }) =>
+      positional === 'rotary' ? ['*.layers.0.self_attention.queries'] : [],
+    fields: {
+      positions_show: choice(['encoding', 'waves', 'rotation', 'schemes', 'twins']),
+      positions_dimensions: counts(),
+      positions_dimension: count(),
+      positions_pairs: counts(),
+      positions_shift: count(),
+      positions_layer: count(),
+      positions_scale: choice(['linear', 'log']),
+    },
+    load: async () => (await import('./positions/positions.js')).positions,
+  },
+  {
+    id: 'experts',
+    title: 'Experts',
+    needs: ['*.experts.router_probs', '*.experts.expert_indices', '*.experts.expert_weights'],
+    fields: { experts_show: choice(['routing', 'route', 'specialities']), experts_expert: count() },
+    load: async () => (await import('./experts/experts.js')).experts,
+  },
+  {
+    id: 'stream',
+    title: 'Stream',
+    needs: [],
+    fields: {
+      stream_show: choice(['lens', 'norms', 'writes', 'layer_norm']),
+      stream_layer: count(),
+    },
+    load: async () => (await import('./stream/stream.js')).stream,
+  },
+  {
+    id: 'next_token',
+    title: 'Next token',
+    titleFor: (card) => (card?.kind === 'encoder' ? 'What fits here' : 'Next token'),
+    needs: NEXT_TOKEN,
+    fields: {},
+    load: async () => (await import('./next_token/next_token.js')).nextToken,
+  },
+  {
+    id: 'generate',
+    title: 'Generate',
+    needs: NEXT_TOKEN,
+    fields: {
+      generate_temperature: number({ least: 0, most: 2, standard: 0.8 }),
+      generate_top_k: number({ least: 0, most: 100, standard: 0 }),
+      generate_top_p: number({ least: 0.05, most: 1, standard: 1 }),
+      // JavaScript counts no further exactly; the server takes it too.
+      generate_seed: number({ least: 0, most: Number.MAX_SAFE_INTEGER, standard: 0 }),
+      generate_path: ofText(counts()),
+      generate_step: ofText(count()),
+    },
+    overview: 'generation',
+    load: async () => (await import('./generate/generate.js')).generate,
+  },
+  {
+    id: 'translate',
+    title: 'Translate',
+    needs: [],
+    fields: { translate_threshold: number({ least: 0, most: 0.5, standard: 0.05 }) },
+    load: async () => (await import('./translate/translate.js')).translate,
+  },
+  {
+    id: 'compare',
+    title: 'Compare',
+    needs: [...WEIGHTS, ...NEXT_TOKEN],
+    fields: {
+      compare_with: choice(['edit', 'text', 'model']),
+      compare_text: text(),
+      compare_model: text(),
+      compare_edit: choice(['heads', 'experts', 'no_scaling', 'temperature']),
+      compare_heads: counts(),
+      compare_experts: counts(),
+      compare_temperature: number({ least: 0.1, most: 5, standard: 2 }),
+      compare_layer: count(),
+      compare_where: choice(['all', 'encoder', 'decoder', 'cross']),
+    },
+    load: async () => (await import('./compare/compare.js')).compare,
+  },
 ];
+
+/**
+ * What the registry says of a view, for the view itself to build on.
+ * @param {string} id
+ * @returns {ViewEntry}
+ */
+export function entryOf(id) {
+  const entry = VIEWS.find((view) => view.id === id);
+  if (!entry) throw new Error(`no view has the id ${id}`);
+  return entry;
+}

@@ -4,14 +4,28 @@ import { callOf } from '../../../static/js/data/call.js';
 import { standardsOf } from '../../../static/js/state/fields.js';
 import { fieldsOf, readFragment, writeFragment } from '../../../static/js/state/state.js';
 import { csvOf } from '../../../static/js/data/export.js';
-import { VIEWS } from '../../../static/js/views/registry.js';
+import { entryOf, VIEWS } from '../../../static/js/views/registry.js';
 import { figuresOf, FRAME, longTrace, sampleTrace } from '../sample.js';
 import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from './view_contract.js';
 
 /** Without answers a view that asks for more says that it waits. */
 const drawn = (figures) => figures.filter(({ notice }) => !notice);
 
-for (const view of VIEWS) {
+test('the registry loads each view, and a view keeps what the registry says of it', async () => {
+  for (const { load, ...entry } of VIEWS) {
+    const view = await load();
+    for (const [name, value] of Object.entries(entry)) assert.equal(view[name], value);
+  }
+  assert.throws(() => entryOf('nothing'), /nothing/);
+});
+
+test('a tab may be named after what the model does', () => {
+  const { title, titleFor } = entryOf('next_token');
+  assert.equal(titleFor({ kind: 'decoder' }), title);
+  assert.equal(titleFor({ kind: 'encoder' }), 'What fits here');
+});
+
+for (const view of await Promise.all(VIEWS.map(({ load }) => load()))) {
   test(`${view.id}: has id, title, help, needs and figure`, () => {
     assert.match(view.id, /^[a-z_]+$/);
     assert.ok(view.title.length > 0);
@@ -67,10 +81,12 @@ for (const view of VIEWS) {
 
   test(`${view.id}: what its switches set is kept in the link`, () => {
     const fields = fieldsOf(VIEWS);
-    for (const { kind, name, patch } of view.controls?.(sampleTrace(), {
+    for (const { kind, name, patch, options = [] } of view.controls?.(sampleTrace(), {
       ...FRAME,
       ...standardsOf(fields),
     }) ?? []) {
+      const { values } = fields[name] ?? {};
+      for (const { id } of options) assert.ok(values?.includes(id) ?? true, `${name}: ${id}`);
       for (const set of kind === 'button' ? Object.keys(patch) : [name])
         assert.ok(set in fields, `${set} is no field`);
     }

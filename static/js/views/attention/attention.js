@@ -7,11 +7,12 @@ import { counted, percent } from '../../data/number.js';
 import { hasTwoSides, placeOf, placesOf, tokensOf } from '../../data/places.js';
 import { capitalised, quoted } from '../../data/text.js';
 import { linesFigure } from '../../plot/line_map.js';
-import { canBeLines, FIELDS } from '../../state/attention_switches.js';
+import { canBeLines } from '../../state/attention_switches.js';
 import { choosing } from '../../state/state.js';
 import { chosenIn, gridOf, leastOf, matrixDrawing } from './matrix.js';
 import { QUANTITIES } from './quantities.js';
 import { asks, settingOf, subjectOf } from './subject.js';
+import { entryOf } from '../registry.js';
 
 const HEAD = ['head', 'one of several attentions that a layer runs side by side'];
 
@@ -71,12 +72,8 @@ function sumsToOne({ isShare, which, hidden, isRenormalised }) {
 }
 
 export const attention = {
-  id: 'attention',
-  title: 'Attention',
+  ...entryOf('attention'),
   ...wordingFor('decoder'),
-  needs: ['*.self_attention.weights', '*.cross_attention.weights', 'analyses.head_labels'],
-  fields: FIELDS,
-  overview: 'heads',
   wording: (trace, state) => {
     const setting = settingOf(trace, state);
     return setting ? wordingFor(setting.place.id, setting.switches) : {};

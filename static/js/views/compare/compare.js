@@ -5,41 +5,23 @@
 import { modelName } from '../../api/catalogue.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { placeOf, placesOf, weightsAt } from '../../data/places.js';
-import { choice, count, counts, number, text } from '../../state/fields.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { differenceFigure, sideFigure } from './attention.js';
 import { headsFigure } from './heads.js';
 import { nextFigure } from './next_token.js';
 import { asks, nameOfB, otherOf, othersOf, range, sidesOf, wishOf } from './sides.js';
+import { entryOf } from '../registry.js';
 
-const TEMPERATURE = { least: 0.1, most: 5, standard: 2 };
+const { compare_temperature: TEMPERATURE } = entryOf('compare').fields;
 
 export const compare = {
-  id: 'compare',
-  title: 'Compare',
+  ...entryOf('compare'),
   help: 'Two passes side by side: the same sentence with a part of the model switched off, another sentence, or another model. The third map is B less A, and the bars say what changed in what the model expects.',
   terms: [
     ['A', 'the page’s own sentence and model, as they are'],
     ['B', 'what it is compared with'],
     ['difference', 'B − A: warm where B attends more, blue where it attends less'],
   ],
-  needs: [
-    '*.self_attention.weights',
-    '*.cross_attention.weights',
-    'analyses.next_token.ids',
-    'analyses.next_token.probabilities',
-  ],
-  fields: {
-    compare_with: choice(['edit', 'text', 'model']),
-    compare_text: text(),
-    compare_model: text(),
-    compare_edit: choice(['heads', 'experts', 'no_scaling', 'temperature']),
-    compare_heads: counts(),
-    compare_experts: counts(),
-    compare_temperature: number(TEMPERATURE),
-    compare_layer: count(),
-    compare_where: choice(['all', 'encoder', 'decoder', 'cross']),
-  },
   arrangement: 'triple',
   places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
   place: (trace, state) => placeOf(state, trace)?.id,

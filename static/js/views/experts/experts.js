@@ -6,13 +6,13 @@
 import { modelName } from '../../api/catalogue.js';
 import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../../data/places.js';
 import { layersWith } from '../../data/sites.js';
-import { choice, count } from '../../state/fields.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { flowFigure } from './flow.js';
 import { routingFigure } from './router_map.js';
 import { expertOf, stagesOf } from './routing.js';
 import { kindsFigure, takenFigure } from './takes.js';
 import { waysFigure } from './ways.js';
+import { entryOf } from '../registry.js';
 
 const SHOWS = [
   { id: 'routing', title: 'Routing', help: 'What the routers of all layers decide' },
@@ -66,12 +66,9 @@ const FIGURES = {
 };
 
 export const experts = {
-  id: 'experts',
-  title: 'Experts',
+  ...entryOf('experts'),
   help: HELP.routing,
   terms: TERMS.routing,
-  needs: ['*.experts.router_probs', '*.experts.expert_indices', '*.experts.expert_weights'],
-  fields: { experts_show: choice(SHOWS.map(({ id }) => id)), experts_expert: count() },
   wording: (trace, { experts_show: show = 'routing' }) =>
     isDense(trace) ? {} : { help: HELP[show], terms: TERMS[show] },
   places: (trace) => (isDense(trace) ? [] : stacksOf(trace)),

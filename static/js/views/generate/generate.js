@@ -17,18 +17,16 @@ import { highestIn } from '../../data/matrix.js';
 import { counted, percent, share } from '../../data/number.js';
 import { weightsAt } from '../../data/places.js';
 import { named, tokenLabels } from '../../data/text.js';
-import { count, counts, number, ofText } from '../../state/fields.js';
 import { choosingModel } from '../../state/state.js';
 import { choiceBars, routeMap, rowBars, startFigure } from './drawing.js';
+import { entryOf } from '../registry.js';
 
-/** The largest number that every whole number up to is exact here; the server takes it too. */
-const LARGEST_SEED = Number.MAX_SAFE_INTEGER;
 const PATH = '/api/v1/generate';
+const { fields: FIELDS } = entryOf('generate');
 const WORDS = { event: 'being drawn' };
 
 export const generate = {
-  id: 'generate',
-  title: 'Generate',
+  ...entryOf('generate'),
   help: 'The model writes on: it draws a token from what it expects next, reads it, and draws again. Every token keeps what led to it.',
   terms: [
     [
@@ -39,17 +37,7 @@ export const generate = {
     ['top-p', 'draw from the fewest tokens whose probabilities reach p'],
     ['seed', 'decides the luck of each draw: the same seed writes the same text'],
   ],
-  needs: ['analyses.next_token.ids', 'analyses.next_token.probabilities'],
-  overview: 'generation',
   arrangement: 'many',
-  fields: {
-    generate_temperature: number({ least: 0, most: 2, standard: 0.8 }),
-    generate_top_k: number({ least: 0, most: 100, standard: 0 }),
-    generate_top_p: number({ least: 0.05, most: 1, standard: 1 }),
-    generate_seed: number({ least: 0, most: LARGEST_SEED, standard: 0 }),
-    generate_path: ofText(counts()),
-    generate_step: ofText(count()),
-  },
   wording,
   controls,
   panels,
@@ -69,43 +57,32 @@ function controls(trace, state) {
     generate_top_p: topP,
     generate_seed: seed,
   } = state;
-  const slider = (name, label, value, range, shown) => ({
+  const slider = (name, label, step, shown) => ({
     kind: 'number',
-    name: `generate_${name}`,
+    name,
     label,
-    value,
-    ...range,
+    value: state[name],
+    least: FIELDS[name].least,
+    most: FIELDS[name].most,
+    step,
     shown,
   });
   return [
     slider(
-      'temperature',
+      'generate_temperature',
       'Temperature',
-      temperature,
-      { least: 0, most: 2, step: 0.1 },
+      0.1,
       temperature === 0 ? 'likeliest' : temperature.toFixed(1),
     ),
-    slider(
-      'top_k',
-      'Top-k',
-      topK,
-      { least: 0, most: 100, step: 1 },
-      topK === 0 ? 'all' : String(Math.floor(topK)),
-    ),
-    slider(
-      'top_p',
-      'Top-p',
-      topP,
-      { least: 0.05, most: 1, step: 0.05 },
-      topP === 1 ? 'all' : topP.toFixed(2),
-    ),
+    slider('generate_top_k', 'Top-k', 1, topK === 0 ? 'all' : String(Math.floor(topK))),
+    slider('generate_top_p', 'Top-p', 0.05, topP === 1 ? 'all' : topP.toFixed(2)),
     {
       kind: 'integer',
       name: 'generate_seed',
       label: 'Seed',
       value: Math.floor(seed),
-      least: 0,
-      most: LARGEST_SEED,
+      least: FIELDS.generate_seed.least,
+      most: FIELDS.generate_seed.most,
     },
     ...headControls(trace, state),
   ];

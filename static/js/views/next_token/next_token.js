@@ -11,16 +11,15 @@ import { hasTwoSides, isFilling, predictingSide, tokensOf, weightsAt } from '../
 import { queryOf } from '../../state/state.js';
 import { named, quoted } from '../../data/text.js';
 import { guessBars, guessesGrid } from '../../plot/guess_bars.js';
+import { entryOf } from '../registry.js';
 
 const SHOWN = 12;
 const REQUEST = { capture: [], analyses: ['next_token'] };
 
 export const nextToken = {
-  id: 'next_token',
-  title: 'Next token',
+  ...entryOf('next_token'),
   help: 'Having read up to the chosen token, the model gives every token of its vocabulary a probability of coming next; these are the likeliest.',
   terms: [['probability', 'how much of its certainty, out of 100 %, the model puts on a token']],
-  needs: ['analyses.next_token.ids', 'analyses.next_token.probabilities'],
   wording,
   arrangement: 'many',
   panels,
@@ -30,7 +29,6 @@ export const nextToken = {
 function wording(trace) {
   if (isFilling(trace)) {
     return {
-      title: 'What fits here',
       help: 'What may stand here: having read what is before and behind a place, the model gives every token of its vocabulary a probability of standing there; these are the likeliest, at masks first.',
     };
   }

@@ -9,7 +9,6 @@ import { positionLabels, quoted } from '../../data/text.js';
 import { matrixAt } from '../../data/trace.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { letteringFor } from '../../plot/figure.js';
-import { choice, count, counts } from '../../state/fields.js';
 import {
   DIMENSION_SPACE,
   dimensionMap,
@@ -23,6 +22,7 @@ import { schemeOf, SCHEMES } from './schemes.js';
 import { headControl, SIDES } from './side_by_side.js';
 import { TWINS } from './twins.js';
 import { WAVES } from './waves.js';
+import { entryOf } from '../registry.js';
 
 /** What can be shown; the parts of the view, each with its own switches, panels and figures. */
 const PARTS = {
@@ -50,8 +50,7 @@ const OPTIONS = [
 ];
 
 export const positions = {
-  id: 'positions',
-  title: 'Positions',
+  ...entryOf('positions'),
   help: 'Attention alone cannot tell first from last, so a pattern of numbers for each position is added to the token that stands there.',
   terms: [
     ['dimension', 'one of the d_model numbers that describe a token inside the model'],
@@ -60,17 +59,6 @@ export const positions = {
       'how alike two patterns are: 1 where they are the same, less the more they differ',
     ],
   ],
-  needs: ['*.embedding.positional', ...SCHEMES.needs],
-  also: SCHEMES.also,
-  fields: {
-    positions_show: choice(OPTIONS.map(({ id }) => id)),
-    positions_dimensions: counts(),
-    positions_dimension: count(),
-    positions_pairs: counts(),
-    positions_shift: count(),
-    positions_layer: count(),
-    positions_scale: choice(['linear', 'log']),
-  },
   wording: (trace, state = {}) => wordingOf(trace, partOf(state)),
   places: stacksOf,
   place: (trace, state) => stackOf(state, trace),

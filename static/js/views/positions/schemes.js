@@ -49,8 +49,6 @@ const WORDING = {
 const PANELS = { rotary: ['queries', 'turns'], alibi: ['bias'], none: ['none'] };
 
 export const SCHEMES = {
-  needs: [`*.${ATTENTION}.rotated_queries`, `*.${ATTENTION}.bias`],
-  also: ({ positional }) => (positional === 'rotary' ? [`*.${ATTENTION}.queries`] : []),
   wording: (scheme) => WORDING[scheme] ?? {},
   panels: (scheme) => PANELS[scheme],
   figure,

@@ -3,10 +3,10 @@
  * what each layer would predict if it were the last.
  */
 
-import { choice, count } from '../../state/fields.js';
 import { isFilling, stackOf, stacksOf } from '../../data/places.js';
 import { depthAsks, depthFigure, depthPanels } from './depth.js';
 import { lensAsks, lensFigure, lensPanels } from './lens.js';
+import { entryOf } from '../registry.js';
 
 const LENS = 'lens';
 const STREAM = [
@@ -31,12 +31,9 @@ const OPTIONS = [
 ];
 
 export const stream = {
-  id: 'stream',
-  title: 'Stream',
+  ...entryOf('stream'),
   help: 'The exit of the last layer is put behind every layer: what the model would expect next if it stopped there. The likeliest token stands in the cell; the colour is its probability.',
   terms: [STREAM, LENS_TERM],
-  needs: [],
-  fields: { stream_show: choice(OPTIONS.map(({ id }) => id)), stream_layer: count() },
   asks: (trace, state) => partOf(state).asks(trace),
   controls: (_, state) => [
     {

@@ -12,18 +12,17 @@ import { isNarrow, letteringFor } from '../../plot/figure.js';
 import { linesFigure } from '../../plot/line_map.js';
 import { strongestOf } from '../../plot/lines.js';
 import { squaresFigure } from '../../plot/square_map.js';
-import { number } from '../../state/fields.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
+import { entryOf } from '../registry.js';
 
-const THRESHOLD = { least: 0, most: 0.5, standard: 0.05 };
+const { translate_threshold: THRESHOLD } = entryOf('translate').fields;
 const TITLES = { rows: 'translation', columns: 'sentence' };
 const QUANTITY = 'alignment weight';
 /** Words are longer than pieces of them. */
 const LETTERS = 18;
 
 export const translate = {
-  id: 'translate',
-  title: 'Translate',
+  ...entryOf('translate'),
   help: 'Type a sentence and its translation appears: lines show which words of the sentence the model looks at for each word of the translation. Type your own translation to see how it would align.',
   terms: [
     ['alignment', 'which word of the sentence a word of the translation goes back to'],
@@ -33,8 +32,6 @@ export const translate = {
       'how much of its look at the words of the sentence a word spends on one of them; those of a word sum to 1',
     ],
   ],
-  needs: [],
-  fields: { translate_threshold: number(THRESHOLD) },
   arrangement: 'pair',
   asks,
   controls,

@@ -9,18 +9,16 @@ import { signed, small } from '../../data/number.js';
 import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/places.js';
 import { positionLabels } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
-import { flag, number } from '../../state/fields.js';
 import { createMemo } from '../../state/memoize.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { derive, differences, sitesOf } from './derivation.js';
 import { ROUNDING, stepFigure, STEPS } from './steps.js';
+import { entryOf } from '../registry.js';
 
-const COOLEST = 0.2;
-const HOTTEST = 5;
+const { why_temperature: TEMPERATURE } = entryOf('why').fields;
 
 export const why = {
-  id: 'why',
-  title: 'Why this cell',
+  ...entryOf('why'),
   help: 'One attention weight worked out from its query and its key, step by step, and what it brings to the output.',
   terms: [
     ['query', 'the vector by which a token asks'],
@@ -28,12 +26,7 @@ export const why = {
     ['value', 'the vector that is taken in where it was found'],
     ['entropy', 'how evenly a row spreads its weight, in bits'],
   ],
-  needs: ['*.self_attention.weights', '*.cross_attention.weights'],
   arrangement: 'steps',
-  fields: {
-    why_unscaled: flag(),
-    why_temperature: number({ least: COOLEST, most: HOTTEST, standard: 1 }),
-  },
   places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
   place: (trace, state) => placeOf(state, trace)?.id,
   asks,
@@ -213,8 +206,8 @@ function controls(trace, state) {
       name: 'why_temperature',
       label: 'Softmax temperature',
       value: state.why_temperature,
-      least: COOLEST,
-      most: HOTTEST,
+      least: TEMPERATURE.least,
+      most: TEMPERATURE.most,
       step: 0.1,
       shown: signed(state.why_temperature, 1),
     },
