@@ -1,7 +1,7 @@
-"""A model card: what a model was trained on, how, under which licence, and what it reaches.
+"""Model cards: the data, training, licence and evaluation of a model.
 
-A ``CARD.md`` is prose for people, headed by YAML for programs; the tables at its end are written
-from the YAML. Mitchell et al. 2019, https://arxiv.org/abs/1810.03993.
+A ``CARD.md`` is Markdown with YAML front matter; the tables at its end are generated from the
+YAML. Mitchell et al. 2019, https://arxiv.org/abs/1810.03993.
 """
 
 from __future__ import annotations
@@ -16,22 +16,20 @@ from typing import Any
 
 import yaml
 
-from headlight.model.example import Example, example_of, in_yaml
-
-try:  # the same in C, ten times as fast: a card's metrics are long
+try:  # ten times as fast, and a card's metrics are long
     from yaml import CSafeLoader as SafeLoader
 except ImportError:
     from yaml import SafeLoader
 
 FENCE = re.compile(r"^---\n", re.MULTILINE)
 FIGURES = "## Figures"
-EXPERTS = "## What the experts take"
+EXPERTS = "## Tokens by expert"
 TABLES = [
     re.compile(rf"^{heading}\n\n(?:\|.*\n)+\n?\Z", re.MULTILINE) for heading in (FIGURES, EXPERTS)
 ]
 LISTS = ("trained_on", "attribution")
 MAPPINGS = ("examples", "training", "metrics", "expert_tokens")
-# What `expert_tokens` holds; a card may have been edited by hand.
+# The shape of `expert_tokens`, which is checked because a card may be edited by hand.
 EXPERT_TOKENS = {
     "text": [str],
     "tokens": int,
@@ -47,7 +45,7 @@ EXPERT_TOKENS = {
         ]
     },
 }
-# A bar would end the cell of a table.
+# Spaces are made visible; a bar would end the cell of a Markdown table.
 VISIBLE = str.maketrans({" ": "·", "\n": "↵", "\t": "⇥", "|": "\\|"})
 YAML_MAP, YAML_SEQUENCE, YAML_TEXT = (f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str"))
 MAX_DEPTH = 50
@@ -55,14 +53,40 @@ IN_YAML = {list: "list", dict: "mapping", str: "text"}
 
 
 @dataclass(frozen=True, kw_only=True)
+class Example:
+    """An example text and the part of the page that shows its point.
+
+    ``view`` is the id of the view, ``where`` the stack (``encoder``, ``decoder``) or the attention
+    between them (``cross``), ``layer`` and ``head`` the attention map, ``query`` the index of the
+    predicted token and ``source`` that of the source token. All count from 0; None: not given.
+    """
+
+    text: str
+    view: str | None = None
+    where: str | None = None
+    layer: int | None = None
+    head: int | None = None
+    query: int | None = None
+    source: int | None = None
+
+    @property
+    def opens(self) -> dict[str, str | int]:
+        """The given fields without the text."""
+        return {name: value for name, value in _given(self).items() if name != "text"}
+
+
+_EXAMPLE_KEYS = tuple(field.name for field in fields(Example))
+_EXAMPLE_COUNTS = ("layer", "head", "query", "source")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelCard:
     """The card of one model.
 
-    ``examples`` are texts worth reading with the model, by what there is to see in them, where to
-    look included where somebody said so;
-    ``training`` holds the command, seed, steps, tokens, hours and machine; ``metrics`` the
-    figures that ``headlight evaluate`` measured, and ``expert_tokens`` what it found the experts
-    to take (`headlight.model.evaluation.expert_tokens`); ``prose`` the Markdown below the YAML.
+    ``examples`` are texts to read with the model, by title. ``training`` holds the command, seed,
+    steps, tokens, hours and machine. ``metrics`` are the figures that ``headlight evaluate``
+    measured, and ``expert_tokens`` the tokens that it counted at each expert
+    (`headlight.model.evaluation.expert_tokens`). ``prose`` is the Markdown below the YAML.
     """
 
     title: str
@@ -80,7 +104,7 @@ def read_card(path: Path) -> ModelCard:
     """Read a ``CARD.md``.
 
     Raises:
-        ValueError: the file is missing, or its YAML is broken or has other keys than a card.
+        ValueError: the file is missing, or its YAML is malformed or not that of a card.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -100,28 +124,31 @@ def read_card(path: Path) -> ModelCard:
 
 
 def write_card(path: Path, card: ModelCard) -> None:
-    """Write a card so that `read_card` gives it back."""
+    """Write a card to a file that `read_card` reads back unchanged."""
     head = asdict(card)
     head.pop("prose")
     for name in LISTS:
         head[name] = list(head[name])
-    head["examples"] = {title: in_yaml(example) for title, example in card.examples.items()}
-    found = head.pop("expert_tokens")
-    if found:  # a dense model has none
-        head["expert_tokens"] = _in_lines(found)
+    head["examples"] = {
+        title: example if isinstance(example, str) else _given(example)
+        for title, example in card.examples.items()
+    }
+    expert_tokens = head.pop("expert_tokens")
+    if expert_tokens:  # a dense model has none
+        head["expert_tokens"] = _in_lines(expert_tokens)
     written = yaml.dump(head, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
-    path.write_text(f"---\n{written}---\n\n{in_markdown(card)}", encoding="utf-8")
+    path.write_text(f"---\n{written}---\n\n{to_markdown(card)}", encoding="utf-8")
 
 
-def in_markdown(card: ModelCard) -> str:
-    """What people read of a card: its prose, and the tables that are made from its figures."""
+def to_markdown(card: ModelCard) -> str:
+    """The Markdown of a card: its prose and the tables generated from its figures."""
     experts = _experts_section(card.expert_tokens) if card.expert_tokens else ""
     figures = _figures_section(card.metrics) if card.metrics else ""
     return f"{card.prose}\n{experts}{figures}"
 
 
 def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """The figures of a card as pairs of name and value; nested names are joined by dots."""
+    """A card's figures as (name, value) pairs; nested names are joined by dots."""
     pairs: list[tuple[str, Any]] = []
     for key, value in figures.items():
         name = f"{prefix}{key}"
@@ -134,28 +161,29 @@ def _figures_section(figures: Mapping[str, Any]) -> str:
     return f"\n{FIGURES}\n\n| figure | value |\n|---|---|\n{rows}"
 
 
-def _experts_section(found: Mapping[str, Any]) -> str:
+def _experts_section(expert_tokens: Mapping[str, Any]) -> str:
     rows = "".join(
         f"| {layer} | {number} | {100 * expert['share']:.1f} % | {_spelled(expert['tokens'])} |\n"
-        for layer, experts in found["layers"].items()
+        for layer, experts in expert_tokens["layers"].items()
         for number, expert in enumerate(experts)
     )
-    head = "| layer | expert | of all tokens | most of all |\n|---|---|---|---|\n"
+    head = "| layer | expert | share of tokens | top tokens |\n|---|---|---|---|\n"
     return f"\n{EXPERTS}\n\n{head}{rows}"
 
 
 def _spelled(tokens: Iterable[Mapping[str, Any]]) -> str:
-    """Tokens as code, with spaces and line breaks that can be seen."""
+    """Tokens as inline code, with visible spaces and line breaks."""
     return " ".join(_code(token["text"].translate(VISIBLE)) for token in tokens)
 
 
 def _yaml(text: str) -> Any:
-    """What YAML says. It is refused where it nests so deep that reading it would end the process.
+    """Parse YAML, but reject deep nesting and aliases.
 
-    Nor are aliases read: nine lines of them can stand for a billion values.
+    Deep nesting would overflow the stack and end the process; nine lines of aliases can expand to a
+    billion values.
 
     Raises:
-        YAMLError: it is broken, or too deep, or has an alias.
+        YAMLError: the YAML is malformed, nests too deeply, or has an alias.
     """
     depth = 0
     for event in yaml.parse(text, Loader=SafeLoader):
@@ -164,7 +192,7 @@ def _yaml(text: str) -> Any:
         if depth > MAX_DEPTH:
             raise yaml.YAMLError(f"it nests more than {MAX_DEPTH} levels deep")
         if isinstance(event, yaml.AliasEvent):
-            raise yaml.YAMLError("it has an alias (*); write out what it stands for")
+            raise yaml.YAMLError("it has an alias (*); write out its value")
     return yaml.load(text, Loader=SafeLoader)
 
 
@@ -175,10 +203,10 @@ def _code(text: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What YAML holds as what JSON can say: names are texts or numbers, dates are written out.
+    """Convert parsed YAML to JSON types: keys to strings or integers, dates to ISO 8601.
 
     Raises:
-        ValueError: it holds what is neither, such as bytes, or a text that no encoding can carry.
+        ValueError: a value has no JSON type, such as bytes, or a string has a lone surrogate.
     """
     if isinstance(value, dict):
         names = (name if type(name) in (int, str) else str(name) for name in value)
@@ -192,24 +220,24 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         value.encode()  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
     elif not (value is None or isinstance(value, bool | int | float)):
-        raise ValueError(f"a {type(value).__name__} is nothing that a card can hold")
+        raise ValueError(f"a {type(value).__name__} cannot be part of a card")
     return value
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes a `_Line` and a `_Row` on as few lines as they take, and a line break as ``\\n``."""
+    """Writes `_Line` and `_Row` in flow style, and strings with line breaks in double quotes."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write out what is there twice: `read_card` reads no aliases."""
+        """Repeat values instead of writing aliases, which `read_card` rejects."""
         return True
 
 
 class _Line(dict[str, Any]):
-    """A mapping that is written on a line."""
+    """A mapping in flow style, ``{a: 1}``."""
 
 
 class _Row(list[Any]):
-    """A list that is written on a line."""
+    """A list in flow style, ``[1, 2]``."""
 
 
 _Dumper.add_representer(
@@ -226,11 +254,11 @@ _Dumper.add_representer(
 )
 
 
-def _in_lines(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What the experts take, to be written with few line breaks."""
+def _in_lines(expert_tokens: Mapping[str, Any]) -> dict[str, Any]:
+    """The same data with its inner mappings and lists in flow style."""
     return {
-        **found,
-        "kinds": _Line(found["kinds"]),
+        **expert_tokens,
+        "kinds": _Line(expert_tokens["kinds"]),
         "layers": {
             layer: [
                 {
@@ -240,13 +268,13 @@ def _in_lines(found: Mapping[str, Any]) -> dict[str, Any]:
                 }
                 for expert in experts
             ]
-            for layer, experts in found["layers"].items()
+            for layer, experts in expert_tokens["layers"].items()
         },
     }
 
 
 def _fits(value: object, shape: object) -> bool:
-    """Is this plain data of the shape: types, ``[shape]``, ``{str: shape}`` or named shapes?"""
+    """Whether data has a shape: a type, ``[shape]``, ``{str: shape}`` or ``{name: shape}``."""
     if isinstance(shape, list):
         return isinstance(value, list) and all(_fits(each, shape[0]) for each in value)
     if isinstance(shape, dict):
@@ -264,7 +292,9 @@ def _fits(value: object, shape: object) -> bool:
 def _card_of(head: object, prose: str, path: Path) -> ModelCard:
     known = {entry.name for entry in fields(ModelCard)} - {"prose"}
     if not isinstance(head, dict) or not set(head) <= known:
-        raise ValueError(f"{path}: the YAML of a card has the keys {', '.join(sorted(known))}")
+        raise ValueError(
+            f"{path}: the front matter must be a mapping with keys among {', '.join(sorted(known))}"
+        )
     values: dict[str, Any] = dict(head)
     for name in LISTS:
         values[name] = tuple(map(str, _of_type(list, name, values.get(name) or [], path)))
@@ -272,8 +302,8 @@ def _card_of(head: object, prose: str, path: Path) -> ModelCard:
         values[name] = _of_type(dict, name, values.get(name) or {}, path)
     if values["expert_tokens"] and not _fits(values["expert_tokens"], EXPERT_TOKENS):
         raise ValueError(
-            f"{path}: expert_tokens is not as 'headlight evaluate' writes it; remove it, and "
-            "measure again with --corpus"
+            f"{path}: expert_tokens is malformed; remove it, and measure it again with "
+            "'headlight evaluate --corpus'"
         )
     values["metrics"] = {str(name): figure for name, figure in values["metrics"].items()}
     values["examples"] = _examples_of(values["examples"], path)
@@ -284,9 +314,32 @@ def _card_of(head: object, prose: str, path: Path) -> ModelCard:
 
 def _examples_of(written: Mapping[object, object], path: Path) -> dict[str, str | Example]:
     try:
-        return {str(title): example_of(example) for title, example in written.items()}
+        return {str(title): _example_of(example) for title, example in written.items()}
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def _example_of(written: object) -> str | Example:
+    """An example from YAML: a text, or a mapping with the fields of `Example`."""
+    if not isinstance(written, Mapping):
+        return str(written)
+    if unknown := set(written) - set(_EXAMPLE_KEYS):
+        raise ValueError(
+            f"unknown key {min(map(str, unknown))} of an example; known are "
+            f"{', '.join(_EXAMPLE_KEYS)}"
+        )
+    for name, value in written.items():
+        if name in _EXAMPLE_COUNTS and not (type(value) is int and value >= 0):
+            raise ValueError(f"{name} of an example must be an integer from 0, not {value!r}")
+        if name not in _EXAMPLE_COUNTS and not isinstance(value, str):
+            raise ValueError(f"{name} of an example must be a string, not {value!r}")
+    if "text" not in written:
+        raise ValueError("an example must have a text")
+    return Example(**written)
+
+
+def _given(example: Example) -> dict[str, Any]:
+    return {name: value for name, value in asdict(example).items() if value is not None}
 
 
 def _of_type(kind: type, name: str, value: object, path: Path) -> Any:

@@ -1,7 +1,7 @@
-"""A model on disk: a folder with config.json, tokenizer.json, model.safetensors and CARD.md.
+"""Checkpoints: a folder with config.json, tokenizer.json, model.safetensors and CARD.md.
 
-Nothing is pickled, so loading a stranger's folder runs none of their code. A file is written
-beside its name and then moved over it, so that none is ever half written.
+Nothing is pickled, so loading an untrusted folder runs none of its code. Every file is written
+under a temporary name and renamed, so that no reader sees a partial file.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from headlight.model.card import ModelCard, read_card, write_card
 from headlight.model.checkpoint_files import (
     CARD,
     CONFIG,
-    LARGEST,
+    MAX_BYTES,
     TOKENIZER,
     WEIGHTS,
     CheckpointError,
@@ -32,7 +34,6 @@ from headlight.model.checkpoint_files import (
     require_memory,
 )
 from headlight.model.config import TransformerConfig
-from headlight.model.meta_initialisation import skeleton, undrawn
 from headlight.model.sites import Site
 from headlight.model.tokenizer import Tokenizer, read_tokenizer
 from headlight.model.transformer import Transformer
@@ -40,14 +41,14 @@ from headlight.model.transformer import Transformer
 ZOO = Path(__file__).parent / "zoo"
 
 _DTYPES = ("F16", "BF16", "F32")
-_MOST_BYTES_PER_NUMBER = 8  # so that a file of float64 is refused for its dtype
-# What a header needs: its own metadata, and for every tensor a name, a dtype, a shape and a place.
-_HEAD_BYTES, _HEAD_BYTES_PER_TENSOR = 2**16, 2**10
+_MAX_BYTES_PER_NUMBER = 8  # a float64 file then fails for its dtype, not for its size
+# The header's own metadata; and a name, dtype, shape and offsets for every tensor.
+_HEADER_BYTES, _HEADER_BYTES_PER_TENSOR = 2**16, 2**10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """What a folder says of its model, read without loading the weights."""
+    """The metadata of a checkpoint, read without its weights."""
 
     id: str
     config: TransformerConfig
@@ -59,7 +60,7 @@ class Description:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A model ready to run, with its tokenizer and what its folder says of it."""
+    """A model in eval mode with its tokenizer and its metadata."""
 
     model: Transformer
     tokenizer: Tokenizer
@@ -67,7 +68,7 @@ class Checkpoint:
 
     @property
     def id(self) -> str:
-        """The name of the model: that of its folder."""
+        """The name of the model, which is the name of its folder."""
         return self.description.id
 
     @property
@@ -77,32 +78,33 @@ class Checkpoint:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights lie."""
+        """The device of the weights."""
         return self.model.vectors.device
 
     @property
     def precision(self) -> str:
-        """What it computes in: float32 or bfloat16."""
+        """The dtype of the weights and of the pass: float32 or bfloat16."""
         return str(self.model.vectors.dtype).removeprefix("torch.")
 
 
 def describe(folder: Path | str) -> Description:
-    """Read what a folder says of its model; of its weights, no more than names and shapes.
+    """Read a checkpoint's metadata, and check the names, shapes and dtypes of its weights.
 
     Raises:
-        CheckpointError: a file is missing, damaged, or contradicts another, or the model is larger
-            than this machine.
+        UnfinishedRun: the folder is that of a training run without a model yet.
+        CheckpointError: a file is missing or damaged or contradicts another, or the model needs
+            more memory than this machine has.
     """
     folder = Path(folder)
     require_finished(folder)
-    for name, most_bytes in LARGEST.items():
-        require_file(folder, name, most_bytes)
+    for name, max_bytes in MAX_BYTES.items():
+        require_file(folder, name, max_bytes)
     config = _read_config(folder)
     try:
         card = read_card(folder / CARD)
     except ValueError as error:
         raise CheckpointError(str(error)) from error
-    bare = skeleton(config)
+    bare = meta_model(config)
     _require_weights(folder, bare)
     return Description(
         id=folder.name,
@@ -115,12 +117,12 @@ def describe(folder: Path | str) -> Description:
 
 
 def find_model(model: Path | str) -> Path:
-    """The folder of a model that ships, if that is its name, or else the folder itself.
+    """The folder of a model: of a shipped model if `model` is its name, else `model` itself.
 
-    A name counts before a folder of that name: write ``./stories`` for the folder.
+    A name takes precedence over a folder of that name; write ``./stories`` for the folder.
 
     Raises:
-        CheckpointError: there is neither.
+        CheckpointError: there is neither a shipped model nor a folder of that name.
     """
     shipped = sorted(path.name for path in ZOO.iterdir() if (path / CONFIG).is_file())
     if model in shipped:
@@ -142,19 +144,18 @@ def load(
     """Load a model in eval mode: ``load("stories")``, ``load("runs/mine")``.
 
     Args:
-        model: the name of a model that ships, or a folder with the four files, as `find_model`
-            looks for it.
-        device: where to put the weights.
-        dtype: float32 or bfloat16, whatever the file holds.
+        model: the name of a shipped model, or a folder with the four files; see `find_model`.
+        device: of the weights.
+        dtype: float32 or bfloat16; independent of the dtype in the file.
 
     Raises:
-        CheckpointError: there is no such model, a file is missing or damaged, a tensor has another
-            name, shape or dtype than the config asks for, or a weight is not finite.
+        CheckpointError: there is no such model, a file is missing or damaged, a tensor's name,
+            shape or dtype contradicts the config, or a weight is not finite.
     """
     folder = find_model(model)
     description = describe(folder)
     tokenizer = _read_tokenizer(folder, description.config)
-    transformer = undrawn(description.config)
+    transformer = uninitialised_model(description.config)
     transformer.load_weights(_read_weights(folder / WEIGHTS, transformer.weights()))
     transformer.to(device=device, dtype=dtype).eval()
     return Checkpoint(model=transformer, tokenizer=tokenizer, description=description)
@@ -168,13 +169,13 @@ def save(
     *,
     dtype: torch.dtype = torch.float16,
 ) -> None:
-    """Write the four files; whatever was there stays whole until its successor is.
+    """Write the four files, replacing each one atomically.
 
     Args:
-        folder: made if it is missing; its name becomes the model's id.
-        model: the model, on any device.
-        tokenizer: the tokenizer it was trained with.
-        card: the card to write beside it.
+        folder: created if it is missing; its name is the model's id.
+        model: on any device.
+        tokenizer: the one the model was trained with.
+        card: the model card.
         dtype: of the weights in the file.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -183,43 +184,43 @@ def save(
         for name, tensor in model.weights().items()
     }
     config = json.dumps(model.config.to_dict(), indent=2) + "\n"
-    write_whole(folder / CONFIG, lambda path: path.write_text(config, encoding="utf-8"))
-    write_whole(
+    write_atomically(folder / CONFIG, lambda path: path.write_text(config, encoding="utf-8"))
+    write_atomically(
         folder / TOKENIZER, lambda path: path.write_text(tokenizer.to_json(), encoding="utf-8")
     )
-    write_whole(folder / CARD, lambda path: write_card(path, card))
-    write_whole(folder / WEIGHTS, lambda path: save_file(weights, path))
+    write_atomically(folder / CARD, lambda path: write_card(path, card))
+    write_atomically(folder / WEIGHTS, lambda path: save_file(weights, path))
 
 
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file beside its name, then move it there: readers see the old one or the new."""
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file under a temporary name and rename it: readers see the old file or the new."""
     partial = path.with_name(f".{path.name}.partial")
     write(partial)
     with partial.open("rb+") as written:
         os.fsync(written.fileno())
-    partial.chmod(0o644)  # safetensors would keep the file to its owner
+    partial.chmod(0o644)  # safetensors makes the file readable by its owner alone
     partial.replace(path)
 
 
 def _read_config(folder: Path) -> TransformerConfig:
     path = folder / CONFIG
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_with_each_key_once)
+        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique_keys)
         if not isinstance(data, dict):
-            raise ValueError("a config is a JSON object")
+            raise ValueError("a config must be a JSON object")
         return TransformerConfig.from_dict(data)
     except RecursionError as error:
-        raise CheckpointError(f"{path}: it is nested too deeply for a config") from error
+        raise CheckpointError(f"{path}: nests too deeply") from error
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: {error}") from error
 
 
-def _with_each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object; which of two equal keys counts is nothing to guess about."""
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object; a duplicate key is an error, as JSON does not define which one counts."""
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"{key} is said twice")
+            raise ValueError(f"the key {key!r} occurs twice")
         found[key] = value
     return found
 
@@ -234,28 +235,65 @@ def _read_tokenizer(folder: Path, config: TransformerConfig) -> Tokenizer:
         raise CheckpointError(
             f"{path} has {tokenizer.vocab_size} tokens, but {CONFIG} says {config.vocab_size}"
         )
-    tokenizer.keep_no_words()
+    tokenizer.disable_cache()
     return tokenizer
 
 
-def _require_weights(folder: Path, skeleton: Transformer) -> None:
-    """Refuse weights of other names, shapes or dtypes, by the head of their file alone.
+def meta_model(config: TransformerConfig) -> Transformer:
+    """The model on PyTorch's meta device: names and shapes without memory."""
+    with torch.device("meta"), _SkipInitialisation():
+        return Transformer(config)
+
+
+def uninitialised_model(config: TransformerConfig) -> Transformer:
+    """The model with uninitialised weights, to be loaded next."""
+    with _SkipInitialisation():
+        return Transformer(config)
+
+
+class _SkipInitialisation(TorchFunctionMode):
+    """Inside the ``with`` block, initialising a tensor leaves it unchanged.
+
+    Drawing random weights takes longer than reading them from a file, and on the meta device
+    PyTorch imports its compiler to do so, one second of a server's start.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        is_draw = func in (Tensor.normal_, Tensor.uniform_)
+        if is_draw or getattr(func, "__module__", None) == nn.init.__name__:
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)
+
+
+def _require_weights(folder: Path, meta: Transformer) -> None:
+    """Check the names, shapes and dtypes of the weights by the header of their file.
 
     Raises:
-        CheckpointError: so they are, or there are more than this machine holds.
+        CheckpointError: one differs from the config's, or the weights exceed the memory.
     """
-    expected = skeleton.weights()
-    n_numbers = sum(tensor.numel() for tensor in (*skeleton.parameters(), *skeleton.buffers()))
+    expected = meta.weights()
+    n_numbers = sum(tensor.numel() for tensor in (*meta.parameters(), *meta.buffers()))
     require_memory(folder / CONFIG, n_numbers)
-    head_bytes = _HEAD_BYTES + _HEAD_BYTES_PER_TENSOR * len(expected)
-    path = require_file(folder, WEIGHTS, head_bytes + _MOST_BYTES_PER_NUMBER * n_numbers)
-    _require_short_head(path, head_bytes)
+    header_bytes = _HEADER_BYTES + _HEADER_BYTES_PER_TENSOR * len(expected)
+    path = require_file(folder, WEIGHTS, header_bytes + _MAX_BYTES_PER_NUMBER * n_numbers)
+    _require_short_header(path, header_bytes)
     try:
         with safe_open(path, framework="pt") as file:
             _require_same_names(path, set(file.keys()), set(expected))
             for name, tensor in expected.items():
                 found = file.get_slice(name)
-                _require_same_shape(path, name, tuple(found.get_shape()), tuple(tensor.shape))
+                shape, expected_shape = tuple(found.get_shape()), tuple(tensor.shape)
+                if shape != expected_shape:
+                    raise CheckpointError(
+                        f"{path}: {name} has shape {shape}, expected {expected_shape}"
+                    )
                 if found.get_dtype() not in _DTYPES:
                     raise CheckpointError(
                         f"{path}: {name} holds {found.get_dtype()}, expected {', '.join(_DTYPES)}"
@@ -264,13 +302,13 @@ def _require_weights(folder: Path, skeleton: Transformer) -> None:
         raise CheckpointError(f"{path}: {error}") from error
 
 
-def _require_short_head(path: Path, most_bytes: int) -> None:
-    """Refuse a head of lengths or names that no model has, before a parser makes objects of it."""
+def _require_short_header(path: Path, max_bytes: int) -> None:
+    """Check the length of a safetensors header before it is parsed into objects."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
-    if length > most_bytes:
+    if length > max_bytes:
         raise CheckpointError(
-            f"{path}: a header of {length:,} bytes is more than the {most_bytes:,} that it can need"
+            f"{path}: the header has {length:,} bytes; this model's may have {max_bytes:,}"
         )
 
 
@@ -286,24 +324,17 @@ def _read_weights(path: Path, names: Iterable[str]) -> dict[str, Tensor]:
     return weights
 
 
-def _require_same_shape(
-    path: Path, name: str, found: tuple[int, ...], expected: tuple[int, ...]
-) -> None:
-    if found != expected:
-        raise CheckpointError(f"{path}: {name} has shape {found}, expected {expected}")
-
-
 def _require_same_names(path: Path, found: set[str], expected: set[str]) -> None:
     if missing := sorted(expected - found):
-        raise CheckpointError(f"{path}: {missing[0]} is missing ({len(missing)} in all)")
+        raise CheckpointError(f"{path}: the tensor {missing[0]} is missing ({len(missing)} in all)")
     if surplus := sorted(found - expected):
-        raise CheckpointError(f"{path}: {surplus[0]} is unknown ({len(surplus)} in all)")
+        raise CheckpointError(f"{path}: the tensor {surplus[0]} is unknown ({len(surplus)} in all)")
 
 
 def _revision(folder: Path) -> str:
-    """The first 16 hexadecimal digits of a SHA-256 over everything that decides the numbers.
+    """The first 16 hexadecimal digits of a SHA-256 over config, tokenizer and weights.
 
-    It does not depend on how a checkout ends its lines.
+    Line endings are normalised, because they depend on the settings of a Git checkout.
     """
     digest = hashlib.sha256()
     try:

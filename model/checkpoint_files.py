@@ -1,8 +1,7 @@
-"""The files of a model's folder, which may be a stranger's: whole, of bounded size, and inside it.
+"""Checks of the files of an untrusted checkpoint folder, before anything is opened or allocated.
 
-A file that is really a pipe would be waited for without end, a link could lead anywhere on the
-machine, and a config of a few bytes can ask for more memory than there is. All of that is looked at
-before anything is opened or made.
+A file may be a named pipe, which blocks the reader forever; a symbolic link may point anywhere on
+the machine; and a config of a few bytes may ask for more memory than there is.
 """
 
 from __future__ import annotations
@@ -13,17 +12,16 @@ from pathlib import Path
 
 CONFIG, TOKENIZER, WEIGHTS, CARD = "config.json", "tokenizer.json", "model.safetensors", "CARD.md"
 
-# Several times the largest that anybody has: a config is a dozen lines, a card some pages with
-# tables, and a tokenizer of a quarter of a million pieces has 35 MB.
-LARGEST = {CONFIG: 2**16, CARD: 2**17, TOKENIZER: 2**26}
-
+# Several times the largest known: a config has a dozen lines, a card some pages with tables, and a
+# tokenizer with a vocabulary of 250,000 has 35 MB.
+MAX_BYTES = {CONFIG: 2**16, CARD: 2**17, TOKENIZER: 2**26}
 
 RUN = "run.json"
-"""In the folder of a training run, from its first minute on."""
+"""The file of a training run, which is there from its start."""
 
 
 class CheckpointError(ValueError):
-    """A folder that holds no sound model; the message names the file and what is wrong."""
+    """The folder is not a valid checkpoint; the message names the file and the reason."""
 
 
 class UnfinishedRun(CheckpointError):
@@ -31,7 +29,7 @@ class UnfinishedRun(CheckpointError):
 
 
 def require_finished(folder: Path) -> None:
-    """Check that a folder is not that of a training run without its model.
+    """Check that a folder is not that of a training run without a model.
 
     Raises:
         UnfinishedRun: it is.
@@ -42,62 +40,60 @@ def require_finished(folder: Path) -> None:
         )
 
 
-def require_file(folder: Path, name: str, most_bytes: int) -> Path:
-    """The path of a file, once it is one that can be read.
+def require_file(folder: Path, name: str, max_bytes: int) -> Path:
+    """The path of a regular file inside the folder.
 
     Args:
-        folder: the model's.
+        folder: of the checkpoint.
         name: of the file.
-        most_bytes: that it may have.
+        max_bytes: the greatest allowed size.
 
     Raises:
-        CheckpointError: it is missing, no regular file, larger, or outside the folder.
+        CheckpointError: the file is missing, not a regular file, too large, or outside the folder.
     """
     path = folder / name
     try:
         target = path.resolve(strict=True)
         found = target.stat()
         home = folder.resolve(strict=True)
-    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+    except (OSError, RuntimeError) as error:  # RuntimeError: a cycle of symbolic links
         raise CheckpointError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     if not target.is_relative_to(home):
-        raise CheckpointError(f"{path}: a link that leads out of the folder is not followed")
+        raise CheckpointError(f"{path}: a symbolic link must not leave the folder")
     if not stat.S_ISREG(found.st_mode):
-        raise CheckpointError(f"{path}: this is no file with contents, but a folder or a device")
-    if found.st_size > most_bytes:
-        raise CheckpointError(
-            f"{path}: {found.st_size:,} bytes are more than the {most_bytes:,} that it can need"
-        )
+        raise CheckpointError(f"{path}: not a regular file")
+    if found.st_size > max_bytes:
+        raise CheckpointError(f"{path}: {found.st_size:,} bytes exceed the limit of {max_bytes:,}")
     return path
 
 
 def require_memory(path: Path, n_numbers: int) -> None:
-    """Refuse a model that this machine could not hold, before it tries.
+    """Check that the machine has enough memory for a model, before it is allocated.
 
     Args:
-        path: the file that says how large it is.
-        n_numbers: parameters and tables, of 4 bytes each.
+        path: the file that determines the size, for the message.
+        n_numbers: parameters and buffers, of 4 bytes each.
 
     Raises:
-        CheckpointError: there is less memory, whoever else needs some.
+        CheckpointError: the model needs more than the machine's whole memory.
     """
-    needed, there_is = 4 * n_numbers, memory_bytes()
-    if there_is is not None and needed > there_is:
+    needed, available = 4 * n_numbers, memory_bytes()
+    if available is not None and needed > available:
         raise CheckpointError(
             f"{path}: a model of these sizes needs {_in_gb(needed)} of memory; this machine has "
-            f"{_in_gb(there_is)}"
+            f"{_in_gb(available)}"
         )
 
 
 def memory_bytes() -> int | None:
-    """How much memory this machine, or its container, has; None: it does not say."""
+    """The memory of this machine or of its container, in bytes; None if unknown."""
     found = []
     try:
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
         found += [int(limit)] if limit.isdecimal() else []
     except (AttributeError, OSError, ValueError):
-        pass  # another system, or no container
+        pass  # not Linux, or not in a container
     return min(found, default=None)
 
 

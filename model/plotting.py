@@ -1,31 +1,38 @@
-"""A captured array as a Plotly heatmap: rows attend, columns are attended to."""
+"""Heatmaps of captured arrays: Plotly figures, and SVG images where Plotly is missing.
+
+Rows are queries, columns are keys. No other module of this package knows Plotly.
+"""
 
 from __future__ import annotations
 
+import base64
+import html
+import math
+import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headlight.model.colour import plotly_scale
-from headlight.model.labels import label_of, ticks_of
-from headlight.model.static_svg import as_html
-from headlight.model.token_axes import tokens_along
+from headlight.model.sites import tokens_along
 
 PLOTLY = "application/vnd.plotly.v1+json"
 
-SIZE, LEAST_CELL, MOST_CELL = 520, 2, 40
-MOST_TOLD = 16_384
-"""Of more cells than this no number is told at the pointer."""
+SIZE, MIN_ELEMENT, MAX_ELEMENT = 520, 2, 40
+"""Pixels: the longer side of a figure, and the least and greatest side of an element."""
+MAX_HOVER_ELEMENTS = 16_384
+"""Larger arrays have no hover texts."""
+MAX_LABELS = 32
 
 
 class UndrawableArray(ValueError):
-    """An array that is no matrix, or no such array."""
+    """The array is not a matrix, or the trace does not hold it."""
 
 
 class Drawable:
-    """What shows itself in a notebook: `tokens`, and `tensors` whose axes have names."""
+    """Figures of a trace: a base class for what has `tokens` and named arrays in `tensors`."""
 
     text: str
     model: str
@@ -39,20 +46,20 @@ class Drawable:
 
         Args:
             site: its name; None: the first attention weights.
-            head: of an array by head, the number of the one to draw; None: the first.
+            head: the head to draw of an array by head, numbered as in the model; None: the first.
 
         Returns:
             A `plotly.graph_objects.Figure`; rows are queries, columns are keys.
 
         Raises:
-            UndrawableArray: with what can be drawn.
+            UndrawableArray: the array is not a matrix by head, or the trace lacks it.
         """
         from plotly.graph_objects import Figure
 
         return Figure(self.drawing(site, head))
 
     def drawing(self, site: str | None = None, head: int | None = None) -> dict[str, Any]:
-        """The same figure as plain data: Plotly's `data` and `layout`."""
+        """The figure of `figure` as plain data: Plotly's ``data`` and ``layout``."""
         site = site or self._first_site()
         matrix, axes, shown = self._matrix(site, head)
         labels = [
@@ -60,15 +67,15 @@ class Drawable:
         ]
         if site.startswith("decoder.") and site.endswith(".self_attention.weights"):
             future = ~np.tri(*matrix.shape, dtype=bool)
-            matrix = np.where(future, np.nan, matrix)  # not seen, which is not a weight of 0
+            matrix = np.where(future, np.nan, matrix)  # masked, which is not a weight of 0
         title = site if shown is None else f"{site}, head {shown}"
         return heatmap(matrix, axes=axes, labels=labels, title=title)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        """What a notebook shows: the first attention weights, or what there is in words.
+        """The first attention weights for a notebook, as Plotly data and as HTML with an SVG.
 
-        A notebook keeps what it shows, so of a large array it gets a picture and no numbers, and
-        logits over a whole vocabulary are told by their sizes alone.
+        A notebook file stores what it shows. Arrays over `MAX_HOVER_ELEMENTS` are stored as SVG
+        alone, and logits over a vocabulary only as the text of `__repr__`.
         """
         bundle: dict[str, Any] = {"text/plain": repr(self)}
         try:
@@ -76,47 +83,44 @@ class Drawable:
             drawing = None if "vocab" in self.tensors[site].axes else self.drawing(site)
         except UndrawableArray:
             return bundle
-        if drawing is None:
-            return bundle
-        (trace,) = drawing["data"]
-        if "hovertext" in trace:
-            bundle[PLOTLY] = drawing
-        bundle["text/html"] = as_html(drawing, f"{self.model}: {self.text}", self._sites())
+        if drawing is not None:
+            if "hovertext" in drawing["data"][0]:
+                bundle[PLOTLY] = drawing
+            arrays = [f"{site}  {array.sizes}" for site, array in self.tensors.items()]
+            bundle["text/html"] = to_html(drawing, f"{self.model}: {self.text}", arrays)
         return bundle
-
-    def _sites(self) -> list[str]:
-        return [f"{site}  {array.sizes}" for site, array in self.tensors.items()]
 
     def _first_site(self) -> str:
         weights = [site for site in self.tensors if site.endswith(".weights")]
         matrices = [site for site, array in self.tensors.items() if 2 <= array.data.ndim <= 3]
         if not (weights or matrices):
             raise UndrawableArray("the trace holds no matrix")
-        # Over a vocabulary there is too much to see: last of all.
+        # Arrays over the vocabulary, which are too large to draw, come last.
         return (weights or sorted(matrices, key=lambda site: "vocab" in self.tensors[site].axes))[0]
 
     def _matrix(
         self, site: str, head: int | None
     ) -> tuple[NDArray[np.generic], tuple[str, ...], int | None]:
+        """The matrix to draw, its axes, and its head if it has one."""
         if site not in self.tensors:
-            raise UndrawableArray(
-                f"the trace holds no {site!r}; it holds {', '.join(self.tensors)}"
-            )
+            raise UndrawableArray(f"the trace lacks {site!r}; it holds {', '.join(self.tensors)}")
         array = self.tensors[site]
-        data, axes = array.data, tuple(array.axes)
-        if axes[:1] != ("head",):
-            if head is not None:
-                raise UndrawableArray(f"{site} has no heads, but {' '.join(axes)}")
-            return _require_matrix(site, data, axes), axes, None
-        numbers = list(self.heads or range(len(data)))
-        chosen = numbers[0] if head is None else head
-        if chosen not in numbers:
-            there_is = ", ".join(map(str, numbers))
-            raise UndrawableArray(f"there is no head {head}; the heads are {there_is}")
-        return _require_matrix(site, data[numbers.index(chosen)], axes[1:]), axes[1:], chosen
+        data, axes, shown = array.data, tuple(array.axes), None
+        if axes[:1] == ("head",):
+            heads = list(self.heads or range(len(data)))
+            shown = heads[0] if head is None else head
+            if shown not in heads:
+                known = ", ".join(map(str, heads))
+                raise UndrawableArray(f"the trace lacks head {head}; it holds heads {known}")
+            data, axes = data[heads.index(shown)], axes[1:]
+        elif head is not None:
+            raise UndrawableArray(f"{site} has no head axis; its axes are {' '.join(axes)}")
+        if data.ndim != 2 or data.size == 0:
+            raise UndrawableArray(f"{site} is not a matrix; its axes are {' '.join(axes)}")
+        return data, axes, shown
 
     def _labels(self, site: str, axis: str, size: int) -> list[str]:
-        """The tokens along an axis; where it has none, its numbers."""
+        """The tokens along an axis, or indices if its places are not tokens."""
         tokens = tokens_along(self, site, axis, size)
         return [label_of(token.text) for token in tokens] or [str(place) for place in range(size)]
 
@@ -128,44 +132,43 @@ def heatmap(
     labels: Sequence[Sequence[str]],
     title: str,
 ) -> dict[str, Any]:
-    """A matrix as plain data for Plotly; what is not finite is left out.
+    """A matrix as plain data for Plotly; infinite and missing values are left out.
 
-    Places are numbers with labels: on an axis of names, tokens that occur twice would become one.
+    Both axes are numeric with tick labels: on a category axis, equal tokens would be merged.
 
     Args:
         matrix: rows by columns.
-        axes: what rows and columns are.
-        labels: of rows and of columns, safe for Plotly.
-        title: above it.
+        axes: the names of rows and columns.
+        labels: of rows and of columns, as `label_of` returns them.
+        title: of the figure.
     """
     values = matrix.astype(np.float64)
-    finite = values[np.isfinite(values)]
-    lowest, highest = _range(finite)
+    lowest, highest = _range(values[np.isfinite(values)])
     rows, columns = values.shape
-    cell = min(MOST_CELL, max(LEAST_CELL, SIZE / max(rows, columns, 1)))
+    side = min(MAX_ELEMENT, max(MIN_ELEMENT, SIZE / max(rows, columns, 1)))
+    gap = 1 if side >= 12 else 0
     trace: dict[str, Any] = {
         "type": "heatmap",
         "z": [[v if np.isfinite(v) else None for v in row] for row in values.tolist()],
         "zmin": lowest,
         "zmax": highest,
-        "colorscale": plotly_scale(is_signed=lowest < 0),
+        "colorscale": [list(stop) for stop in colour_scale(is_signed=lowest < 0)],
         "colorbar": {"thickness": 10, "outlinewidth": 0, "len": 1},
-        "xgap": 1 if cell >= 12 else 0,
-        "ygap": 1 if cell >= 12 else 0,
+        "xgap": gap,
+        "ygap": gap,
         "hoverinfo": "skip",
     }
-    if values.size <= MOST_TOLD:
-        trace |= {"hoverinfo": "text", "hovertext": _told(values, labels)}
+    if values.size <= MAX_HOVER_ELEMENTS:
+        trace |= {"hoverinfo": "text", "hovertext": _hover_texts(values, labels)}
     layout = {
         "title": {"text": title, "font": {"size": 14}, "y": 1, "yanchor": "top", "pad": {"t": 16}},
-        "width": round(cell * columns) + 190,
-        "height": round(cell * rows) + 170,
+        "width": round(side * columns) + 190,
+        "height": round(side * rows) + 170,
         "margin": {"l": 90, "r": 100, "t": 130, "b": 20},
         "plot_bgcolor": "rgba(0, 0, 0, 0)",
-        "xaxis": {**_axis(labels[1]), "title": {"text": _TITLES.get(axes[1], axes[1])}}
+        "xaxis": _axis(axes[1], labels[1])
         | {"side": "top", "tickangle": -45, "range": [-0.5, columns - 0.5]},
-        "yaxis": {**_axis(labels[0]), "title": {"text": _TITLES.get(axes[0], axes[0])}}
-        | {"range": [rows - 0.5, -0.5]},
+        "yaxis": _axis(axes[0], labels[0]) | {"range": [rows - 0.5, -0.5]},
     }
     return {"data": [trace], "layout": layout}
 
@@ -173,33 +176,233 @@ def heatmap(
 _TITLES = {"query": "query: attends", "key": "key: attended to"}
 
 
-def _require_matrix(
-    site: str, data: NDArray[np.generic], axes: tuple[str, ...]
-) -> NDArray[np.generic]:
-    if data.ndim != 2 or data.size == 0:
-        raise UndrawableArray(f"{site} is no matrix: its axes are {' '.join(axes) or 'none'}")
-    return data
+def _axis(name: str, labels: Sequence[str]) -> dict[str, Any]:
+    places, texts = ticks_of(labels)
+    plain = {"showgrid": False, "zeroline": False, "ticks": ""}
+    title = {"text": _TITLES.get(name, name)}
+    return {"title": title, "tickmode": "array", "tickvals": places, "ticktext": texts, **plain}
 
 
 def _range(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Shares from 0 to 1; other amounts from 0; what has a sign, as far below zero as above."""
+    """The range of the colours: [0, 1] for shares, [0, max] for amounts, else [−max, max]."""
     if values.size == 0:
         return 0.0, 1.0
-    most = float(np.abs(values).max())
+    largest = float(np.abs(values).max())
     if values.min() < 0:
-        return -most, most
-    return 0.0, 1.0 if most <= 1 else most
+        return -largest, largest
+    return 0.0, 1.0 if largest <= 1 else largest
 
 
-def _axis(labels: Sequence[str]) -> dict[str, Any]:
-    places, texts = ticks_of(labels)
-    plain = {"showgrid": False, "zeroline": False, "ticks": ""}
-    return {"tickmode": "array", "tickvals": places, "ticktext": texts, **plain}
-
-
-def _told(values: NDArray[np.float64], labels: Sequence[Sequence[str]]) -> list[list[str]]:
+def _hover_texts(values: NDArray[np.float64], labels: Sequence[Sequence[str]]) -> list[list[str]]:
     rows, columns = labels
     return [
         [f"{row} → {column}<br>{value:.4g}" for column, value in zip(columns, line, strict=True)]
         for row, line in zip(rows, values.tolist(), strict=True)
     ]
+
+
+# --- without Plotly: SVG --------------------------------------------------------------------------
+
+SVG_SIZE, MAX_SQUARES = 420, 64
+_LEFT, _TOP, _RIGHT, _BOTTOM = 116, 112, 84, 12
+
+
+def to_html(drawing: Mapping[str, Any], caption: str, details: Sequence[str]) -> str:
+    """A drawing as HTML without scripts.
+
+    The image is an SVG in an ``img``, which sites that sanitise notebooks leave in place.
+
+    Args:
+        drawing: as `heatmap` returns it.
+        caption: the text below the title.
+        details: lines to show when the reader opens the details.
+    """
+    title = html.escape(drawing["layout"]["title"]["text"])
+    image = base64.b64encode(to_svg(drawing).encode()).decode()
+    return (
+        f"<figure><figcaption><b>{title}</b><br>{html.escape(caption)}</figcaption>"
+        f'<img src="data:image/svg+xml;base64,{image}" alt="{title}">'
+        f"<details><summary>Arrays of the trace ({len(details)})</summary>"
+        f"<pre>{html.escape(chr(10).join(details))}</pre></details></figure>"
+    )
+
+
+def to_svg(drawing: Mapping[str, Any]) -> str:
+    """A drawing as SVG: a square per element, axis labels and the colour scale.
+
+    Of an array with more than `MAX_SQUARES` rows or columns, a square shows the greatest value of
+    its block, so that the image stays below 100 kB.
+    """
+    (trace,), layout = drawing["data"], drawing["layout"]
+    values = np.array(trace["z"], dtype=np.float64)  # None becomes NaN
+    height, width = (min(28 * size, SVG_SIZE) for size in values.shape)
+    bar = max(height, 120)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + width + _RIGHT}" '
+        f'height="{_TOP + bar + _BOTTOM}" font-family="system-ui, sans-serif" font-size="11">',
+        '<rect width="100%" height="100%" fill="#fff"/>',
+        *_squares(values, trace, width, height),
+        *_tick_labels(layout["xaxis"], width / values.shape[1], is_column=True),
+        *_tick_labels(layout["yaxis"], height / values.shape[0], is_column=False),
+        f'<text x="{_LEFT}" y="14">{html.escape(layout["xaxis"]["title"]["text"])} →</text>',
+        f'<text transform="translate(12 {_TOP + height / 2}) rotate(-90)" text-anchor="middle">'
+        f"← {html.escape(layout['yaxis']['title']['text'])}</text>",
+        *_colour_bar(trace, _LEFT + width + 20, bar),
+        "</svg>",
+    ]
+    return "".join(parts)
+
+
+def _squares(
+    values: NDArray[np.float64], trace: Mapping[str, Any], width: int, height: int
+) -> list[str]:
+    """A path for each colour, through the squares that have it."""
+    for axis, size in enumerate(values.shape):
+        starts = np.arange(0, size, math.ceil(size / MAX_SQUARES))
+        values = np.fmax.reduceat(values, starts, axis=axis)
+    rows, columns = values.shape
+    share = (values - trace["zmin"]) / ((trace["zmax"] - trace["zmin"]) or 1.0)
+    colours = [colour for _, colour in trace["colorscale"]]
+    index = np.where(np.isnan(share), -1, np.clip(share, 0, 1) * (len(colours) - 1)).round()
+    scale = f"translate({_LEFT} {_TOP}) scale({width / columns} {height / rows})"
+    paths = [
+        f'<path fill="{colours[number]}" d="'
+        + "".join(f"M{x} {y}h1v1h-1z" for y, x in np.argwhere(index == number))
+        + '"/>'
+        for number in np.unique(index[index >= 0]).astype(int)
+    ]
+    return [f'<g transform="{scale}" shape-rendering="crispEdges">', *paths, "</g>"]
+
+
+def _tick_labels(axis: Mapping[str, Any], side: float, *, is_column: bool) -> list[str]:
+    found = []
+    for place, text in zip(axis["tickvals"], axis["ticktext"], strict=True):
+        middle = (place + 0.5) * side + 4
+        where = (
+            f'transform="translate({_LEFT + middle:.1f} {_TOP - 5}) rotate(-90)"'
+            if is_column
+            else f'x="{_LEFT - 6}" y="{_TOP + middle:.1f}" text-anchor="end"'
+        )
+        found.append(f"<text {where}>{text}</text>")
+    return found
+
+
+def _colour_bar(trace: Mapping[str, Any], left: int, height: int) -> list[str]:
+    """The colour scale from bottom to top, with five values beside it."""
+    stops = [f'<stop offset="{at}" stop-color="{rgb}"/>' for at, rgb in trace["colorscale"]]
+    lowest, highest = trace["zmin"], trace["zmax"]
+    values = [
+        f'<text x="{left + 15}" y="{_TOP + height * (1 - share) + 4:.1f}">'
+        f"{lowest + share * (highest - lowest):.3g}</text>"
+        for share in (0.0, 0.25, 0.5, 0.75, 1.0)
+    ]
+    return [
+        f'<linearGradient id="scale" x1="0" y1="1" x2="0" y2="0">{"".join(stops)}</linearGradient>',
+        f'<rect x="{left}" y="{_TOP}" width="10" height="{height}" fill="url(#scale)"/>',
+        *values,
+    ]
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+MAX_LETTERS = 12
+_FIRST_STRONG_ISOLATE, _POP_DIRECTIONAL_ISOLATE = "\u2068", "\u2069"
+_NAMED = {"\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u3000": "□", "\u007f": "␡", " ": "·"}
+# Format characters that join the letters or emoji beside them: combining grapheme joiner,
+# zero-width (non-)joiner, variation selectors 15 and 16.
+_JOINERS = frozenset("\u034f\u200c\u200d\ufe0e\ufe0f")
+
+
+def label_of(text: str) -> str:
+    """A token's text as an axis label, at most 12 characters and with ``& < >`` escaped.
+
+    Spaces around the text are removed; control and bidirectional formatting characters are shown
+    by a symbol or code point. A right-to-left label is isolated, so that it does not reorder the
+    text around it (https://www.unicode.org/reports/tr9/).
+    """
+    shown = "".join(map(_visible, text.strip() or text))
+    if len(shown) > MAX_LETTERS:
+        shown = f"{shown[: MAX_LETTERS - 1]}…"
+    if any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in shown):
+        shown = f"{_FIRST_STRONG_ISOLATE}{shown}{_POP_DIRECTIONAL_ISOLATE}"
+    return html.escape(shown, quote=False)
+
+
+def ticks_of(labels: Sequence[str]) -> tuple[list[int], list[str]]:
+    """The places and labels of at most `MAX_LABELS` ticks: all, or every 2nd, 4th, 8th …."""
+    step = 1
+    while len(labels) > MAX_LABELS * step:
+        step *= 2
+    places = list(range(0, len(labels), step))
+    return places, [labels[place] for place in places]
+
+
+def _visible(letter: str) -> str:
+    if letter in _NAMED:
+        return _NAMED[letter]
+    if ord(letter) < 0x20:
+        return chr(0x2400 + ord(letter))
+    is_format = unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp") and letter not in _JOINERS
+    if is_format or letter in "\ufffe\uffff":  # the last two are not allowed in XML
+        return f"‹U+{ord(letter):04X}›"
+    return letter
+
+
+# --- colours --------------------------------------------------------------------------------------
+
+# The scales of the page (static/js/plot/colour.js): stops at equal distances, each lightness,
+# chroma and hue in degrees. Lightness is piecewise linear in OKLab
+# (https://bottosson.github.io/posts/oklab/), so equal steps of value look equal, in grey too.
+SEQUENTIAL = (
+    (0.97, 0.012, 90),
+    (0.83, 0.115, 80),
+    (0.69, 0.155, 52),
+    (0.55, 0.17, 24),
+    (0.41, 0.14, 355),
+    (0.27, 0.09, 318),
+)
+DIVERGING = (
+    (0.45, 0.13, 250),
+    (0.71, 0.085, 245),
+    (0.97, 0.004, 90),
+    (0.71, 0.125, 52),
+    (0.45, 0.125, 38),
+)
+N_COLOURS = 52
+_TO_LMS = np.array(
+    [
+        [1, 0.3963377774, 0.2158037573],
+        [1, -0.1055613458, -0.0638541728],
+        [1, -0.0894841775, -1.291485548],
+    ]
+)
+_TO_LINEAR_RGB = np.array(
+    [
+        [4.0767416621, -3.3077115913, 0.2309699292],
+        [-1.2684380046, 2.6097574011, -0.3413193965],
+        [-0.0041960863, -0.7034186147, 1.707614701],
+    ]
+)
+
+
+@cache
+def colour_scale(*, is_signed: bool = False) -> tuple[tuple[float, str], ...]:
+    """The colours from the lowest value to the highest as Plotly takes them: places and colours.
+
+    Args:
+        is_signed: whether the scale diverges from zero in its middle.
+    """
+    lightness, chroma, hue = np.array(DIVERGING if is_signed else SEQUENTIAL).T
+    angle = np.radians(hue)
+    stops = np.stack([lightness, chroma * np.cos(angle), chroma * np.sin(angle)])
+    places = np.linspace(0, len(lightness) - 1, N_COLOURS)
+    lab = np.stack([np.interp(places, np.arange(len(lightness)), axis) for axis in stops])
+    linear = _TO_LINEAR_RGB @ (_TO_LMS @ lab) ** 3
+    encoded = np.where(  # the sRGB transfer function
+        linear <= 0.0031308, 12.92 * linear, 1.055 * np.maximum(linear, 0) ** (1 / 2.4) - 0.055
+    )
+    rgb = np.floor(np.clip(encoded.T, 0, 1) * 255 + 0.5).astype(int).tolist()
+    return tuple(
+        (number / (N_COLOURS - 1), f"rgb({red}, {green}, {blue})")
+        for number, (red, green, blue) in enumerate(rgb)
+    )

@@ -1,4 +1,4 @@
-"""The names of a model's hook points, and how layers and globs choose among them."""
+"""Sites, the names of a model's hook points, and their selection by glob, layer and head."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, Protocol, runtime_checkable
 
 _LAYER = re.compile(r"\.layers\.(\d+)\.")
+_TOKEN_AXES = ("query", "key", "position")
 
 
 class UnknownSite(ValueError):
-    """A site or a glob that matches nothing in the model."""
+    """The model has no site of that name, or none that the glob matches."""
 
 
 class UnknownLayer(ValueError):
-    """A layer number that the model does not have."""
+    """The model has no layer of that number."""
 
 
 class UnknownHead(ValueError):
-    """A head number that the model does not have."""
+    """The model has no head of that number."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """One place that can be captured: its name and the axes of the tensor that passes there."""
+    """The name of a hook point, and the axes of the tensor that passes through it."""
 
     name: str
     axes: tuple[str, ...]
@@ -36,7 +38,7 @@ def match_sites(globs: Iterable[str], names: Iterable[str]) -> list[str]:
     """The names that match any of the globs, in the order of the names.
 
     Raises:
-        UnknownSite: a glob matches nothing; the message suggests the nearest that does.
+        UnknownSite: a glob matches nothing; the message suggests the nearest name or glob.
     """
     names = dict.fromkeys(names)
     matched: set[str] = set()
@@ -50,9 +52,9 @@ def match_sites(globs: Iterable[str], names: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _matcher(glob: str) -> Callable[[str], object]:
-    """What tells whether a name matches.
+    """A function that returns a match or None, compiled once per glob.
 
-    `fnmatch.filter` keeps 32,768 globs of strangers; here a few suffice.
+    `fnmatch.filter` would keep 32,768 compiled globs, which clients choose; 64 are enough.
     """
     return re.compile(fnmatch.translate(glob)).match
 
@@ -73,13 +75,13 @@ def _unknown_site(glob: str, names: Sequence[str]) -> str:
 
 
 def layer_of(site: str) -> int | None:
-    """The number of the layer that a site lies in, None for a site outside the layers."""
+    """The number of the layer that a site belongs to; None for a site outside the layers."""
     found = _LAYER.search(site)
     return int(found.group(1)) if found else None
 
 
 def require_layers(layers: Sequence[int], names: Iterable[str]) -> None:
-    """Raise UnknownLayer unless the sites have all these layers."""
+    """Raise UnknownLayer if `layers` is empty or the sites lack one of them."""
     known = sorted({layer for name in names if (layer := layer_of(name)) is not None})
     if not layers:
         raise UnknownLayer("layers is empty; leave it out for all layers")
@@ -89,7 +91,7 @@ def require_layers(layers: Sequence[int], names: Iterable[str]) -> None:
 
 
 def require_heads(heads: Sequence[int], n_heads: int) -> None:
-    """Raise UnknownHead unless there are all these heads, each named once."""
+    """Raise UnknownHead if `heads` is empty, names a head twice, or is not within 0 … n_heads−1."""
     if not heads:
         raise UnknownHead("heads is empty; leave it out for all heads")
     for head in heads:
@@ -97,3 +99,34 @@ def require_heads(heads: Sequence[int], n_heads: int) -> None:
             raise UnknownHead(f"there is no head {head}; the heads are 0 to {n_heads - 1}")
     if len(set(heads)) < len(heads):
         raise UnknownHead(f"heads {list(heads)} names a head twice")
+
+
+@runtime_checkable
+class HasTokens(Protocol):
+    """The tokens of a text and, for an encoder–decoder, those of its target."""
+
+    @property
+    def tokens(self) -> Sequence[Any]:
+        """The tokens of the text."""
+
+    @property
+    def target_tokens(self) -> Sequence[Any] | None:
+        """The tokens of the target; None if there is none."""
+
+
+def tokens_along(texts: HasTokens, site: str, axis: str, size: int) -> Sequence[Any]:
+    """The tokens along an axis of a site's array; empty if the axis does not index tokens.
+
+    In an encoder–decoder, the encoder and the keys of cross-attention have the tokens of the
+    source; everything else has those of the target.
+
+    Args:
+        texts: a trace, or anything with its tokens.
+        site: the name of a site, or a name that contains one or that of a stack.
+        axis: the name of the axis.
+        size: the size of the axis.
+    """
+    is_source = "encoder" in site.split(".") or (axis == "key" and "cross_attention" in site)
+    has_target = texts.target_tokens is not None and not is_source
+    tokens = (texts.target_tokens if has_target else texts.tokens) or ()
+    return tokens if axis in _TOKEN_AXES and len(tokens) == size else ()

@@ -100,7 +100,7 @@ class Tokenizer:
             self._texts[token] = self._bytes_of(token).decode(errors="backslashreplace")
         return self._texts[token]
 
-    def keep_no_words(self) -> None:
+    def disable_cache(self) -> None:
         """Stop keeping words that were cut before: 10,000 long ones would take 60 MB.
 
         Texts of strangers are then nowhere in memory once they are answered. It costs no time with

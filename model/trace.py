@@ -1,4 +1,4 @@
-"""A Trace: one forward pass as plain data, whoever computed it."""
+"""A trace: one forward pass as plain data, from any model."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from headlight.model.plotting import Drawable
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """One piece of the text.
+    """A token of the text.
 
-    ``text`` is what the piece spells, leading space included. ``start`` and ``end`` are character
-    offsets into the text; several pieces of one character share its offsets. ``word`` numbers the
-    word that the piece belongs to, from 0; special tokens belong to none.
+    ``text`` is the decoded token, leading space included. ``start`` and ``end`` are character
+    offsets into the text; tokens of parts of one character share its offsets. ``word`` is the
+    index of the word that the token belongs to, None for special tokens.
     """
 
     id: int
@@ -30,10 +30,10 @@ class Token:
 
 @dataclass(frozen=True, repr=False)
 class NamedArray:
-    """An array whose axes have names, ``("head", "query", "key")``.
+    """An array with named axes, such as ``("head", "query", "key")``.
 
     Raises:
-        ValueError: the array has another number of axes.
+        ValueError: the number of names differs from the array's number of axes.
     """
 
     axes: tuple[str, ...]
@@ -45,9 +45,10 @@ class NamedArray:
 
     @property
     def sizes(self) -> str:
-        """Its axes and their lengths: ``head=4 query=12 key=12``."""
-        lengths = zip(self.axes, self.data.shape, strict=True)
-        return " ".join(f"{axis}={length}" for axis, length in lengths)
+        """The axes and their sizes, ``head=4 query=12 key=12``."""
+        return " ".join(
+            f"{axis}={size}" for axis, size in zip(self.axes, self.data.shape, strict=True)
+        )
 
     def __repr__(self) -> str:
         return f"NamedArray({self.sizes or 'a number'}, {self.data.dtype})"
@@ -55,15 +56,15 @@ class NamedArray:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Trace(Drawable):
-    """What one model did with one text: its tokens and the captured arrays by site.
+    """The tokens of one text and the captured arrays of its forward pass, by site.
 
-    One text, so no array has a batch axis. An encoder–decoder reads a second text, ``target``, with
-    its decoder: ``target_tokens`` are what the decoder read. ``precision`` is what the model
-    computed in, float32 or bfloat16. ``heads`` says which heads the ``head`` axes hold (None: all,
-    in order). ``timings`` are milliseconds by step.
+    ``trace[site]`` is the array of a site and ``trace.tensors[site]`` the same with the names of
+    its axes. ``trace.figure(site, head=3)`` is a Plotly figure; a notebook draws the trace itself.
 
-    ``trace[site]`` is the array of a site; ``trace.tensors[site]`` names its axes. A notebook draws
-    it by itself; ``trace.figure(site, head=3)`` is a Plotly figure of any array.
+    Arrays have no batch axis, because a trace has one text. In an encoder–decoder, ``target`` is
+    the decoder's text and ``target_tokens`` are its tokens. ``precision`` is the dtype of the
+    pass, float32 or bfloat16. ``heads`` are the heads along the ``head`` axes, in order; None: all.
+    ``timings`` are in milliseconds, by step.
     """
 
     model: str
@@ -81,10 +82,10 @@ class Trace(Drawable):
         """The array of a site.
 
         Raises:
-            KeyError: it was not captured; with what was.
+            KeyError: the site was not captured; the message lists the sites that were.
         """
         if site not in self.tensors:
-            raise KeyError(f"the trace holds no {site!r}; it holds {', '.join(self.tensors)}")
+            raise KeyError(f"the trace lacks {site!r}; it holds {', '.join(self.tensors)}")
         return self.tensors[site].data
 
     def __iter__(self) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from headlight.client import NamedArray, Trace
-from headlight.model.token_axes import tokens_along
+from headlight.model.sites import tokens_along
 
 AXES = ("layer", "head", "query", "key", "position", "d_model", "d_head", "d_ff", "expert")
 """The order of the columns; other axes follow as they come."""

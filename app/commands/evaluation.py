@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headlight.model.card import flatten, write_card
-from headlight.model.checkpoint import load, write_whole
+from headlight.model.checkpoint import load, write_atomically
 from headlight.model.checkpoint_files import CARD
 from headlight.model.device import choose_device
 from headlight.model.evaluation.card_figures import Evidence, measure, measure_expert_tokens
@@ -50,7 +50,7 @@ def evaluate_model(folder: Path, evidence: Evidence, device: str) -> dict[str, A
     if set(figures) <= {"sample"}:
         figures = {**card.metrics, **figures}
     renewed = replace(card, metrics=figures, expert_tokens=found)
-    write_whole(folder / CARD, lambda path: write_card(path, renewed))
+    write_atomically(folder / CARD, lambda path: write_card(path, renewed))
     return figures
 
 

@@ -8,7 +8,7 @@ from fastapi.templating import Jinja2Templates
 from markdown_it import MarkdownIt
 
 from headlight.errors import described
-from headlight.model.card import flatten, in_markdown
+from headlight.model.card import flatten, to_markdown
 from headlight.services import ServicesDep
 from headlight.settings import HOME
 
@@ -34,7 +34,7 @@ def card(model: str, request: Request, services: ServicesDep) -> Response:
             **{name.capitalize(): [value] for name, value in flatten(found.training)},
             "Revision": [description.revision],
         },
-        "prose": prose_of(in_markdown(found)),
+        "prose": prose_of(to_markdown(found)),
     }
     headers = {"Cache-Control": "no-cache"}
     return _templates.TemplateResponse(request, "card.html", context, headers=headers)

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from fastapi import APIRouter
 
 from headlight.errors import described
+from headlight.model.card import Example
 from headlight.model.checkpoint import Description
-from headlight.model.example import Example
 from headlight.schemas.models import (
     ExampleAnswer,
     ExpertsAnswer,

@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from headlight.model.checkpoint import CheckpointError, write_whole
+from headlight.model.checkpoint import CheckpointError, write_atomically
 from headlight.model.training.batches import Batch, Batches
 from headlight.model.training.config import LoopConfig
 from headlight.model.training.distributed import ALONE, Processes
@@ -263,7 +263,7 @@ def drop_reports_after(path: Path, step: int) -> None:
     if path.exists():
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
-        write_whole(path, lambda partial: partial.write_text("".join(kept), encoding="utf-8"))
+        write_atomically(path, lambda partial: partial.write_text("".join(kept), encoding="utf-8"))
 
 
 # --- state ----------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ def save_state(
                 tensors[f"optimizer.{number}.{names[parameter]}.{key}"] = value.contiguous()
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"progress": json.dumps(progress)}
-    write_whole(path, lambda partial: save_file(tensors, partial, metadata))
+    write_atomically(path, lambda partial: save_file(tensors, partial, metadata))
 
 
 def load_state(

@@ -20,7 +20,7 @@ import tokenizers
 import torch
 
 from headlight.model.card import ModelCard
-from headlight.model.checkpoint import save, write_whole
+from headlight.model.checkpoint import save, write_atomically
 from headlight.model.checkpoint_files import RUN, TOKENIZER, CheckpointError
 from headlight.model.config import TransformerConfig
 from headlight.model.device import choose_device, choose_precision
@@ -158,7 +158,7 @@ def resume(
     if steps is not None and steps < loop.step:
         raise ValueError(f"the run is already at step {loop.step}; steps ({steps}) must be more")
     if processes.is_first:
-        write_whole(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
+        write_atomically(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
     return loop
 
 
@@ -227,8 +227,8 @@ def _write_start(run: Run, out: Path, tokenizer: Tokenizer) -> None:
     out.mkdir(parents=True, exist_ok=True)  # only now, after every check
     for name in (RUN, METRICS):  # of a run that ended before it saved
         (out / name).unlink(missing_ok=True)
-    write_whole(out / TOKENIZER, lambda path: path.write_text(tokenizer.to_json(), "utf-8"))
-    write_whole(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
+    write_atomically(out / TOKENIZER, lambda path: path.write_text(tokenizer.to_json(), "utf-8"))
+    write_atomically(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
 
 
 def _loop(

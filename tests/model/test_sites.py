@@ -1,6 +1,7 @@
 """Finding sites by name, and what is said of a name that is not there."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,7 @@ from headlight.model.sites import (
     match_sites,
     require_heads,
     require_layers,
+    tokens_along,
 )
 
 
@@ -120,3 +122,32 @@ def test_unknown_things_are_value_errors():
 def test_the_layer_of_a_site_is_in_its_name():
     assert layer_of("decoder.layers.12.residual.after") == 12
     assert layer_of("decoder.embedding.output") is None
+
+
+SOURCE, TARGET = ("a", "b", "c"), ("d", "e")
+
+
+@pytest.mark.parametrize(
+    ("site", "axis", "size", "tokens"),
+    [
+        ("encoder.layers.0.self_attention.weights", "key", 3, SOURCE),
+        ("decoder.layers.0.self_attention.weights", "key", 2, TARGET),
+        ("decoder.layers.0.cross_attention.weights", "query", 2, TARGET),
+        ("decoder.layers.0.cross_attention.weights", "key", 3, SOURCE),
+        ("analyses.value_weighted.decoder.layers.0.cross_attention", "key", 3, SOURCE),
+        ("analyses.rollout.encoder", "query", 3, SOURCE),
+        ("analyses.logit_lens.ids", "query", 2, TARGET),
+        ("logits", "query", 2, TARGET),
+        ("logits", "vocab", 2, ()),
+        ("logits", "query", 7, ()),
+    ],
+)
+def test_the_decoder_of_a_pair_reads_the_target(site, axis, size, tokens):
+    pair = SimpleNamespace(tokens=SOURCE, target_tokens=TARGET)
+    assert tokens_along(pair, site, axis, size) == tokens
+
+
+@pytest.mark.parametrize("site", ["decoder.layers.0.self_attention.weights", "logits"])
+def test_without_a_target_every_token_is_the_texts(site):
+    text = SimpleNamespace(tokens=SOURCE, target_tokens=None)
+    assert tokens_along(text, site, "query", 3) == SOURCE

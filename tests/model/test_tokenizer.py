@@ -259,7 +259,7 @@ def test_words_of_those_who_asked_are_not_kept(tokenizer, tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text(tokenizer.to_json(), encoding="utf-8")
     forgetful = read_tokenizer(path)
-    forgetful.keep_no_words()
+    forgetful.disable_cache()
     words = ["".join(chr(0x20000 + 30 * n + k) for k in range(30)) for n in range(1_400)]
     forgetful.encode_ids(words[:100])
     before = resident_bytes()

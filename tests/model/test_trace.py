@@ -41,7 +41,7 @@ def test_a_trace_gives_its_arrays_by_site():
     assert list(trace) == [site]
     assert site in trace
     assert "scores" not in trace
-    with pytest.raises(KeyError, match="the trace holds no 'scores'; it holds logits"):
+    with pytest.raises(KeyError, match="lacks 'scores'; it holds logits"):
         trace["scores"]
 
 

@@ -28,14 +28,9 @@ TOP_LEVEL = {
 
 # A leaf of model/ imports only leaves, a part only leaves and parts.
 MODEL_LEAVES = {
-    "headlight.model.colour",
     "headlight.model.config",
     "headlight.model.plotting",
-    "headlight.model.example",
-    "headlight.model.labels",
     "headlight.model.sites",
-    "headlight.model.static_svg",
-    "headlight.model.token_axes",
     "headlight.model.trace",
 }
 MODEL_PARTS = {

@@ -119,7 +119,7 @@ def test_experts_that_were_edited_wrongly_are_a_damage_of_one_model(client_with,
     write_card(path, replace(read_card(path), expert_tokens=EXPERT_TOKENS | {"tokens": "900"}))
     (damaged,) = client_with(models_dir=tmp_path).get("/api/v1/models").json()["unavailable"]
     assert damaged["id"] == "edited"
-    assert "measure again with --corpus" in damaged["reason"]
+    assert "expert_tokens is malformed" in damaged["reason"]
 
 
 def test_an_unknown_model_is_refused(client, problem, model_ids):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from headlight.model.card import ModelCard
-from headlight.model.checkpoint import CheckpointError, load, write_whole
+from headlight.model.checkpoint import CheckpointError, load, write_atomically
 from headlight.model.training.corpus import CorpusError
 from headlight.model.training.loop import METRICS, STATE, Loop, StepReport
 from headlight.model.training.run import (
@@ -158,9 +158,9 @@ def test_a_start_that_is_killed_leaves_no_mixture_of_two_runs(
     def break_off(path: Path, *arguments: object) -> None:
         if path.name == broken_off:
             raise StopError
-        write_whole(path, *arguments)
+        write_atomically(path, *arguments)
 
-    monkeypatch.setattr("headlight.model.training.run.write_whole", break_off)
+    monkeypatch.setattr("headlight.model.training.run.write_atomically", break_off)
     other = replace(run, model=replace(run.model, vocab_size=280))
     try:
         start(other, out, device="cpu")
