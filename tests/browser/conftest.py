@@ -110,7 +110,7 @@ def started(models_dir, **environment):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, **environment},
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
     )
     said: list[str] = []
     reader = threading.Thread(target=lambda: said.extend(iter(server.stdout.readline, "")))
