@@ -153,7 +153,7 @@ def evaluate(
     from headlight.commands.evaluation import evaluate_model
     from headlight.model.checkpoint import ZOO
     from headlight.model.checkpoint_files import CONFIG
-    from headlight.model.evaluation.card_figures import Evidence
+    from headlight.model.evaluation.figures import Evidence
 
     shipped = ZOO / model
     folder = shipped if (shipped / CONFIG).is_file() else Path(model)

@@ -86,7 +86,7 @@ class ModelCard:
     ``examples`` are texts to read with the model, by title. ``training`` holds the command, seed,
     steps, tokens, hours and machine. ``metrics`` are the figures that ``headlight evaluate``
     measured, and ``expert_tokens`` the tokens that it counted at each expert
-    (`headlight.model.evaluation.expert_tokens`). ``prose`` is the Markdown below the YAML.
+    (`headlight.model.evaluation.moe`). ``prose`` is the Markdown below the YAML.
     """
 
     title: str

@@ -13,7 +13,7 @@ from headlight.model.card import flatten, write_card
 from headlight.model.checkpoint import load, write_atomically
 from headlight.model.checkpoint_files import CARD
 from headlight.model.device import choose_device
-from headlight.model.evaluation.card_figures import Evidence, measure, measure_expert_tokens
+from headlight.model.evaluation.figures import Evidence, measure, measure_expert_tokens
 
 console = Console(highlight=False)
 

@@ -1,1 +1,1 @@
-"""How good a model is: one quantity a file, each measured on text it never trained on."""
+"""The figures on the model cards: metrics of trained models on text they never trained on."""

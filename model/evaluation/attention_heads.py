@@ -1,4 +1,4 @@
-"""What the heads do: which one looks at the token before, and which one continues a repetition."""
+"""Attention heads with a known function: the previous-token head and the induction head."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WEIGHTS = "decoder.layers.*.self_attention.weights"
 
 @dataclass(frozen=True)
 class HeadScore:
-    """A head and its mean attention weight, in [0, 1], on the key that it is named for."""
+    """A head and its mean attention weight, in [0, 1], on the keys that define its function."""
 
     layer: int
     head: int
@@ -24,13 +24,13 @@ class HeadScore:
 
 
 def previous_token_head(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) -> HeadScore:
-    """The head that looks most at the token before.
+    """Find the head with the greatest mean weight on the previous token.
 
-    Averaged over all tokens of the rows but the first, which has only the start token before it.
+    The first token of a row, which has only the start token before it, does not count.
 
     Args:
         checkpoint: the model.
-        rows: text, without the start token.
+        rows: text without the start token.
     """
     weights, _ = _read(checkpoint, rows)
     return _best(weights.diagonal(offset=-1, dim1=-2, dim2=-1)[..., 1:].mean(dim=(1, 3)))
@@ -39,14 +39,14 @@ def previous_token_head(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) 
 def induction_head(
     checkpoint: Checkpoint, *, n_rows: int = 32, segment: int = 50, seed: int = 0
 ) -> tuple[HeadScore, float]:
-    """The head that looks most at the token after the earlier occurrence, and how well it copies.
+    """Find the head with the greatest mean weight on the token after the earlier occurrence.
 
-    The rows are `segment` tokens drawn uniformly from the whole vocabulary, then the same tokens
-    again: there is no language in them. Olsson et al. 2022, https://arxiv.org/abs/2209.11895.
+    Each row is a segment of tokens drawn uniformly from the vocabulary, twice. Olsson et al. 2022,
+    https://arxiv.org/abs/2209.11895.
 
     Returns:
-        The head with its mean weight over the second round, and the share of the second round's
-        tokens, its first excepted, that the model predicts as the likeliest.
+        The head with its mean weight over the repetition, and the model's accuracy on the
+        repetition: the share of its tokens, except the first, that are the model's first guess.
     """
     generator = torch.Generator().manual_seed(seed)
     special = {checkpoint.tokenizer.start_id, checkpoint.tokenizer.end_id}
@@ -54,7 +54,8 @@ def induction_head(
     drawn = torch.randint(len(ordinary), (n_rows, segment), generator=generator)
     rows = ordinary[drawn].repeat(1, 2)
     weights, logits = _read(checkpoint, rows)
-    # Position p of the second round (the start token is position 0) saw its token at p − segment.
+    # In the repetition, position p (the start token is position 0) holds the token of p − segment;
+    # the one after that is at p − segment + 1.
     stripe = weights.diagonal(offset=1 - segment, dim1=-2, dim2=-1)[..., 2:]
     predicted = logits[:, segment + 1 : -1].argmax(dim=-1)
     accuracy = (predicted == rows[:, segment + 1 :]).float().mean().item()

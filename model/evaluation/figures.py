@@ -1,18 +1,162 @@
-"""Figures as a card holds them."""
+"""The figures on a model card: the metrics of its recipe, measured on the files at hand.
+
+Every model is measured on the sample texts that ship with the project, so that a clone can repeat
+these figures; the others are measured on text that the corpus held back, if it is given.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.evaluation import fill, positions, stories, translate
+from headlight.model.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
+from headlight.model.evaluation.moe import expert_tokens
+from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.model.training.corpus import CorpusError, SentencePair, read_documents, read_pairs
 
-def rounded(figures: Mapping[Any, Any]) -> dict[Any, Any]:
-    """The same figures with every float rounded to four digits, however deep it lies."""
-    return {
-        name: rounded(value)
-        if isinstance(value, Mapping)
-        else round(float(value), 4)  # a NumPy float is no plain data
-        if isinstance(value, float)
-        else value
-        for name, value in figures.items()
-    }
+SAMPLE = Path(__file__).with_name("sample.txt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """The files to measure on.
+
+    ``text`` is held-out text, or held-out pairs for `translate`. ``corpus`` is the training
+    corpus: `stories` counts there which tokens each expert takes, and `translate` trains the IBM
+    models on it. ``minimal_pairs`` are grammatical sentences and their ungrammatical twins,
+    ``gold`` a second word alignment.
+    """
+
+    text: tuple[Path, ...] = ()
+    corpus: tuple[Path, ...] = ()
+    minimal_pairs: Path | None = None
+    gold: Path | None = None
+
+
+def recipe_of(checkpoint: Checkpoint) -> str:
+    """Return the recipe that the card names, or else the first that trains models of this kind."""
+    kind = checkpoint.config.kind
+    known = [name for name, measured in _MEASURED.items() if measured.kind == kind]
+    named = checkpoint.description.card.training.get("recipe")
+    return str(named) if named in known else known[0]
+
+
+def measure(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+    """Measure a model on the evidence and, under ``sample``, on the project's own texts.
+
+    With evidence, a sample shorter than the model's context is left out. The corpus of `stories`
+    gives no figures here: see `measure_expert_tokens`.
+
+    Returns:
+        The figures by name, rounded to four digits.
+
+    Raises:
+        CorpusError: a file is unusable, or too short.
+        ValueError: a model of this recipe takes no such evidence.
+    """
+    if evidence == Evidence():
+        return {"sample": sample_figures(checkpoint)}
+    recipe = recipe_of(checkpoint)
+    for name, called in _OPTIONAL.items():
+        if getattr(evidence, name) and name not in _MEASURED[recipe].takes:
+            raise ValueError(
+                f"a model of the recipe '{recipe}' is not measured on {called}; leave it out"
+            )
+    figures = rounded(_MEASURED[recipe].on(checkpoint, evidence))
+    with suppress(CorpusError):
+        figures["sample"] = sample_figures(checkpoint)
+    return figures
+
+
+def measure_expert_tokens(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+    """Count which tokens of its corpus each expert of a `stories` model takes.
+
+    Returns:
+        As `expert_tokens`, rounded, with the names of the files as ``text``; nothing without a
+        corpus, or for another recipe.
+
+    Raises:
+        CorpusError: a file is unusable, or too short.
+        ValueError: the model is dense.
+    """
+    if not evidence.corpus or recipe_of(checkpoint) != "stories":
+        return {}
+    found = expert_tokens(checkpoint, read_documents(evidence.corpus))
+    return {"text": [path.name for path in evidence.corpus], **rounded(found)}
+
+
+def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Measure a model on the texts that ship with the project.
+
+    Returns:
+        The figures by name, rounded to four digits.
+
+    Raises:
+        CorpusError: the sample is shorter than the model's context.
+    """
+    recipe = recipe_of(checkpoint)
+    if recipe == "translate":
+        gold = read_gold(ENGLISH_FRENCH_GOLD)
+        pairs = [SentencePair(pair.english, pair.french) for pair in gold]
+        return rounded(translate.evaluate(checkpoint, pairs))
+    return rounded(_MEASURED[recipe].on(checkpoint, Evidence(text=(SAMPLE,))))
+
+
+def rounded(figures: Any) -> Any:
+    """Round every float of nested mappings and lists to four digits, as plain data."""
+    if isinstance(figures, Mapping):
+        return {name: rounded(value) for name, value in figures.items()}
+    if isinstance(figures, list):
+        return [rounded(value) for value in figures]
+    return round(float(figures), 4) if isinstance(figures, float) else figures
+
+
+def _stories(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+    if evidence == Evidence(corpus=evidence.corpus):
+        return {}
+    pairs = read_minimal_pairs(evidence.minimal_pairs) if evidence.minimal_pairs else []
+    return stories.evaluate(checkpoint, read_documents(evidence.text), pairs)
+
+
+def _translate(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+    return translate.evaluate(
+        checkpoint,
+        _pairs(evidence.text),
+        trained_on=_pairs(evidence.corpus),
+        literary=read_gold(evidence.gold) if evidence.gold else (),
+    )
+
+
+def _fill(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+    return fill.evaluate(checkpoint, read_documents(evidence.text))
+
+
+def _positions(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+    return positions.evaluate(checkpoint, read_documents(evidence.text))
+
+
+def _pairs(paths: Sequence[Path]) -> list[SentencePair]:
+    return read_pairs(paths) if paths else []
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A recipe's kind of model, the evidence it ``takes``, and the function that measures."""
+
+    kind: str
+    takes: frozenset[str]
+    on: Callable[[Checkpoint, Evidence], dict[str, Any]]
+
+
+_OPTIONAL = {"corpus": "a corpus", "minimal_pairs": "minimal pairs", "gold": "a word alignment"}
+_MEASURED = {
+    "stories": _Measured("decoder", frozenset({"text", "corpus", "minimal_pairs"}), _stories),
+    "translate": _Measured("encoder-decoder", frozenset({"text", "corpus", "gold"}), _translate),
+    "fill": _Measured("encoder", frozenset({"text"}), _fill),
+    "positions": _Measured("decoder", frozenset({"text"}), _positions),
+}

@@ -1,4 +1,4 @@
-"""Grammar: does the model find a grammatical sentence likelier than its ungrammatical twin?
+"""Minimal pairs: is a grammatical sentence more probable than its ungrammatical twin?
 
 Warstadt et al. 2020, BLiMP, https://arxiv.org/abs/1912.00582.
 """
@@ -19,7 +19,7 @@ from headlight.model.training.losses import token_losses
 
 @dataclass(frozen=True)
 class MinimalPair:
-    """A sentence, its ungrammatical twin, and the rule that the twin breaks."""
+    """A grammatical sentence, its ungrammatical twin, and the paradigm that they test."""
 
     paradigm: str
     good: str
@@ -30,13 +30,13 @@ def read_pairs(path: Path) -> list[MinimalPair]:
     """Read JSON lines with the members ``paradigm``, ``good`` and ``bad``.
 
     Raises:
-        CorpusError: the file cannot be read or a line is no pair; the message names the line.
+        CorpusError: the file cannot be read or a line is not a pair.
     """
     return [MinimalPair(*texts) for texts in read_members(path, ("paradigm", "good", "bad"))]
 
 
 def pair_accuracy(checkpoint: Checkpoint, pairs: Sequence[MinimalPair]) -> dict[str, float]:
-    """The share of pairs of each paradigm in which the grammatical sentence is likelier.
+    """Compute the share of each paradigm's pairs whose grammatical sentence is more probable.
 
     Returns:
         Accuracy in [0, 1] by paradigm, in alphabetical order; chance is 0.5.
@@ -52,7 +52,7 @@ def pair_accuracy(checkpoint: Checkpoint, pairs: Sequence[MinimalPair]) -> dict[
 def sentence_log_probabilities(
     checkpoint: Checkpoint, sentences: Sequence[str], *, batch_rows: int = 64
 ) -> list[float]:
-    """The log-probability of every sentence after the start token, in nats."""
+    """Compute the log-probability of every sentence after the start token, in nats."""
     tokenizer = checkpoint.tokenizer
     rows = [[tokenizer.start_id, *ids] for ids in tokenizer.encode_ids(sentences)]
     by_length = sorted(range(len(rows)), key=lambda number: len(rows[number]))
@@ -67,7 +67,7 @@ def sentence_log_probabilities(
 
 
 def _row_scores(checkpoint: Checkpoint, rows: Sequence[Sequence[int]]) -> list[float]:
-    """Padding stands behind a row, where a causal model's earlier tokens cannot see it."""
+    # Padding is at the end of a row, where the causal mask hides it from the text.
     longest = max(map(len, rows))
     end = checkpoint.tokenizer.end_id
     ids = torch.tensor([[*row, *[end] * (longest - len(row))] for row in rows])

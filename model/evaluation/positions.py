@@ -1,4 +1,4 @@
-"""Every figure on the cards of the `positions-*` twins."""
+"""The figures of `positions`: loss within and beyond the trained length, attention by distance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torch import Tensor
 
 from headlight.model.checkpoint import Checkpoint
 from headlight.model.embedding import TooManyPositions
-from headlight.model.evaluation.figures import rounded
 from headlight.model.training.batches import prepend
 from headlight.model.training.corpus import CorpusError, TokenStream
 from headlight.model.training.losses import token_losses
@@ -29,19 +28,20 @@ def evaluate(
     trained_tokens: int | None = None,
     n_rows: int = 256,
 ) -> dict[str, Any]:
-    """Compare the loss inside the trained length and beyond it, and see how far heads look.
+    """Compare the loss within the trained length and beyond it, and measure attention by distance.
 
     Args:
         checkpoint: a decoder.
         documents: held-out text.
-        trained_tokens: the length that it was trained with; None: that of the recipe.
-        n_rows: rows of twice that length to read, at most.
+        trained_tokens: the length of the training rows; None for that of the recipe.
+        n_rows: the number of rows of twice that length, at most.
 
     Returns:
-        ``nats_per_token`` (of the first `trained_tokens` predictions of a row, and of as many
-        after them, None where the model refuses so long a text) and ``attention_by_distance``
-        (per layer, the mean weight over heads and queries on the key so many tokens before,
-        inside the trained length), rounded to four digits.
+        ``nats_per_token``: the mean loss of the first `trained_tokens` predictions of a row, and
+        of as many after them; the latter None if the model does not accept so long a text. The two
+        means differ in context as well: the first includes the predictions with little context.
+        ``attention_by_distance``: per layer, the mean weight over heads and queries on the key at
+        that distance before the query, within the trained length.
 
     Raises:
         CorpusError: the text is shorter than one row.
@@ -55,23 +55,21 @@ def evaluate(
     losses = _losses(checkpoint, rows)
     inside = _losses(checkpoint, rows[:, :trained]) if losses is None else losses[:, :trained]
     beyond = None if losses is None else losses[:, trained:].mean().item()
-    return rounded(
-        {
-            "nats_per_token": {
-                "inside_trained_length": inside.mean().item(),
-                "at_twice_the_length": beyond,
-            },
-            "trained_tokens": trained,
-            "rows": len(rows),
-            "attention_by_distance": _by_distance(checkpoint, rows[:64, :trained]),
-        }
-    )
+    return {
+        "nats_per_token": {
+            "inside_trained_length": inside.mean().item(),
+            "at_twice_the_length": beyond,
+        },
+        "trained_tokens": trained,
+        "rows": len(rows),
+        "attention_by_distance": _by_distance(checkpoint, rows[:64, :trained]),
+    }
 
 
 def _losses(
     checkpoint: Checkpoint, rows: Int[Tensor, "row token"]
 ) -> Float[Tensor, "row token"] | None:
-    """The loss of every token; None where the model refuses so long a text."""
+    """Compute the loss of every token; None if the model does not accept so long a text."""
     losses = []
     for part in rows.split(BATCH_ROWS):
         ids = prepend(checkpoint.tokenizer.start_id, part).to(checkpoint.device)
@@ -87,7 +85,7 @@ def _losses(
 def _by_distance(
     checkpoint: Checkpoint, rows: Int[Tensor, "row token"]
 ) -> dict[str, dict[str, float]]:
-    """Per layer, the mean weight on the key at each distance before the query."""
+    """Average the attention weights at each distance before the query, per layer."""
     ids = prepend(checkpoint.tokenizer.start_id, rows)[:, :-1].to(checkpoint.device)
     with torch.inference_mode(), checkpoint.model.capture([WEIGHTS]) as captured:
         checkpoint.model(ids)

@@ -1,23 +1,31 @@
-"""Word alignment: which word of a sentence stands for which word of its translation.
+"""Word alignment: the gold standard, the error rate, and the alignment of cross-attention.
 
-A hand-made gold holds *sure* links, which everybody would draw, and *possible* ones, which a
-reader may draw or leave out (idioms, free translation, function words without a partner). Every
-sure link is possible too. Och and Ney 2003, section 5, https://aclanthology.org/J03-1002/.
+A hand-made gold standard has *sure* links, which every annotator draws, and *possible* ones, which
+an annotator may draw or leave out (idioms, free translation, function words without a partner).
+Every sure link is possible too. Och and Ney 2003, section 5, https://aclanthology.org/J03-1002/.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from jaxtyping import Float
 from tokenizers import pre_tokenizers
 
+from headlight.model import tracing
+from headlight.model.analysis.alignment import word_links
+from headlight.model.checkpoint import Checkpoint
+from headlight.model.trace import Token
 from headlight.model.training.corpus import CorpusError, read_lines
 
-Link = tuple[int, int]  # an English word and a French one, each counted from 0
+Link = tuple[int, int]  # the indices of an English word and a French one
+SITES = "decoder.layers.*.cross_attention.weights"
+Mix = Callable[[Float[np.ndarray, "layer head query key"]], Float[np.ndarray, "query key"]]
 
 ENGLISH_FRENCH_GOLD = Path(__file__).with_name("gold") / "english_french.jsonl"
 
@@ -26,10 +34,10 @@ _PRE_TOKENIZER = pre_tokenizers.ByteLevel(add_prefix_space=False)
 
 @dataclass(frozen=True, kw_only=True)
 class GoldPair:
-    """A sentence, its translation, and the links between their words that a person drew.
+    """A sentence, its translation, and the links that an annotator drew between their words.
 
     Raises:
-        ValueError: a text is not spelled by its words, a link leaves the words, or a sure link is
+        ValueError: the words do not spell their text, a link is out of range, or a sure link is
             not possible.
     """
 
@@ -48,22 +56,22 @@ class GoldPair:
             raise ValueError(f"the sure link {min(stray)} is not among the possible ones")
 
     def check_links(self, links: Set[Link]) -> None:
-        """Refuse links to words that are not there.
+        """Check that every link is between two words of this pair.
 
         Raises:
-            ValueError: a link leaves the words of this pair.
+            ValueError: a link is out of range.
         """
         n_english, n_french = len(self.english_words), len(self.french_words)
         for english, french in sorted(links):
             if not (0 <= english < n_english and 0 <= french < n_french):
                 raise ValueError(
-                    f"the link ({english}, {french}) leaves the {n_english} English and "
-                    f"{n_french} French words of {self.english!r}"
+                    f"the link ({english}, {french}) is out of range: {self.english!r} has "
+                    f"{n_english} English and {n_french} French words"
                 )
 
 
 class AlignmentScore(NamedTuple):
-    """How well links agree with the gold; each number is in [0, 1], an error rate of 0 is best."""
+    """The agreement of links with the gold standard, each number in [0, 1]."""
 
     error_rate: float
     precision: float
@@ -71,22 +79,22 @@ class AlignmentScore(NamedTuple):
 
 
 def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[GoldPair]) -> AlignmentScore:
-    """Count a corpus' links A against its sure links S and its possible links P.
+    """Score the links A of a corpus against its sure links S and its possible links P.
 
         error rate = 1 − (|A∩S| + |A∩P|) / (|A| + |S|)
         precision  = |A∩P| / |A|
         recall     = |A∩S| / |S|
 
-    Och and Ney 2003, section 5. Every count runs over the whole corpus, so a long
-    sentence weighs more than a short one. Where nothing is linked, the precision is 0.
+    Och and Ney 2003, section 5. The counts run over the whole corpus, so a long sentence weighs
+    more than a short one. Without any link the precision is 0.
 
     Args:
         links: for each gold pair, the links to score.
         gold: the pairs, in the same order.
 
     Raises:
-        ValueError: there is not one set of links for each pair, a link leaves the words of its
-            pair, or the gold has no sure link.
+        ValueError: there is not one set of links for each pair, a link is out of range, or the
+            gold has no sure link.
     """
     if len(links) != len(gold):
         raise ValueError(f"there are {len(links)} sets of links for {len(gold)} gold pairs")
@@ -94,7 +102,7 @@ def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[GoldPair]) -
         pair.check_links(drawn)
     n_sure = sum(len(pair.sure) for pair in gold)
     if not n_sure:
-        raise ValueError("the gold has no sure link, so no recall; add pairs that have some")
+        raise ValueError("the gold has no sure link, so recall is undefined; add some")
     n_links = sum(map(len, links))
     n_right = sum(len(drawn & pair.possible) for drawn, pair in zip(links, gold, strict=True))
     n_found = sum(len(drawn & pair.sure) for drawn, pair in zip(links, gold, strict=True))
@@ -106,21 +114,20 @@ def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[GoldPair]) -
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text as a byte-level tokenizer's pieces build them, without spaces.
+    """Split a text into the words of a byte-level tokenizer, without spaces.
 
-    ``don't`` is ``don``, ``'t``; ``j'ai`` is ``j``, ``'``, ``ai``. No piece of such a tokenizer
-    reaches over the border of two words.
+    ``don't`` is ``don``, ``'t``; ``j'ai`` is ``j``, ``'``, ``ai``. No token of such a tokenizer
+    crosses the border of two words.
     """
     pieces = (text[start:end] for _, (start, end) in _PRE_TOKENIZER.pre_tokenize_str(text))
     return [word for piece in pieces if (word := piece.strip())]
 
 
 def word_spans(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Where each word stands in a text: its first character, and the one after its last.
+    """Return the span of each word in a text: its first character, and the one after its last.
 
     Raises:
-        ValueError: the words in their order, with spaces wherever the text has some, are not
-            the text.
+        ValueError: the words, with the text's spaces between them, do not spell the text.
     """
     spans = []
     end = 0
@@ -138,15 +145,14 @@ def word_spans(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def read_gold(path: Path) -> list[GoldPair]:
-    """Read hand-aligned pairs, a JSON object a line, of one of two kinds.
+    """Read hand-aligned pairs, a JSON object a line, of one of two formats.
 
-    This project's own holds ``english french english_words french_words sure possible``. One that
-    holds ``en fr sure possible``, the first two being lists of words, has no raw text: its words
-    joined by spaces stand for it, and its sure links are taken to be possible.
+    This project's own has the members ``english french english_words french_words sure possible``.
+    One with ``en fr sure possible``, the first two lists of words, has no raw text: the words are
+    joined by spaces, and its sure links count as possible.
 
     Raises:
-        CorpusError: the file cannot be read or a line is no aligned pair; the message names the
-            line.
+        CorpusError: the file cannot be read or a line is not an aligned pair.
     """
     return [
         _read_pair(line, path, number)
@@ -160,9 +166,11 @@ def _read_pair(line: str, path: Path, number: int) -> GoldPair:
         record = json.loads(line)
         return _joined_pair(record) if "en" in record else _raw_pair(record)
     except KeyError as error:
-        raise CorpusError(f"{path}, line {number} is no aligned pair: it lacks {error}") from error
+        raise CorpusError(
+            f"{path}, line {number} is not an aligned pair: it lacks {error}"
+        ) from error
     except (TypeError, ValueError) as error:
-        raise CorpusError(f"{path}, line {number} is no aligned pair: {error}") from error
+        raise CorpusError(f"{path}, line {number} is not an aligned pair: {error}") from error
 
 
 def _raw_pair(record: dict[str, Any]) -> GoldPair:
@@ -206,64 +214,118 @@ def _is_link(value: Any) -> bool:
 
 
 def short_pairs(gold: Sequence[GoldPair], max_words: int) -> list[GoldPair]:
-    """The pairs of which neither side has more than so many words."""
+    """Select the pairs with at most `max_words` words on either side."""
     return [
         pair for pair in gold if max(len(pair.english_words), len(pair.french_words)) <= max_words
     ]
 
 
-def ibm_model_1_links(
-    sentences: Sequence[tuple[str, str]], gold: Sequence[GoldPair], *, n_iterations: int = 5
-) -> list[set[Link]]:
-    """Align the gold with IBM model 1, which knows words and not their order.
+# --- cross-attention ------------------------------------------------------------------------------
 
-    Brown et al. 1993, section 4.1, https://aclanthology.org/J93-2003/; trained and decoded by
-    nltk. Every French word is linked to its likeliest English word, or to none; one that was never
-    learned, to the last.
+
+@dataclass(frozen=True)
+class Aligner:
+    """A head, or the mean of a layer, as an aligner, with its score.
+
+    ``head`` is None for the mean of a layer's heads. With ``shift`` 0 a target token is aligned by
+    its own row of the weights, with 1 by the row before, which predicts it.
+    """
+
+    layer: int
+    head: int | None
+    shift: int
+    score: AlignmentScore
+
+
+@dataclass(frozen=True)
+class _Read:
+    pair: GoldPair
+    tokens: tuple[Token, ...]
+    target_tokens: tuple[Token, ...]
+    weights: Float[np.ndarray, "layer head query key"]
+
+
+def best_head(checkpoint: Checkpoint, gold: Sequence[GoldPair]) -> Aligner:
+    """Find the head with the lowest error rate on the gold, with its own targets as input."""
+    reads = _read_all(checkpoint, gold)
+    n_layers, n_heads = reads[0].weights.shape[:2]
+    found = [
+        aligner(checkpoint, gold, layer=layer, head=head, shift=shift, reads=reads)
+        for layer in range(n_layers)
+        for head in range(n_heads)
+        for shift in (0, 1)
+    ]
+    return min(found, key=lambda one: one.score.error_rate)
+
+
+def best_layer(checkpoint: Checkpoint, gold: Sequence[GoldPair]) -> Aligner:
+    """Find the layer whose mean over its heads has the lowest error rate on the gold."""
+    reads = _read_all(checkpoint, gold)
+    found = [
+        aligner(checkpoint, gold, layer=layer, head=None, shift=shift, reads=reads)
+        for layer in range(len(reads[0].weights))
+        for shift in (0, 1)
+    ]
+    return min(found, key=lambda one: one.score.error_rate)
+
+
+def aligner(
+    checkpoint: Checkpoint,
+    gold: Sequence[GoldPair],
+    *,
+    layer: int,
+    head: int | None,
+    shift: int,
+    reads: Sequence[_Read] | None = None,
+) -> Aligner:
+    """Score one head, or the mean of a layer, on the gold.
 
     Args:
-        sentences: pairs of an English and a French text, to learn from; lower-cased.
-        gold: the pairs to align; lower-cased. They are not learned from.
-        n_iterations: rounds of expectation maximisation.
-
-    Returns:
-        The links of each gold pair.
-
-    Raises:
-        ImportError: nltk is not installed.
+        checkpoint: an encoder–decoder.
+        gold: hand-aligned pairs.
+        layer: of the decoder.
+        head: a head; None for the mean of all.
+        shift: as in `Aligner`.
+        reads: the forward passes, if they have been made.
     """
-    return _ibm_links("IBMModel1", sentences, gold, n_iterations)
+
+    def mix(weights: Float[np.ndarray, "layer head query key"]) -> Float[np.ndarray, "query key"]:
+        chosen: Float[np.ndarray, "query key"] = (
+            weights[layer].mean(axis=0) if head is None else weights[layer, head]
+        )
+        return chosen
+
+    reads = _read_all(checkpoint, gold) if reads is None else reads
+    links = [_links_of(read, mix, shift) for read in reads]
+    return Aligner(layer, head, shift, alignment_error_rate(links, gold))
 
 
-def ibm_model_2_links(
-    sentences: Sequence[tuple[str, str]], gold: Sequence[GoldPair], *, n_iterations: int = 5
-) -> list[set[Link]]:
-    """Align the gold with IBM model 2, which knows where in a sentence a word tends to go, too.
+def _read_all(checkpoint: Checkpoint, gold: Sequence[GoldPair]) -> list[_Read]:
+    reads = []
+    for pair in gold:
+        trace = tracing.trace(checkpoint, pair.english, pair.french, capture=[SITES])
+        assert trace.target_tokens is not None
+        weights = np.stack([array.data for array in trace.tensors.values()])
+        reads.append(_Read(pair, trace.tokens, trace.target_tokens, weights))
+    return reads
 
-    As `ibm_model_1_links`; section 4.2. nltk first trains a model 1 for twice as many rounds.
-    Where no sentence pair of the same two lengths was learned from, nltk links next to nothing.
+
+def _links_of(read: _Read, mix: Mix, shift: int) -> set[Link]:
+    """Translate the links between the tokenizer's words into links between the gold's words."""
+    found = word_links(mix(read.weights), read.tokens, read.target_tokens, shift).links
+    english = _places(read.tokens, word_spans(read.pair.english, read.pair.english_words))
+    french = _places(read.target_tokens, word_spans(read.pair.french, read.pair.french_words))
+    return {(english[key], french[query]) for query, key in zip(*np.nonzero(found), strict=True)}
+
+
+def _places(tokens: Sequence[Token], spans: Sequence[tuple[int, int]]) -> dict[int, int]:
+    """Map each word of the tokenizer to the word of the gold that holds its last character.
+
+    Spaces after the last word count as part of it.
     """
-    return _ibm_links("IBMModel2", sentences, gold, n_iterations)
-
-
-def _ibm_links(
-    name: str, sentences: Sequence[tuple[str, str]], gold: Sequence[GoldPair], n_iterations: int
-) -> list[set[Link]]:
-    try:
-        from nltk import translate
-    except ImportError as error:
-        raise ImportError(
-            "the IBM models need nltk, which is not installed; pip install headlight[evaluate]"
-        ) from error
-
-    def aligned(english: Sequence[str], french: Sequence[str]) -> Any:
-        return translate.AlignedSent([w.lower() for w in french], [w.lower() for w in english])
-
-    corpus = [aligned(split_words(english), split_words(french)) for english, french in sentences]
-    model = getattr(translate, name)(corpus, n_iterations)
-    unseen = [aligned(pair.english_words, pair.french_words) for pair in gold]
-    model.align_all(unseen)
-    return [
-        {(english, french) for french, english in pair.alignment if english is not None}
-        for pair in unseen
-    ]
+    last = len(spans) - 1
+    return {
+        token.word: next((n for n, (_, end) in enumerate(spans) if token.end <= end), last)
+        for token in tokens
+        if token.word is not None and not token.is_special
+    }

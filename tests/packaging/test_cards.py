@@ -11,8 +11,8 @@ import pytest
 
 from headlight.model.card import flatten, read_card
 from headlight.model.checkpoint import ZOO, load
-from headlight.model.evaluation.card_figures import SAMPLE, sample_figures
-from headlight.model.evaluation.expert_tokens import count_taken
+from headlight.model.evaluation.figures import SAMPLE, sample_figures
+from headlight.model.evaluation.moe import count_taken
 from headlight.model.training.corpus import TokenStream, read_documents
 
 MODELS = sorted(path.name for path in ZOO.glob("[!_.]*") if path.is_dir())

@@ -13,7 +13,7 @@ from headlight.model.card import ModelCard, read_card, write_card
 from headlight.model.checkpoint import ZOO, load, save
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.evaluation import translate
-from headlight.model.evaluation.card_figures import sample_figures
+from headlight.model.evaluation.figures import sample_figures
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
@@ -149,7 +149,7 @@ def test_a_translator_is_measured_on_pairs_and_another_gold(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gold = read_gold(ENGLISH_FRENCH_GOLD)[:3]
-    monkeypatch.setattr("headlight.model.evaluation.card_figures.read_gold", lambda path: gold)
+    monkeypatch.setattr("headlight.model.evaluation.figures.read_gold", lambda path: gold)
     monkeypatch.setattr(translate, "read_gold", lambda path: gold)
     Path("pairs.tsv").write_text("A cat.\tUn chat.\nA dog.\tUn chien.\n")
     folder = make(kind="encoder-decoder", moe=None, max_tokens=64)
@@ -168,7 +168,7 @@ def test_a_translator_is_measured_on_pairs_and_another_gold(
         (["--pairs", "pairs.jsonl"], "no corpus was given; name at least one text file"),
         (
             ["--text", "short.txt", "--gold", "gold.jsonl"],
-            "a model of the recipe 'stories' is not measured on a word alignment; leave that out",
+            "a model of the recipe 'stories' is not measured on a word alignment; leave it out",
         ),
     ],
 )

@@ -1,27 +1,228 @@
-"""Figures as a card holds them."""
+"""The figures of a card: their recipe, their evidence, and their rounding."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
+import pytest
 import yaml
 
-from headlight.model.evaluation.figures import rounded
+from headlight.model.card import read_card, write_card
+from headlight.model.checkpoint import Checkpoint, load
+from headlight.model.evaluation import fill, positions, stories, translate
+from headlight.model.evaluation.figures import (
+    SAMPLE,
+    Evidence,
+    measure,
+    measure_expert_tokens,
+    recipe_of,
+    rounded,
+    sample_figures,
+)
+from headlight.model.evaluation.minimal_pairs import MinimalPair
+from headlight.model.evaluation.moe import expert_tokens
+from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.model.tokenizer import train_tokenizer
+from headlight.model.training.corpus import CorpusError, SentencePair, read_documents
+
+MakeFolder = Callable[..., Path]
 
 
-def test_every_float_is_rounded_to_four_digits_however_deep_it_lies() -> None:
-    figures = {"a": 0.123456, "b": {"c": 0.99999, "d": {"e": 1 / 3}}, 7: 2.0}
-    assert rounded(figures) == {"a": 0.1235, "b": {"c": 1.0, "d": {"e": 0.3333}}, 7: 2.0}
+@pytest.fixture(scope="module")
+def make_named(make_folder: MakeFolder) -> Callable[..., Checkpoint]:
+    """A dense model whose card names a recipe: ``make_named("positions", kind="decoder")``."""
+
+    def make(recipe: str | None = None, **changes: object) -> Checkpoint:
+        folder = make_folder(**{"moe": None, "n_layers": 1, **changes})
+        if changes.get("kind") == "encoder":
+            tokenizer = train_tokenizer(["the cat saw a dog " * 3], 300, has_mask=True)
+            size = tokenizer.vocab_size
+            folder = make_folder(moe=None, n_layers=1, vocab_size=size, **changes)
+            (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+        path = folder / "CARD.md"
+        training = {} if recipe is None else {"recipe": recipe}
+        write_card(path, replace(read_card(path), training=training))
+        return load(folder)
+
+    return make
 
 
-def test_what_is_no_float_stays() -> None:
-    figures = {"count": 3, "is_there": True, "nothing": None, "name": "x"}
-    assert rounded(figures) == figures
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("The quick brown fox saw a dog, and the dog saw a cat.\n" * 20)
+    return path
 
 
-def test_the_figures_given_are_not_changed() -> None:
-    figures = {"a": {"b": 0.123456}}
-    rounded(figures)
-    assert figures == {"a": {"b": 0.123456}}
+@pytest.mark.parametrize(
+    ("kind", "named", "recipe"),
+    [
+        ("decoder", None, "stories"),
+        ("decoder", "stories", "stories"),
+        ("decoder", "positions", "positions"),
+        ("decoder", "poems", "stories"),
+        ("decoder", "fill", "stories"),
+        ("encoder", None, "fill"),
+        ("encoder", "positions", "fill"),
+        ("encoder-decoder", None, "translate"),
+        ("encoder-decoder", "translate", "translate"),
+    ],
+)
+def test_the_card_names_the_recipe_or_the_kind_does(
+    make_named: Callable[..., Checkpoint], kind: str, named: str | None, recipe: str
+) -> None:
+    assert recipe_of(make_named(named, kind=kind)) == recipe
 
 
-def test_a_number_of_numpy_becomes_plain_data() -> None:
-    found = rounded({"a": np.float64(0.123456)})
-    assert yaml.safe_load(yaml.safe_dump(found)) == {"a": 0.1235}
+def test_the_sample_needs_no_other_files(
+    make_named: Callable[..., Checkpoint], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    documents = read_documents([SAMPLE])
+    assert len(documents) == 1
+    storyteller = make_named()
+    assert measure(storyteller, Evidence()) == {"sample": sample_figures(storyteller)}
+    assert sample_figures(storyteller) == rounded(stories.evaluate(storyteller, documents, []))
+    twin = make_named("positions")
+    assert sample_figures(twin) == rounded(positions.evaluate(twin, documents))
+    encoder = make_named(kind="encoder")
+    assert sample_figures(encoder) == rounded(fill.evaluate(encoder, documents))
+
+
+def test_a_translator_is_measured_on_the_projects_own_pairs(
+    make_named: Callable[..., Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gold = read_gold(ENGLISH_FRENCH_GOLD)[:5]
+    for module in ("figures", "translate"):
+        monkeypatch.setattr(f"headlight.model.evaluation.{module}.read_gold", lambda path: gold)
+    translator = make_named(kind="encoder-decoder")
+    pairs = [SentencePair(pair.english, pair.french) for pair in gold]
+    figures = sample_figures(translator)
+    assert figures == rounded(translate.evaluate(translator, pairs))
+    assert figures["alignment"]["pairs"] == 5
+    assert set(figures) == {"bleu", "alignment"}
+
+
+def test_a_translator_is_measured_on_every_file_that_it_is_given(
+    make_named: Callable[..., Checkpoint], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple] = []
+
+    def record(_: Checkpoint, pairs: list[SentencePair], **others: object) -> dict:
+        calls.append((pairs, others))
+        return {}
+
+    monkeypatch.setattr(translate, "evaluate", record)
+    text, corpus = tmp_path / "text.tsv", tmp_path / "corpus.tsv"
+    text.write_text("a cat\tun chat\n", encoding="utf-8")
+    corpus.write_text("a dog\tun chien\n", encoding="utf-8")
+    evidence = Evidence(text=(text,), corpus=(corpus,), gold=ENGLISH_FRENCH_GOLD)
+    measure(make_named(kind="encoder-decoder"), evidence)
+    gold = read_gold(ENGLISH_FRENCH_GOLD)
+    assert calls == [
+        (
+            [SentencePair("a cat", "un chat")],
+            {"trained_on": [SentencePair("a dog", "un chien")], "literary": gold},
+        ),
+        ([SentencePair(pair.english, pair.french) for pair in gold], {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "recipe", "module"), [("encoder", "fill", fill), ("decoder", "positions", positions)]
+)
+def test_a_model_is_measured_on_the_text_that_it_is_given(
+    make_named: Callable[..., Checkpoint],
+    text: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    recipe: str,
+    module: ModuleType,
+) -> None:
+    monkeypatch.setattr(module, "evaluate", lambda _, documents: {"read": documents})
+    figures = measure(make_named(recipe, kind=kind), Evidence(text=(text,)))
+    sample = {"read": read_documents([SAMPLE])}
+    assert figures == {"read": read_documents([text]), "sample": sample}
+
+
+def test_evidence_is_measured_beside_the_sample(
+    make_named: Callable[..., Checkpoint], text: Path, tmp_path: Path
+) -> None:
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text('{"paradigm": "verbs", "good": "a cat", "bad": "cat a"}\n')
+    checkpoint = make_named()
+    figures = measure(checkpoint, Evidence(text=(text,), minimal_pairs=pairs))
+    sample = figures.pop("sample")
+    assert sample == sample_figures(checkpoint)
+    minimal = [MinimalPair("verbs", "a cat", "cat a")]
+    assert figures == rounded(stories.evaluate(checkpoint, read_documents([text]), minimal))
+
+
+def test_a_model_that_reads_more_than_the_sample_has_figures_of_the_text_alone(
+    make_named: Callable[..., Checkpoint], monkeypatch: pytest.MonkeyPatch, text: Path
+) -> None:
+    checkpoint = make_named(max_tokens=400)
+    short = text.with_name("short.txt")
+    short.write_text("A cat.\n")
+    monkeypatch.setattr("headlight.model.evaluation.figures.SAMPLE", short)
+    assert "sample" not in measure(checkpoint, Evidence(text=(text,)))
+    with pytest.raises(CorpusError, match="needs at least"):
+        measure(checkpoint, Evidence())
+
+
+@pytest.mark.parametrize(
+    ("kind", "recipe", "evidence", "thing"),
+    [
+        ("decoder", "positions", {"corpus": (Path("a"),)}, "a corpus"),
+        ("encoder", "fill", {"corpus": (Path("a"),)}, "a corpus"),
+        ("decoder", "stories", {"gold": Path("a")}, "a word alignment"),
+        ("decoder", "positions", {"minimal_pairs": Path("a")}, "minimal pairs"),
+        ("encoder", "fill", {"minimal_pairs": Path("a")}, "minimal pairs"),
+        ("encoder-decoder", "translate", {"minimal_pairs": Path("a")}, "minimal pairs"),
+    ],
+)
+def test_evidence_that_a_recipe_has_no_use_for_is_rejected(
+    make_named: Callable[..., Checkpoint], kind: str, recipe: str, evidence: dict, thing: str
+) -> None:
+    with pytest.raises(ValueError, match=f"'{recipe}' is not measured on {thing}"):
+        measure(make_named(recipe, kind=kind), Evidence(**evidence))
+
+
+def test_a_missing_file_is_named(make_named: Callable[..., Checkpoint]) -> None:
+    with pytest.raises(CorpusError, match=r"none\.txt"):
+        measure(make_named(), Evidence(text=(Path("none.txt"),)))
+
+
+def test_what_the_experts_take_is_counted_on_the_corpus_alone(
+    make_checkpoint: Callable[..., Checkpoint], text: Path
+) -> None:
+    checkpoint = make_checkpoint()
+    found = measure_expert_tokens(checkpoint, Evidence(corpus=(text, text)))
+    counted = rounded(expert_tokens(checkpoint, read_documents([text, text])))
+    assert found == {"text": ["text.txt", "text.txt"], **counted}
+    assert measure_expert_tokens(checkpoint, Evidence(text=(text,))) == {}
+    assert set(measure(checkpoint, Evidence(corpus=(text,)))) == {"sample"}
+
+
+def test_a_dense_storyteller_has_nothing_to_count(
+    make_named: Callable[..., Checkpoint], text: Path
+) -> None:
+    with pytest.raises(ValueError, match="tiny is dense"):
+        measure_expert_tokens(make_named(), Evidence(corpus=(text,)))
+
+
+def test_the_corpus_of_a_translator_is_not_counted(
+    make_named: Callable[..., Checkpoint], text: Path
+) -> None:
+    translator = make_named(kind="encoder-decoder")
+    assert measure_expert_tokens(translator, Evidence(corpus=(text,))) == {}
+
+
+def test_every_float_is_rounded_to_four_digits_at_any_depth_as_plain_data() -> None:
+    figures = {"a": np.float64(0.123456), "b": {"c": 0.99999, 7: [{"e": 1 / 3}, "x", None]}, "n": 3}
+    found = rounded(figures)
+    assert found == {"a": 0.1235, "b": {"c": 1.0, 7: [{"e": 0.3333}, "x", None]}, "n": 3}
+    assert yaml.safe_load(yaml.safe_dump(found)) == found
+    assert figures["b"]["c"] == 0.99999

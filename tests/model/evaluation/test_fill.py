@@ -1,35 +1,137 @@
-"""Every figure on the card of `fill`."""
+"""Filling the blank, with encoders that are rigged to know the answer or not to."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from headlight.model.checkpoint import Checkpoint, load
 from headlight.model.evaluation.fill import evaluate
-from headlight.model.evaluation.masked_words import masked_words
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.corpus import CorpusError
 
-DOCUMENTS = [" the cat saw a dog\n" * 30]
+WORDS = " the cat saw a dog"
 
 
 @pytest.fixture(scope="module")
 def encoder(make_folder: Callable[..., Path]) -> Checkpoint:
-    tokenizer = train_tokenizer(DOCUMENTS, 300, has_mask=True)
-    folder = make_folder(kind="encoder", moe=None, vocab_size=tokenizer.vocab_size)
+    """An encoder of 16 tokens in whose vocabulary the words of `WORDS` are tokens."""
+    tokenizer = train_tokenizer([f"{WORDS}\n"] * 20, 300, has_mask=True)
+    n_tokens = tokenizer.vocab_size
+    folder = make_folder(kind="encoder", moe=None, max_tokens=16, vocab_size=n_tokens)
     (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
     return load(folder)
 
 
-def test_the_figures_are_those_of_masked_words_rounded(encoder: Checkpoint) -> None:
-    found = evaluate(encoder, DOCUMENTS, n_blanks=7)
-    assert list(found) == ["masked_word_accuracy", "masked_word_in_first_five", "masked_words"]
-    assert found["masked_words"] == 7
-    exact = masked_words(encoder, DOCUMENTS, n_blanks=7)
-    assert found == {name: round(value, 4) for name, value in exact.items()}
+def measure(
+    encoder: Checkpoint, documents: list[str], *answers: str, **options: int
+) -> dict[str, float]:
+    ids = [pieces for (pieces,) in encoder.tokenizer.encode_ids(list(answers))]
+
+    def rig(logits: torch.Tensor) -> torch.Tensor:
+        logits = torch.zeros_like(logits)
+        for rank, token in enumerate(ids):
+            logits[..., token] = 100.0 - rank
+        return logits
+
+    with encoder.model.edit("logits", rig):
+        return evaluate(encoder, documents, **options)
 
 
-def test_a_text_without_words_is_refused(encoder: Checkpoint) -> None:
-    with pytest.raises(CorpusError, match=r"^the text has no word of one token to hide"):
-        evaluate(encoder, ["...\n"])
+DOCUMENTS = [" cat dog\n", "\n", " dog dog\n a,\n"]  # five words: cat, three dogs, a
+
+
+@pytest.mark.parametrize(
+    ("answers", "first", "in_five"),
+    [
+        ([" dog"], 3 / 5, 3 / 5),
+        ([" cat"], 1 / 5, 1 / 5),
+        ([" saw"], 0, 0),
+        ([" cat", " dog"], 1 / 5, 4 / 5),
+        ([" saw", " the", " a", " cat", " dog"], 0, 1),
+        ([" saw", " the", " a", ",", " cat", " dog"], 0, 2 / 5),
+    ],
+)
+def test_first_guesses_and_first_fives_counted_by_hand(
+    encoder: Checkpoint, answers: list[str], first: float, in_five: float
+) -> None:
+    assert measure(encoder, DOCUMENTS, *answers) == {
+        "masked_word_accuracy": first,
+        "masked_word_in_first_five": in_five,
+        "masked_words": 5,
+    }
+
+
+def test_the_answer_is_read_where_the_mask_stands(encoder: Checkpoint) -> None:
+    """Where the answer depends on the text, places and rows of a batch must not be mixed up."""
+    documents = [f"{' the' * n} cat{' saw' * n}\n" for n in range(1, 6)]
+
+    def rig(logits: torch.Tensor) -> torch.Tensor:
+        logits = torch.zeros_like(logits)
+        ((the,), (saw,)) = encoder.tokenizer.encode_ids([" the", " saw"])
+        logits[..., the] = 1  # every place says "the", save the last of a row, which says "saw"
+        logits[:, -1, saw] = 2
+        return logits
+
+    with encoder.model.edit("logits", rig):
+        found = evaluate(encoder, documents)
+    assert found["masked_words"] == 5 + 2 * 15
+    # All 15 "the", and the one "saw" that ends the longest row; shorter rows are padded behind.
+    assert found["masked_word_accuracy"] == pytest.approx(16 / 35)
+
+
+def test_words_of_several_tokens_punctuation_and_numbers_are_not_asked_for(
+    encoder: Checkpoint,
+) -> None:
+    documents = [" zebra, 7 ... dog!\n"]
+    assert measure(encoder, documents, " dog") == {
+        "masked_word_accuracy": 1,
+        "masked_word_in_first_five": 1,
+        "masked_words": 1,
+    }
+
+
+def test_a_paragraph_is_cut_to_what_the_model_reads(encoder: Checkpoint) -> None:
+    """The last token that is read may be half a word, so it is not asked for."""
+    assert measure(encoder, [" dog" * 40], " dog")["masked_words"] == 14
+    assert measure(encoder, [" dog" * 14], " dog")["masked_words"] == 14
+
+
+def test_as_many_are_hidden_as_asked_for_and_always_the_same(encoder: Checkpoint) -> None:
+    documents = [" the cat saw a dog\n" * 30]
+    first, again, other = (
+        measure(encoder, documents, " dog", n_blanks=17, seed=seed) for seed in (0, 0, 3)
+    )
+    assert first["masked_words"] == 17
+    assert first == again
+    assert first != other
+    assert 0 < measure(encoder, documents, " dog")["masked_word_accuracy"] == 1 / 5
+
+
+def test_many_blanks_are_read_in_parts_with_the_same_answers(encoder: Checkpoint) -> None:
+    assert measure(encoder, [" cat dog\n" * 100], " dog") == {
+        "masked_word_accuracy": 0.5,
+        "masked_word_in_first_five": 0.5,
+        "masked_words": 200,
+    }
+
+
+def test_padding_and_company_do_not_change_an_answer(encoder: Checkpoint) -> None:
+    documents = [" the cat saw a dog\n", " dog\n", " a cat saw the dog the cat saw\n"]
+    together = evaluate(encoder, documents)
+    alone = [evaluate(encoder, [document]) for document in documents]
+    for name in ("masked_word_accuracy", "masked_word_in_first_five"):
+        right = sum(round(each[name] * each["masked_words"]) for each in alone)
+        assert together[name] * together["masked_words"] == pytest.approx(right)
+
+
+@pytest.mark.parametrize("documents", [[], ["\n \n"], ["12 34 ...\n"]])
+def test_a_text_without_words_is_rejected(encoder: Checkpoint, documents: list[str]) -> None:
+    with pytest.raises(CorpusError, match="no word of one token"):
+        evaluate(encoder, documents)
+
+
+def test_an_encoder_without_a_mask_is_rejected(make_checkpoint: Callable[..., Checkpoint]) -> None:
+    with pytest.raises(ValueError, match="'tiny' has no mask token"):
+        evaluate(make_checkpoint(kind="encoder", moe=None), DOCUMENTS)

@@ -1,7 +1,6 @@
 """Every figure on the cards of the `positions-*` twins."""
 
 import math
-import re
 from collections.abc import Callable
 
 import pytest
@@ -77,7 +76,7 @@ def test_learned_positions_have_no_loss_beyond_their_table(
     with learned.model.edit("logits", torch.zeros_like):
         found = evaluate(learned, DOCUMENTS, trained_tokens=TRAINED)
     inside = found["nats_per_token"]["inside_trained_length"]
-    assert inside == round(math.log(300), 4)
+    assert inside == pytest.approx(math.log(300))
 
 
 @pytest.mark.parametrize("positional", ["sinusoidal", "rotary", "alibi"])
@@ -120,8 +119,7 @@ def test_the_recipes_length_is_the_default(decoder: Checkpoint) -> None:
     assert (found["trained_tokens"], found["rows"]) == (128, 1)
 
 
-def test_a_text_shorter_than_a_row_is_refused(decoder: Checkpoint) -> None:
-    message = "the text has 31 tokens; evaluation needs at least 32"
-    with pytest.raises(CorpusError, match=f"^{re.escape(message)}$"):
+def test_a_text_shorter_than_a_row_is_rejected(decoder: Checkpoint) -> None:
+    with pytest.raises(CorpusError, match="at least 32"):
         evaluate(decoder, ["Q" * 30], trained_tokens=TRAINED)
     assert evaluate(decoder, ["Q" * 31], trained_tokens=TRAINED)["rows"] == 1

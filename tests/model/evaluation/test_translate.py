@@ -1,25 +1,36 @@
-"""Every figure on the card of `translate`."""
+"""The figures of `translate`: BLEU against sacrebleu, word alignment, and the IBM models."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 
 import pytest
+import sacrebleu
 import torch
 
 from headlight.model.checkpoint import Checkpoint
-from headlight.model.evaluation.bleu import bleu
-from headlight.model.evaluation.cross_attention import aligner, best_head
-from headlight.model.evaluation.translate import alignment_figures, evaluate
+from headlight.model.evaluation.translate import (
+    alignment_figures,
+    bleu,
+    evaluate,
+    ibm_model_1_links,
+    ibm_model_2_links,
+    translations,
+)
 from headlight.model.evaluation.word_alignment import (
     ENGLISH_FRENCH_GOLD,
     GoldPair,
+    aligner,
     alignment_error_rate,
-    ibm_model_1_links,
+    best_head,
     read_gold,
     short_pairs,
 )
+from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import is_held_out
 from headlight.model.training.corpus import SentencePair
 from headlight.model.training.translate import TranslateConfig
+from headlight.model.translation import translate
+from tests.model.evaluation.test_word_alignment import gold_pair
 
 PAIRS = [SentencePair("The cat.", "Le chat."), SentencePair("A tree.", "Un arbre.")]
 CORPUS = [SentencePair(f"the cat number {n}", f"le chat {n}") for n in range(300)]
@@ -42,7 +53,7 @@ def test_pairs_alone_give_bleu_and_alignment(
     translator: Checkpoint, small_gold: list[GoldPair]
 ) -> None:
     figures = evaluate(translator, PAIRS)
-    assert figures["bleu"] == {"text": round(bleu(translator, PAIRS), 4)}
+    assert figures["bleu"] == {"text": bleu(translator, PAIRS)}
     assert set(figures) == {"bleu", "alignment"}
     alignment = figures["alignment"]
     assert alignment["pairs"] == 4
@@ -52,9 +63,9 @@ def test_pairs_alone_give_bleu_and_alignment(
         "layer": found.layer,
         "head": found.head,
         "shift": found.shift,
-        "error_rate": round(found.score.error_rate, 4),
-        "precision": round(found.score.precision, 4),
-        "recall": round(found.score.recall, 4),
+        "error_rate": found.score.error_rate,
+        "precision": found.score.precision,
+        "recall": found.score.recall,
     }
 
 
@@ -70,10 +81,10 @@ def test_of_a_corpus_what_was_held_back_is_translated_and_the_rest_is_learned_fr
     learned = [pair for pair in CORPUS if not is_held_out(pair.source, share)]
     assert held_out
     figures = evaluate(translator, [], trained_on=CORPUS)
-    assert figures["bleu"] == {"held_out": round(bleu(translator, held_out), 4)}
+    assert figures["bleu"] == {"held_out": bleu(translator, held_out)}
     assert set(figures["ibm_models"]) == {"model_1", "model_2"}
     score = alignment_error_rate(ibm_model_1_links(learned, small_gold), small_gold)
-    assert figures["ibm_models"]["model_1"]["error_rate"] == round(score.error_rate, 4)
+    assert figures["ibm_models"]["model_1"]["error_rate"] == score.error_rate
 
 
 def test_another_gold_is_aligned_by_the_head_that_the_first_one_chose(
@@ -106,7 +117,7 @@ def test_only_short_pairs_of_another_gold_are_aligned(translator: Checkpoint) ->
     assert "alignment_literary" not in evaluate(translator, [], literary=[long])
 
 
-def test_who_looks_at_no_word_has_the_worst_error_rate(translator: Checkpoint) -> None:
+def test_attention_to_no_word_has_the_worst_error_rate(translator: Checkpoint) -> None:
     def look_at_the_start(weights: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.one_hot(
             torch.zeros(weights.shape[:-1], dtype=torch.long), weights.shape[-1]
@@ -120,3 +131,159 @@ def test_who_looks_at_no_word_has_the_worst_error_rate(translator: Checkpoint) -
         figures = evaluate(translator, [])
     assert figures["alignment"]["head"]["error_rate"] == 1
     assert figures["alignment"]["layer"]["recall"] == 0
+
+
+# --- BLEU -----------------------------------------------------------------------------------------
+
+
+SAID = {
+    "The cat chased the mouse.": "Le chat a chassé la petite souris.",
+    "It was too tired.": "Il était trop fatigué pour cela.",
+    "A tree!": "Un arbre !",
+}
+
+
+@pytest.fixture
+def says(monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer) -> list[int]:
+    """Let the translator say what is in `SAID`; the list counts the texts of every call."""
+    calls: list[int] = []
+
+    def say(
+        model: object, sources: Sequence[Sequence[int]], *, start_id: int, end_id: int
+    ) -> list[list[int]]:
+        assert {source[0] for source in sources} == {tokenizer.start_id}
+        assert end_id == tokenizer.end_id
+        calls.append(len(sources))
+        texts = [SAID[tokenizer.decode(source)] for source in sources]
+        return tokenizer.encode_ids(texts)
+
+    monkeypatch.setattr("headlight.model.evaluation.translate.translate", say)
+    return calls
+
+
+def pairs_of(*references: tuple[str, str]) -> list[SentencePair]:
+    return [SentencePair(source, target) for source, target in references]
+
+
+def test_the_reference_scores_a_hundred(translator: Checkpoint, says: list[int]) -> None:
+    assert bleu(translator, pairs_of(*SAID.items())) == pytest.approx(100)
+
+
+def test_another_text_scores_nothing(translator: Checkpoint, says: list[int]) -> None:
+    assert bleu(translator, pairs_of(*((text, "xyz") for text in SAID))) < 5
+
+
+def test_the_score_is_that_of_sacrebleu(translator: Checkpoint, says: list[int]) -> None:
+    cat, tired, tree = SAID
+    pairs = pairs_of(
+        (tree, "Un arbre!"),
+        (cat, "Le chat chassa la petite souris."),
+        (tired, "Il était trop las pour cela."),
+    )
+    expected = sacrebleu.corpus_bleu(
+        [SAID[pair.source] for pair in pairs], [[pair.target for pair in pairs]]
+    )
+    assert bleu(translator, pairs) == expected.score
+    assert 10 < expected.score < 90
+
+
+def test_a_source_with_many_references_counts_once_against_all(
+    translator: Checkpoint, says: list[int]
+) -> None:
+    cat, tired, tree = SAID
+    pairs = pairs_of(
+        (cat, "Le matou a chassé une souris."),
+        (tree, "Un arbre !"),
+        (cat, "Le chat poursuit la petite souris."),
+        (tired, "Il était las pour cela."),
+        (cat, "Un chat chassa la souris grise."),
+        (tired, "Elle était trop fatiguée pour cela."),
+    )
+    expected = sacrebleu.corpus_bleu(
+        [SAID[cat], SAID[tree], SAID[tired]],
+        [
+            ["Le matou a chassé une souris.", "Un arbre !", "Il était las pour cela."],
+            ["Le chat poursuit la petite souris.", None, "Elle était trop fatiguée pour cela."],
+            ["Un chat chassa la souris grise.", None, None],
+        ],
+    )
+    assert bleu(translator, pairs) == expected.score
+    assert sum(says) == 3
+    first_alone = bleu(translator, pairs_of(*{p.source: p.target for p in pairs[::-1]}.items()))
+    assert first_alone < expected.score
+
+
+def test_translations_come_in_the_order_of_the_sources(
+    translator: Checkpoint, says: list[int]
+) -> None:
+    sources = [*SAID, *reversed(SAID)]
+    assert translations(translator, sources, batch_rows=4) == [SAID[text] for text in sources]
+    assert says == [4, 2]
+
+
+def test_the_translations_are_the_models_own(translator: Checkpoint) -> None:
+    tokenizer = translator.tokenizer
+    special = {"start_id": tokenizer.start_id, "end_id": tokenizer.end_id}
+    ids = [[token.id for token in tokenizer.encode(text)] for text in SAID]
+    alone = [translate(translator.model, [source], **special)[0] for source in ids]
+    assert translations(translator, list(SAID)) == [tokenizer.decode(target) for target in alone]
+
+
+def test_without_sacrebleu_the_error_names_what_to_install(
+    translator: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    with pytest.raises(ImportError, match=r"sacrebleu.*pip install headlight\[evaluate\]"):
+        bleu(translator, pairs_of(*SAID.items()))
+
+
+# --- IBM models -----------------------------------------------------------------------------------
+
+
+# Enough to tell the words apart: no two of them always come together.
+SENTENCES = [
+    ("The dog sleeps.", "Le chien dort."),
+    ("The cat sleeps.", "Le chat dort."),
+    ("The dog eats.", "Le chien mange."),
+    ("A cat eats!", "Un chat mange !"),
+    ("A dog", "Un chien"),
+]
+
+
+def test_ibm_model_1_finds_words_by_the_company_they_keep() -> None:
+    gold = [gold_pair("a DOG eats", "Mange chien Un")]
+    (links,) = ibm_model_1_links(SENTENCES * 5, gold, n_iterations=20)
+    assert links == {(2, 0), (1, 1), (0, 2)}
+
+
+def test_ibm_model_2_learns_that_a_language_turns_the_order_around() -> None:
+    words = ["a", "b", "c", "d", "e"]
+    turned = [
+        (f"{first} {second}", f"{second.upper()}x {first.upper()}x")
+        for first in words
+        for second in words
+        if first != second
+    ]
+    gold = [gold_pair("f g", "Px Qx"), gold_pair("a b", "Bx Ax")]
+    unknown_words, known_words = ibm_model_2_links(turned, gold)
+    assert unknown_words == set()
+    assert known_words == {(0, 1), (1, 0)}
+    repeated = [gold_pair("a a", "Ax Ax")]
+    assert ibm_model_2_links(turned, repeated) == [{(0, 1), (1, 0)}]
+    assert ibm_model_1_links(turned, repeated) == [{(1, 0), (1, 1)}]
+
+
+def test_ibm_model_1_links_a_word_it_never_saw_to_the_last() -> None:
+    gold = [gold_pair("The wolf sleeps", "Le loup dort")]
+    (links,) = ibm_model_1_links(SENTENCES * 5, gold, n_iterations=20)
+    assert links == {(0, 0), (2, 1), (2, 2)}
+
+
+@pytest.mark.parametrize("align", [ibm_model_1_links, ibm_model_2_links])
+def test_without_nltk_the_error_names_what_to_install(
+    align: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "nltk", None)
+    assert callable(align)
+    with pytest.raises(ImportError, match=r"nltk.*pip install headlight\[evaluate\]"):
+        align(SENTENCES, [gold_pair()])

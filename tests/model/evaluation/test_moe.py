@@ -1,4 +1,4 @@
-"""Which tokens each expert takes: counted one by one, and ranked as by hand."""
+"""The load of the experts and the tokens that they take, counted one by one."""
 
 import json
 import math
@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from headlight.model.checkpoint import Checkpoint
 from headlight.model.config import ExpertsConfig
-from headlight.model.evaluation.expert_tokens import expert_tokens, lower_end
+from headlight.model.evaluation.moe import (
+    KINDS,
+    TokenKinds,
+    expert_load,
+    expert_tokens,
+    load_entropy,
+    lower_end,
+)
+from headlight.model.tokenizer import Tokenizer, train_tokenizer
 from headlight.model.training.corpus import CorpusError, TokenStream
 
 DOCUMENTS = ["The quick brown fox jumps over the lazy dog, and the cat. " * 8, "A tree.\n"]
@@ -165,28 +174,129 @@ def test_every_routed_layer_is_counted(make_checkpoint: Callable[..., Checkpoint
         assert sum(expert["share"] for expert in experts) == pytest.approx(1, abs=2e-4)
 
 
-@pytest.mark.parametrize(
-    ("changes", "documents", "message"),
-    [
-        ({"moe": None}, DOCUMENTS, "tiny is dense: it has no experts; leave the corpus out"),
-        (
-            {"kind": "encoder-decoder"},
-            DOCUMENTS,
-            "tiny reads pairs; its experts cannot be counted over a text",
-        ),
-    ],
-)
-def test_models_without_experts_or_with_two_texts_are_refused(
-    make_checkpoint: Callable[..., Checkpoint],
-    changes: dict,
-    documents: list[str],
-    message: str,
+@pytest.mark.parametrize("changes", [{"moe": None}, {"kind": "encoder-decoder"}])
+def test_models_without_experts_or_with_two_texts_are_rejected(
+    make_checkpoint: Callable[..., Checkpoint], changes: dict[str, Any]
 ) -> None:
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        expert_tokens(make_checkpoint(**changes), documents)
+    with pytest.raises(ValueError, match=r"^tiny (is dense|reads sentence pairs)"):
+        expert_tokens(make_checkpoint(**changes), DOCUMENTS)
 
 
-def test_a_text_shorter_than_a_context_is_refused(checkpoint: Checkpoint) -> None:
-    message = r"^the corpus has \d+ tokens; counting needs at least 47$"
-    with pytest.raises(CorpusError, match=message):
+def test_a_text_shorter_than_a_context_is_rejected(checkpoint: Checkpoint) -> None:
+    with pytest.raises(CorpusError, match="at least 47"):
         expert_tokens(checkpoint, ["A tree.\n"])
+
+
+# --- load -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rows() -> Tensor:
+    return torch.randint(2, 300, (5, 20), generator=torch.Generator().manual_seed(0))
+
+
+def test_the_load_counts_the_tokens_that_each_expert_takes(
+    checkpoint: Checkpoint, rows: Tensor
+) -> None:
+    start = torch.full((5, 1), checkpoint.tokenizer.start_id)
+    with torch.inference_mode(), checkpoint.model.capture(["*.expert_indices"]) as captured:
+        checkpoint.model(torch.cat([start, rows], dim=1))
+    (indices,) = captured.values()
+    counts = [int((indices == expert).sum()) for expert in range(4)]
+    expected = [count / sum(counts) for count in counts]
+    for batch_rows in (2, 16):
+        load = expert_load(checkpoint, rows, batch_rows=batch_rows)
+        assert list(load) == [1]
+        assert load[1].tolist() == pytest.approx(expected)
+        assert float(load[1].sum()) == pytest.approx(1)
+
+
+def test_experts_without_tokens_have_no_load(checkpoint: Checkpoint, rows: Tensor) -> None:
+    favourites = torch.tensor([0.0, 100.0, 0.0, 100.0])
+    with checkpoint.model.edit(LOGITS, lambda logits: logits + favourites):
+        load = expert_load(checkpoint, rows)
+    assert load[1].tolist() == [0, 0.5, 0, 0.5]
+    assert load_entropy(load[1]) == pytest.approx(0.5)
+
+
+def test_each_layer_has_its_own_load(
+    make_checkpoint: Callable[..., Checkpoint], rows: Tensor
+) -> None:
+    moe = ExpertsConfig(n_experts=4, top_k=1, layers=(2, 0))
+    checkpoint = make_checkpoint(n_layers=3, moe=moe)
+    site = "decoder.layers.2.experts.router_logits"
+    with checkpoint.model.edit(site, lambda logits: logits + 100 * torch.eye(4)[3]):
+        load = expert_load(checkpoint, rows)
+    assert list(load) == [0, 2]
+    assert load[2].tolist() == [0, 0, 0, 1]
+    assert load[0].max() < 1
+
+
+def test_entropy_is_1_when_all_take_as_many_and_0_when_one_takes_all() -> None:
+    assert load_entropy(torch.full((8,), 1 / 8)) == pytest.approx(1)
+    assert load_entropy(torch.tensor([0.0, 1.0, 0.0])) == 0
+    by_hand = -(0.5 * math.log(0.5) + 2 * 0.25 * math.log(0.25)) / math.log(3)
+    assert load_entropy(torch.tensor([0.5, 0.25, 0.25])) == pytest.approx(by_hand)
+
+
+def test_a_dense_model_has_no_load(
+    make_checkpoint: Callable[..., Checkpoint], rows: Tensor
+) -> None:
+    with pytest.raises(ValueError, match="tiny is dense"):
+        expert_load(make_checkpoint(moe=None), rows)
+
+
+# --- kinds of tokens ------------------------------------------------------------------------------
+
+
+def kinds_in(text: str, tokenizer: Tokenizer) -> list[tuple[str, str]]:
+    """Each token of a text with its kind."""
+    tokens = tokenizer.encode(text)
+    ids = torch.tensor([[token.id for token in tokens]])
+    found = TokenKinds.of(tokenizer)(ids[:, :-1], ids[:, 1:])[0].tolist()
+    return [(token.text, KINDS[kind]) for token, kind in zip(tokens[1:], found, strict=True)]
+
+
+def test_kinds_are_told_by_spelling_and_by_the_token_before() -> None:
+    text = 'The old man met Ann. He said,\n"Oh 12'
+    tokenizer = train_tokenizer([text] * 50, vocab_size=320)
+    assert kinds_in(text, tokenizer) == [
+        ("The", "capital_at_start"),
+        (" old", "start_of_word"),
+        (" man", "start_of_word"),
+        (" met", "start_of_word"),
+        (" Ann", "capital_inside"),
+        (".", "punctuation"),
+        (" He", "capital_at_start"),
+        (" said", "start_of_word"),
+        (",", "punctuation"),
+        ("\n", "white_space"),
+        ('"', "punctuation"),
+        ("Oh", "capital_at_start"),
+        (" 12", "number"),
+    ]
+
+
+def test_what_follows_letters_without_a_space_is_the_rest_of_a_word(tokenizer: Tokenizer) -> None:
+    assert kinds_in("xY's", tokenizer) == [
+        ("x", "start_of_word"),
+        ("Y", "rest_of_word"),
+        ("'", "punctuation"),
+        ("s", "start_of_word"),
+    ]
+
+
+def test_any_script_has_words_and_pieces_of_characters_have_no_kind(tokenizer: Tokenizer) -> None:
+    shown = kinds_in("é😀", tokenizer)
+    assert {kind for _, kind in shown} == {"other"}
+    whole = train_tokenizer(["été Été été"] * 50, vocab_size=300)
+    assert kinds_in("été Été", whole) == [
+        ("été", "start_of_word"),
+        (" Été", "capital_inside"),
+    ]
+
+
+def test_special_tokens_are_other(tokenizer: Tokenizer) -> None:
+    ids = torch.tensor([[tokenizer.start_id, tokenizer.end_id]])
+    kinds = TokenKinds.of(tokenizer)(ids, ids)
+    assert [KINDS[kind] for kind in kinds[0].tolist()] == ["other", "other"]
