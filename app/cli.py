@@ -1,6 +1,6 @@
 """The command line: headlight serve | trace | train | evaluate | models | limits | settings.
 
-What a command needs is imported when it runs, so that `--help` does not wait for PyTorch.
+Each command imports its work when it runs, so that `--help` does not wait for PyTorch.
 """
 
 from __future__ import annotations
@@ -12,10 +12,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from headlight.commands.options import Device, ModelsDir, check_models_dir, fail, settings_of
+from headlight.commands.options import (
+    Device,
+    ModelsDir,
+    Precision,
+    check_models_dir,
+    fail,
+    reporting_errors,
+    settings_of,
+)
 from headlight.commands.output import in_words
 from headlight.commands.serve import EPILOG, serve
-from headlight.commands.trace import trace
 
 app = typer.Typer(
     name="headlight",
@@ -30,7 +37,114 @@ Recipe = Literal["stories", "translate", "fill", "positions"]
 
 
 app.command(epilog=EPILOG)(serve)
-app.command()(trace)
+
+
+@app.command()
+def trace(
+    text: Annotated[str, typer.Argument(help="The text; - reads standard input.")],
+    model: Annotated[
+        str | None,
+        typer.Option(help="A model's id, or its folder.", show_default="stories"),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="The text that a translator's decoder reads.",
+            show_default="the model's translation",
+        ),
+    ] = None,
+    capture: Annotated[
+        list[str] | None, typer.Option(help="A site or a glob; repeat it for more.")
+    ] = None,
+    layers: Annotated[list[int] | None, typer.Option(help="Only this layer; repeatable.")] = None,
+    heads: Annotated[list[int] | None, typer.Option(help="Only this head; repeatable.")] = None,
+    analyses: Annotated[
+        list[str] | None,
+        typer.Option(help="A quantity computed from the trace, such as rollout; repeatable."),
+    ] = None,
+    edits: Annotated[
+        str | None,
+        typer.Option(
+            help="Changes to the pass, as the API takes them: "
+            """'[{"kind": "heads_off", "heads": [3], "layer": 1}]'.""",
+            metavar="JSON",
+        ),
+    ] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option(
+            help="float32, or uint16 for attention weights in half the bytes.",
+            show_default="float32",
+            metavar="NAME",
+        ),
+    ] = None,
+    triangle: Annotated[
+        bool,
+        typer.Option("--triangle", help="Leave out the part of causal arrays above the diagonal."),
+    ] = False,
+    as_json: AsJson = False,
+    as_csv: Annotated[
+        bool,
+        typer.Option(
+            "--csv",
+            help="Print a table with one line for each number: its index on every axis, and the "
+            "tokens there in columns such as query_token.",
+        ),
+    ] = False,
+    out: Annotated[Path, typer.Option(help="The file for --json or --csv.", metavar="FILE")] = Path(
+        "-"
+    ),
+    safetensors: Annotated[
+        Path | None, typer.Option(help="Write a safetensors file.", metavar="FILE")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write a page that shows all heads and opens offline.", metavar="FILE"),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            help="Ask this server, with the key in HEADLIGHT_API_KEY, instead of a model here.",
+            metavar="URL",
+        ),
+    ] = None,
+    device: Device = None,
+    precision: Precision = None,
+    models_dir: ModelsDir = None,
+) -> None:
+    """Run a model on a text and show what it computed.
+
+    Without an output option, a table shows the likely next tokens and the captured arrays. FILE
+    may be - for standard output. One line break at the end of standard input is ignored.
+    """
+    with reporting_errors():
+        from headlight.commands.trace import Outputs, run_trace
+
+        run_trace(
+            {
+                "text": text,
+                "model": model,
+                "target": target,
+                "capture": capture,
+                "layers": layers,
+                "heads": heads,
+                "analyses": analyses,
+                "edits": edits,
+                "dtype": dtype,
+                "triangle": triangle or None,
+            },
+            Outputs(
+                as_json=as_json,
+                as_csv=as_csv,
+                out=out,
+                safetensors=safetensors,
+                html=html,
+                is_forced=force,
+            ),
+            server=server,
+            local={"device": device, "precision": precision, "models_dir": models_dir},
+        )
 
 
 @app.command()
@@ -171,30 +285,33 @@ def evaluate(
 
 @app.command()
 def models(models_dir: ModelsDir = None) -> None:
-    """List the models that can be asked."""
-    from headlight.commands.listings import write_models
-
+    """List the available models."""
     settings = settings_of(models_dir=models_dir)
     check_models_dir(settings)
-    write_models(settings)
+    with reporting_errors():
+        from headlight.commands.listings import write_models
+
+        write_models(settings)
 
 
 @app.command()
 def limits(models_dir: ModelsDir = None, as_json: AsJson = False) -> None:
-    """List the limits that a server started here has, why each is there, and what sets it."""
-    from headlight.commands.listings import write_limits
-
+    """List the limits of a server started here, with the reason and the variable of each."""
     settings = settings_of(models_dir=models_dir)
     check_models_dir(settings)
-    write_limits(settings, as_json=as_json)
+    with reporting_errors():
+        from headlight.commands.listings import write_limits
+
+        write_limits(settings, as_json=as_json)
 
 
 @app.command()
 def settings(as_json: AsJson = False) -> None:
-    """List every other setting of a server started here: its variable, its value, what it does."""
-    from headlight.commands.listings import write_settings
+    """List the other settings of a server started here: variable, value and description."""
+    with reporting_errors():
+        from headlight.commands.listings import write_settings
 
-    write_settings(settings_of(), as_json=as_json)
+        write_settings(settings_of(), as_json=as_json)
 
 
 def _command(n_processes: int) -> str:

@@ -58,9 +58,18 @@ class Registry:
             if folder.name in self._folders:
                 shown = _shown(str(folder))
                 logger.warning("%s is left out: there is a model of that name", shown)
-                continue
-            self._folders[folder.name] = folder
-            self._describe(folder)
+            else:
+                self.add(folder)
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of all models, damaged ones included."""
+        return frozenset(self._folders)
+
+    def add(self, folder: Path) -> None:
+        """Add the model in a folder; it replaces a model of the same id."""
+        self._folders[folder.name] = folder
+        self._describe(folder)
 
     def describe(self, model: str | None = None) -> Description:
         """What a model's folder says of it.

@@ -1,12 +1,21 @@
-"""Where the command line gets its traces from: a model in this process, or a server."""
+"""Where the command line gets traces from: a model in this process, or a server."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
-from headlight.client import Client, HeadlightError, Unauthorized, endpoints
+from headlight.client import (
+    Client,
+    HeadlightError,
+    InvalidRequest,
+    NotFound,
+    Unauthorized,
+    endpoints,
+)
 from headlight.client.client import KEY_VARIABLE
+from headlight.commands.options import UsageError
 from headlight.errors import Problem
 from headlight.registry import registry_of
 from headlight.routes.models import model_answer
@@ -17,87 +26,101 @@ from headlight.settings import Settings
 from headlight.tracing.tracer import Tracer
 
 
-class Source(Protocol):
-    """Answers requests for traces as the API does."""
+class Backend(Protocol):
+    """Answers requests for traces as the API does.
 
-    def answer(self, order: TraceRequest, media_type: str) -> bytes:
-        """The trace that was asked for, as it is sent.
+    Every method raises UsageError if the request breaks a rule, and ValueError if it fails.
+    """
 
-        Raises:
-            ValueError: the request breaks a rule, or nobody answers; the message says which.
-        """
+    def find(self, model: str) -> str:
+        """The id of a model, given its id or, in this process, its folder."""
+
+    def answer(self, request: TraceRequest, media_type: str) -> bytes:
+        """The body of the API's answer."""
 
     def card(self, model: str) -> Mapping[str, Any]:
-        """A model's card, as it is sent.
-
-        Raises:
-            ValueError: there is no such model.
-        """
+        """A model's card, as the API sends it."""
 
 
-class Here:
+class Local:
     """Traces in this process.
 
     Args:
         settings: limits, models and device.
 
     Raises:
-        ValueError: the device asked for is not there.
+        ValueError: the device does not exist here.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.tracer = Tracer(registry_of(settings), settings)
 
-    def answer(self, order: TraceRequest, media_type: str) -> bytes:
-        """As `Source`."""
-        form = Form(media_type=media_type, dtype=order.dtype, triangle=order.triangle)
-        with _refusals_told():
-            return encode_checked(self.tracer.trace(order), form)
+    def find(self, model: str) -> str:
+        """As `Backend`; an id counts before a folder of that name."""
+        registry, folder = self.tracer.registry, Path(model)
+        if model in registry.ids or not folder.is_dir():
+            return model
+        registry.add(folder.resolve())
+        return folder.resolve().name
+
+    def answer(self, request: TraceRequest, media_type: str) -> bytes:
+        """As `Backend`."""
+        form = Form(media_type=media_type, dtype=request.dtype, triangle=request.triangle)
+        with _plain_errors():
+            return encode_checked(self.tracer.trace(request), form)
 
     def card(self, model: str) -> Mapping[str, Any]:
-        """As `Source`."""
-        with _refusals_told():
+        """As `Backend`."""
+        with _plain_errors():
             return model_answer(self.tracer.registry.describe(model)).model_dump(mode="json")
 
 
-class There:
+class Remote:
     """Asks a server.
 
     Args:
-        client: of the server; it is the caller's to close.
+        client: of the server; the caller closes it.
     """
 
     def __init__(self, client: Client) -> None:
         self.client = client
 
-    def answer(self, order: TraceRequest, media_type: str) -> bytes:
-        """As `Source`."""
-        call = endpoints.trace(**order.model_dump(mode="json", exclude_unset=True))
-        with _refusals_told():
+    def find(self, model: str) -> str:
+        """As `Backend`."""
+        return model
+
+    def answer(self, request: TraceRequest, media_type: str) -> bytes:
+        """As `Backend`."""
+        call = endpoints.trace(**request.model_dump(mode="json", exclude_unset=True))
+        with _plain_errors():
             return self.client.send(replace(call, accept=media_type)).content
 
     def card(self, model: str) -> Mapping[str, Any]:
-        """As `Source`."""
-        with _refusals_told():
-            found: dict[str, Any] = self.client.send(endpoints.model(model)).json()
-            return found
+        """As `Backend`."""
+        with _plain_errors():
+            card: dict[str, Any] = self.client.send(endpoints.model(model)).json()
+            return card
 
 
 @contextmanager
-def _refusals_told() -> Iterator[None]:
-    """Turn what is refused inside the block into a sentence."""
+def _plain_errors() -> Iterator[None]:
+    """Raise the errors of the server and the client with a message for a terminal."""
     try:
         yield
     except Problem as problem:
-        raise ValueError(problem.detail) from problem
+        kind = UsageError if problem.status_code < 500 else ValueError
+        raise kind(problem.detail) from problem
+    except ValueError as error:  # a text with a lone surrogate
+        raise UsageError(str(error)) from error
+    except (InvalidRequest, NotFound) as error:
+        raise UsageError(error.detail) from error
     except Unauthorized as error:
-        raise ValueError(_about_the_key(error)) from error
+        raise ValueError(_key_error(error)) from error
     except HeadlightError as error:
         raise ValueError(getattr(error, "detail", str(error))) from error
 
 
-def _about_the_key(error: Unauthorized) -> str:
-    """What to do about a key, here where it comes out of the environment."""
+def _key_error(error: Unauthorized) -> str:
     if error.kind == "key-missing":
-        return f"the server wants an API key; put it into {KEY_VARIABLE}"
-    return f"{error.detail}; the key that was sent is in {KEY_VARIABLE}"
+        return f"the server requires an API key; set {KEY_VARIABLE}"
+    return f"{error.detail}; the key in {KEY_VARIABLE} was sent"

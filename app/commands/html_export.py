@@ -1,7 +1,7 @@
-"""One HTML file with a trace, the page's own view of it and Plotly: it opens without a server.
+"""One HTML file with a trace, the page's own view of it and Plotly, which opens without a server.
 
-The modules of `static/js` that the view needs are put into the file as they are: an import map
-gives each of their names a data URL.
+The modules of `static/js` that the view needs are embedded unchanged: an import map gives each of
+their names a data URL.
 """
 
 import base64
@@ -22,13 +22,13 @@ from headlight.static_files import package_dir
 
 ENTRY = "offline.js"
 STYLES = ("page", "controls", "dialogs", "sentence", "views", "plot")
-# The page fetches Plotly beside itself; here it has run before any module.
+# The page fetches Plotly; in the file it has run before any module.
 STAND_INS = {
     "ui/plotly.js": "export const plotly = async () => window.Plotly;\n"
     "export const plotlySource = async () => { throw new Error('this page is saved already'); };\n"
 }
 
-# What is marked as Markup below is a file of ours, JSON without a `<`, or base64.
+# Markup below is only a file of ours, JSON without a `<`, or base64.
 _SCRIPTS = HOME / "static" / "js"
 _IMPORT = re.compile(
     r"""^((?:import|export)(?:\b[^;'"=(]*\bfrom)? ['"])(\.[^'"]+)(['"])""", re.MULTILINE
@@ -41,13 +41,13 @@ def offline_page(
     trace: Trace,
     edits: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """The page.
+    """The page as HTML.
 
     Args:
-        answer: a trace as a safetensors file, whole: nothing left out of its triangles.
-        card: of its model, as `GET /api/v1/models/{id}` answers.
+        answer: a trace as a safetensors file, without packed triangles.
+        card: its model's card, the answer of `GET /api/v1/models/{id}`.
         trace: the same trace.
-        edits: what was changed in the pass.
+        edits: of the pass.
     """
     templates = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True)
     return templates.get_template("offline.html").render(
@@ -68,7 +68,7 @@ def offline_page(
 def modules() -> dict[str, str]:
     """The text of every module that the page needs, by its path in `static/js`.
 
-    What a module imports it imports by that path, since a data URL has no neighbours.
+    Imports are rewritten to these paths, because a data URL has no relative ones.
     """
     found: dict[str, str] = {}
     open_names = [ENTRY]

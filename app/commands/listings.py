@@ -1,4 +1,4 @@
-"""What the command line lists: models, limits and settings, for people or as JSON."""
+"""Lists of models, limits and settings, for people or as JSON."""
 
 import json
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from headlight.commands.terminal import show
+from headlight.commands.output import show
 from headlight.limits import limits_of
 from headlight.registry import registry_of
 from headlight.settings import Settings
@@ -16,7 +16,7 @@ from headlight.variables import variable_of
 
 
 def write_models(settings: Settings) -> None:
-    """Print a table of the models, and the damaged folders with their reasons."""
+    """Print a table of the models, and every folder that cannot be used with the reason."""
     registry = registry_of(settings)
     table = Table(
         Column("id", no_wrap=True), Column("kind", no_wrap=True), box=None, pad_edge=False
@@ -36,15 +36,15 @@ def write_models(settings: Settings) -> None:
         )
     show(table)
     for model, reason in registry.unavailable.items():
-        show(Text(f"{model} is left out: {reason}", style="yellow"))
+        show(Text(f"{model} cannot be used: {reason}", style="yellow"))
 
 
 def write_limits(settings: Settings, *, as_json: bool = False) -> None:
-    """Print every limit: its value, what more is answered with, what sets it, and its reason.
+    """Print every limit: its value, the error beyond it, its environment variable and its reason.
 
     Args:
-        settings: of a server that would be started here.
-        as_json: as `GET /api/v1/limits` answers.
+        settings: of a server started here.
+        as_json: print the answer of `GET /api/v1/limits`.
     """
     limits = limits_of(settings, registry_of(settings).descriptions)
     if as_json:
@@ -53,16 +53,16 @@ def write_limits(settings: Settings, *, as_json: bool = False) -> None:
     for name, limit in limits.items():
         values = limit.value if isinstance(limit.value, dict) else {"": limit.value}
         shown = ", ".join(f"{value:,} {model}".strip() for model, value in values.items())
-        facts = " · ".join((limit.refusal or "nothing is refused", limit.env or "fixed"))
+        facts = " · ".join((limit.refusal or "not an error", limit.env or "fixed"))
         _write_entry(f"{name}  {shown} {limit.unit}", facts, limit.reason)
 
 
 def write_settings(settings: Settings, *, as_json: bool = False) -> None:
-    """Print every setting that is no limit: its variable, its value and what it does; no key.
+    """Print every setting that is not a limit: its variable, value and description, but no key.
 
     Args:
-        settings: of a server that would be started here.
-        as_json: an object with a member for each; keys are stars.
+        settings: of a server started here.
+        as_json: print an object with a member for each setting; keys are masked.
     """
     limits = settings.limits()
     fields = {
@@ -74,13 +74,13 @@ def write_settings(settings: Settings, *, as_json: bool = False) -> None:
         values = settings.model_dump(mode="json")
         _write_json(
             {
-                name: {"value": values[name], "env": variable_of(name), "description": what}
-                for name, what in fields.items()
+                name: {"value": values[name], "env": variable_of(name), "description": description}
+                for name, description in fields.items()
             }
         )
         return
-    for name, what in fields.items():
-        _write_entry(f"{variable_of(name)}  {_told(settings, name)}", what)
+    for name, description in fields.items():
+        _write_entry(f"{variable_of(name)}  {_written(settings, name)}", description)
 
 
 def _write_entry(head: str, *lines: str) -> None:
@@ -90,12 +90,12 @@ def _write_entry(head: str, *lines: str) -> None:
     show("")
 
 
-def _write_json(what: object) -> None:
-    typer.echo(json.dumps(what, indent=2, ensure_ascii=False))
+def _write_json(value: object) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def _told(settings: Settings, name: str) -> str:
-    """A setting's value as its variable would be written."""
+def _written(settings: Settings, name: str) -> str:
+    """A setting's value as its environment variable has it."""
     value = getattr(settings, name)
     if name == "api_keys":
         return f"({len(value)}, not shown)" if value else "(none)"

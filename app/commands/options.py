@@ -1,17 +1,30 @@
-"""What the commands of `headlight` share: options by one name, and how a mistake is told."""
+"""Options that commands share, the settings they make, and how errors are reported.
+
+A usage error ends a command with exit code 2, as Click's own do; any other failure with 1. A wrong
+setting or option is reported with its name, its value and the rule:
+
+    HEADLIGHT_QUEUE_LENGTH is -1; it must be at least 0
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from headlight.commands.validation_messages import name_of, settings_mistakes
+from headlight.commands.output import in_words
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
+
     from headlight.settings import Settings
+
+USAGE_ERROR = 2
 
 Device = Annotated[
     str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default="auto", metavar="NAME")
@@ -23,30 +36,144 @@ Precision = Annotated[
 ModelsDir = Annotated[
     Path | None, typer.Option(help="A directory with more models, one folder each.")
 ]
-Model = Annotated[str | None, typer.Option(help="A model's id.", show_default="stories")]
+
+_LONGEST_VALUE = 80
+_RULES = {
+    "greater_than_equal": "at least {ge}",
+    "greater_than": "more than {gt}",
+    "less_than_equal": "at most {le}",
+    "less_than": "less than {lt}",
+    "literal_error": "{expected}",
+    "union_tag_invalid": "one of {expected_tags}",
+    "union_tag_not_found": "an object with a {discriminator}",
+    "too_long": "no longer than {max_length}",
+    "too_short": "no shorter than {min_length}",
+    "string_too_long": "no longer than {max_length} characters",
+    "string_too_short": "at least {min_length} character",
+    "finite_number": "a finite number",
+}
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "a text",
+    "list": "a list",
+    "path": "a path",
+    "model": "an object",
+}
 
 
-def settings_of(**given: Any) -> Settings:
-    """The environment's settings, with what was given on the command line instead."""
+class UsageError(ValueError):
+    """The command line breaks a rule: an unknown model, options that exclude each other."""
+
+
+def fail(message: str, *, code: int = 1) -> NoReturn:
+    """Print an error and end the command.
+
+    Args:
+        message: the error.
+        code: 1 for a failure, 2 for a usage error.
+    """
+    typer.secho(message, fg=typer.colors.RED, err=True)
+    sys.exit(code)
+
+
+@contextmanager
+def reporting_errors() -> Iterator[None]:
+    """Print an error of the block and end the command: 2 for a `UsageError`, 1 for a failure."""
+    try:
+        yield
+    except UsageError as error:
+        fail(str(error), code=USAGE_ERROR)
+    except (ValueError, OSError, ImportError) as error:
+        fail(in_words(error))
+
+
+def settings_of(**options: Any) -> Settings:
+    """The settings of the environment, overridden by options that are not None."""
     from pydantic import ValidationError
 
     from headlight.settings import Settings
 
     try:
-        return Settings(**{name: value for name, value in given.items() if value is not None})
+        return Settings(**{name: value for name, value in options.items() if value is not None})
     except ValidationError as error:
-        fail(settings_mistakes(error, given))
+        message = _lines(error, lambda location: _name_of(str(location[0]), options))
+        fail(message, code=USAGE_ERROR)
 
 
 def check_models_dir(settings: Settings) -> None:
-    """Refuse a folder of models that somebody named and that is not there."""
+    """End the command if the directory of models that was named does not exist."""
     folder = settings.models_dir
     if folder is not None and not folder.is_dir():
-        name = name_of("models_dir", {"models_dir": folder})
-        fail(f"{name} is {folder}; there is no such folder")
+        name = _name_of("models_dir", {"models_dir": folder})
+        fail(f"{name} is {folder}; there is no such folder", code=USAGE_ERROR)
 
 
-def fail(message: str) -> NoReturn:
-    """Say what is wrong, and end the command."""
-    typer.secho(message, fg=typer.colors.RED, err=True)
-    sys.exit(1)
+def option_of(setting: str) -> str:
+    """The option that sets a setting or a member of a request."""
+    return f"--{setting.removeprefix('default_').replace('_', '-')}"
+
+
+def request_errors(error: ValidationError, request: Mapping[str, Any]) -> str:
+    """A line for every wrong option of those that make a request.
+
+    Args:
+        error: of the request's validation.
+        request: its members.
+    """
+    from headlight.validation_paths import sent_names
+
+    def name(location: Sequence[str | int]) -> str:
+        first, *places = sent_names(location, request)
+        whole = "the text" if first == "text" else option_of(str(first))
+        return ".".join([whole, *map(str, places)])
+
+    return _lines(error, name)
+
+
+def _name_of(setting: str, options: Mapping[str, Any]) -> str:
+    """The source of a setting: the option, if it was given, or the environment variable."""
+    variable = f"HEADLIGHT_{setting.upper()}"
+    value = options.get(setting)
+    is_option = value is not None and os.environ.get(variable) != str(value)
+    return option_of(setting) if is_option else variable
+
+
+def _lines(error: ValidationError, name: Callable[[Sequence[str | int]], str]) -> str:
+    return "\n".join(_sentence(name(found["loc"]), found) for found in error.errors())
+
+
+def _sentence(name: str, found: Mapping[str, Any]) -> str:
+    match found["type"]:
+        case "value_error":  # its own message quotes the value, unless that is a secret
+            return f"{name}: {found['ctx']['error']}"
+        case "missing":
+            return f"{name} is missing"
+        case "extra_forbidden":
+            return f"{name} is unknown"
+        case "union_tag_invalid":
+            return f"{name}.kind is {_shown(found['ctx']['tag'])}; it must be {_rule(found)}"
+        case _:
+            return f"{name} is {_shown(found['input'])}; it must be {_rule(found)}"
+
+
+def _rule(found: Mapping[str, Any]) -> str:
+    """The rule that a value breaks: "at least 0"."""
+    kind = str(found["type"])
+    if rule := _RULES.get(kind):
+        context = found.get("ctx", {})
+        return rule.format_map({name: _plain(value) for name, value in context.items()})
+    return _KINDS.get(kind.partition("_")[0], str(found["msg"]))
+
+
+def _plain(bound: object) -> str:
+    """A bound without quotes or trailing zeros."""
+    return f"{bound:g}" if isinstance(bound, float) else str(bound).replace("'", "")
+
+
+def _shown(value: object) -> str:
+    """A value as it was typed, on one line."""
+    text = str(value)
+    text = text if text and text.isprintable() else repr(text)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

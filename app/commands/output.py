@@ -1,6 +1,10 @@
-"""Files that a command writes: whole or not at all, and never over another by accident."""
+"""What a command prints, and the files it writes.
+
+A file is written completely or not at all, and replaces another only if --force says so.
+"""
 
 import errno
+import io
 import os
 import sys
 import tempfile
@@ -9,17 +13,24 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from rich.console import Console, RenderableType
+
 STANDARD_OUTPUT = Path("-")
+WIDEST_LINE = 2_000
+"""Characters of a line that goes to a file or another program."""
+
+console = Console(highlight=False)
+notes = Console(highlight=False, stderr=True)
 
 _REASONS = {
     errno.ENOENT: "there is no such file or folder",
     errno.EISDIR: "it is a folder, not a file",
-    errno.EEXIST: "it is there already",
-    errno.EACCES: "you may not do that there",
-    errno.EPERM: "you may not do that there",
-    errno.EROFS: "nothing can be written there: the file system is read-only",
+    errno.EEXIST: "it already exists",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EROFS: "the file system is read-only",
     errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "your share of the disk is full",
+    errno.EDQUOT: "your quota of the disk is used up",
     errno.ENAMETOOLONG: "the name is too long",
     errno.ELOOP: "it is a link that leads back to itself",
     errno.ENOTDIR: "a part of the path is a file, not a folder",
@@ -27,21 +38,32 @@ _REASONS = {
 
 
 class DestinationError(ValueError):
-    """A file cannot be written; the message says why and what to do."""
+    """A file cannot be written; the message gives the reason and the way out."""
+
+
+def show(*items: RenderableType) -> None:
+    """Print, laid out for a terminal; into a pipe no line is wrapped or padded."""
+    if console.is_terminal:
+        console.print(*items, markup=False)
+        return
+    paper = io.StringIO()
+    Console(file=paper, highlight=False, width=WIDEST_LINE).print(*items, markup=False)
+    for line in paper.getvalue().splitlines():
+        console.out(line.rstrip(), highlight=False)
 
 
 @contextmanager
 def writing(path: Path, *, is_forced: bool = False) -> Iterator[BinaryIO]:
-    """A file to write into, for a `with` block; `-` is standard output.
+    """Open a file to write, for a `with` block; `-` is standard output.
 
-    The file is there once the block is left; a block that raises leaves what was there before.
+    The file appears at the end of the block. If the block raises, nothing is written.
 
     Args:
         path: of the file.
-        is_forced: whether it may take the place of another.
+        is_forced: whether it may replace another file.
 
     Raises:
-        DestinationError: it cannot be written, or is there already.
+        DestinationError: it cannot be written, or already exists.
     """
     if path == STANDARD_OUTPUT:
         yield sys.stdout.buffer
@@ -49,14 +71,14 @@ def writing(path: Path, *, is_forced: bool = False) -> Iterator[BinaryIO]:
         return
     check(path, is_forced=is_forced)
     try:
-        with _beside(path) if _is_replaced(path) else path.open("wb") as file:
+        with _replacing(path) if _is_replaced(path) else path.open("wb") as file:
             yield file
     except OSError as error:
         raise DestinationError(f"cannot write {path}: {_reason(error)}") from error
 
 
 def check(path: Path, *, is_forced: bool = False) -> None:
-    """Refuse a file that cannot be written, before anything is computed for it.
+    """Check that a file can be written, before anything is computed for it.
 
     Raises:
         DestinationError: as `writing`.
@@ -70,20 +92,20 @@ def check(path: Path, *, is_forced: bool = False) -> None:
             folder = f"there is no folder {path.parent}; make it, or name another"
             raise DestinationError(f"cannot write {path}: {folder}")
         if path.is_file() and not is_forced:
-            way_out = "name another file, or give --force to write over it"
-            raise DestinationError(f"{path} is there already; {way_out}")
+            way_out = "name another file, or add --force to replace it"
+            raise DestinationError(f"{path} already exists; {way_out}")
     except OSError as error:
         raise DestinationError(f"cannot write {path}: {_reason(error)}") from error
 
 
 def _is_replaced(path: Path) -> bool:
-    """Whether a new file takes the name; what is no file, a pipe or a device, is written into."""
+    """Whether a new file takes the name; a pipe or a device is written into."""
     return path.is_file() or not path.exists()
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[BinaryIO]:
-    """A new file in the same folder, which takes the name when it is whole."""
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A temporary file in the same folder, which takes the name when it is complete."""
     target = path.resolve()
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".headlight-", delete=False) as file:
         try:
@@ -98,14 +120,14 @@ def _beside(path: Path) -> Iterator[BinaryIO]:
 
 
 def _umask() -> int:
-    """What the user's new files are not: a temporary file is nobody else's to read."""
+    """The user's umask; a temporary file is created private, whatever the umask."""
     umask = os.umask(0)
     os.umask(umask)
     return umask
 
 
 def in_words(error: Exception) -> str:
-    """What went wrong, without the system's numbers. An error that is told already stays."""
+    """The message of an error; that of the operating system in plain words, without its number."""
     if isinstance(error, OSError) and error.errno and error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {_reason(error)}"
     return str(error)

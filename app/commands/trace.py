@@ -1,195 +1,216 @@
-"""The command `headlight trace`: one text read, here or by a server, and printed or written.
-
-What it needs is imported when it runs, so that `--help` does not wait for PyTorch.
-"""
-
-from __future__ import annotations
+"""The work of `headlight trace`: trace a text, print the result or write it to files."""
 
 import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
+from pydantic import ValidationError
+from rich.table import Table
+from rich.text import Text
 
+from headlight.client import Client, Trace, read_trace
+from headlight.commands.backends import Backend, Local, Remote
+from headlight.commands.csv_export import csv_lines
+from headlight.commands.html_export import offline_page
 from headlight.commands.options import (
-    Device,
-    Model,
-    ModelsDir,
-    Precision,
+    UsageError,
     check_models_dir,
-    fail,
+    option_of,
+    request_errors,
     settings_of,
 )
-from headlight.commands.output import in_words
-from headlight.commands.validation_messages import option_of, request_mistakes
+from headlight.commands.output import STANDARD_OUTPUT, check, console, notes, show, writing
+from headlight.schemas.traces import TraceRequest
+from headlight.serialization.formats import JSON, SAFETENSORS
 
-if TYPE_CHECKING:
-    from headlight.commands.backends import Source
+N_SHOWN = 3
 
 
-def trace(
-    text: Annotated[str, typer.Argument(help="What to read; - reads standard input.")],
-    model: Model = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="What a translator's decoder reads.", show_default="the model's translation"
-        ),
-    ] = None,
-    capture: Annotated[
-        list[str] | None, typer.Option(help="Site or glob; give it again for more.")
-    ] = None,
-    layers: Annotated[list[int] | None, typer.Option(help="Only this layer.")] = None,
-    heads: Annotated[list[int] | None, typer.Option(help="Only this head.")] = None,
-    analyses: Annotated[
-        list[str] | None,
-        typer.Option(help="A quantity computed from the trace, such as rollout; again for more."),
-    ] = None,
-    edits: Annotated[
-        str | None,
-        typer.Option(
-            help="What the pass changes, as the API takes it: "
-            """'[{"kind": "heads_off", "heads": [3], "layer": 1}]'.""",
-            metavar="JSON",
-        ),
-    ] = None,
-    dtype: Annotated[
-        str | None,
-        typer.Option(
-            help="float32, or uint16 for half the bytes of weights.",
-            show_default="float32",
-            metavar="NAME",
-        ),
-    ] = None,
-    triangle: Annotated[
-        bool, typer.Option("--triangle", help="Leave out what causal attention cannot see.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    as_csv: Annotated[
-        bool,
-        typer.Option(
-            "--csv",
-            help="Print a table with a line for each number: its place on every axis and, as in "
-            "query_token, the token there.",
-        ),
-    ] = False,
-    out: Annotated[Path, typer.Option(help="A file for --json or --csv.", metavar="FILE")] = Path(
-        "-"
-    ),
-    safetensors: Annotated[
-        Path | None, typer.Option(help="Write a safetensors file.", metavar="FILE")
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(help="Write a page that shows all heads and opens offline.", metavar="FILE"),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over files.")] = False,
-    server: Annotated[
-        str | None,
-        typer.Option(
-            help="Ask this server instead of a model here; HEADLIGHT_API_KEY is its key.",
-            metavar="URL",
-        ),
-    ] = None,
-    device: Device = None,
-    precision: Precision = None,
-    models_dir: ModelsDir = None,
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """The files to write; without any, a table is printed."""
+
+    as_json: bool = False
+    as_csv: bool = False
+    out: Path = STANDARD_OUTPUT
+    safetensors: Path | None = None
+    html: Path | None = None
+    is_forced: bool = False
+
+    def check(self) -> None:
+        """Check everything that can be checked before the trace is computed.
+
+        Raises:
+            UsageError: options exclude each other.
+            DestinationError: a file cannot be written.
+        """
+        if self.as_json and self.as_csv:
+            raise UsageError("choose one of --json and --csv")
+        is_text = self.as_json or self.as_csv
+        if self.out != STANDARD_OUTPUT and not is_text:
+            raise UsageError("--out is the file for --json or --csv; add one of them")
+        files = [
+            path for path in (self.out if is_text else None, self.safetensors, self.html) if path
+        ]
+        places = {path if path == STANDARD_OUTPUT else path.resolve() for path in files}
+        if len(places) < len(files):
+            raise UsageError("two outputs have the same destination; name another file for one")
+        for path in files:
+            check(path, is_forced=self.is_forced)
+
+
+def run_trace(
+    options: Mapping[str, Any],
+    outputs: Outputs,
+    *,
+    server: str | None,
+    local: Mapping[str, Any],
 ) -> None:
-    """Read a text and print what the model expects next, or write the whole trace.
+    """Trace a text and print the result, or write it to files.
 
-    FILE may be - for standard output. Of standard input one line break at the end is left out.
+    Args:
+        options: members of the request that are not None; the text `-` is standard input, the
+            model may be a folder, and edits are JSON.
+        outputs: the files to write.
+        server: the address of a server; None: trace in this process.
+        local: settings for a trace in this process.
+
+    Raises:
+        UsageError: an option is wrong.
+        ValueError, OSError: the trace failed, or a file cannot be written.
     """
-    from pydantic import ValidationError
+    outputs.check()
+    members = {name: value for name, value in options.items() if value is not None}
+    if members["text"] == "-":
+        members["text"] = _standard_input()
+    if edits := members.get("edits"):
+        members["edits"] = _json(edits, "--edits")
+    with _backend(server, local) as backend:
+        if model := members.get("model"):
+            members["model"] = backend.find(model)
+        try:
+            request = TraceRequest(**members)
+        except ValidationError as error:
+            raise UsageError(request_errors(error, members)) from error
+        try:
+            _write_outputs(request, backend, outputs)
+        except BrokenPipeError:
+            _exit_quietly()
 
-    from headlight.commands.terminal import Outputs, write_trace
-    from headlight.schemas.traces import TraceRequest
 
-    asked: dict[str, Any] = {
-        "text": text if text != "-" else _standard_input(),
-        "target": target,
-        "model": model,
-        "capture": capture,
-        "layers": layers,
-        "heads": heads,
-        "analyses": analyses,
-        "dtype": dtype,
-        "triangle": triangle or None,
-    }
-    outputs = Outputs(
-        as_json=as_json,
-        as_csv=as_csv,
-        out=out,
-        safetensors=safetensors,
-        html=html,
-        is_forced=force,
-    )
-    here = {"device": device, "precision": precision, "models_dir": models_dir}
-    try:
-        outputs.check()
-        asked["edits"] = edits and _json(edits, "--edits")
-        order = TraceRequest(**{name: value for name, value in asked.items() if value is not None})
-        with _source(server, here) as source:
-            write_trace(order, source, outputs)
-    except ValidationError as error:
-        fail(request_mistakes(error, asked))
-    except BrokenPipeError:
-        _leave_quietly()
-    except (ValueError, OSError) as error:
-        fail(in_words(error))
+def _write_outputs(request: TraceRequest, backend: Backend, outputs: Outputs) -> None:
+    if outputs.as_json:
+        _write(outputs.out, outputs, [backend.answer(request, JSON), b"\n"])
+    if outputs.as_csv:
+        trace = read_trace(backend.answer(request, SAFETENSORS))
+        _write(outputs.out, outputs, (lines.encode() for lines in csv_lines(trace)))
+    if outputs.safetensors:
+        _write(outputs.safetensors, outputs, [backend.answer(request, SAFETENSORS)])
+    if outputs.html:
+        _write(outputs.html, outputs, [_page(request, backend).encode()])
+    if not (outputs.as_json or outputs.as_csv or outputs.safetensors or outputs.html):
+        request = request.model_copy(update={"analyses": ["next_token"]})
+        trace = read_trace(backend.answer(request, SAFETENSORS))
+        _print_trace(trace, backend.card(trace.model)["kind"])
+
+
+def _write(path: Path, outputs: Outputs, parts: Iterable[bytes]) -> None:
+    with writing(path, is_forced=outputs.is_forced) as file:
+        for part in parts:
+            file.write(part)
+    if path != STANDARD_OUTPUT:
+        notes.print(f"the trace is in {path}", markup=False, soft_wrap=True)
+
+
+def _page(request: TraceRequest, backend: Backend) -> str:
+    """The offline page, which shows all heads of a layer and their labels."""
+    if request.heads is not None:
+        raise UsageError("--html shows all heads of a layer; leave --heads out")
+    analyses = sorted({*request.wanted_analyses, "head_labels"})
+    members = {**request.model_dump(), "analyses": analyses, "triangle": False}
+    answer = backend.answer(TraceRequest.model_validate(members), SAFETENSORS)
+    trace = read_trace(answer)
+    if not any(site.endswith("attention.weights") for site in trace):
+        raise UsageError("--html shows attention; add --capture '*.self_attention.weights'")
+    edits = [edit.model_dump(exclude_none=True) for edit in request.edits or ()]
+    return offline_page(answer, backend.card(trace.model), trace, edits)
+
+
+def _print_trace(trace: Trace, kind: str) -> None:
+    next_token = trace.analyses["next_token"]
+    heading = "likely in this place" if kind == "encoder" else "likely to come next"
+    texts = [repr(text) for text in (trace.text, trace.target) if text is not None]
+    console.print(Text(f"{trace.model} reads {', then '.join(texts)}"), soft_wrap=True)
+    table = Table("", "token", heading)
+    probabilities = next_token["probabilities"]
+    for place, token in enumerate(trace.target_tokens or trace.tokens):
+        likeliest = zip(next_token["texts"][place][:N_SHOWN], probabilities[place], strict=False)
+        shown = "   ".join(f"{text!r} {_percent(float(p))}" for text, p in likeliest)
+        table.add_row(str(place), Text(repr(token.text)), Text(shown))
+    show(table)
+    for site, array in trace.tensors.items():
+        show(f"{site}  {array.sizes}")
+
+
+def _percent(probability: float) -> str:
+    """A probability in whole percent, never rounded to 0 or 100."""
+    if probability < 0.005:
+        return "<1 %"
+    return ">99 %" if probability > 0.995 else f"{100 * probability:.0f} %"
 
 
 @contextmanager
-def _source(server: str | None, here: dict[str, Any]) -> Iterator[Source]:
-    """Who traces: a server, where one is named, or a model in this process."""
+def _backend(server: str | None, local: Mapping[str, Any]) -> Iterator[Backend]:
+    """A server, if one is named, or this process."""
     if server is None:
-        from headlight.commands.backends import Here
-
-        settings = settings_of(**here)
+        settings = settings_of(**local)
         check_models_dir(settings)
-        yield Here(settings)
+        yield Local(settings)
         return
-    if given := [option_of(name) for name, value in here.items() if value is not None]:
-        told = " and ".join(given)
-        raise ValueError(f"{told} cannot go with --server: a server decides that itself")
-    from headlight.client import Client
-    from headlight.commands.backends import There
-
-    with Client(server) as client:
-        yield There(client)
+    if given := [option_of(name) for name, value in local.items() if value is not None]:
+        raise UsageError(f"{' and '.join(given)} cannot be combined with --server")
+    try:
+        client = Client(server)
+    except ValueError as error:  # the address, or the key of the environment
+        raise UsageError(str(error)) from error
+    with client:
+        yield Remote(client)
 
 
 def _standard_input() -> str:
-    """The text that is piped in, read no further than a text may be long."""
-    most = settings_of().max_characters
+    """The text on standard input, read only up to the length that is allowed."""
+    limit = settings_of().max_characters
     reader = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", newline="")
     try:
-        text = reader.read(most + 3)  # one more than allowed, and a line break
-    except UnicodeDecodeError:
-        fail("standard input is not UTF-8")
+        text = reader.read(limit + 3)  # one more than allowed, and a line break
+    except UnicodeDecodeError as error:
+        raise UsageError("standard input is not UTF-8") from error
     finally:
         reader.detach()
     text = text.removesuffix("\n").removesuffix("\r")
-    if len(text) > most:
-        fail(
-            f"standard input holds more than the {most:,} characters that are allowed; "
+    if len(text) > limit:
+        raise UsageError(
+            f"standard input exceeds the {limit:,} characters that are allowed; "
             "send a shorter text, or raise HEADLIGHT_MAX_CHARACTERS"
         )
     return text
 
 
-def _json(text: str, what: str) -> Any:
+def _json(text: str, option: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise ValueError(f"{what} is not JSON: {error}") from error
+        raise UsageError(f"{option} is not JSON: {error}") from error
 
 
-def _leave_quietly() -> NoReturn:
-    """Whoever read our output has read enough, `head` for one; what is left goes nowhere."""
+def _exit_quietly() -> NoReturn:
+    """Exit when the reader of our output, such as `head`, has closed the pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise typer.Exit(1)

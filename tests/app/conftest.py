@@ -221,5 +221,5 @@ def headlight(zoo: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Resul
     monkeypatch.setenv("HEADLIGHT_DEFAULT_MODEL", "tiny")
     monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("headlight.commands.terminal.console.width", 200)
+    monkeypatch.setattr("headlight.commands.output.console.width", 200)
     return lambda *words: CliRunner().invoke(cli.app, list(words))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headlight.client import Analysis, NamedArray, Trace
-from headlight.commands.csv_export import text_of
+from headlight.commands.csv_export import csv_lines
 from headlight.model.trace import Token
 
 WEIGHTS = NamedArray(("head", "query", "key"), np.array([[[1, 0], [0.1, 0.9]]], dtype=np.float32))
@@ -28,11 +28,11 @@ def trace():
 
 
 def rows_of(trace):
-    return list(csv.DictReader(io.StringIO("".join(text_of(trace)), newline="")))
+    return list(csv.DictReader(io.StringIO("".join(csv_lines(trace)), newline="")))
 
 
 def test_every_number_has_a_line_with_its_place(trace):
-    assert "".join(text_of(trace)) == (
+    assert "".join(csv_lines(trace)) == (
         "site,head,query,key,value\n"
         "a.weights,0,0,0,1.0\n"
         "a.weights,0,0,1,0.0\n"
@@ -42,7 +42,7 @@ def test_every_number_has_a_line_with_its_place(trace):
 
 
 def test_heads_keep_their_numbers(trace):
-    assert "a.weights,7,1,1,0.9\n" in "".join(text_of(replace(trace, heads=(7,))))
+    assert "a.weights,7,1,1,0.9\n" in "".join(csv_lines(replace(trace, heads=(7,))))
 
 
 def test_an_axis_that_an_array_lacks_is_empty(trace):

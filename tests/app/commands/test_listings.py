@@ -24,7 +24,7 @@ def test_into_a_pipe_no_line_is_wrapped_or_padded(zoo, model_ids):
 
 @pytest.mark.parametrize("command", ["limits", "settings"])
 def test_what_is_described_is_a_line_where_no_terminal_is(headlight, monkeypatch, command):
-    monkeypatch.setattr("headlight.commands.terminal.console.width", 20)
+    monkeypatch.setattr("headlight.commands.output.console.width", 20)
     lines = headlight(command).stdout.splitlines()
     assert [line for line in lines if line != line.rstrip()] == []
     limits = Settings().limits()

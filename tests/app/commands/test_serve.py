@@ -17,7 +17,7 @@ SECRET = "0123456789abcdefSECRET"
 def headlight(monkeypatch):
     """Runs a command without a colour or a line break; a server would serve these settings."""
     monkeypatch.setenv("COLUMNS", "400")
-    monkeypatch.setattr("headlight.commands.terminal.console.width", 400)
+    monkeypatch.setattr("headlight.commands.output.console.width", 400)
     served = []
     monkeypatch.setattr(server, "serve", lambda listener, host, settings: served.append(settings))
 

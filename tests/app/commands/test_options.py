@@ -1,4 +1,4 @@
-"""Wrong settings: every one of them named as it was given, a line each, in plain words."""
+"""Wrong settings and options are reported by name, value and rule, with exit code 2."""
 
 import pytest
 
@@ -21,18 +21,18 @@ SECRET = "a secret"
         ("ALLOWED_HOSTS", "x.org:80", ": 'x.org:80': a host name has no scheme, port or path"),
     ],
 )
-def test_a_variable_is_named_with_its_value_and_the_rule(
+def test_a_variable_is_reported_with_its_value_and_the_rule(
     headlight, monkeypatch, variable, value, sentence
 ):
     monkeypatch.setenv(f"HEADLIGHT_{variable}", value)
     result = headlight("settings")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr.startswith(f"HEADLIGHT_{variable}{sentence}")
     assert "Input should" not in result.stderr
     assert "Value error" not in result.stderr
 
 
-def test_all_are_named_at_once_a_line_each(headlight, monkeypatch):
+def test_all_errors_are_reported_together(headlight, monkeypatch):
     monkeypatch.setenv("HEADLIGHT_QUEUE_LENGTH", "-1")
     monkeypatch.setenv("HEADLIGHT_MAX_BATCH", "0")
     assert headlight("serve", "--precision", "int8").stderr.splitlines() == [
@@ -42,7 +42,7 @@ def test_all_are_named_at_once_a_line_each(headlight, monkeypatch):
     ]
 
 
-def test_what_a_variable_says_for_an_option_is_the_variables(headlight, monkeypatch):
+def test_the_source_of_a_wrong_setting_is_named(headlight, monkeypatch):
     monkeypatch.setenv("HEADLIGHT_PRECISION", "int8")
     assert headlight("serve").stderr.startswith("HEADLIGHT_PRECISION is int8; ")
     assert headlight("serve", "--precision", "int4").stderr.startswith("--precision is int4; ")
@@ -50,27 +50,49 @@ def test_what_a_variable_says_for_an_option_is_the_variables(headlight, monkeypa
 
 def test_a_key_is_not_repeated(headlight, monkeypatch):
     monkeypatch.setenv("HEADLIGHT_API_KEYS", SECRET)
-    told = headlight("settings").stderr
-    assert told.startswith("HEADLIGHT_API_KEYS: key 1 is not 16 to 512 visible characters")
-    assert SECRET not in told
+    reported = headlight("settings").stderr
+    assert reported.startswith("HEADLIGHT_API_KEYS: key 1 is not 16 to 512 visible characters")
+    assert SECRET not in reported
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["sing"],
+        ["trace"],
+        ["trace", "a", "--sing"],
+        ["trace", "a", "--layers", "x"],
+        ["train", "novels", "--out", "o"],
+        ["train", "stories"],
+        ["evaluate"],
+        ["models", "a"],
+        ["limits", "--sing"],
+        ["settings", "--sing"],
+        ["serve", "--port", "-1"],
+    ],
+    ids=" ".join,
+)
+def test_an_unknown_command_option_or_value_exits_with_2(headlight, words):
+    assert headlight(*words).exit_code == 2
 
 
 @pytest.mark.parametrize("words", [["serve"], ["trace", "a"], ["models"], ["limits"]])
-def test_a_folder_of_models_that_is_named_must_be_there(headlight, monkeypatch, tmp_path, words):
+def test_a_directory_of_models_must_exist(headlight, monkeypatch, tmp_path, words):
     folder = str(tmp_path / "nope")
     result = headlight(*words, "--models-dir", folder)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr == f"--models-dir is {folder}; there is no such folder\n"
     monkeypatch.setenv("HEADLIGHT_MODELS_DIR", folder)
-    told = headlight(*words).stderr
-    assert told == f"HEADLIGHT_MODELS_DIR is {folder}; there is no such folder\n"
+    reported = headlight(*words).stderr
+    assert reported == f"HEADLIGHT_MODELS_DIR is {folder}; there is no such folder\n"
 
 
-def test_a_wrong_member_of_an_edit_is_named_as_it_was_given(headlight):
+def test_a_wrong_member_of_an_edit_is_reported_by_its_path(headlight):
     edits = '[{"kind": "temperature", "value": 0}, {"kind": "mood"}, {"kind": "heads_off"}, 3]'
     assert headlight("trace", "a", "--edits", edits).stderr.splitlines() == [
         "--edits.0.value is 0; it must be at least 0.01",
         "--edits.1.kind is mood; it must be one of heads_off, experts_off, no_scaling, temperature",
-        "--edits.2.heads must be there",
+        "--edits.2.heads is missing",
         "--edits.3 is 3; it must be an object",
     ]
