@@ -16,7 +16,7 @@ const WIDEST = 760;
 /**
  * @param {import('./figure.js').Frame} state
  * @param {import('../data/guesses.js').Guess[]} guesses
- * @param {import('../data/guesses.js').Words} words
+ * @param {Pick<import('../data/guesses.js').Words, 'event'>} words
  * @returns {{data: Object[], layout: Object}}
  */
 export function guessBars({ palette, width }, guesses, words) {

@@ -53,7 +53,7 @@ const FADED = 0.25;
 
 /**
  * @param {Wanted} wanted
- * @returns {{data: Object[], layout: Object, geometry: import('./figure.js').Geometry, drawn: Line[], left: number}} `left`: how many lines were too many
+ * @returns {{data: Object[], layout: Object, geometry: import('./grid.js').Geometry, drawn: Line[], left: number}} `left`: how many lines were too many
  */
 export function linesFigure(wanted) {
   const { weights, threshold = 0, chosenRow = null } = wanted;
@@ -280,6 +280,7 @@ function layoutFor({ palette, titles, quantity }, box) {
   };
 }
 
+/** @returns {import('./grid.js').Geometry} */
 function geometryOf({ weights, rows, columns }, { lines, numbers, ceiling, box, ink }) {
   const places = new Map(numbers.map(({ line, at }) => [keyOf(line), at]));
   const numberAt = (pair) => places.get(keyOf(pair)) ?? along(box.spanOf(pair), 0.5);
@@ -327,7 +328,7 @@ function indexAt(y, count, { down }) {
   return index >= 0 && index < count ? index : null;
 }
 
-/** A word is pointed at by its strongest line; `of` says whose lines are meant. */
+/** A word is pointed at by its strongest line; `of` says whose lines are meant.  @returns {import('./grid.js').Cell} */
 function wordCell(weights, side, index) {
   if (side === 'row')
     return { row: index, column: strongestOf(weights, { row: index }), of: 'row' };
@@ -337,7 +338,7 @@ function wordCell(weights, side, index) {
 /**
  * The lines of the word that is pointed at, each with its number near the other end; for a line that is
  * pointed at, and for the cell that the keyboard is on, those of the word that attends.
- * @returns {import('./figure.js').Highlight}
+ * @returns {import('./grid.js').Highlight}
  */
 function highlightOf({ row, column, of = 'row' }, weights, { box, ink, numberAt }) {
   const count = of === 'row' ? weights.columns : weights.rows;

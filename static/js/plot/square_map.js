@@ -90,6 +90,7 @@ export function squaresFigure(wanted, state) {
   };
 }
 
+/** @param {Wanted} wanted */
 function numbersTrace({ matrix: { columns, data }, scale, numbers }) {
   const cells = [...data.keys()];
   const level = (value) => levelOf(value - scale.bottom, scale.top - scale.bottom);
@@ -137,7 +138,7 @@ function roomyBox(size, label, { matrix, titles }) {
   const margin = { l: label.rows + 30, r: Math.max(76, slanted), t: slanted + 40, b: 12 };
   return {
     ...squaresIn(size, margin, matrix),
-    orientation: 'v',
+    orientation: /** @type {const} */ ('v'),
     tickangle: -45,
     axisTitles: titles,
     titles: () => [],
@@ -157,7 +158,7 @@ function tightBox(size, label, { matrix, titles }) {
   };
   return {
     ...squaresIn(size, margin, matrix),
-    orientation: 'h',
+    orientation: /** @type {const} */ ('h'),
     tickangle: -90,
     axisTitles: { rows: '', columns: '' },
     titles: ({ query, key }) =>

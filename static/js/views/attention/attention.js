@@ -38,12 +38,13 @@ const PLACES = {
   },
 };
 
+/** @type {Partial<import('../../state/attention_switches.js').Switches>} */
 const STANDARD = { what: 'weights', which: 'head', as: 'matrix', isShare: true, hidden: 'nothing' };
 
 /**
  * @param {import('../../data/places.js').Place['id']} placeId
- * @param {import('../../state/attention_switches.js').Switches} [switches]
- * @returns {{help: string, terms: [string, string][]}}
+ * @param {Partial<import('../../state/attention_switches.js').Switches>} [switches]
+ * @returns {{help: string, terms: string[][]}}
  */
 function wordingFor(placeId, switches = STANDARD) {
   const place = PLACES[placeId];
@@ -55,6 +56,7 @@ function wordingFor(placeId, switches = STANDARD) {
   };
 }
 
+/** @param {string} placeId @param {Partial<import('../../state/attention_switches.js').Switches>} switches */
 function firstSentence(placeId, { what, as }) {
   const { looking, that } = PLACES[placeId];
   const each = as === 'lines' ? `Each word at the left is ${looking}` : `Each row is ${looking}`;
@@ -67,10 +69,12 @@ function firstSentence(placeId, { what, as }) {
 }
 
 /** Is that what the drawing shows, whatever is hidden of it? */
+/** @param {Partial<import('../../state/attention_switches.js').Switches>} switches */
 function sumsToOne({ isShare, which, hidden, isRenormalised }) {
   return isShare && which !== 'max' && (hidden === 'nothing' || isRenormalised);
 }
 
+/** @type {import('../../plot/figure.js').View} */
 export const attention = {
   ...entryOf('attention'),
   ...wordingFor('decoder'),
@@ -90,7 +94,7 @@ export const attention = {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame} state
+ * @param {import('../../plot/figure.js').ViewState} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
@@ -212,6 +216,7 @@ function controlsFor({ place, nHeads, switches }) {
   return [...ofWhat(place, nHeads, switches), ...ofHow(switches)];
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function ofWhat(place, nHeads, { what, which, heads }) {
   const quantities = Object.entries(QUANTITIES).map(([id, { title, help }]) => ({
     id,
@@ -253,6 +258,7 @@ function ofWhat(place, nHeads, { what, which, heads }) {
   ];
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }) {
   const words = {
     kind: 'flag',

@@ -119,7 +119,7 @@ function roomyBox(size, label, matrix) {
   const margin = { l: label.rows + 30, r: Math.max(76, slanted), t: slanted + 40, b: 12 };
   return {
     ...squaresIn(size, margin, matrix),
-    orientation: 'v',
+    orientation: /** @type {const} */ ('v'),
     tickangle: -45,
     axisTitles: TITLES,
     titles: () => [],
@@ -150,7 +150,7 @@ function tightBox(size, label, matrix) {
   ];
   return {
     ...squaresIn(size, margin, matrix),
-    orientation: 'h',
+    orientation: /** @type {const} */ ('h'),
     tickangle: -90,
     axisTitles: { query: '', key: '' },
     titles,
@@ -201,7 +201,7 @@ export function chosenIn(trace, state, { place, matrix, rows, columns }) {
  * @param {import('../../data/trace.js').Trace} trace
  * @param {Object} state
  * @param {Subject} subject
- * @returns {import('../../plot/figure.js').Grid}
+ * @returns {import('../../plot/grid.js').Grid}
  */
 export function gridOf(trace, state, subject) {
   const { place, matrix, rows, columns, quantity, scale, request, made } = subject;

@@ -14,6 +14,7 @@ import { entryOf } from '../registry.js';
 
 const { compare_temperature: TEMPERATURE } = entryOf('compare').fields;
 
+/** @type {import('../../plot/figure.js').View} */
 export const compare = {
   ...entryOf('compare'),
   help: 'Two passes side by side: the same sentence with a part of the model switched off, another sentence, or another model. The third map is B less A, and the bars say what changed in what the model expects.',
@@ -55,7 +56,7 @@ const TITLES = {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame} state
+ * @param {import('../../plot/figure.js').ViewState} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
@@ -92,6 +93,12 @@ function alone(trace, state) {
   return { title: `A: ${a.name}`, ...sideFigure({ a, b: null }, 'a', state) };
 }
 
+/**
+ * Figure of a part that lacks its B.
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('../../plot/figure.js').ViewState} state
+ * @returns {{notice: string, actions?: import('../../plot/figure.js').Figure['actions']}}
+ */
 function invitation(trace, { compare_with: way }) {
   if (way !== 'text') return { notice: 'There is no other model here to compare with.' };
   return {

@@ -102,6 +102,7 @@ function countMoved(a, b) {
   return { rows: sites.length, columns: nHeads, data: Float64Array.from(data) };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
   const value = (row, column) => data[row * columns + column];
   const sites = weightsAt(a.place, a.trace).map(({ site }) => site);
@@ -115,10 +116,7 @@ function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
     quantity: `share of attention that moved from A (${a.name}) to B (${b.name})`,
     request: { ...b.request, capture: sites },
     before: { ...a.request, capture: sites },
-    made: movedMade(
-      sites,
-      ...[a.place.rows, a.place.columns].map((side) => matchOf(a, b, side).pairs),
-    ),
+    made: movedMade(sites, matchOf(a, b, a.place.rows).pairs, matchOf(a, b, a.place.columns).pairs),
     value,
     format: (share) => percent(share),
     describe: (row, column) =>
@@ -193,19 +191,10 @@ export function meanMoved({ rows, data }) {
  * @returns {number} 0 to 1
  */
 export function movedIn(a, b, head, rows, columns) {
+  const startOf = ({ shape }, row) => (head * shape[1] + row) * shape[2];
   let sum = 0;
   for (const [i, j] of rows) {
-    const [startA, startB] = [
-      [a, i],
-      [b, j],
-    ].map(
-      ([
-        {
-          shape: [, queries, keys],
-        },
-        row,
-      ]) => (head * queries + row) * keys,
-    );
+    const [startA, startB] = [startOf(a, i), startOf(b, j)];
     for (const [k, l] of columns)
       sum += Math.abs(b.data[startB + l] * b.scale - a.data[startA + k] * a.scale);
   }

@@ -88,6 +88,7 @@ function factsOf({ moved, lost }) {
 
 const COLUMNS = ['A', 'B', 'B − A'];
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf({ a, b, query, other, words, tokens, change, geometry }) {
   const value = (row, column) => {
     const token = change.tokens[row];
@@ -143,7 +144,7 @@ const KEY_HEIGHT = 24;
  * @param {Expected[]} tokens
  * @param {{event: string}} words whose probability it is
  * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object, geometry: import('../../plot/figure.js').Geometry}}
+ * @returns {{data: Object[], layout: Object, geometry: import('../../plot/grid.js').Geometry}}
  */
 function pairedBars(tokens, { event }, { palette, width }) {
   const labels = tokens.map(({ name }) => name);

@@ -31,7 +31,11 @@ const LEAD_LETTERS = 16;
  * @property {Object} request what a call for its numbers names besides what is captured
  */
 
-/** The edit that the state says; numbers that the model has not are left out, and without any the shown head is meant. */
+/**
+ * The edit in the state: numbers that the model does not have are left out; without any, the shown head.
+ * @param {{card?: any}} of
+ * @param {any} state
+ */
 export function wishOf({ card }, state) {
   const layers =
     (state.compare_edit === 'experts' ? card?.moe?.layers : null) ?? range(card?.n_layers ?? 0);
@@ -73,7 +77,11 @@ export function showing({ a }, state, shown) {
   return isOfHeads ? { ...shown, compare_heads: wishOf(a.trace, state).heads } : shown;
 }
 
-/** The models that this one can be compared with, those of its kind first. */
+/**
+ * The models that this one can be compared with, those of its kind first.
+ * @param {{card?: any}} of
+ * @param {any[]} cards
+ */
 export function othersOf({ card }, cards) {
   const others = cards.filter(({ id }) => id !== card?.id);
   return [
@@ -269,16 +277,16 @@ function listed(noun, numbers) {
  */
 export function matchOf(a, b, side) {
   const isOtherModel = a.trace.model !== b.trace.model;
-  const tokens = [a, b].map(({ trace }) => alone(tokensOf(trace, side)));
-  const byToken = matched(tokens, isOtherModel ? spanOf : ({ id }) => String(id), false);
+  const [tokensA, tokensB] = [a, b].map(({ trace }) => alone(tokensOf(trace, side)));
+  const byToken = matched(tokensA, tokensB, isOtherModel ? spanOf : ({ id }) => String(id), false);
   if (byToken.isWhole || !isOtherModel) return byToken;
-  const words = [a, b].map(({ trace }) =>
+  const [wordsA, wordsB] = [a, b].map(({ trace }) =>
     wordsOf(tokensOf(trace, side), side === 'target' ? trace.target : trace.text),
   );
-  return matched(words, spanOf, true);
+  return matched(wordsA, wordsB, spanOf, true);
 }
 
-function matched([a, b], keyOf, isByWord) {
+function matched(a, b, keyOf, isByWord) {
   const pairs = commonPairs(a.map(keyOf), b.map(keyOf));
   return { a, b, pairs, isByWord, isWhole: pairs.length === a.length && pairs.length === b.length };
 }
@@ -324,11 +332,12 @@ export function commonPairs(a, b) {
     Math.min(a.length, b.length) - start,
   );
   const middle = pairsWithin(a.slice(start, a.length - end), b.slice(start, b.length - end));
-  return [
-    ...Array.from({ length: start }, (_, at) => [at, at]),
-    ...middle.map(([i, j]) => [start + i, start + j]),
-    ...Array.from({ length: end }, (_, at) => [a.length - end + at, b.length - end + at]),
-  ];
+  /** @type {[number, number][]} */
+  const pairs = [];
+  for (let at = 0; at < start; at += 1) pairs.push([at, at]);
+  for (const [i, j] of middle) pairs.push([start + i, start + j]);
+  for (let at = end; at > 0; at -= 1) pairs.push([a.length - at, b.length - at]);
+  return pairs;
 }
 
 /** Sentences that are compared mostly start and end alike. */

@@ -65,6 +65,7 @@ const FIGURES = {
   taken: takenFigure,
 };
 
+/** @type {import('../../plot/figure.js').View} */
 export const experts = {
   ...entryOf('experts'),
   help: HELP.routing,
@@ -83,6 +84,7 @@ function isDense({ tensors }) {
   return layersWith(tensors, 'experts.router_probs').length === 0;
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state) {
   const scene = sceneOf(trace, state);
   if (scene.stages.length === 0) return [];
@@ -158,7 +160,7 @@ function sceneOf(trace, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {part?: string, stack?: 'encoder'|'decoder', drawn?: number}} state
+ * @param {import('../../plot/figure.js').ViewState} state with the panel’s `part`, `stack`, `drawn`
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {

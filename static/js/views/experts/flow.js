@@ -188,6 +188,7 @@ function numbers({ network: { nodes }, boxes }, palette) {
   });
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf(scene, network, boxes) {
   const { stages, tokens, query, side, stage } = scene;
   const taken = stages.map(({ routing }) => takenBy(routing).map((part) => part / tokens.length));

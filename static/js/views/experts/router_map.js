@@ -52,6 +52,7 @@ function nats(entropy) {
   return signed(entropy, 2);
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
   const { layer, routing } = stage;
   const { probabilities, load, entropies, weightOf } = routing;
@@ -181,6 +182,7 @@ function acrossBox(labels, width, nExperts) {
   };
 }
 
+/** @returns {Object} */
 function downBox(labels, width, nExperts) {
   const lettering = letteringFor(width);
   const margin = {

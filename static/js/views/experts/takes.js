@@ -47,6 +47,7 @@ export function kindsFigure(trace, state, scene) {
   };
 }
 
+/** @param {import('../../data/trace.js').Trace} trace @param {string} where */
 function untold({ card, model }, where) {
   const way =
     card?.kind === 'decoder'
@@ -128,6 +129,7 @@ function kindsNumbers({ columns, data }, palette, width) {
   ];
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function kindsGrid(trace, scene, parts, columns) {
   const {
     stage: { layer, routing },
@@ -299,6 +301,7 @@ function shareAxis(share, palette) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function takenGrid(trace, scene, found) {
   const { stage, expert, side, nameOf } = scene;
   const { routing } = stage;

@@ -178,6 +178,7 @@ function bounds(choices, palette, { at, isDown }) {
   });
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf({ stages, tokens, query, side, stage, nameOf, choose }, choices) {
   const found = (row, column) => choices[row].shares[column];
   const isExpert = Number.isInteger;

@@ -25,6 +25,7 @@ const PATH = '/api/v1/generate';
 const { fields: FIELDS } = entryOf('generate');
 const WORDS = { event: 'being drawn' };
 
+/** @type {import('../../plot/figure.js').View} */
 export const generate = {
   ...entryOf('generate'),
   help: 'The model writes on: it draws a token from what it expects next, reads it, and draws again. Every token keeps what led to it.',
@@ -49,6 +50,7 @@ function wording(trace) {
   return isWritable(trace) ? {} : { terms: [] };
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state) {
   if (!isWritable(trace)) return [];
   const {
@@ -217,6 +219,7 @@ function factsOf({ probability, model_probability: own, rank, id, position }, na
   ];
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOfChoices(subject, bars, natural) {
   const { trace, state, step, tokens, path } = subject;
   const after = named(tokens, tokens.length - 2);

@@ -16,6 +16,7 @@ import { entryOf } from '../registry.js';
 const SHOWN = 12;
 const REQUEST = { capture: [], analyses: ['next_token'] };
 
+/** @type {import('../../plot/figure.js').View} */
 export const nextToken = {
   ...entryOf('next_token'),
   help: 'Having read up to the chosen token, the model gives every token of its vocabulary a probability of coming next; these are the likeliest.',
@@ -53,7 +54,7 @@ function panels(trace, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame} state
+ * @param {import('../../plot/figure.js').ViewState} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
@@ -79,6 +80,7 @@ function guessesAt(trace, tokens, query, hidden) {
   return guessesIn({ ...found, texts: found.texts[query] }, [query], mark, SHOWN);
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf(trace, state, subject) {
   const { query, guesses, words } = subject;
   const side = predictingSide(trace);

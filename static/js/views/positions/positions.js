@@ -49,6 +49,7 @@ const OPTIONS = [
   },
 ];
 
+/** @type {import('../../plot/figure.js').View} */
 export const positions = {
   ...entryOf('positions'),
   help: 'Attention alone cannot tell first from last, so a pattern of numbers for each position is added to the token that stands there.',
@@ -59,7 +60,7 @@ export const positions = {
       'how alike two patterns are: 1 where they are the same, less the more they differ',
     ],
   ],
-  wording: (trace, state = {}) => wordingOf(trace, partOf(state)),
+  wording: (trace, state) => wordingOf(trace, partOf(state)),
   places: stacksOf,
   place: (trace, state) => stackOf(state, trace),
   arrangement: (_, state) =>
@@ -70,6 +71,7 @@ export const positions = {
   figure,
 };
 
+/** @param {Record<string, any>} state */
 function partOf({ positions_show: show }) {
   return PARTS[show] ? show : 'encoding';
 }
@@ -129,6 +131,7 @@ function subjectOf(trace, state) {
   };
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state) {
   const part = partOf(state);
   const subject = subjectOf(trace, state);
@@ -159,7 +162,7 @@ function panels(trace, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {plot: string}} state
+ * @param {import('../../plot/figure.js').ViewState} state with the panel’s `plot`
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
@@ -245,6 +248,7 @@ function rangeInWords(cosines, { zmin, zmax }) {
   return `${found}; the colours run from ${tick(zmin)} to ${tick(zmax)}.`;
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function encodingGrid(trace, state, encoding, subject) {
   const { tokens, labels, dimensions } = subject;
   const value = (row, column) => encoding.data[row * encoding.columns + column];
@@ -265,6 +269,7 @@ function encodingGrid(trace, state, encoding, subject) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function similarityGrid(trace, state, cosines, subject) {
   const { tokens, labels } = subject;
   const value = (row, column) => cosines.data[row * cosines.columns + column];

@@ -56,7 +56,7 @@ export const SCHEMES = {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {plot: string}} state
+ * @param {import('../../plot/figure.js').ViewState} state with the panel’s `plot`
  * @param {Subject} subject
  * @returns {import('../../plot/figure.js').Figure}
  */
@@ -70,6 +70,7 @@ function figure(trace, state, subject) {
   );
 }
 
+/** @param {import('../../data/trace.js').Trace} trace */
 function noticeFor({ card }, { stack }) {
   if (card?.positional !== 'none')
     return 'This model adds no positional encoding to its embeddings.';

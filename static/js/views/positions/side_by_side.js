@@ -18,6 +18,7 @@ const SCHEMES = ['sinusoidal', 'learned', 'rotary', 'alibi'];
 
 export const SIDES = { controls, asks, panels: () => SCHEMES, figure };
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(_, state, subject) {
   return [headControl(state, subject.heads)];
 }
@@ -161,6 +162,7 @@ function biasMap(trace, state, subject, { asked, tensors }) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function sideGrid(
   trace,
   state,

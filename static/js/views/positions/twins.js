@@ -37,6 +37,7 @@ function asks(_, state) {
   );
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(_, state) {
   const layers = Math.max(0, ...twinsOf(state).map(({ n_layers: count }) => count));
   if (layers === 0) return [];
@@ -139,6 +140,7 @@ function draw(trace, state, { card, curves, first, last, most }) {
     label: String(head),
     values: spread(curves, head, first, labels.length),
   }));
+  /** @type {[number, number]} */
   const range = isLog ? [FAINTEST, most] : [0, most];
   const scale = isLog ? (value) => Math.log10(Math.max(value, FAINTEST)) : undefined;
   return {
@@ -158,6 +160,7 @@ function spread({ rows, first: own }, head, first, count) {
   return Float64Array.from({ length: count }, (_, column) => weights[column + first - own] ?? NaN);
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function twinGrid({ card, layer, strips, labels, first }) {
   const value = (row, column) => strips[row].values[column];
   return {

@@ -22,8 +22,8 @@ const REQUEST = { capture: [], analyses: ['residual_stream'] };
  * @property {string} title
  * @property {string} unit on an axis and a colour bar
  * @property {string} [help]
- * @property {(found: import('./residual_stream.js').Found, stack: string, card: Object) => import('./residual_stream.js').Depth} read
- * @property {(step: import('./residual_stream.js').Step, value: string, token: string) => string} say
+ * @property {(found: import('./residual_stream.js').Found, stack: 'encoder'|'decoder', card?: Object) => import('./residual_stream.js').Depth} read
+ * @property {(step: import('./residual_stream.js').Step, value: string, token: string, number: number) => string} say
  * @property {boolean} [isSigned]
  * @property {number} [reach] where the colours end on both sides; absent: at the greatest there is
  */
@@ -89,7 +89,11 @@ const SEEN = {
   layer_norm: (found) => (isCentred(found) ? ['mean', 'deviation'] : ['root_mean_square']),
 };
 
-/** What the maps and lines ask for; nothing of a model whose stream cannot be seen. */
+/**
+ * The request of the maps and lines; none for a model whose stream is not available.
+ * @param {import('../../data/trace.js').Trace} trace
+ * @returns {Record<string, Object>}
+ */
 export function depthAsks({ card }) {
   return hasStream(card) ? { stream: REQUEST } : {};
 }
@@ -111,7 +115,7 @@ export function depthPanels(_, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {quantity: string, drawn: 'map'|'line'}} state
+ * @param {import('../../plot/figure.js').ViewState} state with the panel’s `quantity`, `drawn`
  * @returns {import('../../plot/figure.js').Figure}
  */
 export function depthFigure(trace, state) {
@@ -149,7 +153,11 @@ function subjectOf(trace, state, found) {
   };
 }
 
-/** From 0, or the same on both sides of it. */
+/**
+ * From 0, or the same on both sides of it.
+ * @param {Pick<Quantity, 'isSigned'|'reach'>} quantity
+ * @param {Pick<import('../../data/trace.js').Matrix, 'data'>} matrix
+ */
 function scaleFor({ isSigned = false, reach }, { data }) {
   const most = reach ?? (extent({ data }) || 1);
   const digits = most >= 100 ? 0 : most >= 10 ? 1 : 2;
@@ -179,6 +187,7 @@ function mapFigure(trace, state, subject) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function mapGrid(trace, state, subject) {
   const {
     quantity,
@@ -251,6 +260,7 @@ function lineFigure(trace, state, subject) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function lineGrid(subject, lines) {
   const {
     quantity,

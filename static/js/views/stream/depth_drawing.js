@@ -268,7 +268,7 @@ function legend(lines) {
  * Where the points of the lines lie: rows are lines, columns steps.
  * @param {Line[]} lines
  * @param {{least: number, most: number}} scale
- * @returns {import('../../plot/figure.js').Geometry}
+ * @returns {import('../../plot/grid.js').Geometry}
  */
 export function pointsOf(lines, { least, most }) {
   const reach = (most - least) * POINT;

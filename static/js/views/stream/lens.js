@@ -26,7 +26,11 @@ const SHOWN = 12;
 const REQUEST = { capture: [], analyses: ['logit_lens'] };
 const TITLE = 'Logit lens';
 
-/** What the lens asks for; nothing of a model that has none. */
+/**
+ * The request of the lens; none for a model without one.
+ * @param {import('../../data/trace.js').Trace} trace
+ * @returns {Record<string, Object>}
+ */
 export function lensAsks({ card }) {
   return hasLens(card) ? { lens: REQUEST } : {};
 }
@@ -52,7 +56,7 @@ export function lensPanels(_, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {stream_layer: number|null, drawn: string, read?: number}} state
+ * @param {import('../../plot/figure.js').ViewState} state with the panel’s `stream_layer`, `drawn`, `read`
  * @returns {import('../../plot/figure.js').Figure}
  */
 export function lensFigure(trace, state) {
@@ -124,6 +128,7 @@ function mapFigure(trace, state, subject) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function mapGrid(trace, state, subject) {
   const { side, tokens, probabilities, textAt, query, layer } = subject;
   const { rows, columns, data } = probabilities;
@@ -259,7 +264,7 @@ function beyond(map, most) {
 /**
  * Where a cell of layers by positions lies.
  * @param {Setting} setting
- * @returns {import('../../plot/figure.js').Geometry}
+ * @returns {import('../../plot/grid.js').Geometry}
  */
 export function geometryOf({ layers, count, perLine, lines }) {
   const block = layers + 1;

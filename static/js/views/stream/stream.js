@@ -30,6 +30,7 @@ const OPTIONS = [
   { id: 'layer_norm', title: 'Layer norms', help: 'What each norm sees' },
 ];
 
+/** @type {import('../../plot/figure.js').View} */
 export const stream = {
   ...entryOf('stream'),
   help: 'The exit of the last layer is put behind every layer: what the model would expect next if it stopped there. The likeliest token stands in the cell; the colour is its probability.',
@@ -52,6 +53,7 @@ export const stream = {
   figure: (trace, state) => partOf(state).figure(trace, state),
 };
 
+/** @param {Record<string, any>} state */
 function isLens({ stream_show: show = LENS }) {
   return show === LENS;
 }

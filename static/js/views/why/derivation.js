@@ -320,7 +320,7 @@ export function valueFormula({ key, value, weighted, row: { weights } }, lengthO
   ];
 }
 
-/** @param {{head: ArrayLike<number>, whole: ArrayLike<number>, share: number}} part @param {number} head @param {(vector: ArrayLike<number>) => number} lengthOf @returns {Term[]} */
+/** @param {{head: ArrayLike<number>, whole: ArrayLike<number>, share: number}} part @param {number} index @param {(vector: ArrayLike<number>) => number} lengthOf @returns {Term[]} */
 export function outputFormula({ head, whole, share: given }, index, lengthOf) {
   const z = (letter) =>
     row(sub(name('z'), letter), sub(name('W'), row(words('O'), words(','), letter)));

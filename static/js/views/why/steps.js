@@ -41,7 +41,7 @@ const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : sha
  * @property {import('./derivation.js').Derivation} before as trained
  */
 
-/** @typedef {{title: string, help: string, formula: Object[], facts: [string, string][], lanes: Object[], over: 'keys'|'dimensions', hiddenLabel?: string, width?: number, actions?: Object[]}} Step */
+/** @typedef {{title: string, help: string, formula: Object[], facts: string[][], lanes: Object[], over: 'keys'|'dimensions', hiddenLabel?: string, width?: number, actions?: Object[]}} Step */
 
 export const STEPS = { turn, product, score, softmax, value, output };
 
@@ -218,7 +218,7 @@ function value({ now, pass, path, keys, queries }) {
   };
 }
 
-/** @param {Subject} subject @returns {Step|{title: string, notice: string}} */
+/** @param {Subject} subject @returns {Partial<Step> & {notice?: string, isWaiting?: boolean}} */
 function output({ now, pass, path, head }) {
   const title = 'The head’s share of the output';
   if (!pass) return { title, notice: 'Reading…', isWaiting: true };
@@ -258,7 +258,7 @@ function compared(term, off) {
 }
 
 /**
- * @param {Step} step
+ * @param {Step & {notice?: string}} step
  * @param {Subject} subject
  * @param {import('../../plot/figure.js').Frame} state
  * @returns {import('../../plot/figure.js').Figure}
@@ -302,6 +302,7 @@ export function stepFigure(step, subject, state) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf(step, lanes, columns, subject) {
   const { now, keys, queries, place, name, request } = subject;
   const areKeys = step.over === 'keys';

@@ -17,6 +17,7 @@ import { entryOf } from '../registry.js';
 
 const { why_temperature: TEMPERATURE } = entryOf('why').fields;
 
+/** @type {import('../../plot/figure.js').View} */
 export const why = {
   ...entryOf('why'),
   help: 'One attention weight worked out from its query and its key, step by step, and what it brings to the output.',
@@ -160,6 +161,7 @@ function checked({ now, pass, path }) {
   return `All of it is computed again in this browser, in double precision, from the tensors of the pass: ${verdict}${far}.`;
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state) {
   const cell = cellOf(trace, state);
   if (!cell) return [];
@@ -241,7 +243,7 @@ function panels(trace, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {step: string, nth: number}} state
+ * @param {import('../../plot/figure.js').ViewState} state with the panel’s `step`, `nth`
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
