@@ -171,10 +171,15 @@ def test_a_start_that_is_killed_leaves_no_mixture_of_two_runs(
         assert read_run(out).model.vocab_size == 280
 
 
-def test_a_model_that_is_too_large_is_rejected(tmp_path: Path, run: Run) -> None:
-    huge = replace(run, model=replace(run.model, d_ff=2**24, d_model=2**20))
-    with pytest.raises(ValueError, match=r"^there is no memory for a model of this size: "):
-        start(huge, tmp_path / "out", device="cpu")
+def test_a_model_that_is_too_large_is_rejected(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def allocate(config: object) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory\nat line 5")
+
+    monkeypatch.setattr("headlight.model.training.run.Transformer", allocate)
+    with pytest.raises(ValueError, match=r"^there is no memory .*memory$"):
+        start(run, tmp_path / "out", device="cpu")
     assert not (tmp_path / "out").exists()
 
 
