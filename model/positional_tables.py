@@ -1,4 +1,4 @@
-"""Positional encodings as named arrays, without a text."""
+"""The encoding of positions by itself, without a text: every scheme as named arrays."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Arrays = dict[str, NamedArray]
 
 
 def sinusoidal_encoding(n_positions: int, d_model: int) -> Arrays:
-    """The sinusoidal encoding and its frequencies.
+    """What is added to the embeddings, and how fast each pair of its dimensions turns.
 
     Args:
         n_positions: positions from 0 on.
         d_model: width of the encoding, even.
 
     Returns:
-        ``encoding`` (position, d_model) in [−1, 1], and ``frequencies`` (pair): the rotation of
-        each pair of dimensions from one position to the next, in radians.
+        ``encoding`` (position, d_model) in [−1, 1], and ``frequencies`` (pair): how far each pair
+        turns from one position to the next, in radians.
     """
     return {
         "encoding": _named("position d_model", sinusoidal(n_positions, d_model)),
@@ -35,7 +35,7 @@ def sinusoidal_encoding(n_positions: int, d_model: int) -> Arrays:
 
 
 def rotary_encoding(n_positions: int, d_head: int) -> Arrays:
-    """The rotation of each pair of dimensions of a query or key by position.
+    """How far each pair of dimensions of a query or key is turned.
 
     Args:
         n_positions: positions from 0 on.
@@ -45,16 +45,12 @@ def rotary_encoding(n_positions: int, d_head: int) -> Arrays:
         ``angles``, in radians, ``cos`` and ``sin``, each (position, pair).
     """
     angles = position_angles(n_positions, d_head)
-    rotations = {"angles": angles, "cos": angles.cos(), "sin": angles.sin()}
-    return {name: _named("position pair", tensor) for name, tensor in rotations.items()}
+    turned = {"angles": angles, "cos": angles.cos(), "sin": angles.sin()}
+    return {name: _named("position pair", tensor) for name, tensor in turned.items()}
 
 
 def alibi_encoding(n_positions: int, n_heads: int) -> Arrays:
-    """The slopes and biases of ALiBi, on both sides of the diagonal.
-
-    Args:
-        n_positions: positions from 0 on.
-        n_heads: number of heads.
+    """What is added to the scores of each head, on both sides of the diagonal.
 
     Returns:
         ``slopes`` (head), and ``bias`` (head, query, key): −slope·|query − key|.
@@ -66,15 +62,15 @@ def alibi_encoding(n_positions: int, n_heads: int) -> Arrays:
 
 
 def learned_encoding(model: Transformer, n_positions: int) -> Arrays:
-    """The first rows of a model's learned positions.
+    """The first rows of the tables that a model was trained to add.
 
     Args:
-        model: with learned positions.
-        n_positions: positions from 0 on, at most the model's `max_tokens`.
+        model: one whose positions are learned.
+        n_positions: at most as many as its tables have.
 
     Returns:
-        ``encoding`` (position, d_model); for an encoder–decoder ``encoder.encoding`` and
-        ``decoder.encoding``.
+        ``encoding`` (position, d_model); of an encoder–decoder one for each of its stacks,
+        ``encoder.encoding`` and ``decoder.encoding``.
     """
     ending = ".embedding.positions.weight"
     tables = {

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from headlight.schemas.base import Answer, Request
 
-MAX_GLOBS = 64
-MAX_GLOB_CHARACTERS = 200
+MAX_GLOBS = 16
+MAX_GLOB_CHARACTERS = 80
 MAX_ANALYSES = 64
 MAX_MODEL_ID_CHARACTERS = 64
 MAX_POSITIONAL_SIZE = 2**20

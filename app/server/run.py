@@ -116,7 +116,7 @@ class Server(uvicorn.Server):
         if self.services.is_ready and not self._was_ready:
             self._was_ready = True
             self._on_ready()
-        return await super().on_tick(counter) or self.services.readiness.has_ended
+        return await super().on_tick(counter) or self.services.has_failed
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no connections, let open answers end for as long as allowed, refuse the rest."""
@@ -162,8 +162,8 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
     greet(console, address_of(listener), application.state.services.settings, registry)
     services = application.state.services
     Server(config_of(application, settings), services, set_aside_what_stays).run(sockets=[listener])
-    has_ended = services.readiness.has_ended
-    if services.n_workers:
+    has_ended = services.has_failed
+    if services.engine.is_alive:
         _leave(int(has_ended))
     if has_ended:
         raise EngineLost(services.why_not_ready)

@@ -131,9 +131,8 @@ def max_streams(servers):
 
 def max_outgoing_bytes(servers):
     client = servers.client_with(max_outgoing_bytes=1)
-    with client.app.state.services.outgoing.room() as room:
-        room.reserve(1)
-        return client.post("/api/v1/trace", json={"text": "the cat"})
+    client.app.state.services.outgoing.reserve(1)
+    return client.post("/api/v1/trace", json={"text": "the cat"})
 
 
 def queue_length(servers):

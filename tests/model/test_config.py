@@ -11,7 +11,7 @@ from headlight.model.config import ExpertsConfig, TransformerConfig
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_heads": True}, "n_heads (True) must be an integer"),
+        ({"n_heads": True}, "n_heads (True) must be a whole number"),
         ({"n_layers": 0}, "n_layers (0) must be at least 1"),
         ({"max_tokens": -3}, "max_tokens (-3) must be at least 1"),
         ({"n_heads": 6, "d_model": 64}, "n_heads (6) must divide d_model (64)"),
@@ -118,7 +118,7 @@ def test_a_flag_in_words_is_refused(make_config, name):
 
 def test_layers_are_sorted_and_none_is_named_twice():
     assert ExpertsConfig(n_experts=4, top_k=2, layers=(3, 0, 2)).layers == (0, 2, 3)
-    with pytest.raises(ValueError, match=r"^moe\.layers \[1, 1\] lists a layer twice$"):
+    with pytest.raises(ValueError, match=r"^moe\.layers \[1, 1\] names a layer twice$"):
         ExpertsConfig(n_experts=4, top_k=2, layers=(1, 1))
 
 

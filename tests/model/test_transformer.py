@@ -474,17 +474,33 @@ def test_dropout_acts_in_training_alone(make_model, ids, kind):
 
 
 @every_kind
-def test_an_encoder_decoder_needs_a_target_and_no_other_kind_takes_one(make_model, ids, kind):
-    with pytest.raises(ValueError, match=f"^a model of kind '{kind}' .* target_ids$"):
-        make_model(kind=kind)(ids, None if kind == "encoder-decoder" else ids)
+def test_a_target_goes_with_an_encoder_and_a_decoder_and_with_nothing_else(make_model, ids, kind):
+    model, both = make_model(kind=kind), kind == "encoder-decoder"
+    says = (
+        "a source and a target; pass target_ids" if both else "one text, so it takes no target_ids"
+    )
+    message = f"a model of kind {kind!r} reads {says}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        model(ids, None if both else ids)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("encoder", "a model of kind 'encoder' has no decoder"),
+        ("encoder-decoder", "this decoder looks at a source; pass the memory that encode gives"),
+    ],
+)
+def test_what_decodes_needs_a_decoder_and_what_it_looks_at(make_model, ids, kind, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        make_model(kind=kind).decode(ids)
 
 
 @pytest.mark.parametrize("kind", ["encoder", "encoder-decoder"])
-def test_decoding_needs_a_decoder_and_its_memory_and_an_encoder_has_no_cache(make_model, ids, kind):
+def test_an_encoder_keeps_no_cache(make_model, ids, kind):
     model = make_model(kind=kind)
-    with pytest.raises(ValueError, match="has no decoder" if kind == "encoder" else "memory"):
-        model.decode(ids)
-    with pytest.raises(ValueError, match="an encoder has no cache"):
+    message = "an encoder keeps no cache; pass it to decode, after encode"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         read(model, ids, cache=model.new_cache())
 
 
@@ -514,7 +530,7 @@ def test_weights_taken_over_give_the_same_model(make_model, ids, kind):
 def test_weights_that_do_not_fit_are_refused_by_name(make_model):
     model = make_model(kind="encoder-decoder")
     weights = model.weights()
-    with pytest.raises(RuntimeError, match=r"^the weights hold the unknown extra$"):
+    with pytest.raises(RuntimeError, match=r"^the weights hold an unknown extra$"):
         model.load_weights({**weights, "extra": torch.zeros(1)})
     del weights["decoder.norm.scale"]
     with pytest.raises(RuntimeError, match=r"^the weights lack decoder\.norm\.scale$"):

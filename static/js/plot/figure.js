@@ -7,18 +7,78 @@
 import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
 
 /**
+ * The grid of numbers behind a drawing: what the keyboard walks, the table lists, the export writes.
+ * @typedef {Object} Grid
+ * @property {number} rows
+ * @property {number} columns
+ * @property {string} rowTitle what a row is
+ * @property {string} columnTitle what a column is
+ * @property {string[]} rowLabels
+ * @property {string[]} columnLabels
+ * @property {string} quantity what a cell holds, for the table's caption and the export
+ * @property {(row: number, column: number) => number} value NaN where there is nothing
+ * @property {(value: number) => string} format
+ * @property {(row: number, column: number) => string} [written] a cell in the table, where its number alone says too little
+ * @property {(row: number, column: number) => string} describe a sentence for the readout
+ * @property {(row: number, column: number) => [string, string]} tip what, and how much
+ * @property {(row: number, column: number) => {query?: number|number[], key?: number|number[]}} tokens to mark in the sentence
+ * @property {(token: number) => number} [rowOf] the row of a token; −1: it has none; absent: rows are tokens
+ * @property {(token: number) => number} [columnOf] the same of columns
+ * @property {(row: number, column: number) => Partial<import('../state/state.js').State>} [choose]
+ * @property {{rows: import('../data/places.js').Side, columns: import('../data/places.js').Side}} [sides] whose tokens rows and columns are; absent: the source’s
+ * @property {string} [writtenNote] what marks in it mean
+ * @property {(row: number) => {readout: string, tint: Float64Array}} [ofRow] a row in words and as weights over the columns’ tokens
+ * @property {(column: number) => {readout: string, tint: Float64Array}} [ofColumn] the same of a column, where rows and columns are of different sentences
+ * @property {(index: number) => {readout: string, tint: Float64Array}} [ofToken] a token of the sentence, where rows are something else
+ * @property {(row: number, column: number) => Float64Array|null} [tint] of a cell, as weights over the columns’ tokens, where it is not its row
+ * @property {number} [ceiling] the value at the top of the colour scale
+ * @property {boolean} [isSigned] tints count from the bottom of a scale that has zero in its middle
+ * @property {{readout: string, tint?: Float64Array}} [rest] what the sentence shows while nothing is pointed at
+ * @property {(row: number, column: number) => number|undefined} [chosenWeight] of a cell that the model chose
+ * @property {string} [chooseHint] what Enter does, if not making the cell’s token the chosen one
+ * @property {string} [note] what else can be done with the drawing
+ * @property {{capture: string[], heads?: number[], analyses?: string[], edits?: Object[], model?: string, text?: string, target?: string}} [request] what of the API’s trace holds these numbers
+ * @property {Object} [before] the same of the pass that it is compared with
+ * @property {import('../data/steps.js').Made} [made] how these numbers are made of what is answered; absent: as the drawing’s view says
+ * @property {import('../data/call.js').Call} [call] where they come from another call than that for a trace
+ * @property {number|null} [query] the token of the sentence whose row it is, where that is not the chosen one; null: none of them
+ * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
+ * @property {import('./grid.js').Cell|null} [picked] a cell that was chosen, not only its row
+ * @property {import('./grid.js').Cell} [start] where the keyboard enters
+ * @property {Geometry} [geometry] of a drawing whose cells are no plain matrix on its axes
+ * @property {string} [kind] what a screen reader calls the drawing, if not a heatmap or a bar chart
+ * @property {{columns: Lettering, rows: Lettering}} [thinned] how labels thin out when zoomed; absent: no zoom
+ */
+
+/**
+ * Where cells lie, in the coordinates of the axes.
+ * @typedef {Object} Geometry
+ * @property {(row?: number, column?: number) => {x0: number, x1: number, y0: number, y1: number}|null} box null: not in the drawing
+ * @property {(x: number, y: number) => import('./grid.js').Cell|null} at
+ * @property {(cell: import('./grid.js').Cell) => Highlight} [highlight] what stands out while a cell is pointed at
+ */
+
+/**
+ * What a drawing shows of one cell above the others, in the coordinates of the axes.
+ * @typedef {Object} Highlight
+ * @property {{x0: number, x1: number, y0: number, y1: number}} veil the part of the drawing that steps back
+ * @property {{x0: number, x1: number, y0: number, y1: number, width: number, colour: string}[]} lines
+ * @property {{x: number, y: number, text: string, isStrong: boolean}[]} numbers
+ */
+
+/**
  * @typedef {Object} Figure
  * @property {string} title
  * @property {string} [summary] one sentence for who cannot see the drawing
  * @property {Object[]} [data] Plotly's traces
  * @property {Object} [layout] Plotly's layout
- * @property {import('./grid.js').Grid} [grid]
+ * @property {Grid} [grid]
  * @property {string} [notice] said instead of a drawing, when there is nothing to draw
  * @property {boolean} [isWaiting] the notice will pass: what was drawn before may stay, paled
  * @property {string} [help] one sentence under the title
- * @property {import('../ui/formula.js').Term[]} [formula] lines of it, above the help
- * @property {string[][]} [facts] pairs of a name and a number
- * @property {{label: string, patch: import('../state/state.js').Patch}[]} [actions] buttons below it
+ * @property {import('../data/formula.js').Term[]} [formula] lines of it, above the help
+ * @property {[string, string][]} [facts] numbers that belong to it, each by its name
+ * @property {{label: string, patch: Partial<import('../state/state.js').State>}[]} [actions] what may come next, as buttons under it
  */
 
 /**
@@ -34,11 +94,6 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  */
 
 /**
- * What a view draws from: the page's state, the view's own fields, and the frame.
- * @typedef {import('../state/state.js').State & Frame & Record<string, any>} ViewState
- */
-
-/**
  * Two figures side by side where there is room, three with what else there is below them, as many as
  * fit, as many as fit below the first, or one after the other with the words of each beside it.
  * @typedef {'pair'|'triple'|'many'|'led'|'steps'|''} Arrangement
@@ -49,19 +104,19 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {string} id
  * @property {string} title
  * @property {string} help one sentence
- * @property {string[][]} terms pairs of a word and its meaning
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {help?: string, terms?: string[][]}} [wording] what is said differently of this model
+ * @property {[string, string][]} terms words the view uses, each in a few words
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => {title?: string, help?: string, terms?: [string, string][]}} [wording] what is said differently of this model
  * @property {string[]} needs globs over site names, or `analyses.<id>.<array>`
  * @property {(card: Object) => string[]} [also] more globs, for models that have something of their own to show
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {id: string, title: string}[]} [places] where to look, if there is a choice
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => string} [place] the one that is looked at
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => {id: string, title: string}[]} [places] where to look, if there is a choice
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => string} [place] the one that is looked at
  * @property {Record<string, import('../state/fields.js').Field<any>>} [fields] state of its own, by names that no other view has
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => Record<string, Object>} [asks] further traces that this state needs: what to ask for, by a name
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => import('../ui/controls.js').Control[]} [controls] its switches
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => Record<string, Object>} [asks] further traces that this state needs: what to ask for, by a name
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => import('../ui/controls.js').Control[]} [controls] its switches
  * @property {'heads'|'generation'} [overview] a part of the page that no drawing can be
- * @property {Arrangement | ((trace: import('../data/trace.js').Trace, state: ViewState) => Arrangement)} [arrangement] of several figures; absent: one below the other
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => Figure} figure
+ * @property {Arrangement | ((trace: import('../data/trace.js').Trace, state: Object) => Arrangement)} [arrangement] of several figures; absent: one below the other
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => Figure} figure
  */
 
 /**
@@ -108,7 +163,7 @@ export function letteringFor(width) {
 /**
  * Pixels the longest of these labels takes.
  * @param {string[]} labels
- * @param {{size: number, letters: number}} [lettering]
+ * @param {Lettering} [lettering]
  */
 export function labelWidth(labels, { size, letters } = ROOMY) {
   const columns = labels.reduce(

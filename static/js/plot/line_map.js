@@ -10,7 +10,7 @@
 import { css, levelOf, plotlyScale, sequential } from './colour.js';
 import { baseLayout, colourBar, colourBarTitle, labelWidth, letteringFor } from './figure.js';
 import { along, binned, linesOf, nearestLine, numberPlaces, strongestOf } from './lines.js';
-import { extent } from '../data/math.js';
+import { extent } from '../data/matrix.js';
 import { share } from '../data/number.js';
 import { escapeForPlotly, shortened } from '../data/text.js';
 
@@ -53,7 +53,7 @@ const FADED = 0.25;
 
 /**
  * @param {Wanted} wanted
- * @returns {{data: Object[], layout: Object, geometry: import('./grid.js').Geometry, drawn: Line[], left: number}} `left`: how many lines were too many
+ * @returns {{data: Object[], layout: Object, geometry: import('./figure.js').Geometry, drawn: Line[], left: number}} `left`: how many lines were too many
  */
 export function linesFigure(wanted) {
   const { weights, threshold = 0, chosenRow = null } = wanted;
@@ -280,7 +280,6 @@ function layoutFor({ palette, titles, quantity }, box) {
   };
 }
 
-/** @returns {import('./grid.js').Geometry} */
 function geometryOf({ weights, rows, columns }, { lines, numbers, ceiling, box, ink }) {
   const places = new Map(numbers.map(({ line, at }) => [keyOf(line), at]));
   const numberAt = (pair) => places.get(keyOf(pair)) ?? along(box.spanOf(pair), 0.5);
@@ -328,7 +327,7 @@ function indexAt(y, count, { down }) {
   return index >= 0 && index < count ? index : null;
 }
 
-/** A word is pointed at by its strongest line; `of` says whose lines are meant.  @returns {import('./grid.js').Cell} */
+/** A word is pointed at by its strongest line; `of` says whose lines are meant. */
 function wordCell(weights, side, index) {
   if (side === 'row')
     return { row: index, column: strongestOf(weights, { row: index }), of: 'row' };
@@ -338,7 +337,7 @@ function wordCell(weights, side, index) {
 /**
  * The lines of the word that is pointed at, each with its number near the other end; for a line that is
  * pointed at, and for the cell that the keyboard is on, those of the word that attends.
- * @returns {import('./grid.js').Highlight}
+ * @returns {import('./figure.js').Highlight}
  */
 function highlightOf({ row, column, of = 'row' }, weights, { box, ink, numberAt }) {
   const count = of === 'row' ? weights.columns : weights.rows;

@@ -90,7 +90,6 @@ export function squaresFigure(wanted, state) {
   };
 }
 
-/** @param {Wanted} wanted */
 function numbersTrace({ matrix: { columns, data }, scale, numbers }) {
   const cells = [...data.keys()];
   const level = (value) => levelOf(value - scale.bottom, scale.top - scale.bottom);
@@ -138,7 +137,7 @@ function roomyBox(size, label, { matrix, titles }) {
   const margin = { l: label.rows + 30, r: Math.max(76, slanted), t: slanted + 40, b: 12 };
   return {
     ...squaresIn(size, margin, matrix),
-    orientation: /** @type {const} */ ('v'),
+    orientation: 'v',
     tickangle: -45,
     axisTitles: titles,
     titles: () => [],
@@ -158,7 +157,7 @@ function tightBox(size, label, { matrix, titles }) {
   };
   return {
     ...squaresIn(size, margin, matrix),
-    orientation: /** @type {const} */ ('h'),
+    orientation: 'h',
     tickangle: -90,
     axisTitles: { rows: '', columns: '' },
     titles: ({ query, key }) =>

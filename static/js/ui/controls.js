@@ -3,12 +3,13 @@
  * page's state. Controls that stay the same keep their elements, and with them the focus.
  */
 
-import { explainedOf, createHelp } from './help.js';
-import { element } from './dom.js';
+import { explainedOf } from './explained.js';
+import { element } from './element.js';
+import { createHelp } from './help.js';
 
 /**
  * @typedef {Object} Control
- * @property {string} kind `choice`, `flag`, `number`, `integer`, `counts`, `text` or `button`
+ * @property {'choice'|'flag'|'number'|'integer'|'counts'|'text'|'button'} kind
  * @property {string} [name] of the field it sets
  * @property {string} label
  * @property {any} [value]

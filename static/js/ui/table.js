@@ -2,11 +2,11 @@
  * The numbers behind a drawing as a real table, built when it is opened, a page at a time.
  */
 
-import { element } from './dom.js';
+import { element } from './element.js';
 
 const CELLS_A_PAGE = 4096;
 
-/** @typedef {import('../plot/grid.js').Grid} Grid */
+/** @typedef {import('../plot/figure.js').Grid} Grid */
 
 export function createTable() {
   const body = element('div', {});

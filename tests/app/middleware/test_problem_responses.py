@@ -2,6 +2,8 @@
 
 import pytest
 
+import headlight.tracing.service
+
 
 def test_a_long_body_is_refused_by_its_declared_length(client, problem):
     response = client.post("/api/v1/trace", json={"text": "a" * 140_000})
@@ -34,7 +36,7 @@ def test_an_exception_nobody_expected_is_a_problem_that_tells_nothing(
     def fail(*_):
         raise RuntimeError("the secret path /etc/shadow")
 
-    monkeypatch.setattr(client.app.state.services.tracer, "order", fail)
+    monkeypatch.setattr(headlight.tracing.service, "job_of", fail)
     response = client.post("/api/v1/trace", json={"text": "a"})
     problem(response, 500, "internal-error")
     assert "secret" not in response.text

@@ -11,11 +11,9 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from headlight.inference.jobs import Job
-from headlight.middleware.exchanges import Exchanges
+from headlight.inference.engine import Job
 from headlight.model.layers import TransformerLayer
 from headlight.model.transformer import Stack
-from headlight.services import Services
 
 N_ABANDONED = 200
 SECONDS_PER_TEXT = 0.02
@@ -113,58 +111,6 @@ def test_after_200_abandoned_requests_the_next_is_answered_as_fast_as_the_first(
     assert after < 5 * before + 0.2, "computing those in the queue takes 1.3 s"
 
 
-@pytest.fixture
-def held_loop(monkeypatch):
-    """Holds the event loop of a server inside a block."""
-
-    @contextmanager
-    def hold(server):
-        is_held, may_go_on = threading.Event(), threading.Event()
-
-        def is_ready(services):
-            is_held.set()
-            return may_go_on.wait(20)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Services, "is_ready", property(is_ready))
-            asker = threading.Thread(target=lambda: httpx.get(f"{server.url}/readyz", timeout=30))
-            asker.start()
-            is_held.wait(20)
-            try:
-                yield
-            finally:
-                may_go_on.set()
-                asker.join()
-
-    return hold
-
-
-def test_nothing_is_asked_for_a_client_that_left_right_behind_its_request(
-    server, held_loop, monkeypatch
-):
-    asked = []
-    answer = Exchanges.__call__
-
-    async def noted(self, scope, receive, send):
-        asked.append(scope["path"])
-        await answer(self, scope, receive, send)
-
-    monkeypatch.setattr(Exchanges, "__call__", noted)
-    labels = {"route": "/api/v1/trace", "method": "POST", "status": "499"}
-    registry = server.services.metrics.registry
-    before = registry.get_sample_value("headlight_requests_total", labels) or 0
-    n_seen = n_requests(server)
-    with held_loop(server):
-        for n in range(N_ABANDONED):
-            abandon(server, f"gone {n}")
-    wait_for(lambda: n_requests(server) == n_seen + N_ABANDONED + 1)
-    assert "/api/v1/trace" not in asked
-    after = registry.get_sample_value("headlight_requests_total", labels)
-    assert after == before + N_ABANDONED
-    seconds_of_a_trace(server, "somebody waits for this")
-    assert asked.count("/api/v1/trace") == 1
-
-
 def test_requests_that_are_abandoned_while_they_run_leave_nothing_behind(server, slow_texts):
     seconds_of_a_trace(server, "the first")
     n_seen, n_tasks, n_jobs = n_requests(server), n_alive(asyncio.Task), n_alive(Job)
@@ -176,8 +122,8 @@ def test_requests_that_are_abandoned_while_they_run_leave_nothing_behind(server,
     wait_for(lambda: n_alive(Job) <= n_jobs)
     assert n_tasks > 0
     wait_for(lambda: n_alive(asyncio.Task) <= n_tasks)
-    assert len(server.services.traces.sharing) == 0
-    assert server.services.engine.n_workers == 1
+    assert len(server.services.traces._flights) == 0
+    assert server.services.engine.is_alive
 
 
 def test_a_pass_stops_before_its_next_layer_when_its_client_leaves(server, monkeypatch):
@@ -194,7 +140,7 @@ def test_a_pass_stops_before_its_next_layer_when_its_client_leaves(server, monke
     with connect(server) as connection:
         connection.sendall(raw_trace("nobody waits for this"))
         wait_for(lambda: entered)
-        (job,) = engine._queue.jobs()
+        (job,) = engine._jobs()
     wait_for(lambda: not job.is_wanted)
     may_go_on.set()
     wait_for(lambda: engine.n_jobs == 0)
@@ -220,4 +166,4 @@ def test_a_pass_over_its_time_answers_504_and_stops_before_its_next_layer(
         may_go_on.set()
         wait_for(lambda: server.services.engine.n_jobs == 0)
         assert len(entered) == 1
-        assert server.services.engine.n_workers == 1
+        assert server.services.engine.is_alive

@@ -14,6 +14,7 @@ import torch
 import uvicorn
 
 from headlight.server.run import PortError, Server, address_of, listen
+from headlight.tracing import service
 
 
 def raw_trace(text):
@@ -44,14 +45,14 @@ def hold_answers(monkeypatch):
     begun, may_end = [], threading.Event()
 
     def hold(server):
-        real = server.services.tracer.solve
+        real = service.solve
 
-        def solve(orders):
-            begun.extend(order.request.text for order in orders)
+        def solve(checkpoint, jobs, max_elements):
+            begun.extend(job.request.text for job in jobs)
             may_end.wait(20)
-            return real(orders)
+            return real(checkpoint, jobs, max_elements)
 
-        monkeypatch.setattr(server.services.tracer, "solve", solve)
+        monkeypatch.setattr(service, "solve", solve)
         return begun, may_end
 
     yield hold
@@ -106,16 +107,16 @@ def test_a_trace_over_a_real_connection(server):
 
 def test_health_answers_while_the_inference_thread_is_busy(server, monkeypatch):
     """On the event loop, each of these traces would hold up every other answer."""
-    real = server.services.tracer.solve
+    real = service.solve
 
-    def solve(orders):
+    def solve(*batch):
         until = time.monotonic() + 1
         matrix = torch.ones(300, 300)
         while time.monotonic() < until:
             matrix @ matrix
-        return real(orders)
+        return real(*batch)
 
-    monkeypatch.setattr(server.services.tracer, "solve", solve)
+    monkeypatch.setattr(service, "solve", solve)
     with ThreadPoolExecutor() as pool, httpx.Client(base_url=server.url) as client:
         slow = pool.submit(httpx.post, f"{server.url}/api/v1/trace", json={"text": "a"}, timeout=30)
         waits = []
@@ -151,7 +152,7 @@ def test_a_full_queue_answers_503_at_once(serving, settings, hold_answers, probl
         wait_for(lambda: begun == ["first"])
         response = httpx.post(f"{server.url}/api/v1/trace", json={"text": "b"}, timeout=5)
         problem(response, 503, "queue-full")
-        assert response.headers["retry-after"] == "7"
+        assert response.headers["retry-after"] == "1"
         may_end.set()
         assert b"200 OK" in first.recv(1000)
 
@@ -174,7 +175,7 @@ def test_a_long_body_without_a_length_is_refused_over_a_real_connection(server, 
 
 
 def test_readiness_is_noticed_once():
-    services = SimpleNamespace(is_ready=False, readiness=SimpleNamespace(has_ended=False))
+    services = SimpleNamespace(is_ready=False, has_failed=False)
     times = []
     server = Server(uvicorn.Config(None), services, lambda: times.append(services.is_ready))
 

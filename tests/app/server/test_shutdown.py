@@ -33,26 +33,26 @@ Stack.forward = forward
 # A text of the word 'hang' never ends, in something that asks nobody whether to go on.
 HANGING = """
 import threading
-from headlight.tracing.tracer import Tracer
-solve = Tracer.solve
-def hang(self, orders):
-    if orders[0].request.text == 'hang':
+from headlight.tracing import service
+solve = service.solve
+def hang(checkpoint, jobs, max_elements):
+    if jobs[0].request.text == 'hang':
         threading.Event().wait()
-    return solve(self, orders)
-Tracer.solve = hang
+    return solve(checkpoint, jobs, max_elements)
+service.solve = hang
 """
 
 # The accelerator is lost with the first text after the one that warms up, and stays so.
 BROKEN = """
 import torch
-from headlight.tracing.tracer import Tracer
-solve, texts = Tracer.solve, set()
-def break_down(self, orders):
-    texts.update(order.request.text for order in orders)
+from headlight.tracing import service
+solve, texts = service.solve, set()
+def break_down(checkpoint, jobs, max_elements):
+    texts.update(job.request.text for job in jobs)
     if len(texts) > 1:
         raise torch.AcceleratorError('CUDA error: unspecified launch failure')
-    return solve(self, orders)
-Tracer.solve = break_down
+    return solve(checkpoint, jobs, max_elements)
+service.solve = break_down
 """
 
 
@@ -187,9 +187,9 @@ def test_a_second_signal_ends_the_process_at_once(running):
 
 def test_a_server_that_can_compute_no_more_ends_and_says_why(running, problem):
     with running(BROKEN) as server:
-        problem(server.post("cat"), 503, "worker-died")
+        problem(server.post("cat"), 503, "engine-failed")
         assert not server.is_ready()
         _, errors = server.process.communicate(timeout=30)
     assert server.process.returncode == 1
-    assert "no thread to compute on comes to life any more" in errors
+    assert "the inference engine failed" in errors
     assert "CUDA error: unspecified launch failure" in errors

@@ -4,7 +4,7 @@
 
 import { noticeOf } from '../../api/request_cache.js';
 import { counted, percent } from '../../data/number.js';
-import { hasTwoSides, placeOf, placesOf, tokensOf } from '../../data/attention.js';
+import { hasTwoSides, placeOf, placesOf, tokensOf } from '../../data/places.js';
 import { capitalised, quoted } from '../../data/text.js';
 import { linesFigure } from '../../plot/line_map.js';
 import { canBeLines } from '../../state/attention_switches.js';
@@ -16,7 +16,7 @@ import { entryOf } from '../registry.js';
 
 const HEAD = ['head', 'one of several attentions that a layer runs side by side'];
 
-/** @type {Record<import('../../data/attention.js').Place['id'], {looking: string, that: string, query: string, key: string}>} */
+/** @type {Record<import('../../data/places.js').Place['id'], {looking: string, that: string, query: string, key: string}>} */
 const PLACES = {
   decoder: {
     looking: 'a token looking back',
@@ -38,13 +38,12 @@ const PLACES = {
   },
 };
 
-/** @type {Partial<import('../../state/attention_switches.js').Switches>} */
 const STANDARD = { what: 'weights', which: 'head', as: 'matrix', isShare: true, hidden: 'nothing' };
 
 /**
- * @param {import('../../data/attention.js').Place['id']} placeId
- * @param {Partial<import('../../state/attention_switches.js').Switches>} [switches]
- * @returns {{help: string, terms: string[][]}}
+ * @param {import('../../data/places.js').Place['id']} placeId
+ * @param {import('../../state/attention_switches.js').Switches} [switches]
+ * @returns {{help: string, terms: [string, string][]}}
  */
 function wordingFor(placeId, switches = STANDARD) {
   const place = PLACES[placeId];
@@ -56,7 +55,6 @@ function wordingFor(placeId, switches = STANDARD) {
   };
 }
 
-/** @param {string} placeId @param {Partial<import('../../state/attention_switches.js').Switches>} switches */
 function firstSentence(placeId, { what, as }) {
   const { looking, that } = PLACES[placeId];
   const each = as === 'lines' ? `Each word at the left is ${looking}` : `Each row is ${looking}`;
@@ -69,12 +67,10 @@ function firstSentence(placeId, { what, as }) {
 }
 
 /** Is that what the drawing shows, whatever is hidden of it? */
-/** @param {Partial<import('../../state/attention_switches.js').Switches>} switches */
 function sumsToOne({ isShare, which, hidden, isRenormalised }) {
   return isShare && which !== 'max' && (hidden === 'nothing' || isRenormalised);
 }
 
-/** @type {import('../../plot/figure.js').View} */
 export const attention = {
   ...entryOf('attention'),
   ...wordingFor('decoder'),
@@ -94,7 +90,7 @@ export const attention = {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
@@ -209,14 +205,13 @@ const HIDE = [
 ];
 
 /**
- * @param {{place: import('../../data/attention.js').Place, nHeads: number, switches: import('../../state/attention_switches.js').Switches}} setting
+ * @param {{place: import('../../data/places.js').Place, nHeads: number, switches: import('../../state/attention_switches.js').Switches}} setting
  * @returns {import('../../ui/controls.js').Control[]}
  */
 function controlsFor({ place, nHeads, switches }) {
   return [...ofWhat(place, nHeads, switches), ...ofHow(switches)];
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
 function ofWhat(place, nHeads, { what, which, heads }) {
   const quantities = Object.entries(QUANTITIES).map(([id, { title, help }]) => ({
     id,
@@ -258,7 +253,6 @@ function ofWhat(place, nHeads, { what, which, heads }) {
   ];
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
 function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }) {
   const words = {
     kind: 'flag',

@@ -2,8 +2,8 @@
  * An attention map as a matrix: queries as rows, keys as columns, square cells; and the grid behind it.
  */
 
-import { highestIn } from '../../data/math.js';
-import { tokensOf } from '../../data/attention.js';
+import { highestIn } from '../../data/matrix.js';
+import { tokensOf } from '../../data/places.js';
 import { columnOf, rowOf } from '../../data/trace.js';
 import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../data/words.js';
 import { diverging, plotlyScale, sequential } from '../../plot/colour.js';
@@ -18,7 +18,8 @@ import {
   letteringFor,
   nested,
 } from '../../plot/figure.js';
-import { createMemo, choosing, queryOf } from '../../state/state.js';
+import { createMemo } from '../../state/memoize.js';
+import { choosing, queryOf } from '../../state/state.js';
 
 /** @typedef {import('./subject.js').Subject} Subject */
 
@@ -118,7 +119,7 @@ function roomyBox(size, label, matrix) {
   const margin = { l: label.rows + 30, r: Math.max(76, slanted), t: slanted + 40, b: 12 };
   return {
     ...squaresIn(size, margin, matrix),
-    orientation: /** @type {const} */ ('v'),
+    orientation: 'v',
     tickangle: -45,
     axisTitles: TITLES,
     titles: () => [],
@@ -149,7 +150,7 @@ function tightBox(size, label, matrix) {
   ];
   return {
     ...squaresIn(size, margin, matrix),
-    orientation: /** @type {const} */ ('h'),
+    orientation: 'h',
     tickangle: -90,
     axisTitles: { query: '', key: '' },
     titles,
@@ -200,7 +201,7 @@ export function chosenIn(trace, state, { place, matrix, rows, columns }) {
  * @param {import('../../data/trace.js').Trace} trace
  * @param {Object} state
  * @param {Subject} subject
- * @returns {import('../../plot/grid.js').Grid}
+ * @returns {import('../../plot/figure.js').Grid}
  */
 export function gridOf(trace, state, subject) {
   const { place, matrix, rows, columns, quantity, scale, request, made } = subject;

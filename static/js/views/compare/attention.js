@@ -2,10 +2,10 @@
  * Attention of both sides on one scale of colours, and what it is in B less what it is in A.
  */
 
-import { extent, largestIn } from '../../data/math.js';
+import { extent, largestIn } from '../../data/matrix.js';
 import { percent, share, signed } from '../../data/number.js';
-import { tokensOf } from '../../data/attention.js';
-import { differenceMade } from '../../data/request_code.js';
+import { tokensOf } from '../../data/places.js';
+import { differenceMade } from '../../data/steps.js';
 import { capitalised } from '../../data/text.js';
 import { rowOf } from '../../data/trace.js';
 import { alone, namedUnit, tokensIn, unitLabels } from '../../data/words.js';
@@ -81,7 +81,6 @@ function ceilingOf({ a, b }, { range }) {
   return Math.max(...strongest) || 1;
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function sideGrid({ side, which, matrix, rows, columns }, state) {
   const value = (row, column) => matrix.data[row * matrix.columns + column];
   const say = (row, column) => {
@@ -175,9 +174,12 @@ export function differenceFigure({ a, b }, state) {
   const columns = matchOf(a, b, a.place.columns);
   if (rows.pairs.length < LEAST_SHARED || columns.pairs.length < LEAST_SHARED)
     return { notice: 'The two share too few tokens to take a difference.' };
-  const mapOf = ({ trace, site, head }, name) =>
-    byUnits(weightsSeen(trace, site, head), rows[name], columns[name]);
-  const [before, after] = [mapOf(a, 'a'), mapOf(b, 'b')];
+  const [before, after] = [
+    [a, 'a'],
+    [b, 'b'],
+  ].map(([side, name]) =>
+    byUnits(weightsSeen(side.trace, side.site, side.head), rows[name], columns[name]),
+  );
   const changes = difference(before, after, rows.pairs, columns.pairs);
   const subject = {
     a,
@@ -260,7 +262,6 @@ function paired({ pairs, ...units }, side, of) {
   return pairs.map((pair) => units[side][pair[of]]);
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function differenceGrid({ a, b, before, after, changes, match, rows, columns }, state) {
   const value = (row, column) => changes.data[row * changes.columns + column];
   const each = (row, column) =>
@@ -271,18 +272,22 @@ function differenceGrid({ a, b, before, after, changes, match, rows, columns }, 
       ([matrix, of]) =>
         matrix.data[match.rows.pairs[row][of] * matrix.columns + match.columns.pairs[column][of]],
     );
-  const ofSide = ({ site }, side, of) => ({
-    site,
-    rows: paired(match.rows, side, of),
-    columns: paired(match.columns, side, of),
-  });
   return {
     ...shared(rows, columns, state),
     sides: { rows: a.place.rows, columns: a.place.columns },
     quantity: `attention weight of B (${b.name}) less that of A (${a.name}), ${attentionOf(a)}`,
     request: { ...b.request, capture: [b.site], heads: [b.head] },
     before: { ...a.request, capture: [a.site], heads: [a.head] },
-    made: differenceMade(ofSide(a, 'a', 0), ofSide(b, 'b', 1)),
+    made: differenceMade(
+      ...[
+        [a, 'a', 0],
+        [b, 'b', 1],
+      ].map(([{ site }, side, of]) => ({
+        site,
+        rows: paired(match.rows, side, of),
+        columns: paired(match.columns, side, of),
+      })),
+    ),
     value,
     format: (change) => signed(change, 4),
     describe: (row, column) => {

@@ -2,9 +2,9 @@
  * Compare: two passes side by side, and what the one has that the other has not.
  */
 
-import { modelName } from '../../api/api.js';
+import { modelName } from '../../api/catalogue.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { placeOf, placesOf, weightsAt } from '../../data/attention.js';
+import { placeOf, placesOf, weightsAt } from '../../data/places.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { differenceFigure, sideFigure } from './attention.js';
 import { headsFigure } from './heads.js';
@@ -14,7 +14,6 @@ import { entryOf } from '../registry.js';
 
 const { compare_temperature: TEMPERATURE } = entryOf('compare').fields;
 
-/** @type {import('../../plot/figure.js').View} */
 export const compare = {
   ...entryOf('compare'),
   help: 'Two passes side by side: the same sentence with a part of the model switched off, another sentence, or another model. The third map is B less A, and the bars say what changed in what the model expects.',
@@ -56,7 +55,7 @@ const TITLES = {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
@@ -93,12 +92,6 @@ function alone(trace, state) {
   return { title: `A: ${a.name}`, ...sideFigure({ a, b: null }, 'a', state) };
 }
 
-/**
- * Figure of a part that lacks its B.
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state
- * @returns {{notice: string, actions?: import('../../plot/figure.js').Figure['actions']}}
- */
 function invitation(trace, { compare_with: way }) {
   if (way !== 'text') return { notice: 'There is no other model here to compare with.' };
   return {
@@ -141,7 +134,7 @@ const RANGES = [
 /**
  * @param {import('../../data/trace.js').Trace} trace
  * @param {Object} state
- * @param {import('../../data/attention.js').Place|null} place
+ * @param {import('../../data/places.js').Place|null} place
  * @returns {import('../../ui/controls.js').Control[]}
  */
 function controls(trace, state, place) {

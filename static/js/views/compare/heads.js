@@ -2,14 +2,15 @@
  * Which heads changed: for each of a place, how much of its rows moved from A to B.
  */
 
-import { extent, largestIn } from '../../data/math.js';
+import { extent, largestIn } from '../../data/matrix.js';
 import { percent, tick } from '../../data/number.js';
-import { weightsAt } from '../../data/attention.js';
-import { isCausal, matrixAt } from '../../data/trace.js';
-import { movedMade } from '../../data/request_code.js';
+import { weightsAt } from '../../data/places.js';
+import { isCausal } from '../../data/sites.js';
+import { movedMade } from '../../data/steps.js';
+import { matrixAt } from '../../data/trace.js';
 import { sequential } from '../../plot/colour.js';
 import { squaresFigure } from '../../plot/square_map.js';
-import { createMemo } from '../../state/state.js';
+import { createMemo } from '../../state/memoize.js';
 import { matchOf, showing } from './sides.js';
 
 const WHAT_MOVED =
@@ -101,7 +102,6 @@ function countMoved(a, b) {
   return { rows: sites.length, columns: nHeads, data: Float64Array.from(data) };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
   const value = (row, column) => data[row * columns + column];
   const sites = weightsAt(a.place, a.trace).map(({ site }) => site);
@@ -115,7 +115,10 @@ function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
     quantity: `share of attention that moved from A (${a.name}) to B (${b.name})`,
     request: { ...b.request, capture: sites },
     before: { ...a.request, capture: sites },
-    made: movedMade(sites, matchOf(a, b, a.place.rows).pairs, matchOf(a, b, a.place.columns).pairs),
+    made: movedMade(
+      sites,
+      ...[a.place.rows, a.place.columns].map((side) => matchOf(a, b, side).pairs),
+    ),
     value,
     format: (share) => percent(share),
     describe: (row, column) =>
@@ -190,10 +193,19 @@ export function meanMoved({ rows, data }) {
  * @returns {number} 0 to 1
  */
 export function movedIn(a, b, head, rows, columns) {
-  const startOf = ({ shape }, row) => (head * shape[1] + row) * shape[2];
   let sum = 0;
   for (const [i, j] of rows) {
-    const [startA, startB] = [startOf(a, i), startOf(b, j)];
+    const [startA, startB] = [
+      [a, i],
+      [b, j],
+    ].map(
+      ([
+        {
+          shape: [, queries, keys],
+        },
+        row,
+      ]) => (head * queries + row) * keys,
+    );
     for (const [k, l] of columns)
       sum += Math.abs(b.data[startB + l] * b.scale - a.data[startA + k] * a.scale);
   }

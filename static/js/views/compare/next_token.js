@@ -2,11 +2,11 @@
  * What A and B expect at the chosen token, and how far apart they are.
  */
 
-import { divergence, softmax, totalVariation } from '../../data/math.js';
+import { divergence, softmax, totalVariation } from '../../data/distribution.js';
 import { nameOfGuess, wordsFor } from '../../data/guesses.js';
 import { decimal, percent } from '../../data/number.js';
-import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/attention.js';
-import { expectedMade } from '../../data/request_code.js';
+import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/places.js';
+import { expectedMade } from '../../data/steps.js';
 import { escapeForPlotly, named, quoted } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { css, sequential } from '../../plot/colour.js';
@@ -88,7 +88,6 @@ function factsOf({ moved, lost }) {
 
 const COLUMNS = ['A', 'B', 'B − A'];
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf({ a, b, query, other, words, tokens, change, geometry }) {
   const value = (row, column) => {
     const token = change.tokens[row];
@@ -144,7 +143,7 @@ const KEY_HEIGHT = 24;
  * @param {Expected[]} tokens
  * @param {{event: string}} words whose probability it is
  * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object, geometry: import('../../plot/grid.js').Geometry}}
+ * @returns {{data: Object[], layout: Object, geometry: import('../../plot/figure.js').Geometry}}
  */
 function pairedBars(tokens, { event }, { palette, width }) {
   const labels = tokens.map(({ name }) => name);

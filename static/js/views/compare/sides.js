@@ -3,10 +3,10 @@
  * sentence, or of another model.
  */
 
-import { modelName } from '../../api/api.js';
+import { modelName } from '../../api/catalogue.js';
 import { counted } from '../../data/number.js';
-import { hasTwoSides, placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
-import { request } from '../../data/trace.js';
+import { hasTwoSides, placeOf, placesOf, tokensOf, weightsAt } from '../../data/places.js';
+import { request } from '../../data/sites.js';
 import { shortened } from '../../data/text.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
 
@@ -24,18 +24,14 @@ const LEAD_LETTERS = 16;
  * @typedef {Object} Side
  * @property {import('../../data/trace.js').Trace} trace
  * @property {string} name what makes it this side
- * @property {import('../../data/attention.js').Place|null} place
+ * @property {import('../../data/places.js').Place|null} place
  * @property {number} layer
  * @property {number} head
  * @property {string|null} site of the attention weights
  * @property {Object} request what a call for its numbers names besides what is captured
  */
 
-/**
- * The edit in the state: numbers that the model does not have are left out; without any, the shown head.
- * @param {{card?: any}} of
- * @param {any} state
- */
+/** The edit that the state says; numbers that the model has not are left out, and without any the shown head is meant. */
 export function wishOf({ card }, state) {
   const layers =
     (state.compare_edit === 'experts' ? card?.moe?.layers : null) ?? range(card?.n_layers ?? 0);
@@ -77,11 +73,7 @@ export function showing({ a }, state, shown) {
   return isOfHeads ? { ...shown, compare_heads: wishOf(a.trace, state).heads } : shown;
 }
 
-/**
- * The models that this one can be compared with, those of its kind first.
- * @param {{card?: any}} of
- * @param {any[]} cards
- */
+/** The models that this one can be compared with, those of its kind first. */
 export function othersOf({ card }, cards) {
   const others = cards.filter(({ id }) => id !== card?.id);
   return [
@@ -272,21 +264,21 @@ function listed(noun, numbers) {
 /**
  * @param {Side} a
  * @param {Side} b
- * @param {import('../../data/attention.js').Side} side
+ * @param {import('../../data/places.js').Side} side
  * @returns {Match}
  */
 export function matchOf(a, b, side) {
   const isOtherModel = a.trace.model !== b.trace.model;
-  const [tokensA, tokensB] = [a, b].map(({ trace }) => alone(tokensOf(trace, side)));
-  const byToken = matched(tokensA, tokensB, isOtherModel ? spanOf : ({ id }) => String(id), false);
+  const tokens = [a, b].map(({ trace }) => alone(tokensOf(trace, side)));
+  const byToken = matched(tokens, isOtherModel ? spanOf : ({ id }) => String(id), false);
   if (byToken.isWhole || !isOtherModel) return byToken;
-  const [wordsA, wordsB] = [a, b].map(({ trace }) =>
+  const words = [a, b].map(({ trace }) =>
     wordsOf(tokensOf(trace, side), side === 'target' ? trace.target : trace.text),
   );
-  return matched(wordsA, wordsB, spanOf, true);
+  return matched(words, spanOf, true);
 }
 
-function matched(a, b, keyOf, isByWord) {
+function matched([a, b], keyOf, isByWord) {
   const pairs = commonPairs(a.map(keyOf), b.map(keyOf));
   return { a, b, pairs, isByWord, isWhole: pairs.length === a.length && pairs.length === b.length };
 }
@@ -332,12 +324,11 @@ export function commonPairs(a, b) {
     Math.min(a.length, b.length) - start,
   );
   const middle = pairsWithin(a.slice(start, a.length - end), b.slice(start, b.length - end));
-  /** @type {[number, number][]} */
-  const pairs = [];
-  for (let at = 0; at < start; at += 1) pairs.push([at, at]);
-  for (const [i, j] of middle) pairs.push([start + i, start + j]);
-  for (let at = end; at > 0; at -= 1) pairs.push([a.length - at, b.length - at]);
-  return pairs;
+  return [
+    ...Array.from({ length: start }, (_, at) => [at, at]),
+    ...middle.map(([i, j]) => [start + i, start + j]),
+    ...Array.from({ length: end }, (_, at) => [a.length - end + at, b.length - end + at]),
+  ];
 }
 
 /** Sentences that are compared mostly start and end alike. */

@@ -31,7 +31,7 @@ export function entropyBars({ entropies }, palette, { isDown, at }) {
  * The axis of the strip, from 0 to ln n_experts.
  * @param {import('./routing.js').Routing} routing
  * @param {import('../../plot/figure.js').Frame['palette']} palette
- * @param {{isDown: boolean, strip: number[]}} box
+ * @param {{isDown: boolean, strip: [number, number]}} box
  */
 export function entropyAxis({ mostEntropy }, palette, { isDown, strip }) {
   const axis = {
@@ -70,7 +70,7 @@ export function mostEntropyLine({ mostEntropy, entropies }, palette, { isDown, a
 /**
  * Beside the strip, below the load; or on top of it on a phone.
  * @param {import('../../plot/figure.js').Frame['palette']} palette
- * @param {{isDown: boolean, loadFrom?: number, along: number, room: number}} box
+ * @param {{isDown: boolean, loadFrom: number, along: number, room: number}} box
  */
 export function entropyTitle(palette, { isDown, loadFrom, along, room }) {
   const shared = {

@@ -3,9 +3,9 @@
  * through all of them, and what each of them takes of the training text.
  */
 
-import { modelName } from '../../api/api.js';
-import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
-import { layersWith } from '../../data/trace.js';
+import { modelName } from '../../api/catalogue.js';
+import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../../data/places.js';
+import { layersWith } from '../../data/sites.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { flowFigure } from './flow.js';
 import { routingFigure } from './router_map.js';
@@ -65,7 +65,6 @@ const FIGURES = {
   taken: takenFigure,
 };
 
-/** @type {import('../../plot/figure.js').View} */
 export const experts = {
   ...entryOf('experts'),
   help: HELP.routing,
@@ -84,7 +83,6 @@ function isDense({ tensors }) {
   return layersWith(tensors, 'experts.router_probs').length === 0;
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state) {
   const scene = sceneOf(trace, state);
   if (scene.stages.length === 0) return [];
@@ -126,7 +124,7 @@ function panels(trace, state) {
  * What all figures of the view look at.
  * @typedef {Object} Scene
  * @property {'encoder'|'decoder'} stack
- * @property {import('../../data/attention.js').Side} side
+ * @property {import('../../data/places.js').Side} side
  * @property {import('../../data/trace.js').Token[]} tokens
  * @property {number} query the chosen token
  * @property {import('./routing.js').Stage[]} stages
@@ -160,7 +158,7 @@ function sceneOf(trace, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with the panel’s `part`, `stack`, `drawn`
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {part?: string, stack?: 'encoder'|'decoder', drawn?: number}} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {

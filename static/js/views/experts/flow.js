@@ -4,7 +4,7 @@
  */
 
 import { counted, percent, share } from '../../data/number.js';
-import { hasTwoSides } from '../../data/attention.js';
+import { hasTwoSides } from '../../data/places.js';
 import { escapeForPlotly, named, quoted, shortened } from '../../data/text.js';
 import { css, inkOn, sequential, translucent } from '../../plot/colour.js';
 import { baseLayout, isNarrow, labelWidth, letteringFor } from '../../plot/figure.js';
@@ -188,7 +188,6 @@ function numbers({ network: { nodes }, boxes }, palette) {
   });
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf(scene, network, boxes) {
   const { stages, tokens, query, side, stage } = scene;
   const taken = stages.map(({ routing }) => takenBy(routing).map((part) => part / tokens.length));

@@ -2,7 +2,7 @@
  * What the router of one layer decides: a probability for every expert and token, and its choices.
  */
 
-import { transposed } from '../../data/math.js';
+import { transposed } from '../../data/matrix.js';
 import { percent, share, shortShare, signed } from '../../data/number.js';
 import { capitalised, escapeForPlotly, named, tokenLabels } from '../../data/text.js';
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
@@ -52,7 +52,6 @@ function nats(entropy) {
   return signed(entropy, 2);
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
   const { layer, routing } = stage;
   const { probabilities, load, entropies, weightOf } = routing;
@@ -182,7 +181,6 @@ function acrossBox(labels, width, nExperts) {
   };
 }
 
-/** @returns {Object} */
 function downBox(labels, width, nExperts) {
   const lettering = letteringFor(width);
   const margin = {

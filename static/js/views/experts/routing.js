@@ -2,10 +2,12 @@
  * Where a mixture of experts sent each token, from the arrays of one layer.
  */
 
-import { entropyOf, transposed } from '../../data/math.js';
+import { entropyOf } from '../../data/distribution.js';
+import { transposed } from '../../data/matrix.js';
 import { share, shortShare } from '../../data/number.js';
-import { layersWith, columnOf, matrixAt, rowOf } from '../../data/trace.js';
+import { layersWith } from '../../data/sites.js';
 import { named } from '../../data/text.js';
+import { columnOf, matrixAt, rowOf } from '../../data/trace.js';
 
 /** @typedef {{expert: number, token: number, weight: number}} Choice */
 

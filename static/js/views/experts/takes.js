@@ -47,7 +47,6 @@ export function kindsFigure(trace, state, scene) {
   };
 }
 
-/** @param {import('../../data/trace.js').Trace} trace @param {string} where */
 function untold({ card, model }, where) {
   const way =
     card?.kind === 'decoder'
@@ -129,7 +128,6 @@ function kindsNumbers({ columns, data }, palette, width) {
   ];
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function kindsGrid(trace, scene, parts, columns) {
   const {
     stage: { layer, routing },
@@ -301,7 +299,6 @@ function shareAxis(share, palette) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function takenGrid(trace, scene, found) {
   const { stage, expert, side, nameOf } = scene;
   const { routing } = stage;

@@ -3,7 +3,7 @@
  * colour the weight.
  */
 
-import { transposed } from '../../data/math.js';
+import { transposed } from '../../data/matrix.js';
 import { share } from '../../data/number.js';
 import { named, tokenLabels } from '../../data/text.js';
 import { inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
@@ -178,7 +178,6 @@ function bounds(choices, palette, { at, isDown }) {
   });
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf({ stages, tokens, query, side, stage, nameOf, choose }, choices) {
   const found = (row, column) => choices[row].shares[column];
   const isExpert = Number.isInteger;

@@ -30,7 +30,7 @@ const LEGEND_WIDTH = 330;
  * Bars, and where the draw was bent a thin line at what the model itself says.
  * @param {import('../../plot/figure.js').Frame} state
  * @param {(import('../../data/guesses.js').Guess & {own: number})[]} bars
- * @param {Pick<import('../../data/guesses.js').Words, 'event'>} words
+ * @param {{event: string}} words
  * @param {boolean} natural the two are the same
  */
 export function choiceBars(state, bars, words, natural) {
@@ -122,7 +122,7 @@ function weightAxis(end, palette) {
 /**
  * Layer by layer the router's probability of every expert; the chosen ones carry their weights.
  * @param {import('../../plot/figure.js').Frame} state
- * @param {import('../../api/generation.js').Step['experts']} routed
+ * @param {import('../../api/generation_writer.js').Step['experts']} routed
  */
 export function routeMap({ palette, width }, routed) {
   const nExperts = routed[0].probabilities.length;
@@ -226,7 +226,7 @@ const WAYS =
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with `generation`
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame} state with `generation`
  * @returns {import('../../plot/figure.js').Figure}
  */
 export function startFigure(trace, state) {
@@ -253,7 +253,6 @@ export function startFigure(trace, state) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf(guesses, after, last) {
   const say = (row) =>
     `After ${after}, “${guesses[row].name}” has probability ${percent(guesses[row].probability)}, rank ${row + 1}`;
@@ -279,13 +278,7 @@ function gridOf(guesses, after, last) {
   };
 }
 
-/**
- * A text that is over has no token that could begin.
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Record<string, any>} state
- * @param {ArrayLike<number>} ids
- * @returns {Partial<import('../../plot/grid.js').Grid>}
- */
+/** A text that is over has no token that could begin. */
 function beginning(trace, { generation }, ids) {
   if (whyOver(trace, [], generation?.most ?? Infinity) !== '') return {};
   return {

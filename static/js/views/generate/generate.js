@@ -3,7 +3,7 @@
  * was attended to, and which experts were asked. The tokens themselves come from `ui/generation.js`.
  */
 
-import { modelName } from '../../api/api.js';
+import { modelName } from '../../api/catalogue.js';
 import {
   chosenStep,
   isNatural,
@@ -13,9 +13,9 @@ import {
   tokensWith,
 } from '../../data/generation.js';
 import { nameOfGuess } from '../../data/guesses.js';
-import { highestIn } from '../../data/math.js';
+import { highestIn } from '../../data/matrix.js';
 import { counted, percent, share } from '../../data/number.js';
-import { weightsAt } from '../../data/attention.js';
+import { weightsAt } from '../../data/places.js';
 import { named, tokenLabels } from '../../data/text.js';
 import { choosingModel } from '../../state/state.js';
 import { choiceBars, routeMap, rowBars, startFigure } from './drawing.js';
@@ -25,7 +25,6 @@ const PATH = '/api/v1/generate';
 const { fields: FIELDS } = entryOf('generate');
 const WORDS = { event: 'being drawn' };
 
-/** @type {import('../../plot/figure.js').View} */
 export const generate = {
   ...entryOf('generate'),
   help: 'The model writes on: it draws a token from what it expects next, reads it, and draws again. Every token keeps what led to it.',
@@ -50,7 +49,6 @@ function wording(trace) {
   return isWritable(trace) ? {} : { terms: [] };
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state) {
   if (!isWritable(trace)) return [];
   const {
@@ -219,7 +217,6 @@ function factsOf({ probability, model_probability: own, rank, id, position }, na
   ];
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function gridOfChoices(subject, bars, natural) {
   const { trace, state, step, tokens, path } = subject;
   const after = named(tokens, tokens.length - 2);

@@ -4,24 +4,18 @@
  */
 
 import { guessesIn, marker, wordsFor } from '../../data/guesses.js';
-import { filled, isMask, MASK } from '../../data/words.js';
+import { filled, isMask, MASK } from '../../data/masks.js';
 import { percent } from '../../data/number.js';
-import { bytesInWords, named, quoted } from '../../data/text.js';
-import {
-  hasTwoSides,
-  isFilling,
-  predictingSide,
-  tokensOf,
-  weightsAt,
-} from '../../data/attention.js';
+import { bytesInWords } from '../../data/pieces.js';
+import { hasTwoSides, isFilling, predictingSide, tokensOf, weightsAt } from '../../data/places.js';
 import { queryOf } from '../../state/state.js';
+import { named, quoted } from '../../data/text.js';
 import { guessBars, guessesGrid } from '../../plot/guess_bars.js';
 import { entryOf } from '../registry.js';
 
 const SHOWN = 12;
 const REQUEST = { capture: [], analyses: ['next_token'] };
 
-/** @type {import('../../plot/figure.js').View} */
 export const nextToken = {
   ...entryOf('next_token'),
   help: 'Having read up to the chosen token, the model gives every token of its vocabulary a probability of coming next; these are the likeliest.',
@@ -59,7 +53,7 @@ function panels(trace, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
@@ -85,7 +79,6 @@ function guessesAt(trace, tokens, query, hidden) {
   return guessesIn({ ...found, texts: found.texts[query] }, [query], mark, SHOWN);
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf(trace, state, subject) {
   const { query, guesses, words } = subject;
   const side = predictingSide(trace);

@@ -28,7 +28,7 @@ const SHARED = { type: 'scatter', hoverinfo: 'none', cliponaxis: false };
 /**
  * @param {Circle[]} circles
  * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object, geometry: import('../../plot/grid.js').Geometry}}
+ * @returns {{data: Object[], layout: Object, geometry: import('../../plot/figure.js').Geometry}}
  */
 export function circlesDrawing(circles, state) {
   const { palette, width } = state;

@@ -187,7 +187,7 @@ const SHARED = { type: 'scatter', hoverinfo: 'none', cliponaxis: false };
  * @param {{mean: Float64Array, least: Float64Array, most: Float64Array}} found by distance
  * @param {{labels: string[], axis: string, quantity: string}} named
  * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object, geometry: import('../../plot/grid.js').Geometry}}
+ * @returns {{data: Object[], layout: Object, geometry: import('../../plot/figure.js').Geometry}}
  */
 export function distanceDrawing(found, { labels, axis, quantity }, state) {
   const { palette, width } = state;
@@ -213,10 +213,7 @@ export function distanceDrawing(found, { labels, axis, quantity }, state) {
   };
 }
 
-/**
- * From the tenth below the least to the tenth above the greatest.
- * @returns {[number, number]}
- */
+/** From the tenth below the least to the tenth above the greatest. */
 function rangeOf({ least, most }) {
   const [low, high] = [Math.min(...least), Math.max(...most)];
   const [from, to] = [Math.floor(low * 10 + 1e-6), Math.ceil(high * 10 - 1e-6)];

@@ -4,7 +4,7 @@
  */
 
 import { signed, tick } from '../../data/number.js';
-import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
+import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/places.js';
 import { positionLabels, quoted } from '../../data/text.js';
 import { matrixAt } from '../../data/trace.js';
 import { diverging, sequential } from '../../plot/colour.js';
@@ -49,7 +49,6 @@ const OPTIONS = [
   },
 ];
 
-/** @type {import('../../plot/figure.js').View} */
 export const positions = {
   ...entryOf('positions'),
   help: 'Attention alone cannot tell first from last, so a pattern of numbers for each position is added to the token that stands there.',
@@ -60,7 +59,7 @@ export const positions = {
       'how alike two patterns are: 1 where they are the same, less the more they differ',
     ],
   ],
-  wording: (trace, state) => wordingOf(trace, partOf(state)),
+  wording: (trace, state = {}) => wordingOf(trace, partOf(state)),
   places: stacksOf,
   place: (trace, state) => stackOf(state, trace),
   arrangement: (_, state) =>
@@ -71,7 +70,6 @@ export const positions = {
   figure,
 };
 
-/** @param {Record<string, any>} state */
 function partOf({ positions_show: show }) {
   return PARTS[show] ? show : 'encoding';
 }
@@ -131,7 +129,6 @@ function subjectOf(trace, state) {
   };
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state) {
   const part = partOf(state);
   const subject = subjectOf(trace, state);
@@ -162,7 +159,7 @@ function panels(trace, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with the panel’s `plot`
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {plot: string}} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
@@ -248,7 +245,6 @@ function rangeInWords(cosines, { zmin, zmax }) {
   return `${found}; the colours run from ${tick(zmin)} to ${tick(zmax)}.`;
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function encodingGrid(trace, state, encoding, subject) {
   const { tokens, labels, dimensions } = subject;
   const value = (row, column) => encoding.data[row * encoding.columns + column];
@@ -269,7 +265,6 @@ function encodingGrid(trace, state, encoding, subject) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function similarityGrid(trace, state, cosines, subject) {
   const { tokens, labels } = subject;
   const value = (row, column) => cosines.data[row * cosines.columns + column];

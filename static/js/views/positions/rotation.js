@@ -4,7 +4,7 @@
  */
 
 import { amount, counted, signed, small } from '../../data/number.js';
-import { anglesOf, blocksOf, checked, frequencies, turned } from '../../data/math.js';
+import { anglesOf, blocksOf, checked, frequencies, turned } from '../../data/rotation.js';
 import { quoted } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { isNarrow } from '../../plot/figure.js';
@@ -34,7 +34,6 @@ function panels(subject, state, trace) {
   return turnOf(trace, state, subject) ? ['circles', 'blocks'] : ['circles'];
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state, subject) {
   const turn = turnOf(trace, state, subject);
   if (!turn) return [];
@@ -178,12 +177,10 @@ function numbersOf(turn, pair) {
   return [...from, ...computed, ...captured, difference];
 }
 
-/** @returns {import('./circles.js').Circle} */
 function circleOf(turn, pair, numbers) {
   const speed = frequencies(turn.pairs * 2)[pair];
   const length = Math.hypot(numbers[0], numbers[1]) || 1;
   // An encoding is (sin, cos), a query (even, odd); the angle is counted from the right, against the clock.
-  /** @type {(a: number, b: number) => [number, number]} */
   const point = (a, b) => (turn.isAdded ? [b / length, a / length] : [a / length, b / length]);
   const others = turn.isAdded
     ? Array.from({ length: turn.before.rows }, (_, row) =>
@@ -207,7 +204,6 @@ function angleInWords(angle) {
   return `${amount(angle)} rad`;
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
   const end = turn.from + turn.shift;
   const [first, second] = turn.isAdded ? ['sin', 'cos'] : ['even', 'odd'];

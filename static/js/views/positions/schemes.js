@@ -4,13 +4,14 @@
  */
 
 import { signed, tick } from '../../data/number.js';
-import { isCausal, matrixAt } from '../../data/trace.js';
+import { isCausal } from '../../data/sites.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
+import { matrixAt } from '../../data/trace.js';
 import { sequential } from '../../plot/colour.js';
 import { letteringFor } from '../../plot/figure.js';
 import { DIMENSION_SPACE, dimensionMap, pairMap, reachOf, sharedGrid } from './maps.js';
 
-/** @typedef {{stack: string, side: import('../../data/attention.js').Side, tokens: import('../../data/trace.js').Token[]}} Subject */
+/** @typedef {{stack: string, side: import('../../data/places.js').Side, tokens: import('../../data/trace.js').Token[]}} Subject */
 
 const ATTENTION = 'layers.0.self_attention';
 
@@ -55,7 +56,7 @@ export const SCHEMES = {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with the panel’s `plot`
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {plot: string}} state
  * @param {Subject} subject
  * @returns {import('../../plot/figure.js').Figure}
  */
@@ -69,7 +70,6 @@ function figure(trace, state, subject) {
   );
 }
 
-/** @param {import('../../data/trace.js').Trace} trace */
 function noticeFor({ card }, { stack }) {
   if (card?.positional !== 'none')
     return 'This model adds no positional encoding to its embeddings.';

@@ -3,7 +3,8 @@
  * as wide as this one. The numbers come without a text; a learned table is that of a model that has one.
  */
 
-import { positionalPath, modelName } from '../../api/api.js';
+import { positionalPath } from '../../api/api.js';
+import { modelName } from '../../api/catalogue.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { signed, tick } from '../../data/number.js';
 import { positionLabels, quoted } from '../../data/text.js';
@@ -17,7 +18,6 @@ const SCHEMES = ['sinusoidal', 'learned', 'rotary', 'alibi'];
 
 export const SIDES = { controls, asks, panels: () => SCHEMES, figure };
 
-/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(_, state, subject) {
   return [headControl(state, subject.heads)];
 }
@@ -161,7 +161,6 @@ function biasMap(trace, state, subject, { asked, tensors }) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function sideGrid(
   trace,
   state,

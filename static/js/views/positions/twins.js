@@ -3,7 +3,7 @@
  * back each of their heads looks, on axes that are the same for all.
  */
 
-import { modelName } from '../../api/api.js';
+import { modelName } from '../../api/catalogue.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { share, tick } from '../../data/number.js';
 import { capitalised } from '../../data/text.js';
@@ -37,7 +37,6 @@ function asks(_, state) {
   );
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(_, state) {
   const layers = Math.max(0, ...twinsOf(state).map(({ n_layers: count }) => count));
   if (layers === 0) return [];
@@ -140,7 +139,6 @@ function draw(trace, state, { card, curves, first, last, most }) {
     label: String(head),
     values: spread(curves, head, first, labels.length),
   }));
-  /** @type {[number, number]} */
   const range = isLog ? [FAINTEST, most] : [0, most];
   const scale = isLog ? (value) => Math.log10(Math.max(value, FAINTEST)) : undefined;
   return {
@@ -160,7 +158,6 @@ function spread({ rows, first: own }, head, first, count) {
   return Float64Array.from({ length: count }, (_, column) => weights[column + first - own] ?? NaN);
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function twinGrid({ card, layer, strips, labels, first }) {
   const value = (row, column) => strips[row].values[column];
   return {

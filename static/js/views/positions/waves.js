@@ -5,7 +5,7 @@
  */
 
 import { signed, small, tick } from '../../data/number.js';
-import { frequencies } from '../../data/math.js';
+import { frequencies } from '../../data/rotation.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
 import { columnOf, matrixAt } from '../../data/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
@@ -25,7 +25,6 @@ function panels({ scheme }) {
   return scheme === '' ? ['waves', 'distance'] : ['waves'];
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state, subject) {
   if (subject.scheme === 'rotary') return [pairsControl(state, widthOf(trace, subject) / 2)];
   if (!subject.encoding) return [];
@@ -149,7 +148,6 @@ function waveOf(dimension, width) {
   return dimension % 2 === 0 ? (x) => Math.sin(x * frequency) : (x) => Math.cos(x * frequency);
 }
 
-/** @returns {[number, number][]} */
 function curveOf(wave, count) {
   return Array.from({ length: (count - 1) * STEPS + 1 }, (_, step) => [
     step / STEPS,
@@ -245,24 +243,6 @@ function lowering(trace, state, subject) {
   };
 }
 
-/**
- * @typedef {Object} Said of the lines of a figure
- * @property {string} rowTitle
- * @property {string} quantity
- * @property {string} [site] whose numbers they are, if not the encoding's
- * @property {import('../../plot/grid.js').Request} [request]
- * @property {(row: number, column: number, value: number) => string} describe
- * @property {(row: number, column: number) => string} tip the name of a cell
- */
-
-/**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state
- * @param {{side: import('../../data/attention.js').Side, tokens: import('../../data/trace.js').Token[], site: string}} subject
- * @param {import('./line_plots.js').Strip[]} strips
- * @param {Said} said
- * @returns {import('../../plot/grid.js').Grid}
- */
 function stripsGrid(
   trace,
   state,

@@ -3,11 +3,11 @@
  * a map of the depth by positions and, of the chosen token, as a line through the depth.
  */
 
-import { modelName } from '../../api/api.js';
+import { modelName } from '../../api/catalogue.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { extent } from '../../data/math.js';
+import { extent } from '../../data/matrix.js';
 import { amount, signed } from '../../data/number.js';
-import { sideOf, stackOf, tokensOf } from '../../data/attention.js';
+import { sideOf, stackOf, tokensOf } from '../../data/places.js';
 import { capitalised, named, tokenLabels } from '../../data/text.js';
 import { columnOf } from '../../data/trace.js';
 import { transposedGrid } from '../../plot/grid.js';
@@ -22,8 +22,8 @@ const REQUEST = { capture: [], analyses: ['residual_stream'] };
  * @property {string} title
  * @property {string} unit on an axis and a colour bar
  * @property {string} [help]
- * @property {(found: import('./residual_stream.js').Found, stack: 'encoder'|'decoder', card?: Object) => import('./residual_stream.js').Depth} read
- * @property {(step: import('./residual_stream.js').Step, value: string, token: string, number: number) => string} say
+ * @property {(found: import('./residual_stream.js').Found, stack: string, card: Object) => import('./residual_stream.js').Depth} read
+ * @property {(step: import('./residual_stream.js').Step, value: string, token: string) => string} say
  * @property {boolean} [isSigned]
  * @property {number} [reach] where the colours end on both sides; absent: at the greatest there is
  */
@@ -89,11 +89,7 @@ const SEEN = {
   layer_norm: (found) => (isCentred(found) ? ['mean', 'deviation'] : ['root_mean_square']),
 };
 
-/**
- * The request of the maps and lines; none for a model whose stream is not available.
- * @param {import('../../data/trace.js').Trace} trace
- * @returns {Record<string, Object>}
- */
+/** What the maps and lines ask for; nothing of a model whose stream cannot be seen. */
 export function depthAsks({ card }) {
   return hasStream(card) ? { stream: REQUEST } : {};
 }
@@ -115,7 +111,7 @@ export function depthPanels(_, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with the panel’s `quantity`, `drawn`
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {quantity: string, drawn: 'map'|'line'}} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 export function depthFigure(trace, state) {
@@ -153,11 +149,7 @@ function subjectOf(trace, state, found) {
   };
 }
 
-/**
- * From 0, or the same on both sides of it.
- * @param {Pick<Quantity, 'isSigned'|'reach'>} quantity
- * @param {Pick<import('../../data/trace.js').Matrix, 'data'>} matrix
- */
+/** From 0, or the same on both sides of it. */
 function scaleFor({ isSigned = false, reach }, { data }) {
   const most = reach ?? (extent({ data }) || 1);
   const digits = most >= 100 ? 0 : most >= 10 ? 1 : 2;
@@ -187,7 +179,6 @@ function mapFigure(trace, state, subject) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function mapGrid(trace, state, subject) {
   const {
     quantity,
@@ -260,7 +251,6 @@ function lineFigure(trace, state, subject) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function lineGrid(subject, lines) {
   const {
     quantity,

@@ -3,7 +3,7 @@
  * little room the positions of the map stand below one another.
  */
 
-import { transposed } from '../../data/math.js';
+import { transposed } from '../../data/matrix.js';
 import { amount } from '../../data/number.js';
 import { escapeForPlotly, tokenLabels } from '../../data/text.js';
 import { diverging, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
@@ -268,7 +268,7 @@ function legend(lines) {
  * Where the points of the lines lie: rows are lines, columns steps.
  * @param {Line[]} lines
  * @param {{least: number, most: number}} scale
- * @returns {import('../../plot/grid.js').Geometry}
+ * @returns {import('../../plot/figure.js').Geometry}
  */
 export function pointsOf(lines, { least, most }) {
   const reach = (most - least) * POINT;

@@ -3,19 +3,13 @@
  * the likeliest tokens of one cell as bars.
  */
 
-import { modelName } from '../../api/api.js';
+import { modelName } from '../../api/catalogue.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { guessesIn, marker, nameOfGuess, wordsFor } from '../../data/guesses.js';
 import { percent } from '../../data/number.js';
-import {
-  bytesInWords,
-  escapeForPlotly,
-  named,
-  nameOf,
-  quoted,
-  shortened,
-} from '../../data/text.js';
-import { predictingSide, tokensOf } from '../../data/attention.js';
+import { bytesInWords } from '../../data/pieces.js';
+import { predictingSide, tokensOf } from '../../data/places.js';
+import { escapeForPlotly, named, nameOf, quoted, shortened } from '../../data/text.js';
 import { inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
 import {
   baseLayout,
@@ -32,11 +26,7 @@ const SHOWN = 12;
 const REQUEST = { capture: [], analyses: ['logit_lens'] };
 const TITLE = 'Logit lens';
 
-/**
- * The request of the lens; none for a model without one.
- * @param {import('../../data/trace.js').Trace} trace
- * @returns {Record<string, Object>}
- */
+/** What the lens asks for; nothing of a model that has none. */
 export function lensAsks({ card }) {
   return hasLens(card) ? { lens: REQUEST } : {};
 }
@@ -62,7 +52,7 @@ export function lensPanels(_, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with the panel’s `stream_layer`, `drawn`, `read`
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {stream_layer: number|null, drawn: string, read?: number}} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 export function lensFigure(trace, state) {
@@ -134,7 +124,6 @@ function mapFigure(trace, state, subject) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function mapGrid(trace, state, subject) {
   const { side, tokens, probabilities, textAt, query, layer } = subject;
   const { rows, columns, data } = probabilities;
@@ -270,7 +259,7 @@ function beyond(map, most) {
 /**
  * Where a cell of layers by positions lies.
  * @param {Setting} setting
- * @returns {import('../../plot/grid.js').Geometry}
+ * @returns {import('../../plot/figure.js').Geometry}
  */
 export function geometryOf({ layers, count, perLine, lines }) {
   const block = layers + 1;

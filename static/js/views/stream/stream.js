@@ -3,7 +3,7 @@
  * what each layer would predict if it were the last.
  */
 
-import { isFilling, stackOf, stacksOf } from '../../data/attention.js';
+import { isFilling, stackOf, stacksOf } from '../../data/places.js';
 import { depthAsks, depthFigure, depthPanels } from './depth.js';
 import { lensAsks, lensFigure, lensPanels } from './lens.js';
 import { entryOf } from '../registry.js';
@@ -30,7 +30,6 @@ const OPTIONS = [
   { id: 'layer_norm', title: 'Layer norms', help: 'What each norm sees' },
 ];
 
-/** @type {import('../../plot/figure.js').View} */
 export const stream = {
   ...entryOf('stream'),
   help: 'The exit of the last layer is put behind every layer: what the model would expect next if it stopped there. The likeliest token stands in the cell; the colour is its probability.',
@@ -53,7 +52,6 @@ export const stream = {
   figure: (trace, state) => partOf(state).figure(trace, state),
 };
 
-/** @param {Record<string, any>} state */
 function isLens({ stream_show: show = LENS }) {
   return show === LENS;
 }

@@ -2,7 +2,7 @@
  * Translate: a sentence, its translation, and which word looks at which.
  */
 
-import { modelName } from '../../api/api.js';
+import { modelName } from '../../api/catalogue.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { counted, share } from '../../data/number.js';
 import { columnOf, matrixAt, rowOf } from '../../data/trace.js';
@@ -21,7 +21,6 @@ const QUANTITY = 'alignment weight';
 /** Words are longer than pieces of them. */
 const LETTERS = 18;
 
-/** @type {import('../../plot/figure.js').View} */
 export const translate = {
   ...entryOf('translate'),
   help: 'Type a sentence and its translation appears: lines show which words of the sentence the model looks at for each word of the translation. Type your own translation to see how it would align.',
@@ -40,7 +39,6 @@ export const translate = {
   figure,
 };
 
-/** @param {import('../../data/trace.js').Trace} trace */
 function isTranslator({ card }) {
   return card?.kind === 'encoder-decoder';
 }
@@ -58,11 +56,6 @@ function hasWords({ target_tokens: tokens }) {
   return tokens.some((token) => !token.is_special);
 }
 
-/**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Record<string, any>} state
- * @returns {import('../../ui/controls.js').Control[]}
- */
 function controls(trace, { translate_threshold: threshold }) {
   if (!isTranslator(trace)) return [];
   return [
@@ -88,7 +81,7 @@ function panels(trace) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
@@ -113,10 +106,6 @@ function figure(trace, state) {
   };
 }
 
-/**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').Frame} state
- */
 function noTranslator({ card, model }, { cards }) {
   const translators = cards.filter(({ kind }) => kind === 'encoder-decoder');
   const named = translators.map((translator) => modelName(translator)).join(', ');
@@ -218,7 +207,7 @@ function actionsOf(trace, { target, answers }) {
  * @param {import('../../data/trace.js').Trace} trace
  * @param {Object} state
  * @param {Alignment} subject
- * @returns {import('../../plot/grid.js').Grid}
+ * @returns {import('../../plot/figure.js').Grid}
  */
 function gridOf(trace, state, subject) {
   const { rows, columns, weights } = subject;

@@ -3,10 +3,12 @@
  * computed with: softmax(q·k/√d_head + bias)·v.
  */
 
-import { entropyOf, softmaxSteps, anglesOf, turned } from '../../data/math.js';
-import { name, number, op, over, power, root, row, sub, under, words } from '../../ui/formula.js';
+import { entropyOf, softmaxSteps } from '../../data/distribution.js';
+import { name, number, op, over, power, root, row, sub, under, words } from '../../data/formula.js';
 import { decimal as written, share } from '../../data/number.js';
-import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
+import { anglesOf, turned } from '../../data/rotation.js';
+import { isCausal } from '../../data/sites.js';
+import { matrixAt, rowOf } from '../../data/trace.js';
 
 /**
  * @typedef {Object} Row the keys as one query sees them
@@ -191,7 +193,7 @@ export function shareOf({ tensors, analyses }, path, query) {
   };
 }
 
-/** @typedef {import('../../ui/formula.js').Term} Term */
+/** @typedef {import('../../data/formula.js').Term} Term */
 
 const q = () => name('q', 'query');
 const k = () => name('k', 'key');
@@ -318,7 +320,7 @@ export function valueFormula({ key, value, weighted, row: { weights } }, lengthO
   ];
 }
 
-/** @param {{head: ArrayLike<number>, whole: ArrayLike<number>, share: number}} part @param {number} index @param {(vector: ArrayLike<number>) => number} lengthOf @returns {Term[]} */
+/** @param {{head: ArrayLike<number>, whole: ArrayLike<number>, share: number}} part @param {number} head @param {(vector: ArrayLike<number>) => number} lengthOf @returns {Term[]} */
 export function outputFormula({ head, whole, share: given }, index, lengthOf) {
   const z = (letter) =>
     row(sub(name('z'), letter), sub(name('W'), row(words('O'), words(','), letter)));

@@ -92,12 +92,7 @@ export function laneBars(lanes, columns, state) {
   };
 }
 
-/**
- * As wide as there is room, yet no bar is a slab.
- * @param {number} nLanes
- * @param {Columns} columns
- * @param {import('../../plot/figure.js').Frame} state
- */
+/** As wide as there is room, yet no bar is a slab. */
 function boxFor(nLanes, { labels, areTokens }, { width }) {
   const across = Math.min(width - 2 * EDGE, WIDEST, Math.max(240, labels.length * WIDEST_BAR));
   const [tickangle, slant] = isNarrow(width) || labels.length * 60 > across ? [-90, 1] : [0, 0];
@@ -135,7 +130,6 @@ function reachOf(lanes) {
   return [Math.min(0, ...known), Math.max(0, ...known)];
 }
 
-/** @param {any} lane @param {Columns} columns */
 function barsOf({ values, zero, scale, colour }, { chosen, chosenColour }, palette) {
   const usual = colour ?? css(sequential(palette.theme), 118);
   return {
@@ -223,14 +217,7 @@ function baseline(zero, palette) {
   };
 }
 
-/**
- * Labels the shaded columns of a lane: across, word below word, or upright if they are few.
- * @param {{values: number[]}} lane
- * @param {number} row
- * @param {Columns} columns
- * @param {number} across
- * @param {import('../../plot/figure.js').Frame['palette']} palette
- */
+/** Says in a lane why the shaded columns have no bars: across, word by word below each other, or upright where they are few. */
 function ofHidden({ values }, row, { hiddenFrom, hiddenLabel, labels }, across, palette) {
   const isShaded = hiddenLabel !== undefined && hiddenFrom < labels.length;
   if (!isShaded || !values.slice(hiddenFrom).every(Number.isNaN)) return [];
@@ -256,12 +243,7 @@ function ofHidden({ values }, row, { hiddenFrom, hiddenLabel, labels }, across, 
   ];
 }
 
-/**
- * The keys that a causal mask hides.
- * @param {Columns} columns
- * @param {number} nLanes
- * @param {import('../../plot/figure.js').Frame['palette']} palette
- */
+/** What a causal mask hides. */
 function shade({ hiddenFrom, labels }, nLanes, palette) {
   if (hiddenFrom === undefined || hiddenFrom >= labels.length) return [];
   const area = { x0: hiddenFrom - 0.5, x1: labels.length - 0.5, y0: -0.5, y1: nLanes - 0.5 };

@@ -3,10 +3,11 @@
  * and its bars.
  */
 
-import { highestIn } from '../../data/math.js';
+import { highestIn } from '../../data/matrix.js';
 import { decimal, share, small } from '../../data/number.js';
-import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
+import { isCausal } from '../../data/sites.js';
 import { enumerated, named, quoted, tokenLabels } from '../../data/text.js';
+import { matrixAt, rowOf } from '../../data/trace.js';
 import {
   differences,
   lengthOf,
@@ -30,7 +31,7 @@ const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : sha
  * @property {string} path
  * @property {string} name of the head
  * @property {number} head
- * @property {import('../../data/attention.js').Place} place
+ * @property {import('../../data/places.js').Place} place
  * @property {import('../../data/trace.js').Token[]} queries
  * @property {import('../../data/trace.js').Token[]} keys
  * @property {import('../../data/trace.js').Trace} plain as trained
@@ -40,7 +41,7 @@ const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : sha
  * @property {import('./derivation.js').Derivation} before as trained
  */
 
-/** @typedef {{title: string, help: string, formula: Object[], facts: string[][], lanes: Object[], over: 'keys'|'dimensions', hiddenLabel?: string, width?: number, actions?: Object[]}} Step */
+/** @typedef {{title: string, help: string, formula: Object[], facts: [string, string][], lanes: Object[], over: 'keys'|'dimensions', hiddenLabel?: string, width?: number, actions?: Object[]}} Step */
 
 export const STEPS = { turn, product, score, softmax, value, output };
 
@@ -217,7 +218,7 @@ function value({ now, pass, path, keys, queries }) {
   };
 }
 
-/** @param {Subject} subject @returns {Partial<Step> & {notice?: string, isWaiting?: boolean}} */
+/** @param {Subject} subject @returns {Step|{title: string, notice: string}} */
 function output({ now, pass, path, head }) {
   const title = 'The head’s share of the output';
   if (!pass) return { title, notice: 'Reading…', isWaiting: true };
@@ -257,7 +258,7 @@ function compared(term, off) {
 }
 
 /**
- * @param {Step & {notice?: string}} step
+ * @param {Step} step
  * @param {Subject} subject
  * @param {import('../../plot/figure.js').Frame} state
  * @returns {import('../../plot/figure.js').Figure}
@@ -301,7 +302,6 @@ export function stepFigure(step, subject, state) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf(step, lanes, columns, subject) {
   const { now, keys, queries, place, name, request } = subject;
   const areKeys = step.over === 'keys';

@@ -4,19 +4,19 @@
  */
 
 import { noticeOf } from '../../api/request_cache.js';
-import { highestIn } from '../../data/math.js';
+import { highestIn } from '../../data/matrix.js';
 import { signed, small } from '../../data/number.js';
-import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
+import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/places.js';
 import { positionLabels } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
-import { createMemo, choosing, queryOf } from '../../state/state.js';
+import { createMemo } from '../../state/memoize.js';
+import { choosing, queryOf } from '../../state/state.js';
 import { derive, differences, sitesOf } from './derivation.js';
 import { ROUNDING, stepFigure, STEPS } from './steps.js';
 import { entryOf } from '../registry.js';
 
 const { why_temperature: TEMPERATURE } = entryOf('why').fields;
 
-/** @type {import('../../plot/figure.js').View} */
 export const why = {
   ...entryOf('why'),
   help: 'One attention weight worked out from its query and its key, step by step, and what it brings to the output.',
@@ -160,7 +160,6 @@ function checked({ now, pass, path }) {
   return `All of it is computed again in this browser, in double precision, from the tensors of the pass: ${verdict}${far}.`;
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state) {
   const cell = cellOf(trace, state);
   if (!cell) return [];
@@ -242,7 +241,7 @@ function panels(trace, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with the panel’s `step`, `nth`
+ * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {step: string, nth: number}} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {

@@ -1,0 +1,169 @@
+/**
+ * A drawing as one HTML file that needs nothing else: the drawing, its sentence, where its numbers
+ * come from, and the numbers. The file's own policy forbids it to load anything.
+ */
+
+import { callsOf, originOf } from '../data/call.js';
+import { commandsOf } from '../data/curl.js';
+import { cornerOf, numbersOf } from '../data/export.js';
+import { escapeForPlotly, visibleLine } from '../data/text.js';
+
+/** More cells than this are in the file as JSON alone. */
+const MOST_IN_TABLE = 4096;
+/** More cells than this are not told at the pointer: each takes some fifty letters. */
+const MOST_TOLD = 16384;
+const POLICY =
+  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
+
+/** Draws what stands in the file beside it. */
+const DRAW = `
+  const { data, layout } = JSON.parse(document.getElementById('figure').textContent);
+  Plotly.newPlot('drawing', data, layout, { displaylogo: false, displayModeBar: false, showTips: false, doubleClick: 'reset' });
+`;
+
+/**
+ * @param {Object} of
+ * @param {import('../data/trace.js').Trace} of.trace
+ * @param {import('../plot/figure.js').Figure} of.figure
+ * @param {Object[]} of.cards of all models
+ * @param {import('../plot/figure.js').Frame['palette']} of.palette
+ * @param {string} of.help what there is to see, in a sentence
+ * @param {string} of.address that restores the view
+ * @param {Date} of.date
+ * @param {string} of.script the whole of Plotly
+ * @returns {string} an HTML document
+ */
+export function standaloneOf({ trace, figure, cards, palette, help, address, date, script }) {
+  const { title, summary, grid } = figure;
+  const origin = originOf(trace, grid, cards);
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="${POLICY}">
+<meta name="generator" content="Headlight">
+<title>${escaped(`${title}: ${visibleLine(origin.text)}`)}</title>
+<link rel="icon" href="data:,">
+<style>${styles(palette)}</style>
+</head>
+<body>
+<main>
+<h1>${escaped(title)}</h1>
+<p class="text" dir="auto">${escaped(visibleLine(origin.text))}</p>
+${origin.target === undefined ? '' : `<p class="text" dir="auto">${escaped(visibleLine(origin.target))}</p>\n`}<p>${escaped(help)}</p>
+<div class="drawing" id="drawing" role="img" aria-label="${escaped(summary)}"></div>
+<dl>
+${factsOf({ trace, grid, origin, address, date })
+  .map(([term, value]) => `<div><dt>${term}</dt><dd>${escaped(value)}</dd></div>`)
+  .join('\n')}
+</dl>
+${tableOf(grid)}
+</main>
+<script type="application/json" id="numbers">${embedded(numbersOf(trace, grid, cards))}</script>
+<script type="application/json" id="figure">${embedded(drawingOf(figure))}</script>
+<script>${harmless(script)}</script>
+<script>${DRAW}</script>
+</body>
+</html>
+`;
+}
+
+function factsOf({ trace, grid, origin, address, date }) {
+  const base = address.split('#')[0].replace(/\/$/, '');
+  return [
+    ['Numbers', grid.quantity],
+    ...(origin.model
+      ? [['Model', origin.revision ? `${origin.model}, revision ${origin.revision}` : origin.model]]
+      : []),
+    ...(origin.edits ? [['Changed', JSON.stringify(origin.edits)]] : []),
+    ['Saved', date.toISOString().slice(0, 10)],
+    ['The view', address],
+    ['The same numbers', commandsOf(base, callsOf(trace, grid), grid.made)],
+  ];
+}
+
+/** The drawing, which tells its numbers at the pointer by itself: no page does it any more. */
+function drawingOf({ data, layout, grid }) {
+  const isTold = grid.rows * grid.columns <= MOST_TOLD;
+  return {
+    data: data.map((part) =>
+      isTold && isOf(part, grid) ? { ...part, hoverinfo: 'text', hovertext: tipsOf(grid) } : part,
+    ),
+    layout: { ...layout, hovermode: 'closest', dragmode: false, uirevision: undefined },
+  };
+}
+
+function isOf({ type, z }, { rows, columns, geometry }) {
+  return type === 'heatmap' && !geometry && z?.length === rows && z[0]?.length === columns;
+}
+
+function tipsOf({ rows, columns, tip }) {
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (_, column) =>
+      tip(row, column).map(escapeForPlotly).join('<br>'),
+    ),
+  );
+}
+
+function tableOf(grid) {
+  const { rows, columns, rowLabels, columnLabels, quantity } = grid;
+  if (rows * columns > MOST_IN_TABLE)
+    return `<p>${rows} by ${columns} numbers are too many for a table here; they are in this file as JSON, in its element “numbers”.</p>`;
+  const header = (scope, label) => `<th scope="${scope}"><bdi>${escaped(label)}</bdi></th>`;
+  const cell = (row, column) => {
+    const value = grid.value(row, column);
+    return `<td>${Number.isNaN(value) || value === undefined ? '' : escaped(grid.format(value))}</td>`;
+  };
+  const body = rowLabels.map(
+    (label, row) =>
+      `<tr>${header('row', label)}${columnLabels.map((_, column) => cell(row, column)).join('')}</tr>`,
+  );
+  return `<details><summary>The numbers as a table</summary><div class="scroll" tabindex="0" role="region" aria-label="Table"><table>
+<caption>${escaped(quantity)}</caption>
+<thead><tr>${[cornerOf(grid), ...columnLabels].map((label) => header('col', label)).join('')}</tr></thead>
+<tbody>
+${body.join('\n')}
+</tbody></table></div></details>`;
+}
+
+function styles({ surface, ink, muted, line, font, theme }) {
+  return `
+:root { color-scheme: ${theme}; }
+body { margin: 0; background: ${surface}; color: ${ink}; font: 15px/1.5 ${font.replace(/</g, '')}; font-variant-numeric: tabular-nums; }
+main { max-width: 72rem; margin-inline: auto; padding: 2rem clamp(1rem, 4vw, 2.5rem); }
+h1 { margin: 0; font-size: 1.375rem; font-weight: 650; }
+p { margin: 0.25rem 0 0; max-width: 44rem; }
+.text { font-size: 1.125rem; overflow-wrap: anywhere; }
+.drawing, .scroll { margin-block-start: 1.5rem; max-width: 100%; overflow: auto; }
+dl { margin: 1.5rem 0; font-size: 13px; }
+dl div { display: grid; grid-template-columns: 9rem minmax(0, 1fr); gap: 0 1rem; }
+dt, caption, summary, th { color: ${muted}; font-weight: 400; }
+dd { margin: 0; white-space: pre-line; overflow-wrap: anywhere; }
+details { font-size: 13px; }
+table { border-collapse: collapse; }
+caption { text-align: start; }
+th, td { padding: 2px 0.5rem; text-align: end; white-space: nowrap; border-block-end: 1px solid ${line}; }
+tbody th { text-align: start; }
+:focus-visible { outline: 2px solid ${ink}; outline-offset: 2px; }
+@media (max-width: 40rem) { dl div { grid-template-columns: minmax(0, 1fr); } }
+.plotly .heatmaplayer image { image-rendering: pixelated; }
+`;
+}
+
+function escaped(text) {
+  return escapeForPlotly(text).replace(/"/g, '&quot;');
+}
+
+/** Within a script element only its end, and the beginning of a comment, mean anything. */
+function embedded(value) {
+  return JSON.stringify(value, plain).replace(/</g, '\\u003c');
+}
+
+function plain(_, value) {
+  return ArrayBuffer.isView(value) ? Array.from(value) : value;
+}
+
+function harmless(script) {
+  return script.replace(/<(?=\/script|!--)/gi, '\\x3c');
+}
