@@ -1,7 +1,6 @@
 /**
- * Colour for numbers. Both scales are straight lines in OKLab lightness, so an equal step of value
- * is an equal step to the eye, in grey and to colour-blind eyes too.
- * OKLab: https://bottosson.github.io/posts/oklab/
+ * The colour scales. Both are linear in OKLab lightness, so equal steps of value look equal, also
+ * in greyscale and with colour blindness. OKLab: https://bottosson.github.io/posts/oklab/
  */
 
 /** @typedef {'light'|'dark'} Theme */
@@ -9,7 +8,7 @@
 
 const LEVELS = 256;
 
-/** Stops at equal distances, each [lightness, chroma, hue in degrees]. From unlit to lit. */
+/** Evenly spaced stops, each [lightness, chroma, hue in degrees], from dark to bright. */
 const SEQUENTIAL = {
   light: [
     [0.97, 0.012, 90],
@@ -109,7 +108,7 @@ function toByte(channel) {
 }
 
 /**
- * The level a value falls on.
+ * The level of a value on a scale.
  * @param {number} value
  * @param {number} ceiling the value at the top of the scale
  */
@@ -156,7 +155,7 @@ export function luminance(rgb) {
 }
 
 /**
- * The same colours as Plotly wants them, so that canvas and plot agree.
+ * The same colours in Plotly's format, so that canvas and plot agree.
  * @param {Uint8Array} scale
  * @returns {[number, string][]}
  */

@@ -1,7 +1,7 @@
 /**
- * What a view returns, and the parts all figures share: margins, axes of labels, the colour bar.
- * Axes count cells (0, 1, 2 …) and carry labels as ticks: on an axis of names Plotly would merge
- * tokens that occur twice and read "2024" as a number.
+ * The types of views and figures, and the parts that figures share: margins, label axes, colour
+ * bars. Axes count cells (0, 1, 2 …) and carry labels as ticks: on a category axis Plotly would
+ * merge tokens that occur twice and read "2024" as a number.
  */
 
 import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
@@ -69,33 +69,34 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
 /**
  * @typedef {Object} Figure
  * @property {string} title
- * @property {string} [summary] one sentence for who cannot see the drawing
+ * @property {string} [summary] one sentence for screen readers
  * @property {Object[]} [data] Plotly's traces
  * @property {Object} [layout] Plotly's layout
  * @property {Grid} [grid]
- * @property {string} [notice] said instead of a drawing, when there is nothing to draw
- * @property {boolean} [isWaiting] the notice will pass: what was drawn before may stay, paled
+ * @property {string} [notice] replaces the drawing, if there is nothing to draw
+ * @property {boolean} [isWaiting] the notice is temporary: the previous drawing may stay, dimmed
  * @property {string} [help] one sentence under the title
- * @property {import('../data/formula.js').Term[]} [formula] lines of it, above the help
+ * @property {import('../data/formula.js').Term[]} [formula] its lines, above the help
  * @property {[string, string][]} [facts] numbers that belong to it, each by its name
  * @property {{label: string, patch: Partial<import('../state/state.js').State>}[]} [actions] what may come next, as buttons under it
  */
 
 /**
- * What views read besides the page's state.
+ * The drawing context of a view: size, colours, answers and models.
  * @typedef {Object} Frame
  * @property {number} width pixels the drawing may take
  * @property {number} height pixels it should not exceed
  * @property {{theme: 'light'|'dark', font: string, surface: string, sunken: string, ink: string, muted: string, line: string, query: string, key: string, beam: string}} palette colours as `rgb(…)`
  * @property {number} layer
  * @property {number} head
- * @property {Record<string, import('../api/request_cache.js').Answer>} answers to what the view asks for, by its names
+ * @property {Record<string, import('../api/request_cache.js').Answer>} answers to the view's requests, by name
  * @property {Object[]} cards of all models
  */
 
 /**
- * Two figures side by side where there is room, three with what else there is below them, as many as
- * fit, as many as fit below the first, or one after the other with the words of each beside it.
+ * Layout of several figures. `pair`: two side by side; `triple`: three side by side, the rest
+ * below; `many`: as many as fit; `led`: the first alone, the rest as `many`; `steps`: one below the
+ * other, each beside its text.
  * @typedef {'pair'|'triple'|'many'|'led'|'steps'|''} Arrangement
  */
 
@@ -105,22 +106,22 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {string} title
  * @property {string} help one sentence
  * @property {[string, string][]} terms words the view uses, each in a few words
- * @property {(trace: import('../data/trace.js').Trace, state: Object) => {title?: string, help?: string, terms?: [string, string][]}} [wording] what is said differently of this model
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => {title?: string, help?: string, terms?: [string, string][]}} [wording] texts that depend on the model
  * @property {string[]} needs globs over site names, or `analyses.<id>.<array>`
- * @property {(card: Object) => string[]} [also] more globs, for models that have something of their own to show
- * @property {(trace: import('../data/trace.js').Trace, state: Object) => {id: string, title: string}[]} [places] where to look, if there is a choice
- * @property {(trace: import('../data/trace.js').Trace, state: Object) => string} [place] the one that is looked at
- * @property {Record<string, import('../state/fields.js').Field<any>>} [fields] state of its own, by names that no other view has
- * @property {(trace: import('../data/trace.js').Trace, state: Object) => Record<string, Object>} [asks] further traces that this state needs: what to ask for, by a name
+ * @property {(card: Object) => string[]} [also] further globs, by model
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => {id: string, title: string}[]} [places] the attentions or stacks to choose from, if there are several
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => string} [place] the open one
+ * @property {Record<string, import('../state/fields.js').Field<any>>} [fields] its own part of the state, under unique names
+ * @property {(trace: import('../data/trace.js').Trace, state: Object) => Record<string, Object>} [asks] bodies of the further requests that this state needs, by name
  * @property {(trace: import('../data/trace.js').Trace, state: Object) => import('../ui/controls.js').Control[]} [controls] its switches
- * @property {'heads'|'generation'} [overview] a part of the page that no drawing can be
+ * @property {'heads'|'generation'} [overview] the part of the view that is not a figure
  * @property {Arrangement | ((trace: import('../data/trace.js').Trace, state: Object) => Arrangement)} [arrangement] of several figures; absent: one below the other
  * @property {(trace: import('../data/trace.js').Trace, state: Object) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
  * @property {(trace: import('../data/trace.js').Trace, state: Object) => Figure} figure
  */
 
 /**
- * How the labels of an axis are set.
+ * Typography of the labels of an axis.
  * @typedef {Object} Lettering
  * @property {number} size of the type, in pixels
  * @property {number} letters after which a label is cut
@@ -137,7 +138,7 @@ const NARROW = 480;
 const HEIGHTS = { least: 320, most: 760, beside: 120 };
 
 /**
- * Pixels that a drawing should not exceed, so that it can be seen whole.
+ * The greatest height of a drawing that still fits on the screen.
  * @param {number} windowHeight
  */
 export function plotHeight(windowHeight) {
@@ -145,7 +146,7 @@ export function plotHeight(windowHeight) {
 }
 
 /**
- * Is this as little room as a phone has?
+ * Whether the width is that of a phone.
  * @param {number} width pixels
  */
 export function isNarrow(width) {
@@ -161,7 +162,7 @@ export function letteringFor(width) {
 }
 
 /**
- * Pixels the longest of these labels takes.
+ * The width of the longest label, in pixels.
  * @param {string[]} labels
  * @param {Lettering} [lettering]
  */
@@ -187,7 +188,7 @@ export function ticks(labels, indices, { letters } = ROOMY) {
 }
 
 /**
- * An axis of cells with labels.
+ * An axis that counts cells and labels them.
  * @param {{labels: string[], pixels: number, title: string, palette: Frame['palette'], lettering?: Lettering, space?: number, color?: string}} wanted
  */
 export function labelAxis({
@@ -213,7 +214,7 @@ export function labelAxis({
   };
 }
 
-/** The same axis, counting downwards as a matrix does. */
+/** The same axis with its origin at the top, as in a matrix. */
 export function downwards(axis) {
   return { ...axis, range: [...axis.range].reverse() };
 }
@@ -238,7 +239,7 @@ export function baseLayout(palette, { width, height, margin }) {
 
 /**
  * @param {Frame['palette']} palette
- * @param {'v'|'h'} orientation beside the map, or below it where there is no room beside
+ * @param {'v'|'h'} orientation vertical beside the map, horizontal below it
  */
 export function colourBar(palette, orientation) {
   const shared = {
@@ -261,7 +262,7 @@ const SHORT_BAR = 110;
 const BAR_GAP = 12;
 
 /**
- * A short colour bar below the left end of a map that is as wide as it likes.
+ * A short colour bar below the left end of a wide map.
  * @param {Frame['palette']} palette
  * @param {{tickvals: number[], ticktext?: string[]}} [ticks]
  */
@@ -278,7 +279,7 @@ export function shortBar(palette, ticks = { tickvals: [0, 0.5, 1] }) {
 }
 
 /**
- * Its title, at its right.
+ * The title of a short colour bar, to its right.
  * @param {string} text
  * @param {Frame['palette']} palette
  */
@@ -304,7 +305,7 @@ export function shortBarWidth(title) {
 }
 
 /**
- * The colour bar's title. Plotly's own lies across the numbers when it stands beside them.
+ * The title of a colour bar. Plotly's own title overlaps the numbers of a vertical bar.
  * @param {string} title
  * @param {Frame['palette']} palette
  * @param {'v'|'h'} orientation
@@ -352,7 +353,7 @@ export function ticksFor(first, last, pixels, least) {
 const ROUND = [1, 2, 2.5, 5, 10];
 
 /**
- * Round numbers from 0 up, for an axis of amounts.
+ * Round tick values from 0 up, for an axis of amounts.
  * @param {number} end past which there is no tick
  * @param {number} most ticks besides that of 0
  * @returns {number[]}
@@ -374,7 +375,7 @@ export function legendRoom(width) {
 }
 
 /**
- * Beside the short colour bar, and below it where one line is too long.
+ * The legend of a router map, beside the short colour bar, or below it if one line is too long.
  * @param {Frame['palette']} palette
  * @param {{width: number, left: number, hasNumbers: boolean}} box `left` pixels before the map; without numbers a mark is in each chosen cell
  * @returns {Object[]} annotations

@@ -3,7 +3,7 @@
  */
 
 /**
- * Rows become columns and columns rows; what a cell holds and says stays.
+ * The transposed grid: rows become columns, cells keep their content.
  * @param {import('./figure.js').Grid} grid
  * @returns {import('./figure.js').Grid}
  */
@@ -44,12 +44,12 @@ const STEPS = {
 };
 
 /**
- * Where a key leads from a cell. Walking stops at the edge.
+ * The cell that a key leads to. Movement stops at the edge.
  * @param {Cell} cell
  * @param {string} key as in KeyboardEvent.key
  * @param {{rows: number, columns: number}} grid
  * @param {boolean} [far] Ctrl or Cmd held: Home and End reach for the corners
- * @returns {Cell|null} null when the key is no way to walk
+ * @returns {Cell|null} null for any other key
  */
 export function walk({ row, column }, key, { rows, columns }, far = false) {
   if (key === 'Home') return { row: far ? 0 : row, column: 0 };

@@ -1,5 +1,5 @@
 /**
- * Attention: one head's weights, every query by every key; or its scores, or several heads at once.
+ * Attention: the weights of one head by query and key, its scores, or several heads combined.
  */
 
 import { noticeOf } from '../../api/request_cache.js';
@@ -66,7 +66,7 @@ function firstSentence(placeId, { what, as }) {
   return `${each}: ${mark}, the more of ${that} it takes in.`;
 }
 
-/** Is that what the drawing shows, whatever is hidden of it? */
+/** Whether the drawn rows sum to 1. */
 function sumsToOne({ isShare, which, hidden, isRenormalised }) {
   return isShare && which !== 'max' && (hidden === 'nothing' || isRenormalised);
 }
@@ -124,7 +124,7 @@ function asMatrix(trace, state, subject) {
   };
 }
 
-/** Of the chosen query the lines stand out. */
+/** The lines of the chosen query are emphasised. */
 function asLines(trace, state, subject, { row }) {
   const grid = gridOf(trace, state, subject);
   const { data, layout, geometry, left } = linesFigure({
@@ -148,7 +148,7 @@ function asLines(trace, state, subject, { row }) {
   };
 }
 
-/** The arithmetic of a cell can be opened where the cell is one head’s, of one query and one key. */
+/** The arithmetic exists for a cell of one head, one query and one key. */
 function actionsFor(
   trace,
   { layer, head },
@@ -305,8 +305,8 @@ function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }
 /**
  * @param {import('../../data/trace.js').Trace} trace
  * @param {import('./subject.js').Subject} subject
- * @param {number} [nLeft] lines that are too many to be drawn
- * @returns {string} '' where the map is as it would be anyway
+ * @param {number} [nLeft] lines left out, being too many
+ * @returns {string} '' for an unchanged map
  */
 function notesOf(trace, subject, nLeft = 0) {
   const { quantity, switches } = subject;
@@ -324,9 +324,9 @@ function notesOf(trace, subject, nLeft = 0) {
 }
 
 /**
- * Why the arithmetic of a cell cannot be opened.
+ * The reason why a cell has no arithmetic to show.
  * @param {import('../../state/attention_switches.js').Switches} switches
- * @returns {string} '' where it can
+ * @returns {string} '' if it can
  */
 function whyNot({ which, isWords, isRenormalised }) {
   if (which !== 'head') return '“Why” is for one head: a cell here is of several.';

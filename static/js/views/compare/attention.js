@@ -1,5 +1,5 @@
 /**
- * Attention of both sides on one scale of colours, and what it is in B less what it is in A.
+ * Attention of both sides on one colour scale, and their difference B − A.
  */
 
 import { extent, largestIn } from '../../data/matrix.js';
@@ -20,12 +20,12 @@ import { attentionOf, byUnits, isSamePlace, matchOf } from './sides.js';
 /** @typedef {import('./sides.js').Side} Side */
 
 const TITLES = { rows: 'query', columns: 'key' };
-/** Fewer shared tokens than these are no map. */
+/** The least number of shared tokens for a difference map. */
 const LEAST_SHARED = 2;
 const NO_ATTENTION = 'This model’s pass holds no attention weights.';
 
 /**
- * One side’s map.
+ * The attention map of one side.
  * @param {{a: Side, b: Side|null}} sides
  * @param {'a'|'b'} which
  * @param {Object} state
@@ -105,7 +105,7 @@ function sideGrid({ side, which, matrix, rows, columns }, state) {
   };
 }
 
-/** What only A has: its tokens are those of the page’s sentences. */
+/** The interaction of A's map: its tokens are those of the page's sentences. */
 function ofPage({ side, matrix, rows, columns }, state) {
   const { place, trace } = side;
   const query = queryOf(state, trace, place.rows);
@@ -128,7 +128,7 @@ function ofPage({ side, matrix, rows, columns }, state) {
   };
 }
 
-/** Tokens of B are marked in the page’s sentences where they stand for the same. */
+/** Tokens of B are marked at their counterparts in the page's sentences. */
 function placed({ side }, { a, b }) {
   if (!isSamePlace(a, b)) return {};
   const back = (axis) => {
@@ -159,7 +159,7 @@ function shared(rows, columns, state) {
 }
 
 /**
- * B − A of what both read.
+ * The difference B − A over the shared tokens.
  * @param {{a: Side, b: Side}} sides
  * @param {Object} state
  * @returns {Partial<import('../../plot/figure.js').Figure>}
@@ -218,7 +218,7 @@ function kindOf({ place, trace }) {
     : `self-attention of the ${place.stack}${trace.target_tokens && place.rows === 'target' ? ', which reads the target' : ''}`;
 }
 
-/** The units of A that have their like in B. */
+/** The units of A with a counterpart in B. */
 function kept({ a, pairs }) {
   return pairs.map(([index]) => a[index]);
 }
@@ -257,7 +257,7 @@ function factsOf({ changes, match: { rows }, rows: kept_ }, reach) {
   ];
 }
 
-/** The units of a side that have their like on the other. */
+/** The units of one side with a counterpart on the other. */
 function paired({ pairs, ...units }, side, of) {
   return pairs.map((pair) => units[side][pair[of]]);
 }

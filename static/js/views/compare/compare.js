@@ -1,5 +1,5 @@
 /**
- * Compare: two passes side by side, and what the one has that the other has not.
+ * Compare: two passes side by side, and their difference.
  */
 
 import { modelName } from '../../api/catalogue.js';
@@ -31,7 +31,7 @@ export const compare = {
   figure,
 };
 
-/** Heads of two models are not each other’s: how much each changed is told of one model alone. */
+/** Heads of two models do not correspond, so changes by head are shown for one model only. */
 function panels(trace, state) {
   const parts = ['b', 'difference', 'next', ...(state.compare_with === 'model' ? [] : ['heads'])];
   const others = isAsked(trace, state) && !state.answers.after?.problem ? parts : ['b'];
@@ -86,7 +86,7 @@ function figure(trace, state) {
   };
 }
 
-/** A, while there is no B. */
+/** A alone, before there is a B. */
 function alone(trace, state) {
   const { a } = sidesOf(trace, { ...state, answers: { after: { trace } } });
   return { title: `A: ${a.name}`, ...sideFigure({ a, b: null }, 'a', state) };

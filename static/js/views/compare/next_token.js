@@ -1,5 +1,5 @@
 /**
- * What A and B expect at the chosen token, and how far apart they are.
+ * The next-token distributions of A and B at the chosen token, and the distance between them.
  */
 
 import { divergence, softmax, totalVariation } from '../../data/distribution.js';
@@ -67,7 +67,10 @@ export function nextFigure({ a, b }, logits, state) {
   };
 }
 
-/** The place in B that stands for the chosen token: its like, or what was read up to the same point. */
+/**
+ * The position in B that corresponds to the chosen token: its counterpart, or the last token of the
+ * same prefix.
+ */
 function queryIn(a, b, query, state) {
   const side = predictingSide(a.trace);
   const found = counterpart(matchOf(a, b, side), query);
@@ -135,7 +138,7 @@ const BAR = { width: 0.36, apart: 0.19 };
 const LETTERING = { size: 13, letters: 14, space: 1 };
 const NUMBER = { size: 12, letters: 30, space: 1 };
 const WIDEST = 760;
-/** Pale for what was, strong for what is. */
+/** Pale bars for A, strong bars for B. */
 const LEVELS = { a: 88, b: 168 };
 const KEY_HEIGHT = 24;
 
@@ -210,7 +213,7 @@ function points(change) {
   return `${change > 0 ? '+' : '−'}${text}`;
 }
 
-/** Which bar is whose. */
+/** The legend: one entry per side. */
 function keys({ theme, ink }) {
   const scale = sequential(theme);
   return ['a', 'b'].flatMap((side, index) => {
@@ -241,7 +244,7 @@ function keys({ theme, ink }) {
   });
 }
 
-/** Columns of the grid: A, B, and the change, which has the whole row. */
+/** Columns of the grid: A, B, and the change, which spans the row. */
 function geometryOf(tokens, end) {
   return {
     box(row, column) {
@@ -262,18 +265,18 @@ function geometryOf(tokens, end) {
  * @property {string} text
  * @property {string} name
  * @property {number} a probability
- * @property {number} b probability; of either NaN where it is not known
+ * @property {number} b probability; NaN if unknown
  */
 
 /**
  * @typedef {Object} NextChange
  * @property {Expected[]} tokens of either side’s likeliest, by the greater probability
  * @property {number|null} moved total variation distance; null: two vocabularies
- * @property {number|null} lost bits that B’s expectation loses where A’s is true
+ * @property {number|null} lost Kullback–Leibler divergence of B from A, in bits
  */
 
 const OF_EACH = 8;
-/** Two passes of the same numbers, computed in another order, are this far apart. */
+/** The distance between two passes of equal inputs, from rounding alone. */
 const ROUNDING = 1e-6;
 
 /**
@@ -313,7 +316,7 @@ export function nextChange(a, b, most) {
   };
 }
 
-/** The likeliest of a place, as they were sent. */
+/** The likeliest tokens of a position, as the API returned them. */
 function listed({ likeliest: { ids, probabilities, texts }, query }) {
   const chances = rowOf(matrixAt(probabilities), query);
   return Array.from(rowOf(matrixAt(ids), query), (id, rank) => ({
@@ -324,7 +327,7 @@ function listed({ likeliest: { ids, probabilities, texts }, query }) {
   }));
 }
 
-/** Do the numbers of tokens mean the same to both? Told from all that both of them spelled. */
+/** Whether both sides use one vocabulary, judged by the tokens both of them returned. */
 function isOneVocabulary(a, b) {
   if (a.logits.shape.at(-1) !== b.logits.shape.at(-1)) return false;
   const spelled = spelling(a);
@@ -338,7 +341,10 @@ function spelling({ likeliest: { ids, texts }, tokens }) {
   ]);
 }
 
-/** Tokens of two vocabularies are matched by what they spell; what is not among a side’s likeliest is not known. */
+/**
+ * Tokens of two vocabularies are matched by text; a token outside a side's likeliest has no known
+ * probability.
+ */
 function byText(listA, listB, most) {
   const of = (list, text) => list.find((one) => one.text === text)?.probability ?? NaN;
   const texts = new Set(

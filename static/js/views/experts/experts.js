@@ -1,6 +1,6 @@
 /**
- * Experts: which feed-forward networks of a mixture each token was sent through, the way of a token
- * through all of them, and what each of them takes of the training text.
+ * Experts: the routing of each token in a mixture of experts, its path through all layers, and the
+ * share of the training text that each expert takes.
  */
 
 import { modelName } from '../../api/catalogue.js';
@@ -107,7 +107,7 @@ function controls(trace, state) {
   ];
 }
 
-/** One panel for each layer of the stack that routes; a dense model keeps one, to say so. */
+/** One panel for each layer that routes; a dense model has one, with a notice. */
 function panels(trace, state) {
   const { stages, stack } = sceneOf(trace, state);
   if (stages.length === 0) return [{ id: 'dense', state: { stack } }];
@@ -121,7 +121,7 @@ function panels(trace, state) {
 }
 
 /**
- * What all figures of the view look at.
+ * The data that all figures of the view share.
  * @typedef {Object} Scene
  * @property {'encoder'|'decoder'} stack
  * @property {import('../../data/places.js').Side} side

@@ -1,5 +1,6 @@
 /**
- * The drawings of one written token: what could have come, the row that led to it, its experts.
+ * The drawings of one generated token: its alternatives, the attention row that led to it, its
+ * experts.
  */
 
 import { whyOver } from '../../data/generation.js';
@@ -27,7 +28,7 @@ const MOST_TICKS = 4;
 const LEGEND_WIDTH = 330;
 
 /**
- * Bars, and where the draw was bent a thin line at what the model itself says.
+ * The probabilities as bars; if sampling changed them, a thin line at the model's own.
  * @param {import('../../plot/figure.js').Frame} state
  * @param {(import('../../data/guesses.js').Guess & {own: number})[]} bars
  * @param {{event: string}} words
@@ -120,7 +121,7 @@ function weightAxis(end, palette) {
 }
 
 /**
- * Layer by layer the router's probability of every expert; the chosen ones carry their weights.
+ * The router's probability of every expert, layer by layer; chosen experts carry their weights.
  * @param {import('../../plot/figure.js').Frame} state
  * @param {import('../../api/generation_writer.js').Step['experts']} routed
  */
@@ -184,7 +185,7 @@ function probabilities(routed, palette) {
   };
 }
 
-/** In each chosen cell its weight, where there is room; the outline is there anyway. */
+/** Chosen cells are outlined, and carry their weight if there is room. */
 function choiceMarks(routed, palette, cell) {
   const scale = sequential(palette.theme);
   const marks = routed.flatMap(({ experts, weights, probabilities: all }, row) =>
@@ -278,7 +279,7 @@ function gridOf(guesses, after, last) {
   };
 }
 
-/** A text that is over has no token that could begin. */
+/** A finished text has no next token to choose. */
 function beginning(trace, { generation }, ids) {
   if (whyOver(trace, [], generation?.most ?? Infinity) !== '') return {};
   return {

@@ -1,6 +1,6 @@
 /**
- * Generate: the model writes on, and every token keeps what led to it: what else could have come, what
- * was attended to, and which experts were asked. The tokens themselves come from `ui/generation.js`.
+ * Generate: the continuation of the text, and for each generated token its alternatives, its
+ * attention row and its experts. The tokens come from `ui/generation.js`.
  */
 
 import { modelName } from '../../api/catalogue.js';
@@ -44,7 +44,7 @@ export const generate = {
   figure,
 };
 
-/** A model that does not write needs no words for how it would. */
+/** A model that does not generate has no terms of sampling. */
 function wording(trace) {
   return isWritable(trace) ? {} : { terms: [] };
 }
@@ -88,7 +88,7 @@ function controls(trace, state) {
   ];
 }
 
-/** Whose row is shown: the layer and the head of the whole page. */
+/** The switches of layer and head, which the whole page shares. */
 function headControls(trace, { layer, head }) {
   const layers = weightsAt({ stack: 'decoder', ending: 'self_attention' }, trace);
   if (layers.length === 0 || layer === null || head === null) return [];
@@ -149,7 +149,7 @@ function notRead({ generate_path: path }, isReading) {
   return { title: 'What could come', notice };
 }
 
-/** The call that tells of this one step. */
+/** The API call that reproduces this step. */
 function callOf({ trace, state, path }, more = {}) {
   const { sampling, ...texts } = subjectOf(trace, state);
   return {
@@ -165,7 +165,7 @@ function callOf({ trace, state, path }, more = {}) {
   };
 }
 
-/** What could have come: the likeliest tokens, and the written one wherever it stands. */
+/** The candidates: the likeliest tokens, and the generated one wherever it ranks. */
 function choices(subject) {
   const { trace, state, step, tokens } = subject;
   const natural = isNatural(subjectOf(trace, state));
@@ -202,7 +202,7 @@ function candidatesOf(step) {
   }));
 }
 
-/** A token from further down says from where. */
+/** A token from beyond the list is marked with its rank. */
 function writtenMark(rank, nListed) {
   return rank > nListed ? `written, rank ${rank}` : 'written';
 }
@@ -257,12 +257,12 @@ function gridOfChoices(subject, bars, natural) {
   };
 }
 
-/** The token whose row it is, where it is one of the sentence. */
+/** The token of the row, if it is part of the sentence. */
 function queryIn({ tokens }, { position }) {
   return position - 1 < tokens.length ? position - 1 : null;
 }
 
-/** A bar and what lies behind it is one place to point at. */
+/** A bar and the space behind it are one target for the pointer. */
 function wholeRows(bars) {
   const end = Math.max(...bars.map(({ probability, own }) => Math.max(probability, own)));
   return {
@@ -272,7 +272,7 @@ function wholeRows(bars) {
   };
 }
 
-/** What the token before attended to: the row of one head over all tokens so far. */
+/** The attention row of the preceding token: one head over all tokens so far. */
 function row(subject) {
   const { state, step, tokens } = subject;
   const { layer, head } = state;
@@ -319,7 +319,7 @@ function row(subject) {
   };
 }
 
-/** Where each layer's router sent the token that predicted this one. */
+/** The routing, in each layer, of the token that predicted this one. */
 function experts(subject) {
   const { trace, state, step, tokens } = subject;
   const reader = named(tokens, tokens.length - 2);

@@ -1,6 +1,6 @@
 /**
- * Next token: what the model expects after the chosen token. A model that sees both ways says instead
- * what may stand at a place, above all where a mask is.
+ * Next token: the distribution after the chosen token. An encoder gives the distribution at each
+ * masked position instead.
  */
 
 import { guessesIn, marker, wordsFor } from '../../data/guesses.js';
@@ -38,7 +38,7 @@ function wording(trace) {
   };
 }
 
-/** Where the model fills in, each mask has a panel; the chosen token comes first. */
+/** An encoder has one panel per mask; the chosen token comes first. */
 function panels(trace, state) {
   if (!isFilling(trace)) return [{ id: '', state: {} }];
   const chosen = queryOf(state, trace);
@@ -95,7 +95,7 @@ function gridOf(trace, state, subject) {
   };
 }
 
-/** A guess can be written: where a mask is, or at the end of the text. */
+/** A guess can be inserted at a mask or at the end of the text. */
 function adding(trace, state, { query, tokens, guesses }) {
   const choose = (write) => (row) =>
     canBeTyped(guesses[row].text) ? write(guesses[row].text) : {};
@@ -117,12 +117,12 @@ function adding(trace, state, { query, tokens, guesses }) {
   };
 }
 
-/** Half a character or a special token cannot be written. */
+/** Special tokens and parts of a character cannot be inserted. */
 function canBeTyped(piece) {
   return bytesInWords(piece) === null && !/^<\/?s>$/.test(piece) && piece !== MASK;
 }
 
-/** What comes next is read off what the last layer leaves. */
+/** The request of the grid: the attention of the last layer and the next-token analysis. */
 function sentence({ query, tokens, guesses, words }, row, lastLayer) {
   const { name: guess, probability, markInWords } = guesses[row];
   const where = lastLayer === undefined ? '' : ` (after layer ${lastLayer}, the last)`;

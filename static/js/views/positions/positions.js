@@ -1,6 +1,6 @@
 /**
- * Positions: the encoding that was added to the embeddings, and how alike two positions are in it.
- * Of schemes that add nothing: what they do instead, inside attention.
+ * Positions: the positional encoding that was added to the embeddings, and the similarity of
+ * positions. For schemes that add none: their effect inside attention.
  */
 
 import { signed, tick } from '../../data/number.js';
@@ -24,7 +24,7 @@ import { TWINS } from './twins.js';
 import { WAVES } from './waves.js';
 import { entryOf } from '../registry.js';
 
-/** What can be shown; the parts of the view, each with its own switches, panels and figures. */
+/** The parts of the view, each with its own switches, panels and figures. */
 const PARTS = {
   encoding: {
     controls: () => [],
@@ -102,7 +102,7 @@ const WORDING = {
   },
 };
 
-/** Of a scheme that adds nothing the words for its maps hold for its lines and turns too. */
+/** A scheme that adds nothing has one wording for its maps, lines and rotations. */
 function wordingOf(trace, part) {
   const scheme = schemeOf(trace);
   return {
@@ -111,7 +111,7 @@ function wordingOf(trace, part) {
   };
 }
 
-/** What is looked at: a stack, its side of the text, and the encoding that was added to it, if any. */
+/** The subject: a stack, its side of the text, and the encoding that was added to it, if any. */
 function subjectOf(trace, state) {
   const stack = stackOf(state, trace);
   const site = `${stack}.embedding.positional`;
@@ -183,14 +183,14 @@ function maps(trace, state, subject) {
 
 const encodings = new WeakMap();
 
-/** Read once from each tensor, so that what is worked out of it can be remembered by it. */
+/** One matrix per tensor, so that results can be cached by it. */
 function encodingOf(tensor, count) {
   if (encodings.get(tensor)?.rows !== count)
     encodings.set(tensor, firstRows(matrixAt(tensor), count));
   return encodings.get(tensor);
 }
 
-/** A model may capture every position it knows; only those of this text were added. */
+/** A learned table may hold more positions than the text has; only those were added. */
 function firstRows({ rows, columns, data }, count) {
   const kept = Math.min(rows, count);
   return { rows: kept, columns, data: data.subarray(0, kept * columns) };
@@ -227,7 +227,7 @@ function similarity(trace, state, encoding, subject) {
   };
 }
 
-/** Where all are alike, the scale begins at the tenth below the least, so that differences show. */
+/** If all similarities are high, the scale starts at the tenth below the least. */
 function scaleFor(cosines, theme) {
   const least = leastOf(cosines);
   if (least < 0) return { zmin: -1, zmax: 1, colours: diverging(theme) };
@@ -238,7 +238,7 @@ function leastOf(cosines) {
   return cosines.reduce((low, cosine) => Math.min(low, cosine), 1);
 }
 
-/** What there is, and where the colours begin and end: the two need not be the same. */
+/** The range of the values, and that of the colour scale, which may differ. */
 function rangeInWords(cosines, { zmin, zmax }) {
   const least = Math.floor(leastOf(cosines) * 100) / 100;
   const found = least === 1 ? 'Here all are 1' : `Here they are between ${tick(least)} and 1`;

@@ -1,6 +1,6 @@
 /**
- * The rotation that carries one position to another, recomputed here and compared with what was
- * captured: of a sinusoidal encoding R(k)·PE(p) = PE(p + k), of rotary positions a query turned by p.
+ * The rotation from one position to another, recomputed and compared with the captured values:
+ * R(k)·PE(p) = PE(p + k) for a sinusoidal encoding, a query rotated by p for rotary positions.
  */
 
 import { amount, counted, signed, small } from '../../data/number.js';
@@ -164,7 +164,10 @@ function circles(trace, state, subject) {
   };
 }
 
-/** The two numbers of a pair before, after being turned here, and as captured; and how far the last two are apart. */
+/**
+ * The two numbers of a pair before the rotation, computed and captured; and the greatest difference
+ * of the last two.
+ */
 function numbersOf(turn, pair) {
   const part = (vector) => [vector[2 * pair], vector[2 * pair + 1]];
   const from = part(rowOf(turn.before, turn.from));
@@ -248,7 +251,7 @@ function numberOrDifference(number) {
   return number !== 0 && Math.abs(number) < 1e-4 ? small(Math.abs(number)) : signed(number, 4);
 }
 
-/** Where there is little room, the speeds are left to the words. */
+/** On a narrow page the labels omit the speeds. */
 function rowsFor(labels, width) {
   return isNarrow(width)
     ? { labels: labels.map((_, pair) => String(pair)), rows: 'pair' }

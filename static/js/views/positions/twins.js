@@ -1,6 +1,6 @@
 /**
- * Twins: models that differ in how they encode positions and in nothing else, on the same text. How far
- * back each of their heads looks, on axes that are the same for all.
+ * Twins: models that differ only in their positional encoding, on the same text. Mean attention by
+ * distance for each head, on shared axes.
  */
 
 import { modelName } from '../../api/catalogue.js';
@@ -11,12 +11,12 @@ import { matrixAt, rowOf } from '../../data/trace.js';
 import { stripsDrawing } from './line_plots.js';
 
 const ANALYSIS = 'attention_by_distance';
-/** Where a logarithmic strip begins. */
+/** The lower end of a logarithmic strip. */
 const FAINTEST = 1e-3;
 
 export const TWINS = { controls, asks, panels, figure };
 
-/** In this order; others after them. */
+/** The order of the twins; others follow. */
 const ORDER = ['sinusoidal', 'learned', 'rotary', 'alibi'];
 
 /** @returns {Object[]} cards */
@@ -118,7 +118,7 @@ function noticeInWords(answer, card) {
   return noticeOf(answer) || 'This model has no attention of a text to itself.';
 }
 
-/** The same for all twins that have answered: so many distances, and the greatest weight of any. */
+/** The shared axes of all twins answered so far: distances, and the greatest weight. */
 function sharedAxes(state) {
   const all = twinsOf(state)
     .map((card) => curvesOf(state.answers[card.id], state, card))
@@ -152,7 +152,7 @@ function draw(trace, state, { card, curves, first, last, most }) {
   };
 }
 
-/** A head's weights over the shared axis; where its model has none, there is nothing. */
+/** The weights of a head over the shared axis; NaN at distances that its model lacks. */
 function spread({ rows, first: own }, head, first, count) {
   const weights = rowOf(rows, head);
   return Float64Array.from({ length: count }, (_, column) => weights[column + first - own] ?? NaN);

@@ -1,7 +1,6 @@
 /**
- * Positions as lines: single dimensions of an encoding over the positions of the text, and how alike
- * two positions are by their distance. Of schemes that add nothing: how far pairs were turned, and
- * how far scores are lowered.
+ * Positions as lines: single dimensions over the positions, and similarity by distance. For schemes
+ * that add nothing: the rotation of pairs, and the bias of the scores.
  */
 
 import { signed, small, tick } from '../../data/number.js';
@@ -14,9 +13,9 @@ import { byDistance, reachOf, similarityOf } from './maps.js';
 import { cosinesOfTurns, turnSites } from './schemes.js';
 
 const MOST_STRIPS = 6;
-/** The wave that is followed at first. */
+/** The default dimension. */
 const FOLLOWED = 4;
-/** Points of a curve between two positions: the fastest wave turns by one radian there. */
+/** Points of a curve between two positions: the fastest wave advances by one radian there. */
 const STEPS = 8;
 
 export const WAVES = { controls, panels, figure };
@@ -54,7 +53,7 @@ function controls(trace, state, subject) {
   ];
 }
 
-/** Which pairs are drawn; the same choice for waves and circles. */
+/** The drawn pairs; one choice for waves and circles. */
 export function pairsControl(state, pairs) {
   return {
     kind: 'counts',
@@ -137,12 +136,12 @@ function waves(trace, state, subject) {
   };
 }
 
-/** Along an axis there is no room for names. */
+/** Labels by index: the axis has no room for names. */
 function numbered(tokens) {
   return tokens.map((_, index) => String(index));
 }
 
-/** The wave of a dimension: sines at even places, cosines at odd. */
+/** The wave of a dimension: sine if even, cosine if odd. */
 function waveOf(dimension, width) {
   const frequency = frequencies(width)[Math.floor(dimension / 2)];
   return dimension % 2 === 0 ? (x) => Math.sin(x * frequency) : (x) => Math.cos(x * frequency);
@@ -201,7 +200,7 @@ function turns(trace, state, subject) {
   };
 }
 
-/** By how much ALiBi lowers the scores of the last query: the same line for every other one. */
+/** The ALiBi bias of the last query; other queries have the same line, shifted. */
 function lowering(trace, state, subject) {
   const site = `${subject.stack}.layers.0.self_attention.bias`;
   const { tokens } = subject;
@@ -343,7 +342,7 @@ function powersBelow(count) {
 }
 
 /**
- * What was chosen of them, as far as it exists; if that is nothing, what tells most.
+ * The chosen items that exist, or the most informative ones.
  * @param {number[]} chosen
  * @param {number} count
  * @param {number} most

@@ -1,6 +1,6 @@
 /**
- * The residual stream in numbers: its norm, what each part writes, what the layer norms see; each as
- * a map of the depth by positions and, of the chosen token, as a line through the depth.
+ * The residual stream in numbers: its norm, the writes of each part, the inputs of the layer norms;
+ * each as a map of depth by position, and as a line for the chosen token.
  */
 
 import { modelName } from '../../api/catalogue.js';
@@ -25,7 +25,7 @@ const REQUEST = { capture: [], analyses: ['residual_stream'] };
  * @property {(found: import('./residual_stream.js').Found, stack: string, card: Object) => import('./residual_stream.js').Depth} read
  * @property {(step: import('./residual_stream.js').Step, value: string, token: string) => string} say
  * @property {boolean} [isSigned]
- * @property {number} [reach] where the colours end on both sides; absent: at the greatest there is
+ * @property {number} [reach] the end of the colour scale on both sides; absent: the greatest value
  */
 
 /** @type {Record<string, Quantity>} */
@@ -82,7 +82,7 @@ const QUANTITIES = {
   },
 };
 
-/** What is seen under each heading. */
+/** The quantities of each heading. */
 const SEEN = {
   norms: () => ['residual_norm'],
   writes: () => ['written_norm', 'cosine'],
@@ -98,7 +98,7 @@ function hasStream(card) {
   return card?.analyses?.includes('residual_stream') ?? true;
 }
 
-/** First the maps, then the lines. */
+/** The maps come first, then the lines. */
 export function depthPanels(_, state) {
   const found = streamIn(state);
   if (!found) return [{ id: 'waiting', state: {} }];
@@ -149,7 +149,7 @@ function subjectOf(trace, state, found) {
   };
 }
 
-/** From 0, or the same on both sides of it. */
+/** From 0 to the maximum, or symmetric about 0. */
 function scaleFor({ isSigned = false, reach }, { data }) {
   const most = reach ?? (extent({ data }) || 1);
   const digits = most >= 100 ? 0 : most >= 10 ? 1 : 2;

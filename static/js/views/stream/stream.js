@@ -1,6 +1,6 @@
 /**
- * Stream: how the residual stream grows, what each part writes to it, what the layer norms see, and
- * what each layer would predict if it were the last.
+ * Stream: the norm of the residual stream, the writes of each part, the inputs of the layer norms,
+ * and the logit lens.
  */
 
 import { isFilling, stackOf, stacksOf } from '../../data/places.js';
@@ -62,7 +62,7 @@ function partOf(state) {
     : { asks: depthAsks, panels: depthPanels, figure: depthFigure };
 }
 
-/** The lens takes the whole width, and so do the maps of a long text. */
+/** The lens takes the whole width, as do the maps of a long text. */
 function arrangement(trace, state) {
   if (isLens(state)) return 'led';
   return (trace.target_tokens ?? trace.tokens).length > MOST_SIDE_BY_SIDE ? '' : 'many';
@@ -90,7 +90,7 @@ const WORDING = {
   layer_norm: layerNormWording,
 };
 
-/** What is said differently of this part, of this model, or of both. */
+/** Wording that depends on the part and on the model. */
 function wording(trace, state) {
   if (!isLens(state)) return WORDING[state.stream_show](trace);
   const terms = trace.card?.norm_place === 'post' ? [STREAM, LENS_WITHOUT_NORM] : stream.terms;

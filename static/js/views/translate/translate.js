@@ -1,5 +1,5 @@
 /**
- * Translate: a sentence, its translation, and which word looks at which.
+ * Translate: a sentence, its translation, and the attention between their words.
  */
 
 import { modelName } from '../../api/catalogue.js';
@@ -18,7 +18,7 @@ import { entryOf } from '../registry.js';
 const { translate_threshold: THRESHOLD } = entryOf('translate').fields;
 const TITLES = { rows: 'translation', columns: 'sentence' };
 const QUANTITY = 'alignment weight';
-/** Words are longer than pieces of them. */
+/** Words are longer than tokens. */
 const LETTERS = 18;
 
 export const translate = {
@@ -43,7 +43,7 @@ function isTranslator({ card }) {
   return card?.kind === 'encoder-decoder';
 }
 
-/** Beside one's own translation the model's stays in sight. */
+/** The model's translation stays available beside the user's own. */
 function asks(trace, state) {
   if (!isTranslator(trace)) return {};
   return {
@@ -307,7 +307,7 @@ function alignmentOf(trace) {
   };
 }
 
-/** The words in the order of their numbers. */
+/** Words in the order of their indices. */
 function numbered(tokens, text, count) {
   const words = wordsOf(tokens, text).filter((unit) => !unit.is_special);
   return Array.from({ length: count }, (_, number) => words.find(({ word }) => word === number));

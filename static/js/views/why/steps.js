@@ -1,6 +1,6 @@
 /**
- * The steps from a query and a key to the output of their head, each with its formula, its numbers
- * and its bars.
+ * The steps from a query and a key to the output of their head, each with its formula, numbers and
+ * bars.
  */
 
 import { highestIn } from '../../data/matrix.js';
@@ -21,7 +21,7 @@ import {
 } from './derivation.js';
 import { laneBars } from './lanes.js';
 
-/** What float32 rounding may leave between two ways to the same number. */
+/** The tolerance for float32 rounding. */
 export const ROUNDING = 1e-5;
 
 const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : share(value, 4));
@@ -192,7 +192,7 @@ function softmax(subject) {
   };
 }
 
-/** A hidden key has no bar, not one of height 0. */
+/** A masked key has no bar, rather than one of height 0. */
 function visible({ scores }, weights) {
   return weights.map((weight, key) => (scores[key] === -Infinity ? NaN : weight));
 }
@@ -239,7 +239,7 @@ function output({ now, pass, path, head }) {
   };
 }
 
-/** What the model computed for this cell, and how far off the number worked out here is. */
+/** The captured number of the cell, and its difference to the derived one. */
 function capturedFacts({ now, pass, path }, name) {
   const own = now.row[`${name}s`][now.key];
   const off = pass && differences(now, pass, path)[name];
@@ -341,7 +341,7 @@ function gridOf(step, lanes, columns, subject) {
   };
 }
 
-/** What another query looks at, as it was captured. */
+/** The captured attention of another query. */
 function tokenShown({ pass, plain, path, queries, keys, name }, index) {
   const tint = rowOf(matrixAt((pass ?? plain).tensors[`${path}.weights`], 0), index);
   const strongest = highestIn(tint);
