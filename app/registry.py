@@ -14,7 +14,7 @@ from threading import Lock
 import torch
 
 from headlight.errors import Problem, echo
-from headlight.inference.engine import is_fatal, is_out_of_memory
+from headlight.inference.crashes import is_crash, is_out_of_memory
 from headlight.model.checkpoint import Checkpoint, Description, describe, load
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.device import choose_device, choose_precision
@@ -52,6 +52,7 @@ class Registry:
         self.unavailable: dict[str, str] = {}
         self._folders: dict[str, Path] = {}
         self._checkpoints: dict[str, Checkpoint] = {}
+        self._unloaded: dict[str, Description] = {}  # whose weights could not be loaded
         self._lock = Lock()
         for folder in _model_folders(parents):
             if folder.name in self._folders:
@@ -86,6 +87,11 @@ class Registry:
             raise _unknown_model(model, self.descriptions)
         return self.descriptions[model]
 
+    @property
+    def max_tokens(self) -> dict[str, int]:
+        """The longest text that each model reads, by id."""
+        return {model: found.config.max_tokens for model, found in self.descriptions.items()}
+
     def checkpoint(self, model: str | None = None) -> Checkpoint:
         """The model itself, loaded when it is first asked for.
 
@@ -102,9 +108,21 @@ class Registry:
             self.describe(model)
             return self._checkpoints[model]
 
-    def is_loaded(self, model: str) -> bool:
-        """Whether `checkpoint` would not have to load it."""
-        return model in self._checkpoints
+    def drop(self) -> None:
+        """Forget what was loaded, and what could not be: each is tried anew when it is asked for.
+
+        The inference thread may have died while it wrote to a model, or while it held the lock.
+        """
+        self._lock = Lock()
+        self._checkpoints = {}
+        known = self.descriptions | self._unloaded
+        self.unavailable = {
+            model: why for model, why in self.unavailable.items() if model not in known
+        }
+        self.descriptions = {model: known[model] for model in self._folders if model in known}
+        self._unloaded = {}
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
 
     def _describe(self, folder: Path) -> None:
         try:
@@ -117,8 +135,9 @@ class Registry:
         try:
             self._checkpoints[folder.name] = load(folder, device=self.device, dtype=self.precision)
         except Exception as error:  # memory may be short, or the device may lack a dtype
-            if is_fatal(error) and not is_out_of_memory(error):
+            if is_crash(error) and not is_out_of_memory(error):
                 raise  # it says nothing of this folder
+            self._unloaded[folder.name] = self.descriptions[folder.name]
             self._give_up(folder, error)
 
     def _give_up(self, folder: Path, error: Exception) -> None:

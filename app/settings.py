@@ -1,47 +1,94 @@
-"""Every limit and knob of the server, with its default, its unit and its reason.
+"""Every setting and limit of the server: its default, unit, reason and environment variable.
 
-Each is read once, in `create_app`, from the environment variable `HEADLIGHT_<NAME>`:
+Settings are read once, in `create_app`, from the environment variables `HEADLIGHT_<NAME>`:
 
     HEADLIGHT_MAX_CELLS=8000000 HEADLIGHT_DEVICE=cuda headlight serve
 
-`GET /api/v1/limits` is made from the fields that carry a unit.
+`GET /api/v1/limits`, `headlight limits` and `headlight settings` are made from this module.
 """
 
-from collections.abc import Iterator
+import ipaddress
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
-from pydantic.fields import FieldInfo
-from pydantic_settings import SettingsConfigDict
-
-from headlight.exposure import Exposure
-from headlight.limit import Limit
-from headlight.limit import limit as _limit
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 ENV_PREFIX = "HEADLIGHT_"
+OTHER_VARIABLES = frozenset(
+    {
+        "api_key",
+        "bind",
+        "chromium",
+        "examples",
+        "renew_openapi",
+        "site",
+        "strict_transport_seconds",
+    }
+)
+"""Variables with the prefix that the client, compose.yaml and the tests read."""
+
 _PACKAGE = Path(__file__).resolve().parent
 HOME = _PACKAGE if (_PACKAGE / "static").is_dir() else _PACKAGE.parent
 """Holds static/, templates/ and model/: an installed package, or the checkout."""
 
-# What a host is compared with; nobody listens there who was not told to.
+# Compared with a host, never bound to by default.
 ANY_ADDRESS = ("0.0.0.0", "::")  # nosec B104
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["float32", "bfloat16"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["error", "warning", "info", "debug"]
+Several = Annotated[tuple[str, ...], NoDecode]
+
+MIN_KEY_CHARACTERS = 16
+_KEY = re.compile(rf"[!-+\--~]{{{MIN_KEY_CHARACTERS},512}}")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s/:@\[\]?#]*)")
+_ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?")
+
+MAX_HEADER_BYTES = 32_768
+BODY_SECONDS = 20.0
+MAX_OUTGOING_BYTES = 536_870_912
 
 
-class Settings(Exposure):
-    """What the server was told; validated on construction, frozen after it."""
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """One limit in force, as `/api/v1/limits` shows it."""
+
+    value: int | float | dict[str, int]
+    unit: str
+    reason: str
+    refusal: str | None
+    env: str | None
+
+
+def _limit(default: float, unit: str, reason: str, *, refusal: str = "", **rules: Any) -> Any:
+    """A setting that is a limit.
+
+    Args:
+        default: its value.
+        unit: what is counted, in the plural.
+        reason: why there is a limit, and why this one.
+        refusal: status and kind of the problem that exceeding it returns; empty: none.
+        rules: of the value, as `pydantic.Field` takes them.
+    """
+    shown: dict[str, Any] = {"unit": unit, "refusal": refusal}
+    return Field(default, description=reason, json_schema_extra=shown, **rules)
+
+
+class Settings(BaseSettings):
+    """The server's settings; validated on construction, frozen after it."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX,
         env_ignore_empty=True,
         frozen=True,
         allow_inf_nan=False,
-        hide_input_in_errors=True,  # a key that was mistyped is still a secret
+        hide_input_in_errors=True,  # a mistyped key is still a secret
     )
 
     max_characters: int = _limit(
@@ -60,126 +107,96 @@ class Settings(Exposure):
         refusal="422 too-many-cells",
         ge=1,
     )
-    max_body_bytes: int = _limit(
-        131_072,
-        "bytes",
-        "Room for two texts of max_characters written as 12-byte escapes, and for the options.",
-        refusal="413 body-too-large",
-        ge=1,
-    )
-    max_header_bytes: int = _limit(
-        32_768,
-        "bytes",
-        "A request's target and headers together: several times what a browser sends with all the "
-        "cookies of a domain.",
-        refusal="431 headers-too-large",
-        ge=1_024,
-    )
     max_new_tokens: int = _limit(
         256,
         "tokens",
-        "Tokens that one request may have written: as many as the shipped models can read.",
+        "Tokens that one request may generate: as many as the shipped models can read.",
         refusal="422 too-many-new-tokens",
         ge=1,
     )
     max_streams: int = _limit(
         8,
         "streams",
-        "Texts that are written on at one time; their tokens take turns on the inference thread, "
-        "with whatever else is asked, so more of them would only make each slower.",
+        "Texts that are generated at one time; all of them share the inference thread, so more "
+        "would only make each slower.",
         refusal="503 too-many-streams",
         ge=1,
-    )
-    stream_patience_seconds: float = _limit(
-        30.0,
-        "seconds",
-        "How long a client may leave an event of its stream unread before the stream is cut: its "
-        "place is wanted by others.",
-        gt=0,
     )
     queue_length: int = _limit(
         64,
         "requests",
-        "Requests that may wait for the inference thread; one more is refused at once, "
-        "so that nobody waits for an answer that will not come.",
+        "Requests that may wait for the inference thread; one more is rejected at once, so that no "
+        "client waits in vain.",
         refusal="503 queue-full",
         ge=0,
     )
     queue_seconds: float = _limit(
         10.0,
         "seconds",
-        "How long a request may wait for the inference thread before it is refused.",
+        "How long a request may wait for the inference thread before it is rejected.",
         refusal="503 queue-timeout",
         gt=0,
     )
     work_seconds: float = _limit(
         30.0,
         "seconds",
-        "How long one piece of work (a trace, or one token of a text that is written on) may take "
-        "before its client is refused and the pass stops: far longer than the slowest answer that "
-        "max_cells allows takes on one slow core.",
+        "How long one computation (a trace, or one generated token) may take before it is stopped: "
+        "far longer than the largest answer that max_cells allows takes on one slow core.",
         refusal="504 too-slow",
         gt=0,
-    )
-    max_batch: int = _limit(
-        32,
-        "requests",
-        "Requests that wait together and are read in one pass at most: a larger batch gains little "
-        "more on a processor, and who comes next waits for all of it.",
-        ge=1,
     )
     cache_bytes: int = _limit(
         33_554_432,
         "bytes",
-        "What finished traces may take in memory together, so that the same question asked again "
-        "costs no pass: about seven hundred default traces of a sentence. 0 keeps none.",
+        "Memory for computed traces, so that the same request again costs no pass: about seven "
+        "hundred default traces of a sentence. 0 keeps none.",
         ge=0,
     )
-    max_outgoing_bytes: int = _limit(
-        536_870_912,
-        "bytes",
-        "What answers may take in memory together from when they are encoded until their clients "
-        "have read them: with max_cells, three of the largest as JSON and many smaller ones. Until "
-        "it is encoded one counts for as much as it may take. Who alone asks for more has it.",
-        refusal="503 too-many-outgoing-bytes",
-        ge=1,
-    )
-    retry_after_seconds: int = _limit(
-        1,
-        "seconds",
-        "What a refused request is told to wait before it tries again (Retry-After).",
+    requests_per_minute: int = _limit(
+        0,
+        "requests",
+        "Calls of the API that one client (a key, an address or a /64 network) may make in a "
+        "minute in each worker; 0: any number. Off by default because the queue protects the "
+        "machine and a classroom may share one address; a public server needs it.",
+        refusal="429 too-many-requests",
         ge=0,
     )
     shutdown_seconds: int = _limit(
         5,
         "seconds",
-        "How long open answers may go on after the server was told to stop.",
+        "How long open responses may go on after the server was told to stop.",
         refusal="503 server-stopping",
         ge=0,
     )
 
     host: str = Field(
         "127.0.0.1",
-        description="Address to listen on; `0.0.0.0` or `::` for every one of this machine.",
+        description="Address to listen on; `0.0.0.0` or `::` for every address of this machine.",
     )
     port: int = Field(8000, ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")
+    workers: int = Field(
+        1,
+        ge=1,
+        le=256,
+        description="Processes that share the port, each with its own models, queue and cache.",
+    )
     device: Device = Field(
         "auto", description="Where models run; auto takes cuda, then mps, then cpu."
     )
     precision: Precision = Field(
         "float32",
         description="What models compute in. In bfloat16 numbers agree to two or three digits; "
-        "it halves the memory, and is faster where the processor has units for it.",
+        "it halves the memory, and is faster if the processor has units for it.",
     )
     threads: int = Field(
         1,
         ge=0,
-        description="CPU threads for one forward pass; 0: as many as PyTorch likes. At the size of "
-        "the models that ship a second one gains nothing on an idle machine, and on a busy one "
-        "makes a pass take ten times as long, as threads wait for each other.",
+        description="CPU threads for one forward pass; 0: PyTorch's default. At the size of the "
+        "shipped models a second thread gains nothing on an idle machine, and on a busy one makes "
+        "a pass ten times slower, as threads wait for each other.",
     )
     default_model: str = Field(
-        "stories", description="The model that answers when a request names none."
+        "stories", description="The model that answers a request that names none."
     )
     zoo_dir: Path = Field(
         HOME / "model" / "zoo", description="The models that ship, one folder each."
@@ -189,42 +206,133 @@ class Settings(Exposure):
     )
     log_level: LogLevel = Field(
         "warning",
-        description="How much is logged: at info a line for every request. No level logs a text, "
-        "only its length and a hash of it that nobody else can compute.",
+        description="How much is logged: info adds a line for every request. No level logs a "
+        "text, only its length and a keyed hash of it.",
     )
     log_format: LogFormat = Field(
         "text", description="Lines for people, or one JSON object a line for a collector."
     )
-    log_clients: bool = Field(
-        False, description="Whether the line of a request names the address that it came from."
+    allowed_hosts: Several = Field(
+        ("localhost", "127.0.0.1", "[::1]"),
+        description="Host names the server answers to, separated by commas; `*.example.org` "
+        "takes subdomains, `*` takes any. Rejecting others stops DNS rebinding.",
     )
-    metrics: bool = Field(
-        True, description="Whether `/metrics` tells Prometheus what the server counts of itself."
+    api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
+        (),
+        description="Keys, separated by commas, one of which a client must send to use `/api/` and "
+        "`/metrics`, as `Authorization: Bearer KEY` or `X-API-Key: KEY`; without any, all clients "
+        "may. The page asks its reader for one. Probes need none.",
+    )
+    cors_origins: Several = Field(
+        (),
+        description="Origins of other pages whose scripts may call the API, separated by commas, "
+        "as `https://notebook.example.org`; `*` is any. Cookies are never accepted.",
+    )
+    trusted_proxies: Several = Field(
+        (),
+        description="Addresses or networks of the proxies in front, separated by commas, as "
+        "`10.0.0.0/8`, whose X-Forwarded-For and X-Forwarded-Proto are believed. Without it the "
+        "client is the peer of the connection.",
     )
 
+    retry_after_seconds: ClassVar[int] = 1
+    max_batch: ClassVar[int] = 32
+    stream_patience_seconds: ClassVar[float] = 30.0
+    max_outgoing_bytes: ClassVar[int] = MAX_OUTGOING_BYTES
+
+    @property
+    def max_body_bytes(self) -> int:
+        """The largest request body: two texts written as 12-byte escapes, and the options."""
+        return 24 * self.max_characters + 32_768
+
     def answering_to(self, host: str) -> Self:
-        """These settings, answering also to the name of the address they are served on."""
+        """These settings, answering also to the name of the address that is listened on."""
         name = f"[{host}]" if ":" in host else host
         if host in ANY_ADDRESS or name in self.allowed_hosts:
             return self
         return self.model_copy(update={"allowed_hosts": (*self.allowed_hosts, name)})
 
     def limits(self) -> dict[str, Limit]:
-        """Every limit in force, by name."""
-        return {
-            name: Limit(
-                value=getattr(self, name),
-                unit=unit,
-                reason=field.description or "",
-                refusal=refusal or None,
-                env=f"{ENV_PREFIX}{name.upper()}",
-            )
-            for name, field, unit, refusal in _limit_fields()
-        }
+        """The settings that are limits, by name."""
+        found = {}
+        for name, field in type(self).model_fields.items():
+            if isinstance(shown := field.json_schema_extra, dict):
+                found[name] = Limit(
+                    value=getattr(self, name),
+                    unit=str(shown["unit"]),
+                    reason=field.description or "",
+                    refusal=str(shown["refusal"]) or None,
+                    env=variable_of(name),
+                )
+        return found
+
+    @field_validator("allowed_hosts", "api_keys", "cors_origins", "trusted_proxies", mode="before")
+    @classmethod
+    def _split_at_commas(cls, several: object) -> object:
+        if not isinstance(several, str):
+            return several
+        return tuple(one.strip() for one in several.split(",") if one.strip())
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _check_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        for host in hosts:
+            if not _HOST.fullmatch(host.replace("*", "")):
+                rule = "a host name has no scheme, port or path, and IPv6 stands in brackets"
+                raise ValueError(f"'{host}': {rule}, as in light.example.org or [::1]")
+            if host != "*" and "*" in host.removeprefix("*."):
+                raise ValueError(f"'{host}': a wildcard is '*' alone or a first '*.'")
+        if not hosts:
+            raise ValueError("no host is allowed; name one, or '*' for any")
+        return hosts
+
+    @field_validator("api_keys")
+    @classmethod
+    def _check_keys(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        for place, key in enumerate(keys, 1):
+            if not _KEY.fullmatch(key.get_secret_value()):
+                rule = f"{MIN_KEY_CHARACTERS} to 512 visible characters of ASCII without commas"
+                raise ValueError(f"key {place} is not {rule}; try `openssl rand -hex 32`")
+        return keys
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if origin != "*" and not _ORIGIN.fullmatch(origin):
+                rule = "an origin is a scheme and a host in small letters, without a path"
+                raise ValueError(f"'{origin}': {rule}, as in https://notebook.example.org")
+        return origins
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_proxies(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
+        for proxy in proxies:
+            try:
+                ipaddress.ip_network(proxy)
+            except ValueError as error:
+                raise ValueError(f"{error}; name an address or a network") from error
+        return proxies
 
 
-def _limit_fields() -> Iterator[tuple[str, FieldInfo, str, str]]:
-    for name, field in Settings.model_fields.items():
-        shown = field.json_schema_extra
-        if isinstance(shown, dict):
-            yield name, field, str(shown["unit"]), str(shown["refusal"])
+def variable_of(setting: str) -> str:
+    """The environment variable of a setting."""
+    return f"{ENV_PREFIX}{setting.upper()}"
+
+
+def warnings_of(names: Iterable[str]) -> Iterator[str]:
+    """A sentence for every variable that has the prefix of a setting and sets none.
+
+    Args:
+        names: of the variables in the environment.
+    """
+    settings = list(Settings.model_fields)
+    for name in sorted(names):
+        meant = name.lower().removeprefix(ENV_PREFIX.lower())
+        if meant == name.lower() or meant in OTHER_VARIABLES or meant in settings:
+            continue
+        nearest = get_close_matches(meant, settings, n=1)
+        way_out = "`headlight settings` lists the settings"
+        if nearest:
+            way_out = f"did you mean {variable_of(nearest[0])}?"
+        yield f"{name} sets nothing; {way_out}"

@@ -11,8 +11,7 @@ from rich.text import Text
 from headlight.commands.output import show
 from headlight.limits import limits_of
 from headlight.registry import registry_of
-from headlight.settings import Settings
-from headlight.variables import variable_of
+from headlight.settings import Settings, variable_of
 
 
 def write_models(settings: Settings) -> None:
@@ -46,7 +45,7 @@ def write_limits(settings: Settings, *, as_json: bool = False) -> None:
         settings: of a server started here.
         as_json: print the answer of `GET /api/v1/limits`.
     """
-    limits = limits_of(settings, registry_of(settings).descriptions)
+    limits = limits_of(settings, registry_of(settings).max_tokens)
     if as_json:
         _write_json({name: asdict(limit) for name, limit in limits.items()})
         return

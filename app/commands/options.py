@@ -122,10 +122,10 @@ def request_errors(error: ValidationError, request: Mapping[str, Any]) -> str:
         error: of the request's validation.
         request: its members.
     """
-    from headlight.validation_paths import sent_names
+    from headlight.errors import validation_path
 
     def name(location: Sequence[str | int]) -> str:
-        first, *places = sent_names(location, request)
+        first, *places = validation_path(location, request)
         whole = "the text" if first == "text" else option_of(str(first))
         return ".".join([whole, *map(str, places)])
 

