@@ -1,8 +1,8 @@
 """Errors as RFC 9457 problems, all of them.
 
-A `Problem` is raised anywhere and answered as `application/problem+json` with `type`,
-`title`, `status`, `detail` and, where a limit was passed, `limit` and `actual`. It never
-repeats what a client sent except short names, and never shows a stack trace.
+A `Problem` is raised anywhere and answered as `application/problem+json` with `type`, `title`,
+`status`, `detail` and, if a limit was exceeded, `limit` and `actual`. It repeats nothing of a
+request but short names, and shows no stack trace.
 
 https://www.rfc-editor.org/rfc/rfc9457
 """
@@ -16,32 +16,34 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from headlight.request_context import current
+from headlight.request_log import current
 from headlight.schemas.server import ProblemAnswer
-from headlight.validation_paths import sent_names
 
 MEDIA_TYPE = "application/problem+json"
 MAX_ECHO = 80
 NO_OBJECT = "the body must be a JSON object"
 
+RETRY_AFTER_SECONDS = 1
+"""Retry-After of a request that may succeed a little later."""
+
 _MEANINGS = {
     400: "The body is not JSON.",
-    401: "The server wants an API key, and none or another was shown.",
+    401: "The API key is missing or not valid.",
     404: "There is no such model (`available` names those that exist), or no such trace is kept.",
     406: "The Accept header takes none of the offered media types.",
     413: "The body has more than `max_body_bytes`.",
-    415: "The body is not declared as application/json, or compressed.",
-    422: "A member is wrong, or a limit is passed: `limit` and `actual` say by how much.",
-    429: "This client asks more often than is allowed; `Retry-After` says when to go on.",
-    503: "The queue is full or too slow, answers that nobody has read yet leave too little memory, "
-    "the model is damaged, not ready yet or just died, or the server stops.",
-    504: "The answer took longer to compute than `work_seconds`.",
+    415: "The body is not declared as application/json, or is compressed.",
+    422: "A member is invalid, or a limit is exceeded: `limit` and `actual` say by how much.",
+    429: "This client exceeds its rate; `Retry-After` says when to go on.",
+    503: "The queue is full or too slow, unread responses leave too little memory, the model is "
+    "damaged or not ready, or the server is stopping.",
+    504: "The computation took longer than `work_seconds`.",
 }
 _CONTENT = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemAnswer.__name__}"}}}
 ANY_ERROR: dict[int | str, dict[str, Any]] = {
     "default": {"description": "Any error.", "content": _CONTENT}
 }
-"""What the documentation says of the errors of every route."""
+"""The documentation of errors that every route may return."""
 
 
 class Problem(HTTPException):
@@ -69,7 +71,7 @@ class Problem(HTTPException):
         self.members = members
 
     def document(self) -> dict[str, Any]:
-        """The problem's members; the exchange that it ends is told."""
+        """The problem's members; its kind is noted for the log."""
         members = {
             "type": f"urn:headlight:problem:{self.kind}",
             "title": self.kind.replace("-", " ").capitalize().replace("json", "JSON"),
@@ -77,13 +79,13 @@ class Problem(HTTPException):
             "detail": _printable(self.detail),
             **self.members,
         }
-        if exchange := current.get():
-            exchange.problem = self.kind
-            members["request_id"] = exchange.id
+        if request := current.get():
+            request.problem = self.kind
+            members["request_id"] = request.id
         return members
 
     def response(self) -> Response:
-        """The problem as an answer."""
+        """The problem as a response."""
         body = orjson.dumps(self.document())
         return Response(body, self.status_code, self.headers, MEDIA_TYPE)
 
@@ -108,24 +110,20 @@ def over_limit(what: str, *, limit: int, actual: int, way_out: str) -> Problem:
     return Problem(422, kind, detail, limit=limit, actual=actual)
 
 
-def head_too_long(limit: int) -> Problem:
-    """The problem of a target and headers that are longer than a limit."""
-    detail = f"the target and the headers are longer than {limit:,} bytes; send less of them"
-    return Problem(431, "headers-too-large", detail, limit=limit, headers={"Connection": "close"})
-
-
 def body_too_large(limit: int, **members: Any) -> Problem:
     """The problem of a body that is longer than a limit, or says that it will be."""
     detail = f"the body is longer than {limit:,} bytes; send a shorter text"
     return Problem(413, "body-too-large", detail, limit=limit, **members)
 
 
-def refusal(kind: str, why: str, *, retry_after_seconds: int, **members: Any) -> Problem:
-    """The problem of something that may go well a little later: 503 with Retry-After.
+def refusal(
+    kind: str, why: str, *, retry_after_seconds: int = RETRY_AFTER_SECONDS, **members: Any
+) -> Problem:
+    """A problem that may go away: 503 with Retry-After.
 
     Args:
-        kind: as a `Problem` has it.
-        why: the first half of the sentence that ends in when to try again.
+        kind: as in `Problem`.
+        why: the first half of a sentence that ends with when to try again.
         retry_after_seconds: how long to wait.
         members: further members of the answer.
     """
@@ -138,7 +136,7 @@ def refusal(kind: str, why: str, *, retry_after_seconds: int, **members: Any) ->
     )
 
 
-def server_stopping(retry_after_seconds: int) -> Problem:
+def server_stopping(retry_after_seconds: int = RETRY_AFTER_SECONDS) -> Problem:
     """The problem of a server that was told to stop: another may take its place."""
     why = "the server was told to stop"
     problem = refusal("server-stopping", why, retry_after_seconds=retry_after_seconds)
@@ -147,23 +145,23 @@ def server_stopping(retry_after_seconds: int) -> Problem:
 
 
 def unexpected() -> Problem:
-    """The problem of our own mistake; the log holds what happened."""
+    """The problem of an unexpected exception, which the log describes."""
     return Problem(
         500,
         "internal-error",
-        "the server made a mistake while it answered this; its log says more",
+        "the server failed to answer this; its log says more",
     )
 
 
 def problem_from_status(error: HTTPException, request: Request) -> Problem:
-    """The problem for an error that the framework raised, or an answer it wrote as text."""
+    """The problem for an error that the framework raised, or wrote as text."""
     path, headers = echo(request.scope["path"]), error.headers
     match error.status_code:
         case 404:
             kind, detail = "not-found", f"there is nothing at {path}; /docs lists what there is"
         case 405:
             kind = "method-not-allowed"
-            detail = f"{path} does not take {echo(request.method)}; see the Allow header"
+            detail = f"{path} does not allow {echo(request.method)}; see the Allow header"
             headers = {**(headers or {}), "Allow": _allowed(headers or {})}
         case 413:
             return _body_refused(request)
@@ -173,7 +171,7 @@ def problem_from_status(error: HTTPException, request: Request) -> Problem:
 
 
 def _allowed(headers: Mapping[str, str]) -> str:
-    """The methods that a route takes, HEAD beside GET: both where a folder of files names none."""
+    """The methods of a route, HEAD beside GET; mounted files name none and allow both."""
     methods = headers.get("Allow", "GET").split(", ")
     if "GET" in methods and "HEAD" not in methods:
         methods.append("HEAD")
@@ -181,19 +179,19 @@ def _allowed(headers: Mapping[str, str]) -> str:
 
 
 def host_refused(request: Request) -> Problem:
-    """The problem of a host name that the server does not answer to."""
+    """The problem of a Host header that is not allowed."""
     host = echo(request.headers.get("host", ""))
     way_out = "HEADLIGHT_ALLOWED_HOSTS names those it does"
     return Problem(400, "host-refused", f"the server does not answer to the host {host}; {way_out}")
 
 
 def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What a route's documentation says of its errors."""
+    """The documentation of a route's errors."""
     return {status: {"description": _MEANINGS[status], "content": _CONTENT} for status in statuses}
 
 
 def install_problems(app: FastAPI) -> None:
-    """Answer every exception of `app` as a problem."""
+    """Answer every exception of a route as a problem."""
 
     @app.exception_handler(HTTPException)
     async def _http_error(request: Request, error: HTTPException) -> Response:
@@ -214,24 +212,47 @@ def _body_refused(request: Request) -> Problem:
 
 
 def _invalid_request(errors: Sequence[Mapping[str, Any]], body: Any) -> Problem:
-    found = [_told(error, body) for error in errors]
+    found = [_described_error(error, body) for error in errors]
     shown = [f"{error['field']}: {error['message']}" for error in found[:3]]
     detail = NO_OBJECT if found[0]["message"] == NO_OBJECT else "; ".join(shown)
     if len(found) > 3:
         detail += f"; and {len(found) - 3} more"
-    return Problem(422, "invalid-request", detail, errors=found[:20], **_passed_limit(errors))
+    return Problem(422, "invalid-request", detail, errors=found[:20], **_exceeded_limit(errors))
 
 
-def _told(error: Mapping[str, Any], body: Any) -> dict[str, str]:
-    """An error's field and message, as they are sent."""
+def _described_error(error: Mapping[str, Any], body: Any) -> dict[str, str]:
+    """The field and message of one error."""
     where, *names = error["loc"]
     if where not in ("body", "query"):
         names = [where, *names]
     message = NO_OBJECT if where == "body" and not names else error["msg"]
-    return {"field": _field(sent_names(names, body)), "message": message}
+    return {"field": _field(validation_path(names, body)), "message": message}
 
 
-def _passed_limit(errors: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def validation_path(location: Sequence[str | int], body: Any) -> list[str | int]:
+    """The path of an invalid member as its sender wrote it, without pydantic's union tags.
+
+    Of an edit's value pydantic reports `edits.0.temperature.value`; the request has
+    `edits.0.value`.
+
+    Args:
+        location: as pydantic reports it, from the body on.
+        body: the request's.
+    """
+    names: list[str | int] = []
+    for place, part in enumerate(location):
+        is_last = place == len(location) - 1
+        if isinstance(body, dict) and not is_last and part == body.get("kind"):
+            continue
+        names.append(part)
+        try:
+            body = body[part]
+        except (KeyError, IndexError, TypeError):
+            body = None
+    return names
+
+
+def _exceeded_limit(errors: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """`limit` and `actual` of the first member that is too long."""
     for error in errors:
         if error["type"] in ("too_long", "string_too_long"):

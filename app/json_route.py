@@ -13,7 +13,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from headlight.errors import Problem, echo
-from headlight.request_context import read_body
+from headlight.request_log import note_text_of
 
 
 class JsonRoute(APIRoute):
@@ -49,7 +49,7 @@ class StrictRequest(Request):
             why, position = _why_malformed(sent, error)
             detail = f"the body is not JSON: {why}"
             raise Problem(400, "malformed-json", detail, position=position) from error
-        read_body(body)
+        note_text_of(body)
         return body
 
 

@@ -1,8 +1,7 @@
-"""The log: one line for what happened, as text or as JSON, and never a word that a client sent.
+"""Log lines as text or JSON, without a word that a client sent.
 
-An exception's message may quote what was being worked on, so what is logged of an exception is its
-type and where it was raised; its message only where no text can be in it. A line is one line:
-control characters are written as escapes.
+An exception's message may quote a text, so only its type and traceback are logged; its message only
+if no text can be in it. Control characters are escaped, so that a line stays one line.
 """
 
 import logging
@@ -17,10 +16,10 @@ from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter
 
-from headlight import request_context
+from headlight import request_log
 from headlight.settings import LogFormat, LogLevel
 
-# What the text format shows of a request, in this order; JSON has the same members.
+# A request's facts in the order of the text format; JSON has the same members.
 FACTS = (
     "method",
     "route",
@@ -30,7 +29,6 @@ FACTS = (
     "problem",
     "text_characters",
     "text_hash",
-    "client",
 )
 
 TELLS_WHY = {"tells_why": True}
@@ -39,7 +37,7 @@ _CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0xD800, 0x
 _ESCAPES = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _CONTROLS}
 _DEEPEST = 8
 
-# PyTorch's own, by name, so that the log does not import PyTorch: they speak of the device alone.
+# By name, so that the log does not import PyTorch. Their messages are about the device alone.
 _OF_THE_DEVICE = {"OutOfMemoryError", "AcceleratorError"}
 
 logger = logging.getLogger(__name__)
@@ -51,7 +49,7 @@ def configure(level: LogLevel, log_format: LogFormat) -> dict[str, Any]:
     Warnings, and exceptions that end a thread, go the same way.
 
     Returns:
-        What `logging.config.dictConfig` was told.
+        The configuration, as `logging.config.dictConfig` takes it.
     """
     formatter = TextFormatter if log_format == "text" else JsonLines
     config = {
@@ -62,7 +60,9 @@ def configure(level: LogLevel, log_format: LogFormat) -> dict[str, Any]:
         "root": {"handlers": ["stderr"], "level": level.upper()},
         "loggers": {
             "uvicorn": {"handlers": [], "propagate": True},
-            # Its lines hold what a client asked for; those of `headlight.access` do not.
+            # A warning for every malformed request would let any scanner fill the log.
+            "uvicorn.error": {"level": "ERROR"},
+            # Its lines hold paths of clients; those of `headlight.access` do not.
             "uvicorn.access": {"handlers": [], "propagate": False},
         },
     }
@@ -73,15 +73,15 @@ def configure(level: LogLevel, log_format: LogFormat) -> dict[str, Any]:
 
 
 class TextFormatter(logging.Formatter):
-    """`12:00:01 warning headlight.errors: message [request id]`, and for a request its facts."""
+    """`12:00:01 warning headlight.errors: message [request id]`; a request's line has its facts."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and below it one for each place that an exception passed."""
+        """One line, and below it one for each frame of an exception."""
         facts = [f"{name}={getattr(record, name)}" for name in FACTS if hasattr(record, name)]
         line = " ".join([harmless(record), *facts]).translate(_ESCAPES)
         time = self.formatTime(record, "%Y-%m-%d %H:%M:%S")
         line = f"{time} {record.levelname.lower()} {record.name}: {line}"
-        if found := request_context.current.get():
+        if found := request_log.current.get():
             line += f" [{found.id}]"
         places = [f"    {place}".translate(_ESCAPES) for place in places_of(record)]
         return "\n".join([line, *places])
@@ -103,7 +103,7 @@ class JsonLines(JsonFormatter):
         harmless_record.msg, harmless_record.args = harmless(record), None
         harmless_record.exc_info = harmless_record.exc_text = harmless_record.stack_info = None
         vars(harmless_record).pop("color_message", None)  # the web server's, for a terminal
-        if found := request_context.current.get():
+        if found := request_log.current.get():
             harmless_record.request_id = found.id
         if places := list(places_of(record)):
             harmless_record.exception = places
@@ -111,7 +111,7 @@ class JsonLines(JsonFormatter):
 
 
 def harmless(record: logging.LogRecord) -> str:
-    """What a record says; the event loop's own words end before it quotes what it worked on."""
+    """A record's message; asyncio's is cut before it quotes the object it worked on."""
     message = record.getMessage()
     if record.name == "asyncio":
         message = re.split(r"[\n<(]", message)[0]
@@ -119,10 +119,10 @@ def harmless(record: logging.LogRecord) -> str:
 
 
 def places_of(record: logging.LogRecord) -> Iterator[str]:
-    """An exception and those it came from: the type of each and the places that it passed.
+    """An exception and its causes: the type and the frames of each.
 
-    Its message is left out, unless the record was logged with `extra=TELLS_WHY`: nobody had sent
-    anything when it was raised.
+    Its message is left out, unless the record was logged with `extra=TELLS_WHY`: it was raised
+    before any request came.
     """
     error = record.exc_info[1] if record.exc_info else None
     for _ in range(_DEEPEST):
@@ -139,7 +139,7 @@ def places_of(record: logging.LogRecord) -> Iterator[str]:
 
 
 def _why(error: BaseException) -> str:
-    """An exception's message, where it can hold no text."""
+    """An exception's message, if it can hold no text."""
     if isinstance(error, OSError):
         return error.strerror or ""
     return str(error) if type(error).__name__ in _OF_THE_DEVICE else ""
@@ -154,7 +154,7 @@ def _frames(traceback: TracebackType | None) -> Iterator[str]:
 
 
 def log_end_of_thread(ended: threading.ExceptHookArgs) -> None:
-    """Log an exception that nobody caught on a thread; it goes to `threading.excepthook`."""
+    """Log an uncaught exception of a thread, as `threading.excepthook`."""
     if ended.exc_type is SystemExit:
         return
     name = ended.thread.name if ended.thread else "a thread"

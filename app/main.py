@@ -1,4 +1,4 @@
-"""The web application: `create_app(settings)` puts settings, models, routes and layers together."""
+"""The web application: `create_app(settings)` joins services, middleware and routes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,20 +11,14 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from headlight.errors import ANY_ERROR, install_problems
-from headlight.middleware.allowances import Allowances
-from headlight.middleware.api_keys import ApiKeys, document_keys
-from headlight.middleware.body_patience import BodyPatience
-from headlight.middleware.compressed_texts import CompressedTexts
-from headlight.middleware.cors import Cors
-from headlight.middleware.exchanges import Exchanges
-from headlight.middleware.framing import Framing
-from headlight.middleware.heads import Heads
-from headlight.middleware.problem_responses import ProblemResponses
+from headlight.middleware.access import ApiKeys, Cors, KeyRing, TrustedHosts, document_keys
+from headlight.middleware.conditional_get import ConditionalGet
+from headlight.middleware.errors import Errors
 from headlight.middleware.rate_limit import RateLimit
-from headlight.middleware.remembered_texts import RememberedTexts
-from headlight.middleware.security_headers import SecurityHeaders, security_headers
-from headlight.middleware.trusted_hosts import TrustedHosts
+from headlight.middleware.request_limits import BodyTimeout, RequestLimits
+from headlight.middleware.security_headers import SecurityHeaders
 from headlight.openapi import describe_api
+from headlight.request_log import RequestLog
 from headlight.routes import (
     cards,
     docs,
@@ -39,7 +33,7 @@ from headlight.routes import (
     tokens,
     traces,
 )
-from headlight.server.memory import give_back_memory
+from headlight.server.lifespan import housekeeping, on_stop_signal
 from headlight.services import Services
 from headlight.settings import HOME, Settings
 from headlight.static_files import FreshFiles, package_dir
@@ -57,10 +51,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """The application.
 
     Args:
-        settings: what to run with; None reads the environment.
+        settings: None reads the environment.
 
     Raises:
-        ValueError: the device asked for is not there.
+        ValueError: the device is missing.
     """
     services = Services(settings or Settings())
     app = FastAPI(
@@ -72,8 +66,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         lifespan=_lifespan,
         responses=ANY_ERROR,
         generate_unique_id_function=lambda route: route.name,  # a function's name is its operation
-        middleware=_layers(services),
-        # No collector is ever told what somebody typed, whatever the environment says.
+        middleware=_middleware(services),
+        # No collector gets what somebody typed, whatever the environment says.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.services = services
@@ -89,27 +83,24 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     return app
 
 
-def _layers(services: Services) -> list[Middleware]:
-    """What a request passes on its way in, outermost first."""
+def _middleware(services: Services) -> list[Middleware]:
+    """The layers that a request passes on its way in, outermost first."""
     settings = services.settings
-    hosts, proxies = list(settings.allowed_hosts), list(settings.trusted_proxies)
-    headers = security_headers(settings.strict_transport_seconds)
-    allowances = Allowances(settings.requests_per_minute, settings.max_clients)
-    # None stands for a layer that the settings leave out: it costs nothing.
+    proxies, keys = list(settings.trusted_proxies), KeyRing(settings.api_keys)
+    per_minute, hosts = settings.requests_per_minute, list(settings.allowed_hosts)
+    # None is a layer that the settings leave out: it costs nothing.
     layers = [
         Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies) if proxies else None,
-        Middleware(Exchanges, services.metrics, has_clients=settings.log_clients),
-        Middleware(SecurityHeaders, headers),
+        Middleware(RequestLog, services.metrics, lambda: services.streams.is_stopping),
+        Middleware(SecurityHeaders),
         Middleware(Cors, settings.cors_origins) if settings.cors_origins else None,
-        Middleware(ProblemResponses),
-        Middleware(Framing, max_header_bytes=settings.max_header_bytes),
+        Middleware(Errors),
+        Middleware(RequestLimits),
         Middleware(TrustedHosts, allowed_hosts=hosts, www_redirect=False),
-        Middleware(RateLimit, allowances) if settings.requests_per_minute else None,
-        Middleware(ApiKeys, settings.api_keys) if settings.api_keys else None,
-        Middleware(Heads),
-        Middleware(RememberedTexts),
-        Middleware(CompressedTexts),
-        Middleware(BodyPatience, settings.body_seconds),
+        Middleware(RateLimit, per_minute, keys) if per_minute else None,
+        Middleware(ApiKeys, keys) if settings.api_keys else None,
+        Middleware(ConditionalGet),
+        Middleware(BodyTimeout),
         Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),
     ]
     return [layer for layer in layers if layer]
@@ -119,7 +110,11 @@ def _layers(services: Services) -> list[Middleware]:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     services: Services = app.state.services
     services.start()
-    tidying = asyncio.create_task(give_back_memory())
-    yield
-    tidying.cancel()
+    readiness = services.readiness
+    task = asyncio.create_task(
+        housekeeping(lambda: readiness.is_ready, lambda: readiness.has_ended)
+    )
+    with on_stop_signal(services.streams.stop):
+        yield
+    task.cancel()
     await asyncio.to_thread(services.close)

@@ -15,7 +15,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from headlight.errors import MEDIA_TYPE, described
-from headlight.middleware.guarded import GUARDED
+from headlight.middleware.access import GUARDED
 
 FOLDER = Path(__file__).parent
 DOCUMENT = FOLDER / "openapi.json"

@@ -16,9 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from headlight.file_store import FileStore
-from headlight.serialization.entity_tags import is_known
 from headlight.serialization.formats import Coding
-from headlight.serialization.negotiation import negotiate_coding
+from headlight.serialization.negotiation import is_known, negotiate_coding
 
 FILE_CODINGS: tuple[Coding, ...] = ("br", "zstd", "gzip")
 """In the order of how small they make what is compressed once."""

@@ -1,10 +1,10 @@
-"""Scaled dot-product attention and its multi-head form, with every step open to view.
+"""Scaled dot-product attention and multi-head attention.
 
     Attention(Q, K, V) = softmax(Q·Kᵀ/√d_k)·V          Vaswani et al. 2017, section 3.2
 
-Rows are queries (the token that attends), columns are keys (the token attended to); every row of
-the weights sums to 1. Heads that nobody looks at run through PyTorch's fused kernel, the others
-step by step; both give the same numbers.
+Rows are queries (the tokens that attend), columns are keys (the tokens attended to); every row of
+the weights sums to 1. Heads whose scores or weights are captured or edited are computed step by
+step, all others by PyTorch's fused kernel; both give the same numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from headlight.model.config import TransformerConfig
-from headlight.model.hooks import HookPoint, watched_heads
+from headlight.model.hooks import HookPoint, hooked_heads
 from headlight.model.positions import alibi_bias, rotate
 
 
@@ -27,13 +27,13 @@ def attention_scores(
     mask: Bool[Tensor, "#*batch query key"] | None = None,
     bias: Float[Tensor, "#*batch query key"] | None = None,
 ) -> Float[Tensor, "*batch query key"]:
-    """Q·Kᵀ/√d_k + bias, and −∞ where the mask is False: how well each query matches each key.
+    """Q·Kᵀ/√d_k + bias, and −∞ where the mask is False.
 
-    In float32 or better, so that whoever has the queries and keys can recompute them.
+    In float32 or better, so that the captured scores can be recomputed from queries and keys.
     """
     queries, keys = _at_least_float32(queries), _at_least_float32(keys)
     scores = queries @ keys.transpose(-2, -1)
-    # From here on in place: a second tensor of this size takes longer to get than to fill.
+    # In place from here on: allocating a second tensor of this size takes longer than filling it.
     scores /= math.sqrt(queries.shape[-1])
     if bias is not None:
         scores += bias
@@ -45,13 +45,13 @@ def attention_scores(
 def attention_weights(
     scores: Float[Tensor, "*batch query key"], *, in_place: bool = False
 ) -> Float[Tensor, "*batch query key"]:
-    """The softmax over the keys: each query's row becomes non-negative and sums to 1.
+    """The softmax over the keys: each row is non-negative and sums to 1.
 
-    In float32 or better, because in bfloat16 a row would miss 1 by half a percent.
+    In float32 or better: in bfloat16 the sum of a row would differ from 1 by half a percent.
 
     Args:
-        scores: how well each query matches each key.
-        in_place: whether to write over the scores, where nobody will look at them or at gradients.
+        scores: scaled and masked.
+        in_place: whether to overwrite the scores, if neither they nor gradients are needed.
     """
     scores = _at_least_float32(scores)
     return torch.softmax(scores, dim=-1, out=scores if in_place else None)
@@ -64,7 +64,7 @@ def _at_least_float32(tensor: Tensor) -> Tensor:
 def causal_mask(
     n_queries: int, n_keys: int, device: torch.device | None = None
 ) -> Bool[Tensor, "query key"]:
-    """True where a query may look: at itself and at what came before.
+    """True where the key is not after the query.
 
     The queries are the last `n_queries` of the `n_keys` tokens.
     """
@@ -73,7 +73,7 @@ def causal_mask(
 
 
 IsToken = Bool[Tensor, "batch key"]
-"""True where a row holds a token, False where it is padded; the padding follows the tokens."""
+"""False at padding, which is at the end of a row; True at tokens."""
 
 
 def attention_mask(
@@ -84,9 +84,9 @@ def attention_mask(
     is_token: IsToken | None = None,
     device: torch.device | None = None,
 ) -> Bool[Tensor, "*batch query key"] | None:
-    """Where a query may look: never at padding and, if causal, never ahead. None: everywhere.
+    """The mask of padding and, if causal, of later tokens; None if nothing is masked.
 
-    Shaped (query, key), or (batch, 1, query, key) where rows are padded.
+    Of shape (query, key), or (batch, 1, query, key) with padding.
     """
     mask = causal_mask(n_queries, n_keys, device) if is_causal else None
     if is_token is None:
@@ -96,7 +96,7 @@ def attention_mask(
 
 
 class KeyValueCache:
-    """The keys and values of the tokens that one attention has read so far."""
+    """The keys and values of all tokens that one attention has read."""
 
     def __init__(self) -> None:
         self.keys: Tensor | None = None
@@ -106,7 +106,7 @@ class KeyValueCache:
         return 0 if self.keys is None else self.keys.shape[-2]
 
     def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Append the new tokens' keys and values; return those of all tokens."""
+        """Append keys and values along the tokens; return those of all tokens."""
         if self.keys is not None and self.values is not None:
             keys = torch.cat([self.keys, keys], dim=-2)
             values = torch.cat([self.values, values], dim=-2)
@@ -125,14 +125,15 @@ class MultiHeadAttention(nn.Module):
 
     Vaswani et al. 2017, section 3.2.2. With fewer `n_kv_heads` than `n_heads`, neighbouring heads
     share keys and values: grouped-query attention (Ainslie et al. 2023,
-    https://arxiv.org/abs/2305.13245), or multi-query where there is one. The sites ``keys`` and
-    ``values`` show for every head those that it uses.
+    https://arxiv.org/abs/2305.13245), or multi-query attention (Shazeer 2019,
+    https://arxiv.org/abs/1911.02150) with a single one. The sites ``keys`` and ``values`` repeat
+    shared keys and values for every head that uses them.
 
     Args:
         config: the architecture.
-        is_causal: whether a token sees only itself and what came before.
-        is_cross: whether queries come from one text and keys and values from another; such an
-            attention knows no positions.
+        is_causal: whether a query sees only itself and earlier tokens.
+        is_cross: whether the keys and values come from another text than the queries. Rotary
+            positions and ALiBi then do not apply.
     """
 
     def __init__(
@@ -170,26 +171,26 @@ class MultiHeadAttention(nn.Module):
         is_token: IsToken | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "batch query d_model"]:
-        """Let every token attend to the source's tokens, or to those of its own text.
+        """Attend from each token of `x` to the tokens of the source, or of its own text.
 
         Args:
-            x: what asks.
-            source: what is looked at; None: `x` itself, and what the cache holds from before.
-            is_token: which keys are tokens; None: all.
-            cache: keys and values from before; it is extended, or, where the attention looks at
-                another text, filled once.
+            x: the vectors that queries are made of.
+            source: the vectors that keys and values are made of; None: `x`, after the cached ones.
+            is_token: False at keys that are padding; None: there is no padding.
+            cache: keys and values of earlier tokens. Self-attention extends it; cross-attention
+                fills it once.
         """
         # 1. Project every token to a query, a key and a value for each head.
         queries = self.queries(self._split(self.query_projection(x)))
         keys, values = self._keys_and_values(x if source is None else source, cache)
         keys, values = self.keys(self._share(keys)), self.values(self._share(values))
-        # 2. Match queries with keys, and mix the values by how well they match.
+        # 2. Match queries with keys, and average the values by the weights.
         if self.is_rotary:
             start = keys.shape[-2] - queries.shape[-2]
             queries = self.rotated_queries(rotate(queries, start=start))
             keys = self.rotated_keys(rotate(keys))
         context = self.context(self._attend(queries, keys, values, is_token))
-        # 3. Put the heads side by side again and mix them.
+        # 3. Concatenate the heads and project them to d_model.
         return self.output(self.output_projection(context.transpose(1, 2).flatten(-2)))
 
     def _keys_and_values(
@@ -209,27 +210,25 @@ class MultiHeadAttention(nn.Module):
         bias = None
         if self.is_biased:
             bias = self.bias(alibi_bias(self.n_heads, n_queries, n_keys, keys.device))
-        watched = watched_heads((self.scores, self.weights), self.n_heads)
+        hooked = hooked_heads((self.scores, self.weights), self.n_heads)
         is_plain = self.is_causal and n_queries == n_keys and is_token is None and bias is None
-        if (
-            is_plain and not watched
-        ):  # the kernel knows this mask by itself, and skips what it hides
+        if is_plain and not hooked:  # the kernel has this mask built in, and skips what it masks
             return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
         mask = attention_mask(
             n_queries, n_keys, is_causal=self.is_causal, is_token=is_token, device=keys.device
         )
-        if not watched:
+        if not hooked:
             return fused_attention(queries, keys, values, mask, bias)
-        if len(watched) == self.n_heads:
+        if len(hooked) == self.n_heads:
             return self._attend_step_by_step(queries, keys, values, mask, bias)
-        seen = list(watched)
-        unseen = [head for head in range(self.n_heads) if head not in watched]
+        some = list(hooked)
+        others = [head for head in range(self.n_heads) if head not in hooked]
         context = torch.empty_like(queries)
-        context[:, seen] = self._attend_step_by_step(
-            queries[:, seen], keys[:, seen], values[:, seen], mask, _of(bias, seen), watched
+        context[:, some] = self._attend_step_by_step(
+            queries[:, some], keys[:, some], values[:, some], mask, _of(bias, some), hooked
         )
-        context[:, unseen] = fused_attention(
-            queries[:, unseen], keys[:, unseen], values[:, unseen], mask, _of(bias, unseen)
+        context[:, others] = fused_attention(
+            queries[:, others], keys[:, others], values[:, others], mask, _of(bias, others)
         )
         return context
 
@@ -243,8 +242,8 @@ class MultiHeadAttention(nn.Module):
         heads: tuple[int, ...] | None = None,
     ) -> Tensor:
         scores = self.scores(attention_scores(queries, keys, mask, bias), heads)
-        is_done = not (torch.is_grad_enabled() or watched_heads((self.scores,), self.n_heads))
-        weights = self.weights(attention_weights(scores, in_place=is_done), heads)
+        is_free = not (torch.is_grad_enabled() or hooked_heads((self.scores,), self.n_heads))
+        weights = self.weights(attention_weights(scores, in_place=is_free), heads)
         return (weights @ _at_least_float32(values)).to(values.dtype)
 
     def _split(self, x: Float[Tensor, "batch token width"]) -> Tensor:
@@ -267,13 +266,13 @@ def fused_attention(
     mask: Bool[Tensor, "*rows query key"] | None = None,
     bias: Float[Tensor, "head query key"] | None = None,
 ) -> Float[Tensor, "batch head query d_head"]:
-    """The context in one kernel that never writes the weights to memory.
+    """The context by one kernel, which never writes the weights to memory.
 
     Args:
-        queries: what asks.
-        keys: what answers.
-        values: what is mixed.
-        mask: where a query may look; None: everywhere.
+        queries: of all heads.
+        keys: of all heads; shared ones repeated.
+        values: of all heads; shared ones repeated.
+        mask: True where a query sees a key; None: everywhere.
         bias: added to the scores.
     """
     if bias is not None:

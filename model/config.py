@@ -1,4 +1,4 @@
-"""What a transformer is built from: every size and every choice, validated once."""
+"""The architecture of a transformer as a validated, immutable config."""
 
 from __future__ import annotations
 
@@ -11,24 +11,29 @@ POSITIONALS = ("sinusoidal", "learned", "rotary", "alibi", "none")
 NORMS = ("layer_norm", "rms_norm")
 NORM_PLACES = ("pre", "post")
 ACTIVATIONS = ("relu", "gelu", "swiglu")
-# Beyond these a config describes nothing that anybody could have trained: they keep a typing error,
-# or malice, from asking for more layers than there is memory for their names.
-MOST = {
+# Larger than any trained model. The limits stop a typing error or a malicious config before the
+# names of its layers alone fill the memory.
+MAXIMA = {
     "n_layers": 1_000,
     "n_heads": 1_000,
     "n_experts": 1_000,
     **dict.fromkeys(("d_model", "d_ff", "vocab_size", "max_tokens"), 2**24),
 }
-MOST_EXPERTS_IN_ALL = 10_000
+MAX_EXPERTS_IN_TOTAL = 10_000
 _BIASES = ("attention_bias", "feed_forward_bias")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertsConfig:
-    """The mixture of experts: how many there are, how many a token visits, in which layers.
+    """The mixture of experts.
+
+    Args:
+        n_experts: experts in each layer that has them, at least 2.
+        top_k: experts that each token is routed to.
+        layers: the numbers of the layers whose feed-forward network is replaced by experts.
 
     Raises:
-        ValueError: a number is out of its range.
+        ValueError: a number is out of range, or a layer is listed twice.
     """
 
     n_experts: int
@@ -40,13 +45,13 @@ class ExpertsConfig:
             _require_whole("every number of moe", value)
         object.__setattr__(self, "layers", tuple(sorted(self.layers)))
         if len(set(self.layers)) < len(self.layers):
-            raise ValueError(f"moe.layers {list(self.layers)} names a layer twice")
+            raise ValueError(f"moe.layers {list(self.layers)} lists a layer twice")
         if self.n_experts < 2:
             raise ValueError(f"n_experts ({self.n_experts}) must be at least 2")
         _require_at_most("n_experts", self.n_experts)
-        if (in_all := self.n_experts * len(self.layers)) > MOST_EXPERTS_IN_ALL:
+        if (in_all := self.n_experts * len(self.layers)) > MAX_EXPERTS_IN_TOTAL:
             raise ValueError(
-                f"{in_all} experts are more than the {MOST_EXPERTS_IN_ALL} there may be"
+                f"{in_all} experts in total exceed the limit of {MAX_EXPERTS_IN_TOTAL}"
             )
         if not 1 <= self.top_k <= self.n_experts:
             raise ValueError(f"top_k ({self.top_k}) must lie between 1 and {self.n_experts}")
@@ -57,30 +62,30 @@ class TransformerConfig:
     """The whole architecture of one model.
 
     Args:
-        n_layers: layers of the encoder, of the decoder, or of each.
-        n_heads: heads that ask (queries).
+        n_layers: number of layers of each stack.
+        n_heads: number of query heads.
         d_model: width of the residual stream.
-        d_ff: hidden width of one feed-forward network, or of one expert.
-        vocab_size: how many tokens there are.
-        max_tokens: the longest text that the model reads, on either side.
-        kind: ``decoder`` sees what came before, ``encoder`` sees both ways, ``encoder-decoder``
-            reads one text with an encoder and another with a decoder that looks at the first.
-        positional: how the order of the tokens enters.
-        n_kv_heads: heads that answer (keys and values): all of them for multi-head attention, one
-            for multi-query, a divisor for grouped-query. None: as many as `n_heads`.
+        d_ff: hidden width of the feed-forward network, or of one expert.
+        vocab_size: number of tokens in the vocabulary.
+        max_tokens: greatest length of a text, in tokens; of source and target each.
+        kind: ``decoder``: causal self-attention. ``encoder``: bidirectional self-attention.
+            ``encoder-decoder``: an encoder, and a decoder with cross-attention to its output.
+        positional: the positional encoding.
+        n_kv_heads: number of key and value heads: `n_heads` for multi-head attention, 1 for
+            multi-query, a divisor for grouped-query. None: `n_heads`.
         norm: LayerNorm or RMSNorm.
-        norm_place: ``pre``: before each part, and after the last layer; ``post``: after each part.
-        norm_epsilon: what is added to the variance.
-        has_embedding_norm: whether the embedding's output is normalised, as BERT's is.
-        scales_embedding: whether token embeddings are multiplied by √d_model, as the paper's are.
+        norm_place: ``pre``: before each part and after the last layer. ``post``: after each part.
+        norm_epsilon: ε, added to the variance.
+        has_embedding_norm: whether the embedding's output is normalised, as in BERT.
+        scales_embedding: whether token embeddings are multiplied by √d_model, as in the paper.
         activation: of the feed-forward network.
-        attention_bias: whether the four projections of attention add a bias.
-        feed_forward_bias: whether those of the feed-forward networks do.
-        dropout: share of values dropped in training.
-        moe: which layers have experts; None: none of them.
+        attention_bias: whether the four projections of attention have a bias.
+        feed_forward_bias: whether the projections of the feed-forward network have a bias.
+        dropout: share of values set to 0 in training.
+        moe: the mixture of experts; None for a dense model.
 
     Raises:
-        ValueError: a size is not positive, does not divide, or a choice is unknown.
+        ValueError: a size is out of range or does not divide another, or a choice is unknown.
     """
 
     n_layers: int
@@ -141,26 +146,26 @@ class TransformerConfig:
 
     @property
     def n_groups(self) -> int:
-        """How many heads answer: `n_kv_heads`, or all of them."""
+        """The number of key and value heads: `n_kv_heads`, or `n_heads` if that is None."""
         return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
 
     @property
     def has_encoder(self) -> bool:
-        """Whether there is a stack that sees both ways."""
+        """Whether there is a stack with bidirectional self-attention."""
         return self.kind != "decoder"
 
     @property
     def has_decoder(self) -> bool:
-        """Whether there is a stack that sees only what came before."""
+        """Whether there is a stack with causal self-attention."""
         return self.kind != "encoder"
 
     @property
     def d_head(self) -> int:
-        """Width of one head: d_model / n_heads."""
+        """The width of one head, d_model / n_heads."""
         return self.d_model // self.n_heads
 
     def has_experts(self, layer: int) -> bool:
-        """Whether that layer routes its tokens to experts."""
+        """Whether that layer has experts instead of a feed-forward network."""
         return self.moe is not None and layer in self.moe.layers
 
     def to_dict(self) -> dict[str, Any]:
@@ -188,7 +193,7 @@ class TransformerConfig:
 
 def _require_whole(name: str, value: object) -> None:
     if type(value) is not int:
-        raise ValueError(f"{name} ({value!r}) must be a whole number")
+        raise ValueError(f"{name} ({value!r}) must be an integer")
 
 
 def _require_positive(name: str, value: int) -> None:
@@ -198,8 +203,8 @@ def _require_positive(name: str, value: int) -> None:
 
 
 def _require_at_most(name: str, value: int) -> None:
-    if value > MOST[name]:
-        raise ValueError(f"{name} ({value}) must be at most {MOST[name]}")
+    if value > MAXIMA[name]:
+        raise ValueError(f"{name} ({value}) must be at most {MAXIMA[name]}")
 
 
 def _require_known(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""From token ids to vectors: the token's embedding plus what the scheme adds for its position."""
+"""The input embedding: token embeddings plus positional encodings."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from headlight.model.positions import sinusoidal
 
 
 class TooManyPositions(ValueError):
-    """A text longer than the table of learned positions."""
+    """The text is longer than the table of learned positions."""
 
 
 class Embedding(nn.Module):
     """x = √d_model · E[id] + PE(position). Vaswani et al. 2017, sections 3.4 and 3.5.
 
-    The same matrix E turns the last layer's output into logits (`unembed`), so a token is
-    predicted where the output points along its embedding. Rotary positions and ALiBi work inside
-    attention, so they add nothing here and there is no ``positional`` to see.
+    The logits are computed with the same matrix E (`unembed`). Rotary positions and ALiBi act in
+    attention, so with them nothing is added here and the site ``positional`` does not exist.
 
     Args:
         config: the architecture.
-        vectors: E, where another stack has it already.
+        vectors: E, if another stack shares it.
     """
 
     def __init__(self, config: TransformerConfig, vectors: nn.Embedding | None = None) -> None:
@@ -43,7 +42,7 @@ class Embedding(nn.Module):
             self.positions = nn.Embedding(config.max_tokens, config.d_model)
         elif self.is_added:
             table = torch.empty(config.max_tokens, config.d_model)
-            if not table.is_meta:  # without memory it is a shape alone: nothing to compute
+            if not table.is_meta:  # a meta tensor has a shape but no memory
                 table.copy_(sinusoidal(config.max_tokens, config.d_model))
             self.register_buffer("encoding", table, persistent=False)
         if self.is_added:
@@ -55,10 +54,10 @@ class Embedding(nn.Module):
     def forward(
         self, ids: Int[Tensor, "batch query"], *, start: int = 0
     ) -> Float[Tensor, "batch query d_model"]:
-        """Embed tokens that stand at the positions from `start` on.
+        """Embed tokens at the positions from `start` on.
 
         Raises:
-            TooManyPositions: positions are learned and there is none for the last tokens.
+            TooManyPositions: positions are learned, and the text is longer than their table.
         """
         x = self.tokens(self.vectors(ids) * self.factor)
         if self.is_added:
@@ -66,7 +65,7 @@ class Embedding(nn.Module):
         return self.output(self.dropout(self.norm(x)))
 
     def unembed(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:
-        """Logits: the product of each vector with every token's embedding."""
+        """The logits x·Eᵀ."""
         return F.linear(x, self.vectors.weight)
 
     def _positions(self, start: int, count: int) -> Tensor:

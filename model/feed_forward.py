@@ -1,4 +1,4 @@
-"""The position-wise feed-forward network: what a token does with what it has read."""
+"""The position-wise feed-forward network, which transforms each token's vector by itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FeedForward(nn.Module):
         self.activation = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}[config.activation]
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """Apply the network to every token alike."""
+        """Apply the network to every token."""
         return self.down_projection(self.hidden_units(x))
 
     def hidden_units(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_ff"]:
@@ -39,7 +39,7 @@ class FeedForward(nn.Module):
 
 
 class HookedFeedForward(FeedForward):
-    """A layer's feed-forward network whose hidden units and output can be seen."""
+    """A feed-forward network with hook points at its hidden units and its output."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
@@ -49,5 +49,5 @@ class HookedFeedForward(FeedForward):
     def forward(
         self, x: Float[Tensor, "batch query d_model"]
     ) -> Float[Tensor, "batch query d_model"]:
-        """Apply the network to every token alike."""
+        """Apply the network to every token."""
         return self.output(self.down_projection(self.hidden(self.hidden_units(x))))

@@ -1,9 +1,9 @@
-"""Named places in a model where a tensor can be looked at (`capture`) or replaced (`edit`).
+"""Hook points: named activations of a model that can be captured or edited.
 
-A layer passes a tensor through a `HookPoint`; that is all a layer knows about visualisation. A
-hook point's site is its path in the module tree, ``decoder.layers.0.self_attention.weights``.
-Who is watching lives in a ContextVar, so two threads that run one model never see each other's
-tensors, and nothing is stored on a module while it runs.
+A layer passes a tensor through a `HookPoint`; that is all a layer knows about visualisation. The
+site of a hook point is its path in the module tree, ``decoder.layers.0.self_attention.weights``.
+Captures and edits are held in a ContextVar. Therefore two threads that run one model never see
+each other's tensors, and a pass stores nothing on a module.
 
     with model.capture(["decoder.layers.*.self_attention.weights"]) as captured:
         model(ids)
@@ -26,11 +26,11 @@ Edit = Callable[[Tensor], Tensor]
 
 
 class HookPoint(nn.Module):
-    """An identity with declared axes: a tensor passes through and may be seen or replaced there.
+    """An identity module with declared axes, whose tensor can be captured or edited.
 
     Args:
         axes: the names of the tensor's axes, in order, separated by spaces.
-        sizes: the axes whose size the architecture fixes; they are checked at capture.
+        sizes: the sizes of the axes that the architecture fixes, checked when the point is used.
     """
 
     def __init__(self, axes: str, **sizes: int) -> None:
@@ -39,19 +39,19 @@ class HookPoint(nn.Module):
         self.sizes = sizes
 
     def forward(self, tensor: Tensor, heads: tuple[int, ...] | None = None) -> Tensor:
-        """Return the tensor, edited where somebody edits it here.
+        """Return the tensor, or what the edits of this point make of it.
 
         Args:
-            tensor: any tensor with this point's axes.
-            heads: the heads that its head axis holds; None: all of them.
+            tensor: with this point's axes.
+            heads: the heads along the head axis; None: all of them.
 
         Raises:
-            ValueError: somebody watches here and the shape is not what the axes say.
+            ValueError: the point is captured or edited and the shape contradicts its axes.
         """
-        watch = _watch.get()
-        return tensor if watch is None else watch.pass_through(self, tensor, heads)
+        active = _active.get()
+        return tensor if active is None else active.apply(self, tensor, heads)
 
-    # Without the bookkeeping of nn.Module.__call__ an idle point costs a third as much.
+    # An idle point costs a third of what it would cost with nn.Module.__call__ around it.
     __call__ = forward
 
     def extra_repr(self) -> str:
@@ -59,7 +59,7 @@ class HookPoint(nn.Module):
         return " ".join(self.axes)
 
     def check(self, tensor: Tensor, heads: tuple[int, ...] | None) -> None:
-        """Raise ValueError unless the tensor has the declared axes."""
+        """Raise ValueError if the tensor's shape contradicts the declared axes."""
         sizes = self.sizes if heads is None else {**self.sizes, "head": len(heads)}
         shape = tuple(tensor.shape)
         is_right = len(shape) == len(self.axes) and all(
@@ -73,9 +73,9 @@ class HookPoint(nn.Module):
 
 
 class Capture(Mapping[str, Tensor]):
-    """The tensors seen at the sites asked for, by site name, in the order of the pass.
+    """The captured tensors by site, in the order of the pass.
 
-    Filled while the ``with`` block runs and kept after it. A second pass replaces the first's.
+    Filled inside the ``with`` block and kept after it. A second pass replaces the first's tensors.
     """
 
     def __init__(self, names: Mapping[HookPoint, str], heads: tuple[int, ...] | None) -> None:
@@ -84,12 +84,12 @@ class Capture(Mapping[str, Tensor]):
         self._tensors: dict[str, Tensor] = {}
 
     def record(self, point: HookPoint, tensor: Tensor, present: tuple[int, ...] | None) -> None:
-        """Keep a tensor, or the heads of it that were asked for.
+        """Keep a tensor, or the requested heads of it.
 
         Args:
-            point: the hook point that the tensor passes.
-            tensor: the tensor, with the point's axes.
-            present: the heads that its head axis holds; None: all of them.
+            point: the hook point.
+            tensor: with the point's axes.
+            present: the heads along the head axis; None: all of them.
         """
         if self.heads is not None and "head" in point.axes and self.heads != present:
             rows = self.heads if present is None else [present.index(head) for head in self.heads]
@@ -108,15 +108,13 @@ class Capture(Mapping[str, Tensor]):
 
 
 @dataclass(frozen=True)
-class _Watch:
-    """Who edits and who captures at which point, in the current context."""
+class _Active:
+    """The edits and captures of each hook point in the current context."""
 
     edits: Mapping[HookPoint, tuple[Edit, ...]] = field(default_factory=dict)
     captures: Mapping[HookPoint, tuple[Capture, ...]] = field(default_factory=dict)
 
-    def pass_through(
-        self, point: HookPoint, tensor: Tensor, heads: tuple[int, ...] | None
-    ) -> Tensor:
+    def apply(self, point: HookPoint, tensor: Tensor, heads: tuple[int, ...] | None) -> Tensor:
         edits = self.edits.get(point, ())
         captures = self.captures.get(point, ())
         if edits or captures:
@@ -134,34 +132,34 @@ class _Watch:
         return tensor
 
 
-_watch: ContextVar[_Watch | None] = ContextVar("headlight_watch", default=None)
+_active: ContextVar[_Active | None] = ContextVar("headlight_hooks", default=None)
 
 
 @contextmanager
-def _watching(watch: _Watch) -> Iterator[None]:
-    token = _watch.set(watch)
+def _activate(active: _Active) -> Iterator[None]:
+    token = _active.set(active)
     try:
         yield
     finally:
-        _watch.reset(token)
+        _active.reset(token)
 
 
-def watched_heads(points: Iterable[HookPoint], n_heads: int) -> tuple[int, ...]:
-    """The heads, ascending, that somebody captures or edits at any of these points."""
-    watch = _watch.get()
-    if watch is None:
+def hooked_heads(points: Iterable[HookPoint], n_heads: int) -> tuple[int, ...]:
+    """The heads, ascending, that are captured or edited at any of these points."""
+    active = _active.get()
+    if active is None:
         return ()
     heads: set[int] = set()
     for point in points:
-        if point in watch.edits:
+        if point in active.edits:
             return tuple(range(n_heads))
-        for capture in watch.captures.get(point, ()):
+        for capture in active.captures.get(point, ()):
             heads.update(range(n_heads) if capture.heads is None else capture.heads)
     return tuple(sorted(heads))
 
 
 def count_heads(points: Iterable[HookPoint]) -> int:
-    """How many heads the points with a head axis have; 0 where there is none."""
+    """The number of heads of the points with a head axis; 0 if there is none."""
     return max((point.sizes.get("head", 0) for point in points), default=0)
 
 
@@ -195,15 +193,15 @@ class HookedModule(nn.Module):
 
         Args:
             sites: site names or globs, ``decoder.layers.*.self_attention.weights``.
-            layers: of the sites that lie in a layer, only those in these layers.
-            heads: of a tensor with a head axis, only these heads, in this order.
+            layers: only the sites in these layers, and those outside the layers; None: all.
+            heads: only these heads of tensors with a head axis, in this order; None: all.
 
         Yields:
-            A mapping from site name to tensor, attached to the graph as it was computed.
+            A mapping from site to tensor, not detached from the graph.
 
         Raises:
-            UnknownSite: a glob matches nothing; the message suggests the nearest that does.
-            UnknownLayer, UnknownHead: a number that the model does not have.
+            UnknownSite: a glob matches nothing; the message suggests the nearest site.
+            UnknownLayer, UnknownHead: the model has no layer or head of that number.
         """
         points = self.hook_points
         names = match_sites(sites, points)
@@ -214,30 +212,30 @@ class HookedModule(nn.Module):
             require_heads(heads, count_heads(points.values()))
         chosen = {points[name]: name for name in names}
         capture = Capture(chosen, None if heads is None else tuple(heads))
-        watch = _watch.get() or _Watch()
-        captures = {**watch.captures}
+        active = _active.get() or _Active()
+        captures = {**active.captures}
         for point in chosen:
             captures[point] = (*captures.get(point, ()), capture)
-        with _watching(replace(watch, captures=captures)):
+        with _activate(replace(active, captures=captures)):
             yield capture
 
     @contextmanager
     def edit(self, site: str, edit: Edit) -> Iterator[None]:
         """Replace the tensor at the matching sites inside the ``with`` block.
 
-        Edits of one site run in the order they were entered, and captures see what they left.
+        Several edits of one site run in the order they were entered. A capture sees their result.
 
         Args:
             site: a site name or a glob.
-            edit: takes the tensor, returns one of the same shape.
+            edit: a function of the tensor that returns one of the same shape.
 
         Raises:
             UnknownSite: the glob matches nothing.
         """
         points = self.hook_points
-        watch = _watch.get() or _Watch()
-        edits = {**watch.edits}
+        active = _active.get() or _Active()
+        edits = {**active.edits}
         for name in match_sites([site], points):
             edits[points[name]] = (*edits.get(points[name], ()), edit)
-        with _watching(replace(watch, edits=edits)):
+        with _activate(replace(active, edits=edits)):
             yield

@@ -1,4 +1,4 @@
-"""One layer: attention, then a feed-forward network or experts, each with its residual."""
+"""A layer: attention, then a feed-forward network or experts, each with a residual connection."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from headlight.model.attention import IsToken, KeyValueCache, MultiHeadAttention
 from headlight.model.config import TransformerConfig
 from headlight.model.feed_forward import HookedFeedForward
 from headlight.model.hooks import HookPoint
-from headlight.model.moe import Experts, Routed
+from headlight.model.moe import Experts, LayerOutput
 from headlight.model.norms import make_norm
 
 
 class Memory(NamedTuple):
-    """What a decoder looks at: the encoder's output (batch, source, d_model), and its tokens.
+    """The encoder's output, to which the decoder attends.
 
-    ``is_token`` (batch, source) is False at padding; None: there is none.
+    ``x`` is (batch, source, d_model). ``is_token`` (batch, source) is False at padding; None: there
+    is no padding.
     """
 
     x: Tensor
@@ -26,7 +27,7 @@ class Memory(NamedTuple):
 
 
 class LayerCache:
-    """The keys and values that a decoder's layer has computed so far."""
+    """The cached keys and values of one layer of a decoder; its length is that of the target."""
 
     def __init__(self) -> None:
         self.self_attention = KeyValueCache()
@@ -37,10 +38,10 @@ class LayerCache:
 
 
 class Residual(nn.Module):
-    """The places where a layer's residual stream can be seen.
+    """The hook points of a layer's residual stream.
 
-    ``before`` everything, ``between`` self-attention and cross-attention where there is one, in
-    the ``middle``, before the feed-forward network, and ``after`` it.
+    ``before`` self-attention; ``between`` self-attention and cross-attention, if the layer has it;
+    in the ``middle``, before the feed-forward network; ``after`` the feed-forward network.
     """
 
     def __init__(self, d_model: int, *, has_cross_attention: bool) -> None:
@@ -55,16 +56,15 @@ class Residual(nn.Module):
 class TransformerLayer(nn.Module):
     """x + SelfAttention(LN(x)), then x + FeedForward(LN(x)) or x + Experts(LN(x)).
 
-    That is the ``pre`` norm: the residual stream runs through all layers unnormalised (Xiong et
-    al. 2020, https://arxiv.org/abs/2002.04745). With the ``post`` norm of the paper it is
-    LN(x + SelfAttention(x)) and so on. A decoder beside an encoder has cross-attention between
-    the two.
+    This is the ``pre`` norm: the residual stream itself is not normalised (Xiong et al. 2020,
+    https://arxiv.org/abs/2002.04745). The paper's ``post`` norm is LN(x + SelfAttention(x)) and so
+    on. The decoder of an encoder–decoder has cross-attention between the two parts.
 
     Args:
         config: the architecture.
-        is_causal: whether a token sees only itself and what came before.
-        has_cross_attention: whether there is an encoder to look at.
-        has_experts: whether experts stand in for the feed-forward network.
+        is_causal: whether a token sees only itself and earlier tokens.
+        has_cross_attention: whether the layer attends to an encoder's output.
+        has_experts: whether experts replace the feed-forward network.
     """
 
     def __init__(
@@ -98,47 +98,50 @@ class TransformerLayer(nn.Module):
         is_token: IsToken | None = None,
         memory: Memory | None = None,
         cache: LayerCache | None = None,
-    ) -> Routed:
-        """Read the stream, write to it twice or thrice; the balance loss of a dense layer is 0.
+    ) -> LayerOutput:
+        """Add the outputs of the layer's parts to the residual stream.
 
         Args:
-            x: the stream.
-            is_token: which rows of the stream are tokens; None: all.
-            memory: what cross-attention looks at.
-            cache: keys and values of the tokens before `x`.
+            x: the residual stream.
+            is_token: False at padding; None: there is no padding.
+            memory: the encoder's output, for cross-attention.
+            cache: keys and values of the tokens before `x`, which is extended.
+
+        Returns:
+            The stream after the layer, and the balance loss; 0 for a dense layer.
         """
-        # 1. Every token reads from the others.
+        # 1. Self-attention.
         x = self.residual.before(x)
-        read = self.self_attention(
-            self._enter(x, self.attention_norm),
+        update = self.self_attention(
+            self._before(x, self.attention_norm),
             is_token=is_token,
             cache=None if cache is None else cache.self_attention,
         )
-        x = self._leave(x + self.dropout(read), self.attention_norm)
-        # 2. It reads from the encoder's text.
+        x = self._after(x + self.dropout(update), self.attention_norm)
+        # 2. Cross-attention to the encoder's output.
         if self.has_cross_attention:
             assert memory is not None
             x = self.residual.between(x)
-            read = self.cross_attention(
-                self._enter(x, self.cross_attention_norm),
+            update = self.cross_attention(
+                self._before(x, self.cross_attention_norm),
                 memory.x,
                 is_token=memory.is_token,
                 cache=None if cache is None else cache.cross_attention,
             )
-            x = self._leave(x + self.dropout(read), self.cross_attention_norm)
-        # 3. It works on what it has read.
+            x = self._after(x + self.dropout(update), self.cross_attention_norm)
+        # 3. The feed-forward network or the experts.
         x = self.residual.middle(x)
-        written, loss = self._transform(self._enter(x, self.feed_forward_norm), is_token)
-        x = self._leave(x + self.dropout(written), self.feed_forward_norm)
-        return Routed(self.residual.after(x), loss)
+        update, loss = self._transform(self._before(x, self.feed_forward_norm), is_token)
+        x = self._after(x + self.dropout(update), self.feed_forward_norm)
+        return LayerOutput(self.residual.after(x), loss)
 
-    def _enter(self, x: Tensor, norm: nn.Module) -> Tensor:
+    def _before(self, x: Tensor, norm: nn.Module) -> Tensor:
         return norm(x) if self.is_pre_norm else x
 
-    def _leave(self, x: Tensor, norm: nn.Module) -> Tensor:
+    def _after(self, x: Tensor, norm: nn.Module) -> Tensor:
         return x if self.is_pre_norm else norm(x)
 
-    def _transform(self, x: Tensor, is_token: IsToken | None) -> Routed:
+    def _transform(self, x: Tensor, is_token: IsToken | None) -> LayerOutput:
         if self.has_experts:
             return self.experts(x, is_token)
-        return Routed(self.feed_forward(x), x.new_zeros(()))
+        return LayerOutput(self.feed_forward(x), x.new_zeros(()))

@@ -1,4 +1,4 @@
-"""Mixture of experts: a router sends every token to its top_k of n_experts small networks.
+"""Mixture of experts: a router sends each token to top_k of n_experts feed-forward networks.
 
     p = softmax(x·W_gate)      y = Σ p_e/Σp · Expert_e(x)   over the top_k experts by p
 
@@ -19,8 +19,8 @@ from headlight.model.feed_forward import FeedForward
 from headlight.model.hooks import HookPoint
 
 
-class Routed(NamedTuple):
-    """What the experts of one layer give, or a layer, or a stack of them."""
+class LayerOutput(NamedTuple):
+    """The output of the experts, of a layer or of a stack, and the load-balancing loss."""
 
     output: Tensor
     balance_loss: Tensor
@@ -29,18 +29,18 @@ class Routed(NamedTuple):
 def load_balance_loss(
     router_probs: Float[Tensor, "token expert"], expert_indices: Int[Tensor, "token top_k"]
 ) -> Float[Tensor, ""]:
-    """n_experts·Σ f_e·P_e: 1 when the load is balanced, n_experts when one expert takes all.
+    """n_experts·Σ f_e·P_e: 1 if the load is balanced, n_experts if one expert takes all tokens.
 
-    f_e is the fraction of the routed tokens that expert e takes, P_e its mean probability; the
-    gradient flows through P_e. Fedus et al. 2021, section 2.2.
+    f_e is the share of the choices that fall on expert e, P_e its mean probability; the gradient
+    flows through P_e. Fedus et al. 2021, section 2.2.
     """
     n_experts = router_probs.shape[-1]
     load = expert_indices.flatten().bincount(minlength=n_experts) / expert_indices.numel()
     return n_experts * (load * router_probs.mean(dim=0)).sum()
 
 
-# 192 tokens: enough for eight experts to share evenly, and little enough that neither one stretch
-# of positions nor one kind of row can have experts of its own.
+# 192 tokens are enough to balance eight experts, and few enough that no expert can specialise in a
+# range of positions or in a kind of row.
 BLOCK_ROWS, BLOCK_POSITIONS = 6, 32
 
 
@@ -49,24 +49,23 @@ def blockwise_balance_loss(
     expert_indices: Int[Tensor, "batch query top_k"],
     is_token: Bool[Tensor, "batch query"] | None = None,
 ) -> Float[Tensor, ""]:
-    """The mean, by tokens, of `load_balance_loss` over blocks of 6 rows and 32 positions.
+    """The mean of `load_balance_loss` over blocks of 6 rows and 32 positions, weighted by tokens.
 
-    Padding, where `is_token` is False, counts nowhere.
-
-    Balance over a whole batch leaves a router free to keep some experts for the first positions,
-    or for one kind of row. A short text would then see none of the others.
+    Padding, where `is_token` is False, is not counted. A loss over the whole batch would let the
+    router reserve some experts for the first positions or for a kind of row, and a short text would
+    then never reach the others.
     """
     n_rows, n_positions, n_experts = router_probs.shape
     top_k = expert_indices.shape[-1]
     counted = torch.ones_like(router_probs[..., :1])
     if is_token is not None:
         counted = counted * is_token[..., None]
-    # 1. Which block does each token lie in?
+    # 1. The number of each token's block.
     rows = torch.arange(n_rows, device=router_probs.device) // BLOCK_ROWS
     columns = torch.arange(n_positions, device=router_probs.device) // BLOCK_POSITIONS
     n_columns = -(-n_positions // BLOCK_POSITIONS)
     block = (rows[:, None] * n_columns + columns).flatten()
-    # 2. Per block: its tokens, the choices that fell on each expert, the sum of probabilities.
+    # 2. Per block: its tokens, the choices of each expert, the sums of probabilities.
     n_blocks = -(-n_rows // BLOCK_ROWS) * n_columns
     empty = router_probs.new_zeros(n_blocks, n_experts)
     ones = torch.ones_like(expert_indices, dtype=router_probs.dtype)
@@ -74,12 +73,12 @@ def blockwise_balance_loss(
     sizes = empty[:, :1].index_add(0, block, counted.flatten(0, 1))
     choices = empty.index_add(0, block, (chosen * counted).flatten(0, 1))
     probs = empty.index_add(0, block, (router_probs * counted).flatten(0, 1))
-    # 3. size/n_tokens · n_experts·Σ choices/(size·top_k) · probs/size, added up over the blocks.
+    # 3. Σ over blocks of size/n_tokens · n_experts·Σ choices/(size·top_k) · probs/size.
     return n_experts * (choices * probs / (sizes.clamp(min=1) * top_k)).sum() / sizes.sum()
 
 
 class Experts(nn.Module):
-    """A router and its experts; every expert runs once, on all the tokens sent to it."""
+    """A router and its experts; each expert runs once, on all tokens routed to it."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -98,26 +97,26 @@ class Experts(nn.Module):
         self,
         x: Float[Tensor, "batch query d_model"],
         is_token: Bool[Tensor, "batch query"] | None = None,
-    ) -> Routed:
-        """Route every token, run the experts, and add up what they give.
+    ) -> LayerOutput:
+        """Route every token, run the experts, and sum their outputs by the expert weights.
 
         Args:
-            x: the tokens.
-            is_token: False at padding, which does not count in the balance loss.
+            x: the normalised stream.
+            is_token: False at padding, which is left out of the balance loss.
         """
-        # 1. How much does each expert suit each token?
+        # 1. The probability of each expert for each token.
         router_logits = self.router_logits(self.router(x))
         router_probs = self.router_probs(router_logits.float().softmax(dim=-1))
-        # 2. Keep the top_k experts and let their probabilities sum to 1.
+        # 2. Keep the top_k experts, and normalise their probabilities to sum to 1.
         top_probs, top_indices = router_probs.topk(self.top_k, dim=-1)
         expert_indices = self.expert_indices(top_indices)
         expert_weights = self.expert_weights(top_probs / top_probs.sum(dim=-1, keepdim=True))
-        # 3. Run each chosen expert and mix what they give.
+        # 3. Run the chosen experts and sum their weighted outputs.
         mixed = self._mix(
             x.flatten(0, 1), expert_indices.flatten(0, 1), expert_weights.flatten(0, 1)
         )
         output = self.output(mixed.view_as(x))
-        return Routed(output, blockwise_balance_loss(router_probs, expert_indices, is_token))
+        return LayerOutput(output, blockwise_balance_loss(router_probs, expert_indices, is_token))
 
     def _mix(
         self,
@@ -125,7 +124,7 @@ class Experts(nn.Module):
         expert_indices: Int[Tensor, "token top_k"],
         expert_weights: Float[Tensor, "token top_k"],
     ) -> Float[Tensor, "token d_model"]:
-        """Sort the (token, expert) pairs by expert, so that each expert reads one block."""
+        """Sort the (token, expert) pairs by expert, so that each expert runs on one block."""
         order = expert_indices.flatten().argsort(stable=True)
         counts = expert_indices.flatten().bincount(minlength=len(self.experts)).tolist()
         blocks = tokens[order // self.top_k].split(counts)

@@ -1,4 +1,4 @@
-"""Normalisation of every token's features, then a learned scale."""
+"""LayerNorm and RMSNorm: normalisation over the features of each token."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LayerNorm(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    """RMSNorm(x) = γ·x/√(mean(x²) + ε): the features keep their mean and lose their size.
+    """RMSNorm(x) = γ·x/√(mean(x²) + ε): divides by the root mean square, without centring.
 
     Zhang and Sennrich 2019, https://arxiv.org/abs/1910.07467.
     """
@@ -39,13 +39,13 @@ class RMSNorm(nn.Module):
         self.epsilon = epsilon
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """Normalise the last axis, in float32 or better as a sum of squares needs."""
+        """Normalise the last axis; the sum of squares is computed in float32 or better."""
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
-        size = (wide.square().mean(dim=-1, keepdim=True) + self.epsilon).rsqrt()
-        return self.scale * (wide * size).to(x.dtype)
+        inverse = (wide.square().mean(dim=-1, keepdim=True) + self.epsilon).rsqrt()
+        return self.scale * (wide * inverse).to(x.dtype)
 
 
 def make_norm(config: TransformerConfig) -> LayerNorm | RMSNorm:
-    """The norm that a config names, over d_model features."""
+    """The config's norm over d_model features."""
     kind = {"layer_norm": LayerNorm, "rms_norm": RMSNorm}[config.norm]
     return kind(config.d_model, config.norm_epsilon)

@@ -1,4 +1,4 @@
-"""The encoding of positions by itself, without a text: every scheme as named arrays."""
+"""Positional encodings as named arrays, without a text."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Arrays = dict[str, NamedArray]
 
 
 def sinusoidal_encoding(n_positions: int, d_model: int) -> Arrays:
-    """What is added to the embeddings, and how fast each pair of its dimensions turns.
+    """The sinusoidal encoding and its frequencies.
 
     Args:
         n_positions: positions from 0 on.
         d_model: width of the encoding, even.
 
     Returns:
-        ``encoding`` (position, d_model) in [−1, 1], and ``frequencies`` (pair): how far each pair
-        turns from one position to the next, in radians.
+        ``encoding`` (position, d_model) in [−1, 1], and ``frequencies`` (pair): the rotation of
+        each pair of dimensions from one position to the next, in radians.
     """
     return {
         "encoding": _named("position d_model", sinusoidal(n_positions, d_model)),
@@ -35,7 +35,7 @@ def sinusoidal_encoding(n_positions: int, d_model: int) -> Arrays:
 
 
 def rotary_encoding(n_positions: int, d_head: int) -> Arrays:
-    """How far each pair of dimensions of a query or key is turned.
+    """The rotation of each pair of dimensions of a query or key by position.
 
     Args:
         n_positions: positions from 0 on.
@@ -45,12 +45,16 @@ def rotary_encoding(n_positions: int, d_head: int) -> Arrays:
         ``angles``, in radians, ``cos`` and ``sin``, each (position, pair).
     """
     angles = position_angles(n_positions, d_head)
-    turned = {"angles": angles, "cos": angles.cos(), "sin": angles.sin()}
-    return {name: _named("position pair", tensor) for name, tensor in turned.items()}
+    rotations = {"angles": angles, "cos": angles.cos(), "sin": angles.sin()}
+    return {name: _named("position pair", tensor) for name, tensor in rotations.items()}
 
 
 def alibi_encoding(n_positions: int, n_heads: int) -> Arrays:
-    """What is added to the scores of each head, on both sides of the diagonal.
+    """The slopes and biases of ALiBi, on both sides of the diagonal.
+
+    Args:
+        n_positions: positions from 0 on.
+        n_heads: number of heads.
 
     Returns:
         ``slopes`` (head), and ``bias`` (head, query, key): −slope·|query − key|.
@@ -62,15 +66,15 @@ def alibi_encoding(n_positions: int, n_heads: int) -> Arrays:
 
 
 def learned_encoding(model: Transformer, n_positions: int) -> Arrays:
-    """The first rows of the tables that a model was trained to add.
+    """The first rows of a model's learned positions.
 
     Args:
-        model: one whose positions are learned.
-        n_positions: at most as many as its tables have.
+        model: with learned positions.
+        n_positions: positions from 0 on, at most the model's `max_tokens`.
 
     Returns:
-        ``encoding`` (position, d_model); of an encoder–decoder one for each of its stacks,
-        ``encoder.encoding`` and ``decoder.encoding``.
+        ``encoding`` (position, d_model); for an encoder–decoder ``encoder.encoding`` and
+        ``decoder.encoding``.
     """
     ending = ".embedding.positions.weight"
     tables = {

@@ -1,12 +1,12 @@
-"""Where a token stands: added to its vector, turned into its queries and keys, or as a bias.
+"""Positional encodings.
 
-| scheme     | what it does                                              | source                 |
+| scheme     | effect                                                    | source                 |
 |------------|-----------------------------------------------------------|------------------------|
 | sinusoidal | adds waves of fixed frequencies to the embedding          | Vaswani et al. 2017    |
 | learned    | adds a trained vector for each position                   | Radford et al. 2018    |
-| rotary     | turns queries and keys by an angle that grows by position | Su et al. 2021         |
-| alibi      | lowers each score by the distance, a slope for each head  | Press et al. 2022      |
-| none       | nothing                                                   | Haviv et al. 2022      |
+| rotary     | rotates queries and keys by angles that grow by position  | Su et al. 2021         |
+| alibi      | lowers each score by the distance times the head's slope  | Press et al. 2022      |
+| none       | none                                                      | Haviv et al. 2022      |
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def sinusoidal(
 ) -> Float[Tensor, "position d_model"]:
     """PE(pos, 2i) = sin(pos / 10000^(2i/d)) and PE(pos, 2i+1) = cos of the same angle.
 
-    Each pair of dimensions turns at its own frequency, so PE(pos + k) is a fixed rotation of
-    PE(pos). Vaswani et al. 2017, section 3.5.
+    Each pair of dimensions rotates at its own frequency, so PE(pos + k) is a rotation of PE(pos)
+    that does not depend on pos. Vaswani et al. 2017, section 3.5.
 
     Args:
-        n_positions: how many positions, counted from `start`.
+        n_positions: number of positions from `start` on.
         d_model: width of the encoding, even.
         start: the first position.
 
@@ -48,17 +48,18 @@ def position_angles(
 
 
 def frequencies(width: int) -> Float[Tensor, " frequency"]:
-    """How far each pair of dimensions turns from one position to the next, in radians."""
+    """The rotation of each pair of dimensions from one position to the next, in radians."""
     return position_angles(1, width, start=1)[0]
 
 
 def rotate(
     vectors: Float[Tensor, "*batch position d_head"], *, start: int = 0
 ) -> Float[Tensor, "*batch position d_head"]:
-    """Turn each pair of dimensions (2i, 2i+1) by pos / 10000^(2i/d_head) radians.
+    """Rotate each pair of dimensions (2i, 2i+1) by pos / 10000^(2i/d_head) radians.
 
-    The product of a query turned by m and a key turned by n depends on m − n alone. Su et al.
-    2021, https://arxiv.org/abs/2104.09864, section 3.2; the pairs are neighbours, as there.
+    The product of a query at position m and a key at position n then depends on m − n alone. Su et
+    al. 2021, https://arxiv.org/abs/2104.09864, section 3.2. As there, pairs are adjacent
+    dimensions; Hugging Face's Llama pairs dimension i with i + d_head/2.
 
     Args:
         vectors: queries or keys of the positions from `start` on; d_head is even.
@@ -68,15 +69,15 @@ def rotate(
     angles = position_angles(n_positions, d_head, start=start)
     cosines, sines = angles.cos().to(vectors), angles.sin().to(vectors)
     even, odd = vectors[..., 0::2], vectors[..., 1::2]
-    turned = (even * cosines - odd * sines, even * sines + odd * cosines)
-    return torch.stack(turned, dim=-1).flatten(-2)
+    rotated = (even * cosines - odd * sines, even * sines + odd * cosines)
+    return torch.stack(rotated, dim=-1).flatten(-2)
 
 
 def alibi_slopes(n_heads: int) -> Float[Tensor, " head"]:
     """The slope of each head: 2^(−8/n), 2^(−16/n), … , 2^(−8) for n heads.
 
-    Where n is no power of two, the slopes of the power below it come first, then every other one
-    of the power above. Press et al. 2022, https://arxiv.org/abs/2108.12409, section 3.
+    If n is not a power of two: the slopes for the next smaller power, then every other slope for
+    the next greater one. Press et al. 2022, https://arxiv.org/abs/2108.12409, section 3.
     """
     below = 2 ** math.floor(math.log2(n_heads))
     ratios = torch.arange(1, below + 1, dtype=torch.float64) * 8 / below
@@ -87,12 +88,12 @@ def alibi_slopes(n_heads: int) -> Float[Tensor, " head"]:
 def alibi_bias(
     n_heads: int, n_queries: int, n_keys: int, device: torch.device | None = None
 ) -> Float[Tensor, "head query key"]:
-    """−slope·|query − key|: what ALiBi adds to the scores.
+    """−slope·|query − key|, the bias that ALiBi adds to the scores.
 
-    The queries are the last `n_queries` of the `n_keys` positions. A decoder sees the half below
-    the diagonal, as in the paper; an encoder both halves.
+    The queries are the last `n_queries` of the `n_keys` positions. A decoder uses the half below
+    the diagonal, as in the paper; an encoder uses both.
     """
     keys = torch.arange(n_keys, device=device)
     distance = (keys[n_keys - n_queries :, None] - keys).abs()
-    # What is negated are whole numbers, which have no −0.
+    # Negating the integer distances instead of the product avoids −0.
     return alibi_slopes(n_heads).to(device)[:, None, None] * -distance

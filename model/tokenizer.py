@@ -1,7 +1,8 @@
-"""Byte-level BPE: any text becomes pieces of a fixed vocabulary, and comes back unchanged.
+"""Byte-level BPE tokenization, which is lossless.
 
-Every piece is a run of UTF-8 bytes, so nothing is ever unknown: a character outside the
-vocabulary is spelled in bytes. Sennrich et al. 2016; Radford et al. 2019, section 2.2.
+Every token is a sequence of UTF-8 bytes, so there is no unknown token: a character outside the
+vocabulary becomes one token per byte. Sennrich et al. 2016, https://arxiv.org/abs/1508.07909;
+Radford et al. 2019, section 2.2.
 """
 
 from __future__ import annotations
@@ -19,20 +20,19 @@ from headlight.model.trace import Token
 START = "<s>"
 END = "</s>"
 MASK = "[MASK]"
-# A mask stands for a piece with the space before it, as pieces of words have one.
+# A mask replaces a token with the space before it, as tokens at the start of a word include it.
 TYPED_MASK = re.compile(r" ?\[MASK\]")
 
 
 class Tokenizer:
-    """Text to token ids and back, with the place of every token in the text.
+    """Encodes text as tokens with character offsets, and decodes token ids.
 
     Args:
-        backend: a byte-level tokenizer whose vocabulary holds `START` and `END`, and perhaps
-            `MASK`: a typed "[MASK]" is that token then.
+        backend: a byte-level BPE tokenizer whose vocabulary holds `START` and `END`. If it also
+            holds `MASK`, "[MASK]" in a text is encoded as that token.
 
     Raises:
-        ValueError: the backend lacks a special token, is not byte-level, or does more to a text
-            than to cut it.
+        ValueError: the backend lacks a special token, is not byte-level BPE, or changes the text.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
@@ -48,25 +48,25 @@ class Tokenizer:
         for piece in backend.get_vocab():
             is_special = backend.token_to_id(piece) in self._special
             if not is_special and not _bytes_by_letter().keys() >= set(piece):
-                raise ValueError(f"the piece {piece!r} is not spelled in the byte-level alphabet")
+                raise ValueError(f"the piece {piece!r} is not written in the byte-level alphabet")
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens there are, special ones included."""
+        """The number of tokens, special ones included."""
         return self._backend.get_vocab_size()
 
     def encode(self, text: str) -> list[Token]:
-        """Cut a text into tokens, the start token first.
+        """The tokens of a text, the start token first.
 
         Raises:
-            ValueError: the text holds a lone surrogate, which no encoding can carry.
+            ValueError: the text holds a lone surrogate, which UTF-8 cannot encode.
         """
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise ValueError(
                 f"character {error.start} is a lone surrogate (U+{ord(text[error.start]):04X}), "
-                "which is no text; send the whole character"
+                "which UTF-8 cannot encode; send the whole character"
             ) from error
         tokens = [self._special_token(self.start_id, 0, 0)]
         begin = n_words = 0
@@ -79,20 +79,20 @@ class Tokenizer:
         return tokens + self._pieces(text[begin:], begin, n_words)
 
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of many texts, without start tokens: the fast way to read a corpus."""
+        """The ids of many texts, without start tokens; the fast way to encode a corpus."""
         encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text that the tokens spell; special tokens spell nothing."""
+        """The text of the tokens; special tokens have none."""
         spelled = b"".join(self._bytes_of(token) for token in ids if token not in self._special)
         return spelled.decode(errors="replace")
 
     def text_of(self, token: int) -> str:
-        """What one token spells; a piece of a character is shown by its bytes, ``\\xf0\\x9f``.
+        """The text of one token; bytes that are not whole characters as ``\\xf0\\x9f``.
 
         Raises:
-            ValueError: there is no such token.
+            ValueError: there is no token of that id.
         """
         if token in self._special:
             return self._special[token]
@@ -101,19 +101,19 @@ class Tokenizer:
         return self._texts[token]
 
     def disable_cache(self) -> None:
-        """Stop keeping words that were cut before: 10,000 long ones would take 60 MB.
+        """Disable the backend's cache of words, which grows to 60 MB with 10,000 long words.
 
-        Texts of strangers are then nowhere in memory once they are answered. It costs no time with
-        texts of a few hundred words; a corpus is read faster with them kept.
+        Without it no text stays in memory after its request. Texts of a few hundred words are
+        encoded as fast; a corpus is encoded faster with the cache.
         """
         self._backend.model._resize_cache(0)
 
     def is_special(self, token: int) -> bool:
-        """Whether a token is one of `START`, `END` and `MASK`, which spell nothing."""
+        """Whether a token is `START`, `END` or `MASK`."""
         return token in self._special
 
     def to_json(self) -> str:
-        """The tokenizer as the JSON that `read_tokenizer` reads."""
+        """The JSON of the tokenizer, for `read_tokenizer`."""
         return self._backend.to_str(pretty=True)
 
     def _masks(self, text: str) -> Iterator[re.Match[str]]:
@@ -124,7 +124,7 @@ class Tokenizer:
         return Token(id=token, text=piece, start=start, end=end, word=None, is_special=True)
 
     def _pieces(self, text: str, start: int, first_word: int) -> list[Token]:
-        """The pieces of a stretch of text that begins at `start` with word `first_word`."""
+        """The tokens of a part of a text, with offsets from `start` and words from `first_word`."""
         encoding = self._backend.encode(text, add_special_tokens=False)
         return [
             Token(
@@ -155,32 +155,32 @@ class Tokenizer:
 
 
 def _require_plain(backend: tokenizers.Tokenizer) -> None:
-    """Refuse what would change, pad or cut a text, draw lots, or give ids that no embedding has.
+    """Check that a backend only tokenizes: it must not normalise, pad, truncate or sample.
 
     Raises:
-        ValueError: the backend does so.
+        ValueError: it does, is not byte-level BPE, or its ids are not 0 … n−1.
     """
     splitter, bpe = backend.pre_tokenizer, backend.model
     is_byte_level = isinstance(splitter, pre_tokenizers.ByteLevel) and isinstance(bpe, models.BPE)
     if not is_byte_level or splitter.add_prefix_space:
-        raise ValueError("it is no byte-level BPE that leaves a text as it is")
+        raise ValueError("the tokenizer must be byte-level BPE without a prefix space")
     for part in ("normalizer", "padding", "truncation", "post_processor"):
         if getattr(backend, part) is not None:
-            raise ValueError(f"its {part} would change what a model reads; there must be none")
+            raise ValueError(f"the tokenizer must have no {part}")
     if bpe.dropout:
-        raise ValueError("its dropout would cut one text in many ways; there must be none")
+        raise ValueError("the tokenizer must have no dropout")
     ids = sorted(backend.get_vocab().values())
     if ids != list(range(len(ids))):
-        raise ValueError(f"its {len(ids)} ids must be the numbers from 0 on, each once")
+        raise ValueError(f"the ids of the {len(ids)} tokens must be 0 to {len(ids) - 1}")
 
 
 def train_tokenizer(texts: Iterable[str], vocab_size: int, *, has_mask: bool = False) -> Tokenizer:
-    """Learn a vocabulary: start from the 256 bytes, merge the most frequent pair, repeat.
+    """Train BPE: start from the 256 bytes, merge the most frequent pair, repeat.
 
     Args:
-        texts: what to learn from.
-        vocab_size: the greatest number of tokens.
-        has_mask: whether there is a token for a masked piece.
+        texts: the corpus.
+        vocab_size: the maximum number of tokens.
+        has_mask: whether the vocabulary has the token `MASK`.
     """
     backend = tokenizers.Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -199,7 +199,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
     """Read a ``tokenizer.json``.
 
     Raises:
-        ValueError: the file is no tokenizer; the message names it.
+        ValueError: the file is not a valid tokenizer; the message names it.
     """
     try:
         return Tokenizer(tokenizers.Tokenizer.from_file(str(path)))
@@ -209,9 +209,9 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 @cache
 def _bytes_by_letter() -> dict[str, int]:
-    """The byte that each letter of the byte-level alphabet stands for.
+    """The byte of each letter of the byte-level alphabet of GPT-2.
 
-    Printable bytes stand for themselves; the others take the letters from U+0100 on, in order.
+    Printable bytes are represented by themselves, the others by the letters from U+0100 on.
     """
     printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
     others = (byte for byte in range(256) if byte not in printable)

@@ -1,11 +1,11 @@
-"""The transformer: an encoder, a decoder, or both, by one config.
+"""The transformer: an encoder, a decoder, or both.
 
     encoder   ids → √d·E[id] + PE → n × (self-attention, feed-forward) → LN
-    decoder   ids → √d·E[id] + PE → n × (causal self-attention, cross-attention where there is an
+    decoder   ids → √d·E[id] + PE → n × (causal self-attention, cross-attention if there is an
               encoder, feed-forward) → LN
-    logits    the last stack's output · Eᵀ
+    logits    the output of the last stack · Eᵀ
 
-Vaswani et al. 2017, figure 1. The left half alone is BERT's shape, the right half GPT's.
+Vaswani et al. 2017, figure 1. An encoder alone is BERT's architecture, a decoder alone GPT's.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from headlight.model.config import TransformerConfig
 from headlight.model.embedding import Embedding
 from headlight.model.hooks import HookedModule, HookPoint
 from headlight.model.layers import LayerCache, Memory, TransformerLayer
-from headlight.model.moe import Routed
+from headlight.model.moe import LayerOutput
 from headlight.model.norms import make_norm
 
 Cache = list[LayerCache]
 
 
 class Prediction(NamedTuple):
-    """What a pass gives: logits (batch, query, vocab) and the mean balance loss of its experts."""
+    """The logits (batch, query, vocab), and the mean balance loss of the expert layers."""
 
     logits: Tensor
     balance_loss: Tensor
 
 
 class Stack(nn.Module):
-    """The embedding, a stack of layers and, where parts are normalised before, a last norm.
+    """The embedding, the layers and, with the ``pre`` norm, a final norm.
 
     Args:
         config: the architecture.
         is_causal: True for a decoder, False for an encoder.
-        vectors: the token embeddings, where another stack has them already.
+        vectors: the token embeddings, if another stack shares them.
     """
 
     def __init__(
@@ -69,8 +69,21 @@ class Stack(nn.Module):
         is_token: IsToken | None = None,
         memory: Memory | None = None,
         cache: Cache | None = None,
-    ) -> Routed:
-        """The output of the last layer (batch, query, d_model), and the mean balance loss."""
+    ) -> LayerOutput:
+        """The normalised output of the last layer, and the mean balance loss.
+
+        Args:
+            ids: token ids in [0, vocab_size).
+            is_token: False at padding; None: there is no padding.
+            memory: the encoder's output, for cross-attention.
+            cache: of the tokens before `ids`, which is extended.
+
+        Returns:
+            The output (batch, query, d_model), and the loss, 0 for a dense model.
+
+        Raises:
+            Cancelled: the pass was cancelled between two layers (`cancellation`).
+        """
         x = self.embedding(ids, start=len(cache[0]) if cache else 0)
         loss = x.new_zeros(())
         for number, layer in enumerate(self.layers):
@@ -79,15 +92,15 @@ class Stack(nn.Module):
                 x, is_token=is_token, memory=memory, cache=cache[number] if cache else None
             )
             loss = loss + layer_loss
-        return Routed(self.norm(x), loss / max(1, self.n_expert_layers))
+        return LayerOutput(self.norm(x), loss / max(1, self.n_expert_layers))
 
 
 class Transformer(HookedModule):
-    """A model of text, with what its `TransformerConfig.kind` says.
+    """A language model of the kind that `TransformerConfig.kind` names.
 
-    A ``decoder`` gives for every token the logits of the token after it; an ``encoder`` those of
-    the token itself, which may be masked; an ``encoder-decoder`` reads a source and gives for
-    every token of a target the logits of the token after it.
+    A ``decoder`` predicts the token after each token; an ``encoder`` predicts each token itself,
+    which may be masked; an ``encoder-decoder`` reads a source and predicts the token after each
+    token of the target.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -109,23 +122,23 @@ class Transformer(HookedModule):
         is_token: IsToken | None = None,
         cache: Cache | None = None,
     ) -> Prediction:
-        """Read a text, or a source and a target.
+        """Run the model on a text, or on a source and a target.
 
         Args:
-            ids: token ids in [0, vocab_size).
-            target_ids: what the decoder of an encoder–decoder reads; padding at its end needs no
-                mark, as no token sees what comes after it.
-            is_token: which of `ids` are tokens; False: padding, at the end of a row.
-            cache: of a decoder, from `new_cache`, holding the tokens before `ids`.
+            ids: token ids in [0, vocab_size), of the text or of the source.
+            target_ids: token ids of the target, for an encoder–decoder. They need no padding mask,
+                because causal attention never sees padding at the end.
+            is_token: False at padding in `ids`, which is at the end of a row; None: no padding.
+            cache: for a decoder, from `new_cache`; of the tokens before `ids`.
 
         Raises:
-            ValueError: there is a target and no encoder–decoder to read it, or the reverse; or a
-                cache for an encoder.
+            ValueError: an encoder–decoder without a target, another kind with one, or a cache for a
+                model with an encoder.
         """
         if (target_ids is not None) != (self.config.kind == "encoder-decoder"):
-            raise ValueError(f"a model of kind {self.config.kind!r} {_READS[self.config.kind]}")
+            raise ValueError(f"a model of kind {self.config.kind!r} {_INPUTS[self.config.kind]}")
         if cache is not None and self.config.has_encoder:
-            raise ValueError("an encoder keeps no cache; pass it to decode, after encode")
+            raise ValueError("an encoder has no cache; call encode, and pass the cache to decode")
         if not self.config.has_encoder:
             return self.decode(ids, is_token=is_token, cache=cache)
         memory, loss = self.encode(ids, is_token=is_token)
@@ -137,7 +150,7 @@ class Transformer(HookedModule):
     def encode(
         self, ids: Int[Tensor, "batch source"], *, is_token: IsToken | None = None
     ) -> tuple[Memory, Float[Tensor, ""]]:
-        """Read a source: what the decoder may look at, and the balance loss."""
+        """The encoder's output for a source, and the balance loss."""
         x, loss = self.encoder(ids, is_token=is_token)
         return Memory(x, is_token), loss
 
@@ -149,21 +162,21 @@ class Transformer(HookedModule):
         is_token: IsToken | None = None,
         cache: Cache | None = None,
     ) -> Prediction:
-        """Predict what follows every token.
+        """Predict the token after each token.
 
         Args:
             ids: token ids in [0, vocab_size).
-            memory: from `encode`, where there is an encoder.
-            is_token: which of `ids` are tokens; None: all.
-            cache: from `new_cache`, holding the tokens before `ids`; it is extended.
+            memory: from `encode`, for an encoder–decoder.
+            is_token: False at padding; None: there is no padding.
+            cache: from `new_cache`; of the tokens before `ids`, which is extended.
 
         Raises:
-            ValueError: there is no decoder, or one that looks at a memory and none is given.
+            ValueError: the model has no decoder, or an encoder–decoder lacks a memory.
         """
         if not self.config.has_decoder:
             raise ValueError("a model of kind 'encoder' has no decoder")
         if self.config.has_encoder and memory is None:
-            raise ValueError("this decoder looks at a source; pass the memory that encode gives")
+            raise ValueError("a decoder with an encoder needs the memory that encode returns")
         x, loss = self.decoder(ids, is_token=is_token, memory=memory, cache=cache)
         return Prediction(self.logits(self.decoder.embedding.unembed(x)), loss)
 
@@ -172,43 +185,44 @@ class Transformer(HookedModule):
         return [LayerCache() for _ in range(self.config.n_layers)]
 
     def weights(self) -> dict[str, Tensor]:
-        """Every trained tensor by its name, each once, though two stacks may share it."""
+        """The trained tensors by name; a tensor that two stacks share is listed once."""
         return dict(self.named_parameters())
 
     def load_weights(self, weights: dict[str, Tensor]) -> None:
-        """Take over tensors as `weights` gives them.
+        """Copy tensors, as `weights` returns them, into the model.
 
         Raises:
-            RuntimeError: a name or a shape is not this model's.
+            RuntimeError: a name is missing or unknown, or a shape differs.
         """
         missing = sorted(set(self.weights()) - set(weights))
         if missing:
             raise RuntimeError(f"the weights lack {missing[0]}")
         if unknown := self.load_state_dict(weights, strict=False).unexpected_keys:
-            raise RuntimeError(f"the weights hold an unknown {unknown[0]}")
+            raise RuntimeError(f"the weights hold the unknown {unknown[0]}")
 
     @property
     def vectors(self) -> Tensor:
-        """The token embeddings (vocab, d_model), which also make the logits."""
+        """The token embeddings E (vocab, d_model), which are also the unembedding."""
         stack = self.encoder if self.config.has_encoder else self.decoder
         return stack.embedding.vectors.weight
 
 
-_READS = {
-    "decoder": "reads one text, so it takes no target_ids",
-    "encoder": "reads one text, so it takes no target_ids",
-    "encoder-decoder": "reads a source and a target; pass target_ids",
+_INPUTS = {
+    "decoder": "takes no target_ids",
+    "encoder": "takes no target_ids",
+    "encoder-decoder": "needs target_ids",
 }
 
 
 def initialise(model: Transformer) -> None:
-    """Draw all weights from normal distributions: matrices with a deviation of 1/√inputs.
+    """Draw all weights from normal distributions; biases are 0 and scales of norms 1.
 
-    What writes to the residual stream is divided by √(2·n_layers), so that the stream's variance
-    does not grow with depth (Radford et al. 2019, section 2.3). Embeddings start at 0.02: small
-    beside the positional encoding, so that heads find positions early, and small enough that a
-    token does not predict itself through the matrix that input and output share. Learned positions
-    start as large as the sinusoidal ones are.
+    Matrices have a standard deviation of 1/√inputs. Those that write to the residual stream are
+    divided by √(2·n_layers), so that the variance of the stream does not grow with depth (Radford
+    et al. 2019, section 2.3). Token embeddings have 0.02: small compared to the positional
+    encoding, so that heads find positions early, and small enough that a token does not predict
+    itself through the matrix that embedding and unembedding share. Learned positions have √0.5, the
+    root mean square of the sinusoidal ones.
     """
     depth = math.sqrt(2 * model.config.n_layers)
     for name, parameter in model.named_parameters():

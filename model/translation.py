@@ -1,8 +1,8 @@
-"""Translating: write the target whose tokens are together the likeliest, by beam search.
+"""Translation by beam search.
 
-At every step each of the best unfinished targets is tried with its likeliest next tokens, and the
-best of all these go on; those that end are finished. Sutskever et al. 2014,
-https://arxiv.org/abs/1409.3215, section 3.2. Finished targets compare by
+Each step extends every hypothesis of the beam by its most likely next tokens and keeps the best of
+all extensions; those that end with the end token are finished. Sutskever et al. 2014,
+https://arxiv.org/abs/1409.3215, section 3.2. Finished hypotheses are ranked by
 log-probability / length^penalty (Wu et al. 2016, https://arxiv.org/abs/1609.08144, section 7,
 without its constants).
 """
@@ -23,14 +23,14 @@ from headlight.model.transformer import Transformer
 
 @dataclass(frozen=True, kw_only=True)
 class Beam:
-    """How a translation is searched for.
+    """The parameters of beam search.
 
-    ``width`` targets are kept at every step, and as many finished ones end the search; 1 takes the
-    likeliest token each time.
-    ``length_penalty`` 0 compares sums of log-probabilities, 1 their means.
+    ``width`` is the number of hypotheses kept at each step, and of finished ones that end the
+    search; 1 is greedy decoding. ``length_penalty`` 0 ranks by the sum of log-probabilities, 1 by
+    their mean.
 
     Raises:
-        ValueError: a number is out of its range.
+        ValueError: a number is out of range.
     """
 
     width: int = 4
@@ -44,7 +44,7 @@ class Beam:
 
 
 def longest_target(n_source: int, max_tokens: int) -> int:
-    """The tokens a translation may have, without start and with end: twice the source's and ten."""
+    """The maximum length of a translation, end token included: twice the source's plus ten."""
     return min(2 * n_source + 10, max_tokens - 1)
 
 
@@ -56,29 +56,30 @@ def translate(
     end_id: int,
     beam: Beam | None = None,
 ) -> list[list[int]]:
-    """Translate some texts together; each gets the translation it gets alone.
+    """Translate texts in one batch; the results are those of translating each alone.
 
     Args:
         model: an encoder–decoder in eval mode.
         sources: token ids, start token first; at least one.
-        start_id: the token that opens a target.
-        end_id: the token that closes it.
-        beam: how to search.
+        start_id: the start token of a target.
+        end_id: the end token of a target.
+        beam: the parameters of the search; None: the defaults.
 
     Returns:
         The ids of each target without special tokens.
 
     Raises:
-        ValueError: the model is no encoder–decoder.
+        ValueError: the model is not an encoder–decoder.
+        Cancelled: the search was cancelled between two tokens (`cancellation`).
     """
     if model.config.kind != "encoder-decoder":
-        raise ValueError(f"a model of kind {model.config.kind!r} translates nothing")
+        raise ValueError(f"a model of kind {model.config.kind!r} cannot translate")
     with torch.inference_mode():
         return _Search(model, sources, start_id, end_id, beam or Beam()).run()
 
 
 class _Search:
-    """One beam search over a batch; rows are (text, place in its beam)."""
+    """One beam search over a batch; a row is a pair of a text and a place in its beam."""
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class _Search:
         self.limits = [longest_target(len(source), model.config.max_tokens) for source in sources]
         shape = (len(sources), beam.width)
         self.ids = torch.full((*shape, 1), start_id, device=device)
-        # All places of a beam begin alike, so only the first counts at the first step.
+        # All hypotheses of a beam start equal, so only the first counts in the first step.
         self.scores = torch.full(shape, -torch.inf, device=device)
         self.scores[:, 0] = 0.0
         self.best: list[tuple[float, list[int]]] = [(-torch.inf, [])] * len(sources)
@@ -121,17 +122,17 @@ class _Search:
             self.ids[..., -1:].flatten(0, 1), self.memory, cache=self.cache
         ).logits
         logits = logits[:, -1].float().clone()
-        logits[:, self.start_id] = -torch.inf  # no target holds it, whatever the model thinks
+        logits[:, self.start_id] = -torch.inf  # the start token is never part of a target
         return logits.log_softmax(dim=-1).unflatten(0, self.scores.shape)
 
     def _extend(self, log_probabilities: Float[Tensor, "text place vocab"], length: int) -> None:
-        """Keep the best unfinished targets, and note the finished ones."""
+        """Keep the best unfinished hypotheses, and record the finished ones."""
         width, vocab = self.scores.shape[1], log_probabilities.shape[-1]
         totals = (self.scores[..., None] + log_probabilities).flatten(1)
-        scores, choices = totals.topk(2 * width, dim=-1)  # half of them may be finished
+        scores, choices = totals.topk(2 * width, dim=-1)  # up to half of them may be finished
         places, tokens = choices // vocab, choices % vocab
         is_end = tokens == self.end_id
-        self._note(scores, places, tokens, length)
+        self._record(scores, places, tokens, length)
         order = is_end.int().sort(dim=-1, stable=True).indices[:, :width]
         self.scores = scores.gather(1, order)
         places, tokens = places.gather(1, order), tokens.gather(1, order)
@@ -140,14 +141,14 @@ class _Search:
         for layer in self.cache:
             layer.self_attention.select((rows * width + places).flatten())
 
-    def _note(
+    def _record(
         self,
         scores: Float[Tensor, "text choice"],
         places: Int[Tensor, "text choice"],
         tokens: Int[Tensor, "text choice"],
         length: int,
     ) -> None:
-        """Finish the best targets that end here; one at its limit ends without its end token."""
+        """Record the best hypotheses that end here; at its limit one ends without an end token."""
         for text, limit in enumerate(self.limits):
             if self._is_done(text) or length > limit:
                 continue
@@ -164,11 +165,11 @@ class _Search:
             self.best[text] = (score, ids)
 
     def _is_done(self, text: int) -> bool:
-        """Whether as many targets are finished as the beam is wide."""
+        """Whether the text has as many finished hypotheses as the beam is wide."""
         return self.n_finished[text] >= self.beam.width
 
     def _is_over(self, length: int) -> bool:
-        """Whether every text is done, at its limit, or can find nothing better any more."""
+        """Whether every text is done, at its limit, or cannot improve on its best hypothesis."""
         reachable = self.scores[:, 0].tolist()
         return all(
             self._is_done(text)

@@ -53,11 +53,10 @@ class Call(Generic[Answer]):
     is_immutable: bool = False
     """The answer never changes, so a client keeps it with its entity tag."""
 
-    def request(self, etag: str | None = None) -> dict[str, Any]:
-        """The arguments of `httpx.Client.request`; `etag` makes the request conditional."""
+    @property
+    def request(self) -> dict[str, Any]:
+        """The arguments of `httpx.Client.request`."""
         headers = {"Accept": self.accept}
-        if etag:
-            headers["If-None-Match"] = etag
         request = {"method": self.method, "url": self.path, "params": self.params}
         if self.body is None:
             return {**request, "headers": headers}

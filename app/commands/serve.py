@@ -1,7 +1,7 @@
-"""The command `headlight serve`: what it may be told, and where each of it may stand.
+"""The command `headlight serve`.
 
-Every option is a setting, and every setting an environment variable; what is given here wins. What
-the command needs is imported when it runs, so that `--help` does not wait for PyTorch.
+Every option is a setting and overrides its environment variable. The server is imported when the
+command runs, so that `--help` does not wait for PyTorch.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from headlight.commands.options import check_models_dir, fail, settings_of
 LogLevel = Literal["error", "warning", "info", "debug"]
 LogFormat = Literal["text", "json"]
 
-WHERE = "Where it listens"
-WHAT = "What it runs"
-LOGS = "What it logs"
+LISTENING = "Listening"
+MODELS = "Models and device"
+LOGGING = "Logging"
 
 EPILOG = (
-    "Everything else is told by environment variables: `headlight limits` lists the limits, "
-    "`headlight settings` the rest: host names, API keys, proxies, rate."
+    "All other settings are environment variables: `headlight limits` lists the limits, "
+    "`headlight settings` the rest: host names, API keys, proxies."
 )
 
 
 def _option(setting: str, panel: str, what: str, **given: Any) -> Any:
-    """An option that the variable of a setting stands in for."""
+    """An option that overrides the environment variable of a setting."""
     variable = f"HEADLIGHT_{setting.upper()}"
     return typer.Option(help=what, envvar=variable, rich_help_panel=panel, **given)
 
@@ -37,53 +37,65 @@ def serve(
         str,
         _option(
             "host",
-            WHERE,
-            "Address to listen on; 0.0.0.0 or :: for every one of this machine. A server that is "
-            "reached by a name of its own answers to it once HEADLIGHT_ALLOWED_HOSTS names it.",
+            LISTENING,
+            "Address to listen on; 0.0.0.0 or :: for every address of this machine. Host names "
+            "the server is reached by must be listed in HEADLIGHT_ALLOWED_HOSTS.",
             metavar="ADDRESS",
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, _option("port", WHERE, "Port; 0 takes a free one.", min=0, max=65535)
+        int, _option("port", LISTENING, "Port; 0 takes a free one.", min=0, max=65535)
     ] = 8000,
+    workers: Annotated[
+        int | None,
+        _option(
+            "workers",
+            LISTENING,
+            "Processes that share the port, each with its own models and cache.",
+            min=1,
+            show_default="1",
+        ),
+    ] = None,
     model: Annotated[
         str | None,
         _option(
             "default_model",
-            WHAT,
-            "The model that answers when a request names none.",
+            MODELS,
+            "The model that answers a request that names none.",
             metavar="ID",
             show_default="stories",
         ),
     ] = None,
     device: Annotated[
         str | None,
-        _option("device", WHAT, "auto, cpu, cuda or mps.", metavar="NAME", show_default="auto"),
+        _option("device", MODELS, "auto, cpu, cuda or mps.", metavar="NAME", show_default="auto"),
     ] = None,
     precision: Annotated[
         str | None,
-        _option("precision", WHAT, "float32 or bfloat16.", metavar="NAME", show_default="float32"),
+        _option(
+            "precision", MODELS, "float32 or bfloat16.", metavar="NAME", show_default="float32"
+        ),
     ] = None,
     threads: Annotated[
         int | None,
         _option(
             "threads",
-            WHAT,
-            "CPU threads of a forward pass; 0: as many as PyTorch likes.",
+            MODELS,
+            "CPU threads of a forward pass; 0: PyTorch's default.",
             min=0,
             show_default="1",
         ),
     ] = None,
     models_dir: Annotated[
         Path | None,
-        _option("models_dir", WHAT, "A folder with more models, one folder each.", metavar="DIR"),
+        _option("models_dir", MODELS, "A folder with more models, one folder each.", metavar="DIR"),
     ] = None,
     log_level: Annotated[
         LogLevel | None,
         _option(
             "log_level",
-            LOGS,
-            "How much; info is a line for every request.",
+            LOGGING,
+            "Level; info adds a line for every request.",
             show_default="warning",
         ),
     ] = None,
@@ -91,7 +103,7 @@ def serve(
         LogFormat | None,
         _option(
             "log_format",
-            LOGS,
+            LOGGING,
             "Lines for people, or one JSON object a line.",
             show_default="text",
         ),
@@ -103,6 +115,7 @@ def serve(
     settings = settings_of(
         host=host,
         port=port,
+        workers=workers,
         default_model=model,
         device=device,
         precision=precision,

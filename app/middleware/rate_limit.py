@@ -1,51 +1,107 @@
-"""A limit on how often one client may ask, where the operator set one.
+"""A rate limit by API key, or by address if no keys are used.
 
+The generic cell rate algorithm keeps one number per client: the time at which its allowance will be
+whole again. A minute's requests may come at once, then one every 1/n of a minute.
+
+slowapi was considered: it limits decorated routes only and sends no RateLimit headers of the IETF
+draft; the moving window of its `limits` keeps a timestamp for every request.
+
+https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm
 https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
 """
 
 import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 
-from starlette.datastructures import MutableHeaders
+from cachetools import LRUCache
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headlight.errors import Problem
-from headlight.middleware.allowances import MINUTE, Allowance, Allowances
-from headlight.middleware.guarded import METRICS, is_guarded
-from headlight.request_context import UNKNOWN, current
+from headlight.middleware.access import METRICS, KeyRing, is_guarded
+
+MINUTE = 60.0
+
+MAX_CLIENTS = 10_000
+"""Clients that are remembered, some hundred bytes each; the least recent is forgotten first."""
 
 IPV6_PREFIX = 64
-"""Bits of an IPv6 address that name a client: whoever has one address has all with these bits."""
+"""Bits of an IPv6 address that name a client, who has every address with these bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowance:
+    """What a client has left: it must `wait` seconds, and has all of it in `full_after` seconds."""
+
+    n_left: int
+    wait: float
+    full_after: float
+
+
+class RateLimiter:
+    """The allowances of the clients that asked last.
+
+    Args:
+        per_minute: requests of each client.
+        max_clients: how many clients are remembered.
+        clock: seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        per_minute: int,
+        max_clients: int = MAX_CLIENTS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.per_minute = per_minute
+        self.clock = clock
+        self.whole_at: LRUCache[str, float] = LRUCache(max_clients)
+
+    def take(self, client: str) -> Allowance:
+        """Take one request off a client's allowance, if it has one left."""
+        now, each = self.clock(), MINUTE / self.per_minute
+        whole_at = max(self.whole_at.get(client, now), now)
+        wait = max(0.0, whole_at + each - now - MINUTE)
+        if wait <= 0:
+            whole_at += each
+            self.whole_at[client] = whole_at
+        full_after = whole_at - now
+        # Rounded, as a sum of many thirds of a second is not quite what it should be.
+        n_left = max(0, math.floor(round((MINUTE - full_after) / each, 6)))
+        return Allowance(n_left=n_left, wait=wait, full_after=full_after)
 
 
 class RateLimit:
-    """Refuses who asks too often, and tells everybody how often they may still ask.
+    """Rejects clients that ask too often, and sends all of them the state of their allowance.
 
     Args:
-        app: what is asked next.
-        allowances: what the clients have left.
+        app: the next layer.
+        per_minute: requests of each client.
+        keys: a valid key is a client of its own, wherever it is used.
     """
 
-    def __init__(self, app: ASGIApp, allowances: Allowances) -> None:
+    def __init__(self, app: ASGIApp, per_minute: int, keys: KeyRing) -> None:
         self.app = app
-        self.allowances = allowances
-        limit, window = allowances.per_minute, round(MINUTE)
-        self.policy = f'"client";q={limit};w={window}'
+        self.keys = keys
+        self.limiter = RateLimiter(per_minute)
+        self.policy = f'"client";q={per_minute};w={round(MINUTE)}'
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it."""
+        """Pass the request on, or reject it."""
         if not is_guarded(scope):
             await self.app(scope, receive, send)
             return
-        exchange = current.get()
-        client = client_of(exchange.client if exchange else UNKNOWN)
-        if scope["path"] == METRICS:  # who reads them beside asking has an allowance for that alone
+        client = self.keys.valid_key(Headers(scope=scope)) or client_of(scope)
+        if scope["path"] == METRICS:  # a scraper beside a client has an allowance of its own
             client = f"{client} {METRICS}"
-        allowance = self.allowances.take(client)
+        allowance = self.limiter.take(client)
         headers = self._headers(allowance)
         if allowance.wait:
-            raise self._refusal(allowance, headers)
+            raise self._rejection(allowance, headers)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -55,30 +111,35 @@ class RateLimit:
         await self.app(scope, receive, send_with_headers)
 
     def _headers(self, allowance: Allowance) -> dict[str, str]:
-        # Who must wait is told when to come back, as in Retry-After; else when all is refilled.
         seconds = math.ceil(allowance.wait or allowance.full_after)
         left = f'"client";r={allowance.n_left};t={seconds}'
         return {"RateLimit-Policy": self.policy, "RateLimit": left}
 
-    def _refusal(self, allowance: Allowance, headers: dict[str, str]) -> Problem:
-        limit, wait = self.allowances.per_minute, math.ceil(allowance.wait)
+    def _rejection(self, allowance: Allowance, headers: dict[str, str]) -> Problem:
+        limit, wait = self.limiter.per_minute, math.ceil(allowance.wait)
         return Problem(
             429,
             "too-many-requests",
-            f"{limit:,} requests a minute are allowed from one place; try again in {wait} s",
+            f"{limit:,} requests a minute are allowed for each client; try again in {wait} s",
             headers={**headers, "Retry-After": str(wait)},
             limit=limit,
         )
 
 
+def client_of(scope: Scope) -> str:
+    """Who counts as one client by address: an IPv4 address, or an IPv6 network."""
+    client = scope.get("client")
+    return _network_of(client[0][:64]) if client else ""
+
+
 @lru_cache(maxsize=1024)
-def client_of(address: str) -> str:
-    """Who is counted as one client: an IPv4 address, or an IPv6 network."""
-    if address == UNKNOWN:
-        return UNKNOWN
-    found = ip_address(address)
+def _network_of(address: str) -> str:
+    try:
+        found = ip_address(address)
+    except ValueError:  # a proxy may name anything
+        return ""
     if not isinstance(found, IPv6Address):
-        return address
+        return str(found)
     if found.ipv4_mapped:
         return str(found.ipv4_mapped)
     return str(ip_network((found, IPV6_PREFIX), strict=False))

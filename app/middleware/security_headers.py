@@ -1,6 +1,4 @@
-"""Headers that keep the page safe, on every answer."""
-
-from collections.abc import Mapping
+"""Headers that keep the page safe, on every response."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -18,7 +16,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
     )
 )
 
-# What a page may do that this one does not. It writes to the clipboard, which is not among them.
+# Features that the page does not use. It writes to the clipboard, which is not among them.
 PERMISSIONS_POLICY = ", ".join(
     f"{feature}=()"
     for feature in (
@@ -50,28 +48,20 @@ SECURITY_HEADERS = {
 }
 
 
-def security_headers(strict_transport_seconds: int) -> dict[str, str]:
-    """The headers of every answer.
-
-    Args:
-        strict_transport_seconds: how long browsers are to ask this host over TLS alone; 0: they
-            are not told.
-    """
-    if not strict_transport_seconds:
-        return SECURITY_HEADERS
-    strict = {"Strict-Transport-Security": f"max-age={strict_transport_seconds}"}
-    return SECURITY_HEADERS | strict
-
-
 class SecurityHeaders:
-    """Adds headers to every answer that does not set them itself."""
+    """Adds the headers to every response that does not set them itself.
 
-    def __init__(self, app: ASGIApp, headers: Mapping[str, str] = SECURITY_HEADERS) -> None:
+    `secure` was considered: its headers are the same dictionary, built in more lines than these.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self.headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        self.headers = [
+            (name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()
+        ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on and add the headers to its answer."""
+        """Pass the request on and add the headers to its response."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -14,5 +14,5 @@ router = APIRouter(prefix="/api/v1", tags=["limits"])
 @router.get("/limits")
 async def limits(services: ServicesDep) -> dict[str, LimitAnswer]:
     """Every limit in force."""
-    found = limits_of(services.settings, services.registry.descriptions)
+    found = limits_of(services.settings, services.registry.max_tokens)
     return {name: LimitAnswer.model_validate(asdict(limit)) for name, limit in found.items()}

@@ -4,7 +4,6 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from headlight.errors import Problem, described
 from headlight.services import ServicesDep
 
 router = APIRouter(tags=["health"])
@@ -14,7 +13,6 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
         "description": "Every series, in the text format or in OpenMetrics.",
         "content": {"text/plain": {"schema": {"type": "string"}}},
     },
-    **described(404),
 }
 
 
@@ -22,7 +20,5 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 def metrics(request: Request, services: ServicesDep) -> Response:
     """What the server counts and measures of itself, for Prometheus."""
     # A plain function, so that the series are read off the event loop.
-    if not services.settings.metrics:
-        raise Problem(404, "not-found", "metrics are switched off; HEADLIGHT_METRICS=true has them")
     body, media_type = services.metrics.exposition(request.headers.get("accept", ""))
     return Response(body, headers={"Content-Type": media_type, "Cache-Control": "no-store"})

@@ -1,4 +1,4 @@
-"""Models: their cards, and the tokens that their experts take."""
+"""Models: their cards, and what is known of their experts."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from headlight.schemas.base import Answer
 
 
 class SiteAnswer(Answer):
-    """A named tensor of a forward pass that can be captured."""
+    """A place in the model whose tensor can be captured."""
 
     name: str
     axes: list[str]
@@ -26,40 +26,38 @@ class ExpertTokenAnswer(Answer):
     """A token that an expert takes."""
 
     text: str
-    share: float = Field(description="The share of its occurrences that go to the expert.")
-    count: int = Field(description="The number of its occurrences.")
+    share: float = Field(description="Of its occurrences, how many go to the expert.")
+    count: int = Field(description="How often it occurred.")
 
 
 class ExpertTakesAnswer(Answer):
-    """The tokens of the training text that one expert takes."""
+    """What one expert takes of the training text."""
 
-    share: float = Field(
-        description="The share of all tokens; top_k / n_experts if the load is even."
-    )
-    kinds: dict[str, float] = Field(description="The share of each kind of token.")
+    share: float = Field(description="Of all tokens; top_k / n_experts where all take as many.")
+    kinds: dict[str, float] = Field(description="Of each kind of token.")
     tokens: list[ExpertTokenAnswer] = Field(
-        description="The tokens it takes most above its share, in descending order."
+        description="What it takes most above its share, the surest first."
     )
 
 
 class ExpertTokensAnswer(Answer):
-    """The tokens of the training text that the experts take, counted by `headlight evaluate`."""
+    """What the experts take of the training text, counted by `headlight evaluate`."""
 
     text: list[str] = Field(description="The files.")
-    tokens: int = Field(description="The number of tokens that were read.")
-    least_count: int = Field(description="Tokens that occurred less often are not listed.")
-    kinds: dict[str, float] = Field(description="The share of each kind among the tokens.")
+    tokens: int = Field(description="How many tokens of them were read.")
+    least_count: int = Field(description="A token that occurred less often is not listed.")
+    kinds: dict[str, float] = Field(description="The share of the tokens that is of each kind.")
     layers: dict[str, list[ExpertTakesAnswer]] = Field(description="By layer, expert by expert.")
 
 
 class ExampleAnswer(Answer):
-    """A text that shows something about a model."""
+    """A text worth reading with a model."""
 
-    title: str = Field(description="A title that says what to see.")
+    title: str = Field(description="What there is to see in it.")
     text: str
     opens: dict[str, str | int] = Field(
-        description="The place to open, as fields of the page's address: `view`, `where`, `layer`, "
-        "`head`, `query`, `source`; may be empty."
+        description="Where to look, in the fields of the page's address: `view`, `where`, `layer`, "
+        "`head`, `query`, `source`; empty where nobody said."
     )
 
 
@@ -69,20 +67,18 @@ class ModelAnswer(Answer):
     id: str
     title: str
     kind: str = Field(description="decoder, encoder or encoder-decoder.")
-    n_layers: int = Field(description="The number of layers of each stack.")
+    n_layers: int = Field(description="Of each stack.")
     n_heads: int
     d_model: int
     d_ff: int
     vocab_size: int
     max_tokens: int
     positional: str
-    n_kv_heads: int = Field(
-        description="The number of heads with keys and values; n_heads if multi-head."
-    )
+    n_kv_heads: int = Field(description="Heads with keys and values; n_heads: multi-head.")
     norm: str
-    norm_place: str = Field(description="pre: before each sublayer; post: after it.")
+    norm_place: str = Field(description="pre: before each part; post: after it.")
     activation: str
-    has_mask: bool = Field(description="Whether it predicts the tokens behind [MASK] in a text.")
+    has_mask: bool = Field(description="Whether it fills in what a typed [MASK] stands for.")
     moe: ExpertsAnswer | None = Field(description="null: the model is dense.")
     parameters: int
     revision: str
@@ -91,22 +87,22 @@ class ModelAnswer(Answer):
     attribution: list[str]
     metrics: dict[str, Any]
     expert_tokens: ExpertTokensAnswer | None = Field(
-        description="null: the model is dense, or they were not counted."
+        description="null: the model is dense, or nobody counted."
     )
     sites: list[SiteAnswer]
-    analyses: list[str] = Field(description="The analyses that its sites support.")
+    analyses: list[str] = Field(description="The analyses that its sites allow.")
     examples: list[ExampleAnswer]
 
 
 class UnavailableModel(Answer):
-    """A folder without a usable model, and the reason."""
+    """A folder that holds no usable model, and why."""
 
     id: str
     reason: str
 
 
 class ModelsAnswer(Answer):
-    """Every available model."""
+    """Every model that can be asked."""
 
     default: str
     models: list[ModelAnswer]

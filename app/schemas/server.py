@@ -10,25 +10,23 @@ from headlight.schemas.base import Answer
 class LimitAnswer(Answer):
     """A limit in force."""
 
-    value: int | float | dict[str, int] = Field(
-        description="A map by model id if it differs between models."
-    )
+    value: int | float | dict[str, int] = Field(description="A map where it differs by model.")
     unit: str
     reason: str
     refusal: str | None = Field(
-        description="The status and the kind of the error beyond the limit; null: none."
+        description="The status and kind of the problem that more is answered with; null: none."
     )
-    env: str | None = Field(description="The environment variable that sets it; null: it is fixed.")
+    env: str | None = Field(description="The environment variable that sets it; null: none.")
 
 
 class HealthAnswer(Answer):
-    """The state of the server."""
+    """How the server is."""
 
     status: Literal["ok", "ready"]
 
 
 class ProblemAnswer(BaseModel):
-    """An error in the format of RFC 9457."""
+    """An error, as RFC 9457 has it."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -55,5 +53,5 @@ class ProblemAnswer(BaseModel):
     limit: int | None = None
     actual: int | None = None
     request_id: str | None = Field(
-        None, description="The id of the request in the server's log: X-Request-ID."
+        None, description="What the server's log calls the request: X-Request-ID."
     )

@@ -7,15 +7,11 @@ another tag then.
 """
 
 import hashlib
-import re
-from collections.abc import Iterable
 from importlib.metadata import version
 
 from headlight.serialization.compression import LIBRARIES
 from headlight.serialization.formats import Form
 from headlight.serialization.trace import Answer
-
-_TAG = re.compile(r'"[^"]*"')
 
 
 def entity_tag(answer: Answer, form: Form) -> str:
@@ -24,16 +20,3 @@ def entity_tag(answer: Answer, form: Form) -> str:
     made_by = (version("headlight"), "" if form.coding == "identity" else LIBRARIES)
     named = "\n".join((answer.digest, *made_by, *sent_as))
     return f'"{hashlib.sha256(named.encode()).hexdigest()[:32]}"'
-
-
-def content_tag(content: bytes) -> str:
-    """The strong tag of bytes as they are sent, quotes included."""
-    return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-
-
-def is_known(tag: str, if_none_match: Iterable[str]) -> bool:
-    """Whether a client has what the tag stands for, by its If-None-Match headers.
-
-    Weak tags count as strong ones here (RFC 9110, section 13.1.2).
-    """
-    return any(value.strip() == "*" or tag in _TAG.findall(value) for value in if_none_match)

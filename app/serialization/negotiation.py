@@ -1,34 +1,25 @@
-"""Which media type and which content coding a client wants, from its Accept headers.
+"""Content negotiation and conditional requests: Accept, Accept-Encoding, If-None-Match.
 
-RFC 9110, sections 12.5.1 and 12.5.3: the most specific range that matches gives the quality; the
-highest quality wins, what is offered first where qualities are equal.
+The most specific range that matches gives the quality; the highest quality wins, and of equal ones
+what is offered first (RFC 9110, sections 12.5.1 and 12.5.3).
 """
 
-from collections.abc import Sequence
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
 
 from starlette.datastructures import Headers
 
 from headlight.errors import Problem, echo
-from headlight.schemas.traces import DType
-from headlight.serialization.formats import LEAST_BYTES, MEDIA_TYPES, Coding, Form
+from headlight.serialization.formats import Coding
 
 CODINGS: tuple[Coding, ...] = ("zstd", "br", "gzip")
-"""In the order of what they cost for what they save, measured on traces."""
+"""Ordered by cost for what they save, measured on traces."""
 
+MIN_BYTES = 1_400
+"""A body that fits into one packet gains nothing from compression."""
 
-def negotiate_form(headers: Headers, dtype: DType = "float32", *, triangle: bool = False) -> Form:
-    """The form of an answer of arrays that the headers of a request ask for.
-
-    Raises:
-        Problem: 406, the client takes no media type or no coding that is offered.
-    """
-    return Form(
-        media_type=negotiate(headers.get("accept", ""), MEDIA_TYPES),
-        dtype=dtype,
-        triangle=triangle,
-        coding=negotiate_coding(headers, LEAST_BYTES),
-        small_coding=negotiate_coding(headers, 0),
-    )
+_TAG = re.compile(r'"[^"]*"')
 
 
 def negotiate(accept: str, offered: Sequence[str]) -> str:
@@ -39,7 +30,7 @@ def negotiate(accept: str, offered: Sequence[str]) -> str:
         offered: full media types, the preferred one first.
 
     Raises:
-        Problem: 406, where the client takes none of them; it names those that are offered.
+        Problem: 406, the client takes none of them; it names those that are offered.
     """
     ranges = _qualities(accept)
     if not ranges:
@@ -52,24 +43,24 @@ def negotiate(accept: str, offered: Sequence[str]) -> str:
 
 
 def negotiate_coding(headers: Headers, n_bytes: int, offered: Sequence[Coding] = CODINGS) -> Coding:
-    """The content coding for an answer to a request: the one it wants most, where that pays.
+    """The content coding of a response: the one the client wants most, if it pays.
 
     Args:
-        headers: of the request. Without Accept-Encoding it wants none.
-        n_bytes: about the size of the answer; small ones are sent as they are.
+        headers: of the request; without Accept-Encoding it wants none.
+        n_bytes: about the size of the body; a small one is not compressed.
         offered: the preferred one first.
 
     Raises:
-        Problem: 406, where the client refuses an answer as it is, and every coding there is.
+        Problem: 406, the client refuses the identity coding and every other.
     """
     accept = ",".join(headers.getlist("accept-encoding"))
     ranges = _qualities(accept.replace("x-gzip", "gzip"))
     anything = ranges.get("*", 0.0)
     best = max(offered, key=lambda coding: ranges.get(coding, anything), default=None)
     wanted = ranges.get(best, anything) if best else 0.0
-    # Who does not name identity takes it where nothing better is there.
+    # A client that does not name identity takes it if nothing better is offered.
     plain = ranges.get("identity", ranges.get("*", 1e-9))
-    pays = n_bytes >= LEAST_BYTES and wanted >= plain
+    pays = n_bytes >= MIN_BYTES and wanted >= plain
     if best and wanted and (pays or not plain):
         return best
     if plain:
@@ -108,3 +99,16 @@ def _wanted(media_type: str, ranges: dict[str, float]) -> float:
         if media_range in ranges:
             return ranges[media_range]
     return 0.0
+
+
+def content_tag(content: bytes) -> str:
+    """The strong tag of bytes as they are sent, quotes included."""
+    return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+
+
+def is_known(tag: str, if_none_match: Iterable[str]) -> bool:
+    """Whether a client has the content of that tag, by its If-None-Match headers.
+
+    Weak tags count as strong ones here (RFC 9110, section 13.1.2).
+    """
+    return any(value.strip() == "*" or tag in _TAG.findall(value) for value in if_none_match)

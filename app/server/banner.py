@@ -1,6 +1,6 @@
-"""What `headlight serve` says when it starts: where it is, what it runs, what it allows, to whom.
+"""The banner of `headlight serve`: address, model, limits and access.
 
-It is about the server alone: nothing of what anybody asks is ever printed.
+It describes the server alone; nothing of a request is ever printed.
 """
 
 import ipaddress
@@ -20,12 +20,12 @@ MEBIBYTE = 2**20
 
 
 def greet(console: Console, address: str, settings: Settings, registry: "Registry") -> None:
-    """Print the address, then a line each for model, limits and access, then what to mind.
+    """Print the address, a line each for model, limits and access, then hints.
 
     Args:
-        console: where to.
-        address: where the server is.
-        settings: what it runs with.
+        console: to print on.
+        address: of the server.
+        settings: of the server.
         registry: its models.
     """
     console.print(f"Headlight is at {address} (API: {address}/docs)", style="bold", soft_wrap=True)
@@ -55,9 +55,11 @@ def is_loopback(host: str) -> bool:
 def _model(settings: Settings, registry: "Registry") -> str:
     n_others = len(registry.descriptions) - 1
     others = f" and {n_others} more" if n_others else ""
-    threads = "as many threads as PyTorch likes"
+    threads = "PyTorch's threads"
     if settings.threads:
         threads = f"{settings.threads} thread{'s' * (settings.threads > 1)}"
+    if settings.workers > 1:
+        threads += f" · {settings.workers} workers"
     precision = str(registry.precision).removeprefix("torch.")
     return f"{registry.default}{others} · {registry.device} · {precision} · {threads}"
 
@@ -74,7 +76,7 @@ def _access(settings: Settings) -> str:
     rate = settings.requests_per_minute
     return " · ".join(
         (
-            "this machine alone" if is_loopback(settings.host) else "all who reach the address",
+            "this machine only" if is_loopback(settings.host) else "other machines, too",
             "with a key" if settings.api_keys else "no key",
             f"{rate} calls a minute each" if rate else "no rate limit",
         )
@@ -82,11 +84,11 @@ def _access(settings: Settings) -> str:
 
 
 def _hints(settings: Settings) -> Iterator[str]:
-    """What to mind where others can reach the server."""
+    """Advice for a server that others can reach."""
     if is_loopback(settings.host):
         return
     yield f"It answers to {', '.join(settings.allowed_hosts)}; HEADLIGHT_ALLOWED_HOSTS names more."
     if not settings.api_keys:
-        yield "Whoever reaches it may ask; HEADLIGHT_API_KEYS asks for a key."
+        yield "It needs no key; HEADLIGHT_API_KEYS sets some."
     if not settings.requests_per_minute:
-        yield "One client may take it all; HEADLIGHT_REQUESTS_PER_MINUTE bounds each."
+        yield "It has no rate limit; HEADLIGHT_REQUESTS_PER_MINUTE sets one."

@@ -56,7 +56,7 @@ let controller = null;
 let isBehind = false;
 let pointed = null;
 let frame = { palette: palette(), height: plotHeight(window.innerHeight) };
-/** @type {import('./plot/figure.js').Grid|null} */
+/** @type {import('./plot/grid.js').Grid|null} */
 let grid = null;
 let width = 0;
 

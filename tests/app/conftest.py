@@ -1,6 +1,7 @@
 """Tiny models of random weights, an application that serves them, and readers of its answers."""
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import torch
+import uvicorn
 from fastapi.testclient import TestClient
 from safetensors import safe_open
 from typer.testing import CliRunner, Result
@@ -25,7 +27,6 @@ from headlight.model.checkpoint import Checkpoint, load, save
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.tokenizer import Tokenizer, train_tokenizer
 from headlight.model.transformer import Transformer
-from headlight.server.run import Server as ServerProcess
 from headlight.server.run import config_of, listen
 from headlight.services import Services
 from headlight.settings import Settings
@@ -130,8 +131,10 @@ class Server:
 def serve(settings: Settings) -> Iterator[Server]:
     """A warm server behind real connections."""
     listener = listen("127.0.0.1", 0)
+    # Else the system buffers megabytes for a client that does not read.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**16)
     app = create_app(settings)
-    running = ServerProcess(config_of(app, settings), app.state.services)
+    running = uvicorn.Server(config_of(app, settings))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
     thread.start()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -139,6 +142,7 @@ def serve(settings: Settings) -> Iterator[Server]:
         wait_until_ready(lambda path: httpx.get(url + path))
         yield Server(url, app.state.services)
     finally:
+        app.state.services.streams.stop()  # as a signal does
         running.should_exit = True
         thread.join()
         listener.close()

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from headlight.errors import MAX_ECHO, Problem, echo, over_limit
+from headlight.errors import MAX_ECHO, Problem, echo, over_limit, validation_path
+
+EDITS = {"edits": [{"kind": "temperature", "temperature": 1, "value": 0}, {"kind": []}, 3]}
 
 
 def body_of(problem):
@@ -79,3 +81,23 @@ def test_many_errors_are_counted_and_some_are_shown(client, problem):
     )
     assert len(body["errors"]) == 20
     assert body["detail"].endswith("and 47 more")
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        (["edits", 0, "temperature", "value"], ["edits", 0, "value"]),
+        (["edits", 0, "temperature", "temperature"], ["edits", 0, "temperature"]),
+        (["edits", 1, "kind"], ["edits", 1, "kind"]),
+        (["edits", 9, "heads"], ["edits", 9, "heads"]),
+        (["text"], ["text"]),
+        ([], []),
+    ],
+)
+def test_a_path_has_no_tag_that_nobody_sent(location, path):
+    assert validation_path(location, EDITS) == path
+
+
+@pytest.mark.parametrize("body", [None, [], "edits", 3])
+def test_a_path_needs_no_body_of_its_shape(body):
+    assert validation_path(["edits", 0, "value"], body) == ["edits", 0, "value"]

@@ -3,24 +3,17 @@
 import io
 import json
 import logging
-import os
 import re
-import socket
-import subprocess
 import sys
 import threading
-import time
 
-import httpx
 import pytest
 import torch
 
-import headlight.tracing.service
 from headlight import log_format
-from headlight.request_context import Exchange, current
+from headlight.request_log import RequestContext, current
 
 SECRET = "xyzzy-plugh"
-SERVE = "from headlight.cli import app; app()"
 
 
 def formatted(formatter, message, *args, error=None, name="headlight.inference.engine", **extra):
@@ -64,7 +57,7 @@ def test_colours_for_a_terminal_are_left_out():
 
 
 def test_every_line_names_the_request_it_belongs_to(formatter):
-    token = current.set(Exchange(id="job-7", method="GET", client="-"))
+    token = current.set(RequestContext(id="job-7", method="GET"))
     try:
         assert "job-7" in formatted(formatter, "so it is")
     finally:
@@ -85,7 +78,7 @@ def test_of_an_exception_type_and_places_are_logged_and_no_message(formatter):
     line = formatted(formatter, "a piece of work crashed", error=ValueError(SECRET))
     assert SECRET not in line
     assert "builtins.ValueError" in line
-    assert re.search(r"test_logs.py:\d+ in formatted", line)
+    assert re.search(r"test_log_format.py:\d+ in formatted", line)
 
 
 def test_nor_is_the_message_of_what_it_came_from(formatter):
@@ -146,7 +139,7 @@ def test_no_text_is_logged_where_the_server_itself_makes_a_mistake(client_with, 
     def fail(request, *_, **__):
         raise RuntimeError(f"cannot read {request.text}")
 
-    monkeypatch.setattr(headlight.tracing.service, "job_of", fail)
+    monkeypatch.setattr(client.app.state.services.tracer, "order", fail)
     monkeypatch.setattr(client.app.state.services.generator, "begin", fail)
     for path, more in (("trace", {}), ("generate", {"n_tokens": 2})):
         answer = client.post(f"/api/v1/{path}", json={"text": SECRET, **more})
@@ -166,98 +159,3 @@ def test_a_thread_that_ends_is_logged_without_what_it_worked_on(log, monkeypatch
     thread.join()
     assert "inference ended" in log.getvalue()
     assert SECRET not in log.getvalue()
-
-
-@pytest.fixture
-def process(zoo):
-    """How to start a real server that logs all it can."""
-    command = [sys.executable, "-c", SERVE, "serve", "--port", "0", "--log-level", "debug"]
-    environment = {
-        "HEADLIGHT_LOG_FORMAT": "json",
-        "HEADLIGHT_ZOO_DIR": str(zoo),
-        "HEADLIGHT_DEFAULT_MODEL": "tiny",
-        "HEADLIGHT_LOG_CLIENTS": "true",
-        "OMP_NUM_THREADS": "1",
-    }
-    return command, environment
-
-
-def secret_requests():
-    """The secret in every place of every kind of request, good and bad."""
-    yield "GET", f"/{SECRET}", {}
-    yield "GET", f"/?text={SECRET}", {}
-    yield SECRET.upper(), "/", {}
-    yield "GET", "/", {"headers": {"host": SECRET}}
-    yield "GET", "/healthz", {"headers": {"cookie": SECRET, "user-agent": SECRET}}
-    yield "GET", f"/api/v1/models/{SECRET}", {}
-    yield "GET", f"/models/{SECRET}/card", {}
-    yield "GET", f"/static/{SECRET}", {}
-    yield "GET", f"/docs/files/{SECRET}", {}
-    yield "GET", f"/api/v1/traces/{SECRET}", {}
-    yield "GET", f"/api/v1/positional?scheme={SECRET}&length={SECRET}", {}
-    for path in ("trace", "tokenize", "generate"):
-        for body in (
-            {"text": SECRET},
-            {"text": SECRET, "model": SECRET},
-            {"text": SECRET, SECRET: SECRET},
-            {"text": [SECRET]},
-            {"text": SECRET * 5000},
-            {"text": SECRET, "capture": [SECRET]},
-            SECRET,
-        ):
-            yield "POST", f"/api/v1/{path}", {"json": body}
-        headers = {"content-type": "application/json"}
-        yield "POST", f"/api/v1/{path}", {"content": f'{{"text": "{SECRET}', "headers": headers}
-        yield "POST", f"/api/v1/{path}", {"content": SECRET, "headers": {"content-type": SECRET}}
-        yield "POST", f"/api/v1/{path}", {"json": {"text": SECRET}, "headers": {"accept": SECRET}}
-
-
-def test_no_process_ever_logs_a_text(process, tmp_path):
-    command, environment = process
-    said = tmp_path / "said"
-    with said.open("wb") as out:
-        server = subprocess.Popen(
-            command, stdout=out, stderr=out, env={**os.environ, **environment}
-        )
-        try:
-            url = address_in(said, server)
-            with httpx.Client(base_url=url, timeout=30) as client:
-                statuses = {
-                    client.request(method, path, **options).status_code
-                    for method, path, options in secret_requests()
-                }
-                raw(url, f"GET /{SECRET} HTTP/1.1\r\nHost: {SECRET}\r\n{SECRET}\r\n\r\n")
-        finally:
-            server.terminate()
-            server.wait(timeout=20)
-    assert {200, 400, 404, 405, 422} <= statuses
-    assert 500 not in statuses
-    words = said.read_text()
-    assert "/api/v1/trace" in words
-    assert "text_hash" in words
-    assert "127.0.0.1" in words
-    assert SECRET not in words.lower()
-    assert "\x1b" not in words
-    lines = [json.loads(line) for line in words.splitlines() if line.startswith("{")]
-    requests = [line for line in lines if line["message"] == "request"]
-    assert all({"time", "level", "request_id", "route", "status"} <= set(line) for line in requests)
-
-
-def address_in(said, server):
-    for _ in range(600):
-        if found := re.search(r"http://127\.0\.0\.1:\d+", said.read_text()):
-            try:
-                if httpx.get(found[0] + "/readyz").status_code == 200:
-                    return found[0]
-            except httpx.TransportError:
-                pass
-        assert server.poll() is None, said.read_text()
-        time.sleep(0.1)
-    raise AssertionError(said.read_text())
-
-
-def raw(url, data):
-    address = httpx.URL(url)
-    with socket.create_connection((address.host, address.port), timeout=5) as connection:
-        connection.sendall(data.encode())
-        connection.recv(4096)

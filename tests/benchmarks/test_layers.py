@@ -23,7 +23,6 @@ def everything_on():
         cors_origins=("https://notebook.example.org",),
         trusted_proxies=("10.0.0.0/8",),
         requests_per_minute=10**9,
-        strict_transport_seconds=60,
     )
 
 

@@ -6,7 +6,7 @@
 import { asProblem, Problem } from './api.js';
 import { capitalised } from '../data/text.js';
 
-/** @typedef {{trace: import('../data/trace.js').Trace | import('../data/trace.js').Encoding} | {problem: import('./api.js').Problem} | {isWaiting: true}} Answer */
+/** @typedef {{trace?: import('../data/trace.js').Trace & Partial<import('../data/trace.js').Encoding>, problem?: import('./api.js').Problem, isWaiting?: boolean}} Answer one of the three */
 
 /** Numbers are what weighs: 32 million of them are 128 MB. */
 const MOST_KEPT = 24;

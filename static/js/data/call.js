@@ -5,14 +5,14 @@
 /**
  * @typedef {Object} Call
  * @property {string} path `/api/v1/trace`
- * @property {Object|null} body what is posted; null: nothing is, the call is a GET
+ * @property {Object|null} [body] of a POST; none: the call is a GET
  */
 
 const TRACE = '/api/v1/trace';
 
 /**
  * @param {import('./trace.js').Trace} trace the page's
- * @param {import('../plot/figure.js').Grid} grid of a drawing; what it asks for goes before what the page asked for
+ * @param {import('../plot/grid.js').Grid} grid of a drawing; what it asks for goes before what the page asked for
  * @returns {Call}
  */
 export function callOf({ asked }, { request = {}, call }) {
@@ -28,7 +28,7 @@ export function callOf({ asked }, { request = {}, call }) {
 
 /**
  * @param {import('./trace.js').Trace} trace the page's
- * @param {import('../plot/figure.js').Grid} grid of a drawing
+ * @param {import('../plot/grid.js').Grid} grid of a drawing
  * @returns {Call[]} the one, and after it that of the pass it is compared with
  */
 export function callsOf(trace, grid) {
@@ -38,7 +38,7 @@ export function callsOf(trace, grid) {
 /**
  * Where the numbers of a drawing come from.
  * @param {import('./trace.js').Trace} trace
- * @param {import('../plot/figure.js').Grid} grid
+ * @param {import('../plot/grid.js').Grid} grid
  * @param {Object[]} cards of all models: a drawing may be of another than the page's
  * @returns {{model?: string, revision?: string, text: string, target?: string, edits?: Object[]}}
  */

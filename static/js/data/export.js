@@ -6,7 +6,7 @@ import { originOf } from './call.js';
 import { csv } from './csv.js';
 import { exact } from './number.js';
 
-/** @typedef {import('../plot/figure.js').Grid} Grid */
+/** @typedef {import('../plot/grid.js').Grid} Grid */
 
 /** What a function of row and column gives, cell by cell; nothing is null. */
 function cellsOf({ rows, columns }, value) {

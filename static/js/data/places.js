@@ -61,7 +61,7 @@ export function placeOf({ where }, trace) {
 
 /**
  * The weights of a place, layer by layer.
- * @param {Place|null} place
+ * @param {Pick<Place, 'stack'|'ending'>|null} place
  * @param {import('./trace.js').Trace} trace
  * @returns {{layer: number, site: string}[]}
  */

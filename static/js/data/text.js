@@ -81,7 +81,7 @@ export function visibleLine(text) {
 /**
  * A token's name on an axis: `it`; a token of spaces alone keeps them visible, a piece of a character
  * is told by the character: `é 1/2`.
- * @param {import('./trace.js').Token} token
+ * @param {Pick<import('./trace.js').Token, 'text'|'part'>} token
  * @returns {string}
  */
 export function nameOf({ text, part }) {

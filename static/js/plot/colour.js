@@ -1,6 +1,7 @@
 /**
- * The colour scales. Both are linear in OKLab lightness, so equal steps of value look equal, also
- * in greyscale and with colour blindness. OKLab: https://bottosson.github.io/posts/oklab/
+ * Colour for numbers. Both scales are straight lines in OKLab lightness, so an equal step of value
+ * is an equal step to the eye, in grey and to colour-blind eyes too.
+ * OKLab: https://bottosson.github.io/posts/oklab/
  */
 
 /** @typedef {'light'|'dark'} Theme */
@@ -8,7 +9,7 @@
 
 const LEVELS = 256;
 
-/** Evenly spaced stops, each [lightness, chroma, hue in degrees], from dark to bright. */
+/** Stops at equal distances, each [lightness, chroma, hue in degrees]. From unlit to lit. */
 const SEQUENTIAL = {
   light: [
     [0.97, 0.012, 90],
@@ -78,17 +79,19 @@ function table(stops) {
   return bytes;
 }
 
+/** @returns {Triple} */
 function labOf(lightness, chroma, hue) {
   const angle = (hue * Math.PI) / 180;
   return [lightness, chroma * Math.cos(angle), chroma * Math.sin(angle)];
 }
 
+/** @param {Triple[]} points @returns {Triple} */
 function between(points, position) {
   const place = position * (points.length - 1);
   const left = Math.min(Math.floor(place), points.length - 2);
-  return points[left].map(
-    (value, axis) => value + (points[left + 1][axis] - value) * (place - left),
-  );
+  const [from, to] = [points[left], points[left + 1]];
+  const mixed = (axis) => from[axis] + (to[axis] - from[axis]) * (place - left);
+  return [mixed(0), mixed(1), mixed(2)];
 }
 
 /** @param {Triple} lab @returns {Triple} gamma-encoded red, green, blue, possibly outside 0 to 1 */
@@ -97,10 +100,15 @@ function srgbOf([lightness, a, b]) {
   const m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
   const s = (lightness - 0.0894841775 * a - 1.291485548 * b) ** 3;
   return [
-    4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s,
-    -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
-    -0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s,
-  ].map((light) => (light <= 0.0031308 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055));
+    encoded(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s),
+    encoded(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s),
+    encoded(-0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s),
+  ];
+}
+
+/** @param {number} light linear @returns {number} by the transfer function of sRGB */
+function encoded(light) {
+  return light <= 0.0031308 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055;
 }
 
 function toByte(channel) {
@@ -108,7 +116,7 @@ function toByte(channel) {
 }
 
 /**
- * The level of a value on a scale.
+ * The level a value falls on.
  * @param {number} value
  * @param {number} ceiling the value at the top of the scale
  */
@@ -155,7 +163,7 @@ export function luminance(rgb) {
 }
 
 /**
- * The same colours in Plotly's format, so that canvas and plot agree.
+ * The same colours as Plotly wants them, so that canvas and plot agree.
  * @param {Uint8Array} scale
  * @returns {[number, string][]}
  */

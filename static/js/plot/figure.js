@@ -1,102 +1,46 @@
 /**
- * The types of views and figures, and the parts that figures share: margins, label axes, colour
- * bars. Axes count cells (0, 1, 2 …) and carry labels as ticks: on a category axis Plotly would
- * merge tokens that occur twice and read "2024" as a number.
+ * What a view returns, and the parts all figures share: margins, axes of labels, the colour bar.
+ * Axes count cells (0, 1, 2 …) and carry labels as ticks: on an axis of names Plotly would merge
+ * tokens that occur twice and read "2024" as a number.
  */
 
 import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
 
 /**
- * The grid of numbers behind a drawing: what the keyboard walks, the table lists, the export writes.
- * @typedef {Object} Grid
- * @property {number} rows
- * @property {number} columns
- * @property {string} rowTitle what a row is
- * @property {string} columnTitle what a column is
- * @property {string[]} rowLabels
- * @property {string[]} columnLabels
- * @property {string} quantity what a cell holds, for the table's caption and the export
- * @property {(row: number, column: number) => number} value NaN where there is nothing
- * @property {(value: number) => string} format
- * @property {(row: number, column: number) => string} [written] a cell in the table, where its number alone says too little
- * @property {(row: number, column: number) => string} describe a sentence for the readout
- * @property {(row: number, column: number) => [string, string]} tip what, and how much
- * @property {(row: number, column: number) => {query?: number|number[], key?: number|number[]}} tokens to mark in the sentence
- * @property {(token: number) => number} [rowOf] the row of a token; −1: it has none; absent: rows are tokens
- * @property {(token: number) => number} [columnOf] the same of columns
- * @property {(row: number, column: number) => Partial<import('../state/state.js').State>} [choose]
- * @property {{rows: import('../data/places.js').Side, columns: import('../data/places.js').Side}} [sides] whose tokens rows and columns are; absent: the source’s
- * @property {string} [writtenNote] what marks in it mean
- * @property {(row: number) => {readout: string, tint: Float64Array}} [ofRow] a row in words and as weights over the columns’ tokens
- * @property {(column: number) => {readout: string, tint: Float64Array}} [ofColumn] the same of a column, where rows and columns are of different sentences
- * @property {(index: number) => {readout: string, tint: Float64Array}} [ofToken] a token of the sentence, where rows are something else
- * @property {(row: number, column: number) => Float64Array|null} [tint] of a cell, as weights over the columns’ tokens, where it is not its row
- * @property {number} [ceiling] the value at the top of the colour scale
- * @property {boolean} [isSigned] tints count from the bottom of a scale that has zero in its middle
- * @property {{readout: string, tint?: Float64Array}} [rest] what the sentence shows while nothing is pointed at
- * @property {(row: number, column: number) => number|undefined} [chosenWeight] of a cell that the model chose
- * @property {string} [chooseHint] what Enter does, if not making the cell’s token the chosen one
- * @property {string} [note] what else can be done with the drawing
- * @property {{capture: string[], heads?: number[], analyses?: string[], edits?: Object[], model?: string, text?: string, target?: string}} [request] what of the API’s trace holds these numbers
- * @property {Object} [before] the same of the pass that it is compared with
- * @property {import('../data/steps.js').Made} [made] how these numbers are made of what is answered; absent: as the drawing’s view says
- * @property {import('../data/call.js').Call} [call] where they come from another call than that for a trace
- * @property {number|null} [query] the token of the sentence whose row it is, where that is not the chosen one; null: none of them
- * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
- * @property {import('./grid.js').Cell|null} [picked] a cell that was chosen, not only its row
- * @property {import('./grid.js').Cell} [start] where the keyboard enters
- * @property {Geometry} [geometry] of a drawing whose cells are no plain matrix on its axes
- * @property {string} [kind] what a screen reader calls the drawing, if not a heatmap or a bar chart
- * @property {{columns: Lettering, rows: Lettering}} [thinned] how labels thin out when zoomed; absent: no zoom
- */
-
-/**
- * Where cells lie, in the coordinates of the axes.
- * @typedef {Object} Geometry
- * @property {(row?: number, column?: number) => {x0: number, x1: number, y0: number, y1: number}|null} box null: not in the drawing
- * @property {(x: number, y: number) => import('./grid.js').Cell|null} at
- * @property {(cell: import('./grid.js').Cell) => Highlight} [highlight] what stands out while a cell is pointed at
- */
-
-/**
- * What a drawing shows of one cell above the others, in the coordinates of the axes.
- * @typedef {Object} Highlight
- * @property {{x0: number, x1: number, y0: number, y1: number}} veil the part of the drawing that steps back
- * @property {{x0: number, x1: number, y0: number, y1: number, width: number, colour: string}[]} lines
- * @property {{x: number, y: number, text: string, isStrong: boolean}[]} numbers
- */
-
-/**
  * @typedef {Object} Figure
  * @property {string} title
- * @property {string} [summary] one sentence for screen readers
+ * @property {string} [summary] one sentence for who cannot see the drawing
  * @property {Object[]} [data] Plotly's traces
  * @property {Object} [layout] Plotly's layout
- * @property {Grid} [grid]
- * @property {string} [notice] replaces the drawing, if there is nothing to draw
- * @property {boolean} [isWaiting] the notice is temporary: the previous drawing may stay, dimmed
+ * @property {import('./grid.js').Grid} [grid]
+ * @property {string} [notice] said instead of a drawing, when there is nothing to draw
+ * @property {boolean} [isWaiting] the notice will pass: what was drawn before may stay, paled
  * @property {string} [help] one sentence under the title
- * @property {import('../data/formula.js').Term[]} [formula] its lines, above the help
- * @property {[string, string][]} [facts] numbers that belong to it, each by its name
- * @property {{label: string, patch: Partial<import('../state/state.js').State>}[]} [actions] what may come next, as buttons under it
+ * @property {import('../data/formula.js').Term[]} [formula] lines of it, above the help
+ * @property {string[][]} [facts] pairs of a name and a number
+ * @property {{label: string, patch: import('../state/state.js').Patch}[]} [actions] buttons below it
  */
 
 /**
- * The drawing context of a view: size, colours, answers and models.
+ * What views read besides the page's state.
  * @typedef {Object} Frame
  * @property {number} width pixels the drawing may take
  * @property {number} height pixels it should not exceed
  * @property {{theme: 'light'|'dark', font: string, surface: string, sunken: string, ink: string, muted: string, line: string, query: string, key: string, beam: string}} palette colours as `rgb(…)`
  * @property {number} layer
  * @property {number} head
- * @property {Record<string, import('../api/request_cache.js').Answer>} answers to the view's requests, by name
+ * @property {Record<string, import('../api/request_cache.js').Answer>} answers to what the view asks for, by its names
  * @property {Object[]} cards of all models
  */
 
 /**
- * Layout of several figures. `pair`: two side by side; `triple`: three side by side, the rest
- * below; `many`: as many as fit; `led`: the first alone, the rest as `many`; `steps`: one below the
- * other, each beside its text.
+ * What a view draws from: the page's state, the view's own fields, and the frame.
+ * @typedef {import('../state/state.js').State & Frame & Record<string, any>} ViewState
+ */
+
+/**
+ * Two figures side by side where there is room, three with what else there is below them, as many as
+ * fit, as many as fit below the first, or one after the other with the words of each beside it.
  * @typedef {'pair'|'triple'|'many'|'led'|'steps'|''} Arrangement
  */
 
@@ -105,23 +49,23 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {string} id
  * @property {string} title
  * @property {string} help one sentence
- * @property {[string, string][]} terms words the view uses, each in a few words
- * @property {(trace: import('../data/trace.js').Trace, state: Object) => {title?: string, help?: string, terms?: [string, string][]}} [wording] texts that depend on the model
+ * @property {string[][]} terms pairs of a word and its meaning
+ * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {help?: string, terms?: string[][]}} [wording] what is said differently of this model
  * @property {string[]} needs globs over site names, or `analyses.<id>.<array>`
- * @property {(card: Object) => string[]} [also] further globs, by model
- * @property {(trace: import('../data/trace.js').Trace, state: Object) => {id: string, title: string}[]} [places] the attentions or stacks to choose from, if there are several
- * @property {(trace: import('../data/trace.js').Trace, state: Object) => string} [place] the open one
- * @property {Record<string, import('../state/fields.js').Field<any>>} [fields] its own part of the state, under unique names
- * @property {(trace: import('../data/trace.js').Trace, state: Object) => Record<string, Object>} [asks] bodies of the further requests that this state needs, by name
- * @property {(trace: import('../data/trace.js').Trace, state: Object) => import('../ui/controls.js').Control[]} [controls] its switches
- * @property {'heads'|'generation'} [overview] the part of the view that is not a figure
- * @property {Arrangement | ((trace: import('../data/trace.js').Trace, state: Object) => Arrangement)} [arrangement] of several figures; absent: one below the other
- * @property {(trace: import('../data/trace.js').Trace, state: Object) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
- * @property {(trace: import('../data/trace.js').Trace, state: Object) => Figure} figure
+ * @property {(card: Object) => string[]} [also] more globs, for models that have something of their own to show
+ * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {id: string, title: string}[]} [places] where to look, if there is a choice
+ * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => string} [place] the one that is looked at
+ * @property {Record<string, import('../state/fields.js').Field<any>>} [fields] state of its own, by names that no other view has
+ * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => Record<string, Object>} [asks] further traces that this state needs: what to ask for, by a name
+ * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => import('../ui/controls.js').Control[]} [controls] its switches
+ * @property {'heads'|'generation'} [overview] a part of the page that no drawing can be
+ * @property {Arrangement | ((trace: import('../data/trace.js').Trace, state: ViewState) => Arrangement)} [arrangement] of several figures; absent: one below the other
+ * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
+ * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => Figure} figure
  */
 
 /**
- * Typography of the labels of an axis.
+ * How the labels of an axis are set.
  * @typedef {Object} Lettering
  * @property {number} size of the type, in pixels
  * @property {number} letters after which a label is cut
@@ -138,7 +82,7 @@ const NARROW = 480;
 const HEIGHTS = { least: 320, most: 760, beside: 120 };
 
 /**
- * The greatest height of a drawing that still fits on the screen.
+ * Pixels that a drawing should not exceed, so that it can be seen whole.
  * @param {number} windowHeight
  */
 export function plotHeight(windowHeight) {
@@ -146,7 +90,7 @@ export function plotHeight(windowHeight) {
 }
 
 /**
- * Whether the width is that of a phone.
+ * Is this as little room as a phone has?
  * @param {number} width pixels
  */
 export function isNarrow(width) {
@@ -162,9 +106,9 @@ export function letteringFor(width) {
 }
 
 /**
- * The width of the longest label, in pixels.
+ * Pixels the longest of these labels takes.
  * @param {string[]} labels
- * @param {Lettering} [lettering]
+ * @param {{size: number, letters: number}} [lettering]
  */
 export function labelWidth(labels, { size, letters } = ROOMY) {
   const columns = labels.reduce(
@@ -188,7 +132,7 @@ export function ticks(labels, indices, { letters } = ROOMY) {
 }
 
 /**
- * An axis that counts cells and labels them.
+ * An axis of cells with labels.
  * @param {{labels: string[], pixels: number, title: string, palette: Frame['palette'], lettering?: Lettering, space?: number, color?: string}} wanted
  */
 export function labelAxis({
@@ -214,7 +158,7 @@ export function labelAxis({
   };
 }
 
-/** The same axis with its origin at the top, as in a matrix. */
+/** The same axis, counting downwards as a matrix does. */
 export function downwards(axis) {
   return { ...axis, range: [...axis.range].reverse() };
 }
@@ -239,7 +183,7 @@ export function baseLayout(palette, { width, height, margin }) {
 
 /**
  * @param {Frame['palette']} palette
- * @param {'v'|'h'} orientation vertical beside the map, horizontal below it
+ * @param {'v'|'h'} orientation beside the map, or below it where there is no room beside
  */
 export function colourBar(palette, orientation) {
   const shared = {
@@ -262,7 +206,7 @@ const SHORT_BAR = 110;
 const BAR_GAP = 12;
 
 /**
- * A short colour bar below the left end of a wide map.
+ * A short colour bar below the left end of a map that is as wide as it likes.
  * @param {Frame['palette']} palette
  * @param {{tickvals: number[], ticktext?: string[]}} [ticks]
  */
@@ -279,7 +223,7 @@ export function shortBar(palette, ticks = { tickvals: [0, 0.5, 1] }) {
 }
 
 /**
- * The title of a short colour bar, to its right.
+ * Its title, at its right.
  * @param {string} text
  * @param {Frame['palette']} palette
  */
@@ -305,7 +249,7 @@ export function shortBarWidth(title) {
 }
 
 /**
- * The title of a colour bar. Plotly's own title overlaps the numbers of a vertical bar.
+ * The colour bar's title. Plotly's own lies across the numbers when it stands beside them.
  * @param {string} title
  * @param {Frame['palette']} palette
  * @param {'v'|'h'} orientation
@@ -353,7 +297,7 @@ export function ticksFor(first, last, pixels, least) {
 const ROUND = [1, 2, 2.5, 5, 10];
 
 /**
- * Round tick values from 0 up, for an axis of amounts.
+ * Round numbers from 0 up, for an axis of amounts.
  * @param {number} end past which there is no tick
  * @param {number} most ticks besides that of 0
  * @returns {number[]}
@@ -375,7 +319,7 @@ export function legendRoom(width) {
 }
 
 /**
- * The legend of a router map, beside the short colour bar, or below it if one line is too long.
+ * Beside the short colour bar, and below it where one line is too long.
  * @param {Frame['palette']} palette
  * @param {{width: number, left: number, hasNumbers: boolean}} box `left` pixels before the map; without numbers a mark is in each chosen cell
  * @returns {Object[]} annotations

@@ -1,11 +1,91 @@
 /**
- * A grid lying on its other side.
+ * The grid behind a drawing: its numbers, its link to the sentence, and the cursor over its cells.
+ */
+
+/** @typedef {{row: number, column: number, of?: 'row'|'column'}} Cell `of`: its whole row or column is meant */
+
+/**
+ * The numbers behind a drawing: what the table lists and the CSV file holds.
+ * @typedef {Object} NumberGrid
+ * @property {number} rows
+ * @property {number} columns
+ * @property {string} rowTitle of the axis of rows: “query”
+ * @property {string} columnTitle
+ * @property {string[]} rowLabels
+ * @property {string[]} columnLabels
+ * @property {string} quantity of a cell, for the caption of the table and the export
+ * @property {(row: number, column: number) => number} value NaN: none
+ * @property {(value: number) => string} format
+ * @property {(row: number, column: number) => string} [written] a cell of the table, if it says more than its number
+ * @property {string} [writtenNote] explains the marks in it
+ * @property {Request & {model?: string, text?: string, target?: string}} [request] the trace of the API that holds these numbers
+ * @property {Request & {model?: string, text?: string, target?: string}} [before] the same of the pass that it is compared with
+ * @property {import('../data/steps.js').Made} [made] how the numbers are computed from the answer, if the answer does not hold them
+ * @property {import('../data/call.js').Call} [call] for numbers that are not part of a trace
+ */
+
+/** @typedef {{capture?: string[], layers?: number[], heads?: number[], analyses?: string[], edits?: Object[]}} Request */
+
+/** @typedef {{readout: string, tint?: Float64Array}} Shown a sentence in words, and weights over the tokens of the columns */
+
+/**
+ * How the sentence above the drawing is marked and tinted.
+ * @typedef {Object} SentenceLink
+ * @property {(row: number, column: number) => {query?: number|number[], key?: number|number[]}} tokens to mark
+ * @property {{rows: import('../data/places.js').Side, columns: import('../data/places.js').Side}} [sides] whose tokens rows and columns are; absent: the source’s
+ * @property {number|null} [query] the token whose row it is, if that is not the chosen one; null: none
+ * @property {(token: number) => number} [rowOf] the row of a token; −1: none; absent: rows are tokens
+ * @property {(token: number) => number} [columnOf] the column of a token
+ * @property {(row: number) => Shown} [ofRow]
+ * @property {(column: number) => Shown} [ofColumn] if rows and columns belong to different sentences
+ * @property {(index: number) => Shown} [ofToken] if rows are not tokens
+ * @property {(row: number, column: number) => Float64Array|null} [tint] of a cell, if it is not its row’s
+ * @property {Shown} [rest] while nothing is pointed at
+ * @property {number} [ceiling] the value at the top of the colour scale
+ * @property {boolean} [isSigned] zero is in the middle of the colour scale
  */
 
 /**
- * The transposed grid: rows become columns, cells keep their content.
- * @param {import('./figure.js').Grid} grid
- * @returns {import('./figure.js').Grid}
+ * The cells as the pointer and the keyboard reach them.
+ * @typedef {Object} CellCursor
+ * @property {(row: number, column: number) => string} describe a sentence for the screen reader and the readout
+ * @property {(row: number, column: number) => string[]} tip the name of the cell, and its number
+ * @property {(row: number, column: number) => number|undefined} [chosenWeight] of a cell that the model chose
+ * @property {(row: number, column: number) => import('../state/state.js').Patch} [choose] the change of state when a cell is chosen
+ * @property {string} [chooseHint] names what Enter does, if not choosing the cell’s token
+ * @property {string} [note] further things to do with the drawing
+ * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
+ * @property {Cell|null} [picked] a chosen cell, not only its row
+ * @property {Cell} [start] where the keyboard enters
+ * @property {Geometry} [geometry] of a drawing whose cells are not a plain matrix on its axes
+ * @property {string} [kind] for screen readers, if not a heatmap or a bar chart
+ * @property {{columns: import('./figure.js').Lettering, rows: import('./figure.js').Lettering}} [thinned] how labels thin out when zoomed; absent: no zoom
+ */
+
+/** @typedef {NumberGrid & SentenceLink & CellCursor} Grid */
+
+/** @typedef {{x0: number, x1: number, y0: number, y1: number}} Box */
+
+/**
+ * The position of the cells, in the coordinates of the axes.
+ * @typedef {Object} Geometry
+ * @property {(row?: number, column?: number) => Box|null} box null: not in the drawing
+ * @property {(x: number, y: number) => Cell|null} at
+ * @property {(cell: Cell) => Highlight} [highlight] while a cell is pointed at
+ */
+
+/**
+ * One cell of a drawing above the others, in the coordinates of the axes.
+ * @typedef {Object} Highlight
+ * @property {Box} veil the part of the drawing that steps back
+ * @property {(Box & {width: number, colour: string})[]} lines
+ * @property {{x: number, y: number, text: string, isStrong: boolean}[]} numbers
+ */
+
+/**
+ * Rows become columns and columns rows; what a cell holds and says stays.
+ * @param {Grid} grid
+ * @returns {Grid}
  */
 export function transposedGrid(grid) {
   const turnedCell = (cell) => cell && { row: cell.column, column: cell.row };
@@ -30,8 +110,6 @@ export function transposedGrid(grid) {
   };
 }
 
-/** @typedef {{row: number, column: number, of?: 'row'|'column'}} Cell `of`: its whole row or column is meant */
-
 const PAGE = 8;
 
 const STEPS = {
@@ -44,12 +122,12 @@ const STEPS = {
 };
 
 /**
- * The cell that a key leads to. Movement stops at the edge.
+ * Where a key leads from a cell. Walking stops at the edge.
  * @param {Cell} cell
  * @param {string} key as in KeyboardEvent.key
  * @param {{rows: number, columns: number}} grid
  * @param {boolean} [far] Ctrl or Cmd held: Home and End reach for the corners
- * @returns {Cell|null} null for any other key
+ * @returns {Cell|null} null when the key is no way to walk
  */
 export function walk({ row, column }, key, { rows, columns }, far = false) {
   if (key === 'Home') return { row: far ? 0 : row, column: 0 };

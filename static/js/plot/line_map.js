@@ -1,8 +1,10 @@
 /**
- * Two columns of words joined by lines: thickness and colour show the weight, and strong lines
- * carry its number. Axes count pixels of the plot area, downwards, so that words lie inside it and
- * can be pointed at. Lines of similar weight share a Plotly trace, so the number of traces stays
- * small.
+ * Two columns of words with lines between them, as strong as the weights are: thickness and colour
+ * say the weight, and a number stands on each line of some strength.
+ *
+ * Axes count pixels of the plot area, downwards, so that words lie inside of it and can be pointed at.
+ * Lines of about the same strength share a trace of Plotly: however many there are, there is a handful
+ * of traces.
  */
 
 import { css, levelOf, plotlyScale, sequential } from './colour.js';
@@ -34,7 +36,7 @@ import { escapeForPlotly, shortened } from '../data/text.js';
 const STEPS = 12;
 const MOST_LINES = 1200;
 const MOST_NUMBERS = 120;
-/** Lines below this weight show their number only in the tooltip and the table. */
+/** A line of less weight has its number in the tip and in the table. */
 const LEAST_NUMBER = 0.1;
 const NUMBER = { width: 34, height: 14, size: 11, letter: 6.6 };
 /** The thickest line takes a fifth of a word’s height. */
@@ -44,14 +46,14 @@ const HEAD_ROOM = 26;
 const GAP = 8;
 const WIDEST_SPAN = 420;
 const REACH = 7;
-/** The palest colours are invisible as lines, so the scale starts a fifth of the way up. */
+/** The palest colours of the scale are no lines on paper: it starts a fifth of the way up. */
 const FIRST_LEVEL = 51;
-/** The opacity of a de-emphasised line. */
+/** The opacity of a line that steps back. */
 const FADED = 0.25;
 
 /**
  * @param {Wanted} wanted
- * @returns {{data: Object[], layout: Object, geometry: import('./figure.js').Geometry, drawn: Line[], left: number}} `left`: how many lines were too many
+ * @returns {{data: Object[], layout: Object, geometry: import('./grid.js').Geometry, drawn: Line[], left: number}} `left`: how many lines were too many
  */
 export function linesFigure(wanted) {
   const { weights, threshold = 0, chosenRow = null } = wanted;
@@ -80,7 +82,7 @@ export function linesFigure(wanted) {
   };
 }
 
-/** The positions of all parts, in pixels of the plot area. */
+/** Where everything stands, in pixels of the plot area. */
 function boxFor({
   rows,
   columns,
@@ -147,7 +149,7 @@ function inkFor({ theme }, ceiling, thickest) {
   };
 }
 
-/** De-emphasised lines come first, one trace per step of weight. */
+/** Those that step back come first, each step of strength in one trace. */
 function lineTraces(lines, chosenRow, ceiling, box, ink) {
   const isBack = ({ row }) => chosenRow !== null && row !== chosenRow;
   const trace = (bin, step, opacity) => {
@@ -176,7 +178,7 @@ function lineTraces(lines, chosenRow, ceiling, box, ink) {
   ];
 }
 
-/** A number has a background, so that no line crosses it. */
+/** A number stands on a stroke of paper, so that lines do not run through it. */
 function numberTraces(numbers, palette) {
   if (numbers.length === 0) return [];
   const texts = numbers.map(({ line }) => share(line.weight, 2));
@@ -229,7 +231,7 @@ function isLeft(side, { left }) {
   return left === `${side}s`;
 }
 
-/** An invisible trace that carries the colour bar. */
+/** Nothing to see but its colour bar. */
 function scaleTrace(palette, ceiling, { scale }) {
   return {
     type: 'scatter',
@@ -278,6 +280,7 @@ function layoutFor({ palette, titles, quantity }, box) {
   };
 }
 
+/** @returns {import('./grid.js').Geometry} */
 function geometryOf({ weights, rows, columns }, { lines, numbers, ceiling, box, ink }) {
   const places = new Map(numbers.map(({ line, at }) => [keyOf(line), at]));
   const numberAt = (pair) => places.get(keyOf(pair)) ?? along(box.spanOf(pair), 0.5);
@@ -325,7 +328,7 @@ function indexAt(y, count, { down }) {
   return index >= 0 && index < count ? index : null;
 }
 
-/** A word selects its strongest line; `of` names the side it stands on. */
+/** A word is pointed at by its strongest line; `of` says whose lines are meant.  @returns {import('./grid.js').Cell} */
 function wordCell(weights, side, index) {
   if (side === 'row')
     return { row: index, column: strongestOf(weights, { row: index }), of: 'row' };
@@ -333,9 +336,9 @@ function wordCell(weights, side, index) {
 }
 
 /**
- * The lines of the selected word, each with its number near the far end; for a selected line or
- * cell, the lines of its query.
- * @returns {import('./figure.js').Highlight}
+ * The lines of the word that is pointed at, each with its number near the other end; for a line that is
+ * pointed at, and for the cell that the keyboard is on, those of the word that attends.
+ * @returns {import('./grid.js').Highlight}
  */
 function highlightOf({ row, column, of = 'row' }, weights, { box, ink, numberAt }) {
   const count = of === 'row' ? weights.columns : weights.rows;

@@ -1,6 +1,6 @@
 /**
- * A weight matrix as pixels: the nearest cell when enlarged, the strongest cell when reduced, so
- * that one bright cell among 256 × 256 never disappears.
+ * A weight matrix as pixels: nearest cell where there is room, the strongest where there is not,
+ * so that one bright cell among 256 × 256 never disappears.
  */
 
 /**
@@ -15,7 +15,7 @@
  */
 
 /**
- * A square region of a canvas.
+ * Where pixels go: a square somewhere on a canvas.
  * @typedef {Object} Sheet
  * @property {Uint32Array} pixels of the whole canvas, row by row
  * @property {number} width of the canvas
@@ -47,7 +47,7 @@ export function rasterise(picture, size, colours) {
 }
 
 /**
- * Paint one head into its square of a canvas.
+ * Paints one head into its square of a canvas.
  * @param {Sheet} sheet
  * @param {{left: number, top: number, size: number}} square in pixels, within the sheet
  * @param {Picture} picture
@@ -92,7 +92,7 @@ function spans(cells, size) {
   return { firsts, ends };
 }
 
-/** The strongest cell of each column among some rows. */
+/** Of each column the strongest cell among some rows. */
 function poolRows(strongest, { data, offset, columns }, first, end) {
   strongest.fill(0);
   for (let row = first; row < end; row += 1) {
@@ -103,7 +103,7 @@ function poolRows(strongest, { data, offset, columns }, first, end) {
   }
 }
 
-/** Pixels that lie entirely in the masked future are left unchanged. */
+/** Pixels of which every cell lies in the masked future stay as they are. */
 function paintLine(line, strongest, { firsts, ends }, seen, factor, inks) {
   for (let x = 0; x < line.length && firsts[x] < seen; x += 1) {
     let most = 0;

@@ -22,6 +22,8 @@ import { hasTwoSides, predictingSide, tokensOf } from '../data/places.js';
  * @property {'one'|'head'} range where the colours end: at 1, or at each head's own maximum
  */
 
+/** @typedef {Partial<State> & Record<string, any>} Patch a change of the state, the views’ own fields included */
+
 const RANGES = ['one', 'head'];
 
 /** What every view shares; a view has fields of its own besides. */

@@ -9,7 +9,7 @@ import { createHelp } from './help.js';
 
 /**
  * @typedef {Object} Control
- * @property {'choice'|'flag'|'number'|'integer'|'counts'|'text'|'button'} kind
+ * @property {string} kind `choice`, `flag`, `number`, `integer`, `counts`, `text` or `button`
  * @property {string} [name] of the field it sets
  * @property {string} label
  * @property {any} [value]

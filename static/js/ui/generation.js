@@ -221,7 +221,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
 
     /**
      * @param {import('../data/trace.js').Trace} of
-     * @param {import('../state/state.js').State & import('../plot/figure.js').Frame} now
+     * @param {import('../plot/figure.js').ViewState} now
      */
     show(of, now) {
       trace = of;

@@ -92,7 +92,7 @@ export function createHeadsBlock({ onState, announce }) {
     element: block,
     /**
      * @param {import('../data/trace.js').Trace} trace
-     * @param {import('../state/state.js').State & import('../plot/figure.js').Frame} state
+     * @param {import('../plot/figure.js').ViewState} state
      */
     show(trace, state) {
       const place = placeOf(state, trace);

@@ -12,7 +12,7 @@ export function createHighlight() {
     element: svg,
 
     /**
-     * @param {import('../plot/figure.js').Highlight|null|undefined} highlight
+     * @param {import('../plot/grid.js').Highlight|null|undefined} highlight
      * @param {{left: number, top: number, width: number, height: number, axes: {x: [number, number], y: [number, number]}}} area of the plot, with the ends of its axes
      */
     show(highlight, area) {

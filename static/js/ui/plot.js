@@ -13,7 +13,7 @@ import { plotly } from './plotly.js';
 import { palette } from './theme.js';
 
 /** @typedef {import('../plot/grid.js').Cell} Cell */
-/** @typedef {import('../plot/figure.js').Grid} Grid */
+/** @typedef {import('../plot/grid.js').Grid} Grid */
 /** @typedef {import('../plot/figure.js').Figure} Figure */
 
 const CONFIG = {

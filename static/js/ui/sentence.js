@@ -68,7 +68,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
     },
 
     /**
-     * @param {import('../plot/figure.js').Grid|null} grid of the open view
+     * @param {import('../plot/grid.js').Grid|null} grid of the open view
      * @param {import('./sentence_highlight.js').PointedCell|null} cell a cell of a drawing that is pointed at
      * @param {{theme: 'light'|'dark'}} palette
      */

@@ -15,14 +15,14 @@
  */
 
 /**
- * @typedef {{cell: import('../plot/grid.js').Cell, grid: import('../plot/figure.js').Grid}} PointedCell
+ * @typedef {{cell: import('../plot/grid.js').Cell, grid: import('../plot/grid.js').Grid}} PointedCell
  * @typedef {{side: Side, index: number}} PointedToken
  */
 
 const ONE_SIDE = { rows: 'source', columns: 'source' };
 
 /**
- * @param {import('../plot/figure.js').Grid|null} grid of the open view
+ * @param {import('../plot/grid.js').Grid|null} grid of the open view
  * @param {PointedCell|PointedToken|null} pointed
  * @returns {Shown}
  */

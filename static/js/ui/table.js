@@ -6,7 +6,7 @@ import { element } from './element.js';
 
 const CELLS_A_PAGE = 4096;
 
-/** @typedef {import('../plot/figure.js').Grid} Grid */
+/** @typedef {import('../plot/grid.js').Grid} Grid */
 
 export function createTable() {
   const body = element('div', {});

@@ -101,7 +101,7 @@ export function createViewSection(entry, handlers) {
      * @param {import('../plot/figure.js').View} view
      * @param {import('../data/trace.js').Trace} trace
      * @param {Object} state
-     * @returns {import('../plot/figure.js').Grid|null} the grid of the first figure
+     * @returns {import('../plot/grid.js').Grid|null} the grid of the first figure
      */
     show(view, trace, state) {
       let grid = null;

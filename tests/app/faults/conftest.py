@@ -80,6 +80,8 @@ class Connection:
     def _read_body(self, headers: dict[str, str]) -> bytes:
         if headers.get("transfer-encoding") == "chunked":
             return b"".join(iter(self._read_chunk, b""))
+        if "content-length" not in headers:  # the connection's end is that of the body
+            return self.unread + b"".join(iter(self._receive, b""))
         length = int(headers["content-length"])
         while len(self.unread) < length and (piece := self._receive()):
             self.unread += piece

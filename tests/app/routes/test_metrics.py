@@ -45,11 +45,6 @@ def test_two_applications_count_for_themselves(client, client_with):
     assert read(client)["headlight_cache_hits_total", ()] != 41
 
 
-def test_metrics_can_be_switched_off(client_with, problem):
-    body = problem(client_with(metrics=False).get("/metrics"), 404, "not-found")
-    assert "HEADLIGHT_METRICS" in body["detail"]
-
-
 @pytest.mark.parametrize("name", ["queue_length", "streams_open", "cache_bytes"])
 def test_what_can_be_asked_for_is_not_counted_by_hand(client, name):
     assert read(client)[f"headlight_{name}", ()] == 0

@@ -30,17 +30,17 @@ def test_address_model_limits_and_access_take_a_line_each(said):
         "Headlight is at http://127.0.0.1:8000 (API: http://127.0.0.1:8000/docs)",
         "model   tiny and 5 more · cpu · float32 · 1 thread",
         "limits  4,000 characters · 8 M numbers · 64 waiting · 8 streams · 64 MiB cache",
-        "access  this machine alone · no key · 60 calls a minute each",
+        "access  this machine only · no key · 60 calls a minute each",
         "Ctrl-C stops.",
     ]
 
 
 def test_where_others_can_reach_it_what_to_mind_is_said(said):
     text = said(host="0.0.0.0")
-    assert "all who reach the address" in text
+    assert "other machines, too" in text
     assert "It answers to localhost, 127.0.0.1, [::1]; HEADLIGHT_ALLOWED_HOSTS names more." in text
-    assert "HEADLIGHT_API_KEYS asks for a key" in text
-    assert "HEADLIGHT_REQUESTS_PER_MINUTE bounds each" in text
+    assert "HEADLIGHT_API_KEYS" in text
+    assert "HEADLIGHT_REQUESTS_PER_MINUTE" in text
 
 
 def test_what_is_minded_already_is_not_said_again(said):

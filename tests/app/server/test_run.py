@@ -1,20 +1,20 @@
-"""A real server on a real port."""
+"""The server on a real port: addresses, concurrency, stop signals and memory."""
 
-import asyncio
 import json
+import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
+from contextlib import suppress
 
 import httpx
 import pytest
 import torch
-import uvicorn
 
-from headlight.server.run import PortError, Server, address_of, listen
-from headlight.tracing import service
+from headlight.server.run import PortError, address_of, listen
 
 
 def raw_trace(text):
@@ -41,18 +41,18 @@ def wait_for(condition, seconds=10):
 
 @pytest.fixture
 def hold_answers(monkeypatch):
-    """Makes a server's answers wait for an event; texts are noted when their work begins."""
+    """Makes a server's traces wait for an event; texts are noted when their work begins."""
     begun, may_end = [], threading.Event()
 
     def hold(server):
-        real = service.solve
+        real = server.services.tracer.solve
 
-        def solve(checkpoint, jobs, max_elements):
-            begun.extend(job.request.text for job in jobs)
+        def solve(orders):
+            begun.extend(order.request.text for order in orders)
             may_end.wait(20)
-            return real(checkpoint, jobs, max_elements)
+            return real(orders)
 
-        monkeypatch.setattr(service, "solve", solve)
+        monkeypatch.setattr(server.services.tracer, "solve", solve)
         return begun, may_end
 
     yield hold
@@ -70,12 +70,10 @@ def test_a_taken_port_is_one_clear_sentence():
     )
 
 
-def test_an_address_that_is_not_ours_is_one_clear_sentence():
-    sentence = "there is no such address here; choose another with --host"
-    for host in ("192.0.2.1", "999.1.1.1"):
-        with pytest.raises(PortError) as caught:
-            listen(host, 0)
-        assert str(caught.value) == f"cannot listen on {host}:0: {sentence}"
+@pytest.mark.parametrize("host", ["192.0.2.1", "999.1.1.1"])
+def test_an_address_of_another_machine_is_rejected(host):
+    with pytest.raises(PortError, match="--host"):
+        listen(host, 0)
 
 
 def test_all_addresses_of_both_kinds_can_be_opened():
@@ -88,48 +86,39 @@ def test_all_addresses_of_both_kinds_can_be_opened():
             socket.create_connection((host, port), timeout=5).close()
 
 
-def test_the_address_can_be_opened_where_every_address_is_listened_on():
+def test_the_url_of_a_server_on_every_address_can_be_opened():
     with listen("0.0.0.0", 0) as listener:
         assert address_of(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_a_body_never_waits_until_its_headers_are_confirmed():
+def test_connections_send_a_body_without_waiting_for_an_acknowledgement():
     with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
         accepted, _ = listener.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_a_trace_over_a_real_connection(server):
-    body = httpx.post(f"{server.url}/api/v1/trace", json={"text": "the cat"}).json()
-    assert body["tokens"][1]["text"] == "the"
-
-
 def test_health_answers_while_the_inference_thread_is_busy(server, monkeypatch):
-    """On the event loop, each of these traces would hold up every other answer."""
-    real = service.solve
+    real = server.services.tracer.solve
 
-    def solve(*batch):
-        until = time.monotonic() + 1
+    def solve(orders):
+        until = time.monotonic() + 0.5
         matrix = torch.ones(300, 300)
         while time.monotonic() < until:
             matrix @ matrix
-        return real(*batch)
+        return real(orders)
 
-    monkeypatch.setattr(service, "solve", solve)
+    monkeypatch.setattr(server.services.tracer, "solve", solve)
+    n_answers = 0
     with ThreadPoolExecutor() as pool, httpx.Client(base_url=server.url) as client:
         slow = pool.submit(httpx.post, f"{server.url}/api/v1/trace", json={"text": "a"}, timeout=30)
-        waits = []
         while not slow.done():
-            began = time.monotonic()
-            assert client.get("/healthz").status_code == 200
-            waits.append(time.monotonic() - began)
+            n_answers += client.get("/healthz").status_code == 200
         assert slow.result().status_code == 200
-    assert len(waits) >= 5
-    assert sorted(waits)[len(waits) // 2] < 0.5
+    assert n_answers >= 3
 
 
-def test_a_request_whose_client_left_while_it_waited_is_never_computed(server, hold_answers):
+def test_a_request_whose_client_left_the_queue_is_never_computed(server, hold_answers):
     begun, may_end = hold_answers(server)
     with connect(server) as first, connect(server) as second:
         first.sendall(raw_trace("first"))
@@ -145,7 +134,7 @@ def test_a_request_whose_client_left_while_it_waited_is_never_computed(server, h
 
 
 def test_a_full_queue_answers_503_at_once(serving, settings, hold_answers, problem):
-    strict = settings.model_copy(update={"queue_length": 0, "retry_after_seconds": 7})
+    strict = settings.model_copy(update={"queue_length": 0})
     with serving(strict) as server, connect(server) as first:
         begun, may_end = hold_answers(server)
         first.sendall(raw_trace("first"))
@@ -157,7 +146,7 @@ def test_a_full_queue_answers_503_at_once(serving, settings, hold_answers, probl
         assert b"200 OK" in first.recv(1000)
 
 
-def test_open_answers_finish_when_the_server_is_told_to_stop(serving, settings, hold_answers):
+def test_open_responses_finish_when_the_server_is_told_to_stop(serving, settings, hold_answers):
     with ThreadPoolExecutor() as pool:
         with serving(settings) as server:
             begun, may_end = hold_answers(server)
@@ -165,23 +154,58 @@ def test_open_answers_finish_when_the_server_is_told_to_stop(serving, settings, 
             wait_for(lambda: begun == ["last"])
             threading.Timer(0.3, may_end.set).start()
         assert answer.result().json()["text"] == "last"
+        assert answer.result().headers["connection"] == "close"
 
 
-def test_a_long_body_without_a_length_is_refused_over_a_real_connection(server, problem):
-    chunks = (b" " * 10_000 for _ in range(20))
-    headers = {"content-type": "application/json"}
-    response = httpx.post(f"{server.url}/api/v1/tokenize", content=chunks, headers=headers)
-    problem(response, 413, "body-too-large")
+def test_open_streams_end_when_the_server_is_told_to_stop(serving, settings):
+    order = {"text": "the cat", "n_tokens": 60, "temperature": 0}
+    with ThreadPoolExecutor() as pool:
+        with serving(settings) as server:
+            url = f"{server.url}/api/v1/generate"
+            answer = pool.submit(httpx.post, url, json=order, timeout=30)
+            wait_for(lambda: server.services.streams.n_open)
+        events = answer.result().text.strip().split("\n\n")
+    assert events[-1].startswith("event: end")
 
 
-def test_readiness_is_noticed_once():
-    services = SimpleNamespace(is_ready=False, has_failed=False)
-    times = []
-    server = Server(uvicorn.Config(None), services, lambda: times.append(services.is_ready))
+def test_two_workers_share_a_port_and_stop_cleanly(zoo):
+    code = "from headlight.cli import app; app()"
+    words = ["serve", "--port", "0", "--workers", "2"]
+    told = {"HEADLIGHT_ZOO_DIR": str(zoo), "HEADLIGHT_DEFAULT_MODEL": "tiny"}
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        env={**os.environ, **told, "HEADLIGHT_DEVICE": "cpu"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            line = next(line for line in process.stdout if "http://" in line)
+            url = "http:" + line.partition("http:")[2].split()[0]
+            ids = []
+            wait_for(lambda: answers(url) and ids.append(trace_id(url)) is None, 60)
+            # Each worker has a cache of its own, so both have answered when it was missed twice.
+            wait_for(
+                lambda: ids.append(trace_id(url)) or sample(url, "cache_misses_total") == 2, 60
+            )
+            assert len(set(ids)) == 1, "a trace's id is a pure function"
+            assert sample(url, "cache_hits_total") == len(ids) - 2, "of both workers together"
+            process.terminate()
+            _, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert (process.returncode, errors) == (0, "")
 
-    async def live():
-        for services.is_ready in (False, True, False, True):
-            assert not await server.on_tick(1)
 
-    asyncio.run(live())
-    assert times == [True]
+def answers(url):
+    with suppress(httpx.TransportError):
+        return httpx.get(f"{url}/readyz").status_code == 200
+
+
+def trace_id(url):
+    return httpx.post(f"{url}/api/v1/trace", json={"text": "the cat"}, timeout=60).json()["id"]
+
+
+def sample(url, name):
+    lines = httpx.get(f"{url}/metrics").text.splitlines()
+    return float(next(x for x in lines if x.startswith(f"headlight_{name} ")).split()[1])

@@ -1,5 +1,5 @@
 /**
- * Attention: the weights of one head by query and key, its scores, or several heads combined.
+ * Attention: one head's weights, every query by every key; or its scores, or several heads at once.
  */
 
 import { noticeOf } from '../../api/request_cache.js';
@@ -38,12 +38,13 @@ const PLACES = {
   },
 };
 
+/** @type {Partial<import('../../state/attention_switches.js').Switches>} */
 const STANDARD = { what: 'weights', which: 'head', as: 'matrix', isShare: true, hidden: 'nothing' };
 
 /**
  * @param {import('../../data/places.js').Place['id']} placeId
- * @param {import('../../state/attention_switches.js').Switches} [switches]
- * @returns {{help: string, terms: [string, string][]}}
+ * @param {Partial<import('../../state/attention_switches.js').Switches>} [switches]
+ * @returns {{help: string, terms: string[][]}}
  */
 function wordingFor(placeId, switches = STANDARD) {
   const place = PLACES[placeId];
@@ -55,6 +56,7 @@ function wordingFor(placeId, switches = STANDARD) {
   };
 }
 
+/** @param {string} placeId @param {Partial<import('../../state/attention_switches.js').Switches>} switches */
 function firstSentence(placeId, { what, as }) {
   const { looking, that } = PLACES[placeId];
   const each = as === 'lines' ? `Each word at the left is ${looking}` : `Each row is ${looking}`;
@@ -66,11 +68,13 @@ function firstSentence(placeId, { what, as }) {
   return `${each}: ${mark}, the more of ${that} it takes in.`;
 }
 
-/** Whether the drawn rows sum to 1. */
+/** Is that what the drawing shows, whatever is hidden of it? */
+/** @param {Partial<import('../../state/attention_switches.js').Switches>} switches */
 function sumsToOne({ isShare, which, hidden, isRenormalised }) {
   return isShare && which !== 'max' && (hidden === 'nothing' || isRenormalised);
 }
 
+/** @type {import('../../plot/figure.js').View} */
 export const attention = {
   ...entryOf('attention'),
   ...wordingFor('decoder'),
@@ -90,7 +94,7 @@ export const attention = {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame} state
+ * @param {import('../../plot/figure.js').ViewState} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
@@ -124,7 +128,7 @@ function asMatrix(trace, state, subject) {
   };
 }
 
-/** The lines of the chosen query are emphasised. */
+/** Of the chosen query the lines stand out. */
 function asLines(trace, state, subject, { row }) {
   const grid = gridOf(trace, state, subject);
   const { data, layout, geometry, left } = linesFigure({
@@ -148,7 +152,7 @@ function asLines(trace, state, subject, { row }) {
   };
 }
 
-/** The arithmetic exists for a cell of one head, one query and one key. */
+/** The arithmetic of a cell can be opened where the cell is one head’s, of one query and one key. */
 function actionsFor(
   trace,
   { layer, head },
@@ -212,6 +216,7 @@ function controlsFor({ place, nHeads, switches }) {
   return [...ofWhat(place, nHeads, switches), ...ofHow(switches)];
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function ofWhat(place, nHeads, { what, which, heads }) {
   const quantities = Object.entries(QUANTITIES).map(([id, { title, help }]) => ({
     id,
@@ -253,6 +258,7 @@ function ofWhat(place, nHeads, { what, which, heads }) {
   ];
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }) {
   const words = {
     kind: 'flag',
@@ -305,8 +311,8 @@ function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }
 /**
  * @param {import('../../data/trace.js').Trace} trace
  * @param {import('./subject.js').Subject} subject
- * @param {number} [nLeft] lines left out, being too many
- * @returns {string} '' for an unchanged map
+ * @param {number} [nLeft] lines that are too many to be drawn
+ * @returns {string} '' where the map is as it would be anyway
  */
 function notesOf(trace, subject, nLeft = 0) {
   const { quantity, switches } = subject;
@@ -324,9 +330,9 @@ function notesOf(trace, subject, nLeft = 0) {
 }
 
 /**
- * The reason why a cell has no arithmetic to show.
+ * Why the arithmetic of a cell cannot be opened.
  * @param {import('../../state/attention_switches.js').Switches} switches
- * @returns {string} '' if it can
+ * @returns {string} '' where it can
  */
 function whyNot({ which, isWords, isRenormalised }) {
   if (which !== 'head') return '“Why” is for one head: a cell here is of several.';

@@ -1,5 +1,5 @@
 /**
- * The quantities of an attention map: their names, formats, wording and colour scales.
+ * What a cell of an attention map may hold: how it is written, coloured and said.
  */
 
 import { extent } from '../../data/matrix.js';
@@ -65,7 +65,7 @@ export const QUANTITIES = {
   },
 };
 
-/** Rollout has its own wording: it is not attention between layers. */
+/** How rollout is said: nothing attends over several layers. */
 export const ROLLOUT = {
   ...WEIGHTS,
   noun: 'rollout',
@@ -76,22 +76,22 @@ export const ROLLOUT = {
 };
 
 /**
- * The mapping of values to colours.
+ * How values become colours.
  * @typedef {Object} Scale
  * @property {number} bottom
  * @property {number} top
  * @property {boolean} isSigned zero is in the middle
  * @property {(value: number) => number} place of a value between bottom and top
- * @property {{tickvals: number[], ticktext: string[]}} [ticks] if positions on the scale are not values
+ * @property {{tickvals: number[], ticktext: string[]}} [ticks] where places are no values
  */
 
-/** The decimal exponent of the smallest weight with a colour of its own. */
+/** Decimal powers of the smallest weight that has a colour of its own. */
 const FLOOR = -4;
 
 /**
  * @param {What} what
  * @param {import('../../data/trace.js').Matrix} matrix
- * @param {{range: 'one'|'head', most: number}} wish `most`: the largest value of any head, for unbounded values
+ * @param {{range: 'one'|'head', most: number}} wish `most`: the largest value of any head, where values have no end
  * @returns {Scale}
  */
 export function scaleOf(what, matrix, { range, most }) {

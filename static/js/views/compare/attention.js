@@ -1,5 +1,5 @@
 /**
- * Attention of both sides on one colour scale, and their difference B − A.
+ * Attention of both sides on one scale of colours, and what it is in B less what it is in A.
  */
 
 import { extent, largestIn } from '../../data/matrix.js';
@@ -20,12 +20,12 @@ import { attentionOf, byUnits, isSamePlace, matchOf } from './sides.js';
 /** @typedef {import('./sides.js').Side} Side */
 
 const TITLES = { rows: 'query', columns: 'key' };
-/** The least number of shared tokens for a difference map. */
+/** Fewer shared tokens than these are no map. */
 const LEAST_SHARED = 2;
 const NO_ATTENTION = 'This model’s pass holds no attention weights.';
 
 /**
- * The attention map of one side.
+ * One side’s map.
  * @param {{a: Side, b: Side|null}} sides
  * @param {'a'|'b'} which
  * @param {Object} state
@@ -81,6 +81,7 @@ function ceilingOf({ a, b }, { range }) {
   return Math.max(...strongest) || 1;
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function sideGrid({ side, which, matrix, rows, columns }, state) {
   const value = (row, column) => matrix.data[row * matrix.columns + column];
   const say = (row, column) => {
@@ -105,7 +106,7 @@ function sideGrid({ side, which, matrix, rows, columns }, state) {
   };
 }
 
-/** The interaction of A's map: its tokens are those of the page's sentences. */
+/** What only A has: its tokens are those of the page’s sentences. */
 function ofPage({ side, matrix, rows, columns }, state) {
   const { place, trace } = side;
   const query = queryOf(state, trace, place.rows);
@@ -128,7 +129,7 @@ function ofPage({ side, matrix, rows, columns }, state) {
   };
 }
 
-/** Tokens of B are marked at their counterparts in the page's sentences. */
+/** Tokens of B are marked in the page’s sentences where they stand for the same. */
 function placed({ side }, { a, b }) {
   if (!isSamePlace(a, b)) return {};
   const back = (axis) => {
@@ -159,7 +160,7 @@ function shared(rows, columns, state) {
 }
 
 /**
- * The difference B − A over the shared tokens.
+ * B − A of what both read.
  * @param {{a: Side, b: Side}} sides
  * @param {Object} state
  * @returns {Partial<import('../../plot/figure.js').Figure>}
@@ -174,12 +175,9 @@ export function differenceFigure({ a, b }, state) {
   const columns = matchOf(a, b, a.place.columns);
   if (rows.pairs.length < LEAST_SHARED || columns.pairs.length < LEAST_SHARED)
     return { notice: 'The two share too few tokens to take a difference.' };
-  const [before, after] = [
-    [a, 'a'],
-    [b, 'b'],
-  ].map(([side, name]) =>
-    byUnits(weightsSeen(side.trace, side.site, side.head), rows[name], columns[name]),
-  );
+  const mapOf = ({ trace, site, head }, name) =>
+    byUnits(weightsSeen(trace, site, head), rows[name], columns[name]);
+  const [before, after] = [mapOf(a, 'a'), mapOf(b, 'b')];
   const changes = difference(before, after, rows.pairs, columns.pairs);
   const subject = {
     a,
@@ -218,7 +216,7 @@ function kindOf({ place, trace }) {
     : `self-attention of the ${place.stack}${trace.target_tokens && place.rows === 'target' ? ', which reads the target' : ''}`;
 }
 
-/** The units of A with a counterpart in B. */
+/** The units of A that have their like in B. */
 function kept({ a, pairs }) {
   return pairs.map(([index]) => a[index]);
 }
@@ -257,11 +255,12 @@ function factsOf({ changes, match: { rows }, rows: kept_ }, reach) {
   ];
 }
 
-/** The units of one side with a counterpart on the other. */
+/** The units of a side that have their like on the other. */
 function paired({ pairs, ...units }, side, of) {
   return pairs.map((pair) => units[side][pair[of]]);
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function differenceGrid({ a, b, before, after, changes, match, rows, columns }, state) {
   const value = (row, column) => changes.data[row * changes.columns + column];
   const each = (row, column) =>
@@ -272,22 +271,18 @@ function differenceGrid({ a, b, before, after, changes, match, rows, columns }, 
       ([matrix, of]) =>
         matrix.data[match.rows.pairs[row][of] * matrix.columns + match.columns.pairs[column][of]],
     );
+  const ofSide = ({ site }, side, of) => ({
+    site,
+    rows: paired(match.rows, side, of),
+    columns: paired(match.columns, side, of),
+  });
   return {
     ...shared(rows, columns, state),
     sides: { rows: a.place.rows, columns: a.place.columns },
     quantity: `attention weight of B (${b.name}) less that of A (${a.name}), ${attentionOf(a)}`,
     request: { ...b.request, capture: [b.site], heads: [b.head] },
     before: { ...a.request, capture: [a.site], heads: [a.head] },
-    made: differenceMade(
-      ...[
-        [a, 'a', 0],
-        [b, 'b', 1],
-      ].map(([{ site }, side, of]) => ({
-        site,
-        rows: paired(match.rows, side, of),
-        columns: paired(match.columns, side, of),
-      })),
-    ),
+    made: differenceMade(ofSide(a, 'a', 0), ofSide(b, 'b', 1)),
     value,
     format: (change) => signed(change, 4),
     describe: (row, column) => {

@@ -1,5 +1,5 @@
 /**
- * Compare: two passes side by side, and their difference.
+ * Compare: two passes side by side, and what the one has that the other has not.
  */
 
 import { modelName } from '../../api/catalogue.js';
@@ -14,6 +14,7 @@ import { entryOf } from '../registry.js';
 
 const { compare_temperature: TEMPERATURE } = entryOf('compare').fields;
 
+/** @type {import('../../plot/figure.js').View} */
 export const compare = {
   ...entryOf('compare'),
   help: 'Two passes side by side: the same sentence with a part of the model switched off, another sentence, or another model. The third map is B less A, and the bars say what changed in what the model expects.',
@@ -31,7 +32,7 @@ export const compare = {
   figure,
 };
 
-/** Heads of two models do not correspond, so changes by head are shown for one model only. */
+/** Heads of two models are not each other’s: how much each changed is told of one model alone. */
 function panels(trace, state) {
   const parts = ['b', 'difference', 'next', ...(state.compare_with === 'model' ? [] : ['heads'])];
   const others = isAsked(trace, state) && !state.answers.after?.problem ? parts : ['b'];
@@ -55,7 +56,7 @@ const TITLES = {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame} state
+ * @param {import('../../plot/figure.js').ViewState} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
@@ -86,12 +87,18 @@ function figure(trace, state) {
   };
 }
 
-/** A alone, before there is a B. */
+/** A, while there is no B. */
 function alone(trace, state) {
   const { a } = sidesOf(trace, { ...state, answers: { after: { trace } } });
   return { title: `A: ${a.name}`, ...sideFigure({ a, b: null }, 'a', state) };
 }
 
+/**
+ * Figure of a part that lacks its B.
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('../../plot/figure.js').ViewState} state
+ * @returns {{notice: string, actions?: import('../../plot/figure.js').Figure['actions']}}
+ */
 function invitation(trace, { compare_with: way }) {
   if (way !== 'text') return { notice: 'There is no other model here to compare with.' };
   return {

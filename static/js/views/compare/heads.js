@@ -1,5 +1,5 @@
 /**
- * The heads that changed: the share of each head's attention that moved between A and B.
+ * Which heads changed: for each of a place, how much of its rows moved from A to B.
  */
 
 import { extent, largestIn } from '../../data/matrix.js';
@@ -54,7 +54,7 @@ export function headsFigure({ a, b }, state) {
   };
 }
 
-/** Small percentages have one more digit. */
+/** Small changes have a digit more. */
 function percentUpTo(top) {
   const digits = top < 0.1 ? 1 : 0;
   return (value) => percent(value, digits).replace(' %', '');
@@ -65,7 +65,7 @@ function percentOnBar(value) {
 }
 
 /**
- * A button to the head that changed most, unless it is open.
+ * A way to the head that changed most, unless it is shown already.
  * @param {{a: import('./sides.js').Side, b: import('./sides.js').Side}} sides of one model
  * @param {Object} state
  * @returns {{label: string, patch: Object}[]}
@@ -102,6 +102,7 @@ function countMoved(a, b) {
   return { rows: sites.length, columns: nHeads, data: Float64Array.from(data) };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
   const value = (row, column) => data[row * columns + column];
   const sites = weightsAt(a.place, a.trace).map(({ site }) => site);
@@ -115,10 +116,7 @@ function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
     quantity: `share of attention that moved from A (${a.name}) to B (${b.name})`,
     request: { ...b.request, capture: sites },
     before: { ...a.request, capture: sites },
-    made: movedMade(
-      sites,
-      ...[a.place.rows, a.place.columns].map((side) => matchOf(a, b, side).pairs),
-    ),
+    made: movedMade(sites, matchOf(a, b, a.place.rows).pairs, matchOf(a, b, a.place.columns).pairs),
     value,
     format: (share) => percent(share),
     describe: (row, column) =>
@@ -137,7 +135,7 @@ function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
 /** @typedef {[number, number][]} Pairs index in A and index in B of the same thing */
 
 /**
- * The weights of a head; the masked future of a decoder is NaN rather than 0.
+ * A head's weights; the future, which a decoder never sees, is NaN rather than 0.
  * @param {import('../../data/trace.js').Trace} trace
  * @param {string} site
  * @param {number} head
@@ -171,7 +169,7 @@ export function difference(a, b, rows, columns) {
 }
 
 /**
- * The share of attention that moved: half the sum of absolute changes of a row, averaged over rows.
+ * How much of a row's attention moved elsewhere: half the sum of its changes, the mean of all rows.
  * @param {Matrix} changes
  * @returns {number} 0 to 1
  */
@@ -184,7 +182,7 @@ export function meanMoved({ rows, data }) {
 }
 
 /**
- * The same for one head without building its difference matrix: masked cells are 0 on both sides.
+ * The same of one head, without a matrix of its changes: what is hidden has no weight on either side.
  * @param {import('../../data/trace.js').NamedArray} a weights by head, query and key
  * @param {import('../../data/trace.js').NamedArray} b
  * @param {number} head
@@ -193,19 +191,10 @@ export function meanMoved({ rows, data }) {
  * @returns {number} 0 to 1
  */
 export function movedIn(a, b, head, rows, columns) {
+  const startOf = ({ shape }, row) => (head * shape[1] + row) * shape[2];
   let sum = 0;
   for (const [i, j] of rows) {
-    const [startA, startB] = [
-      [a, i],
-      [b, j],
-    ].map(
-      ([
-        {
-          shape: [, queries, keys],
-        },
-        row,
-      ]) => (head * queries + row) * keys,
-    );
+    const [startA, startB] = [startOf(a, i), startOf(b, j)];
     for (const [k, l] of columns)
       sum += Math.abs(b.data[startB + l] * b.scale - a.data[startA + k] * a.scale);
   }

@@ -1,5 +1,5 @@
 /**
- * The next-token distributions of A and B at the chosen token, and the distance between them.
+ * What A and B expect at the chosen token, and how far apart they are.
  */
 
 import { divergence, softmax, totalVariation } from '../../data/distribution.js';
@@ -67,10 +67,7 @@ export function nextFigure({ a, b }, logits, state) {
   };
 }
 
-/**
- * The position in B that corresponds to the chosen token: its counterpart, or the last token of the
- * same prefix.
- */
+/** The place in B that stands for the chosen token: its like, or what was read up to the same point. */
 function queryIn(a, b, query, state) {
   const side = predictingSide(a.trace);
   const found = counterpart(matchOf(a, b, side), query);
@@ -91,6 +88,7 @@ function factsOf({ moved, lost }) {
 
 const COLUMNS = ['A', 'B', 'B − A'];
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf({ a, b, query, other, words, tokens, change, geometry }) {
   const value = (row, column) => {
     const token = change.tokens[row];
@@ -138,7 +136,7 @@ const BAR = { width: 0.36, apart: 0.19 };
 const LETTERING = { size: 13, letters: 14, space: 1 };
 const NUMBER = { size: 12, letters: 30, space: 1 };
 const WIDEST = 760;
-/** Pale bars for A, strong bars for B. */
+/** Pale for what was, strong for what is. */
 const LEVELS = { a: 88, b: 168 };
 const KEY_HEIGHT = 24;
 
@@ -146,7 +144,7 @@ const KEY_HEIGHT = 24;
  * @param {Expected[]} tokens
  * @param {{event: string}} words whose probability it is
  * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object, geometry: import('../../plot/figure.js').Geometry}}
+ * @returns {{data: Object[], layout: Object, geometry: import('../../plot/grid.js').Geometry}}
  */
 function pairedBars(tokens, { event }, { palette, width }) {
   const labels = tokens.map(({ name }) => name);
@@ -213,7 +211,7 @@ function points(change) {
   return `${change > 0 ? '+' : '−'}${text}`;
 }
 
-/** The legend: one entry per side. */
+/** Which bar is whose. */
 function keys({ theme, ink }) {
   const scale = sequential(theme);
   return ['a', 'b'].flatMap((side, index) => {
@@ -244,7 +242,7 @@ function keys({ theme, ink }) {
   });
 }
 
-/** Columns of the grid: A, B, and the change, which spans the row. */
+/** Columns of the grid: A, B, and the change, which has the whole row. */
 function geometryOf(tokens, end) {
   return {
     box(row, column) {
@@ -265,18 +263,18 @@ function geometryOf(tokens, end) {
  * @property {string} text
  * @property {string} name
  * @property {number} a probability
- * @property {number} b probability; NaN if unknown
+ * @property {number} b probability; of either NaN where it is not known
  */
 
 /**
  * @typedef {Object} NextChange
  * @property {Expected[]} tokens of either side’s likeliest, by the greater probability
  * @property {number|null} moved total variation distance; null: two vocabularies
- * @property {number|null} lost Kullback–Leibler divergence of B from A, in bits
+ * @property {number|null} lost bits that B’s expectation loses where A’s is true
  */
 
 const OF_EACH = 8;
-/** The distance between two passes of equal inputs, from rounding alone. */
+/** Two passes of the same numbers, computed in another order, are this far apart. */
 const ROUNDING = 1e-6;
 
 /**
@@ -316,7 +314,7 @@ export function nextChange(a, b, most) {
   };
 }
 
-/** The likeliest tokens of a position, as the API returned them. */
+/** The likeliest of a place, as they were sent. */
 function listed({ likeliest: { ids, probabilities, texts }, query }) {
   const chances = rowOf(matrixAt(probabilities), query);
   return Array.from(rowOf(matrixAt(ids), query), (id, rank) => ({
@@ -327,7 +325,7 @@ function listed({ likeliest: { ids, probabilities, texts }, query }) {
   }));
 }
 
-/** Whether both sides use one vocabulary, judged by the tokens both of them returned. */
+/** Do the numbers of tokens mean the same to both? Told from all that both of them spelled. */
 function isOneVocabulary(a, b) {
   if (a.logits.shape.at(-1) !== b.logits.shape.at(-1)) return false;
   const spelled = spelling(a);
@@ -341,10 +339,7 @@ function spelling({ likeliest: { ids, texts }, tokens }) {
   ]);
 }
 
-/**
- * Tokens of two vocabularies are matched by text; a token outside a side's likeliest has no known
- * probability.
- */
+/** Tokens of two vocabularies are matched by what they spell; what is not among a side’s likeliest is not known. */
 function byText(listA, listB, most) {
   const of = (list, text) => list.find((one) => one.text === text)?.probability ?? NaN;
   const texts = new Set(

@@ -17,13 +17,13 @@ const NEEDS = [
   'analyses.next_token.ids',
 ];
 const NAME_LETTERS = 48;
-/** Letters kept of a shared beginning, before the first difference. */
+/** So much of what two sentences share is left before what they do not. */
 const LEAD_LETTERS = 16;
 
 /**
  * @typedef {Object} Side
  * @property {import('../../data/trace.js').Trace} trace
- * @property {string} name its distinguishing name
+ * @property {string} name what makes it this side
  * @property {import('../../data/places.js').Place|null} place
  * @property {number} layer
  * @property {number} head
@@ -31,7 +31,11 @@ const LEAD_LETTERS = 16;
  * @property {Object} request what a call for its numbers names besides what is captured
  */
 
-/** The edit that the state says; numbers that the model has not are left out, and without any the shown head is meant. */
+/**
+ * The edit in the state: numbers that the model does not have are left out; without any, the shown head.
+ * @param {{card?: any}} of
+ * @param {any} state
+ */
 export function wishOf({ card }, state) {
   const layers =
     (state.compare_edit === 'experts' ? card?.moe?.layers : null) ?? range(card?.n_layers ?? 0);
@@ -56,13 +60,13 @@ export function range(count) {
   return Array.from({ length: count }, (_, index) => index);
 }
 
-/** The open head, limited to the heads of the model. */
+/** The shown head, in a model that has so many. */
 function headOf({ head }, count) {
   return Math.min(head ?? 0, Math.max(count - 1, 0));
 }
 
 /**
- * Open another head while the edit keeps its heads.
+ * Another head is shown, and what is switched off stays what it was.
  * @param {{a: Side}} sides
  * @param {Object} state
  * @param {{layer: number, head: number}} shown
@@ -73,7 +77,11 @@ export function showing({ a }, state, shown) {
   return isOfHeads ? { ...shown, compare_heads: wishOf(a.trace, state).heads } : shown;
 }
 
-/** The models that this one can be compared with, those of its kind first. */
+/**
+ * The models that this one can be compared with, those of its kind first.
+ * @param {{card?: any}} of
+ * @param {any[]} cards
+ */
 export function othersOf({ card }, cards) {
   const others = cards.filter(({ id }) => id !== card?.id);
   return [
@@ -89,7 +97,7 @@ export function otherOf(trace, { compare_model: id, cards }) {
 }
 
 /**
- * The request members in which B differs from A.
+ * What makes B another pass than A, as members of a request.
  * @returns {Object|null} null: there is no B yet
  */
 function memberOfB(trace, state) {
@@ -155,7 +163,7 @@ function nameOfA(trace, { compare_with: way, compare_text: other }) {
 }
 
 /**
- * A sentence shortened to the part that differs: a shared beginning is cut to a few words.
+ * A sentence by the part that tells it from the other: what both start with is cut to a few words.
  * @param {string} sentence
  * @param {string} other
  * @returns {string} in quotation marks
@@ -181,14 +189,14 @@ export function nameOfB(trace, state) {
 }
 
 /**
- * The open attention of a side: `layer 1, head 0`.
+ * Which attention of a side is shown: `layer 1, head 0`.
  * @param {Side} side
  */
 export function attentionOf({ trace, place, layer, head }) {
   return `${placesOf(trace).length > 1 ? `${place.name}, ` : ''}layer ${layer}, head ${head}`;
 }
 
-/** Whether both sides show the same kind of attention between the same kinds of text. */
+/** Is it the same kind of attention, between the same kinds of text? */
 export function isSamePlace(a, b) {
   return a.place?.id === b.place?.id && hasTwoSides(a.trace) === hasTwoSides(b.trace);
 }
@@ -258,7 +266,7 @@ function listed(noun, numbers) {
  * @property {Unit[]} b
  * @property {[number, number][]} pairs
  * @property {boolean} isByWord two tokenizers cut one text differently, so its words are compared
- * @property {boolean} isWhole every unit has a counterpart
+ * @property {boolean} isWhole nothing on either side is without its like
  */
 
 /**
@@ -269,21 +277,21 @@ function listed(noun, numbers) {
  */
 export function matchOf(a, b, side) {
   const isOtherModel = a.trace.model !== b.trace.model;
-  const tokens = [a, b].map(({ trace }) => alone(tokensOf(trace, side)));
-  const byToken = matched(tokens, isOtherModel ? spanOf : ({ id }) => String(id), false);
+  const [tokensA, tokensB] = [a, b].map(({ trace }) => alone(tokensOf(trace, side)));
+  const byToken = matched(tokensA, tokensB, isOtherModel ? spanOf : ({ id }) => String(id), false);
   if (byToken.isWhole || !isOtherModel) return byToken;
-  const words = [a, b].map(({ trace }) =>
+  const [wordsA, wordsB] = [a, b].map(({ trace }) =>
     wordsOf(tokensOf(trace, side), side === 'target' ? trace.target : trace.text),
   );
-  return matched(words, spanOf, true);
+  return matched(wordsA, wordsB, spanOf, true);
 }
 
-function matched([a, b], keyOf, isByWord) {
+function matched(a, b, keyOf, isByWord) {
   const pairs = commonPairs(a.map(keyOf), b.map(keyOf));
   return { a, b, pairs, isByWord, isWhole: pairs.length === a.length && pairs.length === b.length };
 }
 
-/** The span of a token, independent of its tokenizer. */
+/** What a token stands for in a text, whoever cut it. */
 function spanOf({ text, start, end, is_special: isSpecial }) {
   return isSpecial ? text : `${start} ${end}`;
 }
@@ -300,7 +308,7 @@ export function byUnits(matrix, rows, columns) {
 }
 
 /**
- * The token of B that corresponds to a token of A.
+ * A token of A as the token of B that stands for the same.
  * @param {Match} match
  * @param {number} index of a token of A
  * @returns {number} −1: there is none
@@ -312,8 +320,7 @@ export function counterpart({ a, b, pairs }, index) {
 }
 
 /**
- * The longest common subsequence (Wagner and Fischer 1974); of several, the one with the earliest
- * pairs.
+ * The longest common subsequence (Wagner and Fischer 1974); of several the one that pairs earliest.
  * @param {string[]} a
  * @param {string[]} b
  * @returns {[number, number][]} indices into both, ascending
@@ -325,14 +332,15 @@ export function commonPairs(a, b) {
     Math.min(a.length, b.length) - start,
   );
   const middle = pairsWithin(a.slice(start, a.length - end), b.slice(start, b.length - end));
-  return [
-    ...Array.from({ length: start }, (_, at) => [at, at]),
-    ...middle.map(([i, j]) => [start + i, start + j]),
-    ...Array.from({ length: end }, (_, at) => [a.length - end + at, b.length - end + at]),
-  ];
+  /** @type {[number, number][]} */
+  const pairs = [];
+  for (let at = 0; at < start; at += 1) pairs.push([at, at]);
+  for (const [i, j] of middle) pairs.push([start + i, start + j]);
+  for (let at = end; at > 0; at -= 1) pairs.push([a.length - at, b.length - at]);
+  return pairs;
 }
 
-/** Compared sentences mostly share their beginning and their end. */
+/** Sentences that are compared mostly start and end alike. */
 function sharedStart(a, b) {
   let length = 0;
   while (length < Math.min(a.length, b.length) && a[length] === b[length]) length += 1;

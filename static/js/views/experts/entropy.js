@@ -1,6 +1,6 @@
 /**
- * The entropy of the router for each token: a strip of bars along the tokens of a router map, full
- * height at the entropy of the uniform distribution.
+ * How undecided the router was about each token: a strip of bars along the tokens of a routing map,
+ * as high as it is where all experts are alike to it.
  */
 
 import { signed } from '../../data/number.js';
@@ -31,7 +31,7 @@ export function entropyBars({ entropies }, palette, { isDown, at }) {
  * The axis of the strip, from 0 to ln n_experts.
  * @param {import('./routing.js').Routing} routing
  * @param {import('../../plot/figure.js').Frame['palette']} palette
- * @param {{isDown: boolean, strip: [number, number]}} box
+ * @param {{isDown: boolean, strip: number[]}} box
  */
 export function entropyAxis({ mostEntropy }, palette, { isDown, strip }) {
   const axis = {
@@ -51,7 +51,7 @@ export function entropyAxis({ mostEntropy }, palette, { isDown, strip }) {
     : { yaxis3: { ...axis, anchor: 'x' } };
 }
 
-/** A dotted line at the entropy of the uniform distribution. */
+/** A dotted line where a router would be for which all experts are alike. */
 export function mostEntropyLine({ mostEntropy, entropies }, palette, { isDown, at }) {
   const from = at(-0.5, mostEntropy);
   const to = at(entropies.length - 0.5, mostEntropy);
@@ -68,9 +68,9 @@ export function mostEntropyLine({ mostEntropy, entropies }, palette, { isDown, a
 }
 
 /**
- * The title of the strip: beside it, or above it on a phone.
+ * Beside the strip, below the load; or on top of it on a phone.
  * @param {import('../../plot/figure.js').Frame['palette']} palette
- * @param {{isDown: boolean, loadFrom: number, along: number, room: number}} box
+ * @param {{isDown: boolean, loadFrom?: number, along: number, room: number}} box
  */
 export function entropyTitle(palette, { isDown, loadFrom, along, room }) {
   const shared = {

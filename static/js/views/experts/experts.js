@@ -1,6 +1,6 @@
 /**
- * Experts: the routing of each token in a mixture of experts, its path through all layers, and the
- * share of the training text that each expert takes.
+ * Experts: which feed-forward networks of a mixture each token was sent through, the way of a token
+ * through all of them, and what each of them takes of the training text.
  */
 
 import { modelName } from '../../api/catalogue.js';
@@ -65,6 +65,7 @@ const FIGURES = {
   taken: takenFigure,
 };
 
+/** @type {import('../../plot/figure.js').View} */
 export const experts = {
   ...entryOf('experts'),
   help: HELP.routing,
@@ -83,6 +84,7 @@ function isDense({ tensors }) {
   return layersWith(tensors, 'experts.router_probs').length === 0;
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state) {
   const scene = sceneOf(trace, state);
   if (scene.stages.length === 0) return [];
@@ -107,7 +109,7 @@ function controls(trace, state) {
   ];
 }
 
-/** One panel for each layer that routes; a dense model has one, with a notice. */
+/** One panel for each layer of the stack that routes; a dense model keeps one, to say so. */
 function panels(trace, state) {
   const { stages, stack } = sceneOf(trace, state);
   if (stages.length === 0) return [{ id: 'dense', state: { stack } }];
@@ -121,7 +123,7 @@ function panels(trace, state) {
 }
 
 /**
- * The data that all figures of the view share.
+ * What all figures of the view look at.
  * @typedef {Object} Scene
  * @property {'encoder'|'decoder'} stack
  * @property {import('../../data/places.js').Side} side
@@ -158,7 +160,7 @@ function sceneOf(trace, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {part?: string, stack?: 'encoder'|'decoder', drawn?: number}} state
+ * @param {import('../../plot/figure.js').ViewState} state with the panel’s `part`, `stack`, `drawn`
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {

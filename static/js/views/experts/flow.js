@@ -1,6 +1,6 @@
 /**
- * The flow of all tokens through the experts of all layers, the chosen token emphasised: columns
- * are layers, nodes are experts, the width of a ribbon is the weight of its tokens.
+ * The way of all tokens through the experts of all layers, and the chosen token's within it: columns
+ * are layers, nodes are experts, a ribbon is as wide as the weight of the tokens that go along it.
  */
 
 import { counted, percent, share } from '../../data/number.js';
@@ -13,7 +13,7 @@ import { choicesAt, flowBetween, sharedWay, takenBy, tintOf, wayInWords } from '
 const NODE_LEVEL = 128;
 const RIBBON_LEVEL = 72;
 const RIBBON_STRENGTH = 0.4;
-/** The least total width of the chosen token's ribbons, in pixels. */
+/** Pixels that the chosen token takes at least, all its ribbons together. */
 const LEAST_ROUTE = 8;
 const THICKNESS = { roomy: 20, tight: 16 };
 const EXPERT_HEIGHT = 48;
@@ -73,7 +73,7 @@ function boxOf({ width }, stages, names) {
   };
 }
 
-/** Nodes have fixed positions, so that an expert keeps its height from sentence to sentence. */
+/** Nodes stay where they are put, so that an expert stands at the same height in every sentence. */
 function sankey({ nodes, links }, boxes, palette, { across, down, thickness, pad }) {
   const scale = sequential(palette.theme);
   const ribbon = translucent(css(scale, RIBBON_LEVEL), RIBBON_STRENGTH);
@@ -102,7 +102,7 @@ function sankey({ nodes, links }, boxes, palette, { across, down, thickness, pad
   };
 }
 
-/** Pixel axes for the cursor; Plotly keeps them only if something is drawn on them. */
+/** Axes of pixels for the cursor; Plotly keeps them only where something is drawn on them. */
 function anchor() {
   return {
     type: 'scatter',
@@ -188,6 +188,7 @@ function numbers({ network: { nodes }, boxes }, palette) {
   });
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf(scene, network, boxes) {
   const { stages, tokens, query, side, stage } = scene;
   const taken = stages.map(({ routing }) => takenBy(routing).map((part) => part / tokens.length));
@@ -253,7 +254,7 @@ function sentence({ stages, tokens, query, nameOf }, value, row, column) {
   return `Expert ${row} of ${nameOf(layer)} takes ${percent(value(row, column))} of the weight of ${counted(tokens.length, 'token')}, ${chosen}${most && `; most ${most}`}`;
 }
 
-/** The largest source and the largest target of a node. */
+/** Where most of it comes from, and where most of it goes on to. */
 function neighbours(stages, row, column) {
   const before =
     column > 0 && flowBetween(stages[column - 1].routing, stages[column].routing, () => true);
@@ -341,7 +342,7 @@ function linksOfOthers(stages, query, find) {
   return links;
 }
 
-/** The load of the first layer without the chosen token. */
+/** What the first layer takes of all tokens but the chosen one. */
 function entering(routing, query) {
   const data = takenBy(routing);
   for (const { expert, weight } of choicesAt(routing, query)) data[expert] -= weight;
@@ -364,7 +365,7 @@ function linksOfChosen(stages, query, emphasis, find) {
 }
 
 /**
- * The layout of the nodes: evenly spaced columns, node heights in proportion to their values.
+ * Where nodes stand: columns at equal distances, nodes as high as their value, spread over the height.
  * @param {Node[]} nodes
  * @param {{across: number, down: number, thickness: number, pad: number}} box
  * @returns {{x0: number, x1: number, y0: number, y1: number}[]} in the order of the nodes

@@ -1,5 +1,5 @@
 /**
- * The router of one layer: a probability for every expert and token, and its choices.
+ * What the router of one layer decides: a probability for every expert and token, and its choices.
  */
 
 import { transposed } from '../../data/matrix.js';
@@ -52,6 +52,7 @@ function nats(entropy) {
   return signed(entropy, 2);
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
   const { layer, routing } = stage;
   const { probabilities, load, entropies, weightOf } = routing;
@@ -110,7 +111,7 @@ const ROOM_FOR_OUTLINES = 12;
 const ROOM_FOR_PERCENT = 36;
 
 /**
- * Whether tokens run downwards.
+ * Do the tokens stand below one another?
  * @param {number} width pixels the drawing may take
  */
 function isDown(width) {
@@ -152,7 +153,7 @@ function drawing(tokens, { palette, width }, routing) {
   };
 }
 
-/** `along` is the share of the map on the side of the token axis; the load has the rest. */
+/** `along` is the part of the token axis' side that the map takes; the load gets the rest. */
 function acrossBox(labels, width, nExperts) {
   const lettering = letteringFor(width);
   const margin = {
@@ -181,6 +182,7 @@ function acrossBox(labels, width, nExperts) {
   };
 }
 
+/** @returns {Object} */
 function downBox(labels, width, nExperts) {
   const lettering = letteringFor(width);
   const margin = {
@@ -242,7 +244,7 @@ function axes(labels, { load }, palette, box) {
   };
 }
 
-/** In the wide layout one tick marks the load of a uniform router. */
+/** At the right one tick stands where all bars would end if all experts had the same load. */
 function loadAxis(load, palette, box) {
   const even = 1 / load.length;
   return {
@@ -257,7 +259,7 @@ function loadAxis(load, palette, box) {
   };
 }
 
-/** The end of the load axis, with room for the number of the longest bar. */
+/** Past the longest bar, to leave room for its number. */
 function loadEnd(load) {
   return Math.max(...load, 2 / load.length) * 1.5;
 }
@@ -276,7 +278,7 @@ function heatmap({ probabilities }, palette, box) {
   };
 }
 
-/** The weight in each chosen cell, or a dot if there is no room. */
+/** In each chosen cell its weight where there is room, or else a dot. */
 function choiceMarks({ probabilities, choices }, palette, box) {
   const { cell, at } = box;
   const scale = sequential(palette.theme);
@@ -321,7 +323,7 @@ function outlines({ choices }, palette, { cell, at }) {
   });
 }
 
-/** The load has its own axis, along the tokens. */
+/** The load has an axis of its own, in the direction of the tokens. */
 function onLoadAxis({ isDown: down }) {
   return down ? { yaxis: 'y2' } : { xaxis: 'x2' };
 }
@@ -340,7 +342,7 @@ function loadBars({ load }, palette, box) {
   };
 }
 
-/** The numbers of the load, in a row or column of their own. */
+/** In a row of their own at the top or a column at the right, clear of the bars and of the line. */
 function loadNumbers({ load }, palette, box) {
   const places = load.map((_, expert) => box.at(loadEnd(load), expert));
   const digits = box.isDown && box.cell.width < ROOM_FOR_PERCENT ? 0 : 1;

@@ -1,5 +1,5 @@
 /**
- * The routing of a mixture of experts, from the arrays of its layers.
+ * Where a mixture of experts sent each token, from the arrays of one layer.
  */
 
 import { entropyOf } from '../../data/distribution.js';
@@ -16,12 +16,12 @@ import { columnOf, matrixAt, rowOf } from '../../data/trace.js';
  * @property {import('../../data/trace.js').Matrix} probabilities expert × token
  * @property {Choice[]} choices what was chosen, with the weight of its answer
  * @property {(expert: number, token: number) => number|undefined} weightOf undefined: not chosen
- * @property {import('../../data/trace.js').Matrix} weights token × expert; 0 if not chosen
+ * @property {import('../../data/trace.js').Matrix} weights token × expert; 0 where not chosen
  * @property {number[]} load share of all choices that fell on each expert; they sum to 1
  * @property {Float64Array} entropies of the router’s probabilities, token by token, in nats
  * @property {number} mostEntropy ln of the number of experts: all equally likely
  * @property {number} meanEntropy over the tokens
- * @property {number} balanceLoss 1 if load and probabilities are uniform, n_experts if one expert takes all
+ * @property {number} balanceLoss 1 where load and probabilities are even, the number of experts where one takes all
  * @property {number} topK experts chosen for each token
  * @property {string} stem of the sites these arrays are from
  */
@@ -29,8 +29,8 @@ import { columnOf, matrixAt, rowOf } from '../../data/trace.js';
 /**
  * @param {Record<string, import('../../data/trace.js').NamedArray>} tensors
  * @param {number} layer
- * @param {string} [stack] `encoder` or `decoder`, if there are both
- * @returns {Routing|null} null if the layer is dense
+ * @param {string} [stack] `encoder` or `decoder`, where there are both
+ * @returns {Routing|null} null where the layer is dense
  */
 export function routingOf(tensors, layer, stack) {
   const found = layersWith(tensors, 'experts.router_probs', stack).find(
@@ -109,7 +109,7 @@ export function stagesOf({ tensors }, stack) {
 }
 
 /**
- * The experts of a token in a layer, the largest weight first.
+ * The experts a token goes through in a layer, the weightiest first.
  * @param {Routing} routing
  * @param {number} token
  * @returns {Share[]}
@@ -122,7 +122,7 @@ export function choicesAt({ choices, topK }, token) {
 }
 
 /**
- * The total weight of each expert over all tokens; those of a layer sum to the number of tokens.
+ * What each expert takes of all tokens, by the weight of its answers; a layer's sum to the number of tokens.
  * @param {Routing} routing
  * @returns {Float64Array} by expert
  */
@@ -134,9 +134,8 @@ export function takenBy({ weights }) {
 }
 
 /**
- * The flow from each expert of one layer to each of another: Σ over tokens of weight · weight.
- * Since the weights of a token sum to 1, the inflow and outflow of an expert equal its total
- * weight.
+ * How much goes from each expert of a layer to each of another: Σ over tokens of weight · weight.
+ * What an expert takes is what comes to it and what goes on from it, as a token's weights sum to 1.
  * @param {Routing} from
  * @param {Routing} to
  * @param {(token: number) => boolean} counts which tokens
@@ -157,8 +156,7 @@ export function flowBetween(from, to, counts) {
 }
 
 /**
- * The overlap of each token's path with that of one token: the mean over layers of Σ min(weight,
- * weight).
+ * How much of its way each token shares with one of them: the mean over layers of Σ min(weight, weight).
  * @param {Stage[]} stages
  * @param {number} token
  * @returns {Float64Array} by token, 1 for the same way
@@ -184,7 +182,7 @@ export function sharedWay(stages, token) {
 }
 
 /**
- * The open expert: the chosen one, or the one with the largest weight for the chosen token.
+ * The expert that is looked at: the chosen one, or the one that weighs most for the chosen token.
  * @param {{experts_expert?: number|null}} state
  * @param {Stage} stage
  * @param {number} query
@@ -196,7 +194,7 @@ export function expertOf({ experts_expert: chosen = null }, { routing }, query) 
 }
 
 /**
- * The weight of an expert for each token.
+ * How much of every token an expert takes.
  * @param {Routing} routing
  * @param {number} expert
  */

@@ -1,6 +1,6 @@
 /**
- * The share of the training text that each expert takes, from the model card: by kind of token, and
- * for one expert the tokens that it takes most above its share.
+ * What the experts of a layer take of the training text, counted beforehand and told by the card:
+ * of every kind of token, and for one expert the tokens that it takes most above its share.
  */
 
 import { counted, percent } from '../../data/number.js';
@@ -21,7 +21,7 @@ const WIDEST = 760;
 const LETTERING = { size: 12, letters: 20, space: 1 };
 const TOKEN = { size: 13, letters: 14, space: 1 };
 const ROOM_FOR_NUMBERS = 30;
-/** Space behind the longest bar for its number. */
+/** Room behind the longest bar for its number. */
 const END = 1.02;
 
 /**
@@ -47,6 +47,7 @@ export function kindsFigure(trace, state, scene) {
   };
 }
 
+/** @param {import('../../data/trace.js').Trace} trace @param {string} where */
 function untold({ card, model }, where) {
   const way =
     card?.kind === 'decoder'
@@ -128,6 +129,7 @@ function kindsNumbers({ columns, data }, palette, width) {
   ];
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function kindsGrid(trace, scene, parts, columns) {
   const {
     stage: { layer, routing },
@@ -171,7 +173,7 @@ function kindsGrid(trace, scene, parts, columns) {
   };
 }
 
-/** The call that returns the card with these numbers. */
+/** The card has these numbers. */
 function callFor({ model }) {
   return { path: `/api/v1/models/${encodeURIComponent(model)}` };
 }
@@ -280,7 +282,7 @@ function numberOf({ share, count }) {
   return `${percent(share)} of ${count.toLocaleString('en')}`;
 }
 
-/** One tick marks the share that the expert would take by chance. */
+/** One tick stands where all bars would end if the expert took what chance gives it. */
 function shareAxis(share, palette) {
   return {
     range: [0, END],
@@ -299,6 +301,7 @@ function shareAxis(share, palette) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function takenGrid(trace, scene, found) {
   const { stage, expert, side, nameOf } = scene;
   const { routing } = stage;
@@ -333,7 +336,7 @@ function takenGrid(trace, scene, found) {
   };
 }
 
-/** The occurrence after the chosen one, or the first. */
+/** The place after the chosen one, or the first. */
 function nextOf({ query, choose }, places) {
   return choose(places.find((place) => place > query) ?? places[0]);
 }
@@ -351,21 +354,21 @@ function sentence({ name, share, count, places, went }, expert, where) {
  * @typedef {{share: number, kinds: Record<string, number>, tokens: TakenToken[]}} Takes
  */
 
-/** Kinds without meaning to a reader. */
+/** Kinds that say nothing to a reader. */
 const UNTOLD = ['other'];
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
  * @param {string} stack
  * @param {number} layer
- * @returns {Takes[]|null} expert by expert; null if the card has none
+ * @returns {Takes[]|null} expert by expert; null where the card does not say
  */
 function takesOf({ card }, stack, layer) {
   return card?.expert_tokens?.layers?.[`${stack}.layers.${layer}`] ?? null;
 }
 
 /**
- * The kinds of token in the card, in its order.
+ * The kinds of token that the card tells, in its order.
  * @param {Object} card
  * @returns {string[]}
  */
@@ -379,7 +382,7 @@ function kindInWords(kind) {
 }
 
 /**
- * The occurrences of a token in a text, and how many of them go to an expert.
+ * How often a token stands in a text, and how often it goes to an expert there.
  * @param {import('../../data/trace.js').Token[]} tokens
  * @param {string} text
  * @param {import('./routing.js').Routing} routing

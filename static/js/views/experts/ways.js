@@ -1,5 +1,5 @@
 /**
- * The chosen experts of each token in every layer: one cell per choice, its number the expert, its
+ * Token by token the experts that each layer chose: a cell is a choice, its number the expert, its
  * colour the weight.
  */
 
@@ -126,7 +126,7 @@ function heatmap(weights, palette, { isDown, cell }) {
   };
 }
 
-/** Without room for numbers only the colours are drawn; the cursor reads out the rest. */
+/** Without room for numbers the colours alone are drawn; the cursor says the rest. */
 function numbers(choices, palette, { cell, at }) {
   if (cell.width < ROOM_FOR_NUMBERS.width || cell.height < ROOM_FOR_NUMBERS.height) return [];
   const scale = sequential(palette.theme);
@@ -167,7 +167,7 @@ function axesOf(tokens, choices, palette, { isDown, across, down, lettering, for
   return { xaxis: { ...tokenAxis, side: 'top', tickangle: -45 }, yaxis: downwards(choiceAxis) };
 }
 
-/** Lines between layers. */
+/** A line where a layer begins. */
 function bounds(choices, palette, { at, isDown }) {
   const length = { xref: isDown ? 'x' : 'paper', yref: isDown ? 'paper' : 'y' };
   return choices.flatMap(({ rank }, row) => {
@@ -178,6 +178,7 @@ function bounds(choices, palette, { at, isDown }) {
   });
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf({ stages, tokens, query, side, stage, nameOf, choose }, choices) {
   const found = (row, column) => choices[row].shares[column];
   const isExpert = Number.isInteger;

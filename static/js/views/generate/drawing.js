@@ -1,6 +1,5 @@
 /**
- * The drawings of one generated token: its alternatives, the attention row that led to it, its
- * experts.
+ * The drawings of one written token: what could have come, the row that led to it, its experts.
  */
 
 import { whyOver } from '../../data/generation.js';
@@ -28,10 +27,10 @@ const MOST_TICKS = 4;
 const LEGEND_WIDTH = 330;
 
 /**
- * The probabilities as bars; if sampling changed them, a thin line at the model's own.
+ * Bars, and where the draw was bent a thin line at what the model itself says.
  * @param {import('../../plot/figure.js').Frame} state
  * @param {(import('../../data/guesses.js').Guess & {own: number})[]} bars
- * @param {{event: string}} words
+ * @param {Pick<import('../../data/guesses.js').Words, 'event'>} words
  * @param {boolean} natural the two are the same
  */
 export function choiceBars(state, bars, words, natural) {
@@ -121,7 +120,7 @@ function weightAxis(end, palette) {
 }
 
 /**
- * The router's probability of every expert, layer by layer; chosen experts carry their weights.
+ * Layer by layer the router's probability of every expert; the chosen ones carry their weights.
  * @param {import('../../plot/figure.js').Frame} state
  * @param {import('../../api/generation_writer.js').Step['experts']} routed
  */
@@ -185,7 +184,7 @@ function probabilities(routed, palette) {
   };
 }
 
-/** Chosen cells are outlined, and carry their weight if there is room. */
+/** In each chosen cell its weight, where there is room; the outline is there anyway. */
 function choiceMarks(routed, palette, cell) {
   const scale = sequential(palette.theme);
   const marks = routed.flatMap(({ experts, weights, probabilities: all }, row) =>
@@ -227,7 +226,7 @@ const WAYS =
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame} state with `generation`
+ * @param {import('../../plot/figure.js').ViewState} state with `generation`
  * @returns {import('../../plot/figure.js').Figure}
  */
 export function startFigure(trace, state) {
@@ -254,6 +253,7 @@ export function startFigure(trace, state) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf(guesses, after, last) {
   const say = (row) =>
     `After ${after}, “${guesses[row].name}” has probability ${percent(guesses[row].probability)}, rank ${row + 1}`;
@@ -279,7 +279,13 @@ function gridOf(guesses, after, last) {
   };
 }
 
-/** A finished text has no next token to choose. */
+/**
+ * A text that is over has no token that could begin.
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {Record<string, any>} state
+ * @param {ArrayLike<number>} ids
+ * @returns {Partial<import('../../plot/grid.js').Grid>}
+ */
 function beginning(trace, { generation }, ids) {
   if (whyOver(trace, [], generation?.most ?? Infinity) !== '') return {};
   return {

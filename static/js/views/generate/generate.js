@@ -1,6 +1,6 @@
 /**
- * Generate: the continuation of the text, and for each generated token its alternatives, its
- * attention row and its experts. The tokens come from `ui/generation.js`.
+ * Generate: the model writes on, and every token keeps what led to it: what else could have come, what
+ * was attended to, and which experts were asked. The tokens themselves come from `ui/generation.js`.
  */
 
 import { modelName } from '../../api/catalogue.js';
@@ -25,6 +25,7 @@ const PATH = '/api/v1/generate';
 const { fields: FIELDS } = entryOf('generate');
 const WORDS = { event: 'being drawn' };
 
+/** @type {import('../../plot/figure.js').View} */
 export const generate = {
   ...entryOf('generate'),
   help: 'The model writes on: it draws a token from what it expects next, reads it, and draws again. Every token keeps what led to it.',
@@ -44,11 +45,12 @@ export const generate = {
   figure,
 };
 
-/** A model that does not generate has no terms of sampling. */
+/** A model that does not write needs no words for how it would. */
 function wording(trace) {
   return isWritable(trace) ? {} : { terms: [] };
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state) {
   if (!isWritable(trace)) return [];
   const {
@@ -88,7 +90,7 @@ function controls(trace, state) {
   ];
 }
 
-/** The switches of layer and head, which the whole page shares. */
+/** Whose row is shown: the layer and the head of the whole page. */
 function headControls(trace, { layer, head }) {
   const layers = weightsAt({ stack: 'decoder', ending: 'self_attention' }, trace);
   if (layers.length === 0 || layer === null || head === null) return [];
@@ -149,7 +151,7 @@ function notRead({ generate_path: path }, isReading) {
   return { title: 'What could come', notice };
 }
 
-/** The API call that reproduces this step. */
+/** The call that tells of this one step. */
 function callOf({ trace, state, path }, more = {}) {
   const { sampling, ...texts } = subjectOf(trace, state);
   return {
@@ -165,7 +167,7 @@ function callOf({ trace, state, path }, more = {}) {
   };
 }
 
-/** The candidates: the likeliest tokens, and the generated one wherever it ranks. */
+/** What could have come: the likeliest tokens, and the written one wherever it stands. */
 function choices(subject) {
   const { trace, state, step, tokens } = subject;
   const natural = isNatural(subjectOf(trace, state));
@@ -202,7 +204,7 @@ function candidatesOf(step) {
   }));
 }
 
-/** A token from beyond the list is marked with its rank. */
+/** A token from further down says from where. */
 function writtenMark(rank, nListed) {
   return rank > nListed ? `written, rank ${rank}` : 'written';
 }
@@ -217,6 +219,7 @@ function factsOf({ probability, model_probability: own, rank, id, position }, na
   ];
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOfChoices(subject, bars, natural) {
   const { trace, state, step, tokens, path } = subject;
   const after = named(tokens, tokens.length - 2);
@@ -257,12 +260,12 @@ function gridOfChoices(subject, bars, natural) {
   };
 }
 
-/** The token of the row, if it is part of the sentence. */
+/** The token whose row it is, where it is one of the sentence. */
 function queryIn({ tokens }, { position }) {
   return position - 1 < tokens.length ? position - 1 : null;
 }
 
-/** A bar and the space behind it are one target for the pointer. */
+/** A bar and what lies behind it is one place to point at. */
 function wholeRows(bars) {
   const end = Math.max(...bars.map(({ probability, own }) => Math.max(probability, own)));
   return {
@@ -272,7 +275,7 @@ function wholeRows(bars) {
   };
 }
 
-/** The attention row of the preceding token: one head over all tokens so far. */
+/** What the token before attended to: the row of one head over all tokens so far. */
 function row(subject) {
   const { state, step, tokens } = subject;
   const { layer, head } = state;
@@ -319,7 +322,7 @@ function row(subject) {
   };
 }
 
-/** The routing, in each layer, of the token that predicted this one. */
+/** Where each layer's router sent the token that predicted this one. */
 function experts(subject) {
   const { trace, state, step, tokens } = subject;
   const reader = named(tokens, tokens.length - 2);

@@ -1,6 +1,6 @@
 /**
- * Next token: the distribution after the chosen token. An encoder gives the distribution at each
- * masked position instead.
+ * Next token: what the model expects after the chosen token. A model that sees both ways says instead
+ * what may stand at a place, above all where a mask is.
  */
 
 import { guessesIn, marker, wordsFor } from '../../data/guesses.js';
@@ -16,6 +16,7 @@ import { entryOf } from '../registry.js';
 const SHOWN = 12;
 const REQUEST = { capture: [], analyses: ['next_token'] };
 
+/** @type {import('../../plot/figure.js').View} */
 export const nextToken = {
   ...entryOf('next_token'),
   help: 'Having read up to the chosen token, the model gives every token of its vocabulary a probability of coming next; these are the likeliest.',
@@ -38,7 +39,7 @@ function wording(trace) {
   };
 }
 
-/** An encoder has one panel per mask; the chosen token comes first. */
+/** Where the model fills in, each mask has a panel; the chosen token comes first. */
 function panels(trace, state) {
   if (!isFilling(trace)) return [{ id: '', state: {} }];
   const chosen = queryOf(state, trace);
@@ -53,7 +54,7 @@ function panels(trace, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame} state
+ * @param {import('../../plot/figure.js').ViewState} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
@@ -79,6 +80,7 @@ function guessesAt(trace, tokens, query, hidden) {
   return guessesIn({ ...found, texts: found.texts[query] }, [query], mark, SHOWN);
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf(trace, state, subject) {
   const { query, guesses, words } = subject;
   const side = predictingSide(trace);
@@ -95,7 +97,7 @@ function gridOf(trace, state, subject) {
   };
 }
 
-/** A guess can be inserted at a mask or at the end of the text. */
+/** A guess can be written: where a mask is, or at the end of the text. */
 function adding(trace, state, { query, tokens, guesses }) {
   const choose = (write) => (row) =>
     canBeTyped(guesses[row].text) ? write(guesses[row].text) : {};
@@ -117,12 +119,12 @@ function adding(trace, state, { query, tokens, guesses }) {
   };
 }
 
-/** Special tokens and parts of a character cannot be inserted. */
+/** Half a character or a special token cannot be written. */
 function canBeTyped(piece) {
   return bytesInWords(piece) === null && !/^<\/?s>$/.test(piece) && piece !== MASK;
 }
 
-/** The request of the grid: the attention of the last layer and the next-token analysis. */
+/** What comes next is read off what the last layer leaves. */
 function sentence({ query, tokens, guesses, words }, row, lastLayer) {
   const { name: guess, probability, markInWords } = guesses[row];
   const where = lastLayer === undefined ? '' : ` (after layer ${lastLayer}, the last)`;

@@ -1,6 +1,6 @@
 /**
- * Positions: the positional encoding that was added to the embeddings, and the similarity of
- * positions. For schemes that add none: their effect inside attention.
+ * Positions: the encoding that was added to the embeddings, and how alike two positions are in it.
+ * Of schemes that add nothing: what they do instead, inside attention.
  */
 
 import { signed, tick } from '../../data/number.js';
@@ -24,7 +24,7 @@ import { TWINS } from './twins.js';
 import { WAVES } from './waves.js';
 import { entryOf } from '../registry.js';
 
-/** The parts of the view, each with its own switches, panels and figures. */
+/** What can be shown; the parts of the view, each with its own switches, panels and figures. */
 const PARTS = {
   encoding: {
     controls: () => [],
@@ -49,6 +49,7 @@ const OPTIONS = [
   },
 ];
 
+/** @type {import('../../plot/figure.js').View} */
 export const positions = {
   ...entryOf('positions'),
   help: 'Attention alone cannot tell first from last, so a pattern of numbers for each position is added to the token that stands there.',
@@ -59,7 +60,7 @@ export const positions = {
       'how alike two patterns are: 1 where they are the same, less the more they differ',
     ],
   ],
-  wording: (trace, state = {}) => wordingOf(trace, partOf(state)),
+  wording: (trace, state) => wordingOf(trace, partOf(state)),
   places: stacksOf,
   place: (trace, state) => stackOf(state, trace),
   arrangement: (_, state) =>
@@ -70,6 +71,7 @@ export const positions = {
   figure,
 };
 
+/** @param {Record<string, any>} state */
 function partOf({ positions_show: show }) {
   return PARTS[show] ? show : 'encoding';
 }
@@ -102,7 +104,7 @@ const WORDING = {
   },
 };
 
-/** A scheme that adds nothing has one wording for its maps, lines and rotations. */
+/** Of a scheme that adds nothing the words for its maps hold for its lines and turns too. */
 function wordingOf(trace, part) {
   const scheme = schemeOf(trace);
   return {
@@ -111,7 +113,7 @@ function wordingOf(trace, part) {
   };
 }
 
-/** The subject: a stack, its side of the text, and the encoding that was added to it, if any. */
+/** What is looked at: a stack, its side of the text, and the encoding that was added to it, if any. */
 function subjectOf(trace, state) {
   const stack = stackOf(state, trace);
   const site = `${stack}.embedding.positional`;
@@ -129,6 +131,7 @@ function subjectOf(trace, state) {
   };
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state) {
   const part = partOf(state);
   const subject = subjectOf(trace, state);
@@ -159,7 +162,7 @@ function panels(trace, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {plot: string}} state
+ * @param {import('../../plot/figure.js').ViewState} state with the panel’s `plot`
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
@@ -183,14 +186,14 @@ function maps(trace, state, subject) {
 
 const encodings = new WeakMap();
 
-/** One matrix per tensor, so that results can be cached by it. */
+/** Read once from each tensor, so that what is worked out of it can be remembered by it. */
 function encodingOf(tensor, count) {
   if (encodings.get(tensor)?.rows !== count)
     encodings.set(tensor, firstRows(matrixAt(tensor), count));
   return encodings.get(tensor);
 }
 
-/** A learned table may hold more positions than the text has; only those were added. */
+/** A model may capture every position it knows; only those of this text were added. */
 function firstRows({ rows, columns, data }, count) {
   const kept = Math.min(rows, count);
   return { rows: kept, columns, data: data.subarray(0, kept * columns) };
@@ -227,7 +230,7 @@ function similarity(trace, state, encoding, subject) {
   };
 }
 
-/** If all similarities are high, the scale starts at the tenth below the least. */
+/** Where all are alike, the scale begins at the tenth below the least, so that differences show. */
 function scaleFor(cosines, theme) {
   const least = leastOf(cosines);
   if (least < 0) return { zmin: -1, zmax: 1, colours: diverging(theme) };
@@ -238,13 +241,14 @@ function leastOf(cosines) {
   return cosines.reduce((low, cosine) => Math.min(low, cosine), 1);
 }
 
-/** The range of the values, and that of the colour scale, which may differ. */
+/** What there is, and where the colours begin and end: the two need not be the same. */
 function rangeInWords(cosines, { zmin, zmax }) {
   const least = Math.floor(leastOf(cosines) * 100) / 100;
   const found = least === 1 ? 'Here all are 1' : `Here they are between ${tick(least)} and 1`;
   return `${found}; the colours run from ${tick(zmin)} to ${tick(zmax)}.`;
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function encodingGrid(trace, state, encoding, subject) {
   const { tokens, labels, dimensions } = subject;
   const value = (row, column) => encoding.data[row * encoding.columns + column];
@@ -265,6 +269,7 @@ function encodingGrid(trace, state, encoding, subject) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function similarityGrid(trace, state, cosines, subject) {
   const { tokens, labels } = subject;
   const value = (row, column) => cosines.data[row * cosines.columns + column];

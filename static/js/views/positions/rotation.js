@@ -1,6 +1,6 @@
 /**
- * The rotation from one position to another, recomputed and compared with the captured values:
- * R(k)·PE(p) = PE(p + k) for a sinusoidal encoding, a query rotated by p for rotary positions.
+ * The rotation that carries one position to another, recomputed here and compared with what was
+ * captured: of a sinusoidal encoding R(k)·PE(p) = PE(p + k), of rotary positions a query turned by p.
  */
 
 import { amount, counted, signed, small } from '../../data/number.js';
@@ -34,6 +34,7 @@ function panels(subject, state, trace) {
   return turnOf(trace, state, subject) ? ['circles', 'blocks'] : ['circles'];
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state, subject) {
   const turn = turnOf(trace, state, subject);
   if (!turn) return [];
@@ -164,10 +165,7 @@ function circles(trace, state, subject) {
   };
 }
 
-/**
- * The two numbers of a pair before the rotation, computed and captured; and the greatest difference
- * of the last two.
- */
+/** The two numbers of a pair before, after being turned here, and as captured; and how far the last two are apart. */
 function numbersOf(turn, pair) {
   const part = (vector) => [vector[2 * pair], vector[2 * pair + 1]];
   const from = part(rowOf(turn.before, turn.from));
@@ -180,10 +178,12 @@ function numbersOf(turn, pair) {
   return [...from, ...computed, ...captured, difference];
 }
 
+/** @returns {import('./circles.js').Circle} */
 function circleOf(turn, pair, numbers) {
   const speed = frequencies(turn.pairs * 2)[pair];
   const length = Math.hypot(numbers[0], numbers[1]) || 1;
   // An encoding is (sin, cos), a query (even, odd); the angle is counted from the right, against the clock.
+  /** @type {(a: number, b: number) => [number, number]} */
   const point = (a, b) => (turn.isAdded ? [b / length, a / length] : [a / length, b / length]);
   const others = turn.isAdded
     ? Array.from({ length: turn.before.rows }, (_, row) =>
@@ -207,6 +207,7 @@ function angleInWords(angle) {
   return `${amount(angle)} rad`;
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
   const end = turn.from + turn.shift;
   const [first, second] = turn.isAdded ? ['sin', 'cos'] : ['even', 'odd'];
@@ -251,7 +252,7 @@ function numberOrDifference(number) {
   return number !== 0 && Math.abs(number) < 1e-4 ? small(Math.abs(number)) : signed(number, 4);
 }
 
-/** On a narrow page the labels omit the speeds. */
+/** Where there is little room, the speeds are left to the words. */
 function rowsFor(labels, width) {
   return isNarrow(width)
     ? { labels: labels.map((_, pair) => String(pair)), rows: 'pair' }

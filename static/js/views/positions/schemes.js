@@ -1,6 +1,6 @@
 /**
- * Schemes that add nothing to the embeddings: rotary rotates queries and keys, ALiBi subtracts a
- * bias from the scores, and some models have no positions. All is captured in layer 0.
+ * Positions where nothing is added to the embeddings: rotary turns queries and keys, ALiBi lowers
+ * scores by distance, and some models do nothing at all. What is shown was captured in layer 0.
  */
 
 import { signed, tick } from '../../data/number.js';
@@ -16,9 +16,9 @@ import { DIMENSION_SPACE, dimensionMap, pairMap, reachOf, sharedGrid } from './m
 const ATTENTION = 'layers.0.self_attention';
 
 /**
- * The scheme of a model without an added encoding.
+ * The scheme of a model that adds nothing.
  * @param {import('../../data/trace.js').Trace} trace
- * @returns {'rotary'|'alibi'|'none'|''} '' if an encoding is added
+ * @returns {'rotary'|'alibi'|'none'|''} '' where an encoding is added
  */
 export function schemeOf({ tensors, card }) {
   const isAdded = Object.keys(tensors).some((site) => site.endsWith('.embedding.positional'));
@@ -56,7 +56,7 @@ export const SCHEMES = {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {plot: string}} state
+ * @param {import('../../plot/figure.js').ViewState} state with the panel’s `plot`
  * @param {Subject} subject
  * @returns {import('../../plot/figure.js').Figure}
  */
@@ -70,6 +70,7 @@ function figure(trace, state, subject) {
   );
 }
 
+/** @param {import('../../data/trace.js').Trace} trace */
 function noticeFor({ card }, { stack }) {
   if (card?.positional !== 'none')
     return 'This model adds no positional encoding to its embeddings.';
@@ -97,7 +98,7 @@ function rotatedQueries(trace, state, subject) {
 }
 
 /**
- * The sites of the queries of layer 0 before and after the rotation.
+ * The sites of the queries of layer 0 before and after they were turned.
  * @param {string} stack
  */
 export function turnSites(stack) {
@@ -107,7 +108,7 @@ export function turnSites(stack) {
   };
 }
 
-/** The cosine of each pair's rotation, from the queries before and after. */
+/** How far each pair was turned, read off the queries before and after. */
 function turns(trace, state, subject) {
   const site = `${subject.stack}.${ATTENTION}.rotated_queries`;
   const before = trace.tensors[site.replace('rotated_', '')];
@@ -133,7 +134,7 @@ function turns(trace, state, subject) {
 /**
  * @param {import('../../data/trace.js').Matrix} before position × d_head
  * @param {import('../../data/trace.js').Matrix} after
- * @returns {import('../../data/trace.js').Matrix} position × pair, between −1 and 1; NaN if a pair is 0
+ * @returns {import('../../data/trace.js').Matrix} position × pair, between −1 and 1; NaN where a pair is 0
  */
 export function cosinesOfTurns(before, after) {
   const columns = before.columns / 2;
@@ -172,7 +173,7 @@ function mapOf(trace, state, subject, matrix, { title, axis, reach, quantity, va
   };
 }
 
-/** The ALiBi bias of a head: the same in every layer and for every text. */
+/** What ALiBi takes off the scores of a head: the same in every layer and for every text. */
 function bias(trace, state, subject) {
   const site = `${subject.stack}.${ATTENTION}.bias`;
   if (!trace.tensors[site]) return null;

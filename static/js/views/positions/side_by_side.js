@@ -1,6 +1,6 @@
 /**
- * Schemes side by side: each for as many positions as the text has and for the width of this model.
- * The API computes them without a text; a learned table is taken from a model that has one.
+ * Schemes side by side: what each of them would do with as many positions as this text has, in a model
+ * as wide as this one. The numbers come without a text; a learned table is that of a model that has one.
  */
 
 import { positionalPath } from '../../api/api.js';
@@ -18,6 +18,7 @@ const SCHEMES = ['sinusoidal', 'learned', 'rotary', 'alibi'];
 
 export const SIDES = { controls, asks, panels: () => SCHEMES, figure };
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(_, state, subject) {
   return [headControl(state, subject.heads)];
 }
@@ -46,7 +47,7 @@ function asks(trace, state, subject) {
   );
 }
 
-/** The requests; none for learned positions if no model has them. */
+/** What to ask for; of learned positions nothing where no model has any. */
 function askedOf({ card }, { cards }, { tokens, heads }) {
   const length = tokens.length;
   const learned = learnedCard(card, cards);
@@ -62,7 +63,7 @@ function even(width) {
   return width + (width % 2);
 }
 
-/** The learned table of this model, of its twin, or of any model. */
+/** This model's own table, or that of the twin, or any. */
 function learnedCard(card, cards) {
   const learned = cards.filter(({ positional }) => positional === 'learned');
   return (
@@ -161,6 +162,7 @@ function biasMap(trace, state, subject, { asked, tensors }) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function sideGrid(
   trace,
   state,

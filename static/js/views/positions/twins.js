@@ -1,6 +1,6 @@
 /**
- * Twins: models that differ only in their positional encoding, on the same text. Mean attention by
- * distance for each head, on shared axes.
+ * Twins: models that differ in how they encode positions and in nothing else, on the same text. How far
+ * back each of their heads looks, on axes that are the same for all.
  */
 
 import { modelName } from '../../api/catalogue.js';
@@ -11,12 +11,12 @@ import { matrixAt, rowOf } from '../../data/trace.js';
 import { stripsDrawing } from './line_plots.js';
 
 const ANALYSIS = 'attention_by_distance';
-/** The lower end of a logarithmic strip. */
+/** Where a logarithmic strip begins. */
 const FAINTEST = 1e-3;
 
 export const TWINS = { controls, asks, panels, figure };
 
-/** The order of the twins; others follow. */
+/** In this order; others after them. */
 const ORDER = ['sinusoidal', 'learned', 'rotary', 'alibi'];
 
 /** @returns {Object[]} cards */
@@ -37,6 +37,7 @@ function asks(_, state) {
   );
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(_, state) {
   const layers = Math.max(0, ...twinsOf(state).map(({ n_layers: count }) => count));
   if (layers === 0) return [];
@@ -118,7 +119,7 @@ function noticeInWords(answer, card) {
   return noticeOf(answer) || 'This model has no attention of a text to itself.';
 }
 
-/** The shared axes of all twins answered so far: distances, and the greatest weight. */
+/** The same for all twins that have answered: so many distances, and the greatest weight of any. */
 function sharedAxes(state) {
   const all = twinsOf(state)
     .map((card) => curvesOf(state.answers[card.id], state, card))
@@ -139,6 +140,7 @@ function draw(trace, state, { card, curves, first, last, most }) {
     label: String(head),
     values: spread(curves, head, first, labels.length),
   }));
+  /** @type {[number, number]} */
   const range = isLog ? [FAINTEST, most] : [0, most];
   const scale = isLog ? (value) => Math.log10(Math.max(value, FAINTEST)) : undefined;
   return {
@@ -152,12 +154,13 @@ function draw(trace, state, { card, curves, first, last, most }) {
   };
 }
 
-/** The weights of a head over the shared axis; NaN at distances that its model lacks. */
+/** A head's weights over the shared axis; where its model has none, there is nothing. */
 function spread({ rows, first: own }, head, first, count) {
   const weights = rowOf(rows, head);
   return Float64Array.from({ length: count }, (_, column) => weights[column + first - own] ?? NaN);
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function twinGrid({ card, layer, strips, labels, first }) {
   const value = (row, column) => strips[row].values[column];
   return {

@@ -1,6 +1,7 @@
 /**
- * Positions as lines: single dimensions over the positions, and similarity by distance. For schemes
- * that add nothing: the rotation of pairs, and the bias of the scores.
+ * Positions as lines: single dimensions of an encoding over the positions of the text, and how alike
+ * two positions are by their distance. Of schemes that add nothing: how far pairs were turned, and
+ * how far scores are lowered.
  */
 
 import { signed, small, tick } from '../../data/number.js';
@@ -13,9 +14,9 @@ import { byDistance, reachOf, similarityOf } from './maps.js';
 import { cosinesOfTurns, turnSites } from './schemes.js';
 
 const MOST_STRIPS = 6;
-/** The default dimension. */
+/** The wave that is followed at first. */
 const FOLLOWED = 4;
-/** Points of a curve between two positions: the fastest wave advances by one radian there. */
+/** Points of a curve between two positions: the fastest wave turns by one radian there. */
 const STEPS = 8;
 
 export const WAVES = { controls, panels, figure };
@@ -24,6 +25,7 @@ function panels({ scheme }) {
   return scheme === '' ? ['waves', 'distance'] : ['waves'];
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state, subject) {
   if (subject.scheme === 'rotary') return [pairsControl(state, widthOf(trace, subject) / 2)];
   if (!subject.encoding) return [];
@@ -53,7 +55,7 @@ function controls(trace, state, subject) {
   ];
 }
 
-/** The drawn pairs; one choice for waves and circles. */
+/** Which pairs are drawn; the same choice for waves and circles. */
 export function pairsControl(state, pairs) {
   return {
     kind: 'counts',
@@ -136,17 +138,18 @@ function waves(trace, state, subject) {
   };
 }
 
-/** Labels by index: the axis has no room for names. */
+/** Along an axis there is no room for names. */
 function numbered(tokens) {
   return tokens.map((_, index) => String(index));
 }
 
-/** The wave of a dimension: sine if even, cosine if odd. */
+/** The wave of a dimension: sines at even places, cosines at odd. */
 function waveOf(dimension, width) {
   const frequency = frequencies(width)[Math.floor(dimension / 2)];
   return dimension % 2 === 0 ? (x) => Math.sin(x * frequency) : (x) => Math.cos(x * frequency);
 }
 
+/** @returns {[number, number][]} */
 function curveOf(wave, count) {
   return Array.from({ length: (count - 1) * STEPS + 1 }, (_, step) => [
     step / STEPS,
@@ -200,7 +203,7 @@ function turns(trace, state, subject) {
   };
 }
 
-/** The ALiBi bias of the last query; other queries have the same line, shifted. */
+/** By how much ALiBi lowers the scores of the last query: the same line for every other one. */
 function lowering(trace, state, subject) {
   const site = `${subject.stack}.layers.0.self_attention.bias`;
   const { tokens } = subject;
@@ -242,6 +245,24 @@ function lowering(trace, state, subject) {
   };
 }
 
+/**
+ * @typedef {Object} Said of the lines of a figure
+ * @property {string} rowTitle
+ * @property {string} quantity
+ * @property {string} [site] whose numbers they are, if not the encoding's
+ * @property {import('../../plot/grid.js').Request} [request]
+ * @property {(row: number, column: number, value: number) => string} describe
+ * @property {(row: number, column: number) => string} tip the name of a cell
+ */
+
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('../../plot/figure.js').ViewState} state
+ * @param {{side: import('../../data/places.js').Side, tokens: import('../../data/trace.js').Token[], site: string}} subject
+ * @param {import('./line_plots.js').Strip[]} strips
+ * @param {Said} said
+ * @returns {import('../../plot/grid.js').Grid}
+ */
 function stripsGrid(
   trace,
   state,
@@ -342,7 +363,7 @@ function powersBelow(count) {
 }
 
 /**
- * The chosen items that exist, or the most informative ones.
+ * What was chosen of them, as far as it exists; if that is nothing, what tells most.
  * @param {number[]} chosen
  * @param {number} count
  * @param {number} most

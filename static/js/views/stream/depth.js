@@ -1,6 +1,6 @@
 /**
- * The residual stream in numbers: its norm, the writes of each part, the inputs of the layer norms;
- * each as a map of depth by position, and as a line for the chosen token.
+ * The residual stream in numbers: its norm, what each part writes, what the layer norms see; each as
+ * a map of the depth by positions and, of the chosen token, as a line through the depth.
  */
 
 import { modelName } from '../../api/catalogue.js';
@@ -22,10 +22,10 @@ const REQUEST = { capture: [], analyses: ['residual_stream'] };
  * @property {string} title
  * @property {string} unit on an axis and a colour bar
  * @property {string} [help]
- * @property {(found: import('./residual_stream.js').Found, stack: string, card: Object) => import('./residual_stream.js').Depth} read
- * @property {(step: import('./residual_stream.js').Step, value: string, token: string) => string} say
+ * @property {(found: import('./residual_stream.js').Found, stack: 'encoder'|'decoder', card?: Object) => import('./residual_stream.js').Depth} read
+ * @property {(step: import('./residual_stream.js').Step, value: string, token: string, number: number) => string} say
  * @property {boolean} [isSigned]
- * @property {number} [reach] the end of the colour scale on both sides; absent: the greatest value
+ * @property {number} [reach] where the colours end on both sides; absent: at the greatest there is
  */
 
 /** @type {Record<string, Quantity>} */
@@ -82,14 +82,18 @@ const QUANTITIES = {
   },
 };
 
-/** The quantities of each heading. */
+/** What is seen under each heading. */
 const SEEN = {
   norms: () => ['residual_norm'],
   writes: () => ['written_norm', 'cosine'],
   layer_norm: (found) => (isCentred(found) ? ['mean', 'deviation'] : ['root_mean_square']),
 };
 
-/** What the maps and lines ask for; nothing of a model whose stream cannot be seen. */
+/**
+ * The request of the maps and lines; none for a model whose stream is not available.
+ * @param {import('../../data/trace.js').Trace} trace
+ * @returns {Record<string, Object>}
+ */
 export function depthAsks({ card }) {
   return hasStream(card) ? { stream: REQUEST } : {};
 }
@@ -98,7 +102,7 @@ function hasStream(card) {
   return card?.analyses?.includes('residual_stream') ?? true;
 }
 
-/** The maps come first, then the lines. */
+/** First the maps, then the lines. */
 export function depthPanels(_, state) {
   const found = streamIn(state);
   if (!found) return [{ id: 'waiting', state: {} }];
@@ -111,7 +115,7 @@ export function depthPanels(_, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {quantity: string, drawn: 'map'|'line'}} state
+ * @param {import('../../plot/figure.js').ViewState} state with the panel’s `quantity`, `drawn`
  * @returns {import('../../plot/figure.js').Figure}
  */
 export function depthFigure(trace, state) {
@@ -149,7 +153,11 @@ function subjectOf(trace, state, found) {
   };
 }
 
-/** From 0 to the maximum, or symmetric about 0. */
+/**
+ * From 0, or the same on both sides of it.
+ * @param {Pick<Quantity, 'isSigned'|'reach'>} quantity
+ * @param {Pick<import('../../data/trace.js').Matrix, 'data'>} matrix
+ */
 function scaleFor({ isSigned = false, reach }, { data }) {
   const most = reach ?? (extent({ data }) || 1);
   const digits = most >= 100 ? 0 : most >= 10 ? 1 : 2;
@@ -179,6 +187,7 @@ function mapFigure(trace, state, subject) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function mapGrid(trace, state, subject) {
   const {
     quantity,
@@ -251,6 +260,7 @@ function lineFigure(trace, state, subject) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function lineGrid(subject, lines) {
   const {
     quantity,

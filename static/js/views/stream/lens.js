@@ -1,6 +1,6 @@
 /**
- * The logit lens: the model's prediction from each layer at every position, and the likeliest
- * tokens of one cell as bars.
+ * The logit lens: what the model would predict if it stopped after a layer, at every position; and
+ * the likeliest tokens of one cell as bars.
  */
 
 import { modelName } from '../../api/catalogue.js';
@@ -26,7 +26,11 @@ const SHOWN = 12;
 const REQUEST = { capture: [], analyses: ['logit_lens'] };
 const TITLE = 'Logit lens';
 
-/** What the lens asks for; nothing of a model that has none. */
+/**
+ * The request of the lens; none for a model without one.
+ * @param {import('../../data/trace.js').Trace} trace
+ * @returns {Record<string, Object>}
+ */
 export function lensAsks({ card }) {
   return hasLens(card) ? { lens: REQUEST } : {};
 }
@@ -35,7 +39,7 @@ function hasLens(card) {
   return card?.analyses?.includes('logit_lens') ?? true;
 }
 
-/** The map; below it the chosen cell and, unless it is in the last layer, the last layer. */
+/** The map; below it the chosen cell, and beside that the last layer, unless that is the chosen one. */
 export function lensPanels(_, state) {
   const found = lensIn(state);
   if (!found) return [{ id: 'lens', state: { drawn: 'lens' } }];
@@ -52,7 +56,7 @@ export function lensPanels(_, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {stream_layer: number|null, drawn: string, read?: number}} state
+ * @param {import('../../plot/figure.js').ViewState} state with the panel’s `stream_layer`, `drawn`, `read`
  * @returns {import('../../plot/figure.js').Figure}
  */
 export function lensFigure(trace, state) {
@@ -78,7 +82,7 @@ function chosenLayer({ stream_layer: layer }, { probabilities: { shape } }) {
   return Math.min(layer ?? Infinity, shape[0] - 1);
 }
 
-/** The subject: the likeliest token of every cell, and the names of cells and positions. */
+/** What is shown: the likeliest token of every cell, and how cells and places are called. */
 function subjectOf(trace, state, found) {
   const side = predictingSide(trace);
   const tokens = tokensOf(trace, side);
@@ -124,6 +128,7 @@ function mapFigure(trace, state, subject) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function mapGrid(trace, state, subject) {
   const { side, tokens, probabilities, textAt, query, layer } = subject;
   const { rows, columns, data } = probabilities;
@@ -217,8 +222,8 @@ const TYPE = 11;
 const BAR_TITLE = 'probability of the likeliest token';
 
 /**
- * The layout of the lens: `lines` lines of `perLine` positions. The first row of a line holds the
- * tokens, the others the layers.
+ * How the lens is set: `perLine` positions stand side by side, `lines` such lines below one another.
+ * The first row of a line holds the tokens, the others the layers.
  * @typedef {Object} Setting
  * @property {number} layers
  * @property {number} count
@@ -251,15 +256,15 @@ export function settingFor(count, layers, width) {
   };
 }
 
-/** The width that the colour bar needs beyond a map of few tokens. */
+/** What the colour bar and its title take beyond a map of few tokens. */
 function beyond(map, most) {
   return Math.min(shortBarWidth(BAR_TITLE), most) - map;
 }
 
 /**
- * The geometry of the cells of layers by positions.
+ * Where a cell of layers by positions lies.
  * @param {Setting} setting
- * @returns {import('../../plot/figure.js').Geometry}
+ * @returns {import('../../plot/grid.js').Geometry}
  */
 export function geometryOf({ layers, count, perLine, lines }) {
   const block = layers + 1;
@@ -353,7 +358,7 @@ function heatmap(cells, { columns, data }, { perLine, lines, layers }, palette) 
   };
 }
 
-/** The tokens above their columns. */
+/** The tokens themselves, above what is read at them. */
 function heads(tokens, { perLine, layers, cell }, palette) {
   return {
     ...textTrace(),
@@ -384,12 +389,12 @@ function textTrace() {
   return { type: 'scatter', mode: 'text', hoverinfo: 'none', cliponaxis: false };
 }
 
-/** A name cut to the width of a cell, escaped for Plotly. */
+/** As much of a name as a cell has room for, safe for Plotly. */
 function fitted(name, width) {
   return escapeForPlotly(shortened(name, Math.max(1, Math.floor((width - 6) / LETTER))));
 }
 
-/** Underlines of the correct cells, as one path. */
+/** In the gap below each cell whose guess is right; one path, however many there are. */
 function underlines(cells, palette) {
   return {
     type: 'scatter',

@@ -1,5 +1,6 @@
 /**
- * The residual stream by depth: the analysis by layer and part, as one row per step.
+ * The residual stream in the order of the depth: what the analysis of it holds by layer and part, as
+ * one row for each step that the stream goes through.
  */
 
 /** @typedef {Record<string, import('../../data/trace.js').NamedArray>} Found what `residual_stream` gives */
@@ -47,7 +48,7 @@ export function streamDepth(found, stack, card) {
 }
 
 /**
- * The writes of every part of every layer.
+ * What every part of every layer writes.
  * @param {Found} found
  * @param {'encoder'|'decoder'} stack
  * @param {Object|undefined} card
@@ -64,7 +65,7 @@ export function writtenDepth(found, stack, card, quantity) {
 }
 
 /**
- * The inputs of every layer norm, and of the final norm if there is one.
+ * What every layer norm sees, and the last norm where there is one.
  * @param {Found} found
  * @param {'encoder'|'decoder'} stack
  * @param {Object|undefined} card
@@ -86,7 +87,7 @@ export function normDepth(found, stack, card, quantity) {
 }
 
 /**
- * Whether the norm is by mean and deviation, rather than by root mean square.
+ * Does the model take the root mean square, or mean and deviation?
  * @param {Found} found
  */
 export function isCentred(found) {

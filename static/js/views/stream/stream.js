@@ -1,6 +1,6 @@
 /**
- * Stream: the norm of the residual stream, the writes of each part, the inputs of the layer norms,
- * and the logit lens.
+ * Stream: how the residual stream grows, what each part writes to it, what the layer norms see, and
+ * what each layer would predict if it were the last.
  */
 
 import { isFilling, stackOf, stacksOf } from '../../data/places.js';
@@ -30,6 +30,7 @@ const OPTIONS = [
   { id: 'layer_norm', title: 'Layer norms', help: 'What each norm sees' },
 ];
 
+/** @type {import('../../plot/figure.js').View} */
 export const stream = {
   ...entryOf('stream'),
   help: 'The exit of the last layer is put behind every layer: what the model would expect next if it stopped there. The likeliest token stands in the cell; the colour is its probability.',
@@ -52,6 +53,7 @@ export const stream = {
   figure: (trace, state) => partOf(state).figure(trace, state),
 };
 
+/** @param {Record<string, any>} state */
 function isLens({ stream_show: show = LENS }) {
   return show === LENS;
 }
@@ -62,7 +64,7 @@ function partOf(state) {
     : { asks: depthAsks, panels: depthPanels, figure: depthFigure };
 }
 
-/** The lens takes the whole width, as do the maps of a long text. */
+/** The lens takes the whole width, and so do the maps of a long text. */
 function arrangement(trace, state) {
   if (isLens(state)) return 'led';
   return (trace.target_tokens ?? trace.tokens).length > MOST_SIDE_BY_SIDE ? '' : 'many';
@@ -90,7 +92,7 @@ const WORDING = {
   layer_norm: layerNormWording,
 };
 
-/** Wording that depends on the part and on the model. */
+/** What is said differently of this part, of this model, or of both. */
 function wording(trace, state) {
   if (!isLens(state)) return WORDING[state.stream_show](trace);
   const terms = trace.card?.norm_place === 'post' ? [STREAM, LENS_WITHOUT_NORM] : stream.terms;

@@ -1,5 +1,5 @@
 /**
- * Translate: a sentence, its translation, and the attention between their words.
+ * Translate: a sentence, its translation, and which word looks at which.
  */
 
 import { modelName } from '../../api/catalogue.js';
@@ -18,9 +18,10 @@ import { entryOf } from '../registry.js';
 const { translate_threshold: THRESHOLD } = entryOf('translate').fields;
 const TITLES = { rows: 'translation', columns: 'sentence' };
 const QUANTITY = 'alignment weight';
-/** Words are longer than tokens. */
+/** Words are longer than pieces of them. */
 const LETTERS = 18;
 
+/** @type {import('../../plot/figure.js').View} */
 export const translate = {
   ...entryOf('translate'),
   help: 'Type a sentence and its translation appears: lines show which words of the sentence the model looks at for each word of the translation. Type your own translation to see how it would align.',
@@ -39,11 +40,12 @@ export const translate = {
   figure,
 };
 
+/** @param {import('../../data/trace.js').Trace} trace */
 function isTranslator({ card }) {
   return card?.kind === 'encoder-decoder';
 }
 
-/** The model's translation stays available beside the user's own. */
+/** Beside one's own translation the model's stays in sight. */
 function asks(trace, state) {
   if (!isTranslator(trace)) return {};
   return {
@@ -56,6 +58,11 @@ function hasWords({ target_tokens: tokens }) {
   return tokens.some((token) => !token.is_special);
 }
 
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {Record<string, any>} state
+ * @returns {import('../../ui/controls.js').Control[]}
+ */
 function controls(trace, { translate_threshold: threshold }) {
   if (!isTranslator(trace)) return [];
   return [
@@ -81,7 +88,7 @@ function panels(trace) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame} state
+ * @param {import('../../plot/figure.js').ViewState} state
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
@@ -106,6 +113,10 @@ function figure(trace, state) {
   };
 }
 
+/**
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('../../plot/figure.js').Frame} state
+ */
 function noTranslator({ card, model }, { cards }) {
   const translators = cards.filter(({ kind }) => kind === 'encoder-decoder');
   const named = translators.map((translator) => modelName(translator)).join(', ');
@@ -207,7 +218,7 @@ function actionsOf(trace, { target, answers }) {
  * @param {import('../../data/trace.js').Trace} trace
  * @param {Object} state
  * @param {Alignment} subject
- * @returns {import('../../plot/figure.js').Grid}
+ * @returns {import('../../plot/grid.js').Grid}
  */
 function gridOf(trace, state, subject) {
   const { rows, columns, weights } = subject;
@@ -307,7 +318,7 @@ function alignmentOf(trace) {
   };
 }
 
-/** Words in the order of their indices. */
+/** The words in the order of their numbers. */
 function numbered(tokens, text, count) {
   const words = wordsOf(tokens, text).filter((unit) => !unit.is_special);
   return Array.from({ length: count }, (_, number) => words.find(({ word }) => word === number));

@@ -1,6 +1,6 @@
 /**
- * The derivation of one attention weight in float64 from the captured tensors: softmax(q·k/√d_head
- * + bias)·v; and its formulas.
+ * One attention weight worked out anew, step by step and in float64, from the tensors that the model
+ * computed with: softmax(q·k/√d_head + bias)·v.
  */
 
 import { entropyOf, softmaxSteps } from '../../data/distribution.js';
@@ -14,7 +14,7 @@ import { matrixAt, rowOf } from '../../data/trace.js';
  * @typedef {Object} Row the keys as one query sees them
  * @property {Float64Array} products q·k
  * @property {Float64Array|null} biases what ALiBi adds; null: nothing
- * @property {Float64Array} scores −∞ if a key is masked
+ * @property {Float64Array} scores −∞ where a key is hidden
  * @property {number} greatest score
  * @property {Float64Array} powers e to the score less the greatest
  * @property {number} total of the powers
@@ -29,9 +29,9 @@ import { matrixAt, rowOf } from '../../data/trace.js';
  * @property {boolean} isHidden whether the key comes later than the query may see
  * @property {boolean} isTurned whether positions are turned into queries and keys
  * @property {{query: Float64Array, key: Float64Array}} projected as the projections give them
- * @property {{query: Float64Array, key: Float64Array}} met as multiplied: rotated by their positions under rotary encoding
+ * @property {{query: Float64Array, key: Float64Array}} met as they meet, turned by their positions where those are rotary
  * @property {Float64Array} products dimension by dimension
- * @property {number} divisor of the product: √d_head, or 1 without scaling
+ * @property {number} divisor of the product: √d_head, or 1 where the scaling is left out
  * @property {number} temperature
  * @property {Row} row
  * @property {Float64Array} value of the key
@@ -118,9 +118,9 @@ function rowFor(path, { query, products, biases, divisor, temperature }) {
 }
 
 /**
- * Rotate a query or key by its position: each pair of dimensions by position / 10000^(2i/d_head),
- * opposite in sense to the pairs of a sinusoidal encoding. Su et al. 2021,
- * https://arxiv.org/abs/2104.09864, section 3.2.
+ * A query or key turned by its position: each pair of dimensions by position / 10000^(2i/d_head), the
+ * other way round than the pairs of sine and cosine that a sinusoidal encoding adds.
+ * Su et al. 2021, https://arxiv.org/abs/2104.09864, section 3.2.
  * @param {Float64Array} vector
  * @param {number} position
  */
@@ -128,7 +128,7 @@ export function turnedBy(vector, position) {
   return turned(vector, anglesOf(-position, vector.length));
 }
 
-/** The weighted sum of the values. */
+/** The values of all keys, each as much as its weight says. */
 function mixed(values, weights) {
   return Float64Array.from({ length: values.columns }, (_, at) =>
     weights.reduce((sum, weight, key) => sum + weight * values.data[key * values.columns + at], 0),
@@ -147,7 +147,7 @@ export function lengthOf(vector) {
 }
 
 /**
- * The largest differences between the derivation and the captured tensors.
+ * How far what was worked out here is from what the model computed: the largest difference of each.
  * @param {Derivation} derivation
  * @param {import('../../data/trace.js').Trace} trace
  * @param {string} path
@@ -175,7 +175,7 @@ function furthest(a, b) {
 }
 
 /**
- * The output of a head relative to that of the whole attention.
+ * What a head's output is to the whole attention's.
  * @param {import('../../data/trace.js').Trace} trace with the analysis `head_outputs`
  * @param {string} path
  * @param {number} query
@@ -200,11 +200,11 @@ const k = () => name('k', 'key');
 const s = () => name('s');
 const d = () => name('d');
 const amount = (value) => number(written(value));
-/** A weight is written 0 or 1 only if it is exactly that. */
+/** A weight is 0 or 1 only where it is exactly that. */
 const weight = (value) => number(value > 0 && value < 1e-4 ? written(value, 4) : share(value, 4));
 const result = (term) => ({ ...term, role: 'result' });
 const sum = (index) => under(op('∑'), name(index));
-/** A number with a preceding sign. */
+/** A number that stands after a sign of its own. */
 const plus = (value) => [op(value < 0 ? '−' : '+'), amount(Math.abs(value))];
 
 /** @param {Derivation} derivation @returns {Term[]} */
@@ -233,7 +233,7 @@ export function productFormula({ products, row: { products: all }, key }) {
   ];
 }
 
-/** The first terms of a sum, as many as fit on a line. */
+/** The sum as far as it fits on a line. */
 function firstTerms(products) {
   const [first, second, ...others] = products;
   return [
@@ -320,7 +320,7 @@ export function valueFormula({ key, value, weighted, row: { weights } }, lengthO
   ];
 }
 
-/** @param {{head: ArrayLike<number>, whole: ArrayLike<number>, share: number}} part @param {number} head @param {(vector: ArrayLike<number>) => number} lengthOf @returns {Term[]} */
+/** @param {{head: ArrayLike<number>, whole: ArrayLike<number>, share: number}} part @param {number} index @param {(vector: ArrayLike<number>) => number} lengthOf @returns {Term[]} */
 export function outputFormula({ head, whole, share: given }, index, lengthOf) {
   const z = (letter) =>
     row(sub(name('z'), letter), sub(name('W'), row(words('O'), words(','), letter)));

@@ -1,5 +1,5 @@
 /**
- * Rows of bars over shared columns: dimensions of a head, or keys.
+ * Rows of bars, one below the other, over the same columns: dimensions of a head, or keys.
  */
 
 import { escapeForPlotly } from '../../data/text.js';
@@ -42,7 +42,7 @@ const HIDDEN = { size: 11, letters: 24, space: 1 };
  * @property {number} [chosen] whose bars stand out, with their numbers
  * @property {string} [chosenColour]
  * @property {number} [hiddenFrom] the first of the columns that are out of sight
- * @property {string} [hiddenLabel] their label in lanes without bars
+ * @property {string} [hiddenLabel] what is said of them where they have no bars
  */
 
 /**
@@ -92,7 +92,12 @@ export function laneBars(lanes, columns, state) {
   };
 }
 
-/** The width is limited, so that bars stay slim. */
+/**
+ * As wide as there is room, yet no bar is a slab.
+ * @param {number} nLanes
+ * @param {Columns} columns
+ * @param {import('../../plot/figure.js').Frame} state
+ */
 function boxFor(nLanes, { labels, areTokens }, { width }) {
   const across = Math.min(width - 2 * EDGE, WIDEST, Math.max(240, labels.length * WIDEST_BAR));
   const [tickangle, slant] = isNarrow(width) || labels.length * 60 > across ? [-90, 1] : [0, 0];
@@ -110,7 +115,7 @@ function boxFor(nLanes, { labels, areTokens }, { width }) {
   };
 }
 
-/** The bars of a lane, on an axis that counts lanes downwards. */
+/** A lane's numbers as places on an axis that counts lanes downwards. */
 function placedIn({ values, ...lane }, row, group) {
   const [low, high] = reachOf(group);
   const scale = BARS / LANE / (high - low || 1);
@@ -124,12 +129,13 @@ function placedIn({ values, ...lane }, row, group) {
   };
 }
 
-/** The range of the numbers, 0 included. */
+/** From the least number, or 0, to the greatest. */
 function reachOf(lanes) {
   const known = lanes.flatMap(({ values }) => Array.from(values)).filter(Number.isFinite);
   return [Math.min(0, ...known), Math.max(0, ...known)];
 }
 
+/** @param {any} lane @param {Columns} columns */
 function barsOf({ values, zero, scale, colour }, { chosen, chosenColour }, palette) {
   const usual = colour ?? css(sequential(palette.theme), 118);
   return {
@@ -146,10 +152,7 @@ function barsOf({ values, zero, scale, colour }, { chosen, chosenColour }, palet
   };
 }
 
-/**
- * The name of a lane on the left, its range on the right, and the number of the chosen column above
- * the bars.
- */
+/** A lane's name at its left, its reach at its right, and over all bars, where no bar reaches, the number of the chosen column. */
 function writingOf(lane, row, columns, palette) {
   const {
     name,
@@ -199,7 +202,7 @@ function writingOf(lane, row, columns, palette) {
   ];
 }
 
-/** A number at the edge is aligned inwards. */
+/** A number at the edge of the drawing grows inwards. */
 function insideOf({ chosen, labels }) {
   const place = labels.length > 1 ? chosen / (labels.length - 1) : 0.5;
   if (place < 0.04) return { xanchor: 'left', xshift: -6 };
@@ -220,7 +223,14 @@ function baseline(zero, palette) {
   };
 }
 
-/** Says in a lane why the shaded columns have no bars: across, word by word below each other, or upright where they are few. */
+/**
+ * Labels the shaded columns of a lane: across, word below word, or upright if they are few.
+ * @param {{values: number[]}} lane
+ * @param {number} row
+ * @param {Columns} columns
+ * @param {number} across
+ * @param {import('../../plot/figure.js').Frame['palette']} palette
+ */
 function ofHidden({ values }, row, { hiddenFrom, hiddenLabel, labels }, across, palette) {
   const isShaded = hiddenLabel !== undefined && hiddenFrom < labels.length;
   if (!isShaded || !values.slice(hiddenFrom).every(Number.isNaN)) return [];
@@ -246,7 +256,12 @@ function ofHidden({ values }, row, { hiddenFrom, hiddenLabel, labels }, across, 
   ];
 }
 
-/** What a causal mask hides. */
+/**
+ * The keys that a causal mask hides.
+ * @param {Columns} columns
+ * @param {number} nLanes
+ * @param {import('../../plot/figure.js').Frame['palette']} palette
+ */
 function shade({ hiddenFrom, labels }, nLanes, palette) {
   if (hiddenFrom === undefined || hiddenFrom >= labels.length) return [];
   const area = { x0: hiddenFrom - 0.5, x1: labels.length - 0.5, y0: -0.5, y1: nLanes - 0.5 };

@@ -1,6 +1,6 @@
 /**
- * The steps from a query and a key to the output of their head, each with its formula, numbers and
- * bars.
+ * The steps from a query and a key to the output of their head, each with its formula, its numbers
+ * and its bars.
  */
 
 import { highestIn } from '../../data/matrix.js';
@@ -21,7 +21,7 @@ import {
 } from './derivation.js';
 import { laneBars } from './lanes.js';
 
-/** The tolerance for float32 rounding. */
+/** What float32 rounding may leave between two ways to the same number. */
 export const ROUNDING = 1e-5;
 
 const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : share(value, 4));
@@ -41,7 +41,7 @@ const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : sha
  * @property {import('./derivation.js').Derivation} before as trained
  */
 
-/** @typedef {{title: string, help: string, formula: Object[], facts: [string, string][], lanes: Object[], over: 'keys'|'dimensions', hiddenLabel?: string, width?: number, actions?: Object[]}} Step */
+/** @typedef {{title: string, help: string, formula: Object[], facts: string[][], lanes: Object[], over: 'keys'|'dimensions', hiddenLabel?: string, width?: number, actions?: Object[]}} Step */
 
 export const STEPS = { turn, product, score, softmax, value, output };
 
@@ -192,7 +192,7 @@ function softmax(subject) {
   };
 }
 
-/** A masked key has no bar, rather than one of height 0. */
+/** A hidden key has no bar, not one of height 0. */
 function visible({ scores }, weights) {
   return weights.map((weight, key) => (scores[key] === -Infinity ? NaN : weight));
 }
@@ -218,7 +218,7 @@ function value({ now, pass, path, keys, queries }) {
   };
 }
 
-/** @param {Subject} subject @returns {Step|{title: string, notice: string}} */
+/** @param {Subject} subject @returns {Partial<Step> & {notice?: string, isWaiting?: boolean}} */
 function output({ now, pass, path, head }) {
   const title = 'The head’s share of the output';
   if (!pass) return { title, notice: 'Reading…', isWaiting: true };
@@ -239,7 +239,7 @@ function output({ now, pass, path, head }) {
   };
 }
 
-/** The captured number of the cell, and its difference to the derived one. */
+/** What the model computed for this cell, and how far off the number worked out here is. */
 function capturedFacts({ now, pass, path }, name) {
   const own = now.row[`${name}s`][now.key];
   const off = pass && differences(now, pass, path)[name];
@@ -258,7 +258,7 @@ function compared(term, off) {
 }
 
 /**
- * @param {Step} step
+ * @param {Step & {notice?: string}} step
  * @param {Subject} subject
  * @param {import('../../plot/figure.js').Frame} state
  * @returns {import('../../plot/figure.js').Figure}
@@ -302,6 +302,7 @@ export function stepFigure(step, subject, state) {
   };
 }
 
+/** @returns {import('../../plot/grid.js').Grid} */
 function gridOf(step, lanes, columns, subject) {
   const { now, keys, queries, place, name, request } = subject;
   const areKeys = step.over === 'keys';
@@ -341,7 +342,7 @@ function gridOf(step, lanes, columns, subject) {
   };
 }
 
-/** The captured attention of another query. */
+/** What another query looks at, as it was captured. */
 function tokenShown({ pass, plain, path, queries, keys, name }, index) {
   const tint = rowOf(matrixAt((pass ?? plain).tensors[`${path}.weights`], 0), index);
   const strongest = highestIn(tint);

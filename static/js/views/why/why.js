@@ -1,6 +1,6 @@
 /**
- * Why this cell: the derivation of one attention weight from the tensors of the pass, and its
- * effect.
+ * Why this cell: one attention weight worked out again from the tensors of the pass, and what becomes
+ * of it.
  */
 
 import { noticeOf } from '../../api/request_cache.js';
@@ -17,6 +17,7 @@ import { entryOf } from '../registry.js';
 
 const { why_temperature: TEMPERATURE } = entryOf('why').fields;
 
+/** @type {import('../../plot/figure.js').View} */
 export const why = {
   ...entryOf('why'),
   help: 'One attention weight worked out from its query and its key, step by step, and what it brings to the output.',
@@ -36,7 +37,7 @@ export const why = {
   figure,
 };
 
-/** The chosen cell; null if the trace holds no attention there. */
+/** Where the cell lies; null where the trace holds no attention there. */
 function cellOf(trace, state) {
   const place = placeOf(state, trace);
   const found = weightsAt(place, trace).find(({ layer }) => layer === state.layer);
@@ -56,7 +57,7 @@ function cellOf(trace, state) {
   };
 }
 
-/** The requests: one head of one layer, and the same of the edited pass if a switch is set. */
+/** One layer and one head; and once more where a switch changes the pass. */
 function asks(trace, state) {
   const cell = cellOf(trace, state);
   if (!cell) return {};
@@ -74,7 +75,7 @@ function requestOf({ card }, { layer, head }, { path }) {
   };
 }
 
-/** The edits of the switches, limited to this attention of this layer. */
+/** What the switches change, in this attention of this layer. */
 function editsOf({ layer, why_unscaled: isUnscaled, why_temperature: value }, { id: where }) {
   return [
     ...(isUnscaled ? [{ kind: 'no_scaling', layer, where }] : []),
@@ -82,7 +83,7 @@ function editsOf({ layer, why_unscaled: isUnscaled, why_temperature: value }, { 
   ];
 }
 
-/** All steps share one derivation, so it is memoized. */
+/** Every step asks for what was worked out. */
 const memo = createMemo();
 
 /** @returns {import('./steps.js').Subject|null} null: still on its way */
@@ -115,8 +116,8 @@ function subjectOf(trace, state) {
 }
 
 /**
- * The subject of all steps. Until the edited pass arrives, its row is derived from the queries and
- * keys of the plain pass, which the edit does not change.
+ * What is known of the cell. Until the changed pass is here, its row is worked out from the queries
+ * and keys of the plain one, which the change leaves as they are.
  */
 function workedOut(trace, state) {
   const cell = cellOf(trace, state);
@@ -143,7 +144,7 @@ function workedOut(trace, state) {
   };
 }
 
-/** The difference between the derivation and the model's numbers. */
+/** How far what is worked out here is from the model's. */
 function wording(trace, state) {
   const subject = subjectOf(trace, state);
   return subject ? { help: `${why.help} ${checked(subject)}` } : {};
@@ -160,6 +161,7 @@ function checked({ now, pass, path }) {
   return `All of it is computed again in this browser, in double precision, from the tensors of the pass: ${verdict}${far}.`;
 }
 
+/** @returns {import('../../ui/controls.js').Control[]} */
 function controls(trace, state) {
   const cell = cellOf(trace, state);
   if (!cell) return [];
@@ -224,7 +226,7 @@ function numbered(number) {
   return { id: number, title: String(number) };
 }
 
-/** The notice of a missing answer. */
+/** The answer that is none. */
 function refusal({ answers }) {
   return [answers?.plain, answers?.changed].find((answer) => answer?.problem);
 }
@@ -241,7 +243,7 @@ function panels(trace, state) {
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State & import('../../plot/figure.js').Frame & {step: string, nth: number}} state
+ * @param {import('../../plot/figure.js').ViewState} state with the panel’s `step`, `nth`
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {

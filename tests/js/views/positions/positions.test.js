@@ -135,7 +135,7 @@ test('rotary: the turned queries of layer 0, and how far each pair was turned', 
   assert.deepEqual([turns.grid.columns, turns.grid.columnTitle], [2, 'pair']);
   assert.ok(Math.abs(turns.grid.value(3, 0) - Math.cos(3)) < 1e-6);
   assert.ok(Math.abs(turns.grid.value(3, 1) - Math.cos(0.03)) < 1e-6);
-  assert.match(positions.wording(schemeTrace('rotary')).help, /turns each query and key/);
+  assert.match(positions.wording(schemeTrace('rotary'), FRAME).help, /turns each query and key/);
 });
 
 test('queries are asked for only where they are turned', () => {
@@ -153,7 +153,7 @@ test('ALiBi: the bias of the chosen head, and nothing for the future', () => {
     plain(figure.grid.describe(3, 1)),
     '“it” at 1 is 2 away from “<b>”: the score changes by −0.500 (head 1)',
   );
-  assert.match(positions.wording(schemeTrace('alibi')).help, /slope for each head/);
+  assert.match(positions.wording(schemeTrace('alibi'), FRAME).help, /slope for each head/);
 });
 
 test('no scheme at all: said, and nothing drawn', () => {

@@ -1,0 +1,165 @@
+"""Who may ask: allowed hosts, API keys and other pages' scripts."""
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Response
+from pydantic import SecretStr
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from headlight.errors import Problem
+
+METRICS = "/metrics"
+GUARDED = "/api/", METRICS
+PROBES = frozenset({"/healthz", "/readyz"})
+
+KEY_HEADER = "X-API-Key"
+CHALLENGE = 'Bearer realm="Headlight"'
+_SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "header": {"type": "apiKey", "in": "header", "name": KEY_HEADER},
+}
+
+_REQUEST_HEADERS = (
+    "Accept",
+    "Authorization",
+    "Content-Type",
+    "If-None-Match",
+    "X-Request-ID",
+    KEY_HEADER,
+)
+_RESPONSE_HEADERS = (
+    "Content-Location",
+    "ETag",
+    "RateLimit",
+    "RateLimit-Policy",
+    "Retry-After",
+    "X-Request-ID",
+)
+
+
+def is_guarded(scope: Scope) -> bool:
+    """Whether a request calls the API or reads metrics; the page and the probes are open."""
+    return scope["type"] == "http" and str(scope["path"]).startswith(GUARDED)
+
+
+class TrustedHosts(TrustedHostMiddleware):
+    """Starlette's check of the Host header, but for probes, which ask by address."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or reject it."""
+        if scope["type"] == "http" and scope["path"] in PROBES:
+            await self.app(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
+class Cors(CORSMiddleware):
+    """Starlette's CORS, with rejected preflights as problems.
+
+    The browser's cookies are never accepted, so a page can only send a key its script was given.
+    https://fetch.spec.whatwg.org/#http-cors-protocol
+
+    Args:
+        app: the next layer.
+        origins: pages whose scripts may call the API.
+    """
+
+    def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
+        super().__init__(
+            app,
+            allow_origins=origins,
+            allow_methods=("GET", "HEAD", "POST"),
+            allow_headers=_REQUEST_HEADERS,
+            expose_headers=_RESPONSE_HEADERS,
+        )
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        """What a browser may do, or a problem that says what it may not."""
+        response = super().preflight_response(request_headers)
+        if response.status_code < 400:
+            return response
+        detail = f"{bytes(response.body).decode()}; HEADLIGHT_CORS_ORIGINS lists the origins"
+        return Problem(400, "preflight-refused", detail, headers={"Vary": "Origin"}).response()
+
+
+class KeyRing:
+    """The API keys, as hashes.
+
+    Every shown key is compared with every hash in constant time, so that the time an answer takes
+    says nothing of how much of a key was right. https://www.rfc-editor.org/rfc/rfc6750
+    """
+
+    def __init__(self, keys: Iterable[SecretStr] = ()) -> None:
+        self._digests = [_digest(key.get_secret_value().encode()) for key in keys]
+
+    def valid_key(self, headers: Headers) -> str | None:
+        """A name for the first valid key that a request shows; None if it shows none."""
+        found = None
+        for key in shown_keys(headers):
+            for digest in self._digests:
+                if hmac.compare_digest(_digest(key), digest):
+                    found = found or digest.hex()
+        return found
+
+
+class ApiKeys:
+    """Rejects calls of the API that show no valid key.
+
+    FastAPI's security dependencies were considered: they run per route, after the body was read.
+
+    Args:
+        app: the next layer.
+        keys: any of which is good.
+    """
+
+    def __init__(self, app: ASGIApp, keys: KeyRing) -> None:
+        self.app = app
+        self.keys = keys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or reject it."""
+        if is_guarded(scope):
+            headers = Headers(scope=scope)
+            if self.keys.valid_key(headers) is None:
+                raise self._rejection(headers)
+        await self.app(scope, receive, send)
+
+    def _rejection(self, headers: Headers) -> Problem:
+        if any(shown_keys(headers)):
+            challenge = f'{CHALLENGE}, error="invalid_token"'
+            detail = "the API key is not valid here; ask whoever runs this server for one"
+            return Problem(401, "key-refused", detail, headers={"WWW-Authenticate": challenge})
+        detail = f"this needs a key: send it as 'Authorization: Bearer KEY' or '{KEY_HEADER}: KEY'"
+        return Problem(401, "key-missing", detail, headers={"WWW-Authenticate": CHALLENGE})
+
+
+def shown_keys(headers: Headers) -> Iterator[bytes]:
+    """The keys that a request shows, at most one of each kind."""
+    scheme, _, credentials = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and credentials.strip():
+        yield credentials.strip().encode("latin-1")
+    if key := headers.get(KEY_HEADER, "").strip():
+        yield key.encode("latin-1")
+
+
+def document_keys(app: FastAPI) -> None:
+    """Add the keys to the OpenAPI document, so that /docs asks its reader for one."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = describe()
+        document.setdefault("components", {})["securitySchemes"] = _SCHEMES
+        document["security"] = [{scheme: []} for scheme in _SCHEMES]
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _digest(key: bytes) -> bytes:
+    return hashlib.sha256(key).digest()

@@ -1,0 +1,82 @@
+"""Tasks of the application's lifespan: stop signals and memory housekeeping."""
+
+import asyncio
+import ctypes
+import gc
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+TRIM_SECONDS = 10.0
+"""How often free memory is returned; a call takes some milliseconds, without the interpreter."""
+
+TICK_SECONDS = 0.2
+
+
+@contextmanager
+def on_stop_signal(stop: Callable[[], object]) -> Iterator[None]:
+    """Call `stop` when the process is told to stop, before uvicorn's own handler.
+
+    uvicorn tells an application only when every connection has closed, and the connection of an
+    open event stream does not close by itself.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def chain(number: signal.Signals) -> object:
+        before = signal.getsignal(number)
+
+        def handle(sig: int, frame: FrameType | None) -> None:
+            stop()
+            if callable(before):
+                before(sig, frame)
+
+        signal.signal(number, handle)
+        return before
+
+    handlers = {number: chain(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, before in handlers.items():
+            signal.signal(number, before)  # type: ignore[arg-type]
+
+
+async def housekeeping(is_ready: Callable[[], bool], has_ended: Callable[[], bool]) -> None:
+    """Freeze the garbage collector once the server is ready; return free memory; stop if it ended.
+
+    PyTorch and the framework are hundreds of thousands of objects that live as long as the process:
+    full collections stalled /healthz for 140 ms. And large responses leave holes that the C library
+    keeps: 100 MB after ten thousand requests.
+
+    Args:
+        is_ready: whether the server is ready for the first time.
+        has_ended: whether it can compute nothing any more; the process then stops.
+    """
+    # In another thread the application is a part of a larger process, whose own affair both are.
+    owns_process = threading.current_thread() is threading.main_thread()
+    trim, may_freeze, trimmed_at = memory_trimmer(), owns_process, time.monotonic()
+    while not has_ended():
+        if may_freeze and is_ready():
+            may_freeze = False
+            gc.collect()
+            gc.freeze()
+        if trim is not None and time.monotonic() - trimmed_at > TRIM_SECONDS:
+            await asyncio.to_thread(trim)
+            trimmed_at = time.monotonic()
+        await asyncio.sleep(TICK_SECONDS)
+    if owns_process:
+        signal.raise_signal(signal.SIGTERM)
+
+
+def memory_trimmer() -> Callable[[], object] | None:
+    """Returns free memory to the system; None if the C library is not GNU's."""
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return None
+    return lambda: trim(0)

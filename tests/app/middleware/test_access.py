@@ -1,0 +1,158 @@
+"""Only allowed hosts are answered, only valid keys open the API, only listed origins may script."""
+
+import hmac
+
+import pytest
+from pydantic import SecretStr
+
+ADA, GRACE = "ada-0123456789abcdef", "grace-0123456789abcdef"
+NOTEBOOK = "https://notebook.example.org"
+PREFLIGHT = {
+    "origin": NOTEBOOK,
+    "access-control-request-method": "POST",
+    "access-control-request-headers": "content-type, authorization, x-request-id",
+}
+
+
+@pytest.fixture
+def keyed(client_with):
+    return client_with(api_keys=(SecretStr(ADA), SecretStr(GRACE)), cors_origins=(NOTEBOOK,))
+
+
+def bearer(key):
+    return {"authorization": f"Bearer {key}"}
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "a b", "[::2]"])
+def test_another_host_is_rejected(client, problem, host):
+    problem(client.get("/api/v1/limits", headers={"host": host}), 400, "host-refused")
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1:9", "[::1]:8000"])
+def test_names_of_this_machine_are_answered(client, host):
+    assert client.get("/api/v1/limits", headers={"host": host}).status_code == 200
+
+
+def test_every_host_may_be_allowed(client_with):
+    client = client_with(allowed_hosts=("*",))
+    assert client.get("/api/v1/limits", headers={"host": "pod-7"}).status_code == 200
+
+
+def test_probes_are_answered_under_any_name(client_with, problem):
+    client = client_with(allowed_hosts=("headlight.example.org",))
+    probe = {"host": "127.0.0.1:8000"}
+    assert client.get("/healthz", headers=probe).status_code == 200
+    assert client.get("/readyz", headers=probe).status_code in (200, 503)
+    problem(client.get("/healthz/..", headers=probe), 400, "host-refused")
+
+
+@pytest.mark.parametrize(
+    "headers", [bearer(ADA), {"x-api-key": GRACE}, {"authorization": f"bearer  {ADA} "}]
+)
+@pytest.mark.parametrize("path", ["/api/v1/limits", "/metrics"])
+def test_each_key_opens_the_api(keyed, headers, path):
+    assert keyed.get(path, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/api/v1/limits", "/api/v1/nothing", "/api/", "/metrics"])
+def test_without_a_key_the_api_is_closed(keyed, problem, path):
+    answer = keyed.get(path)
+    problem(answer, 401, "key-missing")
+    assert answer.headers["www-authenticate"] == 'Bearer realm="Headlight"'
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "shown", [ADA[:-1], ADA + "x", ADA.upper(), f"{ADA},{GRACE}", "x" * 5000, "é", ADA[::-1]]
+)
+def test_an_invalid_key_is_rejected_and_not_repeated(keyed, problem, shown):
+    for headers in (bearer(shown), {"x-api-key": shown}):
+        encoded = {name: value.encode("latin-1") for name, value in headers.items()}
+        answer = keyed.post("/api/v1/trace", headers=encoded, json={"text": "a"})
+        problem(answer, 401, "key-refused")
+        assert 'error="invalid_token"' in answer.headers["www-authenticate"]
+        assert shown not in answer.text
+
+
+@pytest.mark.parametrize("authorization", ["Basic YTpi", "Bearer", "Bearer ", ADA, ""])
+def test_only_a_bearer_token_is_a_key(keyed, problem, authorization):
+    answer = keyed.get("/api/v1/limits", headers={"authorization": authorization})
+    problem(answer, 401, "key-missing")
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/docs", "/openapi.json", "/models/tiny/card"])
+def test_the_page_and_the_probes_need_no_key(keyed, path):
+    assert keyed.get(path).status_code == 200
+
+
+def test_every_key_is_compared_in_constant_time(client_with, monkeypatch):
+    client, compared = client_with(api_keys=(SecretStr(ADA), SecretStr(GRACE))), []
+    real = hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", lambda a, b: compared.append((a, b)) or real(a, b))
+    for key in (ADA, GRACE, "nobody-0123456789abcdef"):
+        compared.clear()
+        client.get("/api/v1/limits", headers=bearer(key))
+        assert [(len(a), len(b)) for a, b in compared] == [(32, 32)] * 2
+
+
+def test_no_response_and_no_log_line_holds_a_key(keyed, caplog):
+    caplog.set_level("DEBUG")
+    for path in ("/", "/metrics", "/openapi.json", "/api/v1/limits", "/nowhere"):
+        answer = keyed.get(path, headers=bearer(ADA))
+        assert ADA not in answer.text + str(answer.headers)
+    assert ADA not in caplog.text + repr(keyed.app.state.services.settings)
+
+
+def test_the_documentation_asks_for_a_key_only_if_one_is_needed(keyed, client):
+    document = keyed.get("/openapi.json").json()
+    assert set(document["components"]["securitySchemes"]) == {"bearer", "header"}
+    assert document["security"] == [{"bearer": []}, {"header": []}]
+    assert "security" not in client.get("/openapi.json").json()
+
+
+def test_no_origin_is_allowed_by_default(client):
+    for answer in (
+        client.get("/api/v1/limits", headers={"origin": NOTEBOOK}),
+        client.options("/api/v1/trace", headers=PREFLIGHT),
+    ):
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize("headers", [bearer(ADA), {}], ids=["answer", "problem"])
+def test_a_listed_origin_may_read_answers_and_problems(keyed, headers):
+    answer = keyed.get("/api/v1/limits", headers={"origin": NOTEBOOK, **headers})
+    assert answer.headers["access-control-allow-origin"] == NOTEBOOK
+    assert "Origin" in answer.headers["vary"]
+    exposed = set(answer.headers["access-control-expose-headers"].split(", "))
+    assert {"ETag", "X-Request-ID", "Content-Location", "Retry-After"} <= exposed
+    assert "access-control-allow-credentials" not in answer.headers
+
+
+def test_a_preflight_needs_no_key(keyed):
+    answer = keyed.options("/api/v1/trace", headers=PREFLIGHT)
+    assert answer.status_code == 200
+    assert answer.headers["access-control-allow-origin"] == NOTEBOOK
+    assert "POST" in answer.headers["access-control-allow-methods"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": NOTEBOOK + ".evil.example"},
+        {"access-control-request-method": "DELETE"},
+        {"access-control-request-headers": "x-anything"},
+    ],
+)
+def test_a_rejected_preflight_is_a_problem(keyed, problem, changed):
+    answer = keyed.options("/api/v1/trace", headers=PREFLIGHT | changed)
+    problem(answer, 400, "preflight-refused")
+    assert answer.headers.get("access-control-allow-origin") in (None, NOTEBOOK)
+
+
+def test_any_origin_may_be_allowed_but_never_with_cookies(client_with):
+    client = client_with(cors_origins=("*",))
+    answer = client.get("/api/v1/limits", headers={"origin": "null", "cookie": "a=b"})
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert "access-control-allow-credentials" not in answer.headers

@@ -1,0 +1,59 @@
+"""Every error leaves as a problem."""
+
+import asyncio
+
+import pytest
+
+from headlight.middleware.errors import Errors
+
+
+def test_an_unexpected_exception_is_a_problem_that_reveals_nothing(
+    client_with, problem, monkeypatch, caplog
+):
+    client = client_with()
+
+    def fail(*_):
+        raise RuntimeError("the secret path /etc/shadow")
+
+    monkeypatch.setattr(client.app.state.services.registry, "describe", fail)
+    response = client.get("/api/v1/models/tiny")
+    problem(response, 500, "internal-error")
+    assert "secret" not in response.text
+    assert "the secret path" in caplog.text
+    assert client.get("/healthz").status_code == 200
+
+
+def answer_of(application):
+    """The types of the messages that leave the layer."""
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "path": "/", "headers": [], "method": "GET"}
+    try:
+        asyncio.run(Errors(application)(scope, None, send))
+    finally:
+        answer_of.sent = sent
+    return sent
+
+
+def test_an_exception_after_the_response_began_is_raised():
+    async def application(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise RuntimeError("too late")
+
+    with pytest.raises(RuntimeError, match="too late"):
+        answer_of(application)
+    assert [message["type"] for message in answer_of.sent] == ["http.response.start"]
+
+
+def test_a_request_that_is_cancelled_is_told_that_the_server_stops():
+    async def application(scope, receive, send):
+        raise asyncio.CancelledError
+
+    first, body = answer_of(application)
+    assert first["status"] == 503
+    headers = dict(first["headers"])
+    assert (headers[b"connection"], headers[b"retry-after"]) == (b"close", b"1")
+    assert b"server-stopping" in body["body"]

@@ -1,0 +1,169 @@
+"""Clients that disconnect, over real connections: their requests are neither computed nor kept."""
+
+import asyncio
+import gc
+import json
+import socket
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from headlight.inference.jobs import Job
+from headlight.model.layers import TransformerLayer
+from headlight.model.transformer import Stack
+
+N_ABANDONED = 100
+SECONDS_PER_TEXT = 0.02
+
+
+def raw_trace(text):
+    body = json.dumps({"text": text}).encode()
+    head = (
+        "POST /api/v1/trace HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def connect(server):
+    url = httpx.URL(server.url)
+    return socket.create_connection((url.host, url.port), timeout=10)
+
+
+def abandon(server, text):
+    with connect(server) as connection:
+        connection.sendall(raw_trace(text))
+
+
+def seconds_of_a_trace(server, text):
+    began = time.monotonic()
+    answer = httpx.post(f"{server.url}/api/v1/trace", json={"text": text}, timeout=60)
+    assert answer.status_code == 200, answer.text
+    return time.monotonic() - began
+
+
+def n_requests(server):
+    """How many requests the server is done with."""
+    (family,) = (
+        found
+        for found in server.services.metrics.registry.collect()
+        if found.name == "headlight_requests"
+    )
+    return sum(sample.value for sample in family.samples)
+
+
+def n_alive(kind):
+    gc.collect()
+    return sum(type(found) is kind for found in gc.get_objects())
+
+
+def wait_for(condition, seconds=20):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@contextmanager
+def thread_held(engine):
+    """Keeps the inference thread busy inside the block."""
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def hold():
+        has_begun.set()
+        may_end.wait(60)
+
+    holder = threading.Thread(target=lambda: asyncio.run(engine.run(hold)))
+    holder.start()
+    has_begun.wait(60)
+    try:
+        yield
+    finally:
+        may_end.set()
+        holder.join()
+
+
+@pytest.fixture
+def slow_texts(monkeypatch):
+    """Every text takes a while, however many are read in one pass."""
+    read = Stack.forward
+
+    def forward(self, ids, **options):
+        time.sleep(SECONDS_PER_TEXT * len(ids))
+        return read(self, ids, **options)
+
+    monkeypatch.setattr(Stack, "forward", forward)
+
+
+def test_abandoned_requests_are_not_computed_before_the_next(server, slow_texts):
+    before = sorted(seconds_of_a_trace(server, f"first {n}") for n in range(5))[2]
+    n_seen, n_jobs = n_requests(server), n_alive(Job)
+    with thread_held(server.services.engine):
+        for n in range(N_ABANDONED):
+            abandon(server, f"abandoned {n}")
+        wait_for(lambda: n_requests(server) == n_seen + N_ABANDONED)
+        assert server.services.engine.n_jobs == 1
+        wait_for(lambda: n_alive(Job) <= n_jobs + 1)
+    after = seconds_of_a_trace(server, "the next")
+    assert after < 5 * before + 0.2, "computing those in the queue takes 2 s"
+
+
+def test_requests_that_are_abandoned_while_they_run_leave_nothing_behind(server, slow_texts):
+    seconds_of_a_trace(server, "the first")
+    n_seen, n_tasks, n_jobs = n_requests(server), n_alive(asyncio.Task), n_alive(Job)
+    for n in range(N_ABANDONED):
+        abandon(server, f"abandoned {n}")
+    wait_for(lambda: n_requests(server) == n_seen + N_ABANDONED)
+    seconds_of_a_trace(server, "the next")
+    wait_for(lambda: server.services.engine.n_jobs == 0)
+    wait_for(lambda: n_alive(Job) <= n_jobs)
+    assert n_tasks > 0
+    wait_for(lambda: n_alive(asyncio.Task) <= n_tasks)
+    assert len(server.services.traces.sharing) == 0
+    assert server.services.engine.n_workers == 1
+
+
+def test_a_pass_stops_before_its_next_layer_when_its_client_leaves(server, monkeypatch):
+    entered, may_go_on = [], threading.Event()
+    read = TransformerLayer.forward
+
+    def forward(self, *inputs, **options):
+        entered.append(self)
+        may_go_on.wait(20)
+        return read(self, *inputs, **options)
+
+    monkeypatch.setattr(TransformerLayer, "forward", forward)
+    engine = server.services.engine
+    with connect(server) as connection:
+        connection.sendall(raw_trace("nobody waits for this"))
+        wait_for(lambda: entered)
+        (job,) = engine._queue.jobs()
+    wait_for(lambda: not job.is_wanted)
+    may_go_on.set()
+    wait_for(lambda: engine.n_jobs == 0)
+    assert len(entered) == 1
+
+
+def test_a_pass_over_its_time_answers_504_and_stops_before_its_next_layer(
+    serving, settings, problem, monkeypatch
+):
+    entered, may_go_on = [], threading.Event()
+    read = TransformerLayer.forward
+
+    def forward(self, *inputs, **options):
+        entered.append(self)
+        may_go_on.wait(20)
+        return read(self, *inputs, **options)
+
+    with serving(settings.model_copy(update={"work_seconds": 0.5})) as server:
+        monkeypatch.setattr(TransformerLayer, "forward", forward)
+        answer = httpx.post(f"{server.url}/api/v1/trace", json={"text": "slow"}, timeout=20)
+        body = problem(answer, 504, "too-slow")
+        assert "longer than the 0.5 s that are allowed" in body["detail"]
+        may_go_on.set()
+        wait_for(lambda: server.services.engine.n_jobs == 0)
+        assert len(entered) == 1
+        assert server.services.engine.n_workers == 1
