@@ -1,21 +1,18 @@
 """Finding the heads that do something: put one in by hand, and see it found."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor
 
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.evaluation.attention_heads import induction_head, previous_token_head
 
 VOCAB = 300
 
 
-def looking_at(offset: int, head: int, weight: float) -> Callable[[Tensor], Tensor]:
+def looking_at(offset, head, weight):
     """An edit that lets one head look `offset` tokens back, and the others nowhere near."""
 
-    def edit(weights: Tensor) -> Tensor:
+    def edit(weights):
         n_tokens = weights.shape[-1]
         edited = torch.zeros_like(weights)
         edited[..., 0] = 1
@@ -29,13 +26,11 @@ def looking_at(offset: int, head: int, weight: float) -> Callable[[Tensor], Tens
 
 
 @pytest.fixture
-def rows() -> Tensor:
+def rows():
     return torch.randint(2, VOCAB, (3, 20), generator=torch.Generator().manual_seed(0))
 
 
-def test_a_head_that_looks_at_the_token_before_is_found(
-    checkpoint: Checkpoint, rows: Tensor
-) -> None:
+def test_a_head_that_looks_at_the_token_before_is_found(checkpoint, rows):
     site = "decoder.layers.1.self_attention.weights"
     with checkpoint.model.edit(site, looking_at(1, head=2, weight=0.75)):
         score = previous_token_head(checkpoint, rows)
@@ -43,9 +38,7 @@ def test_a_head_that_looks_at_the_token_before_is_found(
     assert score.weight == pytest.approx(0.75)
 
 
-def test_the_previous_token_head_is_that_of_a_slow_loop(
-    checkpoint: Checkpoint, rows: Tensor
-) -> None:
+def test_the_previous_token_head_is_that_of_a_slow_loop(checkpoint, rows):
     start = torch.full((3, 1), checkpoint.tokenizer.start_id)
     with torch.inference_mode(), checkpoint.model.capture(["*.weights"]) as captured:
         checkpoint.model(torch.cat([start, rows], dim=1))
@@ -66,7 +59,7 @@ def test_the_previous_token_head_is_that_of_a_slow_loop(
     assert score.weight == pytest.approx(means[best], rel=1e-4)
 
 
-def test_a_head_that_looks_after_the_earlier_occurrence_is_found(checkpoint: Checkpoint) -> None:
+def test_a_head_that_looks_after_the_earlier_occurrence_is_found(checkpoint):
     site = "decoder.layers.0.self_attention.weights"
     # In the second round of 12 tokens the token after the earlier occurrence is 11 back.
     with checkpoint.model.edit(site, looking_at(11, head=3, weight=0.6)):
@@ -76,23 +69,21 @@ def test_a_head_that_looks_after_the_earlier_occurrence_is_found(checkpoint: Che
 
 
 @pytest.mark.parametrize("offset", [10, 12])
-def test_a_head_that_looks_beside_it_is_not_an_induction_head(
-    checkpoint: Checkpoint, offset: int
-) -> None:
+def test_a_head_that_looks_beside_it_is_not_an_induction_head(checkpoint, offset):
     sites = "*.self_attention.weights"
     with checkpoint.model.edit(sites, looking_at(offset, head=3, weight=1.0)):
         score, _ = induction_head(checkpoint, n_rows=4, segment=12)
     assert score.weight < 0.1
 
 
-def test_a_model_that_copies_copies_everything(checkpoint: Checkpoint) -> None:
+def test_a_model_that_copies_copies_everything(checkpoint):
     seen: list[Tensor] = []
 
-    def note(tokens: Tensor) -> Tensor:
+    def note(tokens):
         seen.append(tokens)
         return tokens
 
-    def copy(logits: Tensor) -> Tensor:
+    def copy(logits):
         """Predict what followed the token's earlier occurrence, 12 tokens back."""
         vectors = checkpoint.model.decoder.embedding.vectors.weight * 32**0.5
         ids = torch.cdist(seen[-1], vectors.expand(len(logits), -1, -1)).argmin(dim=-1)
@@ -109,11 +100,11 @@ def test_a_model_that_copies_copies_everything(checkpoint: Checkpoint) -> None:
     assert accuracy < 0.2
 
 
-def test_the_rows_are_a_random_segment_twice(checkpoint: Checkpoint) -> None:
+def test_the_rows_are_a_random_segment_twice(checkpoint):
     seen: list[Tensor] = []
     read = checkpoint.model.forward
 
-    def note(ids: Tensor) -> object:
+    def note(ids):
         seen.append(ids)
         return read(ids)
 

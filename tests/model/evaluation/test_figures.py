@@ -1,16 +1,14 @@
 """The figures of a card: their recipe, their evidence, and their rounding."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 import yaml
 
 from headlight.model.card import read_card, write_card
-from headlight.model.checkpoint import Checkpoint, load
+from headlight.model.checkpoint import load
 from headlight.model.evaluation import fill, positions, stories, translate
 from headlight.model.evaluation.figures import (
     SAMPLE,
@@ -27,14 +25,12 @@ from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.corpus import CorpusError, SentencePair, read_documents
 
-MakeFolder = Callable[..., Path]
-
 
 @pytest.fixture(scope="module")
-def make_named(make_folder: MakeFolder) -> Callable[..., Checkpoint]:
+def make_named(make_folder):
     """A dense model whose card names a recipe: ``make_named("positions", kind="decoder")``."""
 
-    def make(recipe: str | None = None, **changes: object) -> Checkpoint:
+    def make(recipe=None, **changes):
         folder = make_folder(**{"moe": None, "n_layers": 1, **changes})
         if changes.get("kind") == "encoder":
             tokenizer = train_tokenizer(["the cat saw a dog " * 3], 300, has_mask=True)
@@ -50,7 +46,7 @@ def make_named(make_folder: MakeFolder) -> Callable[..., Checkpoint]:
 
 
 @pytest.fixture
-def text(tmp_path: Path) -> Path:
+def text(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("The quick brown fox saw a dog, and the dog saw a cat.\n" * 20)
     return path
@@ -70,15 +66,11 @@ def text(tmp_path: Path) -> Path:
         ("encoder-decoder", "translate", "translate"),
     ],
 )
-def test_the_card_names_the_recipe_or_the_kind_does(
-    make_named: Callable[..., Checkpoint], kind: str, named: str | None, recipe: str
-) -> None:
+def test_the_card_names_the_recipe_or_the_kind_does(make_named, kind, named, recipe):
     assert recipe_of(make_named(named, kind=kind)) == recipe
 
 
-def test_the_sample_needs_no_other_files(
-    make_named: Callable[..., Checkpoint], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sample_needs_no_other_files(make_named, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     documents = read_documents([SAMPLE])
     assert len(documents) == 1
@@ -91,9 +83,7 @@ def test_the_sample_needs_no_other_files(
     assert sample_figures(encoder) == rounded(fill.evaluate(encoder, documents))
 
 
-def test_a_translator_is_measured_on_the_projects_own_pairs(
-    make_named: Callable[..., Checkpoint], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_translator_is_measured_on_the_projects_own_pairs(make_named, monkeypatch):
     gold = read_gold(ENGLISH_FRENCH_GOLD)[:5]
     for module in ("figures", "translate"):
         monkeypatch.setattr(f"headlight.model.evaluation.{module}.read_gold", lambda path: gold)
@@ -105,12 +95,10 @@ def test_a_translator_is_measured_on_the_projects_own_pairs(
     assert set(figures) == {"bleu", "alignment"}
 
 
-def test_a_translator_is_measured_on_every_file_that_it_is_given(
-    make_named: Callable[..., Checkpoint], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_translator_is_measured_on_every_file_that_it_is_given(make_named, tmp_path, monkeypatch):
     calls: list[tuple] = []
 
-    def record(_: Checkpoint, pairs: list[SentencePair], **others: object) -> dict:
+    def record(_, pairs, **others):
         calls.append((pairs, others))
         return {}
 
@@ -134,22 +122,15 @@ def test_a_translator_is_measured_on_every_file_that_it_is_given(
     ("kind", "recipe", "module"), [("encoder", "fill", fill), ("decoder", "positions", positions)]
 )
 def test_a_model_is_measured_on_the_text_that_it_is_given(
-    make_named: Callable[..., Checkpoint],
-    text: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-    recipe: str,
-    module: ModuleType,
-) -> None:
+    make_named, text, monkeypatch, kind, recipe, module
+):
     monkeypatch.setattr(module, "evaluate", lambda _, documents: {"read": documents})
     figures = measure(make_named(recipe, kind=kind), Evidence(text=(text,)))
     sample = {"read": read_documents([SAMPLE])}
     assert figures == {"read": read_documents([text]), "sample": sample}
 
 
-def test_evidence_is_measured_beside_the_sample(
-    make_named: Callable[..., Checkpoint], text: Path, tmp_path: Path
-) -> None:
+def test_evidence_is_measured_beside_the_sample(make_named, text, tmp_path):
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text('{"paradigm": "verbs", "good": "a cat", "bad": "cat a"}\n')
     checkpoint = make_named()
@@ -161,8 +142,8 @@ def test_evidence_is_measured_beside_the_sample(
 
 
 def test_a_model_that_reads_more_than_the_sample_has_figures_of_the_text_alone(
-    make_named: Callable[..., Checkpoint], monkeypatch: pytest.MonkeyPatch, text: Path
-) -> None:
+    make_named, monkeypatch, text
+):
     checkpoint = make_named(max_tokens=400)
     short = text.with_name("short.txt")
     short.write_text("A cat.\n")
@@ -184,20 +165,18 @@ def test_a_model_that_reads_more_than_the_sample_has_figures_of_the_text_alone(
     ],
 )
 def test_evidence_that_a_recipe_has_no_use_for_is_rejected(
-    make_named: Callable[..., Checkpoint], kind: str, recipe: str, evidence: dict, thing: str
-) -> None:
+    make_named, kind, recipe, evidence, thing
+):
     with pytest.raises(ValueError, match=f"'{recipe}' is not measured on {thing}"):
         measure(make_named(recipe, kind=kind), Evidence(**evidence))
 
 
-def test_a_missing_file_is_named(make_named: Callable[..., Checkpoint]) -> None:
+def test_a_missing_file_is_named(make_named):
     with pytest.raises(CorpusError, match=r"none\.txt"):
         measure(make_named(), Evidence(text=(Path("none.txt"),)))
 
 
-def test_what_the_experts_take_is_counted_on_the_corpus_alone(
-    make_checkpoint: Callable[..., Checkpoint], text: Path
-) -> None:
+def test_what_the_experts_take_is_counted_on_the_corpus_alone(make_checkpoint, text):
     checkpoint = make_checkpoint()
     found = measure_expert_tokens(checkpoint, Evidence(corpus=(text, text)))
     counted = rounded(expert_tokens(checkpoint, read_documents([text, text])))
@@ -206,21 +185,17 @@ def test_what_the_experts_take_is_counted_on_the_corpus_alone(
     assert set(measure(checkpoint, Evidence(corpus=(text,)))) == {"sample"}
 
 
-def test_a_dense_storyteller_has_nothing_to_count(
-    make_named: Callable[..., Checkpoint], text: Path
-) -> None:
+def test_a_dense_storyteller_has_nothing_to_count(make_named, text):
     with pytest.raises(ValueError, match="tiny is dense"):
         measure_expert_tokens(make_named(), Evidence(corpus=(text,)))
 
 
-def test_the_corpus_of_a_translator_is_not_counted(
-    make_named: Callable[..., Checkpoint], text: Path
-) -> None:
+def test_the_corpus_of_a_translator_is_not_counted(make_named, text):
     translator = make_named(kind="encoder-decoder")
     assert measure_expert_tokens(translator, Evidence(corpus=(text,))) == {}
 
 
-def test_every_float_is_rounded_to_four_digits_at_any_depth_as_plain_data() -> None:
+def test_every_float_is_rounded_to_four_digits_at_any_depth_as_plain_data():
     figures = {"a": np.float64(0.123456), "b": {"c": 0.99999, 7: [{"e": 1 / 3}, "x", None]}, "n": 3}
     found = rounded(figures)
     assert found == {"a": 0.1235, "b": {"c": 1.0, 7: [{"e": 0.3333}, "x", None]}, "n": 3}

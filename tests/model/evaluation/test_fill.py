@@ -1,12 +1,9 @@
 """Filling the blank, with encoders that are rigged to know the answer or not to."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 import torch
 
-from headlight.model.checkpoint import Checkpoint, load
+from headlight.model.checkpoint import load
 from headlight.model.evaluation.fill import evaluate
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.corpus import CorpusError
@@ -15,7 +12,7 @@ WORDS = " the cat saw a dog"
 
 
 @pytest.fixture(scope="module")
-def encoder(make_folder: Callable[..., Path]) -> Checkpoint:
+def encoder(make_folder):
     """An encoder of 16 tokens in whose vocabulary the words of `WORDS` are tokens."""
     tokenizer = train_tokenizer([f"{WORDS}\n"] * 20, 300, has_mask=True)
     n_tokens = tokenizer.vocab_size
@@ -24,12 +21,10 @@ def encoder(make_folder: Callable[..., Path]) -> Checkpoint:
     return load(folder)
 
 
-def measure(
-    encoder: Checkpoint, documents: list[str], *answers: str, **options: int
-) -> dict[str, float]:
+def measure(encoder, documents, *answers, **options):
     ids = [pieces for (pieces,) in encoder.tokenizer.encode_ids(list(answers))]
 
-    def rig(logits: torch.Tensor) -> torch.Tensor:
+    def rig(logits):
         logits = torch.zeros_like(logits)
         for rank, token in enumerate(ids):
             logits[..., token] = 100.0 - rank
@@ -53,9 +48,7 @@ DOCUMENTS = [" cat dog\n", "\n", " dog dog\n a,\n"]  # five words: cat, three do
         ([" saw", " the", " a", ",", " cat", " dog"], 0, 2 / 5),
     ],
 )
-def test_first_guesses_and_first_fives_counted_by_hand(
-    encoder: Checkpoint, answers: list[str], first: float, in_five: float
-) -> None:
+def test_first_guesses_and_first_fives_counted_by_hand(encoder, answers, first, in_five):
     assert measure(encoder, DOCUMENTS, *answers) == {
         "masked_word_accuracy": first,
         "masked_word_in_first_five": in_five,
@@ -63,11 +56,11 @@ def test_first_guesses_and_first_fives_counted_by_hand(
     }
 
 
-def test_the_answer_is_read_where_the_mask_stands(encoder: Checkpoint) -> None:
+def test_the_answer_is_read_where_the_mask_stands(encoder):
     """Where the answer depends on the text, places and rows of a batch must not be mixed up."""
     documents = [f"{' the' * n} cat{' saw' * n}\n" for n in range(1, 6)]
 
-    def rig(logits: torch.Tensor) -> torch.Tensor:
+    def rig(logits):
         logits = torch.zeros_like(logits)
         ((the,), (saw,)) = encoder.tokenizer.encode_ids([" the", " saw"])
         logits[..., the] = 1  # every place says "the", save the last of a row, which says "saw"
@@ -81,9 +74,7 @@ def test_the_answer_is_read_where_the_mask_stands(encoder: Checkpoint) -> None:
     assert found["masked_word_accuracy"] == pytest.approx(16 / 35)
 
 
-def test_words_of_several_tokens_punctuation_and_numbers_are_not_asked_for(
-    encoder: Checkpoint,
-) -> None:
+def test_words_of_several_tokens_punctuation_and_numbers_are_not_asked_for(encoder):
     documents = [" zebra, 7 ... dog!\n"]
     assert measure(encoder, documents, " dog") == {
         "masked_word_accuracy": 1,
@@ -92,13 +83,13 @@ def test_words_of_several_tokens_punctuation_and_numbers_are_not_asked_for(
     }
 
 
-def test_a_paragraph_is_cut_to_what_the_model_reads(encoder: Checkpoint) -> None:
+def test_a_paragraph_is_cut_to_what_the_model_reads(encoder):
     """The last token that is read may be half a word, so it is not asked for."""
     assert measure(encoder, [" dog" * 40], " dog")["masked_words"] == 14
     assert measure(encoder, [" dog" * 14], " dog")["masked_words"] == 14
 
 
-def test_as_many_are_hidden_as_asked_for_and_always_the_same(encoder: Checkpoint) -> None:
+def test_as_many_are_hidden_as_asked_for_and_always_the_same(encoder):
     documents = [" the cat saw a dog\n" * 30]
     first, again, other = (
         measure(encoder, documents, " dog", n_blanks=17, seed=seed) for seed in (0, 0, 3)
@@ -109,7 +100,7 @@ def test_as_many_are_hidden_as_asked_for_and_always_the_same(encoder: Checkpoint
     assert 0 < measure(encoder, documents, " dog")["masked_word_accuracy"] == 1 / 5
 
 
-def test_many_blanks_are_read_in_parts_with_the_same_answers(encoder: Checkpoint) -> None:
+def test_many_blanks_are_read_in_parts_with_the_same_answers(encoder):
     assert measure(encoder, [" cat dog\n" * 100], " dog") == {
         "masked_word_accuracy": 0.5,
         "masked_word_in_first_five": 0.5,
@@ -117,7 +108,7 @@ def test_many_blanks_are_read_in_parts_with_the_same_answers(encoder: Checkpoint
     }
 
 
-def test_padding_and_company_do_not_change_an_answer(encoder: Checkpoint) -> None:
+def test_padding_and_company_do_not_change_an_answer(encoder):
     documents = [" the cat saw a dog\n", " dog\n", " a cat saw the dog the cat saw\n"]
     together = evaluate(encoder, documents)
     alone = [evaluate(encoder, [document]) for document in documents]
@@ -127,11 +118,11 @@ def test_padding_and_company_do_not_change_an_answer(encoder: Checkpoint) -> Non
 
 
 @pytest.mark.parametrize("documents", [[], ["\n \n"], ["12 34 ...\n"]])
-def test_a_text_without_words_is_rejected(encoder: Checkpoint, documents: list[str]) -> None:
+def test_a_text_without_words_is_rejected(encoder, documents):
     with pytest.raises(CorpusError, match="no word of one token"):
         evaluate(encoder, documents)
 
 
-def test_an_encoder_without_a_mask_is_rejected(make_checkpoint: Callable[..., Checkpoint]) -> None:
+def test_an_encoder_without_a_mask_is_rejected(make_checkpoint):
     with pytest.raises(ValueError, match="'tiny' has no mask token"):
         evaluate(make_checkpoint(kind="encoder", moe=None), DOCUMENTS)

@@ -2,13 +2,10 @@
 
 import json
 import re
-from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 import torch
 
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.evaluation.minimal_pairs import (
     MinimalPair,
     pair_accuracy,
@@ -21,11 +18,11 @@ SENTENCES = ["The cat chased the mouse.", "A", "It was too tired to cross the st
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "pairs.jsonl"
 
 
-def test_the_probability_of_a_sentence_is_that_of_its_tokens(checkpoint: Checkpoint) -> None:
+def test_the_probability_of_a_sentence_is_that_of_its_tokens(checkpoint):
     for batch_rows in (1, 2, 64):
         scores = sentence_log_probabilities(checkpoint, SENTENCES, batch_rows=batch_rows)
         for sentence, score in zip(SENTENCES, scores, strict=True):
@@ -36,10 +33,8 @@ def test_the_probability_of_a_sentence_is_that_of_its_tokens(checkpoint: Checkpo
             assert score == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_share_of_right_pairs_is_told_by_paradigm(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def longer_is_likelier(checkpoint: Checkpoint, sentences: Sequence[str]) -> list[float]:
+def test_the_share_of_right_pairs_is_told_by_paradigm(checkpoint, monkeypatch):
+    def longer_is_likelier(checkpoint, sentences):
         return [float(len(sentence)) for sentence in sentences]
 
     monkeypatch.setattr(
@@ -58,7 +53,7 @@ def test_the_share_of_right_pairs_is_told_by_paradigm(
     assert list(accuracy) == ["nouns", "verbs"]
 
 
-def test_twins_change_places_and_the_accuracy_turns_over(checkpoint: Checkpoint) -> None:
+def test_twins_change_places_and_the_accuracy_turns_over(checkpoint):
     pairs = [MinimalPair("any", one, other) for one in SENTENCES for other in SENTENCES[1:]]
     pairs = [pair for pair in pairs if pair.good != pair.bad]
     turned = [MinimalPair("any", pair.bad, pair.good) for pair in pairs]
@@ -66,7 +61,7 @@ def test_twins_change_places_and_the_accuracy_turns_over(checkpoint: Checkpoint)
     assert there + back == pytest.approx(1)
 
 
-def test_pairs_are_read_line_by_line(path: Path) -> None:
+def test_pairs_are_read_line_by_line(path):
     good = "She says “hi”.\u2028Bye."
     lines = [
         {"paradigm": "p", "good": good, "bad": "y"},
@@ -88,26 +83,26 @@ def test_pairs_are_read_line_by_line(path: Path) -> None:
         ),
     ],
 )
-def test_a_file_without_pairs_is_named(path: Path, contents: bytes, message: str) -> None:
+def test_a_file_without_pairs_is_named(path, contents, message):
     path.write_bytes(contents)
     with pytest.raises(CorpusError, match=f"^{re.escape(f'{path}{message}')}$"):
         read_pairs(path)
 
 
-def test_a_pair_that_holds_no_texts_is_named(path: Path) -> None:
+def test_a_pair_that_holds_no_texts_is_named(path):
     path.write_text('{"paradigm": "p", "good": 5, "bad": "y"}\n')
     with pytest.raises(CorpusError, match=f"^{re.escape(f'{path}, line 1')}"):
         read_pairs(path)
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", '{"good": "x", "bad": "y"}', '"text"'])
-def test_a_line_that_is_no_pair_is_named(path: Path, line: str) -> None:
+def test_a_line_that_is_no_pair_is_named(path, line):
     path.write_text('{"paradigm": "p", "good": "x", "bad": "y"}\n' + line + "\n")
     with pytest.raises(CorpusError, match=f"^{re.escape(f'{path}, line 2 ')}"):
         read_pairs(path)
 
 
-def test_a_file_that_cannot_be_read_is_named(path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_named(path):
     with pytest.raises(CorpusError, match=f"^{re.escape(str(path))} cannot be read: .*No such"):
         read_pairs(path)
     path.write_bytes(b'{"paradigm": "\xff"}')

@@ -3,14 +3,10 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.config import ExpertsConfig
 from headlight.model.evaluation.moe import (
     KINDS,
@@ -20,7 +16,7 @@ from headlight.model.evaluation.moe import (
     load_entropy,
     lower_end,
 )
-from headlight.model.tokenizer import Tokenizer, train_tokenizer
+from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.corpus import CorpusError, TokenStream
 
 DOCUMENTS = ["The quick brown fox jumps over the lazy dog, and the cat. " * 8, "A tree.\n"]
@@ -28,7 +24,7 @@ LAYER = "decoder.layers.1"
 LOGITS = f"{LAYER}.experts.router_logits"
 
 
-def routed_by_hand(checkpoint: Checkpoint) -> tuple[Counter[int], list[Counter[int]]]:
+def routed_by_hand(checkpoint):
     """How often each token occurs in the rows, and how often each expert takes it."""
     length = checkpoint.config.max_tokens - 1
     ids = TokenStream.encode(DOCUMENTS, checkpoint.tokenizer).ids.tolist()
@@ -46,7 +42,7 @@ def routed_by_hand(checkpoint: Checkpoint) -> tuple[Counter[int], list[Counter[i
     return seen, taken
 
 
-def wilson(part: int, whole: int) -> float:
+def wilson(part, whole):
     """The lower end of the interval at 95 %, as textbooks have it."""
     z, p = 1.959964, part / whole
     middle = p + z * z / (2 * whole)
@@ -54,7 +50,7 @@ def wilson(part: int, whole: int) -> float:
     return (middle - spread) / (1 + z * z / whole)
 
 
-def test_every_expert_takes_what_it_was_counted_to_take(checkpoint: Checkpoint) -> None:
+def test_every_expert_takes_what_it_was_counted_to_take(checkpoint):
     seen, taken = routed_by_hand(checkpoint)
     found = expert_tokens(checkpoint, DOCUMENTS, least_count=2, n_listed=5)
     assert found["tokens"] == seen.total()
@@ -77,7 +73,7 @@ def test_every_expert_takes_what_it_was_counted_to_take(checkpoint: Checkpoint) 
     assert sum(expert["share"] for expert in found["layers"][LAYER]) == pytest.approx(2, abs=2e-4)
 
 
-def test_of_each_kind_all_experts_together_take_all(checkpoint: Checkpoint) -> None:
+def test_of_each_kind_all_experts_together_take_all(checkpoint):
     found = expert_tokens(checkpoint, DOCUMENTS)
     assert sum(found["kinds"].values()) == pytest.approx(1, abs=4e-4)
     assert found["kinds"]["punctuation"] > 0
@@ -87,16 +83,14 @@ def test_of_each_kind_all_experts_together_take_all(checkpoint: Checkpoint) -> N
         assert sum(expert["kinds"][kind] for expert in experts) == pytest.approx(2, abs=2e-4)
 
 
-def test_an_expert_that_takes_all_of_a_token_and_little_else_is_known_by_it(
-    checkpoint: Checkpoint,
-) -> None:
+def test_an_expert_that_takes_all_of_a_token_and_little_else_is_known_by_it(checkpoint):
     tokenizer = checkpoint.tokenizer
     comma = tokenizer.encode(",")[1].id
     stream = TokenStream.encode(DOCUMENTS, tokenizer).ids
     length = checkpoint.config.max_tokens - 1
     row = torch.cat([torch.tensor([tokenizer.start_id]), stream[:length]])
 
-    def steer(logits: torch.Tensor) -> torch.Tensor:
+    def steer(logits):
         is_comma = (row == comma)[None, :, None]
         to_2, away_from_2 = 100 * torch.eye(4)[2], -100 * torch.eye(4)[2]
         return logits + torch.where(is_comma, to_2, away_from_2)
@@ -108,9 +102,7 @@ def test_an_expert_that_takes_all_of_a_token_and_little_else_is_known_by_it(
     assert expert["kinds"]["start_of_word"] == 0
 
 
-def test_of_tokens_that_always_go_to_an_expert_the_commoner_is_listed_first(
-    checkpoint: Checkpoint,
-) -> None:
+def test_of_tokens_that_always_go_to_an_expert_the_commoner_is_listed_first(checkpoint):
     tokenizer = checkpoint.tokenizer
     often, seldom = (tokenizer.encode(mark)[1].id for mark in (";", ","))
     assert seldom < often  # so that equal ranks would come in the other order
@@ -126,7 +118,7 @@ def test_of_tokens_that_always_go_to_an_expert_the_commoner_is_listed_first(
     assert [(token["text"], token["share"]) for token in tokens] == [(";", 1.0), (",", 1.0)]
 
 
-def test_the_lower_end_puts_a_habit_before_luck() -> None:
+def test_the_lower_end_puts_a_habit_before_luck():
     habit, luck, half, nothing = lower_end(
         torch.tensor([990, 2, 50, 0]), torch.tensor([1000, 2, 100, 0])
     ).tolist()
@@ -136,15 +128,13 @@ def test_the_lower_end_puts_a_habit_before_luck() -> None:
     assert habit > half > luck > nothing == 0
 
 
-def test_rows_are_spread_over_the_whole_text(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_spread_over_the_whole_text(checkpoint, monkeypatch):
     length = checkpoint.config.max_tokens - 1
     all_rows = TokenStream.encode(DOCUMENTS, checkpoint.tokenizer).ids
     all_rows = all_rows[: len(all_rows) // length * length].view(-1, length)
     read: list[torch.Tensor] = []
 
-    def record(logits: torch.Tensor) -> torch.Tensor:
+    def record(logits):
         read.append(logits)
         return logits
 
@@ -155,18 +145,18 @@ def test_rows_are_spread_over_the_whole_text(
     assert sum(len(batch) for batch in read) == 2
 
 
-def test_what_is_found_is_plain_data(checkpoint: Checkpoint) -> None:
+def test_what_is_found_is_plain_data(checkpoint):
     found = expert_tokens(checkpoint, DOCUMENTS, least_count=3)
     assert json.loads(json.dumps(found)) == found
     assert found["least_count"] == 3
 
-    def counts(experts: list[dict[str, Any]]) -> list[int]:
+    def counts(experts):
         return [token["count"] for expert in experts for token in expert["tokens"]]
 
     assert min(counts(found["layers"][LAYER])) >= 3
 
 
-def test_every_routed_layer_is_counted(make_checkpoint: Callable[..., Checkpoint]) -> None:
+def test_every_routed_layer_is_counted(make_checkpoint):
     moe = ExpertsConfig(n_experts=4, top_k=1, layers=(2, 0))
     found = expert_tokens(make_checkpoint(n_layers=3, moe=moe), DOCUMENTS)
     assert list(found["layers"]) == ["decoder.layers.0", "decoder.layers.2"]
@@ -175,14 +165,12 @@ def test_every_routed_layer_is_counted(make_checkpoint: Callable[..., Checkpoint
 
 
 @pytest.mark.parametrize("changes", [{"moe": None}, {"kind": "encoder-decoder"}])
-def test_models_without_experts_or_with_two_texts_are_rejected(
-    make_checkpoint: Callable[..., Checkpoint], changes: dict[str, Any]
-) -> None:
+def test_models_without_experts_or_with_two_texts_are_rejected(make_checkpoint, changes):
     with pytest.raises(ValueError, match=r"^tiny (is dense|reads sentence pairs)"):
         expert_tokens(make_checkpoint(**changes), DOCUMENTS)
 
 
-def test_a_text_shorter_than_a_context_is_rejected(checkpoint: Checkpoint) -> None:
+def test_a_text_shorter_than_a_context_is_rejected(checkpoint):
     with pytest.raises(CorpusError, match="at least 47"):
         expert_tokens(checkpoint, ["A tree.\n"])
 
@@ -191,13 +179,11 @@ def test_a_text_shorter_than_a_context_is_rejected(checkpoint: Checkpoint) -> No
 
 
 @pytest.fixture
-def rows() -> Tensor:
+def rows():
     return torch.randint(2, 300, (5, 20), generator=torch.Generator().manual_seed(0))
 
 
-def test_the_load_counts_the_tokens_that_each_expert_takes(
-    checkpoint: Checkpoint, rows: Tensor
-) -> None:
+def test_the_load_counts_the_tokens_that_each_expert_takes(checkpoint, rows):
     start = torch.full((5, 1), checkpoint.tokenizer.start_id)
     with torch.inference_mode(), checkpoint.model.capture(["*.expert_indices"]) as captured:
         checkpoint.model(torch.cat([start, rows], dim=1))
@@ -211,7 +197,7 @@ def test_the_load_counts_the_tokens_that_each_expert_takes(
         assert float(load[1].sum()) == pytest.approx(1)
 
 
-def test_experts_without_tokens_have_no_load(checkpoint: Checkpoint, rows: Tensor) -> None:
+def test_experts_without_tokens_have_no_load(checkpoint, rows):
     favourites = torch.tensor([0.0, 100.0, 0.0, 100.0])
     with checkpoint.model.edit(LOGITS, lambda logits: logits + favourites):
         load = expert_load(checkpoint, rows)
@@ -219,29 +205,14 @@ def test_experts_without_tokens_have_no_load(checkpoint: Checkpoint, rows: Tenso
     assert load_entropy(load[1]) == pytest.approx(0.5)
 
 
-def test_each_layer_has_its_own_load(
-    make_checkpoint: Callable[..., Checkpoint], rows: Tensor
-) -> None:
-    moe = ExpertsConfig(n_experts=4, top_k=1, layers=(2, 0))
-    checkpoint = make_checkpoint(n_layers=3, moe=moe)
-    site = "decoder.layers.2.experts.router_logits"
-    with checkpoint.model.edit(site, lambda logits: logits + 100 * torch.eye(4)[3]):
-        load = expert_load(checkpoint, rows)
-    assert list(load) == [0, 2]
-    assert load[2].tolist() == [0, 0, 0, 1]
-    assert load[0].max() < 1
-
-
-def test_entropy_is_1_when_all_take_as_many_and_0_when_one_takes_all() -> None:
+def test_entropy_is_1_when_all_take_as_many_and_0_when_one_takes_all():
     assert load_entropy(torch.full((8,), 1 / 8)) == pytest.approx(1)
     assert load_entropy(torch.tensor([0.0, 1.0, 0.0])) == 0
     by_hand = -(0.5 * math.log(0.5) + 2 * 0.25 * math.log(0.25)) / math.log(3)
     assert load_entropy(torch.tensor([0.5, 0.25, 0.25])) == pytest.approx(by_hand)
 
 
-def test_a_dense_model_has_no_load(
-    make_checkpoint: Callable[..., Checkpoint], rows: Tensor
-) -> None:
+def test_a_dense_model_has_no_load(make_checkpoint, rows):
     with pytest.raises(ValueError, match="tiny is dense"):
         expert_load(make_checkpoint(moe=None), rows)
 
@@ -249,7 +220,7 @@ def test_a_dense_model_has_no_load(
 # --- kinds of tokens ------------------------------------------------------------------------------
 
 
-def kinds_in(text: str, tokenizer: Tokenizer) -> list[tuple[str, str]]:
+def kinds_in(text, tokenizer):
     """Each token of a text with its kind."""
     tokens = tokenizer.encode(text)
     ids = torch.tensor([[token.id for token in tokens]])
@@ -257,7 +228,7 @@ def kinds_in(text: str, tokenizer: Tokenizer) -> list[tuple[str, str]]:
     return [(token.text, KINDS[kind]) for token, kind in zip(tokens[1:], found, strict=True)]
 
 
-def test_kinds_are_told_by_spelling_and_by_the_token_before() -> None:
+def test_kinds_are_told_by_spelling_and_by_the_token_before():
     text = 'The old man met Ann. He said,\n"Oh 12'
     tokenizer = train_tokenizer([text] * 50, vocab_size=320)
     assert kinds_in(text, tokenizer) == [
@@ -277,7 +248,7 @@ def test_kinds_are_told_by_spelling_and_by_the_token_before() -> None:
     ]
 
 
-def test_what_follows_letters_without_a_space_is_the_rest_of_a_word(tokenizer: Tokenizer) -> None:
+def test_what_follows_letters_without_a_space_is_the_rest_of_a_word(tokenizer):
     assert kinds_in("xY's", tokenizer) == [
         ("x", "start_of_word"),
         ("Y", "rest_of_word"),
@@ -286,17 +257,14 @@ def test_what_follows_letters_without_a_space_is_the_rest_of_a_word(tokenizer: T
     ]
 
 
-def test_any_script_has_words_and_pieces_of_characters_have_no_kind(tokenizer: Tokenizer) -> None:
+def test_any_script_has_words_and_pieces_of_characters_have_no_kind(tokenizer):
     shown = kinds_in("é😀", tokenizer)
     assert {kind for _, kind in shown} == {"other"}
     whole = train_tokenizer(["été Été été"] * 50, vocab_size=300)
-    assert kinds_in("été Été", whole) == [
-        ("été", "start_of_word"),
-        (" Été", "capital_inside"),
-    ]
+    assert kinds_in("été Été", whole) == [("été", "start_of_word"), (" Été", "capital_inside")]
 
 
-def test_special_tokens_are_other(tokenizer: Tokenizer) -> None:
+def test_special_tokens_are_other(tokenizer):
     ids = torch.tensor([[tokenizer.start_id, tokenizer.end_id]])
     kinds = TokenKinds.of(tokenizer)(ids, ids)
     assert [KINDS[kind] for kind in kinds[0].tolist()] == ["other", "other"]

@@ -1,31 +1,28 @@
 """Every figure on the cards of the `positions-*` twins."""
 
 import math
-from collections.abc import Callable
 
 import pytest
 import torch
 
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.evaluation.positions import evaluate
 from headlight.model.training.corpus import CorpusError, TokenStream
 from headlight.model.training.losses import token_losses
 
 DOCUMENTS = ["Q" * 400]
 TRAINED = 16
-MakeCheckpoint = Callable[..., Checkpoint]
 
 
 @pytest.fixture(scope="module")
-def decoder(make_checkpoint: MakeCheckpoint) -> Checkpoint:
+def decoder(make_checkpoint):
     return make_checkpoint(moe=None)
 
 
-def sure_from(place: int, decoder: Checkpoint) -> Callable[[torch.Tensor], torch.Tensor]:
+def sure_from(place, decoder):
     """Know nothing before a place, and everything from it on: the text holds one token only."""
     ((token,),) = decoder.tokenizer.encode_ids(["Q"])
 
-    def change(logits: torch.Tensor) -> torch.Tensor:
+    def change(logits):
         logits = torch.zeros_like(logits)
         logits[:, place:, token] = 100
         return logits
@@ -43,9 +40,7 @@ def sure_from(place: int, decoder: Checkpoint) -> Callable[[torch.Tensor], torch
         (2 * TRAINED, math.log(300), math.log(300)),
     ],
 )
-def test_losses_are_kept_apart_at_the_trained_length(
-    decoder: Checkpoint, place: int, inside: float, beyond: float
-) -> None:
+def test_losses_are_kept_apart_at_the_trained_length(decoder, place, inside, beyond):
     with decoder.model.edit("logits", sure_from(place, decoder)):
         found = evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED)["nats_per_token"]
     assert found["inside_trained_length"] == pytest.approx(inside, abs=2e-3 * inside)
@@ -53,7 +48,7 @@ def test_losses_are_kept_apart_at_the_trained_length(
     assert found["at_twice_the_length"] == pytest.approx(beyond, abs=2e-3 * beyond)
 
 
-def test_the_loss_inside_is_that_of_the_rows_read_alone(decoder: Checkpoint) -> None:
+def test_the_loss_inside_is_that_of_the_rows_read_alone(decoder):
     text = ["The cat chased the mouse. " * 40]
     ids = TokenStream.encode(text, decoder.tokenizer).ids
     rows = ids[: len(ids) // 32 * 32].view(-1, 32)[:, :TRAINED]
@@ -66,9 +61,7 @@ def test_the_loss_inside_is_that_of_the_rows_read_alone(decoder: Checkpoint) -> 
     assert found["rows"] == len(rows)
 
 
-def test_learned_positions_have_no_loss_beyond_their_table(
-    make_checkpoint: MakeCheckpoint,
-) -> None:
+def test_learned_positions_have_no_loss_beyond_their_table(make_checkpoint):
     learned = make_checkpoint(moe=None, positional="learned", max_tokens=TRAINED)
     found = evaluate(learned, DOCUMENTS, trained_tokens=TRAINED)
     assert found["nats_per_token"]["at_twice_the_length"] is None
@@ -80,16 +73,14 @@ def test_learned_positions_have_no_loss_beyond_their_table(
 
 
 @pytest.mark.parametrize("positional", ["sinusoidal", "rotary", "alibi"])
-def test_other_positions_carry_on_beyond_what_the_model_was_made_for(
-    make_checkpoint: MakeCheckpoint, positional: str
-) -> None:
+def test_other_positions_carry_on_beyond_what_the_model_was_made_for(make_checkpoint, positional):
     model = make_checkpoint(moe=None, positional=positional, max_tokens=TRAINED)
     found = evaluate(model, DOCUMENTS, trained_tokens=TRAINED)
     assert found["nats_per_token"]["at_twice_the_length"] > 0
 
 
-def test_how_far_heads_look_is_measured_by_layer(decoder: Checkpoint) -> None:
-    def look_back(weights: torch.Tensor) -> torch.Tensor:
+def test_how_far_heads_look_is_measured_by_layer(decoder):
+    def look_back(weights):
         """Half the heads at the token before, the others at the token itself."""
         eye = torch.eye(weights.shape[-1])
         before = torch.diag(torch.ones(weights.shape[-1] - 1), -1)
@@ -109,17 +100,17 @@ def test_how_far_heads_look_is_measured_by_layer(decoder: Checkpoint) -> None:
     assert 0 < found["layer_0"]["distance_8"] < 1
 
 
-def test_as_many_rows_are_read_as_asked_for(decoder: Checkpoint) -> None:
+def test_as_many_rows_are_read_as_asked_for(decoder):
     assert evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED)["rows"] == 401 // 32
     assert evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED, n_rows=3)["rows"] == 3
 
 
-def test_the_recipes_length_is_the_default(decoder: Checkpoint) -> None:
+def test_the_recipes_length_is_the_default(decoder):
     found = evaluate(decoder, DOCUMENTS)
     assert (found["trained_tokens"], found["rows"]) == (128, 1)
 
 
-def test_a_text_shorter_than_a_row_is_rejected(decoder: Checkpoint) -> None:
+def test_a_text_shorter_than_a_row_is_rejected(decoder):
     with pytest.raises(CorpusError, match="at least 32"):
         evaluate(decoder, ["Q" * 30], trained_tokens=TRAINED)
     assert evaluate(decoder, ["Q" * 31], trained_tokens=TRAINED)["rows"] == 1

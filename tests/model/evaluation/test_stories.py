@@ -1,14 +1,11 @@
 """The figures of `stories`, measured at once, and bits per byte."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import pytest
 import torch
-from torch import Tensor
 
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.evaluation.minimal_pairs import MinimalPair
 from headlight.model.evaluation.stories import bits_per_byte, evaluate
 from headlight.model.training.corpus import CorpusError, TokenStream
@@ -21,17 +18,17 @@ PAIRS = [
 ]
 
 
-def numbers(figures: Mapping[Any, Any]) -> Iterator[float]:
+def numbers(figures):
     for value in figures.values():
         yield from numbers(value) if isinstance(value, Mapping) else [value]
 
 
 @pytest.fixture(scope="module")
-def figures(checkpoint: Checkpoint) -> dict[str, Any]:
+def figures(checkpoint):
     return evaluate(checkpoint, DOCUMENTS, PAIRS)
 
 
-def test_every_figure_is_there_and_finite(figures: dict[str, Any]) -> None:
+def test_every_figure_is_there_and_finite(figures):
     assert list(figures) == [
         "bits_per_byte",
         "nats_per_token",
@@ -52,16 +49,14 @@ def test_every_figure_is_there_and_finite(figures: dict[str, Any]) -> None:
     assert set(figures["minimal_pairs_by_paradigm"]) == {"nouns", "verbs"}
 
 
-def test_figures_are_those_of_the_single_measurements(
-    checkpoint: Checkpoint, figures: dict[str, Any]
-) -> None:
+def test_figures_are_those_of_the_single_measurements(checkpoint, figures):
     for name, value in bits_per_byte(checkpoint, DOCUMENTS).items():
         assert figures[name] == pytest.approx(value, abs=6e-5)
     by_paradigm = figures["minimal_pairs_by_paradigm"]
     assert figures["minimal_pairs"] == sum(by_paradigm.values()) / 2
 
 
-def test_a_dead_expert_shows(checkpoint: Checkpoint) -> None:
+def test_a_dead_expert_shows(checkpoint):
     site = "decoder.layers.1.experts.router_logits"
     with checkpoint.model.edit(site, lambda logits: logits - 100 * torch.eye(4)[2]):
         figures = evaluate(checkpoint, DOCUMENTS, [])
@@ -69,14 +64,12 @@ def test_a_dead_expert_shows(checkpoint: Checkpoint) -> None:
     assert figures["expert_load_entropy"]["layer_1"] < 0.8
 
 
-def test_what_a_model_or_an_order_lacks_is_left_out(
-    make_checkpoint: Callable[..., Checkpoint],
-) -> None:
+def test_what_a_model_or_an_order_lacks_is_left_out(make_checkpoint):
     figures = evaluate(make_checkpoint(moe=None), DOCUMENTS, [])
     assert not any("expert" in name or "pairs" in name for name in figures)
 
 
-def test_a_text_shorter_than_a_context_is_rejected(checkpoint: Checkpoint) -> None:
+def test_a_text_shorter_than_a_context_is_rejected(checkpoint):
     with pytest.raises(CorpusError, match="at least 47"):
         evaluate(checkpoint, ["A tree.\n"], [])
 
@@ -89,7 +82,7 @@ LONG = ["The quick brown fox — jumps over it.\n" * 6, "你好 🦊 zzz.\n", "A
 CONTEXT = 48
 
 
-def losses_of(checkpoint: Checkpoint, ids: Tensor) -> Tensor:
+def losses_of(checkpoint, ids):
     """The loss of every token of one text after the start token."""
     row = torch.cat([torch.tensor([checkpoint.tokenizer.start_id]), ids])[None]
     with torch.inference_mode():
@@ -98,8 +91,8 @@ def losses_of(checkpoint: Checkpoint, ids: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("documents", [SHORT, LONG])
 def test_a_model_that_knows_nothing_needs_the_log_of_the_vocabulary_for_each_token(
-    checkpoint: Checkpoint, documents: list[str]
-) -> None:
+    checkpoint, documents
+):
     with checkpoint.model.edit("logits", torch.zeros_like):
         figures = bits_per_byte(checkpoint, documents)
     n_tokens = len(TokenStream.encode(documents, checkpoint.tokenizer).ids)
@@ -110,7 +103,7 @@ def test_a_model_that_knows_nothing_needs_the_log_of_the_vocabulary_for_each_tok
     assert figures["bits_per_byte"] == pytest.approx(n_tokens * math.log2(300) / n_bytes)
 
 
-def test_a_text_within_one_context_is_read_at_once(checkpoint: Checkpoint) -> None:
+def test_a_text_within_one_context_is_read_at_once(checkpoint):
     ids = TokenStream.encode(SHORT, checkpoint.tokenizer).ids
     assert len(ids) <= CONTEXT
     expected = losses_of(checkpoint, ids).mean().item()
@@ -118,7 +111,7 @@ def test_a_text_within_one_context_is_read_at_once(checkpoint: Checkpoint) -> No
 
 
 @pytest.mark.parametrize("batch_rows", [1, 16])
-def test_the_window_slides_by_half_a_context(checkpoint: Checkpoint, batch_rows: int) -> None:
+def test_the_window_slides_by_half_a_context(checkpoint, batch_rows):
     ids = TokenStream.encode(LONG, checkpoint.tokenizer).ids
     assert len(ids) > 3 * CONTEXT
     nats, n_predicted, start = 0.0, 0, 0
@@ -133,7 +126,7 @@ def test_the_window_slides_by_half_a_context(checkpoint: Checkpoint, batch_rows:
     assert figures["nats_per_token"] == pytest.approx(nats / len(ids), rel=1e-5)
 
 
-def test_all_four_figures_agree(checkpoint: Checkpoint) -> None:
+def test_all_four_figures_agree(checkpoint):
     figures = bits_per_byte(checkpoint, LONG)
     bits = figures["nats_per_token"] * figures["tokens"] / math.log(2)
     assert figures["bits_per_byte"] == pytest.approx(bits / figures["bytes"])

@@ -1,13 +1,11 @@
 """The figures of `translate`: BLEU against sacrebleu, word alignment, and the IBM models."""
 
 import sys
-from collections.abc import Callable, Sequence
 
 import pytest
 import sacrebleu
 import torch
 
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.evaluation.translate import (
     alignment_figures,
     bleu,
@@ -25,7 +23,6 @@ from headlight.model.evaluation.word_alignment import (
     read_gold,
     short_pairs,
 )
-from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import is_held_out
 from headlight.model.training.corpus import SentencePair
 from headlight.model.training.translate import TranslateConfig
@@ -37,21 +34,19 @@ CORPUS = [SentencePair(f"the cat number {n}", f"le chat {n}") for n in range(300
 
 
 @pytest.fixture(scope="module")
-def translator(make_checkpoint: Callable[..., Checkpoint]) -> Checkpoint:
+def translator(make_checkpoint):
     return make_checkpoint(kind="encoder-decoder", moe=None)
 
 
 @pytest.fixture(autouse=True)
-def small_gold(monkeypatch: pytest.MonkeyPatch) -> list[GoldPair]:
+def small_gold(monkeypatch):
     """Four pairs of the project's gold stand for all."""
     gold = read_gold(ENGLISH_FRENCH_GOLD)[:4]
     monkeypatch.setattr("headlight.model.evaluation.translate.read_gold", lambda path: gold)
     return gold
 
 
-def test_pairs_alone_give_bleu_and_alignment(
-    translator: Checkpoint, small_gold: list[GoldPair]
-) -> None:
+def test_pairs_alone_give_bleu_and_alignment(translator, small_gold):
     figures = evaluate(translator, PAIRS)
     assert figures["bleu"] == {"text": bleu(translator, PAIRS)}
     assert set(figures) == {"bleu", "alignment"}
@@ -69,13 +64,13 @@ def test_pairs_alone_give_bleu_and_alignment(
     }
 
 
-def test_without_pairs_there_is_no_bleu(translator: Checkpoint) -> None:
+def test_without_pairs_there_is_no_bleu(translator):
     assert set(evaluate(translator, [])) == {"alignment"}
 
 
 def test_of_a_corpus_what_was_held_back_is_translated_and_the_rest_is_learned_from(
-    translator: Checkpoint, small_gold: list[GoldPair]
-) -> None:
+    translator, small_gold
+):
     share = TranslateConfig().held_out
     held_out = [pair for pair in CORPUS if is_held_out(pair.source, share)]
     learned = [pair for pair in CORPUS if not is_held_out(pair.source, share)]
@@ -87,9 +82,7 @@ def test_of_a_corpus_what_was_held_back_is_translated_and_the_rest_is_learned_fr
     assert figures["ibm_models"]["model_1"]["error_rate"] == score.error_rate
 
 
-def test_another_gold_is_aligned_by_the_head_that_the_first_one_chose(
-    translator: Checkpoint, small_gold: list[GoldPair]
-) -> None:
+def test_another_gold_is_aligned_by_the_head_that_the_first_one_chose(translator, small_gold):
     """Choosing again would flatter the model."""
     other = short_pairs(read_gold(ENGLISH_FRENCH_GOLD), 8)[:20]
     figures = alignment_figures(translator, small_gold, other)
@@ -101,7 +94,7 @@ def test_another_gold_is_aligned_by_the_head_that_the_first_one_chose(
     assert figures["alignment_literary"]["pairs"] == 20
 
 
-def test_only_short_pairs_of_another_gold_are_aligned(translator: Checkpoint) -> None:
+def test_only_short_pairs_of_another_gold_are_aligned(translator):
     short, words = read_gold(ENGLISH_FRENCH_GOLD)[0], ("a",) * 16
     text, links = " ".join(words), frozenset({(0, 0)})
     long = GoldPair(
@@ -117,8 +110,8 @@ def test_only_short_pairs_of_another_gold_are_aligned(translator: Checkpoint) ->
     assert "alignment_literary" not in evaluate(translator, [], literary=[long])
 
 
-def test_attention_to_no_word_has_the_worst_error_rate(translator: Checkpoint) -> None:
-    def look_at_the_start(weights: torch.Tensor) -> torch.Tensor:
+def test_attention_to_no_word_has_the_worst_error_rate(translator):
+    def look_at_the_start(weights):
         return torch.nn.functional.one_hot(
             torch.zeros(weights.shape[:-1], dtype=torch.long), weights.shape[-1]
         ).to(weights)
@@ -144,13 +137,11 @@ SAID = {
 
 
 @pytest.fixture
-def says(monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer) -> list[int]:
+def says(monkeypatch, tokenizer):
     """Let the translator say what is in `SAID`; the list counts the texts of every call."""
     calls: list[int] = []
 
-    def say(
-        model: object, sources: Sequence[Sequence[int]], *, start_id: int, end_id: int
-    ) -> list[list[int]]:
+    def say(model, sources, *, start_id, end_id):
         assert {source[0] for source in sources} == {tokenizer.start_id}
         assert end_id == tokenizer.end_id
         calls.append(len(sources))
@@ -161,19 +152,11 @@ def says(monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer) -> list[int]:
     return calls
 
 
-def pairs_of(*references: tuple[str, str]) -> list[SentencePair]:
+def pairs_of(*references):
     return [SentencePair(source, target) for source, target in references]
 
 
-def test_the_reference_scores_a_hundred(translator: Checkpoint, says: list[int]) -> None:
-    assert bleu(translator, pairs_of(*SAID.items())) == pytest.approx(100)
-
-
-def test_another_text_scores_nothing(translator: Checkpoint, says: list[int]) -> None:
-    assert bleu(translator, pairs_of(*((text, "xyz") for text in SAID))) < 5
-
-
-def test_the_score_is_that_of_sacrebleu(translator: Checkpoint, says: list[int]) -> None:
+def test_the_score_is_that_of_sacrebleu(translator, says):
     cat, tired, tree = SAID
     pairs = pairs_of(
         (tree, "Un arbre!"),
@@ -187,9 +170,7 @@ def test_the_score_is_that_of_sacrebleu(translator: Checkpoint, says: list[int])
     assert 10 < expected.score < 90
 
 
-def test_a_source_with_many_references_counts_once_against_all(
-    translator: Checkpoint, says: list[int]
-) -> None:
+def test_a_source_with_many_references_counts_once_against_all(translator, says):
     cat, tired, tree = SAID
     pairs = pairs_of(
         (cat, "Le matou a chassé une souris."),
@@ -213,15 +194,13 @@ def test_a_source_with_many_references_counts_once_against_all(
     assert first_alone < expected.score
 
 
-def test_translations_come_in_the_order_of_the_sources(
-    translator: Checkpoint, says: list[int]
-) -> None:
+def test_translations_come_in_the_order_of_the_sources(translator, says):
     sources = [*SAID, *reversed(SAID)]
     assert translations(translator, sources, batch_rows=4) == [SAID[text] for text in sources]
     assert says == [4, 2]
 
 
-def test_the_translations_are_the_models_own(translator: Checkpoint) -> None:
+def test_the_translations_are_the_models_own(translator):
     tokenizer = translator.tokenizer
     special = {"start_id": tokenizer.start_id, "end_id": tokenizer.end_id}
     ids = [[token.id for token in tokenizer.encode(text)] for text in SAID]
@@ -229,9 +208,7 @@ def test_the_translations_are_the_models_own(translator: Checkpoint) -> None:
     assert translations(translator, list(SAID)) == [tokenizer.decode(target) for target in alone]
 
 
-def test_without_sacrebleu_the_error_names_what_to_install(
-    translator: Checkpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_sacrebleu_the_error_names_what_to_install(translator, monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     with pytest.raises(ImportError, match=r"sacrebleu.*pip install headlight\[evaluate\]"):
         bleu(translator, pairs_of(*SAID.items()))
@@ -250,13 +227,13 @@ SENTENCES = [
 ]
 
 
-def test_ibm_model_1_finds_words_by_the_company_they_keep() -> None:
+def test_ibm_model_1_finds_words_by_the_company_they_keep():
     gold = [gold_pair("a DOG eats", "Mange chien Un")]
     (links,) = ibm_model_1_links(SENTENCES * 5, gold, n_iterations=20)
     assert links == {(2, 0), (1, 1), (0, 2)}
 
 
-def test_ibm_model_2_learns_that_a_language_turns_the_order_around() -> None:
+def test_ibm_model_2_learns_that_a_language_turns_the_order_around():
     words = ["a", "b", "c", "d", "e"]
     turned = [
         (f"{first} {second}", f"{second.upper()}x {first.upper()}x")
@@ -273,16 +250,14 @@ def test_ibm_model_2_learns_that_a_language_turns_the_order_around() -> None:
     assert ibm_model_1_links(turned, repeated) == [{(1, 0), (1, 1)}]
 
 
-def test_ibm_model_1_links_a_word_it_never_saw_to_the_last() -> None:
+def test_ibm_model_1_links_a_word_it_never_saw_to_the_last():
     gold = [gold_pair("The wolf sleeps", "Le loup dort")]
     (links,) = ibm_model_1_links(SENTENCES * 5, gold, n_iterations=20)
     assert links == {(0, 0), (2, 1), (2, 2)}
 
 
 @pytest.mark.parametrize("align", [ibm_model_1_links, ibm_model_2_links])
-def test_without_nltk_the_error_names_what_to_install(
-    align: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_nltk_the_error_names_what_to_install(align, monkeypatch):
     monkeypatch.setitem(sys.modules, "nltk", None)
     assert callable(align)
     with pytest.raises(ImportError, match=r"nltk.*pip install headlight\[evaluate\]"):

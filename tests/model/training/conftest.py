@@ -1,8 +1,5 @@
 """Runs so small that a step takes milliseconds."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -29,28 +26,22 @@ SMALL = TransformerConfig(
 class Counting:
     """Batches of rows that count upwards from a random number: 5 6 7 8."""
 
-    def batch(self, step: int) -> Batch:
+    def batch(self, step):
         return self._rows(generator_of(0, step))
 
-    def validation(self) -> list[Batch]:
+    def validation(self):
         return [self._rows(generator_of(1, number)) for number in range(2)]
 
-    def _rows(self, generator: torch.Generator) -> Batch:
+    def _rows(self, generator):
         rows = torch.randint(40, (4, 1), generator=generator) + torch.arange(13)
         return Batch.of_rows(rows, torch.ones(4, 12, dtype=torch.bool))
 
 
 @pytest.fixture
-def make_loop(tmp_path: Path) -> Callable[..., Loop]:
+def make_loop(tmp_path):
     """A loop over counting rows: ``make_loop("out", steps=9)``."""
 
-    def make(
-        name: str = "run",
-        *,
-        precision: torch.dtype = torch.float32,
-        model_config: TransformerConfig = SMALL,
-        **config: object,
-    ) -> Loop:
+    def make(name="run", *, precision=torch.float32, model_config=SMALL, **config):
         torch.manual_seed(0)
         model = Transformer(model_config)
         loop_config = LoopConfig(**{"steps": 8, "warmup": 2, **config})
@@ -60,13 +51,13 @@ def make_loop(tmp_path: Path) -> Callable[..., Loop]:
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> Path:
+def corpus(tmp_path):
     """A file of sixty paragraphs of a few hundred different words."""
     generator = torch.Generator().manual_seed(0)
     names = ["cat", "dog", "fox", "hen", "boy", "king", "bird", "tree", "moon", "ship"]
     verbs = ["saw", "met", "heard", "lost", "found", "chased", "liked", "told"]
 
-    def word(words: list[str]) -> str:
+    def word(words):
         return words[int(torch.randint(len(words), (), generator=generator))]
 
     lines = [
@@ -80,7 +71,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(corpus: Path) -> Run:
+def run(corpus):
     """A run of eight steps in both phases on the corpus."""
     return Run(
         recipe="stories",

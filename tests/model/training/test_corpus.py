@@ -4,14 +4,12 @@ import json
 import os
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.corpus import (
     CorpusError,
     SentencePair,
@@ -31,11 +29,11 @@ PAIR = {"source": "a", "target": "b"}
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "file.txt"
 
 
-def rejects(*parts: object) -> pytest.RaisesExc[CorpusError]:
+def rejects(*parts):
     """Expect an error that names these: the file, the line, the member."""
     return pytest.raises(CorpusError, check=lambda error: all(str(p) in str(error) for p in parts))
 
@@ -44,7 +42,7 @@ def rejects(*parts: object) -> pytest.RaisesExc[CorpusError]:
 
 
 @pytest.mark.parametrize("text", [BOOKS, "\ufeff" + BOOKS.replace("\n", "\r\n")])
-def test_a_separator_line_ends_a_document(path: Path, text: str) -> None:
+def test_a_separator_line_ends_a_document(path, text):
     path.write_bytes(text.encode())
     assert read_documents([path]) == ["First book.\nIts second line.\n", "Second book.\n"]
 
@@ -52,12 +50,12 @@ def test_a_separator_line_ends_a_document(path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["About <|endofbook|> marks.\n", "naïve — 你好 🦊\n\n  indented\ttabbed"]
 )
-def test_text_is_read_as_it_is(path: Path, text: str) -> None:
+def test_text_is_read_as_it_is(path, text):
     path.write_text(text, encoding="utf-8")
     assert read_documents([path]) == [text]
 
 
-def test_files_are_read_in_the_order_given_and_folders_sorted(tmp_path: Path) -> None:
+def test_files_are_read_in_the_order_given_and_folders_sorted(tmp_path):
     (tmp_path / "books").mkdir()
     for name in ("b.txt", "a.txt", "books/c.txt", "notes.md", "last"):
         (tmp_path / name).write_text(f"{name}\n")
@@ -65,7 +63,7 @@ def test_files_are_read_in_the_order_given_and_folders_sorted(tmp_path: Path) ->
     assert found == ["last\n", "a.txt\n", "b.txt\n", "books/c.txt\n"]
 
 
-def test_json_lines_hold_a_document_each(tmp_path: Path) -> None:
+def test_json_lines_hold_a_document_each(tmp_path):
     path = tmp_path / "stories.jsonl"
     texts = ["One.\nTwo.\n<|endofbook|>\n", "naïve 🦊"]
     path.write_text("\n".join(json.dumps({"id": 1, "text": text}) for text in texts))
@@ -73,28 +71,28 @@ def test_json_lines_hold_a_document_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n\n\t\n", "<|endofbook|>\n", "\n<|endofbook|>\n \n"])
-def test_a_file_without_text_is_named(tmp_path: Path, text: str) -> None:
+def test_a_file_without_text_is_named(tmp_path, text):
     (tmp_path / "good.txt").write_text("text\n")
     (tmp_path / "empty.txt").write_text(text)
     with rejects(tmp_path / "empty.txt", "empty"):
         read_documents([tmp_path])
 
 
-def test_a_corpus_of_no_file_is_rejected() -> None:
+def test_a_corpus_of_no_file_is_rejected():
     with rejects("name at least one"):
         read_documents([])
     with rejects("name a .tsv"):
         read_pairs([])
 
 
-def test_the_lines_of_documents_add_up_to_them() -> None:
+def test_the_lines_of_documents_add_up_to_them():
     assert list(lines(["One.\n\nTwo.", "Three.\n"])) == ["One.\n", "\n", "Two.", "Three.\n"]
 
 
 # --- tokens ---------------------------------------------------------------------------------------
 
 
-def test_each_document_is_closed_by_the_end_token(tokenizer: Tokenizer) -> None:
+def test_each_document_is_closed_by_the_end_token(tokenizer):
     documents = ["The cat.\nThe dog.\n", "A tree.\n"]
     ids = TokenStream.encode(documents, tokenizer).ids.tolist()
     ends = [place for place, token in enumerate(ids) if token == tokenizer.end_id]
@@ -104,7 +102,7 @@ def test_each_document_is_closed_by_the_end_token(tokenizer: Tokenizer) -> None:
     assert tokenizer.decode(ids[ends[0] : ends[1]]) == documents[1]
 
 
-def test_starts_are_where_the_paragraphs_begin(tokenizer: Tokenizer) -> None:
+def test_starts_are_where_the_paragraphs_begin(tokenizer):
     documents = ["The cat.\n\nThe dog.\n", "A tree."]
     stream = TokenStream.encode(documents, tokenizer)
     assert stream.ids.dtype == stream.starts.dtype == torch.long
@@ -113,7 +111,7 @@ def test_starts_are_where_the_paragraphs_begin(tokenizer: Tokenizer) -> None:
     assert spelled == ["The cat.\n\n", "The dog.\n", "A tree."]
 
 
-def test_a_document_of_one_token_has_no_paragraph(tokenizer: Tokenizer) -> None:
+def test_a_document_of_one_token_has_no_paragraph(tokenizer):
     stream = TokenStream.encode(["a"], tokenizer)
     assert len(stream.ids) == 2
     assert len(stream.starts) == 0
@@ -129,7 +127,7 @@ def test_a_document_of_one_token_has_no_paragraph(tokenizer: Tokenizer) -> None:
     length=st.integers(2, 10),
     starts=st.sets(st.integers(1, 299), max_size=60),
 )
-def test_every_token_lies_in_a_row(n_tokens: int, length: int, starts: set[int]) -> None:
+def test_every_token_lies_in_a_row(n_tokens, length, starts):
     places = torch.tensor([0, *sorted(start for start in starts if start < n_tokens)])
     rows = TokenStream(torch.arange(n_tokens), places).row_starts(length).tolist()
     covered = {token for row in rows for token in range(row, row + length)}
@@ -139,7 +137,7 @@ def test_every_token_lies_in_a_row(n_tokens: int, length: int, starts: set[int])
     assert all(after - row > length // 2 for row, after in pairwise(rows[:-1]))
 
 
-def test_a_row_begins_with_a_paragraph_where_one_begins_early_enough() -> None:
+def test_a_row_begins_with_a_paragraph_where_one_begins_early_enough():
     stream = TokenStream(torch.arange(30), torch.tensor([0, 8, 17, 19]))
     # 8 begins within row 0 and 17 within row 8; 19 begins too early in row 17, and 30 is the end.
     assert stream.row_starts(10).tolist() == [0, 8, 17, 20]
@@ -147,7 +145,7 @@ def test_a_row_begins_with_a_paragraph_where_one_begins_early_enough() -> None:
     assert stream.row_starts(16).tolist() == [0, 14]
 
 
-def test_a_stream_shorter_than_a_row_is_rejected(tokenizer: Tokenizer) -> None:
+def test_a_stream_shorter_than_a_row_is_rejected(tokenizer):
     stream = TokenStream(torch.arange(9), torch.tensor([0]))
     assert stream.row_starts(9).tolist() == [0]
     with rejects("9", "10"):
@@ -157,7 +155,7 @@ def test_a_stream_shorter_than_a_row_is_rejected(tokenizer: Tokenizer) -> None:
 # --- sentence pairs -------------------------------------------------------------------------------
 
 
-def write_pairs(folder: Path, kind: str) -> list[Path]:
+def write_pairs(folder, kind):
     """Write `PAIRS` as files of a kind; the names of two files sort against their order."""
     if kind == "txt":
         paths = [folder / "z.en.TXT", folder / "a.fr.txt"]
@@ -171,7 +169,7 @@ def write_pairs(folder: Path, kind: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("kind", ["tsv", "jsonl", "JSONL", "txt"])
-def test_every_kind_of_file_gives_the_same_pairs(tmp_path: Path, kind: str) -> None:
+def test_every_kind_of_file_gives_the_same_pairs(tmp_path, kind):
     paths = write_pairs(tmp_path, kind)
     assert read_pairs(paths) == PAIRS
     for path in paths:
@@ -179,20 +177,20 @@ def test_every_kind_of_file_gives_the_same_pairs(tmp_path: Path, kind: str) -> N
     assert read_pairs(paths) == PAIRS
 
 
-def test_blank_lines_between_pairs_do_not_count(tmp_path: Path) -> None:
+def test_blank_lines_between_pairs_do_not_count(tmp_path):
     paths = write_pairs(tmp_path, "tsv")
     paths[0].write_text(paths[0].read_text().replace("\n", "\n\n"))
     assert read_pairs(paths) == PAIRS
 
 
-def test_the_members_can_be_named(tmp_path: Path) -> None:
+def test_the_members_can_be_named(tmp_path):
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(json.dumps({"fr": fr, "en": en}) + "\n" for en, fr in PAIRS))
     assert read_pairs([path], source_field="en", target_field="fr") == PAIRS
     assert read_pairs([path], source_field="fr", target_field="en")[0] == ("Salut.", "Hi.")
 
 
-def test_files_of_pairs_are_read_in_the_order_given(tmp_path: Path) -> None:
+def test_files_of_pairs_are_read_in_the_order_given(tmp_path):
     (tabbed,) = write_pairs(tmp_path, "tsv")
     other = tmp_path / "a.jsonl"
     other.write_text(json.dumps(PAIR))
@@ -210,7 +208,7 @@ def test_files_of_pairs_are_read_in_the_order_given(tmp_path: Path) -> None:
         ("Hi.\t \r", "empty target"),
     ],
 )
-def test_a_line_that_is_not_a_pair_is_named(tmp_path: Path, line: str, fault: str) -> None:
+def test_a_line_that_is_not_a_pair_is_named(tmp_path, line, fault):
     path = tmp_path / "pairs.tsv"
     path.write_text(f"\na\tb\n{line}\na\n")
     with rejects(path, "line 3", fault):
@@ -218,7 +216,7 @@ def test_a_line_that_is_not_a_pair_is_named(tmp_path: Path, line: str, fault: st
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_fault_of_a_parallel_file_is_named(tmp_path: Path, side: int) -> None:
+def test_a_fault_of_a_parallel_file_is_named(tmp_path, side):
     paths = write_pairs(tmp_path, "txt")
     paths[side].write_text("a\n \n")
     with rejects(paths[side], "line 2"):
@@ -232,7 +230,7 @@ def test_a_fault_of_a_parallel_file_is_named(tmp_path: Path, side: int) -> None:
 
 
 @pytest.mark.parametrize("names", [["data"], ["data.tsv"], ["data.txt", "other.txt"]])
-def test_a_folder_is_not_a_file_of_pairs(tmp_path: Path, names: list[str]) -> None:
+def test_a_folder_is_not_a_file_of_pairs(tmp_path, names):
     paths = [tmp_path / name for name in names]
     paths[0].mkdir()
     with rejects(paths[0], "folder"):
@@ -242,7 +240,7 @@ def test_a_folder_is_not_a_file_of_pairs(tmp_path: Path, names: list[str]) -> No
 @pytest.mark.parametrize(
     "names", [["a.txt"], ["a.txt", "b.txt", "c.txt"], ["a.txt", "b.tsv"], ["a.csv"]]
 )
-def test_files_that_make_no_pairs_are_named(tmp_path: Path, names: list[str]) -> None:
+def test_files_that_make_no_pairs_are_named(tmp_path, names):
     with rejects(tmp_path / names[0], ".txt"):
         read_pairs([tmp_path / name for name in names])
 
@@ -250,7 +248,7 @@ def test_files_that_make_no_pairs_are_named(tmp_path: Path, names: list[str]) ->
 # --- files ----------------------------------------------------------------------------------------
 
 
-def test_text_files_are_found_at_any_depth(tmp_path: Path) -> None:
+def test_text_files_are_found_at_any_depth(tmp_path):
     names = ["b/a.TXT", "b/c/d.txt", "b.txt", "a.txt", "a.txt.bak", "atxt", "book.txt/chapter.txt"]
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -260,21 +258,19 @@ def test_text_files_are_found_at_any_depth(tmp_path: Path) -> None:
     assert corpus_files([Path("b"), Path("a")]) == [Path("b"), Path("a")]
 
 
-def test_a_folder_without_text_files_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_text_files_is_named(tmp_path):
     (tmp_path / "notes.md").touch()
     with rejects(tmp_path, "no .txt"):
         corpus_files([tmp_path])
 
 
-def test_a_folder_that_cannot_be_listed_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_listed_is_named(tmp_path, monkeypatch):
     (tmp_path / "a.txt").touch()
     locked = tmp_path / "locked"
     locked.mkdir()
     scandir = os.scandir
 
-    def deny(place: str | Path) -> Any:
+    def deny(place):
         if Path(place) == locked:
             raise PermissionError(13, "Permission denied", str(locked))
         return scandir(place)
@@ -284,7 +280,7 @@ def test_a_folder_that_cannot_be_listed_is_named(
         corpus_files([tmp_path])
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "gone.txt").symlink_to(tmp_path / "nowhere")
     with rejects(tmp_path / "gone.txt", "No such file"):
         read_documents([tmp_path])
@@ -300,39 +296,37 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         (b"\xef\xbb\xbfone\n\xe9\n\n", 2, "0xe9"),
     ],
 )
-def test_a_byte_that_is_not_utf_8_is_named_with_its_line(
-    path: Path, content: bytes, line: int, byte: str
-) -> None:
+def test_a_byte_that_is_not_utf_8_is_named_with_its_line(path, content, line, byte):
     path.write_bytes(content)
     with rejects(path, f"line {line}", byte):
         read_documents([path])
 
 
-def test_the_text_keeps_its_normal_form_and_later_byte_order_marks(path: Path) -> None:
+def test_the_text_keeps_its_normal_form_and_later_byte_order_marks(path):
     path.write_text("\ufeffe\u0301 \u00e9\n\ufefftwo", encoding="utf-8")
     assert read_text(path) == "e\u0301 \u00e9\n\ufefftwo"
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\nb\n", "a\r\nb\r\n"])
-def test_lf_and_cr_lf_end_a_line(path: Path, text: str) -> None:
+def test_lf_and_cr_lf_end_a_line(path, text):
     path.write_bytes(text.encode())
     assert read_lines(path) == ["a", "b"]
 
 
-def test_nothing_else_ends_a_line(path: Path) -> None:
+def test_nothing_else_ends_a_line(path):
     line = "a\u2028b\u0085c\vd\fe\rf"
     path.write_bytes(f"{line}\n\n{line}\n\n".encode())
     assert read_lines(path) == [line, "", line, ""]
 
 
 @pytest.mark.parametrize("text", ["", "\n", " \r\n\t\n", "\ufeff"])
-def test_a_file_without_a_line_is_named(path: Path, text: str) -> None:
+def test_a_file_without_a_line_is_named(path, text):
     path.write_text(text, encoding="utf-8")
     with rejects(path, "empty"):
         read_lines(path)
 
 
-def test_members_come_in_the_order_asked_for_and_blank_lines_do_not_count(path: Path) -> None:
+def test_members_come_in_the_order_asked_for_and_blank_lines_do_not_count(path):
     objects = [{"fr": "Salut.", "en": "Hi.", "n": 1}, {"en": " a\tb\r\nc\rd ", "fr": "é"}]
     path.write_text("\n\n".join(map(json.dumps, objects)) + "\n \n")
     assert read_members(path, ["en", "fr"]) == [("Hi.", "Salut."), (" a\tb\nc\rd ", "é")]
@@ -355,7 +349,7 @@ def test_members_come_in_the_order_asked_for_and_blank_lines_do_not_count(path: 
         ('{"en": ' + "9" * 10_000 + "}", "decoded"),
     ],
 )
-def test_a_line_without_the_members_is_named(path: Path, line: str, fault: str) -> None:
+def test_a_line_without_the_members_is_named(path, line, fault):
     path.write_text(f'{{"en": "a", "fr": "b"}}\n\n{line}\n')
     with rejects(path, "line 3", fault):
         read_members(path, ["en", "fr"])

@@ -14,13 +14,13 @@ ROOT = Path(__file__).parents[3]
 SCRIPT = Path(__file__).with_name("two_processes.py")
 
 
-def free_port() -> int:
+def free_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
 
 
-def test_without_torchrun_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torchrun_a_process_is_alone(monkeypatch):
     for name in ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
     with join(torch.device("cpu")) as processes:
@@ -30,7 +30,7 @@ def test_without_torchrun_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) ->
     assert processes.size == 1
 
 
-def test_alone_everything_stays_as_it_is() -> None:
+def test_alone_everything_stays_as_it_is():
     parameter, other = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(3))
     parameter.grad = torch.ones(3)
     ALONE.add_gradients([parameter, other])
@@ -41,7 +41,7 @@ def test_alone_everything_stays_as_it_is() -> None:
     assert ALONE.first("mine") == "mine"
 
 
-def test_a_group_is_left_at_the_end_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_is_left_at_the_end_whatever_happens(monkeypatch):
     settings = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
     for name, value in {**settings, "MASTER_PORT": str(free_port())}.items():
         monkeypatch.setenv(name, value)
@@ -55,9 +55,7 @@ def test_a_group_is_left_at_the_end_whatever_happens(monkeypatch: pytest.MonkeyP
     assert not dist.is_initialized()
 
 
-def test_a_process_without_a_cuda_device_of_its_own_is_told_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_process_without_a_cuda_device_of_its_own_is_told_so(monkeypatch):
     for name, value in zip(ENVIRONMENT, ("1", "2", "127.0.0.1", "1"), strict=True):
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("LOCAL_RANK", "1")

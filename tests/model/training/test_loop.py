@@ -5,41 +5,26 @@ import math
 import os
 import re
 import signal
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from headlight.model.checkpoint import CheckpointError
-from headlight.model.training.loop import (
-    METRICS,
-    STATE,
-    Diverged,
-    Loop,
-    StepReport,
-    load_state,
-    save_state,
-)
+from headlight.model.training.loop import METRICS, Diverged, StepReport, load_state, save_state
 from headlight.model.training.losses import language_model_loss
 from headlight.model.training.optimizers import make_optimizers
-from headlight.model.transformer import Transformer
-
-MakeLoop = Callable[..., Loop]
 
 
-def weights(loop: Loop) -> dict[str, Tensor]:
+def weights(loop):
     return {name: tensor.clone() for name, tensor in loop.model.state_dict().items()}
 
 
-def assert_same_weights(loop: Loop, other: Loop) -> None:
+def assert_same_weights(loop, other):
     torch.testing.assert_close(weights(loop), weights(other), rtol=0, atol=0)
 
 
-def lines(loop: Loop) -> list[dict[str, Any]]:
+def lines(loop):
     return [json.loads(line) for line in (loop.out / METRICS).read_text().splitlines()]
 
 
@@ -47,23 +32,23 @@ class StopError(Exception):
     """What ends a run from outside, without warning."""
 
 
-def repeat(loop: Loop, n_counted: list[int]) -> None:
+def repeat(loop, n_counted):
     """Let every batch be the first one, with so many targets of each row counted."""
     batch = loop.batches.batch(0)
     batch.is_counted[:] = torch.arange(12) < torch.tensor(n_counted)[:, None]
     loop.batches.batch = lambda step: batch  # type: ignore[method-assign]
 
 
-def fail_at(step: int) -> Callable[[StepReport], None]:
-    def listen(report: StepReport) -> None:
+def fail_at(step):
+    def listen(report):
         if report.step == step:
             raise StopError
 
     return listen
 
 
-def signal_at(step: int, number: int) -> Callable[[StepReport], None]:
-    def listen(report: StepReport) -> None:
+def signal_at(step, number):
+    def listen(report):
         if report.step == step:
             os.kill(os.getpid(), number)
 
@@ -73,7 +58,7 @@ def signal_at(step: int, number: int) -> Callable[[StepReport], None]:
 # --- learning -------------------------------------------------------------------------------------
 
 
-def test_a_model_learns_to_count(make_loop: MakeLoop) -> None:
+def test_a_model_learns_to_count(make_loop):
     loop = make_loop(steps=60, validate_every=30)
     before = loop.validate()
     reports: list[StepReport] = []
@@ -84,15 +69,7 @@ def test_a_model_learns_to_count(make_loop: MakeLoop) -> None:
     assert loop.validate() == reports[-1].valid_loss
 
 
-def test_bfloat16_learns_as_well_and_keeps_float32_weights(make_loop: MakeLoop) -> None:
-    loop = make_loop(steps=30, precision=torch.bfloat16)
-    before = loop.validate()
-    loop.run()
-    assert loop.validate() < 0.9 * before
-    assert {tensor.dtype for tensor in weights(loop).values()} == {torch.float32}
-
-
-def test_bfloat16_runs_the_matrix_products_in_bfloat16(make_loop: MakeLoop) -> None:
+def test_bfloat16_runs_the_matrix_products_in_bfloat16(make_loop):
     for precision in (torch.float32, torch.bfloat16):
         loop = make_loop(f"{precision}", steps=1, precision=precision)
         with loop.model.capture(["*.queries"]) as captured:
@@ -108,7 +85,7 @@ def test_bfloat16_runs_the_matrix_products_in_bfloat16(make_loop: MakeLoop) -> N
         assert seen[0] == precision
 
 
-def test_a_step_reports_what_happened(make_loop: MakeLoop) -> None:
+def test_a_step_reports_what_happened(make_loop):
     loop = make_loop(steps=5, validate_every=2)
     reports: list[StepReport] = []
     loop.run(reports.append)
@@ -122,9 +99,7 @@ def test_a_step_reports_what_happened(make_loop: MakeLoop) -> None:
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
-def test_the_first_loss_is_that_of_the_untrained_model(
-    make_loop: MakeLoop, smoothing: float
-) -> None:
+def test_the_first_loss_is_that_of_the_untrained_model(make_loop, smoothing):
     loop = make_loop(steps=1, smoothing=smoothing)
     with torch.no_grad():  # so that smoothing makes a difference
         loop.model.vectors.mul_(100)
@@ -141,7 +116,7 @@ def test_the_first_loss_is_that_of_the_untrained_model(
     assert reports[0].loss == pytest.approx(losses[smoothing > 0], rel=1e-5)
 
 
-def test_validation_is_the_mean_over_all_tokens_without_dropout(make_loop: MakeLoop) -> None:
+def test_validation_is_the_mean_over_all_tokens_without_dropout(make_loop):
     loop = make_loop()
     total = count = 0.0
     loop.model.eval()
@@ -155,7 +130,7 @@ def test_validation_is_the_mean_over_all_tokens_without_dropout(make_loop: MakeL
     assert loop.model.training
 
 
-def test_validation_changes_nothing(make_loop: MakeLoop) -> None:
+def test_validation_changes_nothing(make_loop):
     often, seldom = make_loop("often", validate_every=1), make_loop("seldom", validate_every=100)
     often.run()
     seldom.run()
@@ -163,7 +138,7 @@ def test_validation_changes_nothing(make_loop: MakeLoop) -> None:
 
 
 @pytest.mark.parametrize("accumulate", [2, 3, 9])
-def test_a_batch_read_in_parts_gives_the_same_update(make_loop: MakeLoop, accumulate: int) -> None:
+def test_a_batch_read_in_parts_gives_the_same_update(make_loop, accumulate):
     """Four rows in even parts, uneven ones, and more parts than rows.
 
     Without experts, which are balanced within each part, and without dropout.
@@ -179,7 +154,7 @@ def test_a_batch_read_in_parts_gives_the_same_update(make_loop: MakeLoop, accumu
     torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-4, atol=1e-7)
 
 
-def test_a_part_without_a_counted_target_adds_nothing(make_loop: MakeLoop) -> None:
+def test_a_part_without_a_counted_target_adds_nothing(make_loop):
     loop = make_loop(steps=1, accumulate=4)
     repeat(loop, n_counted=[12, 0, 0, 0])
     loop.run()
@@ -187,7 +162,7 @@ def test_a_part_without_a_counted_target_adds_nothing(make_loop: MakeLoop) -> No
     assert all(tensor.isfinite().all() for tensor in weights(loop).values())
 
 
-def test_the_schedule_and_the_optimizer_are_those_of_the_config(make_loop: MakeLoop) -> None:
+def test_the_schedule_and_the_optimizer_are_those_of_the_config(make_loop):
     loop = make_loop(steps=4, schedule="noam", warmup=1, optimizer="adamw", learning_rate=0.01)
     (optimizer,) = loop.optimizers
     assert isinstance(optimizer, torch.optim.AdamW)
@@ -196,12 +171,7 @@ def test_the_schedule_and_the_optimizer_are_those_of_the_config(make_loop: MakeL
     assert rates == pytest.approx([0.01 / step**0.5 for step in (1, 2, 3, 4)])
 
 
-def test_validation_knows_no_smoothing(make_loop: MakeLoop) -> None:
-    plain, smooth = (make_loop(f"{share}", smoothing=share) for share in (0.0, 0.3))
-    assert plain.validate() == smooth.validate()
-
-
-def test_the_learning_rate_follows_the_schedule(make_loop: MakeLoop) -> None:
+def test_the_learning_rate_follows_the_schedule(make_loop):
     loop = make_loop(steps=10, warmup=4, decay=0.2, learning_rate=0.01, adam_share=0.5)
     rates: list[list[float]] = []
     loop.run(lambda _: rates.append([o.param_groups[0]["lr"] for o in loop.optimizers]))
@@ -211,8 +181,8 @@ def test_the_learning_rate_follows_the_schedule(make_loop: MakeLoop) -> None:
     assert list(adam) == pytest.approx([0.005 * factor for factor in factors])
 
 
-def test_a_larger_balance_weight_balances_the_experts(make_loop: MakeLoop) -> None:
-    def balance_loss(weight: float) -> float:
+def test_a_larger_balance_weight_balances_the_experts(make_loop):
+    def balance_loss(weight):
         reports: list[StepReport] = []
         make_loop(f"{weight}", steps=20, balance_weight=weight).run(reports.append)
         return sum(report.balance_loss for report in reports[-5:]) / 5
@@ -223,7 +193,7 @@ def test_a_larger_balance_weight_balances_the_experts(make_loop: MakeLoop) -> No
 # --- stopping and going on ------------------------------------------------------------------------
 
 
-def test_the_same_seed_gives_the_same_weights(make_loop: MakeLoop) -> None:
+def test_the_same_seed_gives_the_same_weights(make_loop):
     one, other = make_loop("one"), make_loop("other")
     one.run()
     other.run()
@@ -235,9 +205,7 @@ def test_the_same_seed_gives_the_same_weights(make_loop: MakeLoop) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_run_saves_and_goes_on_to_exactly_the_same_weights(
-    make_loop: MakeLoop, number: int
-) -> None:
+def test_a_stopped_run_saves_and_goes_on_to_exactly_the_same_weights(make_loop, number):
     uninterrupted = make_loop("uninterrupted")
     assert uninterrupted.run()
     stopped = make_loop("stopped", save_every=100)
@@ -255,9 +223,7 @@ def test_a_stopped_run_saves_and_goes_on_to_exactly_the_same_weights(
     assert [line["tokens"] for line in lines(resumed)] == [48 * step for step in range(1, 9)]
 
 
-def test_a_killed_run_goes_on_from_its_last_save_to_exactly_the_same_weights(
-    make_loop: MakeLoop,
-) -> None:
+def test_a_killed_run_goes_on_from_its_last_save_to_exactly_the_same_weights(make_loop):
     uninterrupted = make_loop("uninterrupted")
     uninterrupted.run()
     killed = make_loop("killed", save_every=2)
@@ -274,7 +240,7 @@ def test_a_killed_run_goes_on_from_its_last_save_to_exactly_the_same_weights(
     assert [line["step"] for line in lines(resumed)] == list(range(1, 9))
 
 
-def test_a_finished_run_can_be_prolonged(make_loop: MakeLoop) -> None:
+def test_a_finished_run_can_be_prolonged(make_loop):
     short = make_loop("run", steps=4)
     short.run()
     long = make_loop("run", steps=6)
@@ -288,12 +254,12 @@ def test_a_finished_run_can_be_prolonged(make_loop: MakeLoop) -> None:
     assert_same_weights(again, long)
 
 
-def test_a_run_is_saved_as_often_as_asked(make_loop: MakeLoop) -> None:
+def test_a_run_is_saved_as_often_as_asked(make_loop):
     loop = make_loop("run", steps=7, save_every=3)
     saved: list[int] = []
     save = loop.save
 
-    def note() -> None:
+    def note():
         saved.append(loop.step)
         save()
 
@@ -303,9 +269,7 @@ def test_a_run_is_saved_as_often_as_asked(make_loop: MakeLoop) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_are_handled_as_before_once_a_run_has_ended(
-    make_loop: MakeLoop, number: int
-) -> None:
+def test_signals_are_handled_as_before_once_a_run_has_ended(make_loop, number):
     before = signal.getsignal(number)
     handlers: list[object] = []
     make_loop(steps=1).run(lambda _: handlers.append(signal.getsignal(number)))
@@ -316,7 +280,7 @@ def test_signals_are_handled_as_before_once_a_run_has_ended(
     assert signal.getsignal(number) == before
 
 
-def test_a_run_without_a_state_begins_again(make_loop: MakeLoop) -> None:
+def test_a_run_without_a_state_begins_again(make_loop):
     killed = make_loop("killed", save_every=100)
     with pytest.raises(StopError):
         killed.run(fail_at(2))
@@ -326,10 +290,10 @@ def test_a_run_without_a_state_begins_again(make_loop: MakeLoop) -> None:
     assert lines(resumed) == []
 
 
-def test_a_run_that_diverges_ends_and_keeps_its_last_state(make_loop: MakeLoop) -> None:
+def test_a_run_that_diverges_ends_and_keeps_its_last_state(make_loop):
     loop = make_loop(save_every=2)
 
-    def spoil(report: StepReport) -> None:
+    def spoil(report):
         if report.step == 3:
             with torch.no_grad():
                 loop.model.decoder.norm.scale.fill_(math.nan)
@@ -342,8 +306,8 @@ def test_a_run_that_diverges_ends_and_keeps_its_last_state(make_loop: MakeLoop) 
     assert all(tensor.isfinite().all() for tensor in weights(again).values())
 
 
-def test_gradients_are_clipped(make_loop: MakeLoop) -> None:
-    def norm_after_a_step(clip: float) -> float:
+def test_gradients_are_clipped(make_loop):
+    def norm_after_a_step(clip):
         loop = make_loop(f"{clip}", steps=1, clip=clip)
         loop.run()
         gradients = [parameter.grad for parameter in loop.model.parameters()]
@@ -353,20 +317,10 @@ def test_gradients_are_clipped(make_loop: MakeLoop) -> None:
     assert norm_after_a_step(0.01) == pytest.approx(0.01, rel=1e-3)
 
 
-def test_the_folder_holds_the_state_and_the_metrics(make_loop: MakeLoop) -> None:
-    loop = make_loop()
-    loop.run()
-    names: set[Path] = set(loop.out.iterdir())
-    assert {path.name for path in names} == {STATE, METRICS}
-
-
 # --- state ----------------------------------------------------------------------------------------
 
-MakeModel = Callable[..., Transformer]
-Optimizers = list[torch.optim.Optimizer]
 
-
-def trained(model: Transformer, optimizers: Optimizers, ids: Tensor, steps: int = 2) -> None:
+def trained(model, optimizers, ids, steps=2):
     for _ in range(steps):
         model.zero_grad()
         model(ids).logits.square().mean().backward()
@@ -374,7 +328,7 @@ def trained(model: Transformer, optimizers: Optimizers, ids: Tensor, steps: int 
             optimizer.step()
 
 
-def moments(model: Transformer, optimizers: Optimizers) -> list[Tensor]:
+def moments(model, optimizers):
     return [
         value
         for optimizer in optimizers
@@ -384,9 +338,7 @@ def moments(model: Transformer, optimizers: Optimizers) -> list[Tensor]:
     ]
 
 
-def test_weights_moments_and_progress_come_back(
-    tmp_path: Path, make_model: MakeModel, ids: Tensor
-) -> None:
+def test_weights_moments_and_progress_come_back(tmp_path, make_model, ids):
     model = make_model(seed=1)
     optimizers = make_optimizers(model, learning_rate=6e-3)
     trained(model, optimizers, ids)
@@ -400,21 +352,8 @@ def test_weights_moments_and_progress_come_back(
     torch.testing.assert_close(moments(other, others), moments(model, optimizers), rtol=0, atol=0)
 
 
-def test_a_state_of_no_step_comes_back_too(
-    tmp_path: Path, make_model: MakeModel, ids: Tensor
-) -> None:
-    model = make_model(seed=1)
-    save_state(tmp_path / "state", model, make_optimizers(model, learning_rate=6e-3), {"step": 0})
-    other = make_model(seed=2)
-    others = make_optimizers(other, learning_rate=6e-3)
-    load_state(tmp_path / "state", other, others)
-    trained(other, others, ids)
-
-
 @pytest.mark.parametrize("damage", ["missing", "truncated", "empty"])
-def test_a_state_that_cannot_be_read_is_named(
-    tmp_path: Path, make_model: MakeModel, damage: str
-) -> None:
+def test_a_state_that_cannot_be_read_is_named(tmp_path, make_model, damage):
     path = tmp_path / "state"
     model = make_model()
     optimizers = make_optimizers(model, learning_rate=6e-3)
@@ -426,7 +365,7 @@ def test_a_state_that_cannot_be_read_is_named(
         load_state(path, model, optimizers)
 
 
-def test_a_state_of_another_model_is_rejected(tmp_path: Path, make_model: MakeModel) -> None:
+def test_a_state_of_another_model_is_rejected(tmp_path, make_model):
     path = tmp_path / "state"
     model, other = make_model(), make_model(d_ff=64)
     save_state(path, model, make_optimizers(model, learning_rate=6e-3), {})
@@ -436,15 +375,13 @@ def test_a_state_of_another_model_is_rejected(tmp_path: Path, make_model: MakeMo
         load_state(path, other, make_optimizers(other, learning_rate=6e-3))
 
 
-def test_a_state_replaces_the_one_before_when_it_is_whole(
-    tmp_path: Path, make_model: MakeModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_replaces_the_one_before_when_it_is_whole(tmp_path, make_model, monkeypatch):
     path = tmp_path / "deep" / "state"
     model = make_model()
     optimizers = make_optimizers(model, learning_rate=6e-3)
     save_state(path, model, optimizers, {"step": 1})
 
-    def fail(tensors: dict[str, Tensor], partial: Path, metadata: dict[str, str]) -> None:
+    def fail(tensors, partial, metadata):
         partial.write_bytes(b"half")
         raise OSError("no space left on device")
 

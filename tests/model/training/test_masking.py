@@ -6,15 +6,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
-from headlight.model.training.masking import Masked, mask_tokens
+from headlight.model.training.masking import mask_tokens
 
 START, END, MASK, VOCAB = 0, 1, 2, 1000
 N_ROWS, N_TOKENS = 4000, 63
 
 
-def text(n_rows: int, n_tokens: int, seed: int = 0) -> Tensor:
+def text(n_rows, n_tokens, seed=0):
     """Rows of ordinary tokens between a start and an end token."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(3, VOCAB, (n_rows, n_tokens + 2), generator=generator)
@@ -22,14 +21,7 @@ def text(n_rows: int, n_tokens: int, seed: int = 0) -> Tensor:
     return ids
 
 
-def mask(
-    ids: Tensor,
-    *,
-    seed: int = 0,
-    share: float = 0.15,
-    is_maskable: Tensor | None = None,
-    words: Tensor | None = None,
-) -> Masked:
+def mask(ids, *, seed=0, share=0.15, is_maskable=None, words=None):
     return mask_tokens(
         ids,
         mask_id=MASK,
@@ -43,61 +35,46 @@ def mask(
 
 
 @pytest.fixture(scope="module")
-def ids() -> Tensor:
+def ids():
     return text(N_ROWS, N_TOKENS)
 
 
 @pytest.fixture(scope="module")
-def masked(ids: Tensor) -> Masked:
+def masked(ids):
     return mask(ids)
 
 
 # --- which tokens ---------------------------------------------------------------------------------
 
 
-def test_the_share_of_chosen_tokens_is_exact_in_the_mean(ids: Tensor, masked: Masked) -> None:
+def test_the_share_of_chosen_tokens_is_exact_in_the_mean(ids, masked):
     # 63 · 0.15 = 9.45 tokens a row, rounded up or down: 4000 rows know the mean to 0.008 tokens.
     counts = masked.is_counted.sum(dim=1)
     assert set(counts.tolist()) == {9, 10}
     assert counts.double().mean().item() == pytest.approx(0.15 * N_TOKENS, abs=0.04)
 
 
-@pytest.mark.parametrize("share", [0.02, 0.5, 1.0])
-def test_the_share_can_be_chosen(ids: Tensor, share: float) -> None:
-    counts = mask(ids, share=share).is_counted.sum(dim=1).double()
-    assert counts.mean().item() == pytest.approx(share * N_TOKENS, abs=0.04)
-
-
-def test_every_place_is_chosen_equally_often(masked: Masked) -> None:
+def test_every_place_is_chosen_equally_often(masked):
     # Each of 63 places: 4000 rows know its share to 0.0056; five times that.
     shares = masked.is_counted[:, 1:-1].double().mean(dim=0)
     torch.testing.assert_close(shares, torch.full_like(shares, 0.15), rtol=0, atol=0.028)
 
 
-def test_special_tokens_are_never_chosen_nor_changed(ids: Tensor, masked: Masked) -> None:
+def test_special_tokens_are_never_chosen_nor_changed(ids, masked):
     is_special = ids <= MASK
     assert is_special.sum() == 2 * N_ROWS
     assert not masked.is_counted[is_special].any()
     assert masked.ids[is_special].equal(ids[is_special])
 
 
-def test_what_is_not_chosen_stays(ids: Tensor, masked: Masked) -> None:
+def test_what_is_not_chosen_stays(ids, masked):
     assert masked.ids[~masked.is_counted].equal(ids[~masked.is_counted])
     assert masked.targets.equal(ids)
 
 
-def test_the_rows_given_are_not_changed() -> None:
-    ids = text(50, 20)
-    before = ids.clone()
-    assert not mask(ids).ids.equal(before)
-    assert ids.equal(before)
-
-
 @settings(deadline=None, max_examples=50, database=None)
 @given(seed=st.integers(0, 10_000), share=st.sampled_from([0.001, 0.15, 0.6, 1.0]), data=st.data())
-def test_a_row_with_anything_to_choose_has_something_chosen(
-    seed: int, share: float, data: st.DataObject
-) -> None:
+def test_a_row_with_anything_to_choose_has_something_chosen(seed, share, data):
     rows = data.draw(st.lists(st.lists(st.booleans(), min_size=5, max_size=5), min_size=1))
     is_maskable = torch.tensor(rows)
     ids = torch.full_like(is_maskable, 7, dtype=torch.long)
@@ -113,7 +90,7 @@ def test_a_row_with_anything_to_choose_has_something_chosen(
 # --- what stands in their place -------------------------------------------------------------------
 
 
-def test_eight_tenths_are_hidden_one_is_replaced_and_one_stays(ids: Tensor, masked: Masked) -> None:
+def test_eight_tenths_are_hidden_one_is_replaced_and_one_stays(ids, masked):
     chosen, targets = masked.ids[masked.is_counted], ids[masked.is_counted]
     is_hidden, is_kept = chosen == MASK, chosen == targets
     # About 37,800 chosen tokens know a share of 0.8 to 0.0021 and of 0.1 to 0.0016; five times
@@ -123,7 +100,7 @@ def test_eight_tenths_are_hidden_one_is_replaced_and_one_stays(ids: Tensor, mask
     assert (~is_hidden & ~is_kept).double().mean().item() == pytest.approx(0.1, abs=0.008)
 
 
-def test_replacements_are_ordinary_tokens_all_of_them_equally_often() -> None:
+def test_replacements_are_ordinary_tokens_all_of_them_equally_often():
     ids = torch.full((4000, 50), 7)
     is_maskable = torch.ones_like(ids, dtype=torch.bool)
     read = mask_tokens(
@@ -148,20 +125,20 @@ def test_replacements_are_ordinary_tokens_all_of_them_equally_often() -> None:
 # --- whole words ----------------------------------------------------------------------------------
 
 
-def words_of(ids: Tensor, seed: int = 99) -> Tensor:
+def words_of(ids, seed=99):
     """Words of one to four tokens, numbered from 0 in every row; −1 for special tokens."""
     generator = torch.Generator().manual_seed(seed)
     is_first = torch.rand(ids.shape, generator=generator) < 0.4
     return (is_first.cumsum(dim=1) + 3).masked_fill(ids <= MASK, -1)
 
 
-def runs(words: list[int], flags: list[bool]) -> list[tuple[int, set[bool]]]:
+def runs(words, flags):
     """The number of every word of a row, and the flags of its tokens."""
     pairs = zip(words, flags, strict=True)
     return [(word, {flag for _, flag in run}) for word, run in groupby(pairs, key=lambda p: p[0])]
 
 
-def test_a_word_is_chosen_whole_or_not_at_all(ids: Tensor) -> None:
+def test_a_word_is_chosen_whole_or_not_at_all(ids):
     ids = ids[:500]
     words = words_of(ids)
     is_counted = mask(ids, words=words).is_counted
@@ -177,12 +154,12 @@ def test_a_word_is_chosen_whole_or_not_at_all(ids: Tensor) -> None:
     assert (is_counted[:, 1:] & is_long).sum() > 500
 
 
-def test_the_share_of_tokens_is_kept_with_whole_words(ids: Tensor) -> None:
+def test_the_share_of_tokens_is_kept_with_whole_words(ids):
     is_counted = mask(ids, words=words_of(ids)).is_counted
     assert is_counted.sum().item() / (N_ROWS * N_TOKENS) == pytest.approx(0.15, abs=0.004)
 
 
-def test_the_tokens_of_a_word_meet_their_own_fates() -> None:
+def test_the_tokens_of_a_word_meet_their_own_fates():
     ids = text(2000, 2)
     words = torch.tensor([[-1, 0, 0, -1]]).repeat(2000, 1)
     read, _, is_counted = mask(ids, words=words)
@@ -191,7 +168,7 @@ def test_the_tokens_of_a_word_meet_their_own_fates() -> None:
     torch.testing.assert_close(n_hidden, torch.tensor([0.04, 0.32, 0.64]), rtol=0, atol=0.06)
 
 
-def test_a_special_token_is_never_chosen_whatever_else_is_said() -> None:
+def test_a_special_token_is_never_chosen_whatever_else_is_said():
     ids = text(200, 4)
     words = torch.tensor([[-1, 0, -1, -1, 1, -1]]).repeat(200, 1)
     everything = torch.ones_like(ids, dtype=torch.bool)
@@ -199,7 +176,7 @@ def test_a_special_token_is_never_chosen_whatever_else_is_said() -> None:
     assert is_counted.equal(words >= 0)
 
 
-def test_words_of_two_texts_with_one_number_are_chosen_apart() -> None:
+def test_words_of_two_texts_with_one_number_are_chosen_apart():
     ids = text(500, 5)
     words = torch.tensor([[-1, 4, 4, 0, 4, 1, -1]]).repeat(500, 1)
     is_counted = mask(ids, share=1 / 3, words=words).is_counted
@@ -208,20 +185,10 @@ def test_words_of_two_texts_with_one_number_are_chosen_apart() -> None:
     assert is_counted[:, 1].equal(is_counted[:, 2])
 
 
-def test_words_may_be_counted_in_short_integers(ids: Tensor) -> None:
-    ids = ids[:20]
-    words = words_of(ids)
-    expected = mask(ids, words=words)
-    short = mask(ids.int(), words=words.int())
-    assert short.ids.equal(expected.ids.int())
-    assert short.ids.dtype == torch.int32
-    assert short.is_counted.equal(expected.is_counted)
-
-
 # --- chance ---------------------------------------------------------------------------------------
 
 
-def test_the_generator_alone_decides() -> None:
+def test_the_generator_alone_decides():
     ids = text(50, 30)
     torch.manual_seed(0)
     first = mask(ids, seed=1)
@@ -232,18 +199,7 @@ def test_the_generator_alone_decides() -> None:
     assert not first.is_counted.equal(other.is_counted)
 
 
-def test_the_generator_moves_on() -> None:
-    ids, generator = text(50, 30), torch.Generator().manual_seed(0)
-    first, second = (
-        mask_tokens(
-            ids, mask_id=MASK, vocab_size=VOCAB, is_maskable=ids > MASK, generator=generator
-        )
-        for _ in range(2)
-    )
-    assert not first.is_counted.equal(second.is_counted)
-
-
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.5, float("nan")])
-def test_a_share_out_of_range_is_refused(share: float) -> None:
+def test_a_share_out_of_range_is_refused(share):
     with pytest.raises(ValueError, match=rf"^share \({share}\)"):
         mask(text(1, 5), share=share)

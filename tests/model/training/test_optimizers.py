@@ -1,22 +1,19 @@
 """The optimizers of a model, and Muon against PyTorch's own."""
 
-from collections.abc import Callable, Iterable
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from headlight.model.training.optimizers import COEFFICIENTS, Muon, make_optimizers, orthogonalise
-from headlight.model.transformer import Transformer
 
 SHAPES = [(16, 16), (8, 32), (48, 12)]
 
 
-def matrices(shape: tuple[int, int], count: int = 3) -> Tensor:
+def matrices(shape, count=3):
     return torch.randn(count, *shape, generator=torch.Generator().manual_seed(0))
 
 
-def one_by_one(matrix: Tensor) -> Tensor:
+def one_by_one(matrix):
     """The iteration on one matrix as the author writes it, in double precision."""
     a, b, c = COEFFICIENTS
     x = matrix.double()
@@ -28,38 +25,38 @@ def one_by_one(matrix: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_many_matrices_at_once_are_one_after_the_other(shape: tuple[int, int]) -> None:
+def test_many_matrices_at_once_are_one_after_the_other(shape):
     given = matrices(shape)
     for found, matrix in zip(orthogonalise(given), given, strict=True):
         torch.testing.assert_close(found.double(), one_by_one(matrix), rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_singular_values_come_near_1(shape: tuple[int, int]) -> None:
+def test_singular_values_come_near_1(shape):
     values = torch.linalg.svdvals(orthogonalise(matrices(shape)))
     assert values.min() > 0.6
     assert values.max() < 1.3
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e4])
-def test_the_size_of_the_gradient_does_not_matter(scale: float) -> None:
+def test_the_size_of_the_gradient_does_not_matter(scale):
     given = matrices((8, 32))
     torch.testing.assert_close(orthogonalise(scale * given), orthogonalise(given))
 
 
-def test_no_gradient_is_no_update() -> None:
+def test_no_gradient_is_no_update():
     assert orthogonalise(torch.zeros(2, 4, 6)).equal(torch.zeros(2, 4, 6))
 
 
 class Parameters:
     """The same random matrices for two optimizers, and the same gradients."""
 
-    def __init__(self, shapes: Iterable[tuple[int, int]]) -> None:
+    def __init__(self, shapes):
         torch.manual_seed(0)
         self.parameters = [nn.Parameter(torch.randn(shape)) for shape in shapes]
         self.generator = torch.Generator().manual_seed(1)
 
-    def train(self, optimizer: torch.optim.Optimizer, steps: int) -> list[Tensor]:
+    def train(self, optimizer, steps):
         before = [parameter.detach().clone() for parameter in self.parameters]
         for _ in range(steps):
             for parameter in self.parameters:
@@ -70,7 +67,7 @@ class Parameters:
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 @pytest.mark.parametrize("steps", [1, 4])
-def test_an_update_is_pytorchs_up_to_bfloat16(weight_decay: float, steps: int) -> None:
+def test_an_update_is_pytorchs_up_to_bfloat16(weight_decay, steps):
     shapes = [*SHAPES, (16, 16)]
     ours, theirs = Parameters(shapes), Parameters(shapes)
     moved = ours.train(Muon(ours.parameters, lr=0.02, weight_decay=weight_decay), steps)
@@ -86,13 +83,7 @@ def test_an_update_is_pytorchs_up_to_bfloat16(weight_decay: float, steps: int) -
         assert (mine - other).norm() < 0.02 * other.norm()
 
 
-def test_the_first_update_has_the_root_mean_square_of_adams() -> None:
-    given = Parameters([(64, 64), (32, 128)])
-    for moved in given.train(Muon(given.parameters, lr=1.0), 1):
-        assert 0.15 < moved.square().mean().sqrt() < 0.25
-
-
-def test_a_matrix_without_a_gradient_stays() -> None:
+def test_a_matrix_without_a_gradient_stays():
     moving, resting = (nn.Parameter(torch.ones(4, 4)) for _ in range(2))
     moving.grad = torch.randn(4, 4)
     Muon([moving, resting], lr=0.1, weight_decay=0.5).step()
@@ -100,26 +91,12 @@ def test_a_matrix_without_a_gradient_stays() -> None:
     assert not moving.equal(torch.ones(4, 4))
 
 
-def test_what_is_no_matrix_is_refused() -> None:
+def test_what_is_no_matrix_is_refused():
     with pytest.raises(ValueError, match=r"^Muon takes matrices, not shape \(3,\)$"):
         Muon([nn.Parameter(torch.zeros(3))], lr=0.1)
 
 
-def test_muon_finds_the_bottom_of_a_bowl() -> None:
-    torch.manual_seed(0)
-    goal, parameter = torch.randn(6, 10), nn.Parameter(torch.zeros(6, 10))
-    optimizer = Muon([parameter], lr=0.05)
-    for step in range(200):
-        optimizer.param_groups[0]["lr"] = 0.2 * (1 - step / 200)
-        optimizer.zero_grad()
-        (parameter - goal).square().sum().backward()
-        optimizer.step()
-    assert (parameter - goal).abs().max() < 0.05
-
-
-def test_every_parameter_has_one_optimizer_and_matrices_in_layers_have_muon(
-    make_model: Callable[..., Transformer],
-) -> None:
+def test_every_parameter_has_one_optimizer_and_matrices_in_layers_have_muon(make_model):
     model = make_model()
     names = {parameter: name for name, parameter in model.named_parameters()}
     muon, adam = (

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from headlight.model.config import TransformerConfig
-from headlight.model.tokenizer import Tokenizer, train_tokenizer
-from headlight.model.training.batches import Batch, TextRows
+from headlight.model.tokenizer import train_tokenizer
+from headlight.model.training.batches import TextRows
 from headlight.model.training.corpus import CorpusError, TokenStream
 from headlight.model.training.positions import CONFIG, RECIPE, PositionsBatches, PositionsConfig
 
@@ -18,15 +18,15 @@ MODEL = TransformerConfig(n_layers=1, n_heads=2, d_model=16, d_ff=24, vocab_size
 
 
 @pytest.fixture(scope="module")
-def words() -> Tokenizer:
+def words():
     return train_tokenizer(DOCUMENTS, 300)
 
 
-def make_batches(words: Tokenizer, *, seed: int = 0, **changes: object) -> PositionsBatches:
+def make_batches(words, *, seed=0, **changes):
     return RECIPE.batches(DOCUMENTS, words, replace(MODEL, **changes), SMALL, seed)
 
 
-def same(one: Batch, other: Batch) -> bool:
+def same(one, other):
     return torch.equal(one.ids, other.ids) and torch.equal(one.targets, other.targets)
 
 
@@ -39,13 +39,13 @@ def same(one: Batch, other: Batch) -> bool:
         {"max_tokens": 64},
     ],
 )
-def test_every_scheme_reads_the_same_rows(words: Tokenizer, changes: dict[str, object]) -> None:
+def test_every_scheme_reads_the_same_rows(words, changes):
     one, other = make_batches(words), make_batches(words, **changes)
     assert all(same(one.batch(step), other.batch(step)) for step in range(40))
     assert all(map(same, one.validation(), other.validation()))
 
 
-def test_a_model_reads_as_many_tokens_as_the_settings_say(words: Tokenizer) -> None:
+def test_a_model_reads_as_many_tokens_as_the_settings_say(words):
     batches = make_batches(words)
     for batch in (batches.batch(0), batches.batch(99)):
         assert batch.ids.shape == batch.targets.shape == (4, 16)
@@ -54,14 +54,14 @@ def test_a_model_reads_as_many_tokens_as_the_settings_say(words: Tokenizer) -> N
         assert batch.is_counted.all()
 
 
-def test_a_step_decides_its_batch(words: Tokenizer) -> None:
+def test_a_step_decides_its_batch(words):
     batches, other = make_batches(words), make_batches(words, seed=1)
     assert all(same(make_batches(words).batch(step), batches.batch(step)) for step in (9, 2))
     assert not same(batches.batch(0), batches.batch(1))
     assert not same(batches.batch(0), other.batch(0))
 
 
-def test_an_epoch_trains_on_every_row_once(words: Tokenizer) -> None:
+def test_an_epoch_trains_on_every_row_once(words):
     batches = make_batches(words)
     n_rows = len(batches.trained.starts)
     rows = [tuple(row) for step in range(n_rows) for row in batches.batch(step).targets.tolist()]
@@ -70,7 +70,7 @@ def test_an_epoch_trains_on_every_row_once(words: Tokenizer) -> None:
     assert len(set(epochs[0])) == n_rows
 
 
-def test_no_row_that_is_trained_on_reaches_into_one_that_is_held_out(words: Tokenizer) -> None:
+def test_no_row_that_is_trained_on_reaches_into_one_that_is_held_out(words):
     """Rows overlap in this corpus, so leaving out numbers of rows would not be enough."""
     n_cut = 0
     for held_out in range(1, 12):
@@ -84,7 +84,7 @@ def test_no_row_that_is_trained_on_reaches_into_one_that_is_held_out(words: Toke
     assert n_cut > 0, "no row was left out, so nothing was shown"
 
 
-def test_the_held_out_rows_are_the_last_in_parts(words: Tokenizer) -> None:
+def test_the_held_out_rows_are_the_last_in_parts(words):
     stream = TokenStream.encode(DOCUMENTS, words)
     text = TextRows.cut(stream, length=8, start_id=words.start_id, seed=0)
     batches = PositionsBatches(text, PositionsConfig(tokens=8, count=2, held_out=20))
@@ -98,26 +98,24 @@ def test_the_held_out_rows_are_the_last_in_parts(words: Tokenizer) -> None:
 @pytest.mark.parametrize(
     ("n_tokens", "fault"), [(15, "at least 16"), (16, "at least two"), (20, "4 are left")]
 )
-def test_a_corpus_that_is_too_short_is_rejected(
-    words: Tokenizer, n_tokens: int, fault: str
-) -> None:
+def test_a_corpus_that_is_too_short_is_rejected(words, n_tokens, fault):
     stream = TokenStream.encode(DOCUMENTS, words)
     short = TokenStream(stream.ids[:n_tokens], stream.starts[:1])
     with pytest.raises(CorpusError, match=fault):
         PositionsBatches(TextRows.cut(short, length=16, start_id=0, seed=0), SMALL)
 
 
-def test_rows_fit_the_model(words: Tokenizer) -> None:
+def test_rows_fit_the_model(words):
     with pytest.raises(ValueError, match=r"rows.tokens \(16\)"):
         make_batches(words, max_tokens=15)
 
 
 @pytest.mark.parametrize(("name", "value"), [("tokens", 1), ("count", 0), ("held_out", 0)])
-def test_a_number_out_of_range_is_rejected(name: str, value: int) -> None:
+def test_a_number_out_of_range_is_rejected(name, value):
     with pytest.raises(ValueError, match=rf"^{name} \({value}\)"):
         PositionsConfig(**{name: value})
 
 
-def test_the_twins_can_read_twice_what_they_were_trained_on() -> None:
+def test_the_twins_can_read_twice_what_they_were_trained_on():
     assert CONFIG.kind == "decoder"
     assert RECIPE.rows.tokens * 2 == CONFIG.max_tokens

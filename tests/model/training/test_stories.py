@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
 
-from headlight.model.training.batches import Batch, TextRows
+from headlight.model.training.batches import TextRows
 from headlight.model.training.corpus import CorpusError, TokenStream
 from headlight.model.training.stories import CONFIG, STAGES, Stage, StoriesBatches, StoriesConfig
 
@@ -22,27 +21,27 @@ RECIPE = StoriesConfig(
 )
 
 
-def text_rows(n_rows: int) -> TextRows:
+def text_rows(n_rows):
     stream = TokenStream(torch.arange(20 * n_rows), torch.tensor([0]))
     return TextRows.cut(stream, length=20, start_id=START, seed=0)
 
 
 @pytest.fixture
-def batches() -> StoriesBatches:
+def batches():
     return StoriesBatches(text_rows(40), RECIPE, seed=0)
 
 
-def is_text(batch: Batch) -> Tensor:
+def is_text(batch):
     """Which rows count upwards, as the corpus does and no repeated segment."""
     return (batch.targets.diff(dim=1) == 1).all(dim=1)
 
 
-def test_stages_follow_each_other_and_the_last_goes_on(batches: StoriesBatches) -> None:
+def test_stages_follow_each_other_and_the_last_goes_on(batches):
     shapes = [tuple(batches.batch(step).targets.shape) for step in (0, 1, 2, 4, 5, 8, 9, 500)]
     assert shapes == [(6, 16), (6, 16), (6, 20), (6, 20), (9, 20), (9, 20), (9, 20), (9, 20)]
 
 
-def test_a_stage_has_its_share_of_text_and_of_repeated_rows(batches: StoriesBatches) -> None:
+def test_a_stage_has_its_share_of_text_and_of_repeated_rows(batches):
     for step, n_text, n_repeated in [(0, 0, 6), (2, 5, 1), (5, 4, 5), (20, 4, 5)]:
         batch = batches.batch(step)
         assert is_text(batch).tolist() == [True] * n_text + [False] * n_repeated
@@ -51,7 +50,7 @@ def test_a_stage_has_its_share_of_text_and_of_repeated_rows(batches: StoriesBatc
         assert not batch.is_counted[n_text:, :4].any()
 
 
-def test_an_epoch_shows_every_row_but_those_held_out(batches: StoriesBatches) -> None:
+def test_an_epoch_shows_every_row_but_those_held_out(batches):
     # 3 steps of 5 rows and 33 of 4 are four epochs of 37 rows, less one row.
     steps = [(step, 5 if step < 5 else 4) for step in range(2, 38)]
     seen = [int(row[0]) for step, n_text in steps for row in batches.batch(step).targets[:n_text]]
@@ -62,7 +61,7 @@ def test_an_epoch_shows_every_row_but_those_held_out(batches: StoriesBatches) ->
         assert sorted(seen[37 * epoch : 37 * epoch + 37]) == list(range(0, 740, 20))
 
 
-def test_segments_are_drawn_by_frequency_or_evenly() -> None:
+def test_segments_are_drawn_by_frequency_or_evenly():
     """Of ten tokens, nine are the same one."""
     ids = torch.where(torch.arange(4000) % 10 == 0, torch.arange(4000) // 40, 500)
     text = TextRows.cut(TokenStream(ids, torch.tensor([0])), length=20, start_id=START, seed=0)
@@ -77,7 +76,7 @@ def test_segments_are_drawn_by_frequency_or_evenly() -> None:
     assert shares[1] < 0.05
 
 
-def test_a_batch_depends_on_the_seed_and_the_step_alone(batches: StoriesBatches) -> None:
+def test_a_batch_depends_on_the_seed_and_the_step_alone(batches):
     again = StoriesBatches(text_rows(40), RECIPE, seed=0)
     other = StoriesBatches(text_rows(40), RECIPE, seed=1)
     for step in (7, 0, 5, 2):
@@ -87,7 +86,7 @@ def test_a_batch_depends_on_the_seed_and_the_step_alone(batches: StoriesBatches)
     assert not batches.batch(5).targets[-4].equal(batches.batch(5).targets[-1])
 
 
-def test_validation_is_always_the_same_in_batches_of_16() -> None:
+def test_validation_is_always_the_same_in_batches_of_16():
     batches = StoriesBatches(text_rows(400), replace(RECIPE, held_out=35), seed=0)
     sizes = [len(batch.targets) for batch in batches.validation()]
     assert sizes == [16, 16, 3]
@@ -96,12 +95,12 @@ def test_validation_is_always_the_same_in_batches_of_16() -> None:
 
 
 @pytest.mark.parametrize(("n_rows", "n_held_out"), [(2, 1), (9, 1), (25, 2), (1000, 64)])
-def test_at_most_a_tenth_is_held_out_but_at_least_one_row(n_rows: int, n_held_out: int) -> None:
+def test_at_most_a_tenth_is_held_out_but_at_least_one_row(n_rows, n_held_out):
     batches = StoriesBatches(text_rows(n_rows), replace(RECIPE, held_out=64), seed=0)
     assert sum(len(batch.targets) for batch in batches.validation()) == n_held_out
 
 
-def test_a_corpus_of_one_row_is_rejected() -> None:
+def test_a_corpus_of_one_row_is_rejected():
     with pytest.raises(CorpusError, match="at least two"):
         StoriesBatches(text_rows(1), RECIPE, seed=0)
 
@@ -116,25 +115,25 @@ def test_a_corpus_of_one_row_is_rejected() -> None:
         (Stage(1, 20, 65_537),),
     ],
 )
-def test_stages_that_cannot_be_trained_are_rejected(stages: tuple[Stage, ...]) -> None:
+def test_stages_that_cannot_be_trained_are_rejected(stages):
     with pytest.raises(ValueError, match=re.escape(str(stages[0]) if stages else "stages")):
         StoriesConfig(stages=stages)
 
 
-def test_at_least_one_row_is_held_out() -> None:
+def test_at_least_one_row_is_held_out():
     with pytest.raises(ValueError, match=r"^held_out \(0\)"):
         StoriesConfig(held_out=0)
 
 
 @pytest.mark.parametrize("tokens", [11, 21])
-def test_rows_too_short_to_repeat_or_longer_than_the_context_are_rejected(tokens: int) -> None:
+def test_rows_too_short_to_repeat_or_longer_than_the_context_are_rejected(tokens):
     stage = Stage(3, tokens=tokens, drawn_by_frequency=4)
     with pytest.raises(ValueError, match=re.escape(str(stage))):
         StoriesBatches(text_rows(9), StoriesConfig(stages=(stage,)), seed=0)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 7, 50])
-def test_the_steps_without_text_are_those_whose_batches_hold_none(steps: int) -> None:
+def test_the_steps_without_text_are_those_whose_batches_hold_none(steps):
     stages = (
         Stage(1, tokens=16, drawn_by_frequency=2),
         Stage(2, tokens=20, drawn_evenly=2),
@@ -152,7 +151,7 @@ def test_the_steps_without_text_are_those_whose_batches_hold_none(steps: int) ->
     assert textless == [range(1, 51)]
 
 
-def test_the_shipped_recipe_fits_its_architecture() -> None:
+def test_the_shipped_recipe_fits_its_architecture():
     assert CONFIG.moe is not None
     assert (CONFIG.moe.n_experts, CONFIG.moe.top_k) == (8, 2)
     assert CONFIG.max_tokens >= 256

@@ -1,19 +1,16 @@
 """The recipe `translate`: pairs of a corpus, some held out, for an encoder–decoder."""
 
 import re
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 
 from headlight.model.config import TransformerConfig
-from headlight.model.tokenizer import Tokenizer, train_tokenizer
-from headlight.model.training.batches import Batch
+from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.corpus import CorpusError, SentencePair
-from headlight.model.training.loop import Batches, Loop, StepReport
-from headlight.model.training.run import Run, make_run, resume, start
+from headlight.model.training.loop import Batches
+from headlight.model.training.run import make_run, start
 from headlight.model.training.translate import CONFIG, RECIPE, TranslateBatches, TranslateConfig
 
 SMALL = TransformerConfig(
@@ -28,7 +25,7 @@ SMALL = TransformerConfig(
 )
 
 
-def make_pairs(count: int = 80) -> list[SentencePair]:
+def make_pairs(count=80):
     """Sentences in two languages; every fourth source comes twice, with another translation."""
     nouns = {"cat": "chat", "dog": "chien", "king": "roi", "tree": "arbre", "moon": "lune"}
     names = list(nouns)
@@ -43,18 +40,16 @@ def make_pairs(count: int = 80) -> list[SentencePair]:
 
 
 @pytest.fixture(scope="module")
-def translation_tokenizer() -> Tokenizer:
+def translation_tokenizer():
     return train_tokenizer(RECIPE.texts(make_pairs()), 300)
 
 
-def make_batches(
-    tokenizer: Tokenizer, *, max_tokens: int = 24, seed: int = 0, held_out: float = 0.2
-) -> TranslateBatches:
+def make_batches(tokenizer, *, max_tokens=24, seed=0, held_out=0.2):
     config = TranslateConfig(batch_tokens=200, held_out=held_out)
     return TranslateBatches(make_pairs(), tokenizer, max_tokens, config, seed)
 
 
-def sources(tokenizer: Tokenizer, batch: Batch) -> list[str]:
+def sources(tokenizer, batch):
     assert batch.source is not None
     assert batch.is_token is not None
     return [
@@ -63,7 +58,7 @@ def sources(tokenizer: Tokenizer, batch: Batch) -> list[str]:
     ]
 
 
-def test_no_source_is_both_trained_on_and_held_out(translation_tokenizer: Tokenizer) -> None:
+def test_no_source_is_both_trained_on_and_held_out(translation_tokenizer):
     batches = make_batches(translation_tokenizer)
     held_out = {
         text for batch in batches.validation() for text in sources(translation_tokenizer, batch)
@@ -77,7 +72,7 @@ def test_no_source_is_both_trained_on_and_held_out(translation_tokenizer: Tokeni
     assert trained | held_out == {pair.source for pair in make_pairs()}
 
 
-def test_what_is_held_out_depends_on_no_seed(translation_tokenizer: Tokenizer) -> None:
+def test_what_is_held_out_depends_on_no_seed(translation_tokenizer):
     shown = [make_batches(translation_tokenizer, seed=seed).validation() for seed in (0, 1)]
     for one, other in zip(*shown, strict=True):
         assert one.targets.equal(other.targets)
@@ -85,7 +80,7 @@ def test_what_is_held_out_depends_on_no_seed(translation_tokenizer: Tokenizer) -
     assert sources(translation_tokenizer, first) != sources(translation_tokenizer, second)
 
 
-def test_pairs_too_long_for_the_model_are_left_out(translation_tokenizer: Tokenizer) -> None:
+def test_pairs_too_long_for_the_model_are_left_out(translation_tokenizer):
     lengths = []
     for pair in make_pairs():
         source, target = (len(translation_tokenizer.encode(text)) for text in pair)
@@ -97,7 +92,7 @@ def test_pairs_too_long_for_the_model_are_left_out(translation_tokenizer: Tokeni
     assert max(max(len(pair.source), len(pair.target) + 1) for pair in kept) == limit
 
 
-def test_a_corpus_that_leaves_nothing_is_refused(translation_tokenizer: Tokenizer) -> None:
+def test_a_corpus_that_leaves_nothing_is_refused(translation_tokenizer):
     n_pairs = len(make_pairs())
     nothing = f"of {n_pairs} pairs {n_pairs} have at most 24 tokens a side; with 0.001% held out "
     with pytest.raises(CorpusError, match=f"^{re.escape(nothing)}none is left to validate on$"):
@@ -111,18 +106,18 @@ def test_a_corpus_that_leaves_nothing_is_refused(translation_tokenizer: Tokenize
 @pytest.mark.parametrize(
     ("name", "value"), [("batch_tokens", 0), ("held_out", 0.0), ("held_out", 1.0)]
 )
-def test_a_number_out_of_range_is_rejected(name: str, value: float) -> None:
+def test_a_number_out_of_range_is_rejected(name, value):
     with pytest.raises(ValueError, match=rf"^{name} \({value}\)"):
         TranslateConfig(**{name: value})
 
 
-def test_both_languages_share_a_vocabulary(translation_tokenizer: Tokenizer) -> None:
+def test_both_languages_share_a_vocabulary(translation_tokenizer):
     assert list(RECIPE.texts(make_pairs(1))) == [text for pair in make_pairs(1) for text in pair]
     for text in make_pairs(1)[0]:
         assert len(translation_tokenizer.encode(text)) < len(text) / 2
 
 
-def test_the_shipped_recipe_fits_its_architecture(translation_tokenizer: Tokenizer) -> None:
+def test_the_shipped_recipe_fits_its_architecture(translation_tokenizer):
     assert CONFIG.kind == "encoder-decoder"
     assert RECIPE.rows.batch_tokens >= 2 * CONFIG.max_tokens
     rows = TranslateConfig(held_out=0.2)
@@ -134,7 +129,7 @@ def test_the_shipped_recipe_fits_its_architecture(translation_tokenizer: Tokeniz
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text("\n".join("\t".join(pair) for pair in make_pairs()) + "\n", encoding="utf-8")
     settings = {
@@ -145,32 +140,7 @@ def run(tmp_path: Path) -> Run:
     return make_run("translate", [path], settings=settings, precision="float32")
 
 
-class StopError(Exception):
-    """What ends a run from outside, without warning."""
-
-
-def losses_of(loop: Loop, stop_after: int = 1000) -> list[float]:
-    losses: list[float] = []
-
-    def listen(report: StepReport) -> None:
-        losses.append(report.loss)
-        if report.step == stop_after:
-            raise StopError
-
-    with suppress(StopError):
-        loop.run(listen)
-    return losses
-
-
-def test_a_resumed_run_has_the_loss_curve_of_one_that_ran_through(tmp_path: Path, run: Run) -> None:
-    through = losses_of(start(run, tmp_path / "through", device="cpu"))
-    stopped = losses_of(start(run, tmp_path / "out", device="cpu"), stop_after=6)
-    resumed = losses_of(resume(tmp_path / "out", device="cpu"))
-    assert (len(through), len(stopped), len(resumed)) == (12, 6, 8)
-    assert [*stopped[:4], *resumed] == through
-
-
-def test_a_model_learns_to_translate_what_it_has_seen(tmp_path: Path, run: Run) -> None:
+def test_a_model_learns_to_translate_what_it_has_seen(tmp_path, run):
     longer = replace(run, loop=replace(run.loop, steps=25, learning_rate=2e-2, smoothing=0.0))
     loop = start(longer, tmp_path / "out", device="cpu")
     before = loop.validate()

@@ -7,21 +7,20 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 SCRIPT = Path(__file__).with_name("two_processes.py")
 
 
-def free_port() -> int:
+def free_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """Where two processes have left what they saw."""
     folder = tmp_path_factory.mktemp("together")
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
@@ -38,20 +37,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def seen(folder: Path) -> list[dict[str, Any]]:
+def seen(folder):
     """What each of the two saw."""
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in (0, 1)]
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def alone(tmp_path_factory):
     """The runs of the two, by one process."""
     script = runpy.run_path(str(SCRIPT))
     return script["curves"](tmp_path_factory.mktemp("alone"))
 
 
 @pytest.mark.timeout(600)
-def test_both_hold_the_same_after_every_exchange(seen: list[dict[str, Any]]) -> None:
+def test_both_hold_the_same_after_every_exchange(seen):
     for each in seen:
         assert each["size"] == 2
         found = each["exchanged"]
@@ -74,9 +73,7 @@ def test_both_hold_the_same_after_every_exchange(seen: list[dict[str, Any]]) -> 
         ("parts", 1e-4),
     ],
 )
-def test_two_processes_have_the_loss_curve_of_one(
-    seen: list[dict[str, Any]], alone: dict[str, Any], run: str, tolerance: float
-) -> None:
+def test_two_processes_have_the_loss_curve_of_one(seen, alone, run, tolerance):
     expected = alone[run]
     for each in seen:
         found = each["curves"][run]
@@ -89,14 +86,14 @@ def test_two_processes_have_the_loss_curve_of_one(
 
 
 @pytest.mark.timeout(600)
-def test_the_weights_of_both_stay_the_same_to_the_last_bit(seen: list[dict[str, Any]]) -> None:
+def test_the_weights_of_both_stay_the_same_to_the_last_bit(seen):
     first, second = (each["curves"] for each in seen)
     for run in first:
         assert first[run]["weights"] == second[run]["weights"], run
 
 
 @pytest.mark.timeout(600)
-def test_only_the_first_process_writes_files(seen: list[dict[str, Any]], folder: Path) -> None:
+def test_only_the_first_process_writes_files(seen, folder):
     for run in ("dense", "experts", "stopped"):
         written = sorted(path.name for path in (folder / "0" / run).iterdir())
         assert written == ["metrics.jsonl", "training.safetensors"]
@@ -104,10 +101,10 @@ def test_only_the_first_process_writes_files(seen: list[dict[str, Any]], folder:
 
 
 @pytest.mark.timeout(600)
-def test_a_signal_to_one_stops_both_after_the_same_step(seen: list[dict[str, Any]]) -> None:
+def test_a_signal_to_one_stops_both_after_the_same_step(seen):
     assert [each["stopped"] for each in seen] == [[False, 3], [False, 3]]
 
 
 @pytest.mark.timeout(600)
-def test_both_end_when_the_loss_of_one_is_no_number(seen: list[dict[str, Any]]) -> None:
+def test_both_end_when_the_loss_of_one_is_no_number(seen):
     assert all("step 3 is nan" in each["diverged"] for each in seen)
