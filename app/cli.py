@@ -5,8 +5,6 @@ Each command imports its work when it runs, so that `--help` does not wait for P
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,11 +15,9 @@ from headlight.commands.options import (
     ModelsDir,
     Precision,
     check_models_dir,
-    fail,
     reporting_errors,
     settings_of,
 )
-from headlight.commands.output import in_words
 from headlight.commands.serve import EPILOG, serve
 
 app = typer.Typer(
@@ -34,6 +30,8 @@ app = typer.Typer(
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Recipe = Literal["stories", "translate", "fill", "positions"]
+TrainingPrecision = Literal["auto", "float32", "bfloat16"]
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
 app.command(epilog=EPILOG)(serve)
@@ -149,28 +147,34 @@ def trace(
 
 @app.command()
 def train(
-    recipe: Annotated[Recipe, typer.Argument(help="What to train.")],
-    out: Annotated[Path, typer.Option(help="Folder for the model and all that a resume needs.")],
+    recipe: Annotated[Recipe, typer.Argument(help="The kind of model.")],
+    out: Annotated[Path, typer.Option(help="The run's folder: the model, and its training state.")],
     corpus: Annotated[
-        list[Path] | None, typer.Option(help="What to train on; again for more files.")
+        list[Path] | None, typer.Option(help="A file or folder to train on; repeat it for more.")
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(help="Steps in all.", show_default="the recipe's")
+        int | None, typer.Option(help="The number of steps.", show_default="the recipe's")
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="Decides the weights at the start and every row.", show_default="0"),
+        typer.Option(help="Decides the initial weights and every batch.", show_default="0"),
     ] = None,
     device: Device = None,
     precision: Annotated[
-        str | None,
-        typer.Option(help="float32, bfloat16, or auto: the faster one here.", show_default="auto"),
+        TrainingPrecision | None,
+        typer.Option(help="auto measures which one is faster here.", show_default="auto"),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="Threads on the CPU.",
+            show_default="1 while other processes keep the machine busy, otherwise one per core",
+        ),
     ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
-            help="YAML file of settings to change: model:, rows: and loop:, each with names "
-            "and values under it.",
+            help="A YAML file of settings with the sections model:, rows: and loop:.",
             metavar="FILE",
         ),
     ] = None,
@@ -179,64 +183,40 @@ def train(
         typer.Option(
             "--set",
             help="Change one setting of the recipe or the file: model.d_model=128, "
-            "loop.learning_rate=1e-3; again for more.",
+            "loop.learning_rate=1e-3; repeat it for more.",
             metavar="NAME=VALUE",
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run stopped.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run where it stopped.")
+    ] = False,
 ) -> None:
-    """Train a model on your own text; Ctrl-C saves, --resume goes on.
+    """Train a model on your own text; Ctrl-C saves, --resume continues.
 
     stories, fill and positions read text, a paragraph a line; translate reads sentence pairs:
     source, tab, target.
 
-    Several processes train one model, each on its share of every batch, when torchrun starts them:
+    torchrun trains one model in several processes, each on its share of every batch:
     torchrun --nproc-per-node 2 -m headlight.cli train …
     """
-    from headlight.commands.training import run_loop
-    from headlight.commands.training_settings import read_settings, read_settings_file
-    from headlight.model.device import choose_device
-    from headlight.model.training import run
-    from headlight.model.training.config import merge
-    from headlight.model.training.distributed import join, local_rank
+    with reporting_errors():
+        from headlight.commands.training import train_model
 
-    place = device or settings_of().device
-    try:
-        with join(choose_device(place)) as processes:
-            command = _command(processes.size)
-            if resume:
-                if corpus or config or assignments or seed is not None:
-                    raise ValueError(
-                        "a resumed run keeps its corpus, its seed and its settings; leave them out"
-                    )
-                loop = run.resume(
-                    out,
-                    steps=steps,
-                    precision=precision,
-                    command=command,
-                    device=place,
-                    processes=processes,
-                )
-            else:
-                changes = read_settings_file(config) if config else {}
-                merge(changes, read_settings(assignments or []))
-                given = {"loop.steps": steps, "loop.seed": seed}
-                merge(changes, {name: value for name, value in given.items() if value is not None})
-                asked = run.make_run(
-                    recipe,
-                    corpus or [],
-                    settings=changes,
-                    precision=precision or "auto",
-                    command=command,
-                )
-                loop = run.start(asked, out, device=place, processes=processes)
-            is_finished = run_loop(loop, loop.out.resolve().name)
-    except (ValueError, OSError) as error:
-        if local_rank() > 0:  # another process of this machine says it
-            sys.exit(1)
-        fail(in_words(error))
+        is_finished = train_model(
+            recipe,
+            out,
+            corpus=corpus or (),
+            config=config,
+            assignments=assignments or (),
+            steps=steps,
+            seed=seed,
+            device=device or settings_of().device,
+            precision=precision,
+            threads=threads,
+            resume=resume,
+        )
     if not is_finished:
-        raise typer.Exit(130)
+        raise typer.Exit(INTERRUPTED)
 
 
 @app.command()
@@ -244,7 +224,7 @@ def evaluate(
     model: Annotated[str, typer.Argument(help="A model's id, or its folder.")],
     text: Annotated[
         list[Path] | None,
-        typer.Option(help="Held-out text, or held-out pairs for a translator; again for more."),
+        typer.Option(help="Held-out text, or held-out pairs for a translator; repeat it for more."),
     ] = None,
     pairs: Annotated[
         Path | None, typer.Option(help="Minimal pairs: JSON lines of paradigm, good and bad.")
@@ -252,35 +232,28 @@ def evaluate(
     corpus: Annotated[
         list[Path] | None,
         typer.Option(
-            help="What the model was trained on: for what each expert takes, or for the IBM models."
+            help="The training corpus, to count the tokens of each expert or to train the IBM "
+            "models; repeat it for more."
         ),
     ] = None,
     gold: Annotated[
-        Path | None, typer.Option(help="A word alignment to measure a translator's attention on.")
+        Path | None,
+        typer.Option(help="A second word alignment to compare a translator's attention with."),
     ] = None,
     device: Device = None,
 ) -> None:
-    """Measure a model on text it has not seen, and write the figures to its card.
+    """Measure a model on unseen text and write the figures to its card.
 
-    Without a text, what the project has of its own is measured.
+    Without files, the model is measured on the texts that ship with the project.
     """
-    from headlight.commands.evaluation import evaluate_model
-    from headlight.model.checkpoint import ZOO
-    from headlight.model.checkpoint_files import CONFIG
-    from headlight.model.evaluation.figures import Evidence
+    with reporting_errors():
+        from headlight.commands.evaluation import evaluate_model
+        from headlight.model.evaluation.figures import Evidence
 
-    shipped = ZOO / model
-    folder = shipped if (shipped / CONFIG).is_file() else Path(model)
-    if not folder.is_dir():
-        names = ", ".join(sorted(each.name for each in ZOO.iterdir() if each.is_dir()))
-        fail(f"there is no model or folder {model!r}; the models that ship are {names}")
-    evidence = Evidence(
-        text=tuple(text or ()), corpus=tuple(corpus or ()), minimal_pairs=pairs, gold=gold
-    )
-    try:
-        evaluate_model(folder, evidence, device or settings_of().device)
-    except (ValueError, OSError, ImportError) as error:
-        fail(in_words(error))
+        evidence = Evidence(
+            text=tuple(text or ()), corpus=tuple(corpus or ()), minimal_pairs=pairs, gold=gold
+        )
+        evaluate_model(model, evidence, device or settings_of().device)
 
 
 @app.command()
@@ -312,12 +285,6 @@ def settings(as_json: AsJson = False) -> None:
         from headlight.commands.listings import write_settings
 
         write_settings(settings_of(), as_json=as_json)
-
-
-def _command(n_processes: int) -> str:
-    """What was typed, as it can be typed again."""
-    together = ["torchrun", "--nproc-per-node", str(n_processes), "-m", "headlight.cli"]
-    return shlex.join([*(together if n_processes > 1 else ["headlight"]), *sys.argv[1:]])
 
 
 if __name__ == "__main__":

@@ -110,10 +110,7 @@ def _middleware(services: Services) -> list[Middleware]:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     services: Services = app.state.services
     services.start()
-    readiness = services.readiness
-    task = asyncio.create_task(
-        housekeeping(lambda: readiness.is_ready, lambda: readiness.has_ended)
-    )
+    task = asyncio.create_task(housekeeping(lambda: services.is_ready, lambda: services.has_failed))
     with on_stop_signal(services.streams.stop):
         yield
     task.cancel()

@@ -78,7 +78,6 @@ class Metrics:
             "work_seconds", "How long work took on the inference thread.", SECONDS
         )
         self.batch_size = self._histogram("batch_size", "Requests computed together.", SIZES)
-        self.worker_deaths = self._counter("worker_deaths", "Inference threads that died.")
 
         # Traces that were computed before, or are being computed for another request.
         self.cache_hits = self._counter("cache_hits", "Traces answered from the cache.")

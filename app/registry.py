@@ -14,7 +14,7 @@ from threading import Lock
 import torch
 
 from headlight.errors import Problem, echo
-from headlight.inference.crashes import is_crash, is_out_of_memory
+from headlight.inference.engine import is_fatal, is_out_of_memory
 from headlight.model.checkpoint import Checkpoint, Description, describe, load
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.device import choose_device, choose_precision
@@ -135,7 +135,7 @@ class Registry:
         try:
             self._checkpoints[folder.name] = load(folder, device=self.device, dtype=self.precision)
         except Exception as error:  # memory may be short, or the device may lack a dtype
-            if is_crash(error) and not is_out_of_memory(error):
+            if is_fatal(error) and not is_out_of_memory(error):
                 raise  # it says nothing of this folder
             self._unloaded[folder.name] = self.descriptions[folder.name]
             self._give_up(folder, error)

@@ -1,73 +1,94 @@
-"""What the routes share: settings, models, the inference thread, and whether it is warm."""
+"""The services that the routes share: settings, models, the inference engine, and readiness."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated, TypeVar
 
+import anyio.to_thread
+from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
-from headlight.inference.engine import Engine
+from headlight.errors import Problem
+from headlight.inference.engine import ClientLeft, Engine, is_fatal, unless_client_leaves
+from headlight.log_format import TELLS_WHY
 from headlight.metrics import Metrics
-from headlight.readiness import Readiness
+from headlight.model.cancellation import cancellable
 from headlight.registry import registry_of
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.encoder import Encoder
 from headlight.serialization.formats import Form
-from headlight.serialization.sending import Outgoing, Room
-from headlight.serialization.trace import Answer, Sendable
-from headlight.serialization.upper_bound import upper_bound
+from headlight.serialization.sending import Outgoing
+from headlight.serialization.trace import encode
 from headlight.settings import Settings
-from headlight.tracing.generation import Generator
-from headlight.tracing.service import Traces
-from headlight.tracing.streams import Streams
-from headlight.tracing.tracer import Tracer
+from headlight.tracing.generation import Generator, Streams
+from headlight.tracing.service import TraceService, trace_now
 
 Result = TypeVar("Result")
 
+WARM_UP_TEXT = "Once upon a time there was a little light."
+NO_LIMITS = {"max_characters": sys.maxsize, "max_cells": sys.maxsize}
+N_THREADS = 2
+"""For what is too long for the event loop and is not a pass, such as encoding large answers."""
+
+logger = logging.getLogger(__name__)
+
+
+def terminate() -> None:
+    """End this process as a signal does: in order, and with a status that is not 0."""
+    signal.raise_signal(signal.SIGTERM)
+
 
 class Services:
-    """Everything one server holds. Nobody's session is in it.
+    """Everything that one server holds. Nobody's session is in it.
 
     Args:
-        settings: what the server was told.
+        settings: limits, models and device.
+        on_fatal: called once the engine has failed for good; by default it ends the process, for
+            the container to restart.
 
     Raises:
-        ValueError: the device asked for is not there.
+        ValueError: the device asked for does not exist.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, on_fatal: Callable[[], object] = terminate) -> None:
         self.settings = settings
+        self.on_fatal = on_fatal
+        self.is_ready = False
+        self.has_failed = False
+        self.why_not_ready = "the default model is being loaded"
         self.metrics = Metrics()
         self.registry = registry_of(settings)
-        self.tracer = Tracer(self.registry, settings)
-        self.generator = Generator(self.tracer)
-        self.readiness = Readiness(self.registry, settings)
         self.engine = Engine(
             queue_length=settings.queue_length,
             queue_seconds=settings.queue_seconds,
-            retry_after_seconds=settings.retry_after_seconds,
             work_seconds=settings.work_seconds,
             max_batch=settings.max_batch,
-            prepare=self.readiness.prepare,
-            on_death=self.readiness.lose,
-            on_end=self.readiness.end,
+            prepare=self._warm_up,
+            on_fatal=self._fail,
             metrics=self.metrics,
         )
-        self.traces = Traces(self.tracer, self.engine, self.metrics, on_end=self.readiness.end)
-        self.encoder = Encoder(settings, on_end=self.readiness.end)
-        self.outgoing = Outgoing(
-            limit=settings.max_outgoing_bytes, retry_after_seconds=settings.retry_after_seconds
+        self.outgoing = Outgoing(settings.max_outgoing_bytes)
+        self.traces = TraceService(
+            self.registry,
+            settings,
+            engine=self.engine,
+            outgoing=self.outgoing,
+            metrics=self.metrics,
+            in_thread=self.in_thread,
         )
-        self.streams = Streams(
-            limit=settings.max_streams, retry_after_seconds=settings.retry_after_seconds
-        )
-        self._thread_owners = (self.traces.planner, self.engine, self.encoder)
+        self.generator = Generator(self.registry, settings)
+        self.streams = Streams(settings.max_streams)
+        self._threads = CapacityLimiter(N_THREADS)
         self._measure()
 
     def _measure(self) -> None:
         metrics = self.metrics
-        metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs + self.traces.planner.n_jobs)
+        metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs)
         metrics.watch(metrics.streams_open, lambda: self.streams.n_open)
         metrics.watch(metrics.outgoing_bytes, lambda: self.outgoing.n_bytes)
         metrics.describe(
@@ -77,78 +98,79 @@ class Services:
             precision=str(self.registry.precision).removeprefix("torch."),
         )
 
-    async def run(self, request: Request, work: Callable[[], Result]) -> Result:
-        """Run work on the inference thread while the client of that request waits.
+    async def in_thread(self, work: Callable[[], Result], client_left: ClientLeft) -> Result:
+        """Run work on another thread; it is cancelled between two steps if the client disconnects.
 
         Raises:
-            Problem: the queue is full or slow.
-            ClientLeft: the client did not wait.
+            ClientDisconnected: the client did.
         """
-        return await self.engine.run(work, client_left=partial(_departure, request))
+        is_cancelled = threading.Event()
 
-    async def trace(self, request: Request, order: TraceRequest) -> Answer:
-        """The trace that is asked for, while the client of that request waits.
+        def run() -> Result:
+            with cancellable(is_cancelled.is_set):
+                return work()
 
-        Raises:
-            Problem, ClientLeft: as `run`; 422 where what is asked for cannot be had.
-        """
-        return await self.traces.answer(order, partial(_departure, request))
-
-    async def tag(self, request: Request, answer: Answer, form: Form) -> str:
-        """The entity tag of an answer in that form, while the client of that request waits.
-
-        Raises:
-            Problem, ClientLeft: as `run`.
-        """
-        return await self.encoder.tag(answer, form, client_left=partial(_departure, request))
-
-    async def encode(self, request: Request, answer: Sendable, form: Form, room: Room) -> bytes:
-        """Encode an answer off the event loop, while the client of that request waits.
-
-        Args:
-            request: what is answered.
-            answer: what was computed.
-            form: how it is sent.
-            room: is made as large as the answer; whoever has it keeps it until all is sent.
-
-        Raises:
-            Problem, ClientLeft: as `run`; 503 where there is too little room, or the model's
-                numbers are not finite.
-        """
-        room.reserve(upper_bound(answer, form))
-        departure = partial(_departure, request)
-        body = await self.encoder.encode(answer, form, client_left=departure)
-        room.settle(len(body))
-        return body
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether the default model is loaded and warm."""
-        return self.readiness.is_ready
-
-    @property
-    def why_not_ready(self) -> str:
-        """What `/readyz` says where it is not."""
-        return self.readiness.why_not
-
-    @property
-    def n_workers(self) -> int:
-        """How many threads are alive; some, where the engine is closed, where they hang."""
-        return sum(each.n_workers for each in self._thread_owners)
+        running = anyio.to_thread.run_sync(run, limiter=self._threads)
+        try:
+            return await unless_client_leaves(asyncio.ensure_future(running), client_left)
+        finally:
+            is_cancelled.set()
 
     def start(self) -> None:
         """Begin to get ready, without waiting for it."""
         self.engine.start()
 
     def stop(self) -> None:
-        """Refuse what is still open: the server's time is up."""
-        for each in self._thread_owners:
-            each.stop()
+        """Reject what is still open: the server's time is up."""
+        self.engine.stop()
 
     def close(self) -> None:
-        """Finish what runs and end every thread; it blocks."""
-        for each in self._thread_owners:
-            each.close()
+        """Finish what runs and end the worker thread; it blocks."""
+        self.engine.close()
+
+    def _warm_up(self) -> None:
+        """Load the default model and trace once, so that no client waits for what is slow once.
+
+        A default model that is missing or damaged leaves the server alive and not ready: others
+        can be asked.
+
+        Raises:
+            BaseException: a fatal error.
+        """
+        # The limits are those of clients, and may be lower than a default trace needs.
+        settings = self.settings.model_copy(update=NO_LIMITS)
+        try:
+            encode(trace_now(TraceRequest(text=WARM_UP_TEXT), self.registry, settings), Form())
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            self.why_not_ready = f"the default model did not start: {_reason(error)}"
+        else:
+            self.is_ready = True
+
+    def _fail(self, why: str) -> None:
+        self.why_not_ready = f"the inference engine failed ({why}); the server ends"
+        self.is_ready = False
+        self.has_failed = True
+        self.on_fatal()
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, Problem):
+        logger.error("the default model did not start: %s", error.detail)
+        return error.detail
+    logger.error("the default model did not start", exc_info=error, extra=TELLS_WHY)
+    return "the log says why"
+
+
+def client_left(request: Request) -> ClientLeft:
+    """Waits until the client of a request disconnects."""
+    return partial(_disconnected, request)
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _services(request: Request) -> Services:
@@ -156,19 +178,5 @@ async def _services(request: Request) -> Services:
     return services
 
 
-async def _departure(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
 ServicesDep = Annotated[Services, Depends(_services)]
 """The services, as a route's parameter."""
-
-
-async def _room(services: ServicesDep) -> AsyncIterator[Room]:
-    with services.outgoing.room() as room:
-        yield room
-
-
-OutgoingRoom = Annotated[Room, Depends(_room)]
-"""Room for a route's answer, kept until all of it is sent or its client is gone."""

@@ -1,21 +1,52 @@
-"""Forward passes of one of our models, captured as Traces."""
+"""Run forward passes of a model and keep the chosen activations as Traces.
+
+    spec = pass_spec(checkpoint.description, capture=["*.weights"], heads=[0])
+    inputs = with_translations(checkpoint, [tokenize(checkpoint, text) for text in texts])
+    traces = run_batch(checkpoint, spec, inputs)
+
+A `PassSpec` says what a pass keeps and changes; it is validated when it is made and only then. A
+`ModelInput` is what one row of the pass reads. `trace` does all of it for one text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from math import prod
 from time import perf_counter
+from typing import NamedTuple
 
 import torch
+from jaxtyping import Bool, Int
 from torch import Tensor
 
-from headlight.model.batching import fill_up
-from headlight.model.checkpoint import Checkpoint
+from headlight.model.checkpoint import Checkpoint, Description
 from headlight.model.hooks import Capture
 from headlight.model.interventions import Intervention, intervene, site_edits
-from headlight.model.selection import select_sites
+from headlight.model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import NamedArray, Token, Trace
 from headlight.model.translation import translate
+
+DEFAULT_CAPTURE = (
+    "*.self_attention.weights",
+    "*.cross_attention.weights",
+    "*.embedding.positional",
+    "*.experts.router_probs",
+    "*.experts.expert_indices",
+    "*.experts.expert_weights",
+)
+
+PASS_TOKENS = 64
+"""The fixed cost of a pass, in tokens.
+
+Measured on the default model: a pass over a text of 5 tokens takes twice as long as adding 64
+tokens to a pass. Padding that costs less than this is worth a pass saved.
+"""
+
+PADDING_ID = 0
+N_CACHED_SELECTIONS = 128
 
 
 class EmptyText(ValueError):
@@ -34,26 +65,100 @@ class TooManyTokens(ValueError):
         self.actual, self.limit = actual, limit
 
 
+# --- what a pass keeps and changes ----------------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class Plan:
-    """What a pass will read, change and keep; ``timings`` are the milliseconds of planning."""
+class PassSpec:
+    """The sites that a pass captures, the heads that it keeps of them, and its interventions.
+
+    Made by `pass_spec`, which validates it. Inputs of equal specs can share a batch.
+    """
+
+    sites: tuple[str, ...]
+    heads: tuple[int, ...] | None = None
+    interventions: tuple[Intervention, ...] = ()
+
+    def with_sites(self, sites: Iterable[str]) -> PassSpec:
+        """This spec with further sites of the same model, each once."""
+        return replace(self, sites=tuple(dict.fromkeys([*self.sites, *sites])))
+
+
+def pass_spec(
+    description: Description,
+    *,
+    capture: Sequence[str] | None = None,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    interventions: Sequence[Intervention] = (),
+) -> PassSpec:
+    """Select the sites of a pass and validate heads, layers and interventions.
+
+    Args:
+        description: of the model; its weights need not be loaded.
+        capture: globs over site names; None: those of `DEFAULT_CAPTURE` that the model has.
+        layers: of the sites in a layer, only those in these layers.
+        heads: of the arrays with a head axis, only these heads, in this order.
+        interventions: the changes to the pass.
+
+    Returns:
+        The spec; its sites are in the order of the module tree.
+
+    Raises:
+        UnknownSite, UnknownLayer, UnknownHead, UnknownExpert, ImpossibleIntervention: the model
+            lacks what is named; the message suggests what it has.
+    """
+    if heads is not None:
+        require_heads(heads, description.config.n_heads)
+    if interventions:
+        site_edits(description.config, interventions)
+    sites = _select(
+        tuple(site.name for site in description.sites),
+        None if capture is None else tuple(capture),
+        None if layers is None else tuple(layers),
+    )
+    return PassSpec(sites, None if heads is None else tuple(heads), tuple(interventions))
+
+
+# Most requests name the same few globs, and matching them takes longer than cutting a text.
+@lru_cache(N_CACHED_SELECTIONS)
+def _select(
+    names: tuple[str, ...], capture: tuple[str, ...] | None, layers: tuple[int, ...] | None
+) -> tuple[str, ...]:
+    if capture is None:
+        capture = tuple(glob for glob in DEFAULT_CAPTURE if fnmatch.filter(names, glob))
+    sites = match_sites(capture, names)
+    if layers is not None:
+        require_layers(layers, names)
+        matched, sites = sites, [site for site in sites if layer_of(site) in {None, *layers}]
+        if matched and not sites:
+            raise UnknownSite(f"nothing of {list(capture)} lies in layers {list(layers)}")
+    return tuple(sites)
+
+
+# --- what a pass reads ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """One text in tokens and, for an encoder–decoder, the target that its decoder reads.
+
+    ``timings`` are the milliseconds that it took to make.
+    """
 
     text: str
     tokens: tuple[Token, ...]
-    target: str | None
-    target_tokens: tuple[Token, ...] | None
-    sites: tuple[str, ...]
-    heads: tuple[int, ...] | None
-    timings: Mapping[str, float]
-    edits: tuple[Intervention, ...] = ()
+    target: str | None = None
+    target_tokens: tuple[Token, ...] | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def n_read(self) -> int:
-        """How many tokens the pass reads: those of the text, and those of the target."""
+    def n_tokens(self) -> int:
+        """The tokens of the text and of the target together."""
         return len(self.tokens) + len(self.target_tokens or ())
 
-    def n_tokens(self, site: str) -> dict[str, int]:
-        """How many queries, keys and positions a site has."""
+    def axis_lengths(self, site: str) -> dict[str, int]:
+        """The lengths of the query, key and position axes at a site."""
         n_source = len(self.tokens)
         n_target = n_source if self.target_tokens is None else len(self.target_tokens)
         n_queries = n_source if site.startswith("encoder.") else n_target
@@ -61,8 +166,28 @@ class Plan:
         return {"query": n_queries, "key": n_keys, "position": n_queries}
 
 
+def tokenize(checkpoint: Checkpoint, text: str, target: str | None = None) -> ModelInput:
+    """Cut a text, and a target if there is one, into the tokens that a model reads.
+
+    Raises:
+        EmptyText: a text is empty or blank.
+        TooManyTokens: a text is longer than the model can read.
+        NoTarget: the model reads one text only.
+        ValueError: a text holds a lone surrogate.
+    """
+    began = perf_counter()
+    tokens = read_tokens(checkpoint, text)
+    target_tokens = None
+    if target is not None:
+        if checkpoint.config.kind != "encoder-decoder":
+            raise NoTarget(f"the model '{checkpoint.id}' reads one text; leave the target out")
+        target_tokens = read_tokens(checkpoint, target, "target")
+    took = 1e3 * (perf_counter() - began)
+    return ModelInput(text, tokens, target, target_tokens, {"tokenize": took})
+
+
 def read_tokens(checkpoint: Checkpoint, text: str, what: str = "text") -> tuple[Token, ...]:
-    """The tokens that the model would read for a text.
+    """The tokens that a model reads for a text.
 
     Args:
         checkpoint: the model and its tokenizer.
@@ -70,9 +195,7 @@ def read_tokens(checkpoint: Checkpoint, text: str, what: str = "text") -> tuple[
         what: what an error calls it.
 
     Raises:
-        EmptyText: the text is empty or blank.
-        TooManyTokens: it is longer than the model can read.
-        ValueError: it holds a lone surrogate.
+        EmptyText, TooManyTokens, ValueError: as `tokenize`.
     """
     if not text.strip():
         raise EmptyText(f"the {what} is empty; type at least one word")
@@ -82,150 +205,80 @@ def read_tokens(checkpoint: Checkpoint, text: str, what: str = "text") -> tuple[
     return tokens
 
 
-def plan(
-    checkpoint: Checkpoint,
-    text: str,
-    target: str | None = None,
-    *,
-    capture: Sequence[str] | None = None,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
-    edits: Sequence[Intervention] = (),
-) -> Plan:
-    """Cut a text into tokens and choose the sites: what can be known before a pass.
+def lacks_target(checkpoint: Checkpoint, read: ModelInput) -> bool:
+    """Whether the model has to translate the text before its decoder has anything to read."""
+    return checkpoint.config.kind == "encoder-decoder" and read.target_tokens is None
 
-    An encoder–decoder without a target translates the text here, to know what it will read; it
-    does so without the edits, so that passes with and without them read the same tokens.
 
-    Args:
-        checkpoint: the model and its tokenizer.
-        text: what to read; the start token is put before it.
-        target: what the decoder of an encoder–decoder reads; None: its own translation.
-        capture: globs over site names; None: `selection.DEFAULT_CAPTURE`.
-        layers: of the sites in a layer, only those in these layers.
-        heads: of the arrays with a head axis, only these heads.
-        edits: what the pass will change.
+def with_translations(checkpoint: Checkpoint, inputs: Sequence[ModelInput]) -> list[ModelInput]:
+    """The inputs with the model's own translation wherever an encoder–decoder lacks a target.
 
-    Raises:
-        EmptyText, TooManyTokens, NoTarget, UnknownSite, UnknownLayer, UnknownHead, UnknownExpert,
-            ImpossibleIntervention: with what would do.
+    All are translated in one batch and without interventions, so that passes with and without them
+    read the same tokens.
     """
-    asked = {"capture": capture, "layers": layers, "heads": heads}
-    return with_targets(checkpoint, [draft(checkpoint, text, target, edits=edits, **asked)])[0]
-
-
-def draft(
-    checkpoint: Checkpoint,
-    text: str,
-    target: str | None = None,
-    *,
-    capture: Sequence[str] | None = None,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
-    edits: Sequence[Intervention] = (),
-) -> Plan:
-    """As `plan`, but what the model would have to translate first is left without a target."""
-    site_edits(checkpoint.config, edits)
-    sites = select_sites(checkpoint.description, capture, layers, heads)
-    began = perf_counter()
-    tokens = read_tokens(checkpoint, text)
-    target_tokens = _read_target(checkpoint, target)
-    took = 1e3 * (perf_counter() - began)
-    return Plan(
-        text=text,
-        tokens=tokens,
-        target=target,
-        target_tokens=target_tokens,
-        sites=sites,
-        heads=None if heads is None else tuple(heads),
-        timings={"tokenize": took},
-        edits=tuple(edits),
-    )
-
-
-def _read_target(checkpoint: Checkpoint, target: str | None) -> tuple[Token, ...] | None:
-    if target is None:
-        return None
-    if checkpoint.config.kind != "encoder-decoder":
-        raise NoTarget(f"the model '{checkpoint.id}' reads one text; leave the target out")
-    return read_tokens(checkpoint, target, "target")
-
-
-def lacks_target(checkpoint: Checkpoint, plan: Plan) -> bool:
-    """Whether the decoder has nothing to read yet."""
-    return checkpoint.config.kind == "encoder-decoder" and plan.target_tokens is None
-
-
-def with_targets(checkpoint: Checkpoint, plans: Sequence[Plan]) -> list[Plan]:
-    """The plans, those that lack a target with the model's translation; it makes all at once."""
-    lacking = [plan for plan in plans if lacks_target(checkpoint, plan)]
+    lacking = [read for read in inputs if lacks_target(checkpoint, read)]
     if not lacking:
-        return list(plans)
+        return list(inputs)
     began = perf_counter()
     tokenizer, max_tokens = checkpoint.tokenizer, checkpoint.config.max_tokens
     translations = translate(
         checkpoint.model,
-        [_ids(plan.tokens) for plan in lacking],
+        [_ids(read.tokens) for read in lacking],
         start_id=tokenizer.start_id,
         end_id=tokenizer.end_id,
     )
-    texts = [tokenizer.decode(ids) for ids in translations]
-    tokens = [tuple(tokenizer.encode(text)[:max_tokens]) for text in texts]
-    took = {"translate": 1e3 * (perf_counter() - began)}
-    found = iter(zip(texts, tokens, strict=True))
-    return [
-        _with_target(plan, *next(found), took) if lacks_target(checkpoint, plan) else plan
-        for plan in plans
-    ]
+    targets = [tokenizer.decode(ids) for ids in translations]
+    tokens = [tuple(tokenizer.encode(target)[:max_tokens]) for target in targets]
+    took = 1e3 * (perf_counter() - began)
+    translated = {
+        id(read): replace(
+            read,
+            target=target,
+            target_tokens=found,
+            timings={**read.timings, "translate": took},
+        )
+        for read, target, found in zip(lacking, targets, tokens, strict=True)
+    }
+    return [translated.get(id(read), read) for read in inputs]
 
 
-def _with_target(
-    plan: Plan, text: str, tokens: tuple[Token, ...], took: Mapping[str, float]
-) -> Plan:
-    return replace(plan, target=text, target_tokens=tokens, timings={**plan.timings, **took})
+def count_elements(
+    description: Description,
+    spec: PassSpec,
+    read: ModelInput,
+    derived: Iterable[tuple[str, tuple[str, ...]]] = (),
+) -> int:
+    """The numbers that a pass captures for one input, known before it runs.
 
-
-def run(checkpoint: Checkpoint, plan: Plan) -> Trace:
-    """Make the pass that was planned.
-
-    Returns:
-        The arrays by site without a batch axis, float32 or int32, on the CPU.
-    """
-    return run_batch(checkpoint, [plan])[0]
-
-
-def run_batch(checkpoint: Checkpoint, plans: Sequence[Plan]) -> list[Trace]:
-    """Make several planned passes as one, in which every text is a row.
-
-    Each trace holds the numbers that it holds alone, to 1e-5 in float32: how a processor adds up
-    may depend on how much there is to add.
+    Attention grows as layers × heads × tokens², so a short request can ask for gigabytes.
 
     Args:
-        checkpoint: the model.
-        plans: at least one; all of the same sites, heads and edits, in texts of any length.
-
-    Returns:
-        The traces in the order of the plans. Each has the milliseconds of the whole pass.
-
-    Raises:
-        ValueError: the plans differ in more than their texts.
+        description: of the model.
+        spec: what the pass captures.
+        read: what it reads.
+        derived: further arrays made of sites: a site, and the axes of the array.
     """
-    if len({(plan.sites, plan.heads, plan.edits) for plan in plans}) != 1:
-        raise ValueError("plans of one pass must have the same sites, heads and edits")
-    began = perf_counter()
-    sites, heads, edits = plans[0].sites, plans[0].heads, plans[0].edits
-    model = checkpoint.model
-    with (
-        torch.inference_mode(),
-        intervene(model, edits),
-        model.capture(sites, heads=heads) as captured,
-    ):
-        _read(checkpoint, plans)
-        tensors = _arrays(captured, checkpoint, plans)
-    took = 1e3 * (perf_counter() - began)
-    return [
-        _trace(checkpoint, plan, arrays, took) for plan, arrays in zip(plans, tensors, strict=True)
-    ]
+    config = description.config
+    widths = {
+        "batch": 1,
+        "head": len(spec.heads or range(config.n_heads)),
+        "d_head": config.d_head,
+        "d_model": config.d_model,
+        "d_ff": config.d_ff,
+        "vocab": config.vocab_size,
+        "expert": config.moe.n_experts if config.moe else 0,
+        "top_k": config.moe.top_k if config.moe else 0,
+    }
+    axes_of = {site.name: site.axes for site in description.sites}
+    arrays = [*((site, axes_of[site]) for site in spec.sites), *derived]
+    count = 0
+    for site, axes in arrays:
+        sizes = widths | read.axis_lengths(site)
+        count += prod([sizes[axis] for axis in axes])
+    return count
+
+
+# --- the pass -------------------------------------------------------------------------------------
 
 
 def trace(
@@ -236,22 +289,86 @@ def trace(
     capture: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
-    edits: Sequence[Intervention] = (),
+    interventions: Sequence[Intervention] = (),
 ) -> Trace:
-    """Read a text and keep what was asked for: `plan`, then `run`."""
-    asked = {"capture": capture, "layers": layers, "heads": heads}
-    return run(checkpoint, plan(checkpoint, text, target, edits=edits, **asked))
+    """Read a text in one forward pass and keep the activations asked for.
+
+    Args:
+        checkpoint: the model and its tokenizer.
+        text: what to read; the start token is put before it.
+        target: what the decoder of an encoder–decoder reads; None: its own translation.
+        capture: globs over site names; None: `DEFAULT_CAPTURE`.
+        layers: of the sites in a layer, only those in these layers.
+        heads: of the arrays with a head axis, only these heads.
+        interventions: the changes to the pass.
+
+    Raises:
+        EmptyText, TooManyTokens, NoTarget, ValueError: as `tokenize`.
+        UnknownSite, UnknownLayer, UnknownHead, UnknownExpert, ImpossibleIntervention: as
+            `pass_spec`.
+    """
+    spec = pass_spec(
+        checkpoint.description,
+        capture=capture,
+        layers=layers,
+        heads=heads,
+        interventions=interventions,
+    )
+    inputs = with_translations(checkpoint, [tokenize(checkpoint, text, target)])
+    return run_batch(checkpoint, spec, inputs)[0]
 
 
-def _read(checkpoint: Checkpoint, plans: Sequence[Plan]) -> None:
+def run_batch(checkpoint: Checkpoint, spec: PassSpec, inputs: Sequence[ModelInput]) -> list[Trace]:
+    """Run one pass in which every input is a row.
+
+    Each trace holds the numbers that it holds alone, to 1e-5 in float32: the order in which a
+    processor adds up may depend on how much there is to add.
+
+    Args:
+        checkpoint: the model.
+        spec: what to capture and change.
+        inputs: at least one, of any lengths.
+
+    Returns:
+        The traces in the order of the inputs: arrays by site without a batch axis, float32 or
+        int32, on the CPU. Each has the milliseconds of the whole pass.
+    """
+    began = perf_counter()
+    model = checkpoint.model
+    with (
+        torch.inference_mode(),
+        intervene(model, spec.interventions),
+        model.capture(spec.sites, heads=spec.heads) as captured,
+    ):
+        _forward(checkpoint, inputs)
+        tensors = _arrays(captured, checkpoint, inputs)
+    took = 1e3 * (perf_counter() - began)
+    return [
+        Trace(
+            model=checkpoint.id,
+            revision=checkpoint.description.revision,
+            precision=checkpoint.precision,
+            text=read.text,
+            tokens=read.tokens,
+            target=read.target,
+            target_tokens=read.target_tokens,
+            tensors=arrays,
+            heads=spec.heads,
+            timings={**read.timings, "forward": took},
+        )
+        for read, arrays in zip(inputs, tensors, strict=True)
+    ]
+
+
+def _forward(checkpoint: Checkpoint, inputs: Sequence[ModelInput]) -> None:
     """The pass itself. A causal row needs no mark of where its tokens end."""
     model, device = checkpoint.model, checkpoint.device
-    texts = fill_up([_ids(plan.tokens) for plan in plans], device)
+    texts = pad([_ids(read.tokens) for read in inputs], device)
     if not checkpoint.config.has_encoder:
         model(texts.ids)
         return
-    targets = [_ids(plan.target_tokens) for plan in plans if plan.target_tokens]
-    target_ids = fill_up(targets, device).ids if targets else None
+    targets = [_ids(read.target_tokens) for read in inputs if read.target_tokens]
+    target_ids = pad(targets, device).ids if targets else None
     model(texts.ids, target_ids, is_token=texts.is_token)
 
 
@@ -259,42 +376,90 @@ def _ids(tokens: Sequence[Token]) -> list[int]:
     return [token.id for token in tokens]
 
 
-def _trace(
-    checkpoint: Checkpoint, plan: Plan, arrays: Mapping[str, NamedArray], took: float
-) -> Trace:
-    return Trace(
-        model=checkpoint.id,
-        revision=checkpoint.description.revision,
-        precision=checkpoint.precision,
-        text=plan.text,
-        tokens=plan.tokens,
-        target=plan.target,
-        target_tokens=plan.target_tokens,
-        tensors=arrays,
-        heads=plan.heads,
-        timings={**plan.timings, "forward": took},
-    )
-
-
 def _arrays(
-    captured: Capture, checkpoint: Checkpoint, plans: Sequence[Plan]
+    captured: Capture, checkpoint: Checkpoint, inputs: Sequence[ModelInput]
 ) -> list[dict[str, NamedArray]]:
-    """The arrays of each plan by site: its own row, as long as its own text."""
-    axes = {site.name: site.axes for site in checkpoint.description.sites}
-    arrays: list[dict[str, NamedArray]] = [{} for _ in plans]
+    """The arrays of each input by site: its own row, as long as its own text."""
+    axes_of = {site.name: site.axes for site in checkpoint.description.sites}
+    arrays: list[dict[str, NamedArray]] = [{} for _ in inputs]
     for site, tensor in captured.items():
         dtype = torch.float32 if tensor.is_floating_point() else torch.int32
-        tensor = tensor.to("cpu", dtype)
-        for row, plan in enumerate(plans):
-            arrays[row][site] = _array(tensor, axes[site], row, plan.n_tokens(site))
+        batch, axes = tensor.to("cpu", dtype).numpy(), axes_of[site]
+        has_rows = axes[0] == "batch"
+        for row, read in enumerate(inputs):
+            lengths = read.axis_lengths(site)
+            whole, own_axes = (batch[row], axes[1:]) if has_rows else (batch, axes)
+            own = whole[tuple([slice(lengths.get(axis)) for axis in own_axes])]
+            # A copy, so that writing into a trace changes neither the model nor another trace.
+            arrays[row][site] = NamedArray(own_axes, own.copy())
     return arrays
 
 
-def _array(
-    tensor: Tensor, axes: tuple[str, ...], row: int, n_tokens: Mapping[str, int]
-) -> NamedArray:
-    if axes[0] == "batch":
-        tensor, axes = tensor[row], axes[1:]
-    own = tensor[tuple(slice(n_tokens.get(axis)) for axis in axes)]
-    # A copy, so that nobody who writes into a trace writes into the model, or into another trace.
-    return NamedArray(axes, own.numpy().copy())
+# --- texts of different lengths in one pass -------------------------------------------------------
+
+
+class PaddedBatch(NamedTuple):
+    """Token ids (row, token), padded at the end; ``is_token`` None: no row is padded."""
+
+    ids: Int[Tensor, "row token"]
+    is_token: Bool[Tensor, "row token"] | None
+
+
+def pad(texts: Sequence[Sequence[int]], device: torch.device | None = None) -> PaddedBatch:
+    """Texts as rows as long as the longest.
+
+    A padded row gives the numbers that it gives alone: no token of a causal row sees what comes
+    after it, ``is_token`` hides the padding from everything else that attends, and experts route
+    each token by itself.
+
+    Args:
+        texts: the ids of each; at least one text.
+        device: where the rows are wanted.
+    """
+    lengths = [len(text) for text in texts]
+    longest = max(lengths)
+    ids = [[*text, *[PADDING_ID] * (longest - len(text))] for text in texts]
+    rows = torch.tensor(ids, device=device)
+    if min(lengths) == longest:
+        return PaddedBatch(rows, None)
+    ends = torch.tensor(lengths, device=device)[:, None]
+    return PaddedBatch(rows, torch.arange(longest, device=device) < ends)
+
+
+def group_by_length(
+    lengths: Sequence[int], sizes: Sequence[int] | None = None, max_size: int | None = None
+) -> list[list[int]]:
+    """Distribute texts over passes so that all passes together are cheapest.
+
+    A pass costs `PASS_TOKENS` and its rows, each as long as its longest. Texts of similar lengths
+    go together, so this is the cheapest of all ways to cut the texts, sorted by length.
+
+    Args:
+        lengths: the tokens of each text.
+        sizes: what a pass holds for each text, in any unit; None: its tokens.
+        max_size: the most that a pass of several texts may hold, counting every row as large as
+            the largest; None: anything.
+
+    Returns:
+        The indices of the texts of each pass, shortest text first; every index once.
+    """
+    sizes = lengths if sizes is None else sizes
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    # cheapest[end]: the cost of the first `end` texts, and where their last pass begins.
+    cheapest: list[tuple[int, int]] = [(0, 0)]
+    for end in range(1, len(order) + 1):
+        choices = []
+        largest = 0
+        for begin in reversed(range(end)):
+            n_rows, largest = end - begin, max(largest, sizes[order[begin]])
+            if max_size is not None and n_rows > 1 and n_rows * largest > max_size:
+                break
+            cost = PASS_TOKENS + n_rows * lengths[order[end - 1]]
+            choices.append((cheapest[begin][0] + cost, begin))
+        cheapest.append(min(choices))
+    passes, end = [], len(order)
+    while end:
+        begin = cheapest[end][1]
+        passes.append(order[begin:end])
+        end = begin
+    return passes[::-1]

@@ -11,8 +11,19 @@ import os
 import re
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from threading import Lock
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar, get_args
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    Self,
+    TypeAlias,
+    TypeVar,
+    get_args,
+)
 
 import httpx
 from cachetools import LRUCache
@@ -44,6 +55,13 @@ P = ParamSpec("P")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
+class _Kept(NamedTuple):
+    """An answer that never changes, with its entity tag."""
+
+    etag: str
+    answer: Any
+
+
 class _BaseClient(Generic[Http, Transport]):
     """Connection options, retries and kept answers, which both clients share."""
 
@@ -65,7 +83,8 @@ class _BaseClient(Generic[Http, Transport]):
         self.address = address
         self.retries = retries
         self.longest_wait = longest_wait
-        self._kept: LRUCache[object, tuple[str, Any]] = LRUCache(N_KEPT)
+        self._kept: LRUCache[object, _Kept] = LRUCache(N_KEPT)
+        self._lock = Lock()
         self._http = self._http_class(
             base_url=address.rstrip("/"),
             headers={**_own_headers(api_key), **(headers or {})},
@@ -73,22 +92,19 @@ class _BaseClient(Generic[Http, Transport]):
             transport=transport,
         )
 
-    def _request(self, call: Call[Any]) -> dict[str, Any]:
-        """The arguments of `httpx.Client.request`, with the entity tag of a kept answer."""
-        request = call.request
-        if call.is_immutable and (kept := self._kept.get(_key(call))):
-            request["headers"]["If-None-Match"] = kept[0]
-        return request
+    def _find_kept(self, call: Call[Any]) -> _Kept | None:
+        with self._lock:  # a cache is not thread-safe, and a client of httpx is
+            return self._kept.get(_key(call))
 
-    def _answer(self, call: Call[Answer], response: httpx.Response) -> Answer:
+    def _read(self, call: Call[Answer], response: httpx.Response, kept: _Kept | None) -> Answer:
         """Read a response; an immutable answer with an entity tag is kept."""
-        key = _key(call)
-        if response.status_code == httpx.codes.NOT_MODIFIED and key in self._kept:
-            answer: Answer = self._kept[key][1]
-            return answer
+        if kept and response.status_code == httpx.codes.NOT_MODIFIED:
+            found: Answer = kept.answer
+            return found
         answer = call.read(response.content)
-        if call.is_immutable and (tag := response.headers.get("ETag")):
-            self._kept[key] = (tag, answer)
+        if call.is_immutable and (etag := response.headers.get("ETag")):
+            with self._lock:
+                self._kept[_key(call)] = _Kept(etag, answer)
         return answer
 
     def _delay(self, error: HeadlightError, n_tried: int) -> float:
@@ -110,9 +126,10 @@ def _sync(endpoint: Callable[P, Call[Answer]]) -> Callable[Concatenate["Client",
 
     def method(self: "Client", /, *args: P.args, **options: P.kwargs) -> Answer:
         call = endpoint(*args, **options)
-        return self._answer(call, self.send(call))
+        kept = self._find_kept(call)
+        return self._read(call, self.send(call, kept and kept.etag), kept)
 
-    return _documented(method, endpoint, get_args(endpoint.__annotations__["return"])[0])
+    return _documented(method, endpoint)
 
 
 def _async(
@@ -122,9 +139,10 @@ def _async(
 
     async def method(self: "AsyncClient", /, *args: P.args, **options: P.kwargs) -> Answer:
         call = endpoint(*args, **options)
-        return self._answer(call, await self.send(call))
+        kept = self._find_kept(call)
+        return self._read(call, await self.send(call, kept and kept.etag), kept)
 
-    return _documented(method, endpoint, get_args(endpoint.__annotations__["return"])[0])
+    return _documented(method, endpoint)
 
 
 def _sync_stream(
@@ -149,14 +167,21 @@ def _async_stream(
     return _documented(method, endpoint, AsyncEvents)
 
 
-def _documented(method: Method, endpoint: Callable[..., Any], returns: Any) -> Method:
-    """Give a method the name, the documentation and the arguments of an endpoint."""
+def _documented(method: Method, endpoint: Callable[..., Call[Any]], returns: Any = None) -> Method:
+    """Give a method the name, the documentation and the signature of an endpoint.
+
+    Args:
+        method: sends the calls of the endpoint.
+        endpoint: makes calls.
+        returns: the type of the method's result; None: the type of a call's answer.
+    """
     functools.update_wrapper(method, endpoint)
     signature = inspect.signature(endpoint)
+    (answer,) = get_args(signature.return_annotation)
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    parameters = [itself, *signature.parameters.values()]
-    signature = signature.replace(parameters=parameters, return_annotation=returns)
-    method.__signature__ = signature  # type: ignore[attr-defined]
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[itself, *signature.parameters.values()], return_annotation=returns or answer
+    )
     return method
 
 
@@ -218,12 +243,17 @@ class Client(_BaseClient[httpx.Client, httpx.BaseTransport]):
     ) -> None:
         self.close()
 
-    def send(self, call: Call[Any]) -> httpx.Response:
-        """Send a call, again if the server is busy, and return the response."""
+    def send(self, call: Call[Any], etag: str | None = None) -> httpx.Response:
+        """Send a call, again if the server is busy, and return the response.
+
+        Args:
+            call: of the API.
+            etag: the entity tag of a known answer; the response is 304 if it is still valid.
+        """
         n_tried = 0
         while True:
             with transport_errors(self.address):
-                response = self._http.request(**self._request(call))
+                response = self._http.request(**call.request(etag))
             if (error := error_in(response)) is None:
                 return response
             time.sleep(self._delay(error, n_tried))
@@ -232,7 +262,7 @@ class Client(_BaseClient[httpx.Client, httpx.BaseTransport]):
     def _events(self, call: Call[None]) -> Events:
         n_tried = 0
         while True:
-            with transport_errors(self.address), self._http.stream(**call.request) as response:
+            with transport_errors(self.address), self._http.stream(**call.request()) as response:
                 if response.status_code == httpx.codes.OK:
                     yield from events_of(response.iter_lines())
                     return
@@ -292,12 +322,12 @@ class AsyncClient(_BaseClient[httpx.AsyncClient, httpx.AsyncBaseTransport]):
     ) -> None:
         await self.close()
 
-    async def send(self, call: Call[Any]) -> httpx.Response:
-        """Send a call, again if the server is busy, and return the response."""
+    async def send(self, call: Call[Any], etag: str | None = None) -> httpx.Response:
+        """As `Client.send`."""
         n_tried = 0
         while True:
             with transport_errors(self.address):
-                response = await self._http.request(**self._request(call))
+                response = await self._http.request(**call.request(etag))
             if (error := error_in(response)) is None:
                 return response
             await asyncio.sleep(self._delay(error, n_tried))
@@ -307,7 +337,7 @@ class AsyncClient(_BaseClient[httpx.AsyncClient, httpx.AsyncBaseTransport]):
         n_tried = 0
         while True:
             with transport_errors(self.address):
-                async with self._http.stream(**call.request) as response:
+                async with self._http.stream(**call.request()) as response:
                     if response.status_code == httpx.codes.OK:
                         async for event in async_events_of(response.aiter_lines()):
                             yield event

@@ -53,10 +53,11 @@ class Call(Generic[Answer]):
     is_immutable: bool = False
     """The answer never changes, so a client keeps it with its entity tag."""
 
-    @property
-    def request(self) -> dict[str, Any]:
-        """The arguments of `httpx.Client.request`."""
+    def request(self, etag: str | None = None) -> dict[str, Any]:
+        """The arguments of `httpx.Client.request`; `etag` makes the request conditional."""
         headers = {"Accept": self.accept}
+        if etag:
+            headers["If-None-Match"] = etag
         request = {"method": self.method, "url": self.path, "params": self.params}
         if self.body is None:
             return {**request, "headers": headers}

@@ -20,10 +20,10 @@ from headlight.errors import Problem
 from headlight.registry import registry_of
 from headlight.routes.models import model_answer
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.encoder import encode_checked
 from headlight.serialization.formats import Form
+from headlight.serialization.trace import encode
 from headlight.settings import Settings
-from headlight.tracing.tracer import Tracer
+from headlight.tracing.service import trace_now
 
 
 class Backend(Protocol):
@@ -53,11 +53,12 @@ class Local:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.tracer = Tracer(registry_of(settings), settings)
+        self.settings = settings
+        self.registry = registry_of(settings)
 
     def find(self, model: str) -> str:
         """As `Backend`; an id counts before a folder of that name."""
-        registry, folder = self.tracer.registry, Path(model)
+        registry, folder = self.registry, Path(model)
         if model in registry.ids or not folder.is_dir():
             return model
         registry.add(folder.resolve())
@@ -67,12 +68,12 @@ class Local:
         """As `Backend`."""
         form = Form(media_type=media_type, dtype=request.dtype, triangle=request.triangle)
         with _plain_errors():
-            return encode_checked(self.tracer.trace(request), form)
+            return encode(trace_now(request, self.registry, self.settings), form)
 
     def card(self, model: str) -> Mapping[str, Any]:
         """As `Backend`."""
         with _plain_errors():
-            return model_answer(self.tracer.registry.describe(model)).model_dump(mode="json")
+            return model_answer(self.registry.describe(model)).model_dump(mode="json")
 
 
 class Remote:

@@ -1,42 +1,49 @@
-"""What the command line shows of an evaluation."""
+"""The evaluate command: measure a model, print the figures and write them to its card."""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from headlight.commands.options import UsageError
+from headlight.commands.output import console
+from headlight.commands.training import usage_errors
 from headlight.model.card import flatten, write_card
-from headlight.model.checkpoint import load, write_atomically
-from headlight.model.checkpoint_files import CARD
+from headlight.model.checkpoint import find_model, load, write_atomically
+from headlight.model.checkpoint_files import CARD, CheckpointError
 from headlight.model.device import choose_device
 from headlight.model.evaluation.figures import Evidence, measure, measure_expert_tokens
 
-console = Console(highlight=False)
 
-
-def evaluate_model(folder: Path, evidence: Evidence, device: str) -> dict[str, Any]:
+def evaluate_model(model: str, evidence: Evidence, device: str) -> dict[str, Any]:
     """Measure a model, print the figures and write them to its card.
 
-    What cannot be measured on this evidence stays on the card as it was: without any, only the
-    figures on the project's own texts are new.
+    Figures that need other evidence stay on the card: without any, only those on the project's own
+    texts change.
 
     Args:
-        folder: the model.
-        evidence: files to measure on.
-        device: where to run.
+        model: a model's id, or its folder.
+        evidence: the files to measure on.
+        device: auto, cpu, cuda or mps.
 
     Raises:
-        ValueError: the folder, a file or the device cannot be used.
+        UsageError: the model or the device is unknown, or the model takes no such evidence.
+        ValueError: the folder or a file is unusable.
         ImportError: a library that a figure needs is not installed.
     """
-    checkpoint = load(folder, device=choose_device(device))
+    try:
+        folder = find_model(model)
+    except CheckpointError as error:
+        raise UsageError(str(error)) from error
+    with usage_errors():
+        place = choose_device(device)
+    checkpoint = load(folder, device=place)
     card = checkpoint.description.card
-    figures = measure(checkpoint, evidence)
-    found = measure_expert_tokens(checkpoint, evidence) or card.expert_tokens
+    with usage_errors():
+        figures = measure(checkpoint, evidence)
+        found = measure_expert_tokens(checkpoint, evidence) or card.expert_tokens
     console.print(_figures_table(figures, checkpoint.id))
     if found is not card.expert_tokens:
         console.print(_experts_table(found, checkpoint.id))

@@ -22,16 +22,12 @@ from headlight.static_files import package_dir
 
 ENTRY = "offline.js"
 STYLES = ("page", "controls", "dialogs", "sentence", "views", "plot")
-# The page fetches Plotly; in the file it has run before any module.
-STAND_INS = {
-    "ui/plotly.js": "export const plotly = async () => window.Plotly;\n"
-    "export const plotlySource = async () => { throw new Error('this page is saved already'); };\n"
-}
 
 # Markup below is only a file of ours, JSON without a `<`, or base64.
 _SCRIPTS = HOME / "static" / "js"
 _IMPORT = re.compile(
-    r"""^((?:import|export)(?:\b[^;'"=(]*\bfrom)? ['"])(\.[^'"]+)(['"])""", re.MULTILINE
+    r"""((?:^(?:import|export)(?:\b[^;'"=(]*\bfrom)? |\bawait import\()['"])(\.[^'"]+)(['"])""",
+    re.MULTILINE,
 )
 
 
@@ -76,7 +72,7 @@ def modules() -> dict[str, str]:
         name = open_names.pop()
         if name in found:
             continue
-        text = STAND_INS.get(name) or (_SCRIPTS / name).read_text()
+        text = (_SCRIPTS / name).read_text()
         found[name] = _IMPORT.sub(partial(_by_path, importer=name), text)
         open_names += [_resolved(path, name) for _, path, _ in _IMPORT.findall(text)]
     return found

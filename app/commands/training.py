@@ -1,8 +1,18 @@
-"""What the command line shows of a training run."""
+"""The train command: settings as they are typed, the run, and its progress on the terminal."""
 
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import torch
+import yaml
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -13,27 +23,206 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from headlight.commands.options import UsageError
 from headlight.model.card import ModelCard, read_card
-from headlight.model.checkpoint_files import CARD
-from headlight.model.device import machine_of
+from headlight.model.checkpoint_files import CARD, CheckpointError
+from headlight.model.device import choose_device, choose_threads, machine_of
+from headlight.model.training import run
+from headlight.model.training.config import merge
+from headlight.model.training.corpus import CorpusError
+from headlight.model.training.distributed import join, local_rank
 from headlight.model.training.loop import Loop, StepReport
-from headlight.model.training.run import finish, read_run
 
-console = Console(highlight=False)
+BUSY = "other processes keep this machine busy, so one thread is used; --threads N uses more"
 
 
-def run_loop(loop: Loop, title: str) -> bool:
-    """Train to the end or to Ctrl-C, showing how it goes, and write the model.
+def train_model(
+    recipe: str,
+    out: Path,
+    *,
+    corpus: Sequence[Path] = (),
+    config: Path | None = None,
+    assignments: Sequence[str] = (),
+    steps: int | None = None,
+    seed: int | None = None,
+    device: str = "auto",
+    precision: str | None = None,
+    threads: int | None = None,
+    resume: bool = False,
+) -> bool:
+    """Train a model, or resume its training, showing the progress, and write it to its folder.
 
     Args:
-        loop: prepared by `headlight.model.training.run`.
-        title: what the card calls the model.
+        recipe: a name of `run.RECIPES`.
+        out: the run's folder.
+        corpus: the files to train on.
+        config: a YAML file of settings.
+        assignments: settings as ``NAME=VALUE``; they override the file.
+        steps: the number of steps; overrides both.
+        seed: overrides both.
+        device: auto, cpu, cuda or mps.
+        precision: None for auto, or for that of the run to resume.
+        threads: of the CPU; None for 1 on a busy machine, else all.
+        resume: whether to resume the run in `out`.
 
     Returns:
-        False when the run was stopped before its last step; its state is saved.
+        False if a signal stopped the run before its last step; its state is saved.
+
+    Raises:
+        UsageError: an option or a setting is not allowed.
+        ValueError: a file is unusable, memory ran out, or the loss is not finite.
+    """
+    try:
+        with usage_errors():
+            n_threads = choose_threads(threads)
+            place = choose_device(device)
+        is_held_back = threads is None and n_threads < torch.get_num_threads()
+        torch.set_num_threads(n_threads)
+        with join(place) as processes:
+            with usage_errors():
+                if resume:
+                    if corpus or config or assignments or seed is not None:
+                        raise UsageError(
+                            "a resumed run keeps its corpus, its seed and its settings; "
+                            "leave them out"
+                        )
+                    loop = run.resume(
+                        out,
+                        steps=steps,
+                        precision=precision,
+                        command=_command(processes.size),
+                        device=device,
+                        processes=processes,
+                    )
+                else:
+                    if not corpus:
+                        raise UsageError("no corpus was given; name a file with --corpus")
+                    asked = run.make_run(
+                        recipe,
+                        corpus,
+                        settings=_settings(config, assignments, steps=steps, seed=seed),
+                        precision=precision or "auto",
+                        command=_command(processes.size),
+                    )
+                    loop = run.start(asked, out, device=device, processes=processes)
+            return _run_loop(loop, loop.out.resolve().name, BUSY if is_held_back else "")
+    except (ValueError, OSError):
+        if local_rank() > 0:  # the first process of this machine reports it
+            sys.exit(1)
+        raise
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn a ValueError of the block into a `UsageError`, unless a file is at fault."""
+    try:
+        yield
+    except (CorpusError, CheckpointError):
+        raise
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _command(n_processes: int) -> str:
+    """The command line, as it can be typed again."""
+    together = ["torchrun", "--nproc-per-node", str(n_processes), "-m", "headlight.cli"]
+    return shlex.join([*(together if n_processes > 1 else ["headlight"]), *sys.argv[1:]])
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+def _settings(
+    config: Path | None, assignments: Sequence[str], *, steps: int | None, seed: int | None
+) -> dict[str, Any]:
+    """Merge a file, assignments and options, each overriding the one before."""
+    changes = read_settings_file(config) if config else {}
+    merge(changes, read_settings(assignments))
+    options = {"loop.steps": steps, "loop.seed": seed}
+    merge(changes, {name: value for name, value in options.items() if value is not None})
+    return changes
+
+
+def read_settings(assignments: Sequence[str]) -> dict[str, Any]:
+    """Parse ``["loop.steps=10"]`` as ``{"loop": {"steps": 10}}``; values are YAML.
+
+    Raises:
+        ValueError: an assignment has no equals sign, or its value is not YAML.
+    """
+    settings: dict[str, Any] = {}
+    for assignment in assignments:
+        name, is_there, value = assignment.partition("=")
+        if not is_there:
+            raise ValueError(f"{assignment!r} has no '='; write NAME=VALUE")
+        merge(settings, {name.strip(): _parse(value, f"the value of {name.strip()}")})
+    return settings
+
+
+def read_settings_file(path: Path) -> dict[str, Any]:
+    """Read a YAML file with some of the mappings ``model``, ``rows`` and ``loop``.
+
+    Raises:
+        ValueError: the file cannot be read, or does not hold a mapping.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8") from error
+    found = _parse(text, str(path))
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} holds no settings; write them as 'loop:', then '  steps: 100'")
+    # A section without a line under it changes nothing.
+    return {str(name): value for name, value in found.items() if value is not None}
+
+
+class _Loader(yaml.SafeLoader):
+    """A YAML loader that reads 1e-3 as a number and rejects duplicate keys."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for number, (key, (place, _)) in enumerate(zip(keys, node.value, strict=True)):
+            if key in keys[:number] and not isinstance(key, list | dict):
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"{key!r} is there twice", place.start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        # _Loader is a SafeLoader: it constructs plain data only.
+        return yaml.load(text, _Loader)  # nosec B506
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f", line {mark.line + 1}" if mark and "\n" in text.strip() else ""
+        raise ValueError(f"{where}{place} is not YAML: {error.problem}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{where} is not YAML: {reason}") from error
+
+
+# --- the run on the terminal ----------------------------------------------------------------------
+
+
+def _run_loop(loop: Loop, title: str, note: str) -> bool:
+    """Run the loop, show its progress and write the model.
+
+    Args:
+        loop: prepared by `run.start` or `run.resume`.
+        title: the title of the card.
+        note: on the number of threads, to be shown at the start.
     """
     shown = Console(highlight=False, quiet=not loop.processes.is_first)
-    shown.print(_headline(loop, title), markup=False, soft_wrap=True)
+    if loop.processes.is_first:
+        for line in _headlines(loop, title, note):
+            shown.print(line, markup=False, soft_wrap=True)
     try:
         with _progress(shown) as progress:
             task = progress.add_task("", total=loop.config.steps, completed=loop.step, figures="")
@@ -46,30 +235,40 @@ def run_loop(loop: Loop, title: str) -> bool:
             f"--set loop.accumulate={2 * loop.config.accumulate}, or make the model smaller"
         ) from error
     if loop.processes.is_first:
-        finish(loop, _card(loop, title))
+        run.finish(loop, _card(loop, title))
     if is_finished:
         shown.print(f"trained {loop.step} steps; the model is in {loop.out}", markup=False)
     else:
         shown.print(
-            f"stopped after step {loop.step} and saved; go on with --out {loop.out} --resume",
+            f"stopped after step {loop.step} and saved; continue with --out {loop.out} --resume",
             markup=False,
         )
     return is_finished
 
 
-def _headline(loop: Loop, title: str) -> str:
-    """What is about to be trained, and on what."""
-    config = loop.model.config
+def _headlines(loop: Loop, title: str, note: str) -> Iterator[str]:
+    """Describe the model, the machine, and the steps that read no text."""
+    config, device = loop.model.config, loop.model.vectors.device
     n_parameters = sum(parameter.numel() for parameter in loop.model.parameters())
     facts = [
         config.kind,
         f"{n_parameters:,} parameters",
         f"{config.vocab_size:,} tokens in the vocabulary",
-        f"{_precision(loop)} on {machine_of(loop.model.vectors.device)}",
+        f"{_precision(loop)} on {machine_of(device)}",
     ]
+    if device.type == "cpu":
+        n_threads = torch.get_num_threads()
+        facts.append("1 thread" if n_threads == 1 else f"{n_threads} threads")
     if loop.processes.size > 1:
         facts.append(f"{loop.processes.size} processes")
-    return f"{title}: {', '.join(facts)}"
+    yield f"{title}: {', '.join(facts)}"
+    if note:
+        yield note
+    for steps in run.steps_without_text(run.read_run(loop.out)):
+        yield (
+            f"steps {steps.start} to {steps.stop - 1} read no line of the corpus: they train on "
+            "repeated segments of its tokens"
+        )
 
 
 def _precision(loop: Loop) -> str:
@@ -77,7 +276,7 @@ def _precision(loop: Loop) -> str:
 
 
 def _is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether a device, or this machine, has no room left; the latter has no class of its own."""
+    """Return whether the device or this machine is out of memory; the latter has no class."""
     return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
 
 
@@ -97,24 +296,24 @@ def _show(progress: Progress, task: TaskID, report: StepReport) -> None:
     progress.update(task, completed=report.step, figures=figures)
     if report.valid_loss is not None:
         figures += f"  held-out loss {report.valid_loss:.3f}"
-        if report.balance_loss:  # a dense model has none
+        if report.balance_loss:  # 0 for a dense model
             figures += f"  balance loss {report.balance_loss:.3f}"
         progress.console.print(f"step {report.step:>6}  {figures}", soft_wrap=True)
 
 
 def _card(loop: Loop, title: str) -> ModelCard:
-    """The facts of the run; what the model is good for is left to a person to write.
+    """Write the facts of the run on a card.
 
-    A card that is there already keeps what a person wrote, and its figures as long as they are of
-    these weights.
+    A card that exists keeps its prose, and its figures if the weights have not changed.
     """
     path = loop.out / CARD
     prose = f"# {title}\n\nNot described yet."
     fresh = ModelCard(title=title, licence="not stated", prose=prose)
     known = read_card(path) if path.exists() else fresh
+    asked = run.read_run(loop.out)
     training = {
-        "recipe": read_run(loop.out).recipe,
-        "command": " && ".join(read_run(loop.out).commands),
+        "recipe": asked.recipe,
+        "command": " && ".join(asked.commands),
         "seed": loop.config.seed,
         "steps": loop.step,
         "tokens": loop.tokens,

@@ -1,62 +1,120 @@
-"""The engine: a bounded queue in front of one inference thread.
+"""The inference engine: a bounded queue in front of one worker thread.
 
-PyTorch never runs on the event loop, so `/healthz` answers while a trace is computed. Passes
-that run side by side would only share the same cores; those that wait together may run as one.
-A request is refused at once when the queue is full, refused later when it waited or took too
-long, and dropped when its client left. What runs stops between two layers when nobody waits for
-any of it. A thread that dies is replaced.
+PyTorch never runs on the event loop, so `/healthz` answers while a trace is computed. Jobs of equal
+batch keys that wait together run as one batch; nothing waits for a batch to fill. A job is rejected
+at once if the queue is full, later if it waited or ran too long, and dropped if its client
+disconnected; a batch that nobody waits for stops between two layers.
 
-    engine.py → jobs.py → worker.py, which supervisor.py keeps alive
+An error that leaves the device or the process in doubt is fatal: `on_fatal` is called and the
+engine takes no further jobs. A new thread in the same process would inherit the damage.
+
+Threads: the queue and `Job.started_at` are changed under the lock. `Job.future` and `Job.is_wanted`
+are set on the job's event loop only; the worker reads `is_wanted`.
 """
 
 import asyncio
-from collections.abc import Callable, Hashable, Sequence
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from contextlib import suppress
+from threading import Condition, Thread
 from time import monotonic
 from typing import Any, TypeVar
 
+import torch
+
 from headlight.errors import Problem, refusal, server_stopping
-from headlight.inference.disconnects import Departure, watching
-from headlight.inference.jobs import Job, Queue, QueueFull
-from headlight.inference.supervisor import Supervisor
-from headlight.inference.worker import Worker
 from headlight.metrics import Metrics
+from headlight.model.cancellation import Cancelled, cancellable
 
 Result = TypeVar("Result")
-Order = TypeVar("Order")
+ClientLeft = Callable[[], Awaitable[object]]
+"""Waits until the client disconnects; raises if the rest of its request is invalid."""
 
-CLOSING_SECONDS = 2
-"""How long a pass that nobody waits for may take to stop when the engine is closed."""
+Solve = Callable[[list[Any]], Iterator[tuple[int, Any]]]
+"""Computes a batch: yields the index of each payload once, with its result or an `Exception`."""
+
+logger = logging.getLogger(__name__)
+
+RETRY_AFTER_SECONDS = 1
+STOP_SECONDS = 2
+"""How long `close` waits for the worker thread."""
+
+HANG_FACTOR = 3
+"""A batch that runs for this many times `work_seconds` hangs in code that never checks."""
+
+OUT_OF_MEMORY = (MemoryError, torch.OutOfMemoryError)
+# PyTorch raises these as plain RuntimeErrors.
+_MEMORY_MESSAGES = ("out of memory", "DefaultCPUAllocator")
+_DEVICE_MESSAGES = ("CUDA error", "CUDA driver error", "CUBLAS_STATUS", "CUDNN_STATUS")
 
 
-class ClientLeft(Problem):
-    """The client closed its connection; the status is for our log, nobody reads the answer."""
+class ClientDisconnected(Problem):
+    """The client disconnected before its answer; the status is for the access log."""
 
     def __init__(self) -> None:
         super().__init__(499, "client-left", "the client left before it was answered")
 
 
-async def _never() -> None:
-    await asyncio.Event().wait()
+class Job:
+    """A piece of work in the queue, and the future of its result. Made on the event loop.
 
+    Args:
+        payload: what `solve` is given.
+        solve: computes a batch of payloads.
+        batch_key: jobs of equal keys may run as one batch; None: this one runs alone.
+        is_continuation: whether it continues work that was admitted before. A full queue does not
+            reject it, and it has every second turn, as half an answer is of no use.
+    """
 
-def _nothing(*_: object) -> None:
-    pass
+    def __init__(
+        self,
+        payload: Any,
+        solve: Solve,
+        batch_key: Hashable | None = None,
+        *,
+        is_continuation: bool = False,
+    ) -> None:
+        self.payload = payload
+        self.solve = solve
+        self.batch_key = batch_key
+        self.is_continuation = is_continuation
+        self.is_wanted = True
+        self.queued_at = monotonic()
+        self.started_at: float | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+
+    def settle(self, result: Any) -> None:
+        """Set the result, or raise an exception in the caller; any thread may call it."""
+        with suppress(RuntimeError):  # the event loop is closed
+            self.loop.call_soon_threadsafe(self.settle_here, result)
+
+    def settle_here(self, result: Any) -> None:
+        """As `settle`, on the event loop."""
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.future.done():
+            return
+        if isinstance(result, BaseException):
+            self.future.set_exception(result)
+            self.future.exception()  # retrieved, even if nobody is left to see it
+        else:
+            self.future.set_result(result)
 
 
 class Engine:
-    """Runs work on a thread of its own, first come first served.
+    """Runs jobs on a thread of its own, first come first served.
 
     Args:
-        queue_length: how many pieces may wait while others run.
-        queue_seconds: how long a piece may wait before it is refused.
-        retry_after_seconds: what a refused client is told to wait.
-        work_seconds: how long a piece may take before it is refused.
-        max_batch: how many pieces of one kind run together at most.
-        prepare: called first on every new inference thread.
-        on_death: called with a sentence when an inference thread died.
-        on_end: called with a sentence when none comes to life any more.
-        thread_name: what its threads are called.
-        metrics: told what waits and how long it takes.
+        queue_length: how many jobs may wait while others run.
+        queue_seconds: how long a job may wait before it is rejected.
+        work_seconds: how long a job may run before it is rejected.
+        max_batch: how many jobs run together at most.
+        prepare: called first on the worker thread.
+        on_fatal: called with a sentence when the engine has failed for good.
+        metrics: where queue and work are measured.
     """
 
     def __init__(
@@ -64,198 +122,335 @@ class Engine:
         *,
         queue_length: int,
         queue_seconds: float,
-        retry_after_seconds: int,
         work_seconds: float = 30.0,
-        max_batch: int = 16,
-        prepare: Callable[[], object] = _nothing,
-        on_death: Callable[[str], object] = _nothing,
-        on_end: Callable[[str], object] = _nothing,
-        thread_name: str = "inference",
+        max_batch: int = 32,
+        prepare: Callable[[], object] = lambda: None,
+        on_fatal: Callable[[str], object] = lambda _: None,
         metrics: Metrics | None = None,
     ) -> None:
+        self.queue_length = queue_length
         self.queue_seconds = queue_seconds
-        self.retry_after_seconds = retry_after_seconds
         self.work_seconds = work_seconds
         self.max_batch = max_batch
         self.metrics = metrics or Metrics()
         self.is_stopping = False
-        self._queue = Queue(queue_length)
         self._prepare = prepare
-        self._on_death = on_death
-        self._on_end = on_end
-        self._thread_name = thread_name
-        self._supervisor: Supervisor | None = None
-
-    @property
-    def queue_length(self) -> int:
-        """How many pieces may wait while others run."""
-        return self._queue.length
-
-    @queue_length.setter
-    def queue_length(self, length: int) -> None:
-        self._queue.length = length
+        self._on_fatal = on_fatal
+        self._failure = ""
+        self._waiting: deque[Job] = deque()
+        self._continuing: deque[Job] = deque()
+        self._running: list[Job] = []
+        self._changed = Condition()
+        # A daemon: a kernel that never returns must not keep the process alive.
+        self._thread = Thread(target=self._work, name="inference", daemon=True)
 
     @property
     def n_jobs(self) -> int:
-        """How many pieces run or wait."""
-        return self._queue.n_jobs
+        """How many jobs run or wait."""
+        with self._changed:
+            return len(self._jobs())
 
     @property
-    def n_workers(self) -> int:
-        """How many inference threads are alive: one, and those that hang."""
-        return self._supervisor.n_workers if self._supervisor else 0
+    def is_alive(self) -> bool:
+        """Whether the worker thread runs; after `close` it does if it hangs."""
+        return self._thread.is_alive()
 
     def start(self) -> None:
-        """Make the inference thread, without waiting for it; who asks first does it too."""
-        if self._supervisor is None:
-            self._supervisor = Supervisor(
-                self._new_worker,
-                self._queue,
-                work_seconds=self.work_seconds,
-                refusal=self._died,
-                on_death=self._note_death,
-                on_end=self._on_end,
-            )
+        """Start the worker thread, without waiting for it; the first job does it too."""
+        with self._changed:
+            if self._thread.ident is None:
+                self._thread.start()
 
     async def run(
-        self,
-        work: Callable[[], Result],
-        *,
-        client_left: Departure = _never,
-        is_begun: bool = False,
+        self, work: Callable[[], Result], client_left: ClientLeft | None = None
     ) -> Result:
-        """Run `work` on the inference thread and return what it returns.
-
-        Args:
-            work: called without arguments; what it raises is raised here.
-            client_left: waits until nobody waits for the answer any more.
-            is_begun: whether it goes on with what was let in before. A full queue does not refuse
-                it, as half an answer is of no use.
+        """Run `work` on the worker thread and return its result.
 
         Raises:
-            Problem: 503 with Retry-After, where the queue is full, the wait was too long, the
-                server stops, or the inference thread died of this; 504, where the work took too
-                long.
-            ClientLeft: the client left before the work was done.
+            Problem: 503 with Retry-After: the queue is full, the wait was too long, the server
+                stops, or the engine has failed; 504: the work took too long.
+            ClientDisconnected: the client disconnected before the work was done.
         """
-        result: Result = await self._answer(Job(None, work, _call, is_begun=is_begun), client_left)
+        result: Result = await self.result(self.submit(Job(work, _call)), client_left)
         return result
 
-    async def run_together(
-        self,
-        kind: Hashable,
-        order: Order,
-        solve: Callable[[list[Order]], Sequence[Result | Exception]],
-        *,
-        client_left: Departure = _never,
-        since: float | None = None,
-    ) -> Result:
-        """Run an order together with those of its kind that wait when its turn comes.
-
-        Nobody waits for others to come: orders meet because one batch runs while they arrive.
-
-        Args:
-            kind: what orders that can be solved together have in common.
-            order: what is asked for.
-            solve: gives a result or an exception for each of at most `max_batch` orders. Where it
-                raises instead, it is asked again for each order alone.
-            client_left: waits until nobody waits for the answer any more.
-            since: when the wait began, by the monotonic clock; None: now.
+    def submit(self, job: Job) -> Job:
+        """Put a job into the queue.
 
         Raises:
-            Problem, ClientLeft: as `run`.
+            Problem: 503, as `run`.
         """
-        job = Job(kind, order, solve, queued_at=since)
-        result: Result = await self._answer(job, client_left)
-        return result
+        if self.is_stopping:
+            raise server_stopping(RETRY_AFTER_SECONDS)
+        if self._failure:
+            raise self._failed()
+        self.start()
+        with self._changed:
+            n_waiting = len(self._waiting) + 1
+            # An idle worker takes one at once.
+            if not job.is_continuation and n_waiting > self.queue_length + (not self._running):
+                limits = {"limit": self.queue_length, "actual": n_waiting}
+                why = f"{self.queue_length} requests are waiting already"
+                raise _unavailable("queue-full", why, **limits)
+            (self._continuing if job.is_continuation else self._waiting).append(job)
+            self._changed.notify()
+        delay = min(self.queue_seconds, self.work_seconds)
+        job.timer = job.loop.call_later(delay, self._check_time, job)
+        return job
+
+    async def result(self, job: Job, client_left: ClientLeft | None = None) -> Any:
+        """Wait for a job's result and withdraw the job if its client disconnects first.
+
+        Raises:
+            Problem, ClientDisconnected: as `run`.
+        """
+        try:
+            return await unless_client_leaves(job.future, client_left)
+        finally:
+            self.withdraw(job)
+
+    def withdraw(self, job: Job) -> None:
+        """Note, on its event loop, that nobody waits for a job any more."""
+        job.is_wanted = False
+        if job.timer is not None:
+            job.timer.cancel()
+        if not job.future.done():
+            job.future.cancel()
+            self._dequeue(job)
 
     def stop(self) -> None:
-        """Refuse what runs, what waits and what comes: the server's time is up."""
+        """Reject what runs, what waits and what comes: the server's time is up."""
         self.is_stopping = True
-        for job in self._queue.jobs():
-            job.settle(self._stopping())
+        with self._changed:
+            jobs = self._jobs()
+        for job in jobs:
+            job.settle(server_stopping(RETRY_AFTER_SECONDS))
 
     def close(self) -> None:
-        """Finish the piece that runs, refuse those that wait, end the thread."""
+        """Finish the batch that runs, reject what waits, and end the thread; it blocks."""
         self.is_stopping = True
-        if self._supervisor is not None:
-            self._supervisor.close(CLOSING_SECONDS)
-        for job in self._queue.jobs():
-            job.settle(self._stopping())
+        with self._changed:
+            self._changed.notify()
+        if self._thread.ident is not None:
+            self._thread.join(STOP_SECONDS)
+        self.stop()
 
-    def _new_worker(self) -> Worker:
-        return Worker(
-            self._queue, self._prepare, self.max_batch, self.metrics, name=self._thread_name
-        )
+    @property
+    def _has_ended(self) -> bool:
+        return self.is_stopping or bool(self._failure)
 
-    async def _answer(self, job: Job, client_left: Departure) -> Any:
-        self._enqueue(job)
-        try:
-            with watching(client_left) as departure:
-                while not job.answer.done():
-                    await asyncio.wait(
-                        {job.answer, departure},
-                        timeout=self._patience(job),
-                        return_when=asyncio.FIRST_COMPLETED,
-                    )
-                    if not job.answer.done():
-                        self._require_hope(job, departure)
-                return job.answer.result()
-        finally:
-            self._queue.withdraw(job)
-            job.forget()
+    # --- on the event loop ---
 
-    def _enqueue(self, job: Job) -> None:
-        if self.is_stopping:
-            raise self._stopping()
-        self.start()
-        if self._supervisor and self._supervisor.has_given_up:
-            raise self._died()
-        try:
-            self._queue.put(job)
-        except QueueFull as full:
-            limit = self._queue.length
-            why = f"{limit} requests are waiting already"
-            raise self._refusal("queue-full", why, limit=limit, actual=full.actual) from None
-
-    def _patience(self, job: Job) -> float:
-        """The seconds until the next moment at which this job may have run out of its time."""
+    def _check_time(self, job: Job) -> None:
+        """Reject a job whose time is over, or look again when it may be."""
         now = monotonic()
-        if job.started_at is not None:
-            return max(0.0, job.started_at + self.work_seconds - now)
-        # It may start at any time from now on, so it may run out of either.
-        return max(0.0, min(job.queued_at + self.queue_seconds - now, self.work_seconds))
-
-    def _require_hope(self, job: Job, departure: asyncio.Future[object]) -> None:
-        """Give up a job whose client left or whose time is over."""
-        if departure.done():
-            departure.result()  # raises what is wrong with the rest of the request
-            raise ClientLeft
-        now = monotonic()
-        if job.started_at is None and now - job.queued_at >= self.queue_seconds:
-            # The worker may take it at this very moment; then its time to work begins.
-            if self._queue.withdraw(job):
+        if job.started_at is None:
+            seconds = job.queued_at + self.queue_seconds - now
+            if seconds <= 0 and self._dequeue(job):
                 waited = f"this request waited {self.queue_seconds:g} s and was not reached"
-                raise self._refusal("queue-timeout", waited)
-        elif job.started_at is not None and now - job.started_at >= self.work_seconds:
-            took = f"this took longer than the {self.work_seconds:g} s that are allowed"
-            way_out = "ask for fewer tokens, sites, layers or analyses"
-            raise Problem(504, "too-slow", f"{took} and was stopped; {way_out}")
+                job.settle_here(_unavailable("queue-timeout", waited))
+                return
+            seconds = min(max(seconds, 0), self.work_seconds)
+        else:
+            seconds = job.started_at + self.work_seconds - now
+            if seconds <= 0:
+                self._time_out(job)
+                return
+        job.timer = job.loop.call_later(seconds, self._check_time, job)
 
-    def _note_death(self, why: str) -> None:
-        self.metrics.worker_deaths.inc()
-        self._on_death(why)
+    def _time_out(self, job: Job) -> None:
+        took = f"this took longer than the {self.work_seconds:g} s that are allowed"
+        way_out = "ask for fewer tokens, sites, layers or analyses"
+        job.settle_here(Problem(504, "too-slow", f"{took} and was stopped; {way_out}"))
+        job.loop.call_later((HANG_FACTOR - 1) * self.work_seconds, self._check_hang, job)
 
-    def _died(self) -> Problem:
-        why = f"the {self._thread_name} thread died while it worked on this"
-        return self._refusal("worker-died", why)
+    def _check_hang(self, job: Job) -> None:
+        with self._changed:
+            hangs = job in self._running
+        if hangs and not self.is_stopping:
+            self._fail(f"a batch did not stop for {HANG_FACTOR * self.work_seconds:g} s")
 
-    def _stopping(self) -> Problem:
-        return server_stopping(self.retry_after_seconds)
+    # --- on either ---
 
-    def _refusal(self, kind: str, why: str, **members: int) -> Problem:
-        return refusal(kind, why, retry_after_seconds=self.retry_after_seconds, **members)
+    def _jobs(self) -> list[Job]:
+        return [*self._running, *self._continuing, *self._waiting]
+
+    def _dequeue(self, job: Job) -> bool:
+        """Take a job out of the queue; False if the worker has taken it."""
+        with self._changed:
+            queue = self._continuing if job.is_continuation else self._waiting
+            if job.started_at is None and job in queue:
+                queue.remove(job)
+                return True
+            return False
+
+    def _fail(self, why: str, error: BaseException | None = None) -> None:
+        """Give up for good: reject everything and report it."""
+        logger.critical("the inference engine failed, the server ends: %s", why, exc_info=error)
+        self._failure = why.splitlines()[0]
+        with self._changed:
+            jobs = self._jobs()
+        self._on_fatal(self._failure)
+        for job in jobs:
+            job.settle(self._failed())
+
+    def _failed(self) -> Problem:
+        return _unavailable("engine-failed", f"the inference engine failed ({self._failure})")
+
+    # --- on the worker thread ---
+
+    def _work(self) -> None:
+        try:
+            with cancellable(lambda: self.is_stopping):
+                self._prepare()
+            while batch := self._take():
+                self._run(batch)
+                del batch  # while it waits, nothing holds on to what the batch made
+        except Cancelled:
+            pass
+        except BaseException as error:
+            # The message of a panic may quote somebody's text, so it is not logged.
+            message = f": {error}" if isinstance(error, Exception) else ""
+            self._fail(f"{type(error).__name__}{message}", error)
+
+    def _take(self) -> list[Job]:
+        """Wait for a job and take it with those of its batch key; none: the engine is closed."""
+        with self._changed:
+            while not (self._continuing or self._waiting or self._has_ended):
+                self._changed.wait()
+            if self._has_ended:
+                return []
+            batch = self._first_batch(self._waiting or self._continuing)
+            self._running = batch
+            return batch
+
+    def _first_batch(self, queue: deque[Job]) -> list[Job]:
+        """The first job and those that can run with it, so nobody is overtaken for ever."""
+        first = queue[0]
+        batch = [first]
+        if first.batch_key is not None:
+            alike = (job for job in queue if job.batch_key == first.batch_key)
+            batch = [job for job, _ in zip(alike, range(self.max_batch), strict=False)]
+        began = monotonic()
+        for job in batch:
+            queue.remove(job)
+            job.started_at = began
+        return batch
+
+    def _run(self, batch: list[Job]) -> None:
+        """Solve a batch, and after each of its results the continuations that wait."""
+        self._solve_and_settle(batch, after_each=self._run_continuations)
+        with self._changed:
+            self._running = []
+
+    def _solve_and_settle(
+        self, batch: list[Job], after_each: Callable[[], object] = lambda: None
+    ) -> None:
+        began = monotonic()
+        for index, result in self._solve(batch):
+            if isinstance(result, BaseException) and is_fatal(result):
+                raise result
+            batch[index].settle(without_frames(result))
+            after_each()
+        self.metrics.batch_size.observe(len(batch))
+        self.metrics.work_seconds.observe(monotonic() - began)
+        for job in batch:
+            self.metrics.queue_seconds.observe(began - job.queued_at)
+
+    def _run_continuations(self) -> None:
+        with self._changed:
+            if not self._continuing:
+                return
+            outer, batch = self._running, self._first_batch(self._continuing)
+            self._running = [*outer, *batch]
+        self._solve_and_settle(batch)
+        with self._changed:
+            self._running = outer
+
+    def _solve(self, batch: list[Job]) -> Iterator[tuple[int, Any]]:
+        """The result or the `Exception` of each job; one that breaks the batch breaks no other."""
+        left = dict(enumerate(batch))
+        try:
+            with cancellable(lambda: not any(job.is_wanted for job in batch)):
+                for index, result in batch[0].solve([job.payload for job in batch]):
+                    del left[index]
+                    yield index, result
+        except Cancelled:
+            return
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            if len(batch) == 1:
+                yield 0, error
+                return
+            for index, job in left.items():
+                for _, result in self._solve([job]):
+                    yield index, result
 
 
-def _call(works: list[Callable[[], Any]]) -> list[Any]:
-    return [work() for work in works]
+async def unless_client_leaves(
+    future: asyncio.Future[Result], client_left: ClientLeft | None
+) -> Result:
+    """The result of a future that others may wait for too, unless the client disconnects first.
+
+    Raises:
+        ClientDisconnected: it did.
+        Exception: that of the future, or of the client's request.
+    """
+    if client_left is None or future.done():
+        return await asyncio.shield(future)
+    # asyncio.wait does the same and takes three times as long.
+    waiter = future.get_loop().create_future()
+    watcher = asyncio.ensure_future(client_left())
+
+    def wake(_: object) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    future.add_done_callback(wake)
+    watcher.add_done_callback(wake)
+    try:
+        await waiter
+        if not future.done():
+            watcher.result()  # raises what is wrong with the rest of the request
+            raise ClientDisconnected
+        return future.result()
+    finally:
+        future.remove_done_callback(wake)
+        watcher.cancel()
+        if watcher.done() and not watcher.cancelled():
+            watcher.exception()  # retrieved
+
+
+def is_fatal(error: BaseException) -> bool:
+    """Whether the process must end: memory, the device or a compiled library is in doubt."""
+    if not isinstance(error, Exception):
+        return not isinstance(error, Cancelled)
+    is_broken = isinstance(error, torch.AcceleratorError) or _says(error, _DEVICE_MESSAGES)
+    return is_broken or is_out_of_memory(error)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory was short, of the processor or of an accelerator."""
+    return isinstance(error, OUT_OF_MEMORY) or _says(error, _MEMORY_MESSAGES)
+
+
+def _says(error: BaseException, messages: tuple[str, ...]) -> bool:
+    return isinstance(error, RuntimeError) and any(message in str(error) for message in messages)
+
+
+def without_frames(result: Any) -> Any:
+    """The result; a problem without its traceback, whose frames hold on to whole passes."""
+    if isinstance(result, Problem):
+        result.__cause__ = result.__context__ = None
+        return result.with_traceback(None)
+    return result
+
+
+def _unavailable(kind: str, why: str, **members: int) -> Problem:
+    return refusal(kind, why, retry_after_seconds=RETRY_AFTER_SECONDS, **members)
+
+
+def _call(works: list[Callable[[], Any]]) -> Iterator[tuple[int, Any]]:
+    for index, work in enumerate(works):
+        yield index, work()

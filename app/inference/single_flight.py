@@ -1,105 +1,82 @@
-"""Equal questions asked at one time are computed once, for all who wait."""
+"""Single flight: equal jobs asked for at the same time are computed once.
 
-import asyncio
-from collections.abc import Awaitable, Callable
+https://pkg.go.dev/golang.org/x/sync/singleflight
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from headlight.errors import Problem
-from headlight.inference.disconnects import Departure, watching
-from headlight.inference.engine import ClientLeft
-
-Result = TypeVar("Result")
+from headlight.inference.engine import ClientLeft, Engine, Job, unless_client_leaves
 
 
-class Sharing(Generic[Result]):
-    """Computations that run, each under the name of what it computes.
+@dataclass
+class _Flight:
+    """A job in the engine and how many clients wait for its result."""
 
-    One goes on as long as anybody waits for it, whoever asked first; when the last has left, it is
-    told so.
+    job: Job
+    n_waiting: int = 0
+
+
+class SingleFlight:
+    """The jobs that are in the engine, by the key of what they compute.
+
+    A job is withdrawn when the last of its clients disconnects.
 
     Args:
-        on_share: called whenever somebody joins a computation that runs already.
+        engine: where jobs run.
     """
 
-    def __init__(self, on_share: Callable[[], object] = lambda: None) -> None:
-        self._on_share = on_share
-        self._running: dict[str, _Computation[Result]] = {}
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._flights: dict[Hashable, _Flight] = {}
 
     def __len__(self) -> int:
-        return len(self._running)
+        return len(self._flights)
 
-    async def share(
-        self, name: str, compute: Callable[[Departure], Awaitable[Result]], client_left: Departure
-    ) -> Result:
-        """What `compute` returns or raises, for this client and all others who ask for the name.
+    async def run(
+        self,
+        key: Hashable,
+        make_job: Callable[[], Job],
+        join: Callable[[Job], object],
+        client_left: ClientLeft | None,
+    ) -> Any:
+        """The result of the job under that key, for this client and all others who ask for it.
 
         Args:
-            name: what is computed.
-            compute: begun where nothing of the name runs; it is given what waits until nobody
-                waits for its result any more.
-            client_left: waits until this client does not wait any more.
+            key: what is computed.
+            make_job: makes the job if none is in the engine.
+            join: called with the job if one is.
+            client_left: waits until this client disconnects.
 
         Raises:
-            ClientLeft: this client left; the others go on waiting.
+            Problem, ClientDisconnected: as `Engine.run`.
         """
         while True:
-            running = self._running.get(name)
-            computation = running or self._begin(name, compute)
-            if running:
-                self._on_share()
+            flight = self._flights.get(key)
+            has_joined = flight is not None
+            if flight is None:
+                flight = self._flights[key] = _Flight(self._engine.submit(make_job()))
+                flight.job.future.add_done_callback(partial(self._forget, key))
+            else:
+                join(flight.job)
+            flight.n_waiting += 1
             try:
-                return await computation.wait(client_left)
+                return await unless_client_leaves(flight.job.future, client_left)
             except Problem as problem:
-                # Who asked first has waited too long in the queue; who came later has not.
-                if not running or problem.kind != "queue-timeout":
+                # The first client has waited too long in the queue; one that joined has not.
+                if not has_joined or problem.kind != "queue-timeout":
                     raise
+            finally:
+                flight.n_waiting -= 1
+                if not flight.n_waiting:
+                    if self._flights.get(key) is flight:
+                        del self._flights[key]
+                    self._engine.withdraw(flight.job)
 
-    def _begin(
-        self, name: str, compute: Callable[[Departure], Awaitable[Result]]
-    ) -> "_Computation[Result]":
-        computation = _Computation(compute, on_end=partial(self._forget, name))
-        self._running[name] = computation
-        return computation
-
-    def _forget(self, name: str, computation: "_Computation[Result]") -> None:
-        if self._running.get(name) is computation:
-            del self._running[name]
-
-
-class _Computation(Generic[Result]):
-    """One computation and how many wait for it."""
-
-    def __init__(
-        self,
-        compute: Callable[[Departure], Awaitable[Result]],
-        on_end: Callable[["_Computation[Result]"], object],
-    ) -> None:
-        self._n_waiting = 0
-        self._everyone_left = asyncio.Event()
-        self._on_end = on_end
-        self._result: asyncio.Future[Result] = asyncio.ensure_future(
-            compute(self._everyone_left.wait)
-        )
-        self._result.add_done_callback(self._end)
-
-    async def wait(self, client_left: Departure) -> Result:
-        self._n_waiting += 1
-        try:
-            with watching(client_left) as departure:
-                futures: set[asyncio.Future[Any]] = {self._result, departure}
-                await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
-            if not self._result.done():
-                departure.result()  # raises what is wrong with the rest of the request
-                raise ClientLeft
-            return self._result.result()
-        finally:
-            self._n_waiting -= 1
-            if not self._n_waiting:
-                self._on_end(self)  # whoever asks from now on begins anew
-                self._everyone_left.set()
-
-    def _end(self, result: asyncio.Future[Result]) -> None:
-        self._on_end(self)
-        if not result.cancelled():
-            result.exception()  # seen, though perhaps nobody is left to be told
+    def _forget(self, key: Hashable, future: object) -> None:
+        flight = self._flights.get(key)
+        if flight is not None and flight.job.future is future:
+            del self._flights[key]

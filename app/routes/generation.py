@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 
 from headlight.errors import Problem, described, unexpected
+from headlight.inference.engine import Job
 from headlight.json_route import JsonRoute
 from headlight.schemas.generation import GenerateRequest, GenerationEvent
 from headlight.serialization.negotiation import negotiate
-from headlight.services import Services, ServicesDep
-from headlight.tracing.generation import Writing, encode_event
-from headlight.tracing.streams import EVENT_STREAM, EventStream
+from headlight.services import Services, ServicesDep, client_left
+from headlight.tracing.generation import EVENT_STREAM, EventStream, Writing, advance, encode_event
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,8 @@ async def generate(
     turn. Who closes the connection ends the work. Only decoders write on.
     """
     negotiate(request.headers.get("accept", ""), (EVENT_STREAM,))
-    writing, first = await services.run(request, partial(services.generator.begin, order))
+    begin = partial(services.generator.begin, order)
+    writing, first = await services.engine.run(begin, client_left(request))
     return EventStream(_events(services, writing, first), services.settings.stream_patience_seconds)
 
 
@@ -60,7 +61,9 @@ async def _events(services: Services, writing: Writing, first: bytes) -> AsyncIt
         while event is not None and not services.streams.is_stopping:
             services.metrics.tokens_written.inc()
             yield event
-            event = await services.engine.run(writing.write, is_begun=True)
+            event = await services.engine.result(
+                services.engine.submit(Job(writing, advance, is_continuation=True))
+            )
         yield (event or b"") + writing.end(is_stopping=event is not None)
     except Problem as problem:
         yield encode_event("error", problem.document())

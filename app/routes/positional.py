@@ -1,6 +1,5 @@
 """Encodings of positions: any scheme by length and width, without a text."""
 
-import asyncio
 from functools import partial
 from typing import Annotated, Any
 
@@ -8,10 +7,10 @@ from fastapi import APIRouter, Query, Request, Response
 
 from headlight.errors import described
 from headlight.schemas.traces import PositionalAnswer, PositionalRequest
-from headlight.serialization.formats import MEDIA_TYPES, SAFETENSORS, Form
-from headlight.serialization.negotiation import content_tag, is_known, negotiate, negotiate_coding
-from headlight.serialization.pieced_response import PiecedResponse
-from headlight.services import OutgoingRoom, ServicesDep
+from headlight.serialization.formats import SAFETENSORS
+from headlight.serialization.negotiation import content_tag, is_known, negotiate_form
+from headlight.serialization.pieced_response import ChunkedResponse
+from headlight.services import ServicesDep, client_left
 from headlight.tracing.positional import positional_answer
 
 router = APIRouter(prefix="/api/v1", tags=["positional"])
@@ -31,25 +30,25 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 
 @router.get("/positional", response_class=Response, responses=_ANSWERS)
 async def positional(
-    order: Annotated[PositionalRequest, Query()],
-    request: Request,
-    services: ServicesDep,
-    room: OutgoingRoom,
+    order: Annotated[PositionalRequest, Query()], request: Request, services: ServicesDep
 ) -> Response:
     """What a scheme adds, by how much it turns or how far it lowers, position by position.
 
     `scheme` with its sizes, or `model` alone: then scheme, width and heads are the model's.
     Equal `ETag`s are equal bytes; `If-None-Match` spares sending them again.
     """
-    form = Form(media_type=negotiate(request.headers.get("accept", ""), MEDIA_TYPES))
-    answer = await services.run(
-        request, partial(positional_answer, order, services.registry, services.settings)
-    )
-    form = form.coded(negotiate_coding(request.headers, answer.n_bytes))
-    body = await services.encode(request, answer, form, room)
-    tag = await asyncio.to_thread(content_tag, body)
-    headers = {**form.headers, "ETag": tag, "Cache-Control": "no-cache"}
+    form = negotiate_form(request.headers)
+    compute = partial(positional_answer, order, services.registry, services.settings)
+    answer = await services.in_thread(compute, client_left(request))
+    encoded = await services.traces.encode(answer, form, client_left(request))
+    try:
+        tag = await services.in_thread(partial(content_tag, encoded.body), client_left(request))
+    except BaseException:
+        encoded.reservation.release()
+        raise
+    headers = {**encoded.form.headers, "ETag": tag, "Cache-Control": "no-cache"}
     if is_known(tag, request.headers.getlist("if-none-match")):
+        encoded.reservation.release()
         headers.pop("Content-Encoding", None)  # there is no content
         return Response(status_code=304, headers=headers)
-    return PiecedResponse(body, media_type=form.media_type, headers=headers)
+    return ChunkedResponse(encoded.body, form.media_type, headers, encoded.reservation)

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from headlight.errors import Problem, described
 from headlight.json_route import JsonRoute
 from headlight.schemas.traces import TraceAnswer, TraceForm, TraceRequest
-from headlight.serialization.formats import MEDIA_TYPES, SAFETENSORS, Form
-from headlight.serialization.negotiation import is_known, negotiate, negotiate_coding
-from headlight.serialization.pieced_response import PiecedResponse
-from headlight.serialization.trace import Answer
-from headlight.services import OutgoingRoom, ServicesDep
+from headlight.serialization.formats import SAFETENSORS, Form
+from headlight.serialization.negotiation import is_known, negotiate_form
+from headlight.serialization.pieced_response import ChunkedResponse
+from headlight.services import ServicesDep, client_left
+from headlight.tracing.service import Encoded
 
 router = APIRouter(prefix="/api/v1", tags=["traces"], route_class=JsonRoute)
 
@@ -44,9 +44,7 @@ _KEPT_ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 @router.post("/trace", response_class=Response, responses=_ANSWERS)
-async def trace(
-    order: TraceRequest, request: Request, services: ServicesDep, room: OutgoingRoom
-) -> Response:
+async def trace(order: TraceRequest, request: Request, services: ServicesDep) -> Response:
     """Read a text and return what its forward pass computed.
 
     With `Accept: application/x-safetensors` the answer is one safetensors file: arrays by site
@@ -54,15 +52,12 @@ async def trace(
     `Accept-Encoding` chooses zstd, br or gzip. What was asked before is answered without a pass
     while it is kept, and the answer has no timings then; `Content-Location` names it.
     """
-    media_type = negotiate(request.headers.get("accept", ""), MEDIA_TYPES)
-    form = Form(media_type=media_type, dtype=order.dtype, triangle=order.triangle)
-    answer = await services.trace(request, order)
-    form = form.coded(negotiate_coding(request.headers, answer.n_bytes))
-    body = await services.encode(request, answer, form, room)
-    headers = form.headers
-    if services.traces.is_kept(answer.id):
-        headers |= {"Content-Location": _location(request, answer, form)}
-    return PiecedResponse(body, media_type=form.media_type, headers=headers)
+    form = negotiate_form(request.headers, order.dtype, triangle=order.triangle)
+    trace_id, encoded = await services.traces.trace(order, form, client_left(request))
+    headers = encoded.form.headers
+    if trace_id in services.traces.cache:
+        headers |= {"Content-Location": _location(request, trace_id, form)}
+    return _response(encoded, headers)
 
 
 @router.get(
@@ -76,34 +71,37 @@ async def kept_trace(
     query: Annotated[TraceForm, Query()],
     request: Request,
     services: ServicesDep,
-    room: OutgoingRoom,
 ) -> Response:
     """Return a trace that was computed before, while it is kept; nothing is computed.
 
     Equal `ETag`s are equal bytes; `If-None-Match` spares sending them again.
     """
-    media_type = negotiate(request.headers.get("accept", ""), MEDIA_TYPES)
+    form = negotiate_form(request.headers, query.dtype, triangle=query.triangle)
     answer = services.traces.kept(trace_id)
     if answer is None:
         detail = f"the trace '{trace_id}' is not kept here; ask for it again with POST {_POST}"
         raise Problem(404, "unknown-trace", detail, headers={"Cache-Control": "no-store"})
-    form = Form(media_type=media_type, dtype=query.dtype, triangle=query.triangle)
-    form = form.coded(negotiate_coding(request.headers, answer.n_bytes))
-    tag = await services.tag(request, answer, form)
+    form = form.sized(answer.n_bytes)
+    tag = await services.traces.tag(answer, form, client_left(request))
     headers = {**form.headers, "ETag": tag, "Cache-Control": KEPT}
     if is_known(tag, request.headers.getlist("if-none-match")):
         headers.pop("Content-Encoding", None)  # there is no content
         return Response(status_code=304, headers=headers)
-    body = await services.encode(request, answer, form, room)
-    return PiecedResponse(body, media_type=form.media_type, headers=headers)
+    encoded = await services.traces.encode(answer, form, client_left(request))
+    return _response(encoded, headers)
 
 
 _POST = f"{router.prefix}/trace"
 
 
-def _location(request: Request, answer: Answer, form: Form) -> str:
+def _response(encoded: Encoded, headers: dict[str, str]) -> Response:
+    media_type = encoded.form.media_type
+    return ChunkedResponse(encoded.body, media_type, headers, encoded.reservation)
+
+
+def _location(request: Request, trace_id: str, form: Form) -> str:
     """The address of a kept trace, in the form that it was just sent in."""
-    path = request.app.url_path_for("kept_trace", trace_id=answer.id)
+    path = request.app.url_path_for("kept_trace", trace_id=trace_id)
     asked: dict[str, str] = {}
     if form.dtype != "float32":
         asked["dtype"] = form.dtype

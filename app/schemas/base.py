@@ -1,15 +1,15 @@
-"""What all requests have in common, and all answers."""
+"""The base classes of all requests and all answers."""
 
 from pydantic import BaseModel, ConfigDict
 
 
 class Request(BaseModel):
-    """A request: strict, which is no conversion from one type to another and no unknown member."""
+    """A request: no value is converted to another type, and unknown members are errors."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class Answer(BaseModel):
-    """An answer. A client ignores members that it does not know."""
+    """An answer; a client ignores unknown members."""
 
     model_config = ConfigDict(frozen=True)

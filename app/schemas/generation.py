@@ -1,4 +1,4 @@
-"""What a request to generate looks like, and the events that answer it."""
+"""Generation: the request and its Server-Sent Events."""
 
 from typing import Annotated, Literal
 
@@ -34,7 +34,7 @@ TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class GenerateRequest(TokenizeRequest):
-    """A text to continue, token by token, and how each is drawn."""
+    """A text to continue, and how its tokens are sampled."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -44,53 +44,55 @@ class GenerateRequest(TokenizeRequest):
 
     forced: list[TokenId] = Field(
         default=[],
-        description="Tokens to take in place of the first drawn ones: to replay a path, or to go "
-        "on from an alternative. Each has its event. The random numbers of the steps after them "
-        "are those of a run that drew them.",
+        description="Tokens to take in place of the first sampled ones, to replay a run or to "
+        "continue from an alternative. Each has an event. The steps after them use the random "
+        "numbers of a run that sampled them.",
     )
     skip: int = Field(
         default=0,
         ge=0,
         lt=2**31,
-        description="Forced tokens, from the first on, that have no event. They are read at once: "
-        "to write one more token after many costs little more than that one.",
+        description="The number of forced tokens, from the first, that have no event. They are "
+        "read in one pass, so one more token after many costs little more than that token.",
     )
     n_tokens: int = Field(
-        ge=1, lt=2**31, description="How many tokens to write at most, forced ones included."
+        ge=1,
+        lt=2**31,
+        description="The largest number of tokens to generate, including forced ones.",
     )
     temperature: float = Field(
         default=1.0,
         ge=0,
         allow_inf_nan=False,
-        description="Divides the logits; 0 takes the likeliest token.",
+        description="Divides the logits; 0 always takes the likeliest token.",
     )
     top_k: int | None = Field(
-        default=None, ge=1, lt=2**31, description="Draw from the k likeliest tokens only."
+        default=None, ge=1, lt=2**31, description="Sample from the k likeliest tokens only."
     )
     top_p: float | None = Field(
         default=None,
         gt=0,
         le=1,
-        description="Draw from the fewest tokens whose probabilities reach p.",
+        description="Sample from the fewest tokens whose probabilities reach p.",
     )
     seed: int = Field(
         default=0,
         ge=0,
         lt=2**63,
-        description="Of the random numbers. Equal requests write equal tokens, also where they "
-        "name no seed; another seed draws others.",
+        description="The seed of the random numbers. Equal requests generate equal tokens, even "
+        "if they omit the seed.",
     )
     n_alternatives: int = Field(
         default=10,
         ge=0,
         le=MAX_ALTERNATIVES,
-        description="How many of the likeliest tokens to tell at each step.",
+        description="The number of likeliest tokens in each event.",
     )
     layers: Numbers | None = Field(
-        default=None, description="Attention and experts of these layers only."
+        default=None, description="Return attention and experts of these layers only."
     )
     heads: Numbers | None = Field(
-        default=None, description="Attention of these heads only, in this order."
+        default=None, description="Return attention of these heads only, in this order."
     )
 
 
@@ -100,70 +102,78 @@ class Started(Answer):
     model: str
     revision: str
     precision: str
-    tokens: list[TokenAnswer] = Field(description="What the model read, start token included.")
+    tokens: list[TokenAnswer] = Field(
+        description="The tokens of the text, including the start token."
+    )
 
 
 class Alternative(Answer):
-    """A token that could have come."""
+    """A token that could have been generated."""
 
     id: int
     text: str
-    probability: float = Field(description="Of being drawn; 0: cut off by top_k or top_p.")
-    model_probability: float = Field(description="At temperature 1, nothing cut off.")
+    probability: float = Field(
+        description="The probability of being sampled; 0 if excluded by top_k or top_p."
+    )
+    model_probability: float = Field(
+        description="The model's probability: temperature 1, nothing excluded."
+    )
 
 
 class AttentionRow(Answer):
-    """What the query that predicted the token attended to."""
+    """The attention of the query that predicted the token."""
 
     axes: tuple[Literal["layer"], Literal["head"], Literal["key"]]
     layers: list[int] = Field(description="The number of each layer.")
     heads: list[int] = Field(description="The number of each head.")
-    data: Rows = Field(description="Weights over all tokens before this one; each row sums to 1.")
+    data: Rows = Field(description="Weights over all tokens before this one. Each row sums to 1.")
 
 
 class ExpertsChosen(Answer):
-    """Where one layer sent the query that predicted the token."""
+    """The experts of one layer for the query that predicted the token."""
 
     layer: int
-    experts: list[int] = Field(description="Those that were chosen, the likeliest first.")
-    weights: list[float] = Field(description="Of the chosen ones; they sum to 1.")
-    probabilities: list[float] = Field(description="Of all experts, by the router.")
+    experts: list[int] = Field(description="The chosen experts, the likeliest first.")
+    weights: list[float] = Field(description="The weights of the chosen experts; they sum to 1.")
+    probabilities: list[float] = Field(description="The router's probabilities of all experts.")
 
 
 class TokenWritten(Answer):
-    """One new token, and how the model came to it."""
+    """One new token, and how it was predicted."""
 
-    index: int = Field(description="Its number among the new tokens, from 0.")
-    position: int = Field(description="Its place in the whole text, start token included.")
+    index: int = Field(description="Its index among the new tokens, from 0.")
+    position: int = Field(description="Its index in the whole text, including the start token.")
     id: int
-    text: str = Field(description="What it spells; a part of a character as its bytes, \\xf0.")
+    text: str = Field(description="Its characters; a part of a character as its bytes, \\xf0.")
     is_special: bool
     probability: float = Field(
-        description="In the distribution it was drawn from; 0: forced, and could not be drawn."
+        description="Its probability in the sampled distribution; 0 for a forced token outside it."
     )
-    model_probability: float = Field(description="At temperature 1, nothing cut off.")
-    rank: int = Field(description="By model_probability; 1: the likeliest.")
+    model_probability: float = Field(
+        description="The model's probability: temperature 1, nothing excluded."
+    )
+    rank: int = Field(description="The rank by model_probability; 1 is the likeliest.")
     is_forced: bool
     alternatives: list[Alternative] = Field(
-        description="The likeliest tokens, the likeliest first; the written one may be among them."
+        description="The likeliest tokens, in descending order; the new token may be among them."
     )
     attention: AttentionRow
     experts: list[ExpertsChosen] | None = Field(description="null: the model is dense.")
 
 
 class Ended(Answer):
-    """Why no further token comes."""
+    """The end of the stream."""
 
     reason: Literal["length", "end_of_text", "max_tokens", "server_stopping"] = Field(
-        description="length: n_tokens were written. end_of_text: the last one ends the text. "
-        "max_tokens: the model reads no more. server_stopping: ask again, with `forced`, later."
+        description="length: n_tokens were generated. end_of_text: the last one ends the text. "
+        "max_tokens: the model reads no more. server_stopping: continue later with `forced`."
     )
-    n_tokens: int = Field(description="How many were written.")
-    text: str = Field(description="What they spell together.")
+    n_tokens: int = Field(description="The number of generated tokens.")
+    text: str = Field(description="Their text.")
 
 
 class _OneLine:
-    """The data of an event: on the wire it is JSON in a line of text."""
+    """The data of an event: one line of text that holds JSON."""
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -183,7 +193,7 @@ class StartEvent(Answer):
 
 
 class TokenEvent(Answer):
-    """`event: token`, one for each."""
+    """`event: token`, once for each token."""
 
     event: Literal["token"]
     data: Annotated[TokenWritten, _OneLine()]
@@ -197,7 +207,7 @@ class EndEvent(Answer):
 
 
 class ErrorEvent(Answer):
-    """`event: error`: what went wrong after the first token; nothing comes after it."""
+    """`event: error`: an error after the first token; the last event of its stream."""
 
     event: Literal["error"]
     data: Annotated[ProblemAnswer, _OneLine()]

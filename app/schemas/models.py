@@ -1,4 +1,4 @@
-"""Models: their cards, and what is known of their experts."""
+"""Models: their cards, and the tokens that their experts take."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from headlight.schemas.base import Answer
 
 
 class SiteAnswer(Answer):
-    """A place in the model whose tensor can be captured."""
+    """A named tensor of a forward pass that can be captured."""
 
     name: str
     axes: list[str]
@@ -26,38 +26,40 @@ class ExpertTokenAnswer(Answer):
     """A token that an expert takes."""
 
     text: str
-    share: float = Field(description="Of its occurrences, how many go to the expert.")
-    count: int = Field(description="How often it occurred.")
+    share: float = Field(description="The share of its occurrences that go to the expert.")
+    count: int = Field(description="The number of its occurrences.")
 
 
 class ExpertTakesAnswer(Answer):
-    """What one expert takes of the training text."""
+    """The tokens of the training text that one expert takes."""
 
-    share: float = Field(description="Of all tokens; top_k / n_experts where all take as many.")
-    kinds: dict[str, float] = Field(description="Of each kind of token.")
+    share: float = Field(
+        description="The share of all tokens; top_k / n_experts if the load is even."
+    )
+    kinds: dict[str, float] = Field(description="The share of each kind of token.")
     tokens: list[ExpertTokenAnswer] = Field(
-        description="What it takes most above its share, the surest first."
+        description="The tokens it takes most above its share, in descending order."
     )
 
 
 class ExpertTokensAnswer(Answer):
-    """What the experts take of the training text, counted by `headlight evaluate`."""
+    """The tokens of the training text that the experts take, counted by `headlight evaluate`."""
 
     text: list[str] = Field(description="The files.")
-    tokens: int = Field(description="How many tokens of them were read.")
-    least_count: int = Field(description="A token that occurred less often is not listed.")
-    kinds: dict[str, float] = Field(description="The share of the tokens that is of each kind.")
+    tokens: int = Field(description="The number of tokens that were read.")
+    least_count: int = Field(description="Tokens that occurred less often are not listed.")
+    kinds: dict[str, float] = Field(description="The share of each kind among the tokens.")
     layers: dict[str, list[ExpertTakesAnswer]] = Field(description="By layer, expert by expert.")
 
 
 class ExampleAnswer(Answer):
-    """A text worth reading with a model."""
+    """A text that shows something about a model."""
 
-    title: str = Field(description="What there is to see in it.")
+    title: str = Field(description="A title that says what to see.")
     text: str
     opens: dict[str, str | int] = Field(
-        description="Where to look, in the fields of the page's address: `view`, `where`, `layer`, "
-        "`head`, `query`, `source`; empty where nobody said."
+        description="The place to open, as fields of the page's address: `view`, `where`, `layer`, "
+        "`head`, `query`, `source`; may be empty."
     )
 
 
@@ -67,18 +69,20 @@ class ModelAnswer(Answer):
     id: str
     title: str
     kind: str = Field(description="decoder, encoder or encoder-decoder.")
-    n_layers: int = Field(description="Of each stack.")
+    n_layers: int = Field(description="The number of layers of each stack.")
     n_heads: int
     d_model: int
     d_ff: int
     vocab_size: int
     max_tokens: int
     positional: str
-    n_kv_heads: int = Field(description="Heads with keys and values; n_heads: multi-head.")
+    n_kv_heads: int = Field(
+        description="The number of heads with keys and values; n_heads if multi-head."
+    )
     norm: str
-    norm_place: str = Field(description="pre: before each part; post: after it.")
+    norm_place: str = Field(description="pre: before each sublayer; post: after it.")
     activation: str
-    has_mask: bool = Field(description="Whether it fills in what a typed [MASK] stands for.")
+    has_mask: bool = Field(description="Whether it predicts the tokens behind [MASK] in a text.")
     moe: ExpertsAnswer | None = Field(description="null: the model is dense.")
     parameters: int
     revision: str
@@ -87,22 +91,22 @@ class ModelAnswer(Answer):
     attribution: list[str]
     metrics: dict[str, Any]
     expert_tokens: ExpertTokensAnswer | None = Field(
-        description="null: the model is dense, or nobody counted."
+        description="null: the model is dense, or they were not counted."
     )
     sites: list[SiteAnswer]
-    analyses: list[str] = Field(description="The analyses that its sites allow.")
+    analyses: list[str] = Field(description="The analyses that its sites support.")
     examples: list[ExampleAnswer]
 
 
 class UnavailableModel(Answer):
-    """A folder that holds no usable model, and why."""
+    """A folder without a usable model, and the reason."""
 
     id: str
     reason: str
 
 
 class ModelsAnswer(Answer):
-    """Every model that can be asked."""
+    """Every available model."""
 
     default: str
     models: list[ModelAnswer]

@@ -10,23 +10,25 @@ from headlight.schemas.base import Answer
 class LimitAnswer(Answer):
     """A limit in force."""
 
-    value: int | float | dict[str, int] = Field(description="A map where it differs by model.")
+    value: int | float | dict[str, int] = Field(
+        description="A map by model id if it differs between models."
+    )
     unit: str
     reason: str
     refusal: str | None = Field(
-        description="The status and kind of the problem that more is answered with; null: none."
+        description="The status and the kind of the error beyond the limit; null: none."
     )
-    env: str | None = Field(description="The environment variable that sets it; null: none.")
+    env: str | None = Field(description="The environment variable that sets it; null: it is fixed.")
 
 
 class HealthAnswer(Answer):
-    """How the server is."""
+    """The state of the server."""
 
     status: Literal["ok", "ready"]
 
 
 class ProblemAnswer(BaseModel):
-    """An error, as RFC 9457 has it."""
+    """An error in the format of RFC 9457."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -53,5 +55,5 @@ class ProblemAnswer(BaseModel):
     limit: int | None = None
     actual: int | None = None
     request_id: str | None = Field(
-        None, description="What the server's log calls the request: X-Request-ID."
+        None, description="The id of the request in the server's log: X-Request-ID."
     )

@@ -1,7 +1,4 @@
-"""What requests and answers look like; the documentation at /docs is made from these.
-
-Requests are strict: no conversion from one type to another, no unknown member.
-"""
+"""Traces, tokens and encodings of positions: requests and answers."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,8 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from headlight.schemas.base import Answer, Request
 
-MAX_GLOBS = 64
-MAX_GLOB_CHARACTERS = 200
+MAX_GLOBS = 16
+MAX_GLOB_CHARACTERS = 80
 MAX_ANALYSES = 64
 MAX_MODEL_ID_CHARACTERS = 64
 MAX_POSITIONAL_SIZE = 2**20
@@ -46,46 +43,46 @@ def _example(**members: Any) -> ConfigDict:
 
 
 class _Edit(Request):
-    layer: Number | None = Field(None, description="In this layer; without it, in every layer.")
+    layer: Number | None = Field(None, description="The layer; if omitted, every layer.")
 
 
 class _AttentionEdit(_Edit):
     where: Where | None = Field(
         None,
-        description="In the self-attention of the encoder or of the decoder, or in "
-        "cross-attention; without it, in all that the model has.",
+        description="The self-attention of the encoder or of the decoder, or cross-attention; if "
+        "omitted, all that the model has.",
     )
 
 
 class HeadsOffRequest(_AttentionEdit):
-    """Heads that write nothing: their context is 0, their weights stay as they are."""
+    """Ablate heads: their context is 0, their weights stay as they are."""
 
     kind: Literal["heads_off"]
     heads: Numbers
 
 
 class ExpertsOffRequest(_Edit):
-    """Experts that are never chosen: their router logits are −∞, sent as null."""
+    """Ablate experts: their router logits are −∞, sent as null, so they are never chosen."""
 
     kind: Literal["experts_off"]
     experts: Numbers
-    where: Stack | None = Field(None, description="In this stack; without it, in both.")
+    where: Stack | None = Field(None, description="The stack; if omitted, both.")
 
 
 class NoScalingRequest(_AttentionEdit):
-    """Queries times keys, not divided by √d_head."""
+    """Do not divide the products of queries and keys by √d_head."""
 
     kind: Literal["no_scaling"]
 
 
 class TemperatureRequest(_AttentionEdit):
-    """Scores divided by a temperature before the softmax."""
+    """Divide the attention scores by a temperature before the softmax."""
 
     kind: Literal["temperature"]
     value: float = Field(
         ge=LEAST_TEMPERATURE,
         le=MOST_TEMPERATURE,
-        description="1 changes nothing; above it rows even out, below it they sharpen.",
+        description="1 changes nothing; a higher value evens rows out, a lower one sharpens them.",
     )
 
 
@@ -97,16 +94,18 @@ EditRequests = Annotated[list[EditRequest], Field(max_length=MAX_EDITS)]
 
 
 class TokenizeRequest(Request):
-    """A text to cut into tokens."""
+    """A text to split into tokens."""
 
     model_config = _example(text="The cat sat on the mat.")
 
     text: str = Field(description="The text.")
-    model: ModelId | None = Field(None, description="Whose tokenizer; the default model's.")
+    model: ModelId | None = Field(
+        None, description="The model whose tokenizer is used; if omitted, the default model."
+    )
 
 
 class TraceRequest(TokenizeRequest):
-    """A text to trace, and what of its forward pass to return."""
+    """A text to trace, and the parts of its forward pass to return."""
 
     model_config = _example(
         text="The cat sat on the mat.",
@@ -117,19 +116,19 @@ class TraceRequest(TokenizeRequest):
 
     target: str | None = Field(
         None,
-        description="What the decoder of an encoder–decoder reads. Without it: the model's own "
-        "translation of the text. Other models take none.",
+        description="The decoder's input in an encoder–decoder; if omitted, the model's own "
+        "translation of the text. Other models have none.",
     )
     capture: list[Glob] | None = Field(
         None,
         max_length=MAX_GLOBS,
-        description="Site names or globs; a model's card lists its sites. Without it: attention "
+        description="Site names or globs; a model's card lists its sites. If omitted: attention "
         "weights, positional encoding, router probabilities, expert indices and weights.",
     )
     layers: Numbers | None = Field(
         None,
-        description="Of the sites in layers, only these layers; in an encoder–decoder, of both "
-        "stacks.",
+        description="Of the sites in layers, only those in these layers, in both stacks of an "
+        "encoder–decoder.",
     )
     heads: Numbers | None = Field(
         None, description="Of arrays with a head axis, only these heads, in this order."
@@ -137,36 +136,36 @@ class TraceRequest(TokenizeRequest):
     analyses: list[AnalysisName] | None = Field(
         None,
         max_length=MAX_ANALYSES,
-        description="Quantities computed from the trace. next_token: the 20 likeliest tokens "
-        "after every position, or at it in an encoder. rollout: attention followed through the "
-        "layers. head_labels: what each head does. value_weighted: weights times the size of what "
-        "they carry. head_outputs: what each head writes, of the layers that layers says. "
-        "logit_lens: what each layer would predict. residual_stream: the norm of the "
-        "stream, of what each part writes to it, and what the layer norms see. routing: how the "
-        "experts share the tokens. alignment: which source word each target word comes from. "
-        "attention_by_distance: mean weights by distance. A model's card lists those it has. "
-        "What they read need not be captured: they read every layer, whatever layers says, but "
-        "for head_outputs, and only the heads that heads says. Without it: next_token, where "
-        "capture is left out too.",
+        description="Quantities computed from the trace; a model's card lists those it has. "
+        "next_token: the 20 likeliest tokens after every position, or at it in an encoder. "
+        "rollout: attention multiplied through the layers. head_labels: the behaviour of each "
+        "head. value_weighted: attention weights times the norms of the values. head_outputs: the "
+        "contribution of each head to the residual stream. logit_lens: the prediction of each "
+        "layer. residual_stream: norms of the stream and of the contributions to it, and the input "
+        "statistics of the layer norms. routing: the share of the tokens that each expert takes. "
+        "alignment: the source words of each target word. attention_by_distance: mean weights by "
+        "distance. What an analysis reads need not be captured; it reads every layer, but for "
+        "head_outputs, and only the heads in `heads`. If omitted: next_token, unless capture is "
+        "given.",
     )
     edits: EditRequests | None = Field(
         None,
-        description="What the pass changes, and all that follows from it: heads_off and "
-        "experts_off switch heads or experts off, no_scaling leaves 1/√d_head out, temperature "
-        "divides the scores of attention. A translation that the model makes itself, without "
-        "target, is made without them, so that passes with and without edits read the same tokens.",
+        description="Interventions in the pass: heads_off and experts_off ablate heads or experts, "
+        "no_scaling omits 1/√d_head, temperature divides the attention scores. A translation made "
+        "because target is omitted is made without them, so that passes with and without edits "
+        "read the same tokens.",
     )
     dtype: DType = Field(
         "float32",
-        description="uint16 sends numbers between 0 and 1 as value/65535: half the bytes, "
-        "an error of at most 8e-6, so that a row sums to 1 within 8e-6 for each number in it.",
+        description="uint16 sends numbers between 0 and 1 as value/65535: half the bytes, with "
+        "an error of at most 8e-6 in each number.",
     )
     triangle: bool = Field(
         False,
-        description="Arrays of causal attention without what lies above their diagonal, which is "
-        "0, or masked: the rows follow each other, T(T + 1)/2 numbers in place of T². In NumPy: "
-        "`full = np.full(shape, fill); full[..., *np.tril_indices(shape[-1])] = data`. All others "
-        "are sent whole.",
+        description="Send arrays of causal attention without the part above the diagonal, which "
+        "is 0 or masked: row after row, T(T + 1)/2 numbers in place of T². In NumPy: "
+        "`full = np.full(shape, fill); full[..., *np.tril_indices(shape[-1])] = data`. Other "
+        "arrays are sent whole.",
     )
 
     @property
@@ -178,12 +177,12 @@ class TraceRequest(TokenizeRequest):
 
     @property
     def wanted_edits(self) -> list[str]:
-        """The edits as JSON, in an order of their own: that of the request decides nothing."""
+        """The edits as sorted JSON, because their order in the request has no effect."""
         return sorted(edit.model_dump_json() for edit in self.edits or ())
 
 
 class TraceForm(BaseModel):
-    """How a trace that was computed before is sent."""
+    """The format of a trace that was computed before."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -192,66 +191,65 @@ class TraceForm(BaseModel):
 
 
 class PositionalRequest(BaseModel):
-    """An encoding of positions: of a scheme by its sizes, or of a model as it has it."""
+    """An encoding of positions, by a scheme and its sizes or by a model."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     scheme: Scheme | None = Field(
-        None, description="How positions are encoded; a model's own may be left out."
+        None, description="The kind of encoding; may be omitted if a model is given."
     )
     model: ModelId | None = Field(
         None,
-        description="A model, whose scheme, width and heads are taken; learned positions are "
-        "always those of a model.",
+        description="The model whose scheme, width and heads are used; required for learned "
+        "positions.",
     )
-    length: Size = Field(description="How many positions, from 0 on.")
+    length: Size = Field(description="The number of positions, from 0.")
     width: Size | None = Field(
-        None, description="d_model of sinusoidal, d_head of rotary positions; an even number."
+        None, description="d_model of sinusoidal or d_head of rotary positions; an even number."
     )
-    heads: Size | None = Field(None, description="How many heads ALiBi gives slopes to.")
+    heads: Size | None = Field(None, description="The number of heads, each with a slope in ALiBi.")
 
 
 class TokenAnswer(Answer):
-    """One piece of the text."""
+    """One token of the text."""
 
     id: int
-    text: str = Field(description="What the piece spells, leading space included.")
-    start: int = Field(description="Offset of its first character in the text.")
-    end: int = Field(description="Offset after its last character.")
-    word: int | None = Field(description="The word it belongs to; null for special tokens.")
+    text: str = Field(description="The characters of the token, including a leading space.")
+    start: int = Field(description="The offset of its first character in the text.")
+    end: int = Field(description="The offset after its last character.")
+    word: int | None = Field(description="The number of its word; null for special tokens.")
     is_special: bool
 
 
 class TokenizeAnswer(Answer):
-    """A text in tokens."""
+    """The tokens of a text."""
 
     model: str
     tokens: list[TokenAnswer]
 
 
 class TensorAnswer(Answer):
-    """An array whose axes have names."""
+    """An array with named axes."""
 
     axes: list[str]
-    shape: list[int] = Field(description="Of the whole array.")
+    shape: list[int] = Field(description="The shape of the whole array.")
     dtype: Literal["float32", "int32", "uint16"]
-    scale: float | None = Field(None, description="Of uint16: value = data × scale.")
+    scale: float | None = Field(None, description="For uint16: value = data × scale.")
     packed: Literal["lower-triangle"] | None = Field(
         None,
-        description="The last two axes came as one: the numbers on and below the diagonal, row by "
-        "row. Without it the array is whole.",
+        description="The last two axes are packed into one: the numbers on and below the "
+        "diagonal, row by row. If missing, the array is whole.",
     )
     fill: float | None = Field(
-        None, description="Of a packed array: what all numbers above the diagonal are; null: -inf."
+        None, description="The number above the diagonal of a packed array; null: -inf."
     )
     data: list[Any] = Field(
-        description="Nested lists; -inf, as masked scores and the logits of experts that are off "
-        "are, is null."
+        description="Nested lists; null is -inf: masked scores, and the logits of ablated experts."
     )
 
 
 class NextTokenAnswer(Answer):
-    """The likeliest tokens after every position, or at it in an encoder; the likeliest first."""
+    """The likeliest tokens after every position, or at it in an encoder, in descending order."""
 
     ids: TensorAnswer
     probabilities: TensorAnswer
@@ -259,7 +257,7 @@ class NextTokenAnswer(Answer):
 
 
 class LogitLensAnswer(Answer):
-    """The likeliest tokens by layer and position, the likeliest first."""
+    """The likeliest tokens by layer and position, in descending order."""
 
     ids: TensorAnswer
     probabilities: TensorAnswer
@@ -267,9 +265,9 @@ class LogitLensAnswer(Answer):
 
 
 class LabelsAnswer(Answer):
-    """By attention, `.label`, `.label_scores` and `.label_queries`.
+    """For each attention `.label`, `.label_scores` and `.label_queries`.
 
-    A label is an index into `labels`; the scores are in the same order, without the last.
+    A label is an index into `labels`; the scores have the same order, without the last label.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -279,19 +277,19 @@ class LabelsAnswer(Answer):
 
 
 class AlignmentAnswer(Answer):
-    """The words of the target by those of the source."""
+    """The alignment of target words with source words."""
 
-    weights: TensorAnswer = Field(description="Rows sum to 1.")
-    links: TensorAnswer = Field(description="1 where two words are linked.")
+    weights: TensorAnswer = Field(description="Each row sums to 1.")
+    links: TensorAnswer = Field(description="1 if two words are linked, else 0.")
     aligner: dict[str, int] = Field(
-        description="The layer and head that were read, and whether the row that reads a token "
-        "(shift 0) or the one that predicts it (1); empty: the mean over all layers and the heads "
-        "asked for."
+        description="The layer and the head that were read, and the shift: 0 for the row of the "
+        "token itself, 1 for the row that predicts it. Empty: the mean over all layers and the "
+        "requested heads."
     )
 
 
 class AnalysesAnswer(Answer):
-    """The analyses asked for."""
+    """The requested analyses."""
 
     next_token: NextTokenAnswer | None = None
     rollout: dict[str, TensorAnswer] | None = None
@@ -306,26 +304,26 @@ class AnalysesAnswer(Answer):
 
 
 class TraceAnswer(Answer):
-    """One forward pass: the tokens, and the arrays that were asked for."""
+    """One forward pass: the tokens and the requested arrays."""
 
     id: str = Field(description="A hash of model revision, precision, text and options.")
     model: str
     revision: str
-    precision: str = Field(description="What the model computed in: float32 or bfloat16.")
+    precision: str = Field(description="The dtype of the computation: float32 or bfloat16.")
     text: str
     tokens: list[TokenAnswer]
-    target: str | None = Field(description="The text of an encoder–decoder's decoder.")
-    target_tokens: list[TokenAnswer] | None = Field(description="What the decoder read.")
-    heads: list[int] | None = Field(description="The heads on `head` axes; null: all, in order.")
+    target: str | None = Field(description="The decoder's text in an encoder–decoder.")
+    target_tokens: list[TokenAnswer] | None = Field(description="The decoder's tokens.")
+    heads: list[int] | None = Field(description="The heads along `head` axes; null: all, in order.")
     tensors: dict[str, TensorAnswer] = Field(description="By site name.")
     analyses: AnalysesAnswer
     timings: dict[str, float] = Field(
-        description="Milliseconds by step; empty where all of it was computed before."
+        description="Milliseconds by step; empty if the trace was computed before."
     )
 
 
 class PositionalAnswer(Answer):
-    """An encoding of positions. Sizes that the scheme does not know are null."""
+    """An encoding of positions. Sizes that the scheme does not use are null."""
 
     scheme: Scheme
     model: str | None
@@ -334,7 +332,7 @@ class PositionalAnswer(Answer):
     heads: int | None
     tensors: dict[str, TensorAnswer] = Field(
         description="sinusoidal: encoding (position, d_model) and frequencies (pair), in radians "
-        "a position. learned: encoding; of an encoder–decoder encoder.encoding and "
-        "decoder.encoding. rotary: angles, cos and sin (position, pair). alibi: slopes (head) and "
+        "per position. learned: encoding, or encoder.encoding and decoder.encoding of an "
+        "encoder–decoder. rotary: angles, cos and sin (position, pair). alibi: slopes (head) and "
         "bias (head, query, key), on both sides of the diagonal.",
     )

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from starlette.datastructures import Headers
 
 from headlight.errors import Problem, echo
-from headlight.serialization.formats import Coding
+from headlight.schemas.traces import DType
+from headlight.serialization.formats import LEAST_BYTES, MEDIA_TYPES, Coding, Form
 
 CODINGS: tuple[Coding, ...] = ("zstd", "br", "gzip")
 """Ordered by cost for what they save, measured on traces."""
@@ -20,6 +21,21 @@ MIN_BYTES = 1_400
 """A body that fits into one packet gains nothing from compression."""
 
 _TAG = re.compile(r'"[^"]*"')
+
+
+def negotiate_form(headers: Headers, dtype: DType = "float32", *, triangle: bool = False) -> Form:
+    """The form of an answer of arrays that the headers of a request ask for.
+
+    Raises:
+        Problem: 406, the client takes no media type or no coding that is offered.
+    """
+    return Form(
+        media_type=negotiate(headers.get("accept", ""), MEDIA_TYPES),
+        dtype=dtype,
+        triangle=triangle,
+        coding=negotiate_coding(headers, LEAST_BYTES),
+        small_coding=negotiate_coding(headers, 0),
+    )
 
 
 def negotiate(accept: str, offered: Sequence[str]) -> str:

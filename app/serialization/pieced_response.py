@@ -6,8 +6,12 @@ slow client has read them. A piece follows when there is room for it, and a larg
 when nearly all of it has left.
 """
 
+from collections.abc import Mapping
+
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+
+from headlight.serialization.sending import Reservation
 
 PIECE_BYTES = 2**18
 
@@ -15,14 +19,31 @@ UNREAD_BYTES = 2**16
 """What a connection takes before it asks for patience; asyncio's own bound."""
 
 
-class PiecedResponse(Response):
-    """A response as any other; its length is known and told."""
+class ChunkedResponse(Response):
+    """A response of known length whose reservation is released when it is sent.
+
+    Args:
+        content: the body.
+        media_type: its type.
+        headers: further headers.
+        reservation: of the body's bytes.
+    """
+
+    def __init__(
+        self, content: bytes, media_type: str, headers: Mapping[str, str], reservation: Reservation
+    ) -> None:
+        super().__init__(content, media_type=media_type, headers=headers)
+        self.reservation = reservation
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the head, then the content piece by piece.
+        """Send the head, then the content piece by piece."""
+        try:
+            await self._send(send)
+        finally:
+            self.reservation.release()
 
-        An end of its own, which waits as each piece does, follows what may lie unread.
-        """
+    async def _send(self, send: Send) -> None:
+        """An end of its own, which waits as each piece does, follows what may lie unread."""
         content = memoryview(self.body)
         start = {"status": self.status_code, "headers": self.raw_headers}
         await send({"type": "http.response.start", **start})

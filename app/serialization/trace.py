@@ -15,6 +15,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from headlight.errors import Problem
 from headlight.model.cancellation import check
 from headlight.model.trace import NamedArray, Trace
 from headlight.serialization.compression import compressed
@@ -30,10 +31,6 @@ UNIT_SITES = frozenset({"weights", "router_probs", "expert_weights"})
 
 TOKEN_BYTES = 80
 """What a token takes as JSON, about."""
-
-
-class NonFiniteError(Exception):
-    """A tensor holds a number that no answer can carry."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +132,7 @@ def encode(answer: Sendable, form: Form) -> bytes:
     """The answer in that form; it blocks, so it belongs off the event loop.
 
     Raises:
-        NonFiniteError: a tensor holds NaN, or an infinity that masks nothing.
+        Problem: 503, a tensor holds NaN, or an infinity that masks nothing.
         Cancelled: nobody waits for it any more.
     """
     write = _safetensors_of if form.media_type == SAFETENSORS else _json_of
@@ -250,4 +247,5 @@ def _require_finite(name: str, data: NDArray[Any]) -> None:
     if name.endswith(MASKED_SITES):
         is_allowed |= np.isneginf(data)
     if not is_allowed.all():
-        raise NonFiniteError(f"{name} holds {data[~is_allowed][0]}; the answer would not be true")
+        detail = f"{name} holds {data[~is_allowed][0]}; the answer would not be true"
+        raise Problem(503, "model-unavailable", detail)

@@ -117,7 +117,7 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
             return
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config_of(application, settings)).run(sockets=[listener])
-        if services.readiness.has_ended:
+        if services.has_failed:
             raise EngineLost(services.why_not_ready)
 
 

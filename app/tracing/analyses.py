@@ -85,7 +85,7 @@ def sites_of(
     return list(needed)
 
 
-def made_of(names: Sequence[str], sites: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+def derived_arrays(names: Sequence[str], sites: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
     """The arrays that analyses make beyond what they read: a site and the axes of each."""
     return [
         (site, analyser.axes)

@@ -1,120 +1,116 @@
-"""Orders of one kind on their way to answers: each checked, all read together, each analysed."""
+"""Compute a batch of trace jobs: tokenize each, read them together, analyse each."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import TypeVar
 
-from headlight.model import tracing
-from headlight.model.batching import share_out
+from headlight.errors import over_limit
 from headlight.model.cancellation import check
 from headlight.model.checkpoint import Checkpoint
 from headlight.model.trace import Trace
-from headlight.model.tracing import Plan
+from headlight.model.tracing import (
+    ModelInput,
+    count_elements,
+    group_by_length,
+    lacks_target,
+    run_batch,
+    tokenize,
+    with_translations,
+)
 from headlight.serialization.trace import Analysis, Answer
 from headlight.tracing.analyses import analyse
-from headlight.tracing.cells import count_cells, require_cells
-from headlight.tracing.jobs import Order
-from headlight.tracing.refusals import told_as_problems
+from headlight.tracing.jobs import TraceJob, model_errors_as_problems
 
-Item = TypeVar("Item")
-Made = TypeVar("Made")
+Solved = tuple[int, Answer | Exception]
 
 
-class Batch:
-    """Orders that one pass can compute; what is wrong with one of them hits no other.
+def solve(checkpoint: Checkpoint, jobs: Sequence[TraceJob], max_elements: int) -> Iterator[Solved]:
+    """Yield the index of each job once, with its answer or the reason that there is none.
 
-    What is on its way is kept by the order's place among the orders.
+    A failure of one job hits no other.
 
     Args:
-        checkpoint: the model of all of them.
-        orders: of one kind.
-        max_cells: the most numbers that an answer, or all that a pass captures, may hold.
+        checkpoint: the model of all jobs.
+        jobs: of equal `batch_key`.
+        max_elements: the most numbers that one answer, or one pass, may hold.
     """
+    batch = _Batch(checkpoint, jobs, max_elements)
+    yield from batch.tokenize()
+    yield from batch.translate()
+    lengths = [read.n_tokens for read in batch.inputs.values()]
+    indices, sizes = list(batch.inputs), list(batch.sizes.values())
+    for group in group_by_length(lengths, sizes, max_elements):
+        yield from batch.run([indices[member] for member in group])
 
-    def __init__(self, checkpoint: Checkpoint, orders: Sequence[Order], max_cells: int) -> None:
+
+class _Batch:
+    """The inputs of the jobs that have not failed, and the elements each captures, by index."""
+
+    def __init__(self, checkpoint: Checkpoint, jobs: Sequence[TraceJob], max_elements: int) -> None:
         self.checkpoint = checkpoint
-        self.orders = orders
-        self.max_cells = max_cells
-        self.failures: dict[int, Exception] = {}
+        self.jobs = jobs
+        self.max_elements = max_elements
+        self.inputs: dict[int, ModelInput] = {}
+        self.sizes: dict[int, int] = {}
 
-    def solve(self) -> list[Answer | Exception]:
-        """An answer to each order, or why there is none."""
-        drafts = self._each(self._draft, dict(enumerate(self.orders)))
-        plans = self._each(self._require_room, self._with_targets(drafts))
-        answers = self._each(self._assemble, self._run(plans))
-        return [
-            self.failures[place] if place in self.failures else answers[place]
-            for place in range(len(self.orders))
-        ]
-
-    def _each(
-        self, step: Callable[[Order, Item], Made], items: Mapping[int, Item]
-    ) -> dict[int, Made]:
-        """What a step makes of each item; those that fail go no further."""
-        made = {}
-        for place, item in items.items():
-            check()
+    def tokenize(self) -> Iterator[Solved]:
+        """Cut each text into tokens; yield those that fail."""
+        for index, job in enumerate(self.jobs):
             try:
-                with told_as_problems():
-                    made[place] = step(self.orders[place], item)
+                with model_errors_as_problems():
+                    read = tokenize(self.checkpoint, job.request.text, job.request.target)
+                # A translation takes time: is there room for the shortest, its start token?
+                is_cut = lacks_target(self.checkpoint, read)
+                shortest = replace(read, target_tokens=read.tokens[:1]) if is_cut else read
+                self.sizes[index] = self._count(job, shortest)
+                self.inputs[index] = read
             except Exception as failure:
-                self.failures[place] = failure
-        return made
+                yield index, failure
 
-    def _draft(self, order: Order, _: Order) -> Plan:
-        """The plan of an order, but for the translation that its decoder may have to read."""
-        draft = tracing.draft(
-            self.checkpoint,
-            order.request.text,
-            order.request.target,
-            capture=order.captured,
-            heads=order.request.heads,
-            edits=order.edits,
-        )
-        if tracing.lacks_target(self.checkpoint, draft):
-            # A translation takes time; is there room for the shortest, which is its start token?
-            self._require_room(order, replace(draft, target_tokens=draft.tokens[:1]))
-        return draft
+    def translate(self) -> Iterator[Solved]:
+        """Give the inputs that lack a target the model's own; yield those that are too large."""
+        translated = with_translations(self.checkpoint, list(self.inputs.values()))
+        for (index, read), whole in zip(list(self.inputs.items()), translated, strict=True):
+            if whole is read:
+                continue
+            try:
+                self.sizes[index] = self._count(self.jobs[index], whole)
+                self.inputs[index] = whole
+            except Exception as failure:
+                del self.inputs[index], self.sizes[index]
+                yield index, failure
 
-    def _with_targets(self, drafts: Mapping[int, Plan]) -> dict[int, Plan]:
-        complete = tracing.with_targets(self.checkpoint, list(drafts.values()))
-        return dict(zip(drafts, complete, strict=True))
+    def run(self, indices: Sequence[int]) -> Iterator[Solved]:
+        """Read some inputs in one pass and yield their answers."""
+        inputs = [self.inputs[index] for index in indices]
+        traces = run_batch(self.checkpoint, self.jobs[0].spec, inputs)
+        for index, trace in zip(indices, traces, strict=True):
+            try:
+                answer: Answer | Exception = self._answer(self.jobs[index], trace)
+            except Exception as failure:
+                answer = failure
+            yield index, answer
 
-    def _require_room(self, order: Order, plan: Plan) -> Plan:
-        """The plan, where all that it captures fits into an answer."""
-        require_cells(self._count_cells(plan, order), self.max_cells)
-        return plan
+    def _count(self, job: TraceJob, read: ModelInput) -> int:
+        """The numbers that a job captures.
 
-    def _count_cells(self, plan: Plan, order: Order) -> int:
-        return count_cells(self.checkpoint.description, plan, order.captured, order.made)
+        Raises:
+            Problem: 422, more than the limit.
+        """
+        description = self.checkpoint.description
+        actual = count_elements(description, job.spec, read, job.derived)
+        if actual > self.max_elements:
+            way_out = "ask for fewer sites, layers, heads or analyses, or send a shorter text"
+            raise over_limit("cells", limit=self.max_elements, actual=actual, way_out=way_out)
+        return actual
 
-    def _run(self, plans: Mapping[int, Plan]) -> dict[int, Trace]:
-        """The traces; texts of similar lengths share a pass."""
-        places = list(plans)
-        passes = share_out(
-            [plans[place].n_read for place in places],
-            [self._count_cells(plans[place], self.orders[place]) for place in places],
-            self.max_cells,
-        )
-        traces: dict[int, Trace] = {}
-        for texts in passes:
-            read = [places[text] for text in texts]
-            made = tracing.run_batch(self.checkpoint, [plans[place] for place in read])
-            traces.update(zip(read, made, strict=True))
-        return traces
-
-    def _assemble(self, order: Order, trace: Trace) -> Answer:
+    def _answer(self, job: TraceJob, trace: Trace) -> Answer:
         began = perf_counter()
         analyses: dict[str, Analysis] = {}
-        for name in order.request.wanted_analyses:
+        for name in job.request.wanted_analyses:
             check()
             analyses[name] = analyse(name, trace, self.checkpoint)
-        took = 1e3 * (perf_counter() - began)
-        tensors = {site: trace.tensors[site] for site in order.sites}
-        timings = {**trace.timings, "analyses": took}
-        return Answer(
-            id=order.id,
-            trace=replace(trace, tensors=tensors, timings=timings),
-            analyses=analyses,
-        )
+        timings = {**trace.timings, "analyses": 1e3 * (perf_counter() - began)}
+        tensors = {site: trace.tensors[site] for site in job.sites}
+        sent = replace(trace, tensors=tensors, timings=timings)
+        return Answer(id=job.id, trace=sent, analyses=analyses)

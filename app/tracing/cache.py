@@ -1,39 +1,33 @@
-"""Finished answers, kept for whoever asks again, in a bounded number of bytes."""
+"""Keep finished answers in a bounded number of bytes; the least recently used is dropped first."""
 
-from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
 
 import numpy as np
 import orjson
+from cachetools import LRUCache
 
-from headlight.metrics import Metrics
 from headlight.model.trace import NamedArray
 from headlight.serialization.trace import Analysis, Answer
 
 
-class Cache:
-    """Answers by the ids of their traces. Those asked for longest ago go first.
-
-    An answer that would not fit, were it alone, is not kept. Any thread may ask.
+class TraceCache:
+    """Answers by the ids of their traces; any thread may ask.
 
     Args:
         max_bytes: what all answers may take together; 0 keeps none.
-        metrics: told what was found; who then computes it says that it was not.
     """
 
-    def __init__(self, max_bytes: int, metrics: Metrics) -> None:
-        self.max_bytes = max_bytes
-        self.metrics = metrics
-        self._answers: OrderedDict[str, tuple[Answer, int]] = OrderedDict()
-        self._n_bytes = 0
+    def __init__(self, max_bytes: int) -> None:
+        self._answers: LRUCache[str, Answer] = LRUCache(max_bytes, getsizeof=size_of)
         self._lock = Lock()
 
     @property
     def n_bytes(self) -> int:
         """What the answers take together."""
-        return self._n_bytes
+        return int(self._answers.currsize)
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -44,49 +38,32 @@ class Cache:
     def get(self, trace_id: str) -> Answer | None:
         """The answer of that trace, if it is kept; it counts as asked for now."""
         with self._lock:
-            found = self._answers.get(trace_id)
-            if found is not None:
-                self._answers.move_to_end(trace_id)
-        if found is None:
-            return None
-        self.metrics.cache_hits.inc()
-        return found[0]
+            return self._answers.get(trace_id)
 
     def put(self, answer: Answer) -> None:
-        """Keep a copy of an answer, if it fits, and drop as many old ones as that takes."""
-        if not self.max_bytes:
+        """Keep a copy of an answer without its timings, if it fits."""
+        if not self._answers.maxsize:
             return
-        n_bytes = weigh(answer)
-        if n_bytes > self.max_bytes:
-            return
-        kept = copied(answer)
-        with self._lock:
-            self._drop(answer.id)
-            self._answers[answer.id] = kept, n_bytes
-            self._n_bytes += n_bytes
-            while self._n_bytes > self.max_bytes:
-                self._drop(next(iter(self._answers)))
-
-    def _drop(self, trace_id: str) -> None:
-        if trace_id in self._answers:
-            self._n_bytes -= self._answers.pop(trace_id)[1]
+        kept = copied(answer.untimed())
+        with self._lock, suppress(ValueError):  # larger than the cache
+            self._answers[kept.id] = kept
 
 
-def weigh(answer: Answer) -> int:
+def size_of(answer: Answer) -> int:
     """The bytes of an answer's arrays, and of all else as JSON."""
     arrays = [*answer.trace.tensors.values()]
     for analysis in answer.analyses.values():
         arrays += analysis.arrays.values()
-    beside = [dict(analysis.beside) for analysis in answer.analyses.values()]
+    metadata = [dict(analysis.beside) for analysis in answer.analyses.values()]
     n_bytes = sum(array.data.nbytes for array in arrays)
-    return n_bytes + len(orjson.dumps([answer.members(), beside]))
+    return n_bytes + len(orjson.dumps([answer.members(), metadata]))
 
 
 def copied(answer: Answer) -> Answer:
     """The answer with arrays of its own.
 
-    What lives long must not lie between what a pass frees, nor hold on to more than itself: without
-    copies, made when the pass is over, the process took three times what is counted.
+    Long-lived arrays must not lie between what a pass frees, nor hold on to more than themselves:
+    without copies, made when the pass is over, the process took three times what is counted.
     """
     analyses = {
         name: Analysis(arrays=_copies(found.arrays), beside=found.beside)

@@ -1,23 +1,29 @@
-"""A text written on, event by event: each event is one piece of work for the inference thread."""
+"""Generate text: check a request, describe each token as an event, and stream the events."""
 
+import asyncio
 import fnmatch
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import orjson
 from fastapi.sse import format_sse_event
+from starlette.responses import StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
 
-from headlight.errors import Problem, over_limit
+from headlight.errors import Problem, over_limit, refusal
 from headlight.model.checkpoint import Checkpoint
 from headlight.model.generation import GeneratedToken, NonFiniteLogits, Sampling, generate
 from headlight.model.sites import layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import Token
 from headlight.model.tracing import read_tokens
+from headlight.registry import Registry
 from headlight.schemas.generation import GenerateRequest
-from headlight.tracing.refusals import told_as_problems
-from headlight.tracing.tracer import Tracer
+from headlight.settings import Settings
+from headlight.tracing.jobs import check_text, model_errors_as_problems
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
 ROUTING = (
@@ -26,7 +32,14 @@ ROUTING = (
     "decoder.layers.*.experts.router_probs",
 )
 
+EVENT_STREAM = "text/event-stream"
+# An event is of use at once or not at all: no cache may keep it, no proxy may collect several.
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+RETRY_AFTER_SECONDS = 1
+
 EventData = dict[str, Any]
+
+logger = logging.getLogger(__name__)
 
 
 def encode_event(event: str, data: EventData) -> bytes:
@@ -174,11 +187,13 @@ class Generator:
     """Answers requests to generate; every call blocks, so it belongs off the event loop.
 
     Args:
-        tracer: whose models, limits and checks of a text these are.
+        registry: the models.
+        settings: the limits.
     """
 
-    def __init__(self, tracer: Tracer) -> None:
-        self.tracer = tracer
+    def __init__(self, registry: Registry, settings: Settings) -> None:
+        self.registry = registry
+        self.settings = settings
 
     def begin(self, request: GenerateRequest) -> tuple[Writing, bytes]:
         """Check a request, and write the first token: its events so far.
@@ -187,9 +202,9 @@ class Generator:
             Problem: the text, or something else that was asked for, cannot be had.
         """
         self._check_lengths(request)
-        checkpoint = self.tracer.registry.checkpoint(request.model)
+        checkpoint = self.registry.checkpoint(request.model)
         self._require_decoder(checkpoint)
-        with told_as_problems():
+        with model_errors_as_problems():
             tokens = read_tokens(checkpoint, request.text)
             _require_known(checkpoint, request)
         writing = Writing(checkpoint, request, tokens)
@@ -197,8 +212,8 @@ class Generator:
         return writing, writing.start() + (first or b"")
 
     def _check_lengths(self, request: GenerateRequest) -> None:
-        self.tracer.check_text(request.text)
-        limit, n_forced = self.tracer.settings.max_new_tokens, len(request.forced)
+        check_text(request.text, self.settings.max_characters)
+        limit, n_forced = self.settings.max_new_tokens, len(request.forced)
         if request.n_tokens > limit:
             raise over_limit(
                 "new tokens", limit=limit, actual=request.n_tokens, way_out="ask for fewer"
@@ -221,7 +236,7 @@ class Generator:
     def _require_decoder(self, checkpoint: Checkpoint) -> None:
         if (kind := checkpoint.config.kind) == "decoder":
             return
-        known = self.tracer.registry.descriptions.values()
+        known = self.registry.descriptions.values()
         decoders = sorted(found.id for found in known if found.config.kind == "decoder")
         way_out = f"those that do: {', '.join(decoders)}" if decoders else "no model here does"
         detail = f"the model '{checkpoint.id}', an {kind}, continues no text; {way_out}"
@@ -239,3 +254,74 @@ def _require_known(checkpoint: Checkpoint, request: GenerateRequest) -> None:
         if token >= config.vocab_size:
             rule = f"the ids of the model '{checkpoint.id}' are 0 to {config.vocab_size - 1}"
             raise Problem(422, "unknown-token", f"there is no token {token}; {rule}")
+
+
+class Streams:
+    """The streams that are open now.
+
+    Args:
+        limit: how many there may be.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.n_open = 0
+        self.is_stopping = False
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """A place for one stream, for as long as the block runs.
+
+        Raises:
+            Problem: 503 with Retry-After, all places are taken.
+        """
+        if self.n_open >= self.limit:
+            raise refusal(
+                "too-many-streams",
+                f"{self.n_open} texts are being generated already",
+                retry_after_seconds=RETRY_AFTER_SECONDS,
+                limit=self.limit,
+                actual=self.n_open,
+            )
+        self.n_open += 1
+        try:
+            yield
+        finally:
+            self.n_open -= 1
+
+    def stop(self) -> None:
+        """Let every stream end after the event in progress: the server was told to stop."""
+        self.is_stopping = True
+
+
+class EventStream(StreamingResponse):
+    """Events on their way to a client, for as long as it reads them.
+
+    Args:
+        events: each encoded, as they come to be.
+        patience: seconds that a client may leave an event unread.
+    """
+
+    media_type = EVENT_STREAM
+
+    def __init__(self, events: AsyncIterator[bytes], patience: float) -> None:
+        super().__init__(events, headers=HEADERS)
+        self.patience = patience
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events; a client that does not read them is cut off."""
+
+        async def send_in_time(message: Message) -> None:
+            async with asyncio.timeout(self.patience):
+                await send(message)
+
+        try:
+            await super().__call__(scope, receive, send_in_time)
+        except TimeoutError:
+            logger.warning("a stream was cut: its client read nothing for %g s", self.patience)
+
+
+def advance(writings: list[Writing]) -> Iterator[tuple[int, bytes | None]]:
+    """Write the next token of each text: the index of each with its event."""
+    for index, writing in enumerate(writings):
+        yield index, writing.write()

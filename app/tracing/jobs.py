@@ -1,90 +1,110 @@
-"""A request whose sites are known: what to compute, under a name for it.
+"""A `TraceJob`: a validated request for a trace, under the id of its result.
 
-The name is the trace's id. A trace is a pure function of what is hashed here, and nothing else is:
-not how the sites were spelled, not how the numbers are sent, and not which other texts the pass
-reads, as every text of a batch has the numbers that it has alone (to 1e-5 in float32; in bfloat16,
-where that would not hold, every pass reads one text). So a request can be answered by whoever
-computed the same before, on any replica.
+The id is a hash of all that decides the numbers, and of nothing else: not of how the sites were
+spelled, how the numbers are sent, or which other texts the pass reads, as each text of a batch has
+the numbers that it has alone (to 1e-5 in float32; in bfloat16, where that would not hold, a pass
+reads one text). So any replica that computed the same before can answer from its cache.
 """
 
 import hashlib
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from headlight.model import interventions
+from headlight.errors import Problem, over_limit
 from headlight.model.checkpoint import Description
-from headlight.model.interventions import ExpertAblation, HeadAblation, Intervention
-from headlight.model.selection import select_sites
+from headlight.model.interventions import (
+    ExpertAblation,
+    HeadAblation,
+    ImpossibleIntervention,
+    Intervention,
+    NoScaling,
+    Temperature,
+    UnknownExpert,
+)
+from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
+from headlight.model.tracing import NoTarget, PassSpec, TooManyTokens, pass_spec
 from headlight.schemas.traces import (
     EditRequest,
     ExpertsOffRequest,
     HeadsOffRequest,
-    NoScalingRequest,
     TemperatureRequest,
     TraceRequest,
 )
-from headlight.tracing.analyses import made_of, sites_of
+from headlight.tracing.analyses import derived_arrays, sites_of
+
+_KINDS: dict[type[Exception], str] = {
+    UnknownSite: "unknown-site",
+    UnknownLayer: "unknown-layer",
+    UnknownHead: "unknown-head",
+    UnknownExpert: "unknown-expert",
+    ImpossibleIntervention: "impossible-edit",
+    NoTarget: "no-target",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class TraceJob:
     """A trace to compute.
 
-    `sites` are sent; `captured` are these and what the analyses read; `made` are the arrays that
-    analyses make beyond what they read: a site and its axes.
+    Attributes:
+        id: of the trace.
+        request: what was asked for.
+        model: its id.
+        spec: of the pass; it captures `sites` and what the analyses read.
+        sites: the sites that are sent.
+        derived: the arrays that analyses make beyond what they read: a site and its axes.
+        is_batched: whether a pass may read other texts beside this one.
     """
 
     id: str
     request: TraceRequest
     model: str
-    precision: str
+    spec: PassSpec
     sites: tuple[str, ...]
-    captured: tuple[str, ...]
-    made: tuple[tuple[str, tuple[str, ...]], ...]
+    derived: tuple[tuple[str, tuple[str, ...]], ...]
+    is_batched: bool = True
 
     @property
-    def edits(self) -> list[Intervention]:
-        """What the pass changes."""
-        return [_intervention(edit) for edit in self.request.edits or ()]
-
-    @property
-    def kind(self) -> Hashable | None:
-        """What orders that one pass can compute have in common; None: it is computed alone."""
-        if self.precision != "float32":
-            return None
-        request = self.request
-        heads = None if request.heads is None else tuple(request.heads)
-        return "trace", self.model, self.captured, heads, tuple(request.edits or ())
+    def batch_key(self) -> Hashable | None:
+        """Equal for jobs that one pass can compute; None: this one is computed alone."""
+        return ("trace", self.model, self.spec) if self.is_batched else None
 
 
-def order_of(request: TraceRequest, description: Description, dtype: torch.dtype) -> Order:
-    """The order that a request places with a model.
+def trace_job(request: TraceRequest, description: Description, dtype: torch.dtype) -> TraceJob:
+    """The job that a request asks a model for.
 
     Args:
-        request: what is asked for.
+        request: what is asked for; its texts are checked already.
         description: of the model; its weights need not be loaded.
         dtype: what the model computes in.
 
     Raises:
-        Problem: 422 where the model cannot be analysed so.
-        UnknownSite, UnknownLayer, UnknownHead: it has no such thing.
+        Problem: 422, the model lacks something that is asked for.
     """
+    with model_errors_as_problems():
+        sent = pass_spec(
+            description,
+            capture=request.capture,
+            layers=request.layers,
+            heads=request.heads,
+            interventions=[intervention_of(edit) for edit in request.edits or ()],
+        )
+    read = sites_of(request.wanted_analyses, description, request.layers)
+    spec = sent.with_sites(read)
     precision = str(dtype).removeprefix("torch.")
-    sites = select_sites(description, request.capture, request.layers, request.heads)
-    needed = sites_of(request.wanted_analyses, description, request.layers)
-    captured = tuple(dict.fromkeys([*sites, *needed]))
-    return Order(
-        id=trace_id(description.revision, precision, request, sites, captured),
+    return TraceJob(
+        id=trace_id(description.revision, precision, request, sent.sites, spec.sites),
         request=request,
         model=description.id,
-        precision=precision,
-        sites=sites,
-        captured=captured,
-        made=tuple(made_of(request.wanted_analyses, needed)),
+        spec=spec,
+        sites=sent.sites,
+        derived=tuple(derived_arrays(request.wanted_analyses, read)),
+        is_batched=precision == "float32",
     )
 
 
@@ -95,25 +115,69 @@ def trace_id(
     sites: Sequence[str],
     read: Sequence[str] = (),
 ) -> str:
-    """A name for a trace: the same for whatever asks for the same numbers.
+    """The id of a trace, the same for every request for the same numbers.
 
-    It does not depend on how the numbers are encoded, nor on how the sites were spelled. `read` are
-    the sites that its analyses read: some keep to the layers that were asked for.
+    `read` are the sites that its analyses read: some keep to the layers that were asked for.
     """
     asked: list[Any] = [revision, precision, request.text, sites, request.heads]
     asked += [request.wanted_analyses, sorted(read), request.target, request.wanted_edits]
-    # Not orjson, which refuses half a character; the tokenizer says better what is wrong with it.
+    # Not orjson, which rejects half a character; the tokenizer has the better message for it.
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
 
 
-def _intervention(edit: EditRequest) -> Intervention:
-    """The edit of a request as an intervention in the model."""
+def intervention_of(edit: EditRequest) -> Intervention:
+    """The intervention that an edit of the API asks for."""
+    place: dict[str, Any] = {"layer": edit.layer, "where": edit.where}
     match edit:
         case HeadsOffRequest():
-            return HeadAblation(heads=tuple(edit.heads), layer=edit.layer, where=edit.where)
+            return HeadAblation(heads=tuple(edit.heads), **place)
         case ExpertsOffRequest():
-            return ExpertAblation(experts=tuple(edit.experts), layer=edit.layer, where=edit.where)
-        case NoScalingRequest():
-            return interventions.NoScaling(layer=edit.layer, where=edit.where)
+            return ExpertAblation(experts=tuple(edit.experts), **place)
         case TemperatureRequest():
-            return interventions.Temperature(value=edit.value, layer=edit.layer, where=edit.where)
+            return Temperature(value=edit.value, **place)
+        case _:
+            return NoScaling(**place)
+
+
+def check_text(text: str, limit: int, name: str = "text") -> None:
+    """Reject a text that is empty or too long, before anything else touches it.
+
+    Args:
+        text: what was sent.
+        limit: characters that it may have.
+        name: the member of the request that it is.
+
+    Raises:
+        Problem: 422.
+    """
+    if len(text) > limit:
+        way_out = f"send a shorter {name}"
+        raise over_limit("characters", limit=limit, actual=len(text), way_out=way_out)
+    if not text.strip():
+        raise Problem(422, "empty-text", f"the {name} is empty; send at least one word")
+
+
+@contextmanager
+def model_errors_as_problems() -> Iterator[None]:
+    """Turn the errors that the model raises about a request into problems.
+
+    A panic of the tokenizer, a compiled library, is one too: it unwinds without harm, so the text
+    is rejected and the server goes on.
+
+    Raises:
+        Problem: 422.
+    """
+    try:
+        yield
+    except TooManyTokens as error:
+        detail = f"{error}; send a shorter one"
+        raise Problem(
+            422, "too-many-tokens", detail, limit=error.limit, actual=error.actual
+        ) from error
+    except tuple(_KINDS) as error:
+        raise Problem(422, _KINDS[type(error)], str(error)) from error
+    except BaseException as panic:
+        if type(panic).__name__ != "PanicException":
+            raise
+        detail = "the tokenizer cannot read this text; change it"
+        raise Problem(422, "unreadable-text", detail) from None

@@ -1,100 +1,209 @@
-"""Traces on demand: from the cache, from a computation that runs already, or from a new one."""
+"""Traces on demand: from the cache, from a job that runs already, or from a new one."""
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
-from time import monotonic
+from typing import Protocol, TypeVar
 
-from headlight.inference.disconnects import Departure
-from headlight.inference.engine import Engine
-from headlight.inference.single_flight import Sharing
+from headlight.inference.engine import ClientLeft, Engine, Job
+from headlight.inference.single_flight import SingleFlight
 from headlight.metrics import Metrics
+from headlight.registry import Registry
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.trace import Answer
-from headlight.tracing.cache import Cache
-from headlight.tracing.jobs import Order
-from headlight.tracing.tracer import Tracer
+from headlight.serialization.entity_tags import entity_tag
+from headlight.serialization.formats import Form
+from headlight.serialization.sending import Outgoing, Reservation
+from headlight.serialization.trace import Answer, Sendable, encode
+from headlight.serialization.upper_bound import upper_bound
+from headlight.settings import Settings
+from headlight.tracing.batch import solve
+from headlight.tracing.cache import TraceCache
+from headlight.tracing.jobs import TraceJob, check_text, trace_job
 
-LARGE_BYTES = 1_000_000
-"""What is copied on the event loop at most, in a fraction of a millisecond."""
+INLINE_BYTES = 2**16
+"""A smaller answer is encoded on the event loop if no pass was needed: in 2 ms at most."""
+
+LARGE_BYTES = 2**20
+"""A larger one is encoded on a thread of its own, as it takes tens of milliseconds.
+
+All others are encoded on the worker thread right after their pass: the event loop, which has the
+most to do when many clients ask, then only sends them.
+"""
+
+Result = TypeVar("Result")
 
 
-class Traces:
-    """Answers to requests for traces, each computed once while it is kept.
+class InThread(Protocol):
+    """Runs work on another thread until it is done or its client disconnects."""
+
+    def __call__(self, work: Callable[[], Result], client_left: ClientLeft) -> Awaitable[Result]:
+        """The result of the work."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The bytes of an answer in a form, and the memory that is reserved for them."""
+
+    body: bytes
+    form: Form
+    reservation: Reservation
+
+
+class TraceService:
+    """Computes traces, each once while it is kept.
 
     Args:
-        tracer: knows what to compute.
-        engine: where it is computed.
-        metrics: told what was computed and what was not.
-        on_end: called with a sentence when no thread to plan on comes to life any more.
+        registry: the models.
+        settings: the limits.
+        engine: where passes run.
+        outgoing: where the bytes of answers are reserved.
+        metrics: where hits and misses are counted.
+        in_thread: runs what is too long for the event loop and for the worker thread.
     """
 
     def __init__(
         self,
-        tracer: Tracer,
-        engine: Engine,
-        metrics: Metrics,
+        registry: Registry,
+        settings: Settings,
         *,
-        on_end: Callable[[str], object] = lambda _: None,
+        engine: Engine,
+        outgoing: Outgoing,
+        metrics: Metrics,
+        in_thread: InThread,
     ) -> None:
-        settings = tracer.settings
-        self.tracer = tracer
+        self.registry = registry
+        self.settings = settings
         self.engine = engine
+        self.outgoing = outgoing
         self.metrics = metrics
-        # Hostile globs take a while to match, which is no work for the event loop.
-        self.planner = Engine(
-            queue_length=settings.queue_length,
-            queue_seconds=settings.queue_seconds,
-            retry_after_seconds=settings.retry_after_seconds,
-            work_seconds=settings.work_seconds,
-            on_end=on_end,
-            thread_name="planning",
-        )
-        self.cache = Cache(settings.cache_bytes, metrics)
-        self.sharing: Sharing[Answer] = Sharing(on_share=metrics.shared.inc)
+        self.cache = TraceCache(settings.cache_bytes)
+        self._in_thread = in_thread
+        self._flights = SingleFlight(engine)
         metrics.watch(metrics.cache_bytes, lambda: self.cache.n_bytes)
 
-    async def answer(self, request: TraceRequest, client_left: Departure) -> Answer:
-        """The trace that is asked for. One that was computed before has no timings.
+    async def trace(
+        self, request: TraceRequest, form: Form, client_left: ClientLeft
+    ) -> tuple[str, Encoded]:
+        """The id of the trace that is asked for, and the trace in that form.
 
-        Args:
-            request: what is asked for.
-            client_left: waits until nobody waits for the answer any more.
+        One that was computed before has no timings.
 
         Raises:
             Problem: what is asked for cannot be had, or not now.
-            ClientLeft: the client left before it was computed.
+            ClientDisconnected: the client disconnected before it was computed.
         """
-        began = monotonic()
-        order = await self._order(request, client_left)
-        kept = self.cache.get(order.id)
+        job = job_of(request, self.registry, self.settings)
+        kept = self.cache.get(job.id)
         if kept is not None:
-            return kept
-        compute = partial(self._compute, order, began)
-        return await self.sharing.share(order.id, compute, client_left)
+            self.metrics.cache_hits.inc()
+            return job.id, await self.encode(kept, form, client_left)
+        found: _Found = await self._flights.run(
+            job.id, partial(self._begin, job, form), partial(self._join, form), client_left
+        )
+        if form not in found.bodies:
+            return job.id, await self.encode(found.answer, form, client_left)
+        body = found.bodies[form]
+        sent_as = form.sized(found.answer.n_bytes)
+        return job.id, Encoded(body, sent_as, self.outgoing.reserve(len(body)))
 
     def kept(self, trace_id: str) -> Answer | None:
         """The trace of that id, if it was computed before and is kept."""
         found = self.cache.get(trace_id)
-        if found is None:
-            self.metrics.cache_misses.inc()
+        (self.metrics.cache_misses if found is None else self.metrics.cache_hits).inc()
         return found
 
-    def is_kept(self, trace_id: str) -> bool:
-        """Whether `kept` would find it now."""
-        return trace_id in self.cache
+    async def encode(self, answer: Sendable, form: Form, client_left: ClientLeft) -> Encoded:
+        """An answer in that form.
 
-    async def _order(self, request: TraceRequest, client_left: Departure) -> Order:
-        plan = partial(self.tracer.order, request)
-        if request.capture is None:
-            return plan()
-        return await self.planner.run(plan, client_left=client_left)
+        Raises:
+            Problem: 503, too many bytes wait to be read, or the model's numbers are not finite.
+            ClientDisconnected: the client disconnected before it was encoded.
+        """
+        form = form.sized(answer.n_bytes)
+        if answer.n_bytes < INLINE_BYTES:
+            body = encode(answer, form)
+            return Encoded(body, form, self.outgoing.reserve(len(body)))
+        reservation = self.outgoing.reserve(upper_bound(answer, form))
+        try:
+            body = await self._in_thread(partial(encode, answer, form), client_left)
+            reservation.resize(len(body))
+        except BaseException:
+            reservation.release()
+            raise
+        return Encoded(body, form, reservation)
 
-    async def _compute(self, order: Order, since: float, everyone_left: Departure) -> Answer:
-        self.metrics.cache_misses.inc()  # whoever shares this has missed nothing
-        answer = await self.engine.run_together(
-            order.kind, order, self.tracer.solve, client_left=everyone_left, since=since
-        )
-        keep = partial(self.cache.put, answer.untimed())
-        await asyncio.to_thread(keep) if answer.n_bytes > LARGE_BYTES else keep()
-        return answer
+    async def tag(self, answer: Answer, form: Form, client_left: ClientLeft) -> str:
+        """The entity tag of a kept answer: all its numbers are read for it, once.
+
+        Raises:
+            ClientDisconnected: the client disconnected before it was known.
+        """
+        if answer.n_bytes < INLINE_BYTES:
+            return entity_tag(answer, form)
+        return await self._in_thread(partial(entity_tag, answer, form), client_left)
+
+    def _begin(self, job: TraceJob, form: Form) -> Job:
+        self.metrics.cache_misses.inc()  # a client that joins has missed nothing
+        return Job(_Wanted(job, {form}), self._solve, job.batch_key)
+
+    def _join(self, form: Form, job: Job) -> None:
+        self.metrics.shared.inc()
+        job.payload.forms.add(form)
+
+    def _solve(self, wanted: list["_Wanted"]) -> Iterator[tuple[int, "_Found | Exception"]]:
+        """Compute, keep and encode a batch, on the worker thread."""
+        checkpoint = self.registry.checkpoint(wanted[0].job.model)
+        jobs = [each.job for each in wanted]
+        for index, answer in solve(checkpoint, jobs, self.settings.max_cells):
+            if isinstance(answer, Exception):
+                yield index, answer
+                continue
+            self.cache.put(answer)
+            forms = list(wanted[index].forms) if answer.n_bytes < LARGE_BYTES else ()
+            try:
+                bodies = {form: encode(answer, form.sized(answer.n_bytes)) for form in forms}
+            except Exception as failure:
+                yield index, failure
+            else:
+                yield index, _Found(answer, bodies)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A job, and the forms in which clients want its answer; the event loop adds to them."""
+
+    job: TraceJob
+    forms: set[Form]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """An answer, and its bytes in the forms that were wanted when it was computed."""
+
+    answer: Answer
+    bodies: Mapping[Form, bytes]
+
+
+def job_of(request: TraceRequest, registry: Registry, settings: Settings) -> TraceJob:
+    """The job that a request asks for; its model need not be loaded.
+
+    Raises:
+        Problem: a text is empty or too long, or something asked for is unknown.
+    """
+    check_text(request.text, settings.max_characters)
+    if request.target is not None:
+        check_text(request.target, settings.max_characters, "target")
+    return trace_job(request, registry.describe(request.model), registry.precision)
+
+
+def trace_now(request: TraceRequest, registry: Registry, settings: Settings) -> Answer:
+    """Compute a trace on this thread.
+
+    Raises:
+        Problem: what is asked for cannot be had.
+    """
+    job = job_of(request, registry, settings)
+    ((_, answer),) = solve(registry.checkpoint(job.model), [job], settings.max_cells)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

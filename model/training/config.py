@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ConfigDict, ValidationError, create_model
 
-from headlight.model.config import MOST as MOST_OF
+from headlight.model.config import MAXIMA as MOST_OF
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batches

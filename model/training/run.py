@@ -96,9 +96,10 @@ def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = A
     precision for all.
 
     Raises:
-        CorpusError: the corpus cannot be read, is too short, or would never be read.
+        CorpusError: the corpus cannot be read or is too short.
         CheckpointError: the folder already holds a run.
-        ValueError: the device or the precision is not available.
+        ValueError: the device or the precision is not available, or no step would read a line of
+            the corpus.
     """
     if (out / STATE).exists():
         raise CheckpointError(f"{out} already holds a run; continue it with --resume")
@@ -137,8 +138,8 @@ def resume(
 
     Raises:
         CheckpointError: the folder holds no run, or a damaged one.
-        CorpusError: the corpus was moved, or has changed, or would never be read.
-        ValueError: the run has already made more steps.
+        CorpusError: the corpus was moved, or has changed.
+        ValueError: the run has already made more steps, or no step would read a line of the corpus.
     """
     run = read_run(out)
     tokenizer = read_tokenizer(out / TOKENIZER)
@@ -179,20 +180,24 @@ def finish(loop: Loop, card: ModelCard) -> None:
     save(loop.out, loop.model, read_tokenizer(loop.out / TOKENIZER), card)
 
 
+def steps_without_text(run: Run) -> list[range]:
+    """Return the steps of a run, counted from 1, that read no line of its corpus."""
+    return RECIPES[run.recipe].steps_without_text(run.rows, run.loop.steps)
+
+
 def _require_text(run: Run) -> None:
     """Reject a run that would end without having read a line of its corpus."""
     steps = run.loop.steps
-    without = RECIPES[run.recipe].steps_without_text(run.rows, steps)
-    if sum(map(len, without)) < steps:
+    if sum(map(len, steps_without_text(run))) < steps:
         return
     later = RECIPES[run.recipe].steps_without_text(run.rows, MOST)
     if later and len(later[0]) < MOST:
-        raise CorpusError(
+        raise ValueError(
             f"none of the {steps} steps would read a line of the corpus: the stages of the first "
             f"{len(later[0])} steps read repeated segments alone; give --steps "
             f"{len(later[0]) + 1} or more, or other stages with --set rows.stages=…"
         )
-    raise CorpusError(
+    raise ValueError(
         "no stage of rows.stages has rows of text, so no step would read a line of the corpus; "
         "give one of them text=1 or more"
     )

@@ -3,15 +3,22 @@
  */
 
 import { bodyOf, createRequestCache } from './api/request_cache.js';
-import { askWhenRefused, asProblem, fetchModels, isWorthRetrying } from './api/api.js';
-import { cardOf, fetchAnswer, NO_MODELS, refusalOf } from './api/catalogue.js';
-import { plotHeight } from './plot/figure.js';
-import { toggled, wordsAfter } from './data/masks.js';
-import { predictingSide } from './data/places.js';
-import { readInWords, normalized } from './state/normalize.js';
-import { request } from './data/sites.js';
-import { standardsOfText } from './state/fields.js';
 import {
+  askWhenRefused,
+  asProblem,
+  fetchModels,
+  isWorthRetrying,
+  cardOf,
+  fetchAnswer,
+  NO_MODELS,
+  refusalOf,
+} from './api/api.js';
+import { plotHeight } from './plot/figure.js';
+import { toggled, wordsAfter } from './data/words.js';
+import { predictingSide } from './data/attention.js';
+import {
+  readInWords,
+  normalized,
   beginning,
   choosing,
   fieldsOf,
@@ -20,20 +27,15 @@ import {
   opened,
   queryOf,
 } from './state/state.js';
-import { stopsFor } from './ui/tour_stops.js';
-import { createAddress } from './ui/address.js';
-import { createComposer } from './ui/composer.js';
+import { request } from './data/trace.js';
+import { standardsOfText, createAddress } from './state/fields.js';
+import { stopsFor, createTour } from './ui/tour.js';
+import { createComposer, showCard } from './ui/composer.js';
 import { createKeyDialog } from './ui/key_dialog.js';
-import { showCard } from './ui/model_card.js';
-import { plotly } from './ui/plotly.js';
-import { createRetrier } from './ui/retrier.js';
+import { plotly } from './ui/plot.js';
+import { createRetrier, createSkip, createPageStatus, watchSticky, createTabs } from './ui/page.js';
 import { createSentence } from './ui/sentence.js';
-import { createSkip } from './ui/skip.js';
-import { createPageStatus } from './ui/page_status.js';
-import { watchSticky } from './ui/sticky.js';
-import { createTabs } from './ui/tabs.js';
-import { createTheme, palette } from './ui/theme.js';
-import { createTour } from './ui/tour.js';
+import { createTheme, palette } from './ui/dom.js';
 import { createViewSection } from './ui/view_section.js';
 import { entryOf, VIEWS } from './views/registry.js';
 

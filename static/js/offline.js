@@ -5,15 +5,21 @@
 
 import { offlineView } from './state/offline_view.js';
 import { plotHeight } from './plot/figure.js';
-import { predictingSide } from './data/places.js';
-import { readInWords, normalized } from './state/normalize.js';
-import { choosing, fieldsOf, isQueryLookedAt, queryOf } from './state/state.js';
+import { predictingSide } from './data/attention.js';
+import {
+  readInWords,
+  normalized,
+  choosing,
+  fieldsOf,
+  isQueryLookedAt,
+  queryOf,
+} from './state/state.js';
 import { standardsOf } from './state/fields.js';
 import { traceFromSafetensors } from './data/trace.js';
-import { showCard } from './ui/model_card.js';
+import { showCard } from './ui/composer.js';
 import { createSentence } from './ui/sentence.js';
-import { watchSticky } from './ui/sticky.js';
-import { createTheme, palette } from './ui/theme.js';
+import { watchSticky } from './ui/page.js';
+import { createTheme, palette } from './ui/dom.js';
 import { createViewSection } from './ui/view_section.js';
 import { attention } from './views/attention/attention.js';
 

@@ -10,8 +10,9 @@ import json, sys
 from headlight.main import create_app
 from headlight.schemas.traces import TraceRequest
 from headlight.settings import Settings
+from headlight.tracing.service import trace_now
 services = create_app(Settings(zoo_dir=sys.argv[1], default_model="tiny")).state.services
-services.tracer.trace(TraceRequest(text="the cat sat on the mat"))
+trace_now(TraceRequest(text="the cat sat on the mat"), services.registry, services.settings)
 print(json.dumps(sorted(sys.modules)))
 """
 # PyTorch's compiler alone takes as long to load as everything that a server needs.

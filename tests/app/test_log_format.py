@@ -10,6 +10,7 @@ import threading
 import pytest
 import torch
 
+import headlight.tracing.service
 from headlight import log_format
 from headlight.request_log import RequestContext, current
 
@@ -139,7 +140,7 @@ def test_no_text_is_logged_where_the_server_itself_makes_a_mistake(client_with, 
     def fail(request, *_, **__):
         raise RuntimeError(f"cannot read {request.text}")
 
-    monkeypatch.setattr(client.app.state.services.tracer, "order", fail)
+    monkeypatch.setattr(headlight.tracing.service, "job_of", fail)
     monkeypatch.setattr(client.app.state.services.generator, "begin", fail)
     for path, more in (("trace", {}), ("generate", {"n_tokens": 2})):
         answer = client.post(f"/api/v1/{path}", json={"text": SECRET, **more})

@@ -108,24 +108,6 @@ def test_a_model_that_the_device_cannot_hold_is_named_and_the_others_go_on(
     assert list(before) == model_ids, "who was reading the map goes on reading it"
 
 
-def test_what_could_not_be_loaded_is_tried_anew_after_everything_was_dropped(
-    parent, zoo, monkeypatch
-):
-    shutil.copytree(zoo, parent, dirs_exist_ok=True)
-    damage(shutil.copytree(zoo / "tiny", parent / "broken"), "config.json", "{")
-    found = Registry([parent], default="tiny", device=CPU)
-    known, unavailable = list(found.descriptions), dict(found.unavailable)
-    before = found.checkpoint("dense")
-    with monkeypatch.context() as patch:
-        patch.setattr(registry_module, "load", _raise(MemoryError("no memory")))
-        with pytest.raises(Problem, match="no memory"):
-            found.checkpoint("tiny")
-    found.drop()
-    assert (list(found.descriptions), found.unavailable) == (known, unavailable)
-    assert found.checkpoint("tiny").id == "tiny"
-    assert found.checkpoint("dense") is not before
-
-
 def test_a_lost_accelerator_says_nothing_of_the_model_that_was_being_loaded(zoo, monkeypatch):
     found = Registry([zoo], default="tiny", device=CPU)
     lost = torch.AcceleratorError("CUDA error: unknown error")

@@ -2,8 +2,8 @@
 
 import time
 
+import headlight.services
 from headlight.services import Services
-from headlight.tracing.tracer import Tracer
 
 
 def warm_up(services):
@@ -41,7 +41,21 @@ def test_a_missing_default_model_is_the_reason_for_not_being_ready(settings, mod
 
 def test_what_the_log_should_keep_is_not_shown(settings, monkeypatch, caplog):
     services = Services(settings)
-    monkeypatch.setattr(Tracer, "trace", lambda *_: 1 / 0)
+    monkeypatch.setattr(headlight.services, "trace_now", lambda *_: 1 / 0)
     warm_up(services)
     assert services.why_not_ready == "the default model did not start: the log says why"
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_fatal_error_makes_the_server_not_ready_and_ends_the_process(settings, monkeypatch):
+    def run_out(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(headlight.services, "trace_now", run_out)
+    ended = []
+    services = Services(settings, on_fatal=lambda: ended.append(services.is_ready))
+    services.start()
+    services.engine._thread.join(20)
+    assert ended == [False]
+    assert services.has_failed
+    assert "MemoryError" in services.why_not_ready

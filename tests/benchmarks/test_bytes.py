@@ -9,6 +9,9 @@ mostly small, codings leave less. BertViz's HTML holds the same weights.
 import asyncio
 import gc
 import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -18,13 +21,12 @@ from headlight.model.checkpoint import save
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
-from headlight.registry import registry_of
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.encoder import Encoder
 from headlight.serialization.formats import JSON, SAFETENSORS, Coding, Form
-from headlight.serialization.trace import encode
+from headlight.serialization.trace import Answer, encode
+from headlight.services import Services
 from headlight.settings import Settings
-from headlight.tracing.tracer import Tracer
+from headlight.tracing.service import Encoded, trace_now
 
 SECTION = "Bytes: 12 layers × 12 heads × 64 tokens"
 SECTION_LARGEST = "The largest answer"
@@ -47,7 +49,7 @@ FORMS = {
 
 
 @pytest.fixture(scope="module")
-def tracer(tmp_path_factory):
+def services(tmp_path_factory: pytest.TempPathFactory) -> Services:
     """A model with as many layers and heads as GPT-2 small has, of random weights."""
     folder = tmp_path_factory.mktemp("models")
     torch.manual_seed(0)
@@ -57,13 +59,14 @@ def tracer(tmp_path_factory):
     card = ModelCard(title="Twelve by twelve", licence="MIT")
     save(folder / "twelve", Transformer(config), tokenizer, card, dtype=torch.float32)
     settings = Settings(models_dir=folder, default_model="twelve", device="cpu")
-    return Tracer(registry_of(settings), settings)
+    return Services(settings)
 
 
-def answer_of(tracer, n_tokens):
+def answer_of(services: Services, n_tokens: int) -> Answer:
     """The attention weights of a text of so many tokens."""
-    text = beginning_of_story(tracer.registry.checkpoint().tokenizer, n_tokens)
-    return tracer.trace(TraceRequest(text=text, capture=["*.self_attention.weights"]))
+    text = beginning_of_story(services.registry.checkpoint().tokenizer, n_tokens)
+    request = TraceRequest(text=text, capture=["*.self_attention.weights"])
+    return trace_now(request, services.registry, services.settings)
 
 
 def beginning_of_story(tokenizer, n_tokens):
@@ -71,8 +74,8 @@ def beginning_of_story(tokenizer, n_tokens):
     return next(text for text in beginnings if len(tokenizer.encode(text)) == n_tokens)
 
 
-def test_sixteen_bits_and_a_triangle_make_a_trace_small(tracer, table):
-    answer = answer_of(tracer, N_TOKENS)
+def test_sixteen_bits_and_a_triangle_make_a_trace_small(services: Services, table: Any) -> None:
+    answer = answer_of(services, N_TOKENS)
     sizes = {name: measure(answer, form)[0] for name, form in FORMS.items()}
     targets = {
         "safetensors u16": UINT16_TARGET,
@@ -84,7 +87,7 @@ def test_sixteen_bits_and_a_triangle_make_a_trace_small(tracer, table):
         is_met = sizes[name] <= target if target else None
         table.add(SECTION, name, describe(answer, form), told, is_met)
         for coding in CODINGS:
-            table.add(SECTION, f"  as {coding}", describe(answer, form.coded(coding)))
+            table.add(SECTION, f"  as {coding}", describe(answer, replace(form, coding=coding)))
     assert sizes["safetensors u16"] <= UINT16_TARGET
     assert sizes["safetensors u16 triangle"] < 0.6 * sizes["safetensors u16"]
 
@@ -107,11 +110,11 @@ def describe(answer, form):
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # BertViz leaves its scripts open
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("view", ["model_view", "head_view"])
-def test_bertviz_writes_more(tracer, table, bertviz, view):
+def test_bertviz_writes_more(services: Services, table: Any, bertviz: Any, view: str) -> None:
     if bertviz is None:
         table.add(SECTION, f"BertViz {view}", "not installed: `make bench-page` fetches it")
         return
-    answer = answer_of(tracer, N_TOKENS)
+    answer = answer_of(services, N_TOKENS)
     weights = [torch.tensor(found.data).unsqueeze(0) for found in answer.tensors.values()]
     tokens = [token.text for token in answer.trace.tokens]
     html = getattr(bertviz, view)(weights, tokens, html_action="return").data
@@ -122,22 +125,15 @@ def test_bertviz_writes_more(tracer, table, bertviz, view):
     assert size > small
 
 
-@pytest.fixture
-def encoder():
-    encoder = Encoder(Settings())
-    yield encoder
-    encoder.close()
-
-
 @pytest.mark.parametrize("coding", ["identity", "zstd"])
 @pytest.mark.parametrize("media_type", [JSON, SAFETENSORS])
-def test_nobody_waits_for_the_largest_answer(tracer, encoder, table, media_type, coding):
-    n_tokens = int((tracer.settings.max_cells / 144) ** 0.5)
-    answer = answer_of(tracer, n_tokens)
+def test_nobody_waits_for_the_largest_answer(
+    services: Services, table: Any, media_type: str, coding: Coding
+) -> None:
+    n_tokens = int((services.settings.max_cells / 144) ** 0.5)
+    answer = answer_of(services, n_tokens)
     form = Form(media_type=media_type, coding=coding)
-    longest, took, size = asyncio.run(
-        watch(lambda: encoder.encode(answer, form, client_left=never))
-    )
+    longest, took, size = asyncio.run(watch(lambda: services.traces.encode(answer, form, never)))
     n_cells = sum(array.data.size for array in answer.tensors.values())
     kind = "JSON" if media_type == JSON else "safetensors"
     table.add(
@@ -150,7 +146,7 @@ def test_nobody_waits_for_the_largest_answer(tracer, encoder, table, media_type,
     assert longest < max(took / 2, 4 * HEALTH_TARGET)
 
 
-async def watch(work):
+async def watch(work: Callable[[], Awaitable[Encoded]]) -> tuple[float, float, int]:
     """The longest turn that the event loop waited for during the work, its time, and its size."""
     began = time.perf_counter()
     job = asyncio.ensure_future(work())
@@ -159,7 +155,7 @@ async def watch(work):
         before = time.perf_counter()
         await asyncio.sleep(0.001)
         longest = max(longest, time.perf_counter() - before - 0.001)
-    return longest, time.perf_counter() - began, len(job.result())
+    return longest, time.perf_counter() - began, len(job.result().body)
 
 
 async def never():

@@ -3,19 +3,27 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from time import perf_counter
 
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from headlight.model.batching import PASS_TOKENS, fill_up, share_out
 from headlight.model.checkpoint import ZOO, Checkpoint, load
 from headlight.model.config import ExpertsConfig
 from headlight.model.interventions import HeadAblation, NoScaling, Temperature
 from headlight.model.trace import Trace
-from headlight.model.tracing import draft, plan, run, run_batch, with_targets
+from headlight.model.tracing import (
+    PASS_TOKENS,
+    ModelInput,
+    PassSpec,
+    group_by_length,
+    pad,
+    pass_spec,
+    run_batch,
+    tokenize,
+    with_translations,
+)
 
 MakeCheckpoint = Callable[..., Checkpoint]
 MOE = ExpertsConfig(n_experts=4, top_k=2, layers=(1,))
@@ -48,7 +56,7 @@ ARCHITECTURES = {
     },
     "both, ALiBi": {"kind": "encoder-decoder", "positional": "alibi", "moe": None},
 }
-EDITS = {
+INTERVENTIONS = {
     "none": (),
     "bent": (HeadAblation(heads=(1,)), NoScaling(layer=0), Temperature(value=2.0, layer=1)),
 }
@@ -72,6 +80,11 @@ def require_equal(batched: Trace, alone: Trace) -> None:
         np.testing.assert_allclose(found.data, array.data, rtol=0, atol=1e-5 * size, err_msg=site)
 
 
+def require_as_alone(checkpoint: Checkpoint, spec: PassSpec, inputs: Sequence[ModelInput]) -> None:
+    for batched, read in zip(run_batch(checkpoint, spec, inputs), inputs, strict=True):
+        require_equal(batched, run_batch(checkpoint, spec, [read])[0])
+
+
 @pytest.fixture(scope="module")
 def checkpoint_of(make_checkpoint: MakeCheckpoint) -> Callable[[str], Checkpoint]:
     return cache(lambda name: make_checkpoint(**ARCHITECTURES[name]))
@@ -83,46 +96,43 @@ def checkpoint_of(make_checkpoint: MakeCheckpoint) -> Callable[[str], Checkpoint
 @given(
     texts=st.lists(st.tuples(TEXTS, TEXTS), min_size=2, max_size=4),
     heads=st.sampled_from([None, (3,), (2, 0)]),
-    edits=st.sampled_from(sorted(EDITS)),
+    changes=st.sampled_from(sorted(INTERVENTIONS)),
 )
 def test_every_text_of_a_batch_has_the_numbers_that_it_has_alone(
     checkpoint_of: Callable[[str], Checkpoint],
     name: str,
     texts: list[tuple[str, str]],
     heads: tuple[int, ...] | None,
-    edits: str,
+    changes: str,
 ) -> None:
     checkpoint = checkpoint_of(name)
     has_target = checkpoint.config.kind == "encoder-decoder"
-    plans = [
-        plan(
-            checkpoint,
-            text,
-            target if has_target else None,
-            capture=["*"],
-            heads=heads,
-            edits=EDITS[edits],
-        )
-        for text, target in texts
-    ]
-    for batched, planned in zip(run_batch(checkpoint, plans), plans, strict=True):
-        require_equal(batched, run(checkpoint, planned))
+    spec = pass_spec(
+        checkpoint.description, capture=["*"], heads=heads, interventions=INTERVENTIONS[changes]
+    )
+    inputs = [tokenize(checkpoint, text, target if has_target else None) for text, target in texts]
+    require_as_alone(checkpoint, spec, inputs)
 
 
 @pytest.mark.parametrize("folder", sorted(path.name for path in ZOO.iterdir() if path.is_dir()))
 def test_the_models_that_ship_read_sentences_together_as_they_read_them_alone(folder: str) -> None:
     checkpoint = load(ZOO / folder)
-    drafts = [draft(checkpoint, text, capture=["*"]) for text in SENTENCES]
-    together = run_batch(checkpoint, with_targets(checkpoint, drafts))
-    for batched, drafted in zip(together, drafts, strict=True):
-        require_equal(batched, run(checkpoint, with_targets(checkpoint, [drafted])[0]))
+    spec = pass_spec(checkpoint.description, capture=["*"])
+    inputs = [tokenize(checkpoint, text) for text in SENTENCES]
+    together = with_translations(checkpoint, inputs)
+    assert together == [
+        replace(with_translations(checkpoint, [one])[0], timings=two.timings)
+        for one, two in zip(inputs, together, strict=True)
+    ]
+    require_as_alone(checkpoint, spec, together)
 
 
 def test_masked_scores_stay_infinite_and_nothing_of_the_filling_is_seen(
     checkpoint: Checkpoint,
 ) -> None:
-    plans = [plan(checkpoint, text, capture=["*.scores"]) for text in ("abc", "a", "abcdefgh abc")]
-    for trace in run_batch(checkpoint, plans):
+    spec = pass_spec(checkpoint.description, capture=["*.scores"])
+    inputs = [tokenize(checkpoint, text) for text in ("abc", "a", "abcdefgh abc")]
+    for trace in run_batch(checkpoint, spec, inputs):
         n_tokens = len(trace.tokens)
         future = ~np.tri(n_tokens, dtype=bool)
         for array in trace.tensors.values():
@@ -130,45 +140,33 @@ def test_masked_scores_stay_infinite_and_nothing_of_the_filling_is_seen(
 
 
 def test_traces_of_one_batch_share_no_memory(checkpoint: Checkpoint) -> None:
-    plans = [plan(checkpoint, text, capture=["*"]) for text in ("abc", "abd")]
-    first, second = run_batch(checkpoint, plans)
+    spec = pass_spec(checkpoint.description, capture=["*"])
+    first, second = run_batch(checkpoint, spec, [tokenize(checkpoint, t) for t in ("abc", "abd")])
     for site, array in first.tensors.items():
         assert not np.shares_memory(array.data, second.tensors[site].data), site
         assert array.data.flags.c_contiguous, site
 
 
-def test_plans_of_different_sites_heads_or_edits_are_no_batch(checkpoint: Checkpoint) -> None:
-    first = plan(checkpoint, "abc", capture=["*.scores"])
-    others = [
-        replace(first, sites=("logits",)),
-        replace(first, heads=(0,)),
-        replace(first, edits=(NoScaling(),)),
-    ]
-    for other in others:
-        with pytest.raises(ValueError, match=r"^plans of one pass must have the same sites, heads"):
-            run_batch(checkpoint, [first, other])
-
-
-def test_targets_that_lack_are_translated_together_and_others_stay(
+def test_inputs_without_a_target_are_translated_together_and_others_stay(
     make_checkpoint: MakeCheckpoint,
 ) -> None:
     translator = make_checkpoint(kind="encoder-decoder", moe=None)
-    drafts = [draft(translator, "abc"), draft(translator, "a", "b"), draft(translator, "cab a")]
-    found = with_targets(translator, drafts)
-    assert found[1] is drafts[1]
-    assert [planned.text for planned in found] == ["abc", "a", "cab a"]
-    for planned in (found[0], found[2]):
-        alone = plan(translator, planned.text)
-        assert (planned.target, planned.target_tokens) == (alone.target, alone.target_tokens)
-        assert set(planned.timings) == {"tokenize", "translate"}
+    inputs = [tokenize(translator, *texts) for texts in (("abc",), ("a", "b"), ("cab a",))]
+    found = with_translations(translator, inputs)
+    assert found[1] is inputs[1]
+    assert [read.text for read in found] == ["abc", "a", "cab a"]
+    for read in (found[0], found[2]):
+        (alone,) = with_translations(translator, [tokenize(translator, read.text)])
+        assert (read.target, read.target_tokens) == (alone.target, alone.target_tokens)
+        assert set(read.timings) == {"tokenize", "translate"}
 
 
 def test_rows_are_filled_up_to_the_longest_and_marked_only_where_they_are() -> None:
-    rows = fill_up([[5, 6], [7, 8, 9]])
+    rows = pad([[5, 6], [7, 8, 9]])
     assert rows.ids.tolist() == [[5, 6, 0], [7, 8, 9]]
     assert rows.is_token is not None
     assert rows.is_token.tolist() == [[True, True, False], [True, True, True]]
-    assert fill_up([[1, 2], [3, 4]]).is_token is None
+    assert pad([[1, 2], [3, 4]]).is_token is None
 
 
 def cost(lengths: Sequence[int], passes: list[list[int]]) -> int:
@@ -180,7 +178,7 @@ LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=7)
 
 @given(lengths=LENGTHS)
 def test_no_other_way_to_share_texts_out_is_cheaper(lengths: list[int]) -> None:
-    passes = share_out(lengths)
+    passes = group_by_length(lengths)
     assert sorted(text for texts in passes for text in texts) == list(range(len(lengths)))
     assert cost(lengths, passes) == min(cost(lengths, way) for way in partitions(len(lengths)))
 
@@ -198,35 +196,18 @@ def partitions(count: int) -> list[list[list[int]]]:
 
 
 def test_a_long_text_is_not_read_together_with_short_ones() -> None:
-    assert share_out([5, 250, 6, 5]) == [[0, 3, 2], [1]]
+    assert group_by_length([5, 250, 6, 5]) == [[0, 3, 2], [1]]
 
 
 @given(lengths=LENGTHS, n_most=st.integers(1, 600))
 def test_a_pass_of_several_texts_has_no_more_tokens_than_it_may(
     lengths: list[int], n_most: int
 ) -> None:
-    for texts in share_out(lengths, max_size=n_most):
+    for texts in group_by_length(lengths, max_size=n_most):
         assert len(texts) == 1 or len(texts) * max(lengths[text] for text in texts) <= n_most
 
 
 def test_a_pass_holds_no_more_than_it_may_where_rows_are_as_large_as_the_largest() -> None:
-    assert share_out([5, 5, 5], sizes=[1, 30, 1], max_size=60) == [[0], [1, 2]]
-    assert share_out([5, 5, 5], sizes=[1, 30, 1], max_size=59) == [[0], [1], [2]]
-    assert share_out([5, 5, 5], sizes=[1, 30, 1], max_size=90) == [[0, 1, 2]]
-
-
-def test_a_pass_of_16_texts_takes_less_time_than_16_passes(checkpoint: Checkpoint) -> None:
-    """What `PASS_TOKENS` stands for; the fastest of five, as other work only ever adds."""
-    plans = [plan(checkpoint, "abc def", capture=["logits"])] * 16
-
-    def fastest(work: Callable[[], object]) -> float:
-        times = []
-        for _ in range(5):
-            began = perf_counter()
-            work()
-            times.append(perf_counter() - began)
-        return min(times)
-
-    together = fastest(lambda: run_batch(checkpoint, plans))
-    alone = fastest(lambda: [run(checkpoint, planned) for planned in plans])
-    assert together < alone / 2
+    assert group_by_length([5, 5, 5], sizes=[1, 30, 1], max_size=60) == [[0], [1, 2]]
+    assert group_by_length([5, 5, 5], sizes=[1, 30, 1], max_size=59) == [[0], [1], [2]]
+    assert group_by_length([5, 5, 5], sizes=[1, 30, 1], max_size=90) == [[0, 1, 2]]

@@ -122,27 +122,11 @@ def test_layers_are_sorted_and_none_is_named_twice():
         ExpertsConfig(n_experts=4, top_k=2, layers=(1, 1))
 
 
-def test_a_missing_key_is_named(make_config):
-    data = make_config().to_dict()
-    del data["d_ff"]
-    with pytest.raises(ValueError, match=r"incomplete config: .*'d_ff'"):
-        TransformerConfig.from_dict(data)
-
-
-def test_the_width_of_a_head_is_its_share_of_the_model(make_config):
-    assert make_config(d_model=48, n_heads=6).d_head == 8
-
-
 def test_experts_are_in_the_layers_named_and_no_others(make_config):
     moe = ExpertsConfig(n_experts=4, top_k=2, layers=(1, 2))
     config = make_config(n_layers=4, moe=moe)
     assert [config.has_experts(layer) for layer in range(4)] == [False, True, True, False]
     assert not make_config(moe=None).has_experts(0)
-
-
-def test_every_head_answers_unless_fewer_are_named(make_config):
-    assert make_config().n_groups == 4
-    assert make_config(n_kv_heads=1).n_groups == 1
 
 
 @pytest.mark.parametrize(

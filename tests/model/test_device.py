@@ -1,10 +1,12 @@
 """Where a model runs: what is asked for, or the best there is."""
 
+import os
+
 import pytest
 import torch
 
 from headlight.model import device
-from headlight.model.device import choose_device, choose_precision
+from headlight.model.device import choose_device, choose_precision, choose_threads
 
 CPU = torch.device("cpu")
 
@@ -30,7 +32,7 @@ def test_a_device_that_is_there_is_taken(monkeypatch):
     assert choose_device("cuda").type == "cuda"
 
 
-def test_a_device_that_is_not_there_is_refused(monkeypatch):
+def test_a_device_that_is_not_there_is_rejected(monkeypatch):
     pretend(monkeypatch, cuda=False, mps=False)
     with pytest.raises(ValueError, match=r"^device 'cuda' is not on this machine; there is: cpu$"):
         choose_device("cuda")
@@ -41,7 +43,7 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch):
         choose_device("cuda")
 
 
-def test_an_unknown_device_is_refused():
+def test_an_unknown_device_is_rejected():
     with pytest.raises(
         ValueError, match=r"^device 'tpu' is unknown; choose one of auto, cpu, cuda, mps$"
     ):
@@ -53,20 +55,66 @@ def test_a_precision_is_taken_by_its_name():
     assert choose_precision("bfloat16", CPU) is torch.bfloat16
 
 
-def test_auto_takes_the_faster_precision(monkeypatch):
-    for faster in (torch.float32, torch.bfloat16):
-        monkeypatch.setattr(
-            device, "_product_seconds", lambda _, dtype, faster=faster: float(dtype != faster)
-        )
-        assert choose_precision("auto", CPU) is faster
+class FakeMachine:
+    """A clock that stands still except while a product is computed, at this machine's speed.
+
+    From product `first` to `last` other processes make everything `slowdown` times slower.
+    """
+
+    def __init__(self, bfloat16_ms, *, slowdown=1.0, first=0, last=0):
+        self.ms = {torch.float32: 1.0, torch.bfloat16: bfloat16_ms}
+        self.slowdown, self.loaded = slowdown, range(first, last)
+        self.now = 0.0
+        self.n_products = 0
+
+    def product(self, dtype):
+        load = self.slowdown if self.n_products in self.loaded else 1.0
+        self.now += self.ms[dtype] * load / 1000
+        self.n_products += 1
+
+
+@pytest.mark.parametrize("slowdown", [1, 3, 100])
+@pytest.mark.parametrize("loaded", [(0, 16), (16, 32), (5, 12), (2, 29), (0, 1000)])
+@pytest.mark.parametrize(
+    ("bfloat16_ms", "expected"),
+    [(0.5, torch.bfloat16), (0.95, torch.float32), (1.0, torch.float32), (4.0, torch.float32)],
+)
+def test_load_does_not_decide_the_precision(monkeypatch, bfloat16_ms, expected, loaded, slowdown):
+    machine = FakeMachine(bfloat16_ms, slowdown=slowdown, first=loaded[0], last=loaded[1])
+    matmul = torch.Tensor.__matmul__
+
+    def product(left, right):
+        machine.product(left.dtype)
+        return matmul(left, right)
+
+    monkeypatch.setattr(torch.Tensor, "__matmul__", product)
+    monkeypatch.setattr(device, "perf_counter", lambda: machine.now)
+    assert choose_precision("auto", CPU) is expected
 
 
 def test_auto_measures_on_this_machine():
     assert choose_precision("auto", CPU) in (torch.float32, torch.bfloat16)
 
 
-def test_an_unknown_precision_is_refused():
-    with pytest.raises(
-        ValueError, match=r"^precision 'int8' is unknown; choose one of auto, float32, bfloat16$"
-    ):
+def test_an_unknown_precision_is_rejected():
+    with pytest.raises(ValueError, match=r"int8.*choose one of auto, float32, bfloat16"):
         choose_precision("int8", CPU)
+
+
+@pytest.mark.parametrize(("load", "expected"), [(0.0, 6), (3.9, 6), (4.0, 1), (50.0, 1), (None, 6)])
+def test_a_busy_machine_is_given_one_thread(monkeypatch, load, expected):
+    def getloadavg():
+        if load is None:
+            raise OSError("no load average")
+        return load, 99.0, 99.0
+
+    monkeypatch.setattr(os, "getloadavg", getloadavg)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 6)
+    assert choose_threads() == expected
+    assert choose_threads(3) == 3
+
+
+def test_there_is_at_least_one_thread():
+    with pytest.raises(ValueError, match=r"threads \(0\)"):
+        choose_threads(0)

@@ -43,10 +43,6 @@ def test_logits_are_products_with_the_embedding_matrix(embedding):
     torch.testing.assert_close(embedding.unembed(x), expected)
 
 
-def test_there_is_one_matrix_and_no_saved_encoding(embedding):
-    assert list(embedding.state_dict()) == ["vectors.weight"]
-
-
 # --- other schemes --------------------------------------------------------------------------------
 
 

@@ -78,12 +78,6 @@ def test_a_head_that_is_off_keeps_its_weights(model, ids):
     )
 
 
-def test_heads_of_several_edits_are_all_off(model, ids):
-    found = read(model, ids, HeadAblation(heads=(0,)), HeadAblation(heads=(1,), layer=0))
-    context = found[f"{PATHS['decoder'].format(0)}.context"]
-    assert (context[:, :2] == 0).all()
-
-
 # --- experts --------------------------------------------------------------------------------------
 
 
@@ -120,11 +114,6 @@ def test_no_scaling_is_what_longer_queries_give(make_model, ids, positional, lay
         stretch(reference, PATHS["decoder"].format(number), math.sqrt(8))
     for site in ("logits", f"{PATHS['decoder'].format(1)}.scores"):
         torch.testing.assert_close(found[site], read(reference, ids)[site], atol=1e-4, rtol=1e-5)
-
-
-def test_scaling_left_out_twice_is_left_out_once(model, ids):
-    once = read(model, ids, NoScaling())["logits"]
-    torch.testing.assert_close(read(model, ids, NoScaling(), NoScaling(layer=0))["logits"], once)
 
 
 @pytest.mark.parametrize("positional", ["sinusoidal", "alibi"])
@@ -170,55 +159,25 @@ def test_nothing_is_left_of_an_edit_after_it(model, ids):
 
 
 @pytest.mark.parametrize(
-    ("changes", "edit", "error", "message"),
+    ("changes", "edit", "error"),
     [
-        ({}, HeadAblation(heads=(4,)), UnknownHead, "no head 4; the heads are 0 to 3"),
-        ({}, HeadAblation(heads=(-1,)), UnknownHead, "no head -1"),
-        ({}, NoScaling(layer=2), UnknownLayer, "no layer 2; the layers are 0 to 1"),
-        ({}, ExpertAblation(experts=(4,)), UnknownExpert, "no expert 4; the experts are 0 to 3"),
-        ({}, ExpertAblation(experts=(1,), layer=2), UnknownLayer, "no layer 2"),
-        (
-            {},
-            ExpertAblation(experts=(1,), layer=0),
-            ImpossibleIntervention,
-            "layer 0 has no experts; layers with experts: 1",
-        ),
-        (
-            {"moe": None},
-            ExpertAblation(experts=(0,)),
-            ImpossibleIntervention,
-            "dense: it has no experts",
-        ),
-        (
-            {},
-            NoScaling(where="cross"),
-            ImpossibleIntervention,
-            "no attention at 'cross'; it has attention at decoder",
-        ),
-        (
-            {"kind": "encoder"},
-            Temperature(value=2.0, where="decoder"),
-            ImpossibleIntervention,
-            "it has attention at encoder",
-        ),
-        (
-            {},
-            ExpertAblation(experts=(0,), where="encoder"),
-            ImpossibleIntervention,
-            "no experts at 'encoder'; it has experts at decoder",
-        ),
-        (
-            {},
-            ExpertAblation(experts=(0, 1, 2)),
-            ImpossibleIntervention,
-            "only 1 would be left; switch at most 2 off",
-        ),
+        ({}, HeadAblation(heads=(4,)), UnknownHead),
+        ({}, HeadAblation(heads=(-1,)), UnknownHead),
+        ({}, NoScaling(layer=2), UnknownLayer),
+        ({}, ExpertAblation(experts=(4,)), UnknownExpert),
+        ({}, ExpertAblation(experts=(1,), layer=2), UnknownLayer),
+        ({}, ExpertAblation(experts=(1,), layer=0), ImpossibleIntervention),
+        ({}, ExpertAblation(experts=(0,), where="encoder"), ImpossibleIntervention),
+        ({}, ExpertAblation(experts=(0, 1, 2)), ImpossibleIntervention),
+        ({}, NoScaling(where="cross"), ImpossibleIntervention),
+        ({"moe": None}, ExpertAblation(experts=(0,)), ImpossibleIntervention),
+        ({"kind": "encoder"}, Temperature(value=2.0, where="decoder"), ImpossibleIntervention),
     ],
 )
-def test_an_edit_that_cannot_be_is_refused_with_the_way_out(
-    make_model, changes, edit, error, message
+def test_an_intervention_that_the_model_does_not_allow_is_an_error(
+    make_model, changes, edit, error
 ):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error):
         site_edits(make_model(**changes).config, [edit])
 
 

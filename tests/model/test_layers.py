@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from headlight.model.attention import causal_mask
-from headlight.model.layers import LayerCache, Memory, TransformerLayer
+from headlight.model.layers import Memory, TransformerLayer
 
 IS_TOKEN = torch.arange(9) < torch.tensor([9, 5])[:, None]
 
@@ -177,21 +177,6 @@ def test_a_layer_that_writes_nothing_passes_the_stream_on(make_layer, x):
     assert layer(x).output.equal(x)
 
 
-def test_dropout_acts_in_training_alone(make_layer, x):
-    layer = make_layer(dropout=0.5)
-    without = make_layer()
-    assert not torch.allclose(layer(x).output, layer(x).output)
-    layer.eval()
-    assert layer(x).output.equal(without(x).output)
-
-
-def test_experts_show_no_sites_of_a_dense_layer_and_the_other_way_round(make_layer, watch):
-    dense = {site.name for site in watch(make_layer()).sites}
-    routed = {site.name for site in watch(make_layer(has_experts=True)).sites}
-    assert not any("experts" in name for name in dense)
-    assert not any("feed_forward" in name for name in routed)
-
-
 # --- cross-attention ------------------------------------------------------------------------------
 
 
@@ -205,11 +190,6 @@ def test_between_lies_what_self_attention_left_and_cross_attention_finds(make_la
     parts = ("self_attention", "cross_attention", "feed_forward")
     for before, part, after in zip(places, parts, places[1:], strict=False):
         torch.testing.assert_close(seen[before] + seen[f"{part}.output"], seen[after])
-
-
-def test_there_is_no_between_without_cross_attention(make_layer, watch):
-    sites = {site.name for site in watch(make_layer()).sites}
-    assert not any("between" in site or "cross_attention" in site for site in sites)
 
 
 @pytest.mark.parametrize("has_cross_attention", [False, True])
@@ -229,14 +209,3 @@ def test_with_the_norm_after_each_part_the_stream_is_normal_in_every_place(
         torch.testing.assert_close(plain.mean(dim=-1), torch.zeros(2, 9), rtol=0, atol=1e-4)
         variance = plain.var(dim=-1, correction=0)
         torch.testing.assert_close(variance, torch.ones(2, 9), rtol=0, atol=1e-3)
-
-
-@pytest.mark.parametrize("norm_place", ["pre", "post"])
-def test_reading_with_a_layers_cache_is_reading_all_at_once(make_layer, x, norm_place):
-    layer = make_layer(has_cross_attention=True, norm_place=norm_place, n_kv_heads=2)
-    memory = Memory(x.flip(1)[:, :7], IS_TOKEN[:, :7])
-    expected = layer(x, memory=memory).output
-    cache = LayerCache()
-    outputs = [layer(part, memory=memory, cache=cache).output for part in x.split([4, 1, 4], dim=1)]
-    torch.testing.assert_close(torch.cat(outputs, dim=1), expected, rtol=0, atol=1e-5)
-    assert (len(cache), len(cache.cross_attention)) == (9, 7)

@@ -204,14 +204,6 @@ def test_padding_counts_nowhere_in_the_balance():
     assert loss.item() != pytest.approx(blockwise_balance_loss(probs, indices).item())
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
-def test_experts_are_networks_of_the_configs_activation_and_biases(make_config, x, activation):
-    torch.manual_seed(0)
-    experts = Experts(make_config(activation=activation, feed_forward_bias=False))
-    assert not any(name.endswith("bias") for name, _ in experts.named_parameters())
-    torch.testing.assert_close(experts(x).output, token_by_token(experts, x), rtol=0, atol=1e-6)
-
-
 def test_the_layer_returns_its_own_balance_loss(make_experts, x, watch):
     experts = make_experts()
     with watch(experts).capture(["part.router_probs", "part.expert_indices"]) as captured:

@@ -22,10 +22,6 @@ def test_every_number_is_the_papers_formula():
             )
 
 
-def test_position_0_is_sines_of_0_and_cosines_of_0():
-    assert sinusoidal(1, 6).tolist() == [[0, 1, 0, 1, 0, 1]]
-
-
 @pytest.mark.parametrize("shift", [1, 3, 40])
 def test_a_shift_is_one_rotation_for_all_positions(shift):
     d_model = 16
@@ -49,21 +45,11 @@ def test_the_similarity_of_two_positions_depends_on_their_distance_alone():
     assert similarity[0].argmax() == 0
 
 
-def test_counting_may_start_anywhere():
-    torch.testing.assert_close(sinusoidal(5, 8, start=20), sinusoidal(25, 8)[20:])
-
-
 def test_far_positions_keep_their_digits():
     (encoding,) = sinusoidal(1, 4, start=1_000_000)
     angles = [1_000_000, 1_000_000 / 100]
     expected = [f(angle) for angle in angles for f in (math.sin, math.cos)]
     torch.testing.assert_close(encoding, torch.tensor(expected), rtol=0, atol=1e-7)
-
-
-def test_the_encoding_is_float32_within_1():
-    encoding = sinusoidal(300, 64)
-    assert encoding.dtype == torch.float32
-    assert encoding.abs().max() <= 1
 
 
 # --- rotary ---------------------------------------------------------------------------------------
@@ -96,12 +82,6 @@ def test_rotary_scores_depend_on_the_distance_alone(vectors, shift):
     torch.testing.assert_close(there, here, rtol=0, atol=1e-5)
     elsewhere = rotate(queries, start=3 + shift) @ rotate(keys).transpose(-2, -1)
     assert not torch.allclose(elsewhere, here, atol=1e-2)
-
-
-def test_turning_keeps_lengths_and_leaves_position_0_as_it_is(vectors):
-    turned = rotate(vectors)
-    torch.testing.assert_close(turned.norm(dim=-1), vectors.norm(dim=-1))
-    assert turned[..., 0, :].equal(vectors[..., 0, :])
 
 
 def test_far_rotations_keep_their_digits():

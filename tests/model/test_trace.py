@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from headlight.model.trace import NamedArray, Token, Trace
+from headlight.model.trace import NamedArray, Trace
 
 
 def test_an_array_has_a_name_for_every_axis():
@@ -14,22 +14,6 @@ def test_an_array_has_a_name_for_every_axis():
     message = "an array of shape (2, 3) cannot have axes ('query',)"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         NamedArray(("query",), np.zeros((2, 3)))
-
-
-def test_a_trace_of_one_text_has_no_target_and_all_heads():
-    token = Token(id=5, text="a", start=0, end=1, word=0, is_special=False)
-    trace = Trace(
-        model="any", revision="1", precision="float32", text="a", tokens=(token,), tensors={}
-    )
-    assert trace.target_tokens is None
-    assert trace.heads is None
-    assert trace.timings == {}
-
-
-def test_a_trace_does_not_change():
-    trace = Trace(model="any", revision="1", precision="float32", text="a", tokens=(), tensors={})
-    with pytest.raises(AttributeError):
-        trace.text = "b"  # type: ignore[misc]
 
 
 def test_a_trace_gives_its_arrays_by_site():

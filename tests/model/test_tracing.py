@@ -10,15 +10,16 @@ import pytest
 import torch
 
 from headlight.model.checkpoint import Checkpoint, load
-from headlight.model.selection import select_sites
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.tracing import (
     EmptyText,
     NoTarget,
     TooManyTokens,
-    plan,
+    count_elements,
+    pass_spec,
     read_tokens,
+    tokenize,
     trace,
 )
 from headlight.model.translation import translate
@@ -137,7 +138,7 @@ def test_the_sites_are_known_before_the_pass(checkpoint: Checkpoint) -> None:
     ]
     for capture, layers in requests:
         traced = trace(checkpoint, SENTENCE, capture=capture, layers=layers)
-        found = select_sites(checkpoint.description, capture, layers)
+        found = pass_spec(checkpoint.description, capture=capture, layers=layers).sites
         assert set(found) == set(traced.tensors)
         everything = [site.name for site in checkpoint.description.sites]
         assert list(found) == sorted(found, key=everything.index)
@@ -173,7 +174,7 @@ def test_unknown_names_are_refused(checkpoint: Checkpoint) -> None:
     with pytest.raises(UnknownHead, match=r"^there is no head 9; the heads are 0 to 3$"):
         trace(checkpoint, SENTENCE, heads=[9])
     with pytest.raises(UnknownHead, match=r"^heads \[1, 1\] names a head twice$"):
-        select_sites(checkpoint.description, heads=[1, 1])
+        pass_spec(checkpoint.description, heads=[1, 1])
 
 
 def test_refusals_are_value_errors() -> None:
@@ -209,16 +210,16 @@ def encoder(make_checkpoint: MakeCheckpoint) -> Checkpoint:
 
 @pytest.mark.parametrize("positional", ["sinusoidal", "learned", "rotary", "alibi"])
 @pytest.mark.parametrize("kind", ["decoder", "encoder", "encoder-decoder"])
-def test_a_plan_knows_the_shape_of_every_array(
+def test_the_length_of_every_array_is_known_before_the_pass(
     make_checkpoint: MakeCheckpoint, kind: str, positional: str
 ) -> None:
     checkpoint = make_checkpoint(kind=kind, moe=None, positional=positional)
     target = TARGET if kind == "encoder-decoder" else None
-    planned = plan(checkpoint, SENTENCE, target, capture=["*"])
+    read = tokenize(checkpoint, SENTENCE, target)
     traced = trace(checkpoint, SENTENCE, target, capture=["*"])
     assert set(traced.tensors) == {site.name for site in checkpoint.description.sites}
     for site, array in traced.tensors.items():
-        sizes = SIZES | planned.n_tokens(site)
+        sizes = SIZES | read.axis_lengths(site)
         assert array.data.shape == tuple(sizes[axis] for axis in array.axes), site
 
 
@@ -351,3 +352,20 @@ def test_a_target_that_is_too_long_is_refused(translator: Checkpoint) -> None:
     with pytest.raises(TooManyTokens, match=f"^{re.escape(message)}$") as refused:
         trace(translator, SENTENCE, "Q" * limit)
     assert (refused.value.actual, refused.value.limit) == (limit + 1, limit)
+
+
+@pytest.mark.parametrize("heads", [None, [1], [3, 0, 2]])
+@pytest.mark.parametrize("kind", ["decoder", "encoder", "encoder-decoder"])
+def test_the_elements_counted_before_a_pass_are_those_of_its_arrays(
+    make_checkpoint: MakeCheckpoint, kind: str, heads: list[int] | None
+) -> None:
+    checkpoint = make_checkpoint(kind=kind)
+    target = TARGET if kind == "encoder-decoder" else None
+    read = tokenize(checkpoint, SENTENCE, target)
+    traced = trace(checkpoint, SENTENCE, target, capture=["*"], heads=heads)
+    for site, array in traced.tensors.items():
+        spec = pass_spec(checkpoint.description, capture=[site], heads=heads)
+        assert count_elements(checkpoint.description, spec, read) == array.data.size, site
+    spec = pass_spec(checkpoint.description, capture=["*"], heads=heads)
+    found = sum(array.data.size for array in traced.tensors.values())
+    assert count_elements(checkpoint.description, spec, read) == found

@@ -96,25 +96,6 @@ def test_a_text_gets_the_same_alone_and_in_company(make_translator, width):
         assert together == search(model, SOURCES, Beam(width=width)), "not repeatable"
 
 
-def test_a_wider_beam_finds_a_likelier_target_than_greed(make_translator):
-    gains = []
-    for seed in range(6):
-        model = make_translator(seed=seed)
-        narrow, wide = (search(model, SOURCES, beam) for beam in (Beam(width=1), EVERYTHING))
-        for source, *targets in zip(SOURCES, narrow, wide, strict=True):
-            scores = [mean_log_probability(model, source, target) for target in targets]
-            gains.append(scores[1] - scores[0])
-    assert min(gains) > -1e-6
-    assert max(gains) > 0.01
-
-
-def mean_log_probability(model, source, target):
-    limit = longest_target(len(source), model.config.max_tokens)
-    ids = target if len(target) == limit else [*target, END]
-    (total,) = log_probabilities(model, source, [ids])
-    return total / len(ids)
-
-
 def test_a_target_that_never_ends_stops_at_its_limit(make_translator):
     model = make_translator(max_tokens=32)
 

@@ -1,11 +1,11 @@
 /**
- * Calls to the API. Every refusal arrives as a `Problem` with a title and a sentence.
+ * Calls to the API: the problems they end in, the API key they carry, when a failed call is
+ * repeated, and the models that the server offers.
  */
 
-import { readKey, withKey } from './key.js';
-import { retryAfterOf } from './retry.js';
-import { eventsOf } from './sse.js';
 import { encodingFromSafetensors, traceFromSafetensors } from '../data/trace.js';
+import { choosingModel } from '../state/state.js';
+import { eventsOf } from './generation.js';
 
 const BASE = '/api/v1';
 
@@ -183,4 +183,169 @@ function whatToDo({ status, texts = 'the text' }, then = '') {
 /** @param {Problem} problem is asking again worth a button? */
 export function isWorthRetrying({ status }) {
   return status === 0 || status === 429 || status >= 500;
+}
+
+const NAME = 'headlight.key';
+
+/** @returns {string} empty where there is none */
+export function readKey() {
+  try {
+    return sessionStorage.getItem(NAME) ?? '';
+  } catch {
+    return ''; // a browser may keep nothing for a page
+  }
+}
+
+/**
+ * @param {string} key
+ * @returns {boolean} could it be kept?
+ */
+export function keepKey(key) {
+  try {
+    sessionStorage.setItem(NAME, key);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * @param {Record<string, string>} headers of a call
+ * @param {string} key
+ */
+export function withKey(headers, key) {
+  return key === '' ? headers : { ...headers, Authorization: `Bearer ${key}` };
+}
+
+/**
+ * What a person typed, as a key that a header can carry; empty where it can be none.
+ * @param {string} typed
+ */
+export function keyIn(typed) {
+  const key = typed.trim();
+  return /^[!-~]+$/.test(key) ? key : '';
+}
+
+const FIRST = 1_000;
+const LONGEST = 15_000;
+/** A server that wants to be left alone for longer than this is left to the person. */
+const PATIENCE = 120_000;
+const MOST_TIMES = 5;
+const AWAY = [502, 504];
+
+/**
+ * @param {Problem} problem
+ * @param {number} attempt how many times it was asked again already
+ * @returns {number|null} milliseconds until the next attempt; null: none
+ */
+export function pauseBefore({ status, retryAfter }, attempt) {
+  const growing = Math.min(LONGEST, FIRST * 2 ** attempt);
+  if (status === 0) return growing;
+  if (attempt >= MOST_TIMES) return null;
+  if (AWAY.includes(status)) return growing;
+  if (status !== 503 || retryAfter === undefined) return null;
+  const pause = Math.max(retryAfter * 1000, growing);
+  return pause <= PATIENCE ? pause : null;
+}
+
+/**
+ * The seconds that a Retry-After header asks for.
+ * @param {string|null} header seconds, or a date
+ * @param {number} [now] milliseconds since 1970
+ * @returns {number|undefined}
+ */
+export function retryAfterOf(header, now = Date.now()) {
+  if (header === null || header.trim() === '') return undefined;
+  if (/^\s*\d+\s*$/.test(header)) return Number(header);
+  const date = Date.parse(header);
+  return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000);
+}
+
+/**
+ * May the next attempt come before its time, because the network is back or the page is looked at again?
+ * Not where the server said how long to wait.
+ * @param {Problem} problem
+ */
+export function mayHurry({ status }) {
+  return status === 0;
+}
+
+/** @typedef {{default: string, models: Object[], unavailable?: {id: string, reason: string}[]}} Catalogue */
+
+/** @type {Catalogue} before the server was asked */
+export const NO_MODELS = Object.freeze({ default: '', models: [] });
+
+/**
+ * @param {Catalogue} catalogue
+ * @param {string} id '' is the server's default
+ * @returns {Object|undefined} the model's card
+ */
+export function cardOf({ models, default: standard }, id) {
+  return models.find((card) => card.id === (id || standard));
+}
+
+/**
+ * What a model is called in a sentence, as the menu calls it.
+ * @param {Object|undefined} card
+ * @param {string} [id] where there may be no card
+ * @returns {string}
+ */
+export function modelName(card, id = card?.id ?? '') {
+  return card?.title || id;
+}
+
+/**
+ * Why a model cannot be had, and which can be had instead.
+ * @param {Catalogue} catalogue
+ * @param {string} id
+ * @returns {Problem & {offer?: {label: string, patch: Object}}}
+ */
+export function refusalOf(catalogue, id) {
+  const standard = cardOf(catalogue, '');
+  const offer = standard && {
+    label: `Read it with ${modelName(standard)}`,
+    patch: choosingModel(''),
+  };
+  return Object.assign(reasonOf(catalogue, id), { offer });
+}
+
+function reasonOf({ models, unavailable = [] }, id) {
+  const damaged = unavailable.find((model) => model.id === id);
+  if (damaged)
+    return new Problem({
+      title: 'Damaged model',
+      detail: `The model “${id}” is damaged: ${damaged.reason}`,
+      status: 404,
+    });
+  if (models.length === 0)
+    return new Problem({
+      title: 'No model is here',
+      detail: 'The server offers none.',
+      status: 500,
+    });
+  const known = models.map((card) => card.id).join(', ');
+  return new Problem({
+    title: 'Unknown model',
+    detail: `There is no model “${id}” here; there are: ${known}.`,
+    status: 404,
+  });
+}
+
+/**
+ * A trace with the card of the model that made it; or, where that is what is asked for, an encoding
+ * of positions.
+ * @param {Catalogue} catalogue
+ * @param {Object} body
+ * @param {AbortSignal} signal
+ * @returns {Promise<import('../data/trace.js').Trace>}
+ */
+export async function fetchAnswer(catalogue, body, signal) {
+  if (body.positional) return fetchPositional(body.positional, signal);
+  const { model, text, target } = body;
+  const trace = await fetchTrace(body, signal);
+  return {
+    ...trace,
+    card: cardOf(catalogue, model),
+    asked: { model, text, ...(target !== undefined && { target }) },
+  };
 }

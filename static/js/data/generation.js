@@ -3,9 +3,9 @@
  */
 
 import { counted } from './number.js';
-import { hasTwoSides, isFilling } from './places.js';
+import { hasTwoSides, isFilling } from './attention.js';
 
-/** @typedef {import('../api/generation_writer.js').Step} Step */
+/** @typedef {import('../api/generation.js').Step} Step */
 
 /**
  * Does this model write on?
@@ -18,7 +18,7 @@ export function isWritable(trace) {
 /**
  * @param {import('./trace.js').Trace} trace
  * @param {Object} state
- * @returns {import('../api/generation_writer.js').Subject}
+ * @returns {import('../api/generation.js').Subject}
  */
 export function subjectOf(trace, state) {
   return { model: trace.model, text: trace.text, sampling: samplingOf(state) };
@@ -39,7 +39,7 @@ function samplingOf({
   };
 }
 
-/** @param {import('../api/generation_writer.js').Subject} subject draws from what the model itself says */
+/** @param {import('../api/generation.js').Subject} subject draws from what the model itself says */
 export function isNatural({ sampling: { temperature, top_k: topK, top_p: topP } }) {
   return temperature === 1 && topK === undefined && topP === undefined;
 }
@@ -89,7 +89,7 @@ export function rowOfStep({ attention: { layers, heads, data } }, layer, head) {
 /**
  * What is said beside the buttons.
  * @param {import('./trace.js').Trace} trace
- * @param {import('../api/generation_writer.js').Writing} writing
+ * @param {import('../api/generation.js').Writing} writing
  */
 export function statusOf(trace, { steps, isReading, replay, reason, most }) {
   if (replay)

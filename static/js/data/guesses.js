@@ -2,10 +2,9 @@
  * What a model expects at a place of its text: the likeliest tokens, and which of them is right.
  */
 
-import { isMask, wordBehind } from './masks.js';
-import { bytesInWords } from './pieces.js';
-import { isFilling } from './places.js';
-import { visible } from './text.js';
+import { isMask, wordBehind } from './words.js';
+import { bytesInWords, visible } from './text.js';
+import { isFilling } from './attention.js';
 import { matrixAt, rowOf } from './trace.js';
 
 /**

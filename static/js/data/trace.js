@@ -1,9 +1,9 @@
 /**
- * The Trace as the page holds it: tokens, and the named arrays of one forward pass.
+ * A trace as the page holds it: tokens, and the named arrays of one forward pass, read from a
+ * safetensors file. https://huggingface.co/docs/safetensors/index#format
  */
 
-import { partsOf } from './pieces.js';
-import { parseSafetensors } from './safetensors.js';
+import { partsOf } from './text.js';
 
 /**
  * @typedef {Object} Token
@@ -13,7 +13,7 @@ import { parseSafetensors } from './safetensors.js';
  * @property {number} end
  * @property {number|null} word index of the word the piece belongs to
  * @property {boolean} is_special
- * @property {import('./pieces.js').Part|null} [part] where it is a piece of a character
+ * @property {import('./text.js').Part|null} [part] where it is a piece of a character
  */
 
 /**
@@ -142,4 +142,134 @@ export function rowOf({ columns, data }, row) {
  */
 export function columnOf({ rows, columns, data }, column) {
   return Float64Array.from({ length: rows }, (_, row) => data[row * columns + column]);
+}
+
+/** @typedef {{dtype: string, shape: number[], data: ArrayLike<number> & ArrayBufferView}} RawArray */
+/** @typedef {{metadata: Record<string, string>, arrays: Record<string, RawArray>}} SafetensorsFile */
+
+const LENGTH_BYTES = 8;
+
+const ARRAY_TYPES = {
+  F64: Float64Array,
+  F32: Float32Array,
+  I32: Int32Array,
+  U32: Uint32Array,
+  I16: Int16Array,
+  U16: Uint16Array,
+  I8: Int8Array,
+  U8: Uint8Array,
+  BOOL: Uint8Array,
+};
+
+/**
+ * @param {ArrayBuffer} buffer the whole file
+ * @returns {SafetensorsFile}
+ * @throws {RangeError} when the file is cut short or its header contradicts itself
+ */
+export function parseSafetensors(buffer) {
+  const start = dataStart(buffer);
+  const header = readHeader(buffer, start);
+  const { __metadata__: metadata = {}, ...entries } = header;
+  const arrays = {};
+  for (const [name, entry] of Object.entries(entries)) {
+    arrays[name] = readArray(buffer, start, name, entry);
+  }
+  return { metadata, arrays };
+}
+
+function dataStart(buffer) {
+  if (buffer.byteLength < LENGTH_BYTES) {
+    throw new RangeError(
+      `a safetensors file has at least ${LENGTH_BYTES} bytes, this one ${buffer.byteLength}`,
+    );
+  }
+  const length = new DataView(buffer).getBigUint64(0, true);
+  if (length > BigInt(buffer.byteLength - LENGTH_BYTES)) {
+    throw new RangeError(
+      `the header claims ${length} bytes, the file has ${buffer.byteLength - LENGTH_BYTES} after it`,
+    );
+  }
+  return LENGTH_BYTES + Number(length);
+}
+
+function readHeader(buffer, end) {
+  const bytes = new Uint8Array(buffer, LENGTH_BYTES, end - LENGTH_BYTES);
+  return JSON.parse(new TextDecoder().decode(bytes));
+}
+
+function readArray(buffer, start, name, { dtype, shape, data_offsets: [from, to] }) {
+  const ArrayType = ARRAY_TYPES[dtype];
+  if (!ArrayType) {
+    throw new RangeError(
+      `${name} has dtype ${dtype}; readable are ${Object.keys(ARRAY_TYPES).join(', ')}`,
+    );
+  }
+  const length = shape.reduce((product, extent) => product * extent, 1);
+  const expected = length * ArrayType.BYTES_PER_ELEMENT;
+  if (to - from !== expected || from < 0 || start + to > buffer.byteLength) {
+    throw new RangeError(
+      `${name} needs ${expected} bytes for shape [${shape}], the file gives it ${from} to ${to}`,
+    );
+  }
+  return { dtype, shape, data: view(buffer, ArrayType, start + from, length) };
+}
+
+/** Typed arrays must start at a multiple of their element's size; where the file does not, copy. */
+function view(buffer, ArrayType, offset, length) {
+  if (offset % ArrayType.BYTES_PER_ELEMENT === 0) return new ArrayType(buffer, offset, length);
+  return new ArrayType(buffer.slice(offset, offset + length * ArrayType.BYTES_PER_ELEMENT));
+}
+
+/**
+ * Does a glob (`*` stands for anything) name this site?
+ * @param {string} glob
+ * @param {string} site
+ */
+export function matches(glob, site) {
+  const pattern = glob
+    .split('*')
+    .map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
+    .join('.*');
+  return new RegExp(`^${pattern}$`).test(site);
+}
+
+/**
+ * What to ask the API for, so that every view has what it needs and nothing else travels.
+ * Globs that name no site of the model are left out: a dense model has no router.
+ * @param {{needs: string[], also?: (card: Object) => string[]}[]} views
+ * @param {{sites: {name: string}[]}} card
+ * @returns {{capture: string[], analyses: string[]}}
+ */
+export function request(views, card) {
+  const needs = [
+    ...new Set(views.flatMap((view) => [...view.needs, ...(view.also?.(card) ?? [])])),
+  ];
+  const analyses = needs
+    .filter((need) => need.startsWith('analyses.'))
+    .map((need) => need.split('.')[1]);
+  const capture = needs.filter((need) => card.sites.some(({ name }) => matches(need, name)));
+  return { capture, analyses: [...new Set(analyses)] };
+}
+
+/**
+ * The layers of a trace that hold a site, in order.
+ * @param {Record<string, unknown>} tensors
+ * @param {string} ending `self_attention.weights`
+ * @param {string} [stack] `encoder` or `decoder`; of both where it is left out
+ * @returns {{layer: number, site: string}[]}
+ */
+export function layersWith(tensors, ending, stack = '') {
+  return Object.keys(tensors)
+    .filter((site) => site.endsWith(`.${ending}`) && site.startsWith(stack))
+    .map((site) => ({ layer: Number(site.match(/\.layers\.(\d+)\./)?.[1]), site }))
+    .filter(({ layer }) => Number.isInteger(layer))
+    .sort((a, b) => a.layer - b.layer);
+}
+
+/**
+ * Is the future hidden from this attention? A decoder's self-attention sees only what came before.
+ * @param {string} site
+ */
+export function isCausal(site) {
+  return site.startsWith('decoder.') && site.includes('.self_attention.');
 }

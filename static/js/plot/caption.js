@@ -2,7 +2,7 @@
  * What a saved picture says of itself: what it shows, of which model, and of which text.
  */
 
-import { originOf } from '../data/call.js';
+import { originOf } from '../data/request_code.js';
 import { escapeForPlotly, shortened, visibleLine } from '../data/text.js';
 
 const EDGE = 16;

@@ -16,7 +16,7 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {string} [notice] said instead of a drawing, when there is nothing to draw
  * @property {boolean} [isWaiting] the notice will pass: what was drawn before may stay, paled
  * @property {string} [help] one sentence under the title
- * @property {import('../data/formula.js').Term[]} [formula] lines of it, above the help
+ * @property {import('../ui/formula.js').Term[]} [formula] lines of it, above the help
  * @property {string[][]} [facts] pairs of a name and a number
  * @property {{label: string, patch: import('../state/state.js').Patch}[]} [actions] buttons below it
  */

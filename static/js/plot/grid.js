@@ -20,8 +20,8 @@
  * @property {string} [writtenNote] explains the marks in it
  * @property {Request & {model?: string, text?: string, target?: string}} [request] the trace of the API that holds these numbers
  * @property {Request & {model?: string, text?: string, target?: string}} [before] the same of the pass that it is compared with
- * @property {import('../data/steps.js').Made} [made] how the numbers are computed from the answer, if the answer does not hold them
- * @property {import('../data/call.js').Call} [call] for numbers that are not part of a trace
+ * @property {import('../data/request_code.js').Made} [made] how the numbers are computed from the answer, if the answer does not hold them
+ * @property {import('../data/request_code.js').Call} [call] for numbers that are not part of a trace
  */
 
 /** @typedef {{capture?: string[], layers?: number[], heads?: number[], analyses?: string[], edits?: Object[]}} Request */
@@ -32,7 +32,7 @@
  * How the sentence above the drawing is marked and tinted.
  * @typedef {Object} SentenceLink
  * @property {(row: number, column: number) => {query?: number|number[], key?: number|number[]}} tokens to mark
- * @property {{rows: import('../data/places.js').Side, columns: import('../data/places.js').Side}} [sides] whose tokens rows and columns are; absent: the source’s
+ * @property {{rows: import('../data/attention.js').Side, columns: import('../data/attention.js').Side}} [sides] whose tokens rows and columns are; absent: the source’s
  * @property {number|null} [query] the token whose row it is, if that is not the chosen one; null: none
  * @property {(token: number) => number} [rowOf] the row of a token; −1: none; absent: rows are tokens
  * @property {(token: number) => number} [columnOf] the column of a token

@@ -70,7 +70,7 @@ function numberOf({ probability, mark }) {
 /**
  * What every grid of guesses has: a row is a guess, and all are of one token.
  * @param {import('../data/guesses.js').Guess[]} guesses
- * @param {{side: import('../data/places.js').Side, query: number, say: (row: number) => string}} of
+ * @param {{side: import('../data/attention.js').Side, query: number, say: (row: number) => string}} of
  */
 export function guessesGrid(guesses, { side, query, say }) {
   return {

@@ -10,7 +10,7 @@
 import { css, levelOf, plotlyScale, sequential } from './colour.js';
 import { baseLayout, colourBar, colourBarTitle, labelWidth, letteringFor } from './figure.js';
 import { along, binned, linesOf, nearestLine, numberPlaces, strongestOf } from './lines.js';
-import { extent } from '../data/matrix.js';
+import { extent } from '../data/math.js';
 import { share } from '../data/number.js';
 import { escapeForPlotly, shortened } from '../data/text.js';
 

@@ -3,7 +3,7 @@
  * their numbers stand so that none covers another, and which line is under a point.
  */
 
-import { highestIn } from '../data/matrix.js';
+import { highestIn } from '../data/math.js';
 import { columnOf, rowOf } from '../data/trace.js';
 
 /** @typedef {{row: number, column: number, weight: number}} Line */

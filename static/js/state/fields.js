@@ -1,6 +1,9 @@
 /**
- * What a link can say: each field of the page's state knows how it is written and what it may mean.
+ * The fields of a link: how each part of the state is written, which values it takes, and the
+ * browser's address and history, which hold them.
  */
+
+import { readFragment, writeFragment } from './state.js';
 
 /**
  * @template T
@@ -118,4 +121,37 @@ export function standardsOfText(fields) {
 /** @param {Record<string, Field<any>>} fields */
 export function standardsOf(fields) {
   return Object.fromEntries(Object.entries(fields).map(([name, { standard }]) => [name, standard]));
+}
+
+/** Milliseconds between two strokes of what is typed in one go. */
+const ONE_GO = 2500;
+
+/**
+ * @param {Record<string, Field<any>>} fields
+ */
+export function createAddress(fields) {
+  let typedAt = -Infinity;
+
+  return {
+    /** @returns {import('./state.js').State} */
+    read: () => ({ ...standardsOf(fields), ...readFragment(location.hash, fields) }),
+
+    /**
+     * @param {import('./state.js').State} state
+     * @param {boolean} isTyped what is typed in one go, or pushed along a slider, is one step
+     */
+    write(state, isTyped) {
+      const goesOn = isTyped && performance.now() - typedAt < ONE_GO;
+      if (isTyped) typedAt = performance.now();
+      const fragment = writeFragment(state, fields);
+      if (fragment === location.hash) return;
+      if (goesOn) history.replaceState(null, '', fragment);
+      else history.pushState(null, '', fragment);
+    },
+
+    /** Says more exactly what the present step shows. */
+    rewrite(state) {
+      history.replaceState(null, '', writeFragment(state, fields));
+    },
+  };
 }

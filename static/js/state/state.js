@@ -1,10 +1,19 @@
 /**
- * What the page shows, kept in the URL's fragment: a link restores it, and no server log sees it.
+ * The state of the page. It lives in the URL's fragment: a link restores it, and no server log sees it.
  */
 
+import {
+  tellingHead,
+  hasTwoSides,
+  placeOf,
+  placesOf,
+  predictingSide,
+  tokensOf,
+  weightsAt,
+} from '../data/attention.js';
+import { isMask } from '../data/words.js';
+import { counted } from '../data/number.js';
 import { choice, count, standardsOf, text } from './fields.js';
-import { isMask } from '../data/masks.js';
-import { hasTwoSides, predictingSide, tokensOf } from '../data/places.js';
 
 /**
  * @typedef {Object} State
@@ -124,7 +133,7 @@ function among(index, count) {
 /**
  * @param {State} state
  * @param {import('../data/trace.js').Trace} trace
- * @param {import('../data/places.js').Side} [side] the one the model predicts from
+ * @param {import('../data/attention.js').Side} [side] the one the model predicts from
  * @returns {number} the chosen token; unless somebody chose, the first mask, or else the last token
  */
 export function queryOf(state, trace, side = predictingSide(trace)) {
@@ -140,7 +149,7 @@ export function queryOf(state, trace, side = predictingSide(trace)) {
  * that was only just opened is not.
  * @param {State} state
  * @param {import('../data/trace.js').Trace} trace
- * @param {import('../data/places.js').Side} [side]
+ * @param {import('../data/attention.js').Side} [side]
  */
 export function isQueryLookedAt(state, trace, side = predictingSide(trace)) {
   const tokens = tokensOf(trace, side);
@@ -150,7 +159,7 @@ export function isQueryLookedAt(state, trace, side = predictingSide(trace)) {
 /**
  * What changes when a token is chosen.
  * @param {import('../data/trace.js').Trace} trace
- * @param {import('../data/places.js').Side} side
+ * @param {import('../data/attention.js').Side} side
  * @param {number} index
  * @returns {Partial<State>}
  */
@@ -193,4 +202,81 @@ export function beginning(state, example) {
   const { text: written = '', opens = {} } = example ?? {};
   const free = Object.entries(opens).filter(([name]) => state[name] === INITIAL[name]);
   return { ...state, ...Object.fromEntries(free), text: written };
+}
+
+/**
+ * Brings the state within what the trace holds; where nobody chose a head, opens a telling one.
+ * @param {State} state
+ * @param {import('../data/trace.js').Trace} trace
+ * @param {string[]} views
+ * @returns {State}
+ */
+export function normalized(state, trace, views) {
+  const place = placeOf(state, trace);
+  const layers = weightsAt(place, trace);
+  const places = placesOf(trace).map(({ id }) => id);
+  const within = clamp(state, {
+    layers: layers.length,
+    heads: layers.length > 0 ? trace.tensors[layers[0].site].shape[0] : 0,
+    tokens: (trace.target_tokens ?? trace.tokens).length,
+    sources: hasTwoSides(trace) ? trace.tokens.length : 0,
+    keys: tokensOf(trace, place?.columns ?? 'source').length,
+    views,
+    places: places.length > 1 ? places : [],
+  });
+  if (within.layer !== null && within.head !== null) return within;
+  const { layer, head } = tellingHead(trace, place);
+  return { ...within, layer: within.layer ?? layer, head: within.head ?? head };
+}
+
+/**
+ * How much was read of how much could be, and how fast: `9 tokens of at most 256, read in 20 ms`.
+ * @param {import('../data/trace.js').Trace} trace
+ */
+export function readInWords({ tokens, target_tokens: target, card, timings }) {
+  const total = Object.values(timings).reduce((sum, milliseconds) => sum + milliseconds, 0);
+  const time = total > 0 ? `, read in ${Math.max(1, Math.round(total))} ms` : '';
+  if (!target) return `${counted(tokens.length, 'token')} of at most ${card.max_tokens}${time}`;
+  return `${tokens.length} + ${counted(target.length, 'token')} of at most ${card.max_tokens} each${time}`;
+}
+
+/**
+ * @template T
+ * @returns {(parts: unknown[], make: () => T) => T}
+ */
+export function createMemo() {
+  let known = null;
+  return (parts, make) => {
+    const isSame =
+      known &&
+      parts.length === known.parts.length &&
+      parts.every((part, index) => part === known.parts[index]);
+    if (!isSame) known = { parts, result: make() };
+    return known.result;
+  };
+}
+
+/**
+ * Are these the same all the way down? Where they differ early, that is known early.
+ * @param {unknown} a
+ * @param {unknown} b
+ * @returns {boolean}
+ */
+export function deepEqual(a, b) {
+  if (Object.is(a, b)) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (a.constructor !== b.constructor) return false;
+  if (Array.isArray(a) || ArrayBuffer.isView(a)) return a.length === b.length && isSameList(a, b);
+  const names = Object.keys(a);
+  return (
+    names.length === Object.keys(b).length &&
+    names.every((name) => name in b && deepEqual(a[name], b[name]))
+  );
+}
+
+function isSameList(a, b) {
+  for (let index = 0; index < a.length; index += 1) {
+    if (!deepEqual(a[index], b[index])) return false;
+  }
+  return true;
 }

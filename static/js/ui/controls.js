@@ -3,9 +3,8 @@
  * page's state. Controls that stay the same keep their elements, and with them the focus.
  */
 
-import { explainedOf } from './explained.js';
-import { element } from './element.js';
-import { createHelp } from './help.js';
+import { explainedOf, createHelp } from './help.js';
+import { element } from './dom.js';
 
 /**
  * @typedef {Object} Control

@@ -1,88 +1,22 @@
 /**
- * Taking a drawing along: as a picture, as its numbers, as a page of its own, as code that asks for
- * the same numbers, or as a link that restores it.
+ * Exports of a drawing: a picture, its numbers, an HTML file that needs no server, code that requests
+ * the same numbers, or a link. Loaded when the first export is asked for.
  */
 
-import { callsOf } from '../data/call.js';
+import { exact } from '../data/number.js';
+import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
+import { escapeForPlotly, visibleLine } from '../data/text.js';
 import { captionOf } from '../plot/caption.js';
-import { commandsOf } from '../data/curl.js';
-import { pythonOf } from '../data/python.js';
-import { csvOf, numbersOf } from '../data/export.js';
-import { copy } from './clipboard.js';
-import { save } from './download.js';
-import { element } from './element.js';
-import { createMenu } from './menu.js';
-import { plotlySource } from './plotly.js';
-import { standaloneOf } from './standalone.js';
-import { palette } from './theme.js';
+import { copy, palette, save } from './dom.js';
+import { plotlySource } from './plot.js';
 
-const TELLING = 4000;
-/** A page that was saved has no server that a link or code could ask, and is saved already. */
-const isSaved = () => location.protocol === 'file:';
+/** @typedef {import('./panel.js').Subject} Subject */
 
 /**
- * @typedef {Object} Subject
- * @property {import('../data/trace.js').Trace} trace
- * @property {import('../plot/figure.js').Figure} figure
- * @property {Object[]} cards of all models
- * @property {{image: (format: string, caption: string[]) => Promise<string>}} plot
- * @property {string} name of a file, without its ending
- * @property {string} help what there is to see, in a sentence
+ * @param {Subject} of
+ * @param {'png'|'svg'} format
  */
-
-/**
- * @param {() => Subject} subject
- * @param {(message: string) => void} announce
- * @returns {{element: HTMLElement, quiet: () => void}} `quiet`: what was said last is of a drawing that is gone
- */
-export function createExports(subject, announce) {
-  const said = element('span', { class: 'exports-said', 'aria-hidden': 'true' });
-  let timer = 0;
-  const quiet = () => {
-    clearTimeout(timer);
-    said.textContent = '';
-  };
-  const tell = (message) => {
-    quiet();
-    announce(message);
-    said.textContent = message;
-    timer = setTimeout(quiet, TELLING);
-  };
-  const acting = (act) => () =>
-    act(subject()).then(tell, (error) => tell(`That did not work: ${error.message}.`));
-  const item = (label, help, act) => ({ label, help, act: acting(act) });
-  const link = element(
-    'button',
-    { type: 'button', title: 'Copy a link that restores this view', onclick: acting(copyLink) },
-    'Copy link',
-  );
-  const bar = element(
-    'div',
-    { class: 'exports', role: 'group', 'aria-label': 'Take it along' },
-    said,
-    createMenu('Save', 'Save as a file', [
-      item('PNG', 'a picture', (of) => saveImage(of, 'png')),
-      item('SVG', 'vector graphics', (of) => saveImage(of, 'svg')),
-      ...(isSaved() ? [] : [item('HTML', 'a page that opens offline', saveStandalone)]),
-      item('CSV', 'numbers for a spreadsheet', ({ figure, name }) =>
-        saveText(csvOf(figure.grid), 'text/csv', `${name}.csv`),
-      ),
-      item('JSON', 'numbers for a program', saveNumbers),
-    ]),
-    ...(isSaved()
-      ? []
-      : [
-          createMenu('Code', 'Copy code that asks the API for these numbers', [
-            item('curl', 'a command for a shell', copyCurl),
-            item('Python', 'a script, nothing to install', copyPython),
-          ]),
-          link,
-        ]),
-  );
-  return { element: bar, quiet };
-}
-
-async function saveImage({ trace, figure, cards, plot, name }, format) {
+export async function saveImage({ trace, figure, cards, plot, name }, format) {
   return save(
     blobOf(await plot.image(format, captionOf(trace, figure, cards))),
     `${name}.${format}`,
@@ -97,7 +31,8 @@ function blobOf(url) {
   return new Blob([Uint8Array.from(atob(body), (character) => character.charCodeAt(0))], { type });
 }
 
-async function saveStandalone({ trace, figure, cards, name, help }) {
+/** @param {Subject} of */
+export async function saveStandalone({ trace, figure, cards, name, help }) {
   const script = await plotlySource();
   const page = standaloneOf({
     trace,
@@ -112,7 +47,13 @@ async function saveStandalone({ trace, figure, cards, name, help }) {
   return saveText(page, 'text/html', `${name}.html`);
 }
 
-async function saveNumbers({ trace, figure, cards, name }) {
+/** @param {Subject} of */
+export async function saveCsv({ figure, name }) {
+  return saveText(csvOf(figure.grid), 'text/csv', `${name}.csv`);
+}
+
+/** @param {Subject} of */
+export async function saveNumbers({ trace, figure, cards, name }) {
   return saveText(
     JSON.stringify(numbersOf(trace, figure.grid, cards), null, 1),
     'application/json',
@@ -124,17 +65,246 @@ async function saveText(text, type, name) {
   return save(new Blob([text], { type }), name);
 }
 
-async function copyLink() {
+export async function copyLink() {
   await copy(location.href);
   return 'Link copied';
 }
 
-async function copyCurl({ trace, figure }) {
+/** @param {Subject} of */
+export async function copyCurl({ trace, figure }) {
   await copy(commandsOf(location.origin, callsOf(trace, figure.grid), figure.grid.made));
   return 'Command copied';
 }
 
-async function copyPython({ trace, figure }) {
+/** @param {Subject} of */
+export async function copyPython({ trace, figure }) {
   await copy(pythonOf(location.origin, callsOf(trace, figure.grid), figure.grid));
   return 'Script copied';
+}
+
+/** More cells than this are in the file as JSON alone. */
+const MOST_IN_TABLE = 4096;
+/** More cells than this are not told at the pointer: each takes some fifty letters. */
+const MOST_TOLD = 16384;
+const POLICY =
+  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
+
+/** Draws what stands in the file beside it. */
+const DRAW = `
+  const { data, layout } = JSON.parse(document.getElementById('figure').textContent);
+  Plotly.newPlot('drawing', data, layout, { displaylogo: false, displayModeBar: false, showTips: false, doubleClick: 'reset' });
+`;
+
+/**
+ * @param {Object} of
+ * @param {import('../data/trace.js').Trace} of.trace
+ * @param {import('../plot/figure.js').Figure} of.figure
+ * @param {Object[]} of.cards of all models
+ * @param {import('../plot/figure.js').Frame['palette']} of.palette
+ * @param {string} of.help what there is to see, in a sentence
+ * @param {string} of.address that restores the view
+ * @param {Date} of.date
+ * @param {string} of.script the whole of Plotly
+ * @returns {string} an HTML document
+ */
+export function standaloneOf({ trace, figure, cards, palette, help, address, date, script }) {
+  const { title, summary, grid } = figure;
+  const origin = originOf(trace, grid, cards);
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="${POLICY}">
+<meta name="generator" content="Headlight">
+<title>${escaped(`${title}: ${visibleLine(origin.text)}`)}</title>
+<link rel="icon" href="data:,">
+<style>${styles(palette)}</style>
+</head>
+<body>
+<main>
+<h1>${escaped(title)}</h1>
+<p class="text" dir="auto">${escaped(visibleLine(origin.text))}</p>
+${origin.target === undefined ? '' : `<p class="text" dir="auto">${escaped(visibleLine(origin.target))}</p>\n`}<p>${escaped(help)}</p>
+<div class="drawing" id="drawing" role="img" aria-label="${escaped(summary)}"></div>
+<dl>
+${factsOf({ trace, grid, origin, address, date })
+  .map(([term, value]) => `<div><dt>${term}</dt><dd>${escaped(value)}</dd></div>`)
+  .join('\n')}
+</dl>
+${tableOf(grid)}
+</main>
+<script type="application/json" id="numbers">${embedded(numbersOf(trace, grid, cards))}</script>
+<script type="application/json" id="figure">${embedded(drawingOf(figure))}</script>
+<script>${harmless(script)}</script>
+<script>${DRAW}</script>
+</body>
+</html>
+`;
+}
+
+function factsOf({ trace, grid, origin, address, date }) {
+  const base = address.split('#')[0].replace(/\/$/, '');
+  return [
+    ['Numbers', grid.quantity],
+    ...(origin.model
+      ? [['Model', origin.revision ? `${origin.model}, revision ${origin.revision}` : origin.model]]
+      : []),
+    ...(origin.edits ? [['Changed', JSON.stringify(origin.edits)]] : []),
+    ['Saved', date.toISOString().slice(0, 10)],
+    ['The view', address],
+    ['The same numbers', commandsOf(base, callsOf(trace, grid), grid.made)],
+  ];
+}
+
+/** The drawing, which tells its numbers at the pointer by itself: no page does it any more. */
+function drawingOf({ data, layout, grid }) {
+  const isTold = grid.rows * grid.columns <= MOST_TOLD;
+  return {
+    data: data.map((part) =>
+      isTold && isOf(part, grid) ? { ...part, hoverinfo: 'text', hovertext: tipsOf(grid) } : part,
+    ),
+    layout: { ...layout, hovermode: 'closest', dragmode: false, uirevision: undefined },
+  };
+}
+
+function isOf({ type, z }, { rows, columns, geometry }) {
+  return type === 'heatmap' && !geometry && z?.length === rows && z[0]?.length === columns;
+}
+
+function tipsOf({ rows, columns, tip }) {
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (_, column) =>
+      tip(row, column).map(escapeForPlotly).join('<br>'),
+    ),
+  );
+}
+
+function tableOf(grid) {
+  const { rows, columns, rowLabels, columnLabels, quantity } = grid;
+  if (rows * columns > MOST_IN_TABLE)
+    return `<p>${rows} by ${columns} numbers are too many for a table here; they are in this file as JSON, in its element “numbers”.</p>`;
+  const header = (scope, label) => `<th scope="${scope}"><bdi>${escaped(label)}</bdi></th>`;
+  const cell = (row, column) => {
+    const value = grid.value(row, column);
+    return `<td>${Number.isNaN(value) || value === undefined ? '' : escaped(grid.format(value))}</td>`;
+  };
+  const body = rowLabels.map(
+    (label, row) =>
+      `<tr>${header('row', label)}${columnLabels.map((_, column) => cell(row, column)).join('')}</tr>`,
+  );
+  return `<details><summary>The numbers as a table</summary><div class="scroll" tabindex="0" role="region" aria-label="Table"><table>
+<caption>${escaped(quantity)}</caption>
+<thead><tr>${[cornerOf(grid), ...columnLabels].map((label) => header('col', label)).join('')}</tr></thead>
+<tbody>
+${body.join('\n')}
+</tbody></table></div></details>`;
+}
+
+function styles({ surface, ink, muted, line, font, theme }) {
+  return `
+:root { color-scheme: ${theme}; }
+body { margin: 0; background: ${surface}; color: ${ink}; font: 15px/1.5 ${font.replace(/</g, '')}; font-variant-numeric: tabular-nums; }
+main { max-width: 72rem; margin-inline: auto; padding: 2rem clamp(1rem, 4vw, 2.5rem); }
+h1 { margin: 0; font-size: 1.375rem; font-weight: 650; }
+p { margin: 0.25rem 0 0; max-width: 44rem; }
+.text { font-size: 1.125rem; overflow-wrap: anywhere; }
+.drawing, .scroll { margin-block-start: 1.5rem; max-width: 100%; overflow: auto; }
+dl { margin: 1.5rem 0; font-size: 13px; }
+dl div { display: grid; grid-template-columns: 9rem minmax(0, 1fr); gap: 0 1rem; }
+dt, caption, summary, th { color: ${muted}; font-weight: 400; }
+dd { margin: 0; white-space: pre-line; overflow-wrap: anywhere; }
+details { font-size: 13px; }
+table { border-collapse: collapse; }
+caption { text-align: start; }
+th, td { padding: 2px 0.5rem; text-align: end; white-space: nowrap; border-block-end: 1px solid ${line}; }
+tbody th { text-align: start; }
+:focus-visible { outline: 2px solid ${ink}; outline-offset: 2px; }
+@media (max-width: 40rem) { dl div { grid-template-columns: minmax(0, 1fr); } }
+.plotly .heatmaplayer image { image-rendering: pixelated; }
+`;
+}
+
+function escaped(text) {
+  return escapeForPlotly(text).replace(/"/g, '&quot;');
+}
+
+/** Within a script element only its end, and the beginning of a comment, mean anything. */
+function embedded(value) {
+  return JSON.stringify(value, plain).replace(/</g, '\\u003c');
+}
+
+function plain(_, value) {
+  return ArrayBuffer.isView(value) ? Array.from(value) : value;
+}
+
+function harmless(script) {
+  return script.replace(/<(?=\/script|!--)/gi, '\\x3c');
+}
+
+/** @typedef {import('../plot/grid.js').Grid} Grid */
+
+/** What a function of row and column gives, cell by cell; nothing is null. */
+function cellsOf({ rows, columns }, value) {
+  const cell = (row, column) => {
+    const found = value(row, column);
+    return found === undefined || Number.isNaN(found) ? null : Number(exact(found));
+  };
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (_, column) => cell(row, column)),
+  );
+}
+
+/**
+ * Where cells were chosen, their weights follow in rows of their own.
+ * @param {Grid} grid
+ * @returns {string}
+ */
+export function csvOf(grid) {
+  const header = [cornerOf(grid), ...grid.columnLabels];
+  const body = (value, suffix) =>
+    cellsOf(grid, value).map((cells, row) => [
+      grid.rowLabels[row] + suffix,
+      ...cells.map((cell) => (cell === null ? '' : String(cell))),
+    ]);
+  const weights = grid.chosenWeight ? body(grid.chosenWeight, ': weight where chosen') : [];
+  return csv([header, ...body(grid.value, ''), ...weights]);
+}
+
+/** @param {Grid} grid what rows and columns are */
+export function cornerOf({ rowTitle, columnTitle }) {
+  return columnTitle ? `${rowTitle} \\ ${columnTitle}` : rowTitle;
+}
+
+/**
+ * @param {import('../data/trace.js').Trace} trace
+ * @param {Grid} grid
+ * @param {Object[]} cards of all models
+ * @returns {Object} ready for JSON
+ */
+export function numbersOf(trace, grid, cards) {
+  return {
+    ...originOf(trace, grid, cards),
+    quantity: grid.quantity,
+    axes: [grid.rowTitle, grid.columnTitle],
+    rows: grid.rowLabels,
+    columns: grid.columnLabels,
+    values: cellsOf(grid, grid.value),
+    ...(grid.chosenWeight && { weights_where_chosen: cellsOf(grid, grid.chosenWeight) }),
+  };
+}
+
+/**
+ * @param {string[][]} rows
+ * @returns {string}
+ */
+export function csv(rows) {
+  return rows.map((row) => row.map(field).join(',')).join('\r\n') + '\r\n';
+}
+
+/** A leading = + - @ would run as a formula in a spreadsheet; a tab before it keeps it text. */
+function field(text) {
+  const isNumber = text.trim() !== '' && Number.isFinite(Number(text));
+  const safe = /^[=+\-@]/.test(text) && !isNumber ? `\t${text}` : text;
+  return /[",\r\n\t]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
 }

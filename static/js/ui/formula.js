@@ -1,14 +1,78 @@
 /**
- * A formula set by the browser, which knows MathML.
+ * Formulas: plain data in the elements of MathML, the same in words, and as DOM.
  */
 
-import { spoken } from '../data/formula.js';
-import { element } from './element.js';
+import { element } from './dom.js';
+
+/**
+ * @typedef {Object} Term
+ * @property {'mi'|'mn'|'mo'|'mtext'|'mrow'|'msub'|'msup'|'mfrac'|'munder'} tag
+ * @property {string} [text] of a term without parts
+ * @property {Term[]} [parts]
+ * @property {'query'|'key'|'result'|'radicand'} [role] what it stands for, as the page sets it
+ */
+
+const leaf = (tag) => (text, role) => ({ tag, text: String(text), ...(role && { role }) });
+const branch =
+  (tag) =>
+  (...parts) => ({ tag, parts: parts.map(termOf) });
+
+/** What is written as text is an operator. */
+function termOf(part) {
+  return typeof part === 'string' ? op(part) : part;
+}
+
+export const name = leaf('mi');
+export const number = leaf('mn');
+export const op = leaf('mo');
+export const words = leaf('mtext');
+export const row = branch('mrow');
+export const sub = branch('msub');
+export const power = branch('msup');
+export const over = branch('mfrac');
+/** MathML's own root needs a font made for mathematics; this one does with any. */
+export const root = (...parts) => row(op('√'), { ...row(...parts), role: 'radicand' });
+export const under = branch('munder');
+
+const SPOKEN = {
+  '=': 'equals',
+  '·': 'times',
+  '×': 'times',
+  '÷': 'divided by',
+  '+': 'plus',
+  '−': 'minus',
+  '∑': 'the sum of',
+  '√': 'the square root of',
+  '‖': '',
+  '(': '',
+  ')': '',
+};
+
+const READ = {
+  msub: ([base, index]) => `${base} ${index}`,
+  msup: ([base, exponent]) => `${base} to the power of ${exponent}`,
+  mfrac: ([above, below]) => `${above} over ${below}`,
+  munder: ([base, below]) => `${base} over ${below}`,
+  mrow: (parts) => parts.join(' '),
+};
+
+/**
+ * @param {Term} term
+ * @returns {string} for who hears the formula
+ */
+export function spoken({ tag, text, parts }) {
+  const said = parts ? READ[tag](parts.map(spoken)) : (SPOKEN[text] ?? text);
+  return said
+    .replace(/−(?=[\d∞])/g, 'minus ')
+    .replace('∞', 'infinity')
+    .replace(/\s+/g, ' ')
+    .trim();
+}
 
 const MATHML = 'http://www.w3.org/1998/Math/MathML';
 
 /**
- * @param {import('../data/formula.js').Term[]} lines
+ * @param {Term[]} lines
  * @returns {HTMLElement[]}
  */
 export function formulaLines(lines) {

@@ -16,9 +16,9 @@ import {
 } from '../data/generation.js';
 import { nameOfGuess } from '../data/guesses.js';
 import { counted, percent } from '../data/number.js';
-import { createWriter } from '../api/generation_writer.js';
-import { createChips } from './chips.js';
-import { element } from './element.js';
+import { createWriter } from '../api/generation.js';
+import { createChips } from './sentence.js';
+import { element } from './dom.js';
 
 /** Figures and the address follow a run at this pace; the text itself shows every token. */
 const FOLLOWING = 500;

@@ -4,16 +4,21 @@
  * does with this text.
  */
 
-import { arranged, bareTitle, labelInWords, labelledHeads } from '../data/head_labels.js';
+import {
+  arranged,
+  bareTitle,
+  labelInWords,
+  labelledHeads,
+  placeOf,
+  weightsAt,
+} from '../data/attention.js';
 import { share, shortShare } from '../data/number.js';
-import { placeOf, weightsAt } from '../data/places.js';
-import { isCausal } from '../data/sites.js';
-import { sequential } from '../plot/colour.js';
+import { isCausal } from '../data/trace.js';
+import { sequential, inksOf, paintInto, peak } from '../plot/colour.js';
 import { walk } from '../plot/grid.js';
-import { inksOf, paintInto, peak } from '../plot/raster.js';
-import { element } from './element.js';
+import { element } from './dom.js';
 
-/** @typedef {import('../data/head_labels.js').LabelledHead} LabelledHead */
+/** @typedef {import('../data/attention.js').LabelledHead} LabelledHead */
 /** @typedef {{title: string, help: string, heads: LabelledHead[]}} Row */
 
 const MARGIN = 44;

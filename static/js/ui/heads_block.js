@@ -3,15 +3,12 @@
  * coloured and ordered, and where in this text the well-known kinds of head are.
  */
 
-import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
-import { helpOf, labelsExplained, strongestHeads } from '../data/head_labels.js';
+import { helpOf, labelsExplained, placeOf, strongestHeads } from '../data/attention.js';
 import { share } from '../data/number.js';
-import { placeOf } from '../data/places.js';
 import { capitalised } from '../data/text.js';
-import { save } from './download.js';
-import { element } from './element.js';
+import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
+import { element, palette, save } from './dom.js';
 import { createHeads } from './heads.js';
-import { headsImage } from './heads_image.js';
 import { createHelp } from './help.js';
 
 /** The switches of the overview: the field each sets, and what it may be. */
@@ -186,4 +183,54 @@ function patternList(found, onState) {
       }),
     ),
   ];
+}
+
+const SCALE = 2;
+const MARGIN = 8;
+const WORDS = '.heads-label:not(.is-corner), .heads-name > span';
+
+/**
+ * @param {HTMLElement} frame around a canvas and the words over it
+ * @returns {Promise<Blob>} PNG
+ */
+export function headsImage(frame) {
+  const box = frame.getBoundingClientRect();
+  const picture = document.createElement('canvas');
+  picture.width = Math.ceil((box.width + 2 * MARGIN) * SCALE);
+  picture.height = Math.ceil((box.height + 2 * MARGIN) * SCALE);
+  const context = picture.getContext('2d');
+  const { surface } = palette();
+  context.fillStyle = surface;
+  context.fillRect(0, 0, picture.width, picture.height);
+  context.scale(SCALE, SCALE);
+  context.translate(MARGIN, MARGIN);
+  context.imageSmoothingEnabled = false;
+  const maps = frame.querySelector('canvas');
+  context.drawImage(maps, 0, 0, parseFloat(maps.style.width), parseFloat(maps.style.height));
+  for (const node of frame.querySelectorAll(WORDS)) write(context, node, box);
+  return new Promise((resolve, reject) => {
+    picture.toBlob(
+      (blob) =>
+        blob
+          ? resolve(blob)
+          : reject(
+              new Error('the picture is too large for this browser; save a single head instead'),
+            ),
+      'image/png',
+    );
+  });
+}
+
+/** A word as it stands on the page. */
+function write(context, node, box) {
+  const words = node.textContent.trim();
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  const place = range.getBoundingClientRect();
+  if (words === '' || place.width === 0) return;
+  const { color, fontSize, fontWeight, fontFamily } = getComputedStyle(node);
+  context.fillStyle = color;
+  context.font = `${fontWeight} ${fontSize} ${fontFamily}`;
+  context.textBaseline = 'middle';
+  context.fillText(words, place.left - box.left, place.top - box.top + place.height / 2);
 }

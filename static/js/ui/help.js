@@ -1,10 +1,9 @@
 /**
- * A question mark that says what words and switches mean: by a press, a tap or a key, and read out.
- * Escape, or a press elsewhere, closes it.
+ * Help on a view: a question mark that opens an explanation of switches, and the terms it uses.
  */
 
-import { placeBeside } from './tour_stops.js';
-import { element } from './element.js';
+import { capitalised } from '../data/text.js';
+import { element, placeBeside } from './dom.js';
 
 let count = 0;
 
@@ -63,7 +62,7 @@ export function createHelp(title) {
 
   return {
     element: host,
-    /** @param {import('./explained.js').Explained[]} explained */
+    /** @param {Explained[]} explained */
     show(explained) {
       host.hidden = explained.length === 0;
       if (JSON.stringify(explained) === said) return;
@@ -81,6 +80,62 @@ export function createHelp(title) {
               ]),
             ),
           ].filter(Boolean),
+        ),
+      );
+    },
+  };
+}
+
+/** @typedef {{title: string, parts: [string, string][]}} Explained words that belong together, each with its meaning */
+
+/** An option that is only a number of something explains itself. */
+const COUNTED = /^\S+ \d+$/;
+
+/**
+ * @param {import('./controls.js').Control[]} controls
+ * @returns {Explained[]} only of those that have something to say
+ */
+export function explainedOf(controls) {
+  return controls
+    .map(({ label, help, options = [] }) => {
+      const said = options
+        .filter((option) => option.help && !COUNTED.test(option.help))
+        .map((option) => [option.title, capitalised(option.help)]);
+      const own = help ? [[label, capitalised(help)]] : [];
+      return { title: said.length > 0 ? label : '', parts: [...own, ...said] };
+    })
+    .filter(({ parts }) => parts.length > 0);
+}
+
+export function createTerms() {
+  const narrow = matchMedia('(max-width: 40rem)');
+  const list = element('dl', { class: 'terms' });
+  const details = element(
+    'details',
+    { class: 'terms-block' },
+    element('summary', {}, 'What the words mean'),
+    list,
+  );
+  const fold = () => {
+    details.open = !narrow.matches;
+  };
+  narrow.addEventListener('change', fold);
+  fold();
+
+  return {
+    element: details,
+
+    /** @param {[string, string][]} terms */
+    show(terms) {
+      details.hidden = terms.length === 0;
+      list.replaceChildren(
+        ...terms.map(([word, meaning]) =>
+          element(
+            'div',
+            {},
+            element('dt', { class: `is-${word.replace(/\W/g, '-')}` }, word),
+            element('dd', {}, meaning),
+          ),
         ),
       );
     },

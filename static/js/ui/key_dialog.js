@@ -2,8 +2,8 @@
  * Asks for the key, where the server wants one: once, and again where it was not the right one.
  */
 
-import { keepKey, keyIn } from '../api/key.js';
-import { element } from './element.js';
+import { keepKey, keyIn } from '../api/api.js';
+import { element } from './dom.js';
 
 const ASKED = 'Whoever runs it can give you one. This browser keeps it until you close the tab.';
 const REFUSED = 'The server does not take that key.';

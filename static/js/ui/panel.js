@@ -1,10 +1,9 @@
 /**
- * One figure with its heading, what it can be saved as, and the table behind it.
+ * A panel: one figure with its heading, exports and table.
  */
 
 import { READING } from '../api/request_cache.js';
-import { element } from './element.js';
-import { createExports } from './exports.js';
+import { element } from './dom.js';
 import { formulaLines } from './formula.js';
 import { createPlot } from './plot.js';
 import { createTable } from './table.js';
@@ -122,4 +121,206 @@ function fileName(name, { title }) {
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '');
   return `headlight-${words}`;
+}
+
+const TELLING = 4000;
+/** A page that was saved has no server that a link or code could ask, and is saved already. */
+const isSaved = () => location.protocol === 'file:';
+
+/**
+ * @typedef {Object} Subject
+ * @property {import('../data/trace.js').Trace} trace
+ * @property {import('../plot/figure.js').Figure} figure
+ * @property {Object[]} cards of all models
+ * @property {{image: (format: string, caption: string[]) => Promise<string>}} plot
+ * @property {string} name of a file, without its ending
+ * @property {string} help what there is to see, in a sentence
+ */
+
+/**
+ * @param {() => Subject} subject
+ * @param {(message: string) => void} announce
+ * @returns {{element: HTMLElement, quiet: () => void}} `quiet`: what was said last is of a drawing that is gone
+ */
+export function createExports(subject, announce) {
+  const said = element('span', { class: 'exports-said', 'aria-hidden': 'true' });
+  let timer = 0;
+  const quiet = () => {
+    clearTimeout(timer);
+    said.textContent = '';
+  };
+  const tell = (message) => {
+    quiet();
+    announce(message);
+    said.textContent = message;
+    timer = setTimeout(quiet, TELLING);
+  };
+  const acting = (act) => async () => {
+    const of = subject();
+    try {
+      tell(await act(await loadExports(), of));
+    } catch (error) {
+      tell(`That did not work: ${error.message}.`);
+    }
+  };
+  const item = (label, help, act) => ({ label, help, act: acting(act) });
+  const link = element(
+    'button',
+    {
+      type: 'button',
+      title: 'Copy a link that restores this view',
+      onclick: acting((exports) => exports.copyLink()),
+    },
+    'Copy link',
+  );
+  const bar = element(
+    'div',
+    { class: 'exports', role: 'group', 'aria-label': 'Take it along' },
+    said,
+    createMenu('Save', 'Save as a file', [
+      item('PNG', 'a picture', (exports, of) => exports.saveImage(of, 'png')),
+      item('SVG', 'vector graphics', (exports, of) => exports.saveImage(of, 'svg')),
+      ...(isSaved()
+        ? []
+        : [item('HTML', 'a page that opens offline', (exports, of) => exports.saveStandalone(of))]),
+      item('CSV', 'numbers for a spreadsheet', (exports, of) => exports.saveCsv(of)),
+      item('JSON', 'numbers for a program', (exports, of) => exports.saveNumbers(of)),
+    ]),
+    ...(isSaved()
+      ? []
+      : [
+          createMenu('Code', 'Copy code that asks the API for these numbers', [
+            item('curl', 'a command for a shell', (exports, of) => exports.copyCurl(of)),
+            item('Python', 'a script, nothing to install', (exports, of) => exports.copyPython(of)),
+          ]),
+          link,
+        ]),
+  );
+  return { element: bar, quiet };
+}
+
+/** What takes a drawing along, loaded when it is first asked for. */
+async function loadExports() {
+  try {
+    return await import('./exports.js');
+  } catch {
+    throw new Error('the server does not answer; check that it is running, then try again');
+  }
+}
+
+let count = 0;
+
+/** Pixels between the letters of an entry and the edge of its menu, and from there to the window's. */
+const INSET = 12;
+const MARGIN = 8;
+
+/** Where a menu stands, from its button's left edge: below it, or as far aside as the window asks. */
+function shift(left, width) {
+  const most = document.documentElement.clientWidth - MARGIN - width;
+  return Math.max(MARGIN, Math.min(left - INSET, most)) - left;
+}
+
+/**
+ * @param {string} label
+ * @param {string} title what it is for
+ * @param {{label: string, help: string, act: () => void}[]} items
+ */
+export function createMenu(label, title, items) {
+  count += 1;
+  const id = `menu-${count}`;
+  const entries = items.map(({ label: name, help, act }) =>
+    element(
+      'li',
+      { role: 'none' },
+      element(
+        'button',
+        {
+          type: 'button',
+          role: 'menuitem',
+          tabindex: -1,
+          onclick: () => {
+            close(true);
+            act();
+          },
+        },
+        element('span', { class: 'menu-name' }, name),
+        element('span', { class: 'menu-help' }, help),
+      ),
+    ),
+  );
+  const buttons = entries.map((entry) => entry.firstChild);
+  const list = element(
+    'ul',
+    { class: 'menu-list', role: 'menu', id, 'aria-label': title, hidden: true },
+    ...entries,
+  );
+  const button = element(
+    'button',
+    {
+      type: 'button',
+      class: 'menu-button',
+      title,
+      'aria-haspopup': 'menu',
+      'aria-expanded': 'false',
+      'aria-controls': id,
+    },
+    label,
+  );
+  const host = element('div', { class: 'menu' }, button, list);
+
+  const leave = ({ target }) => {
+    if (!host.contains(target)) close(false);
+  };
+
+  function open(first = 0) {
+    document.addEventListener('pointerdown', leave); // only while it is open: the document outlives the menu
+    list.hidden = false;
+    button.setAttribute('aria-expanded', 'true');
+    list.style.left = `${shift(button.getBoundingClientRect().left, list.offsetWidth)}px`;
+    buttons.at(first).focus();
+  }
+
+  function close(isBack) {
+    if (list.hidden) return;
+    document.removeEventListener('pointerdown', leave);
+    list.hidden = true;
+    button.setAttribute('aria-expanded', 'false');
+    if (isBack) button.focus();
+  }
+
+  button.addEventListener('click', () => (list.hidden ? open() : close(true)));
+  host.addEventListener('keydown', (event) => {
+    const act = reaction(event.key);
+    if (!act) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  });
+  host.addEventListener('focusout', ({ relatedTarget }) => {
+    if (!host.contains(relatedTarget)) close(false);
+  });
+
+  /** What a key does, on the button or in the menu. */
+  function reaction(key) {
+    if (list.hidden) {
+      return { ArrowDown: () => open(), ArrowUp: () => open(-1) }[key];
+    }
+    const at = buttons.indexOf(document.activeElement);
+    const to = (index) => () => buttons.at(index % buttons.length).focus();
+    const moves = {
+      ArrowDown: to(at + 1),
+      ArrowUp: to(at - 1),
+      Home: to(0),
+      End: to(-1),
+      Escape: () => close(true),
+    };
+    if (moves[key]) return moves[key];
+    const named = buttons.findIndex(
+      (entry, index) =>
+        index !== at && entry.textContent.toLowerCase().startsWith(key.toLowerCase()),
+    );
+    return key.length === 1 && key !== ' ' && named >= 0 ? to(named) : undefined;
+  }
+
+  return host;
 }

@@ -3,14 +3,11 @@
  * Plotly draws; what is pointed at is worked out here, from the plot area and the axes' ranges.
  */
 
-import { captioned } from '../plot/caption.js';
 import { ticks, ticksFor } from '../plot/figure.js';
 import { cellAt, walk } from '../plot/grid.js';
-import { deepEqual } from '../state/deep_equal.js';
-import { element } from './element.js';
+import { deepEqual } from '../state/state.js';
+import { element, palette } from './dom.js';
 import { createHighlight } from './highlight.js';
-import { plotly } from './plotly.js';
-import { palette } from './theme.js';
 
 /** @typedef {import('../plot/grid.js').Cell} Cell */
 /** @typedef {import('../plot/grid.js').Grid} Grid */
@@ -190,6 +187,7 @@ export function createPlot({ onCell, onChoose }) {
      */
     async image(format, caption) {
       const Plotly = await plotly();
+      const { captioned } = await import('../plot/caption.js');
       const size = drawing.querySelector('.main-svg');
       const [width, height] = ['width', 'height'].map((name) => Number(size.getAttribute(name)));
       const layout = captioned(drawing.layout, caption, { width, height }, palette());
@@ -382,4 +380,44 @@ function labelsFor(drawing, grid) {
     'yaxis.tickvals': y.tickvals,
     'yaxis.ticktext': y.ticktext,
   };
+}
+
+/**
+ * As it loads, plotly.js 4.1 writes a <style> for maps unless an element has this id. There are no
+ * maps here, and a strict Content-Security-Policy forbids the <style>: an empty element stands in.
+ */
+const MAP_STYLES = '9f215cf04c5486422605d13261cb87401f4e7763b6296af81e98efbc0130da53';
+
+let arriving = null;
+
+/**
+ * @returns {Promise<Object>} the Plotly global
+ */
+export function plotly() {
+  if (window.Plotly) return Promise.resolve(window.Plotly); // a saved page holds it
+  arriving ??= new Promise((resolve, reject) => {
+    const stand = document.getElementById(MAP_STYLES) ?? document.createElement('meta');
+    stand.id = MAP_STYLES;
+    const script = document.createElement('script');
+    script.src = document.getElementById('plotly').href;
+    script.addEventListener('load', () => resolve(window.Plotly));
+    script.addEventListener('error', () => {
+      arriving = null;
+      script.remove();
+      reject(new Error('Plotly did not load. The tables below hold the same numbers.'));
+    });
+    document.head.append(stand, script);
+  });
+  return arriving;
+}
+
+/**
+ * @returns {Promise<string>} the script itself, for a file that shall need no server
+ * @throws {Error} which says what to do
+ */
+export async function plotlySource() {
+  const answer = await fetch(document.getElementById('plotly').href).catch(() => null);
+  if (!answer?.ok)
+    throw new Error('the server does not answer; check that it is running, then save again');
+  return answer.text();
 }

@@ -1,12 +1,12 @@
 /**
- * The sentence that stays in sight: the source, below it the target where there is one, tinted and
- * marked by what is pointed at, and a line that says it in words.
+ * The sentence: one chip per token, for the source and the target, tinted and marked by what is
+ * pointed at, and a line that says it in words.
  */
 
-import { diverging, sequential } from '../plot/colour.js';
-import { hasTwoSides, tokensOf } from '../data/places.js';
-import { highlightOf } from './sentence_highlight.js';
-import { createChips } from './chips.js';
+import { hasTwoSides, tokensOf } from '../data/attention.js';
+import { byteRangeOf, directionOf, visible } from '../data/text.js';
+import { css, diverging, inkOn, levelOf, sequential } from '../plot/colour.js';
+import { element } from './dom.js';
 
 const SIDES = ['source', 'target'];
 const MASK_HINT =
@@ -15,14 +15,14 @@ const MASK_HINT =
 /**
  * @param {HTMLElement} host
  * @param {Object} handlers
- * @param {(side: import('../data/places.js').Side, index: number) => void} handlers.onChoose walked to
- * @param {(side: import('../data/places.js').Side, index: number) => void} handlers.onPress
+ * @param {(side: import('../data/attention.js').Side, index: number) => void} handlers.onChoose walked to
+ * @param {(side: import('../data/attention.js').Side, index: number) => void} handlers.onPress
  * @param {() => void} handlers.onPoint what is to be shown may be different now
  */
 export function createSentence(host, { onChoose, onPress, onPoint }) {
   const find = (name) => host.querySelector(`#${name}`);
   const rows = { source: find('source'), target: find('target-row') };
-  /** @type {{side: import('../data/places.js').Side, index: number}|null} */
+  /** @type {{side: import('../data/attention.js').Side, index: number}|null} */
   let pointed = null;
   const handlersFor = (side) => ({
     onChoose: (index) => onChoose(side, index),
@@ -59,7 +59,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
     },
 
     /**
-     * @param {import('../data/places.js').Side} side of the query
+     * @param {import('../data/attention.js').Side} side of the query
      * @param {number} query
      * @param {boolean} isRevealed whether a long sentence is scrolled to it
      */
@@ -69,7 +69,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
 
     /**
      * @param {import('../plot/grid.js').Grid|null} grid of the open view
-     * @param {import('./sentence_highlight.js').PointedCell|null} cell a cell of a drawing that is pointed at
+     * @param {PointedCell|null} cell a cell of a drawing that is pointed at
      * @param {{theme: 'light'|'dark'}} palette
      */
     mark(grid, cell, { theme }) {
@@ -85,4 +85,297 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
       find('readout').textContent = shown.readout;
     },
   };
+}
+
+/** @typedef {import('../data/attention.js').Side} Side */
+
+/**
+ * @typedef {Object} Shown
+ * @property {Record<Side, {query?: number|number[], key?: number|number[]}>} marks
+ * @property {Record<Side, Float64Array|null>} tints
+ * @property {string} readout
+ * @property {number} [ceiling]
+ * @property {boolean} [isSigned]
+ */
+
+/**
+ * @typedef {{cell: import('../plot/grid.js').Cell, grid: import('../plot/grid.js').Grid}} PointedCell
+ * @typedef {{side: Side, index: number}} PointedToken
+ */
+
+const ONE_SIDE = { rows: 'source', columns: 'source' };
+
+/**
+ * @param {import('../plot/grid.js').Grid|null} grid of the open view
+ * @param {PointedCell|PointedToken|null} pointed
+ * @returns {Shown}
+ */
+export function highlightOf(grid, pointed) {
+  if (pointed?.cell) return ofCell(pointed.grid, pointed.cell);
+  return (pointed && grid && ofToken(grid, pointed)) ?? atRest(grid);
+}
+
+function ofCell(grid, { row, column }) {
+  const sides = grid.sides ?? ONE_SIDE;
+  const { query, key } = grid.tokens(row, column);
+  return {
+    marks:
+      sides.rows === sides.columns
+        ? { [sides.rows]: { query, key } }
+        : { [sides.rows]: { query }, [sides.columns]: { key } },
+    tints: {
+      [sides.columns]: (grid.tint ? grid.tint(row, column) : grid.ofRow?.(row).tint) ?? null,
+    },
+    readout: grid.describe(row, column),
+    ...scaleOf(grid),
+  };
+}
+
+/** A token of the rows shows its row, one of other columns its column; of other tokens there is nothing to show. */
+function ofToken(grid, { side, index }) {
+  const sides = grid.sides ?? ONE_SIDE;
+  if (side === sides.rows && grid.ofToken) {
+    const { tint, readout } = grid.ofToken(index);
+    return {
+      marks: { [side]: { query: index } },
+      tints: { [sides.columns]: tint },
+      readout,
+      ...scaleOf(grid),
+    };
+  }
+  const [row, column] = [grid.rowOf, grid.columnOf].map((placeOf) =>
+    placeOf ? placeOf(index) : index,
+  );
+  if (side === sides.rows && grid.ofRow && row >= 0) {
+    const { tint, readout } = grid.ofRow(row);
+    return {
+      marks: { [side]: { query: grid.rowOf ? grid.tokens(row, 0).query : index } },
+      tints: { [sides.columns]: tint },
+      readout,
+      ...scaleOf(grid),
+    };
+  }
+  if (side === sides.columns && grid.ofColumn && column >= 0) {
+    const { tint, readout } = grid.ofColumn(column);
+    return {
+      marks: { [side]: { key: grid.columnOf ? grid.tokens(0, column).key : index } },
+      tints: { [sides.rows]: tint },
+      readout,
+      ...scaleOf(grid),
+    };
+  }
+  return null;
+}
+
+function scaleOf(grid) {
+  return { ceiling: grid?.ceiling ?? 1, isSigned: Boolean(grid?.isSigned) };
+}
+
+function atRest(grid) {
+  return {
+    marks: {},
+    tints: grid?.rest?.tint ? { [(grid.sides ?? ONE_SIDE).columns]: grid.rest.tint } : {},
+    readout: grid?.rest?.readout ?? '',
+    ...scaleOf(grid),
+  };
+}
+
+const MARGIN = 5;
+
+/**
+ * @param {HTMLElement} host
+ * @param {string} label for who cannot see it
+ * @param {Object} handlers
+ * @param {(index: number) => void} handlers.onChoose walked to
+ * @param {(index: number) => void} handlers.onPress clicked, or Enter pressed on it
+ * @param {(index: number|null) => void} handlers.onPoint under the pointer or in focus; null: no longer
+ */
+export function createChips(host, label, { onChoose, onPress, onPoint }) {
+  let chips = [];
+  const indexOf = (target) => chips.indexOf(target.closest('.chip'));
+  host.setAttribute('role', 'listbox');
+  host.setAttribute('aria-label', label);
+  host.setAttribute('aria-orientation', 'horizontal');
+  host.addEventListener('click', ({ target }) => {
+    if (indexOf(target) >= 0) onPress(indexOf(target));
+  });
+  host.addEventListener('keydown', (event) => {
+    const index = indexOf(event.target);
+    const to = step(event.key, index, chips.length, host.dir);
+    if (to === null) return;
+    event.preventDefault();
+    if (event.key === 'Enter' || event.key === ' ') {
+      onPress(index);
+      return;
+    }
+    onChoose(to);
+    chips[to].focus();
+  });
+  host.addEventListener('pointerover', ({ target, pointerType }) => {
+    if (pointerType !== 'touch' && indexOf(target) >= 0) onPoint(indexOf(target));
+  });
+  host.addEventListener('pointerleave', ({ pointerType }) => {
+    if (pointerType !== 'touch') onPoint(null);
+  });
+  host.addEventListener('focusin', ({ target }) => {
+    if (indexOf(target) >= 0) onPoint(indexOf(target));
+  });
+  host.addEventListener('focusout', () => onPoint(null));
+
+  return {
+    /**
+     * @param {import('../data/trace.js').Token[]} tokens
+     * @param {string} text
+     */
+    show(tokens, text) {
+      const hadFocus = chips.indexOf(document.activeElement);
+      host.dir = directionOf(text);
+      if (tokens.length !== chips.length) host.scrollTop = 0; // another sentence is read from its start
+      chips = tokens.map(chip);
+      host.replaceChildren(...outlined(tokens, chips));
+      if (hadFocus >= 0) {
+        const focused = Math.min(hadFocus, chips.length - 1);
+        rove(focused);
+        chips[focused]?.focus();
+      }
+    },
+
+    /**
+     * @param {number|null} query null: none of these tokens is the query
+     * @param {boolean} isRevealed whether a long sentence is scrolled to it
+     */
+    choose(query, isRevealed) {
+      chips.forEach((node, index) => node.setAttribute('aria-selected', String(index === query)));
+      rove(query ?? Math.max(0, chips.indexOf(document.activeElement)));
+      if (isRevealed) reveal(host, [chips[query]]);
+    },
+
+    /**
+     * Marks what the pointer or the cell cursor is on.
+     * @param {{query?: number|number[], key?: number|number[]}} [tokens] one, or the pieces of a word
+     */
+    mark({ query = [], key = [] } = {}) {
+      const [queries, keys] = [[query].flat(), [key].flat()];
+      host.classList.toggle('is-pointed', queries.length + keys.length > 0);
+      chips.forEach((node, index) => {
+        node.classList.toggle('is-query', queries.includes(index));
+        node.classList.toggle('is-key', keys.includes(index));
+      });
+      reveal(host, [chips[queries.at(-1)], chips[keys.at(-1)]]);
+    },
+
+    /**
+     * @param {Float64Array|null|undefined} weights over the tokens
+     * @param {Uint8Array} scale colours
+     * @param {number} ceiling weight at the top of the scale
+     */
+    tint(weights, scale, ceiling) {
+      chips.forEach((node, index) => tintChip(node, weights?.[index], scale, ceiling));
+    },
+  };
+
+  /** One of the chips is reached by Tab. */
+  function rove(to) {
+    chips.forEach((node, index) => {
+      node.tabIndex = index === to ? 0 : -1;
+    });
+  }
+}
+
+/** Scrolls a long sentence, and nothing else, to these chips; where they lie too far apart, to the first. */
+function reveal(host, wanted) {
+  const present = wanted.filter(Boolean);
+  if (present.length === 0 || host.scrollHeight <= host.clientHeight) return;
+  const extent = (nodes) => [
+    Math.min(...nodes.map((node) => node.offsetTop)) - MARGIN,
+    Math.max(...nodes.map((node) => node.offsetTop + node.offsetHeight)) + MARGIN,
+  ];
+  const both = extent(present);
+  const [top, bottom] = both[1] - both[0] <= host.clientHeight ? both : extent(present.slice(0, 1));
+  if (top < host.scrollTop) host.scrollTop = top;
+  else if (bottom > host.scrollTop + host.clientHeight) host.scrollTop = bottom - host.clientHeight;
+}
+
+/** The pieces of one character share an outline, and the character stands before them. */
+function outlined(tokens, nodes) {
+  const parts = [];
+  tokens.forEach(({ part }, index) => {
+    if (!part) parts.push(nodes[index]);
+    else if (part.from === 1) parts.push(outline(part.whole, nodes[index]));
+    else parts.at(-1).append(nodes[index]);
+  });
+  return parts;
+}
+
+function outline(whole, ...nodes) {
+  const shown = visible(whole);
+  return element(
+    'span',
+    { class: 'character', role: 'group', 'aria-label': `Bytes of ${shown}` },
+    element('bdi', { class: 'character-whole', 'aria-hidden': 'true' }, ...pieces(shown)),
+    ...nodes,
+  );
+}
+
+function chip(token, index) {
+  const node = element('span', {
+    class: `chip${token.is_special ? ' is-special' : ''}${token.part ? ' is-bytes' : ''}`,
+    role: 'option',
+    tabindex: -1,
+    'aria-label': spoken(token, index),
+    title: titleOf(token, index),
+  });
+  node.append(element('bdi', {}, ...pieces(textOf(token))));
+  return node;
+}
+
+/** Of a byte beside its character the two digits are enough. */
+function textOf({ text, part }) {
+  return visible(part ? text.replace(/\\x/g, '') : text);
+}
+
+/** Stand-ins for what cannot be seen are set paler than the letters. */
+function pieces(text) {
+  return text
+    .split(/([·↵⇥⍽␍␡◌]+|‹[^›]*›)/)
+    .filter(Boolean)
+    .map((part) =>
+      /^([·↵⇥⍽␍␡◌]+|‹.*›)$/.test(part) ? element('span', { class: 'blank' }, part) : part,
+    );
+}
+
+function spoken({ text, is_special: isSpecial, part }, index) {
+  const kind = isSpecial ? 'special token' : 'token';
+  return `${kind} ${index}: ${part ? partInWords(part) : text.trim() || visible(text)}`;
+}
+
+function titleOf({ id, is_special: isSpecial, part }, index) {
+  return `${isSpecial ? 'Special token' : 'Token'} ${index}, id ${id}${part ? `, ${partInWords(part)}` : ''}`;
+}
+
+function partInWords(part) {
+  return `${byteRangeOf(part)} of ${visible(part.whole)}`;
+}
+
+function tintChip(node, weight, scale, ceiling) {
+  const isTinted = weight !== undefined && !Number.isNaN(weight);
+  node.toggleAttribute('data-tinted', isTinted);
+  if (!isTinted) {
+    node.style.removeProperty('--tint');
+    node.style.removeProperty('--tint-ink');
+    return;
+  }
+  const level = levelOf(weight, ceiling);
+  node.style.setProperty('--tint', css(scale, level));
+  node.style.setProperty('--tint-ink', inkOn(scale, level));
+}
+
+function step(key, from, count, direction) {
+  const forwards = direction === 'rtl' ? -1 : 1;
+  const steps = { ArrowRight: forwards, ArrowLeft: -forwards, ArrowDown: 1, ArrowUp: -1 };
+  if (from < 0) return null;
+  if (key === 'Home') return 0;
+  if (key === 'End') return count - 1;
+  if (key === 'Enter' || key === ' ') return from;
+  return key in steps ? Math.max(0, Math.min(count - 1, from + steps[key])) : null;
 }

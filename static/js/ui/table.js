@@ -2,7 +2,7 @@
  * The numbers behind a drawing as a real table, built when it is opened, a page at a time.
  */
 
-import { element } from './element.js';
+import { element } from './dom.js';
 
 const CELLS_A_PAGE = 4096;
 

@@ -1,10 +1,9 @@
 /**
- * The tour: a card that stands beside one part of the page after the other. The page stays usable
- * meanwhile; Escape, the card's own button and the button in the masthead leave it.
+ * The tour: a card that stands beside one part of the page after another. The page stays usable;
+ * Escape, the card's own button and the button in the masthead end it.
  */
 
-import { placeBeside } from './tour_stops.js';
-import { element } from './element.js';
+import { element, placeBeside } from './dom.js';
 
 const KEY = 'headlight.tour';
 /** What covers the top of the page once it is scrolled. */
@@ -12,7 +11,7 @@ const COVER = '#sentence';
 
 /**
  * @param {HTMLElement} button starts it
- * @param {import('./tour_stops.js').Stop[]} stops
+ * @param {Stop[]} stops
  * @param {{onState: (patch: Object) => void}} handlers
  */
 export function createTour(button, stops, { onState }) {
@@ -156,4 +155,78 @@ function remember() {
   } catch {
     // As above.
   }
+}
+
+/**
+ * @typedef {Object} Stop
+ * @property {string} id
+ * @property {string} [view] that is opened for it
+ * @property {string} target a selector of the part that is pointed at
+ * @property {string} title
+ * @property {string} text
+ */
+
+/** @type {Stop[]} */
+export const STOPS = [
+  {
+    id: 'sentence',
+    target: '#composer',
+    title: 'Type a sentence',
+    text: 'A small transformer reads it as you type. Each example below the box leads to something that one part of a model has learnt to do.',
+  },
+  {
+    id: 'tokens',
+    target: '#sentence',
+    title: 'The sentence as the model has it',
+    text: 'A model reads tokens: words, or pieces of words. Choose one, and everything below is about it; the colours say how much it takes in of the others.',
+  },
+  {
+    id: 'heads',
+    view: 'attention',
+    target: '#view-attention .heads',
+    title: 'Every head at a glance',
+    text: 'Each small map is one head: who looks at whom. A slanted line looks at the token before, an upright one always at the same token. Choose a map to see it large.',
+  },
+  {
+    id: 'map',
+    view: 'attention',
+    target: '#view-attention .panel',
+    title: 'One head, large',
+    text: 'A row is a token that looks, a column one that is looked at; a row sums to 1. Point at a cell, or walk there by arrow keys: the line below the sentence says it in words.',
+  },
+  {
+    id: 'why',
+    view: 'why',
+    target: '#view-why .panel',
+    title: 'Why a cell is what it is',
+    text: 'The arithmetic behind one weight, with the very numbers of this pass: query times key, summed, scaled, and shared out among all keys.',
+  },
+  {
+    id: 'experts',
+    view: 'experts',
+    target: '#view-experts .panel',
+    title: 'Which experts it went to',
+    text: 'In a mixture of experts a router sends each token to a few of them. A model without experts is called dense here, and nothing is drawn.',
+  },
+  {
+    id: 'next',
+    view: 'next_token',
+    target: '#view-next_token .panel',
+    title: 'What the model expects',
+    text: 'Having read up to the chosen token, it gives every token of its vocabulary a probability of coming next. Press one, and the sentence goes on with it.',
+  },
+  {
+    id: 'take',
+    target: '.view:not([hidden]) .panel-head',
+    title: 'Take it along',
+    text: 'Every drawing is a picture, a table, a page that opens offline, and code that asks for the same numbers. The address holds all that you see: send it, and it opens like this.',
+  },
+];
+
+/**
+ * @param {string[]} views ids of those the page has
+ * @returns {Stop[]}
+ */
+export function stopsFor(views) {
+  return STOPS.filter(({ view }) => !view || views.includes(view));
 }

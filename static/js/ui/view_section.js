@@ -1,14 +1,13 @@
 /**
- * A view on the page: its sentence of help, its words, its figures. A view that throws says so here.
+ * A view on the page: its help, terms, switches and panels. A view that throws reports it here.
  */
 
 import { createControls } from './controls.js';
-import { element } from './element.js';
+import { element } from './dom.js';
 import { createGeneration } from './generation.js';
 import { createHeadsBlock } from './heads_block.js';
 import { createPanel } from './panel.js';
-import { createPlaces } from './places.js';
-import { createTerms } from './terms.js';
+import { createTerms } from './help.js';
 
 const OVERVIEWS = { generation: createGeneration, heads: createHeadsBlock };
 const ONE_PANEL = () => [{ id: '', state: {} }];
@@ -134,4 +133,47 @@ function arrangementOf({ arrangement }, trace, state) {
 
 function classOf(arrangement) {
   return arrangement ? `panels is-${arrangement}` : 'panels';
+}
+
+/**
+ * @param {string} name of the radios
+ * @param {(id: string) => void} onChoose
+ */
+export function createPlaces(name, onChoose) {
+  const radios = element('div', { class: 'segmented' });
+  const control = element(
+    'fieldset',
+    { class: 'where', hidden: true },
+    element('legend', { class: 'unseen' }, 'Where in the model'),
+    element('span', { 'aria-hidden': 'true' }, 'Where'),
+    radios,
+  );
+  let offered = '';
+  control.addEventListener('change', ({ target }) => onChoose(target.value));
+
+  return {
+    element: control,
+
+    /**
+     * @param {{id: string, title: string}[]} places nothing to choose from: the control is gone
+     * @param {string} [chosen]
+     */
+    show(places, chosen) {
+      control.hidden = places.length === 0;
+      const wanted = places.map(({ id }) => id).join(' ');
+      if (wanted !== offered) radios.replaceChildren(...places.map((place) => radio(name, place)));
+      offered = wanted;
+      const current = radios.querySelector(`[value="${chosen}"]`);
+      if (current) current.checked = true;
+    },
+  };
+}
+
+function radio(name, { id, title }) {
+  return element(
+    'label',
+    {},
+    element('input', { type: 'radio', name, value: id }),
+    element('span', {}, title),
+  );
 }

@@ -7,11 +7,12 @@ import re
 import pytest
 
 from headlight.client import read_trace
-from headlight.commands.html_export import ENTRY, STAND_INS, modules, offline_page
+from headlight.commands.html_export import ENTRY, modules, offline_page
 
 HOSTILE = "<b>the</b> </script><script>alert(1)</script> <!-- {{ text }} & cat"
 IMPORTED = re.compile(
-    r"""^(?:import|export)(?:\b[^;'"=(]*\bfrom)? ['"]([^'"]+)['"]""", re.MULTILINE
+    r"""(?:^(?:import|export)(?:\b[^;'"=(]*\bfrom)? |\bawait import\()['"]([^'"]+)['"]""",
+    re.MULTILINE,
 )
 
 
@@ -62,6 +63,5 @@ def test_what_was_changed_in_the_pass_is_said(client):
 def test_every_module_finds_what_it_imports_under_the_same_name():
     found = modules()
     assert ENTRY in found
-    assert set(STAND_INS) <= set(found)
     named = {name for text in found.values() for name in IMPORTED.findall(text)}
     assert named == set(found) - {ENTRY}

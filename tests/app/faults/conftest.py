@@ -5,10 +5,8 @@ import logging
 import re
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -31,24 +29,24 @@ class Reply:
     body: bytes
     seconds: float
 
-    def json(self) -> Any:
+    def json(self):
         return json.loads(self.body)
 
 
 class Connection:
     """A connection to a server."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url):
         address = urlsplit(url)
         self.began = time.monotonic()
         self.socket = socket.create_connection((address.hostname, address.port), timeout=PATIENCE)
         self.unread = b""
 
-    def send(self, data: bytes) -> None:
+    def send(self, data):
         with suppress(BrokenPipeError, ConnectionResetError):  # refused: nobody reads it to its end
             self.socket.sendall(data)
 
-    def read_reply(self, *, to_head: bool = False) -> Reply | None:
+    def read_reply(self, *, to_head=False):
         """The next final answer; None: the connection ended without one."""
         while (head := self._read_until(b"\r\n\r\n")) and head[9:10] == b"1":
             pass  # 100 Continue
@@ -63,11 +61,11 @@ class Connection:
         body = self._read_body(headers) if has_body else b""
         return Reply(status, headers, body, time.monotonic() - self.began)
 
-    def is_closed(self) -> bool:
+    def is_closed(self):
         """Whether the server ends the connection, now or soon."""
         return not self._receive()
 
-    def is_closed_within(self, seconds: float) -> bool:
+    def is_closed_within(self, seconds):
         """Whether the server has ended the connection by then."""
         self.socket.settimeout(seconds)
         try:
@@ -77,7 +75,7 @@ class Connection:
         finally:
             self.socket.settimeout(PATIENCE)
 
-    def _read_body(self, headers: dict[str, str]) -> bytes:
+    def _read_body(self, headers):
         if headers.get("transfer-encoding") == "chunked":
             return b"".join(iter(self._read_chunk, b""))
         if "content-length" not in headers:  # the connection's end is that of the body
@@ -88,14 +86,14 @@ class Connection:
         body, self.unread = self.unread[:length], self.unread[length:]
         return body
 
-    def _read_chunk(self) -> bytes:
+    def _read_chunk(self):
         length = int(self._read_until(b"\r\n"), 16)
         while len(self.unread) < length + 2 and (piece := self._receive()):
             self.unread += piece
         chunk, self.unread = self.unread[:length], self.unread[length + 2 :]
         return chunk
 
-    def _read_until(self, end: bytes) -> bytes:
+    def _read_until(self, end):
         while end not in self.unread:
             piece = self._receive()
             if not piece:
@@ -104,22 +102,19 @@ class Connection:
         head, _, self.unread = self.unread.partition(end)
         return head + end
 
-    def _receive(self) -> bytes:
+    def _receive(self):
         try:
             return self.socket.recv(2**16)
         except ConnectionResetError:
             return b""
 
 
-Exchange = Callable[..., Reply | None]
-
-
 @pytest.fixture
-def connect(server: Any) -> Iterator[Callable[[], Connection]]:
+def connect(server):
     """Opens connections to the server, and closes them after the test."""
     opened: list[Connection] = []
 
-    def open_connection() -> Connection:
+    def open_connection():
         opened.append(Connection(server.url))
         return opened[-1]
 
@@ -129,10 +124,10 @@ def connect(server: Any) -> Iterator[Callable[[], Connection]]:
 
 
 @pytest.fixture
-def exchange(connect: Callable[[], Connection]) -> Exchange:
+def exchange(connect):
     """Sends bytes, all at once or piece by piece, and gives the answer."""
 
-    def send(pieces: bytes | Iterable[bytes], *, ends: bool = False, to_head: bool = False):
+    def send(pieces, *, ends=False, to_head=False):
         connection = connect()
         for piece in [pieces] if isinstance(pieces, bytes) else pieces:
             connection.send(piece)
@@ -144,7 +139,7 @@ def exchange(connect: Callable[[], Connection]) -> Exchange:
 
 
 @pytest.fixture(scope="session")
-def problem_schema(server: Any) -> jsonschema_rs.Validator:
+def problem_schema(server):
     """The schema of errors, as the server publishes it."""
     document = httpx.get(f"{server.url}/openapi.json").json()
     post = document["paths"]["/api/v1/tokenize"]["post"]
@@ -153,10 +148,10 @@ def problem_schema(server: Any) -> jsonschema_rs.Validator:
 
 
 @pytest.fixture
-def assert_problem(problem_schema: jsonschema_rs.Validator) -> Callable[..., dict[str, Any]]:
+def assert_problem(problem_schema):
     """Checks that an answer is a problem as it should be, whatever was sent."""
 
-    def check(reply: Reply | None, sent: bytes = b"") -> dict[str, Any]:
+    def check(reply, sent=b""):
         assert reply is not None, "the connection ended without an answer"
         assert 400 <= reply.status < 500 or reply.status in (501, 505), reply
         assert reply.headers["content-type"] == "application/problem+json"
@@ -175,12 +170,12 @@ def assert_problem(problem_schema: jsonschema_rs.Validator) -> Callable[..., dic
 
 
 @pytest.fixture(scope="session")
-def mistakes(server: Any) -> Iterator[list[logging.LogRecord]]:
+def mistakes(server):
     """What the server has logged as an error of its own, so far."""
     records: list[logging.LogRecord] = []
 
     class Keeper(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
+        def emit(self, record):
             records.append(record)
 
     loggers = [logging.getLogger(name) for name in ("", "uvicorn", "uvicorn.error", "asyncio")]
@@ -193,7 +188,7 @@ def mistakes(server: Any) -> Iterator[list[logging.LogRecord]]:
 
 
 @pytest.fixture(autouse=True)
-def no_mistakes(mistakes: list[logging.LogRecord]) -> Iterator[None]:
+def no_mistakes(mistakes):
     """Whatever is sent, the server has nothing to be sorry for."""
     mistakes.clear()
     yield

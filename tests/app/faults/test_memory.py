@@ -11,7 +11,7 @@ PATIENCE = 0.5
 """Seconds. A timer that nobody needs any more is kept by the event loop until its time has come."""
 
 
-def ask(client, number: int) -> None:
+def ask(client, number):
     """One of every kind of request, none like another."""
     name = f"n{number}"
     client.post("/api/v1/tokenize", json={"text": f"the cat {name}"})
@@ -28,7 +28,7 @@ def ask(client, number: int) -> None:
     client.request(name, "/healthz")
 
 
-def n_objects(client) -> int:
+def n_objects(client):
     time.sleep(PATIENCE + 0.1)
     client.get("/metrics")
     gc.collect()

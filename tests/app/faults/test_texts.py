@@ -38,16 +38,16 @@ any_json = st.recursive(
 )
 
 
-def as_body(value: object) -> bytes:
+def as_body(value):
     """JSON as Python writes it, with NaN and lone surrogates as they come."""
     return json.dumps(value).encode()
 
 
-def is_text(text: str) -> bool:
+def is_text(text):
     return re.search("[\ud800-\udfff]", text) is None
 
 
-def require_sound(response, text: str, assert_problem_of) -> bool:
+def require_sound(response, text, assert_problem_of):
     """Whether a text was answered; where it was refused, that this was done well."""
     if response.status_code == 200:
         assert is_text(text)
@@ -65,7 +65,7 @@ def require_sound(response, text: str, assert_problem_of) -> bool:
 def assert_problem_of(problem_schema):
     """Checks that a response is a problem, and gives its kind."""
 
-    def check(response) -> str:
+    def check(response):
         assert 400 <= response.status_code < 500, response.text
         assert response.headers["content-type"] == "application/problem+json"
         found = response.json()

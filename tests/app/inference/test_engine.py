@@ -1,13 +1,14 @@
-"""The queue and its thread: refuse at once, wait so long and no longer, survive anything."""
+"""The bounded queue and the worker thread: order, rejection, time limits, cancellation, failure."""
 
 import asyncio
 import threading
 from collections.abc import Iterator
 
 import pytest
+import torch
 
 from headlight.errors import Problem
-from headlight.inference.engine import ClientLeft, Engine
+from headlight.inference.engine import ClientDisconnected, Engine, Job, is_fatal, is_out_of_memory
 from headlight.model.cancellation import check
 
 
@@ -21,10 +22,20 @@ def gate() -> Iterator[threading.Event]:
 
 @pytest.fixture
 def engine(gate: threading.Event) -> Iterator[Engine]:
-    engine = Engine(queue_length=1, queue_seconds=30, retry_after_seconds=3)
+    engine = Engine(queue_length=1, queue_seconds=30)
     yield engine
     gate.set()
     engine.close()
+
+
+async def until(condition):
+    while not condition():  # noqa: ASYNC110 - a thread makes it true
+        await asyncio.sleep(0.01)
+
+
+async def ask(engine, payload, solve, key="a", client_left=None, **options):
+    """The result of a job that can share a batch."""
+    return await engine.result(engine.submit(Job(payload, solve, key, **options)), client_left)
 
 
 async def start(engine, work):
@@ -36,7 +47,7 @@ async def start(engine, work):
 
 def test_work_returns_its_result_and_runs_on_its_own_thread(engine):
     name = asyncio.run(engine.run(lambda: threading.current_thread().name))
-    assert name.startswith("inference")
+    assert name == "inference"
 
 
 def test_an_exception_reaches_who_asked(engine):
@@ -70,16 +81,18 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(engine, gate):
 
     refusal, later = asyncio.run(overfill())
     assert (refusal.status_code, refusal.kind) == (503, "queue-full")
-    assert refusal.headers == {"Retry-After": "3"}
+    assert refusal.headers == {"Retry-After": "1"}
     assert refusal.members == {"limit": 1, "actual": 2}
-    assert refusal.detail == "1 requests are waiting already; try again in 3 s"
+    assert refusal.detail == "1 requests are waiting already; try again in 1 s"
     assert later == "room again"
 
 
 def test_a_full_queue_does_not_refuse_the_rest_of_what_has_begun(engine, gate):
     async def overfill():
         tasks = [await start(engine, gate.wait) for _ in range(2)]
-        rest = asyncio.ensure_future(engine.run(lambda: "the rest", is_begun=True))
+        rest = asyncio.ensure_future(
+            ask(engine, 0, lambda _: iter([(0, "the rest")]), is_continuation=True)
+        )
         await asyncio.sleep(0.05)
         with pytest.raises(Problem):
             await engine.run(lambda: "anew")
@@ -123,7 +136,7 @@ def test_work_of_a_client_that_left_is_dropped_and_its_place_is_free(engine, gat
         second = asyncio.ensure_future(engine.run(lambda: ran.append(1), client_left=left.wait))
         await asyncio.sleep(0.05)
         left.set()
-        with pytest.raises(ClientLeft):
+        with pytest.raises(ClientDisconnected):
             await second
         third = await start(engine, lambda: "third")
         gate.set()
@@ -190,7 +203,7 @@ def test_a_pass_stops_between_two_steps_when_its_client(engine, gate, way):
         waiting = asyncio.ensure_future(engine.run(slow, client_left=left.wait))
         await asyncio.to_thread(has_begun.wait, 20)
         left.set() if way == "leaves" else waiting.cancel()
-        with pytest.raises((ClientLeft, asyncio.CancelledError)):
+        with pytest.raises((ClientDisconnected, asyncio.CancelledError)):
             await waiting
         return await asyncio.to_thread(has_stopped.wait, 20)
 
@@ -198,112 +211,181 @@ def test_a_pass_stops_between_two_steps_when_its_client(engine, gate, way):
     assert not gate.is_set()
 
 
-def solve_pairs(seen):
-    def solve(orders):
-        seen.append(orders)
-        return [10 * order for order in orders]
+def solver(seen):
+    """Multiplies payloads by ten, and notes each batch."""
+
+    def solve(payloads):
+        seen.append(payloads)
+        for index, payload in reversed(list(enumerate(payloads))):
+            yield index, 10 * payload
 
     return solve
 
 
-def test_orders_of_one_kind_that_wait_together_are_solved_together_first_come_first(engine, gate):
+async def ask_together(engine, gate, jobs):
+    """Submit jobs while the worker is held, let it go, and return their results."""
+    first = await start(engine, gate.wait)
+    asked = [asyncio.ensure_future(ask(engine, *job)) for job in jobs]
+    await asyncio.sleep(0.05)
+    gate.set()
+    await first
+    return await asyncio.gather(*asked, return_exceptions=True)
+
+
+def test_jobs_of_one_key_that_wait_together_run_together_first_come_first(engine, gate):
     engine.queue_length, seen = 10, []
-
-    async def ask():
-        first = await start(engine, gate.wait)
-        solve = solve_pairs(seen)
-        kinds = ["a", "b", "a", "a", "b"]
-        orders = [
-            asyncio.ensure_future(engine.run_together(kind, number, solve))
-            for number, kind in enumerate(kinds)
-        ]
-        await asyncio.sleep(0.05)
-        gate.set()
-        await first
-        return await asyncio.gather(*orders)
-
-    assert asyncio.run(ask()) == [0, 10, 20, 30, 40]
+    solve = solver(seen)
+    jobs = [(number, solve, key) for number, key in enumerate(["a", "b", "a", "a", "b"])]
+    assert asyncio.run(ask_together(engine, gate, jobs)) == [0, 10, 20, 30, 40]
     assert seen == [[0, 2, 3], [1, 4]]
 
 
-def test_a_batch_holds_no_more_than_it_may(engine, gate):
+def test_a_batch_holds_no_more_than_it_may_and_a_job_without_a_key_runs_alone(engine, gate):
     engine.queue_length, engine.max_batch, seen = 10, 2, []
-
-    async def ask():
-        first = await start(engine, gate.wait)
-        solve = solve_pairs(seen)
-        orders = [asyncio.ensure_future(engine.run_together("a", n, solve)) for n in range(5)]
-        await asyncio.sleep(0.05)
-        gate.set()
-        await asyncio.gather(first, *orders)
-
-    asyncio.run(ask())
-    assert seen == [[0, 1], [2, 3], [4]]
+    solve = solver(seen)
+    jobs = [*((number, solve) for number in range(3)), (7, solve, None), (8, solve, None)]
+    asyncio.run(ask_together(engine, gate, jobs))
+    assert seen == [[0, 1], [2], [7], [8]]
 
 
-def test_a_lone_order_is_a_batch_of_one(engine):
-    seen = []
-    assert asyncio.run(engine.run_together("a", 4, solve_pairs(seen))) == 40
-    assert seen == [[4]]
-
-
-@pytest.mark.parametrize("way", ["raised", "returned"])
-def test_an_exception_hits_only_the_order_that_caused_it(engine, gate, way):
+@pytest.mark.parametrize("way", ["raised", "yielded"])
+def test_an_exception_hits_only_the_job_that_caused_it(engine, gate, way):
     engine.queue_length = 10
 
-    def divide(order):
-        try:
-            return 12 // order
-        except ZeroDivisionError as error:
-            if way == "raised":
-                raise
-            return error
+    def solve(payloads):
+        for index, payload in enumerate(payloads):
+            if way == "yielded" and not payload:
+                yield index, ZeroDivisionError()
+            else:
+                yield index, 12 // payload
 
-    async def ask():
-        first = await start(engine, gate.wait)
-        orders = [
-            asyncio.ensure_future(
-                engine.run_together("a", order, lambda orders: [divide(each) for each in orders])
-            )
-            for order in (3, 0, 4)
-        ]
-        await asyncio.sleep(0.05)
-        gate.set()
-        await first
-        return await asyncio.gather(*orders, return_exceptions=True)
-
-    four, error, three = asyncio.run(ask())
+    four, error, three = asyncio.run(
+        ask_together(engine, gate, [(number, solve) for number in (3, 0, 4)])
+    )
     assert (four, three) == (4, 3)
     assert isinstance(error, ZeroDivisionError)
 
 
-def test_a_batch_goes_on_while_anybody_in_it_waits(engine, gate):
+def test_a_continuation_runs_between_two_results_of_a_batch(engine, gate):
+    engine.queue_length, order = 10, []
+    may_go_on = threading.Event()
+
+    def solve(payloads):
+        for index, payload in enumerate(payloads):
+            order.append(payload)
+            yield index, payload
+            may_go_on.wait(20)
+
+    def go_on(payloads):
+        order.extend(payloads)
+        return enumerate(payloads)
+
+    async def scene():
+        batch = asyncio.ensure_future(ask_together(engine, gate, [(1, solve), (2, solve)]))
+        await until(lambda: order)
+        next_token = asyncio.ensure_future(ask(engine, "token", go_on, "b", is_continuation=True))
+        await asyncio.sleep(0.05)
+        may_go_on.set()
+        return await batch, await next_token
+
+    assert asyncio.run(scene()) == ([1, 2], "token")
+    assert order == [1, 2, "token"]
+
+
+def test_a_batch_goes_on_while_any_of_its_clients_waits(engine, gate):
     engine.queue_length = 10
     has_begun, may_end = threading.Event(), threading.Event()
 
-    def solve(orders):
+    def solve(payloads):
         has_begun.set()
         while not may_end.is_set():
             check()
-        return orders
+        yield from enumerate(payloads)
 
-    async def ask():
+    async def scene():
         first = await start(engine, gate.wait)
         left = asyncio.Event()
-        leaves = asyncio.ensure_future(engine.run_together("a", 1, solve, client_left=left.wait))
-        stays = asyncio.ensure_future(engine.run_together("a", 2, solve))
+        leaves = asyncio.ensure_future(ask(engine, 1, solve, client_left=left.wait))
+        stays = asyncio.ensure_future(ask(engine, 2, solve))
         await asyncio.sleep(0.05)
         gate.set()
         await first
         await asyncio.to_thread(has_begun.wait, 20)
         left.set()
-        with pytest.raises(ClientLeft):
+        with pytest.raises(ClientDisconnected):
             await leaves
         await asyncio.sleep(0.05)
         may_end.set()
         return await stays
 
-    assert asyncio.run(ask()) == 2
+    assert asyncio.run(scene()) == 2
+
+
+FATAL = [
+    MemoryError(),
+    RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+    torch.OutOfMemoryError("CUDA out of memory"),
+    RuntimeError("CUDA error: an illegal memory access was encountered"),
+    type("PanicException", (BaseException,), {})("a text"),
+]
+
+
+def test_errors_of_memory_device_and_compiled_libraries_are_fatal_and_no_others():
+    assert all(map(is_fatal, FATAL))
+    assert [is_out_of_memory(error) for error in FATAL] == [True, True, True, False, False]
+    assert not any(map(is_fatal, [ValueError(), RuntimeError("shape"), Problem(422, "a", "b")]))
+
+
+@pytest.fixture
+def fatal():
+    """The sentences that an engine reports as fatal."""
+    return []
+
+
+@pytest.fixture
+def mortal(gate, fatal):
+    engine = Engine(queue_length=9, queue_seconds=30, on_fatal=fatal.append)
+    yield engine
+    gate.set()
+    engine.close()
+
+
+@pytest.mark.parametrize("error", FATAL, ids=repr)
+def test_a_fatal_error_rejects_everything_and_is_reported_once(mortal, gate, fatal, error, caplog):
+    def die(_):
+        yield 0, error
+
+    found = asyncio.run(ask_together(mortal, gate, [(1, die), (2, solver([]), "b")]))
+    assert [problem.kind for problem in found] == ["engine-failed"] * 2
+    with pytest.raises(Problem) as refused:
+        asyncio.run(mortal.run(lambda: "later"))
+    assert refused.value.kind == "engine-failed"
+    assert len(fatal) == 1
+    assert fatal[0].startswith(type(error).__name__)
+    assert "a text" not in caplog.messages[-1], "a panic may quote what somebody typed"
+
+
+def test_an_error_of_preparing_is_fatal(fatal):
+    def prepare():
+        raise MemoryError
+
+    engine = Engine(queue_length=1, queue_seconds=1, prepare=prepare, on_fatal=fatal.append)
+    engine.start()
+    engine._thread.join(20)
+    assert fatal == ["MemoryError: "]
+
+
+def test_work_that_never_asks_whether_to_stop_is_fatal(mortal, gate, fatal):
+    mortal.work_seconds = 0.1
+
+    async def scene():
+        with pytest.raises(Problem) as refused:
+            await mortal.run(gate.wait)
+        await until(lambda: fatal)
+        return refused.value.kind
+
+    assert asyncio.run(asyncio.wait_for(scene(), 20)) == "too-slow"
+    assert "did not stop" in fatal[0]
 
 
 def test_what_is_wrong_with_the_rest_of_a_request_is_raised_and_is_no_leaving(engine, gate):
@@ -334,9 +416,9 @@ def test_closing_refuses_who_waits_at_once(engine, gate):
 
 def test_closing_ends_the_thread(engine):
     asyncio.run(engine.run(lambda: None))
-    assert engine.n_workers == 1
+    assert engine.is_alive
     engine.close()
-    assert engine.n_workers == 0
+    assert not engine.is_alive
     with pytest.raises(Problem) as caught:
         asyncio.run(engine.run(lambda: None))
     assert caught.value.kind == "server-stopping"

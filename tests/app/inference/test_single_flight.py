@@ -1,153 +1,143 @@
-"""Equal questions at one time are computed once; each client may leave when it likes."""
+"""Equal jobs asked for at the same time are computed once; each client may leave when it likes."""
 
 import asyncio
 
 import pytest
 
 from headlight.errors import Problem
-from headlight.inference.engine import ClientLeft
-from headlight.inference.single_flight import Sharing
+from headlight.inference.engine import ClientDisconnected, Job
+from headlight.inference.single_flight import SingleFlight
+
+
+class FakeEngine:
+    """Notes the jobs that are submitted and withdrawn; a test settles them."""
+
+    def __init__(self):
+        self.jobs = []
+        self.withdrawn = []
+
+    def submit(self, job):
+        self.jobs.append(job)
+        return job
+
+    def withdraw(self, job):
+        if not job.future.done():
+            self.withdrawn.append(job)
+            job.future.cancel()
+
+
+@pytest.fixture
+def engine():
+    return FakeEngine()
 
 
 async def never():
     await asyncio.Event().wait()
 
 
-class Work:
-    """A computation that runs until it is told its result, or that everybody left."""
-
-    def __init__(self):
-        self.n_begun = 0
-        self.results = []
-        self.was_left = 0
-
-    async def __call__(self, everyone_left):
-        self.n_begun += 1
-        result = asyncio.get_running_loop().create_future()
-        self.results.append(result)
-        departure = asyncio.ensure_future(everyone_left())
-        await asyncio.wait({result, departure}, return_when=asyncio.FIRST_COMPLETED)
-        departure.cancel()
-        if result.done():
-            return result.result()
-        self.was_left += 1
-        raise ClientLeft
+def make_job():
+    return Job("payload", None)
 
 
-async def ask(sharing, work, *, name="a", client_left=never):
+async def ask(flights, key="a", client_left=never, join=lambda _: None):
     """A client that waits from now on."""
-    client = asyncio.ensure_future(sharing.share(name, work, client_left))
+    client = asyncio.ensure_future(flights.run(key, make_job, join, client_left))
     for _ in range(3):
         await asyncio.sleep(0)
     return client
 
 
-def refusal(kind):
-    return Problem(503, kind, "not now")
-
-
-def test_equal_questions_are_computed_once_and_counted():
+def test_equal_jobs_are_computed_once_and_those_that_join_are_counted(engine):
     async def scene():
-        shared = []
-        sharing, work = Sharing(on_share=lambda: shared.append(1)), Work()
-        clients = [await ask(sharing, work) for _ in range(3)]
-        work.results[0].set_result("found")
-        return await asyncio.gather(*clients), work.n_begun, len(shared), len(sharing)
+        joined, flights = [], SingleFlight(engine)
+        clients = [await ask(flights, join=joined.append) for _ in range(3)]
+        assert joined == engine.jobs * 2
+        engine.jobs[0].settle_here("found")
+        return await asyncio.gather(*clients), len(engine.jobs), len(flights)
 
-    assert asyncio.run(scene()) == (["found"] * 3, 1, 2, 0)
+    assert asyncio.run(scene()) == (["found"] * 3, 1, 0)
 
 
-def test_different_questions_are_computed_apart():
+def test_other_keys_and_later_clients_have_jobs_of_their_own(engine):
     async def scene():
-        sharing, work = Sharing(), Work()
-        clients = [await ask(sharing, work, name=name) for name in "ab"]
-        for number, result in enumerate(work.results):
-            result.set_result(number)
-        return await asyncio.gather(*clients)
+        flights = SingleFlight(engine)
+        clients = [await ask(flights, key) for key in "ab"]
+        for number, job in enumerate(engine.jobs):
+            job.settle_here(number)
+        found = await asyncio.gather(*clients)
+        later = await ask(flights)
+        engine.jobs[2].settle_here(2)
+        return [*found, await later]
 
-    assert asyncio.run(scene()) == [0, 1]
-
-
-def test_what_was_computed_is_computed_again_for_who_asks_later():
-    async def scene():
-        sharing, work = Sharing(), Work()
-        for number in range(2):
-            client = await ask(sharing, work)
-            work.results[number].set_result(number)
-            assert await client == number
-        return work.n_begun
-
-    assert asyncio.run(scene()) == 2
+    assert asyncio.run(scene()) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("leaver", [0, 1])
-def test_whoever_leaves_first_the_others_get_their_answer(leaver):
+def test_whichever_client_leaves_the_others_get_their_answer(engine, leaver):
     async def scene():
-        sharing, work, left = Sharing(), Work(), asyncio.Event()
+        flights, left = SingleFlight(engine), asyncio.Event()
         clients = [
-            await ask(sharing, work, client_left=left.wait if number == leaver else never)
+            await ask(flights, client_left=left.wait if number == leaver else never)
             for number in range(3)
         ]
         left.set()
-        with pytest.raises(ClientLeft):
+        with pytest.raises(ClientDisconnected):
             await clients.pop(leaver)
-        await asyncio.sleep(0.01)
-        assert work.was_left == 0
-        work.results[0].set_result("found")
+        assert engine.withdrawn == []
+        engine.jobs[0].settle_here("found")
         return await asyncio.gather(*clients)
 
     assert asyncio.run(scene()) == ["found", "found"]
 
 
-def test_the_computation_is_told_when_the_last_has_left_and_who_comes_then_begins_anew():
+def test_the_job_is_withdrawn_when_the_last_client_leaves_and_the_next_begins_anew(engine):
     async def scene():
-        sharing, work, left = Sharing(), Work(), asyncio.Event()
-        clients = [await ask(sharing, work, client_left=left.wait) for _ in range(2)]
+        flights, left = SingleFlight(engine), asyncio.Event()
+        clients = [await ask(flights, client_left=left.wait) for _ in range(2)]
         left.set()
         for client in clients:
-            with pytest.raises(ClientLeft):
+            with pytest.raises(ClientDisconnected):
                 await client
-        late = await ask(sharing, work)
-        assert (work.n_begun, work.was_left) == (2, 1)
-        work.results[1].set_result("anew")
+        late = await ask(flights)
+        assert engine.withdrawn == engine.jobs[:1]
+        engine.jobs[1].settle_here("anew")
         return await late
 
     assert asyncio.run(scene()) == "anew"
 
 
-def test_cancelling_all_who_wait_ends_the_computation():
+def test_cancelling_the_only_client_withdraws_the_job(engine):
     async def scene():
-        sharing, work = Sharing(), Work()
-        client = await ask(sharing, work)
+        flights = SingleFlight(engine)
+        client = await ask(flights)
         client.cancel()
         with pytest.raises(asyncio.CancelledError):
             await client
-        await asyncio.sleep(0.01)
-        return work.was_left, len(sharing)
+        return engine.withdrawn == engine.jobs, len(flights)
 
-    assert asyncio.run(scene()) == (1, 0)
+    assert asyncio.run(scene()) == (True, 0)
 
 
-def test_a_failure_reaches_all_who_wait():
+def test_a_failure_reaches_all_clients(engine):
     async def scene():
-        sharing, work = Sharing(), Work()
-        clients = [await ask(sharing, work) for _ in range(2)]
-        work.results[0].set_exception(refusal("too-slow"))
+        flights = SingleFlight(engine)
+        clients = [await ask(flights) for _ in range(2)]
+        engine.jobs[0].settle_here(Problem(504, "too-slow", "no"))
         results = await asyncio.gather(*clients, return_exceptions=True)
-        return [result.kind for result in results], work.n_begun
+        return [result.kind for result in results], len(engine.jobs)
 
     assert asyncio.run(scene()) == (["too-slow", "too-slow"], 1)
 
 
-def test_who_came_later_is_not_refused_because_the_first_waited_too_long():
+def test_a_client_that_joined_is_not_rejected_because_the_first_waited_too_long(engine):
     async def scene():
-        sharing, work = Sharing(), Work()
-        first, *others = [await ask(sharing, work) for _ in range(3)]
-        work.results[0].set_exception(refusal("queue-timeout"))
+        flights = SingleFlight(engine)
+        first, *others = [await ask(flights) for _ in range(3)]
+        engine.jobs[0].settle_here(Problem(503, "queue-timeout", "no"))
         with pytest.raises(Problem) as refused:
             await first
         await asyncio.sleep(0.01)
-        work.results[1].set_result("found")
-        return refused.value.kind, await asyncio.gather(*others), work.n_begun
+        engine.jobs[1].settle_here("found")
+        return refused.value.kind, await asyncio.gather(*others), len(engine.jobs)
 
     assert asyncio.run(scene()) == ("queue-timeout", ["found", "found"], 2)

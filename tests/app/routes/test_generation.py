@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -134,12 +135,10 @@ def test_rows_and_experts_are_those_of_a_trace_of_the_whole_text(client, tiny):
 def trace_of(checkpoint, written):
     """The arrays of one pass over the text and what was written after it."""
     ids = [token.id for token in checkpoint.tokenizer.encode(TEXT)]
-    planned = tracing.plan(checkpoint, TEXT)
-    pieces = [
-        type(planned.tokens[0])(**{**vars(planned.tokens[0]), "id": i}) for i in ids + written
-    ]
-    whole = tracing.Plan(**{**vars(planned), "tokens": tuple(pieces)})
-    return {site: array.data for site, array in tracing.run(checkpoint, whole).tensors.items()}
+    read = tracing.tokenize(checkpoint, TEXT)
+    whole = replace(read, tokens=tuple(replace(read.tokens[0], id=i) for i in ids + written))
+    (trace,) = tracing.run_batch(checkpoint, tracing.pass_spec(checkpoint.description), [whole])
+    return {site: array.data for site, array in trace.tensors.items()}
 
 
 def test_layers_and_heads_narrow_what_is_told(client):
@@ -507,7 +506,7 @@ def test_other_requests_have_their_turn_between_two_tokens(server, hold_tokens):
         receive(connection, b"event: token")
         wait_for(lambda: len(begun) == 2)
         ask = {"text": "the cat"}
-        other = pool.submit(httpx.post, f"{server.url}/api/v1/tokenize", json=ask, timeout=20)
+        other = pool.submit(httpx.post, f"{server.url}/api/v1/trace", json=ask, timeout=20)
         wait_for(lambda: server.services.engine.n_jobs == 2)
         permits.release()
         assert other.result().status_code == 200
@@ -549,7 +548,7 @@ def test_each_token_is_sent_as_soon_as_it_is_written(server, hold_tokens):
 
 def test_more_streams_than_there_are_places_are_refused(serving, settings, hold_tokens, problem):
     begun, permits = hold_tokens
-    strict = settings.model_copy(update={"max_streams": 1, "retry_after_seconds": 7})
+    strict = settings.model_copy(update={"max_streams": 1})
     with serving(strict) as server:
         with connect(server) as connection:
             receive(connection, b"event: token")
@@ -557,7 +556,7 @@ def test_more_streams_than_there_are_places_are_refused(serving, settings, hold_
             response = httpx.post(f"{server.url}/api/v1/generate", json=body, timeout=5)
             refused = problem(response, 503, "too-many-streams")
             assert (refused["limit"], refused["actual"]) == (1, 1)
-            assert response.headers["retry-after"] == "7"
+            assert response.headers["retry-after"] == "1"
         wait_for(lambda: server.services.streams.n_open == 0)
         permits.release(2)
         again = httpx.post(f"{server.url}/api/v1/generate", json=body, timeout=20)

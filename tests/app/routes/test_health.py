@@ -4,8 +4,8 @@ import threading
 
 from fastapi.testclient import TestClient
 
+import headlight.services
 from headlight.main import create_app
-from headlight.tracing.tracer import Tracer
 
 
 def test_a_living_server_says_so(client):
@@ -20,8 +20,9 @@ def test_a_warm_server_is_ready(client):
 def test_a_server_is_alive_but_not_ready_while_its_model_loads(settings, problem, monkeypatch):
     app = create_app(settings)
     may_load = threading.Event()
-    real = Tracer.trace
-    monkeypatch.setattr(Tracer, "trace", lambda *order: may_load.wait(20) and real(*order))
+    real = headlight.services.trace_now
+    patched = "headlight.services.trace_now"
+    monkeypatch.setattr(patched, lambda *order: may_load.wait(20) and real(*order))
     with TestClient(app, base_url="http://localhost") as client:
         assert client.get("/healthz").status_code == 200
         body = problem(client.get("/readyz"), 503, "not-ready")

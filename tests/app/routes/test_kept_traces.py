@@ -9,6 +9,8 @@ import httpx
 import numpy as np
 import pytest
 
+from headlight.tracing import service
+
 TEXT = "The cat sat on the mat because it was tired, and the little dog ran over to the river."
 JSON, SAFETENSORS = "application/json", "application/x-safetensors"
 FORMS = [
@@ -52,16 +54,16 @@ def get_raw(client, trace_id, *, accept, coding, query):
         return answer, b"".join(answer.iter_raw())
 
 
-def n_passes(keeping, text):
+def n_passes(monkeypatch, text):
     """Counts the passes that read a text from now on."""
     made = []
-    real = keeping.services.tracer.solve
+    real = service.solve
 
-    def solve(orders):
-        made.extend(order for order in orders if order.request.text == text)
-        return real(orders)
+    def solve(checkpoint, jobs, max_elements):
+        made.extend(job for job in jobs if job.request.text == text)
+        return real(checkpoint, jobs, max_elements)
 
-    keeping.services.tracer.solve = solve
+    monkeypatch.setattr(service, "solve", solve)
     return made
 
 
@@ -70,9 +72,9 @@ def counted(client, name):
     return next(float(line.split()[1]) for line in lines if line.startswith(f"headlight_{name} "))
 
 
-def test_a_trace_can_be_had_again_under_its_id(client, keeping):
+def test_a_trace_can_be_had_again_under_its_id(client, monkeypatch):
     first = post(client, "again and again")
-    made = n_passes(keeping, "again and again")
+    made = n_passes(monkeypatch, "again and again")
     found = client.get(first.headers["content-location"])
     assert found.status_code == 200
     assert found.json() == first.json() | {"timings": {}}
@@ -116,9 +118,7 @@ def test_every_form_has_a_tag_of_its_own_and_equal_tags_are_equal_bytes(client, 
 
 
 def drop_all(keeping):
-    cache = keeping.services.traces.cache
-    for trace_id in list(cache._answers):
-        cache._drop(trace_id)
+    keeping.services.traces.cache._answers.clear()
 
 
 def test_a_trace_of_other_last_bits_has_another_tag(client, keeping):
@@ -210,14 +210,14 @@ def test_what_is_too_large_to_be_kept_is_named_nowhere(serving, settings):
 def held(keeping, monkeypatch):
     """Passes wait until they may go on; the texts of those begun are noted."""
     begun, may_end = [], threading.Event()
-    real = keeping.services.tracer.solve
+    real = service.solve
 
-    def solve(orders):
-        begun.extend(order.request.text for order in orders)
+    def solve(checkpoint, jobs, max_elements):
+        begun.extend(job.request.text for job in jobs)
         may_end.wait(20)
-        return real(orders)
+        return real(checkpoint, jobs, max_elements)
 
-    monkeypatch.setattr(keeping.services.tracer, "solve", solve)
+    monkeypatch.setattr(service, "solve", solve)
     yield begun, may_end
     may_end.set()
 

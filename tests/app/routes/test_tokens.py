@@ -1,5 +1,8 @@
 """POST /api/v1/tokenize: tokens with their place in the text."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 TEXT = "The cat 😀 sät."
 
 
@@ -68,17 +71,20 @@ def test_options_of_a_trace_are_refused(client, problem):
     problem(tokenize(client, text="a", layers=[0]), 422, "invalid-request")
 
 
-def test_a_panic_in_the_tokenizer_is_a_problem_and_the_server_lives_on(
-    client, problem, monkeypatch
-):
-    class PanicError(BaseException):
-        pass
+def test_a_long_text_is_cut_like_a_short_one(client):
+    text = "the cat sat on the mat. " * 100
+    tokens = tokenize(client, text=text).json()["tokens"]
+    assert "".join(token["text"] for token in tokens if not token["is_special"]) == text
 
-    def panic(_):
-        raise PanicError
 
-    tracer = client.app.state.services.tracer
-    with monkeypatch.context() as patch:
-        patch.setattr(tracer, "tokenize", panic)
-        problem(tokenize(client, text="a"), 503, "worker-died")
-    assert tokenize(client, text="a").status_code == 200
+def test_tokens_do_not_wait_for_a_pass(client):
+    engine = client.app.state.services.engine
+    gate = threading.Event()
+    with ThreadPoolExecutor() as pool:
+        held = pool.submit(client.portal.call, engine.run, gate.wait)
+        try:
+            for text in ("the cat", "the cat sat. " * 100):
+                assert tokenize(client, text=text).status_code == 200
+        finally:
+            gate.set()
+        held.result()

@@ -335,7 +335,7 @@ def test_an_edited_pass_is_that_of_a_direct_computation(client, tiny, from_json)
         interventions.Temperature(value=2.5, layer=1),
     ]
     found = from_json(post(client, capture=["*"], edits=EDITS).json())
-    expected = tracing.trace(tiny, TEXT, capture=["*"], edits=read).tensors
+    expected = tracing.trace(tiny, TEXT, capture=["*"], interventions=read).tensors
     plain = tracing.trace(tiny, TEXT, capture=["logits"]).tensors
     for site, array in found.items():
         np.testing.assert_array_equal(array, expected[site].data)

@@ -5,7 +5,8 @@ import asyncio
 import httpx
 import pytest
 
-from headlight.serialization.pieced_response import PIECE_BYTES, UNREAD_BYTES, PiecedResponse
+from headlight.serialization.pieced_response import PIECE_BYTES, UNREAD_BYTES, ChunkedResponse
+from headlight.serialization.sending import Outgoing
 
 
 def sent(response):
@@ -24,7 +25,10 @@ def sent(response):
 )
 def test_pieces_follow_each_other_and_the_last_one_says_so(n_bytes, n_pieces):
     content = bytes(range(256)) * (n_bytes // 256) + b"x" * (n_bytes % 256)
-    start, *pieces = sent(PiecedResponse(content, media_type="application/json"))
+    outgoing = Outgoing(limit=2**21)
+    reservation = outgoing.reserve(n_bytes)
+    start, *pieces = sent(ChunkedResponse(content, "application/json", {}, reservation))
+    assert outgoing.n_bytes == 0
     assert (start["status"], len(pieces)) == (200, n_pieces)
     assert (b"content-length", str(n_bytes).encode()) in start["headers"]
     assert b"".join(piece["body"] for piece in pieces) == content

@@ -4,7 +4,7 @@ import asyncio
 import random
 import socket
 import time
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 
 import httpx
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from headlight.errors import Problem
 from headlight.serialization.sending import Outgoing
+from headlight.tracing import service
 
 LARGE = "/api/v1/positional?scheme=sinusoidal&length=2000&width=100"
 LARGE_CELLS = 200_000
@@ -25,56 +26,46 @@ SIZES = st.integers(0, 150)
 
 @pytest.fixture
 def outgoing():
-    return Outgoing(limit=100, retry_after_seconds=7)
+    return Outgoing(limit=100)
 
 
-def test_who_finds_too_little_room_is_told_when_to_try_again(outgoing):
-    with outgoing.room() as first, outgoing.room() as second:
-        first.reserve(60)
-        with pytest.raises(Problem, match="take 60 bytes, and this one may take 41 more") as caught:
-            second.reserve(41)
-        assert (outgoing.n_bytes, second.n_bytes) == (60, 0)
-        second.reserve(40)
+def test_a_reservation_that_does_not_fit_is_rejected_with_the_time_to_try_again(outgoing):
+    outgoing.reserve(60)
+    with pytest.raises(Problem) as caught:
+        outgoing.reserve(41)
+    assert outgoing.n_bytes == 60
+    outgoing.reserve(40)
     problem = caught.value
     assert (problem.status_code, problem.kind) == (503, KIND)
-    assert problem.headers == {"Retry-After": "7"}
+    assert problem.headers == {"Retry-After": "1"}
     assert problem.members == {"limit": 100, "actual": 101}
 
 
-def test_one_that_is_larger_than_all_the_room_passes_alone(outgoing):
-    with outgoing.room() as first, outgoing.room() as second:
-        first.reserve(1000)
-        with pytest.raises(Problem):
-            second.reserve(1)
-        first.settle(99)
-        second.reserve(1)
+def test_one_that_is_larger_than_the_limit_is_allowed_alone(outgoing):
+    first = outgoing.reserve(1000)
+    with pytest.raises(Problem):
+        outgoing.reserve(1)
+    first.resize(99)
+    second = outgoing.reserve(1)
+    first.release()
+    second.release()
     assert outgoing.n_bytes == 0
 
 
-def test_what_was_reserved_in_vain_is_free_once_the_size_is_known(outgoing):
-    with outgoing.room() as first, outgoing.room() as second:
-        first.reserve(90)
-        first.settle(10)
-        second.reserve(90)
-        assert outgoing.n_bytes == 100
-
-
 @given(st.lists(st.tuples(SIZES, SIZES, st.integers(0, 3))))
-def test_the_sum_is_that_of_those_who_hold_some_and_ends_at_nothing(steps):
-    outgoing = Outgoing(limit=200, retry_after_seconds=0)
-    with ExitStack() as stack:
-        held = [(stack.enter_context(ExitStack()), None)] * 4
-        for most, actual, place in steps:
-            held[place][0].close()
-            holder = stack.enter_context(ExitStack())
-            room = holder.enter_context(outgoing.room())
-            held[place] = holder, room
-            with suppress(Problem):
-                room.reserve(most)
-                room.settle(min(actual, most))
-            sizes = [room.n_bytes for _, room in held if room]
-            assert outgoing.n_bytes == sum(sizes)
-            assert outgoing.n_bytes <= max(200, *sizes)
+def test_the_sum_is_that_of_all_reservations_and_ends_at_nothing(steps):
+    outgoing = Outgoing(limit=200)
+    held = [outgoing.reserve(0) for _ in range(4)]
+    for most, actual, place in steps:
+        held[place].release()
+        with suppress(Problem):
+            held[place] = outgoing.reserve(most)
+            held[place].resize(min(actual, most))
+        sizes = [each.n_bytes for each in held]
+        assert outgoing.n_bytes == sum(sizes)
+        assert outgoing.n_bytes <= max(200, *sizes)
+    for each in held:
+        each.release()
     assert outgoing.n_bytes == 0
 
 
@@ -161,13 +152,13 @@ def test_an_answer_is_held_until_nearly_all_of_it_is_read(small):
 
 def test_answers_count_as_large_as_they_may_become_while_they_wait(small, problem, monkeypatch):
     seen = []
-    encode = small.services.encoder.encode
+    encode = service.encode
 
-    async def encode_seen(*asked, **more):
+    def encode_seen(*asked):
         seen.append(small.services.outgoing.n_bytes)
-        return await encode(*asked, **more)
+        return encode(*asked)
 
-    monkeypatch.setattr(small.services.encoder, "encode", encode_seen)
+    monkeypatch.setattr(service, "encode", encode_seen)
     assert len(get(small).content) < seen[0] <= 20 * LARGE_CELLS
     wait_for(lambda: small.services.outgoing.n_bytes == 0)
 
@@ -180,11 +171,11 @@ def test_an_answer_larger_than_all_the_room_is_sent_where_nothing_else_is(servin
 
 
 def test_an_answer_that_breaks_off_leaves_nothing_behind(small, problem, monkeypatch):
-    async def fail(*_, **__):
+    def fail(*_):
         assert small.services.outgoing.n_bytes > 0
         raise Problem(503, "model-unavailable", "its numbers are not finite")
 
-    monkeypatch.setattr(small.services.encoder, "encode", fail)
+    monkeypatch.setattr(service, "encode", fail)
     problem(get(small), 503, "model-unavailable")
     assert small.services.outgoing.n_bytes == 0
 

@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Token, Trace
 from headlight.serialization.formats import JSON, SAFETENSORS, Form
-from headlight.serialization.trace import Analysis, Answer, NonFiniteError, encode
+from headlight.serialization.trace import Analysis, Answer, encode
 
 FILE = Form(media_type=SAFETENSORS)
 SMALL_FILE = Form(media_type=SAFETENSORS, dtype="uint16")
@@ -132,5 +133,5 @@ def test_uint16_leaves_what_is_not_between_zero_and_one(from_safetensors):
 )
 def test_a_number_that_is_none_is_never_sent(site, bad, dtype, media_type):
     data = np.array([[[0.5, bad]]], dtype=np.float32)
-    with pytest.raises(NonFiniteError, match=rf"{site} holds -?(nan|inf)"):
+    with pytest.raises(Problem, match=rf"{site} holds -?(nan|inf)"):
         encode(answer_with(**{site: data}), Form(media_type=media_type, dtype=dtype))

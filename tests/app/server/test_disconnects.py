@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from headlight.inference.jobs import Job
+from headlight.inference.engine import Job
 from headlight.model.layers import TransformerLayer
 from headlight.model.transformer import Stack
 
@@ -108,7 +108,7 @@ def test_abandoned_requests_are_not_computed_before_the_next(server, slow_texts)
         assert server.services.engine.n_jobs == 1
         wait_for(lambda: n_alive(Job) <= n_jobs + 1)
     after = seconds_of_a_trace(server, "the next")
-    assert after < 5 * before + 0.2, "computing those in the queue takes 2 s"
+    assert after < 5 * before + 0.2, "computing those in the queue takes 1.3 s"
 
 
 def test_requests_that_are_abandoned_while_they_run_leave_nothing_behind(server, slow_texts):
@@ -122,8 +122,8 @@ def test_requests_that_are_abandoned_while_they_run_leave_nothing_behind(server,
     wait_for(lambda: n_alive(Job) <= n_jobs)
     assert n_tasks > 0
     wait_for(lambda: n_alive(asyncio.Task) <= n_tasks)
-    assert len(server.services.traces.sharing) == 0
-    assert server.services.engine.n_workers == 1
+    assert len(server.services.traces._flights) == 0
+    assert server.services.engine.is_alive
 
 
 def test_a_pass_stops_before_its_next_layer_when_its_client_leaves(server, monkeypatch):
@@ -140,7 +140,7 @@ def test_a_pass_stops_before_its_next_layer_when_its_client_leaves(server, monke
     with connect(server) as connection:
         connection.sendall(raw_trace("nobody waits for this"))
         wait_for(lambda: entered)
-        (job,) = engine._queue.jobs()
+        (job,) = engine._jobs()
     wait_for(lambda: not job.is_wanted)
     may_go_on.set()
     wait_for(lambda: engine.n_jobs == 0)
@@ -166,4 +166,4 @@ def test_a_pass_over_its_time_answers_504_and_stops_before_its_next_layer(
         may_go_on.set()
         wait_for(lambda: server.services.engine.n_jobs == 0)
         assert len(entered) == 1
-        assert server.services.engine.n_workers == 1
+        assert server.services.engine.is_alive

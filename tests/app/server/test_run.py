@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from headlight.server.run import PortError, address_of, listen
+from headlight.tracing import service
 
 
 def raw_trace(text):
@@ -45,14 +46,14 @@ def hold_answers(monkeypatch):
     begun, may_end = [], threading.Event()
 
     def hold(server):
-        real = server.services.tracer.solve
+        real = service.solve
 
-        def solve(orders):
-            begun.extend(order.request.text for order in orders)
+        def solve(checkpoint, jobs, max_elements):
+            begun.extend(job.request.text for job in jobs)
             may_end.wait(20)
-            return real(orders)
+            return real(checkpoint, jobs, max_elements)
 
-        monkeypatch.setattr(server.services.tracer, "solve", solve)
+        monkeypatch.setattr(service, "solve", solve)
         return begun, may_end
 
     yield hold
@@ -99,16 +100,16 @@ def test_connections_send_a_body_without_waiting_for_an_acknowledgement():
 
 
 def test_health_answers_while_the_inference_thread_is_busy(server, monkeypatch):
-    real = server.services.tracer.solve
+    real = service.solve
 
-    def solve(orders):
+    def solve(*batch):
         until = time.monotonic() + 0.5
         matrix = torch.ones(300, 300)
         while time.monotonic() < until:
             matrix @ matrix
-        return real(orders)
+        return real(*batch)
 
-    monkeypatch.setattr(server.services.tracer, "solve", solve)
+    monkeypatch.setattr(service, "solve", solve)
     n_answers = 0
     with ThreadPoolExecutor() as pool, httpx.Client(base_url=server.url) as client:
         slow = pool.submit(httpx.post, f"{server.url}/api/v1/trace", json={"text": "a"}, timeout=30)

@@ -1,4 +1,4 @@
-"""Orders that are solved together get what they get alone, and fail alone."""
+"""Jobs that are solved together have the answers that they have alone, and fail alone."""
 
 import numpy as np
 import pytest
@@ -9,15 +9,26 @@ from headlight.model.cancellation import Cancelled, cancellable
 from headlight.registry import registry_of
 from headlight.schemas.traces import TraceRequest
 from headlight.tracing import batch
-from headlight.tracing.batch import Batch
-from headlight.tracing.tracer import Tracer
+from headlight.tracing.batch import solve
+from headlight.tracing.service import job_of, trace_now
 
 TEXTS = ("the cat", "a small light reads the words aloud because it was tired", "mat")
 
 
 @pytest.fixture(scope="module")
-def tracer(settings):
-    return Tracer(registry_of(settings), settings)
+def registry(settings):
+    return registry_of(settings)
+
+
+@pytest.fixture
+def jobs_of(registry, settings):
+    """Jobs for some texts."""
+
+    def make(texts=TEXTS, **options):
+        requests = [TraceRequest(text=text, **options) for text in texts]
+        return [job_of(request, registry, settings) for request in requests]
+
+    return make
 
 
 @pytest.fixture
@@ -25,31 +36,40 @@ def passes(monkeypatch):
     """The number of texts of every pass that is made."""
     made, run = [], tracing.run_batch
 
-    def count(checkpoint, plans):
-        made.append(len(plans))
-        return run(checkpoint, plans)
+    def count(checkpoint, spec, inputs):
+        made.append(len(inputs))
+        return run(checkpoint, spec, inputs)
 
-    monkeypatch.setattr(tracing, "run_batch", count)
+    monkeypatch.setattr(batch, "run_batch", count)
     return made
 
 
-def orders_of(tracer, texts=TEXTS, **options):
-    return [tracer.order(TraceRequest(text=text, **options)) for text in texts]
+@pytest.fixture
+def solved(registry, settings):
+    """The answers to jobs, in their order."""
+
+    def make(jobs, max_elements=settings.max_cells):
+        found = dict(solve(registry.checkpoint(jobs[0].model), jobs, max_elements))
+        return [found[index] for index in range(len(jobs))]
+
+    return make
 
 
-def size_of(answer):
+def elements_of(answer):
     return sum(array.data.size for array in answer.trace.tensors.values())
 
 
 @pytest.mark.parametrize("model", ["tiny", "filler", "translator", "turning", "slanted"])
-def test_orders_solved_together_have_the_answers_that_they_have_alone(tracer, passes, model):
-    orders = orders_of(tracer, model=model)
-    together = tracer.solve(orders)
+def test_jobs_solved_together_have_the_answers_that_they_have_alone(
+    jobs_of, solved, passes, registry, settings, model
+):
+    jobs = jobs_of(model=model)
+    together = solved(jobs)
     assert max(passes) > 1
     assert sum(passes) == len(TEXTS)
-    for answer, order in zip(together, orders, strict=True):
-        alone = tracer.trace(order.request)
-        assert answer.id == alone.id == order.id
+    for answer, job in zip(together, jobs, strict=True):
+        alone = trace_now(job.request, registry, settings)
+        assert answer.id == alone.id == job.id
         assert answer.members() | {"timings": 0} == alone.members() | {"timings": 0}
         for site, array in alone.trace.tensors.items():
             np.testing.assert_allclose(answer.trace.tensors[site].data, array.data, atol=1e-5)
@@ -59,36 +79,30 @@ def test_orders_solved_together_have_the_answers_that_they_have_alone(tracer, pa
         )
 
 
-def test_what_is_wrong_with_one_order_hits_that_one_alone(tracer, passes):
+def test_what_is_wrong_with_one_job_hits_that_one_alone(jobs_of, solved, passes):
     too_long = "a b c d e f g h " * 30
-    found = tracer.solve(orders_of(tracer, ("the cat", too_long, "mat")))
+    found = solved(jobs_of(("the cat", too_long, "mat")))
     assert [getattr(each, "kind", "fine") for each in found] == ["fine", "too-many-tokens", "fine"]
     assert passes == [2]
 
 
-def test_an_order_with_too_many_cells_hits_that_one_alone(tracer):
-    orders = orders_of(tracer, capture=["*"])
-    sizes = [
-        sum(array.data.size for array in each.trace.tensors.values())
-        for each in tracer.solve(orders)
-    ]
-    checkpoint = tracer.registry.checkpoint("tiny")
-    found = Batch(checkpoint, orders, max(sizes) - 1).solve()
+def test_a_job_with_too_many_elements_hits_that_one_alone(jobs_of, solved):
+    jobs = jobs_of(capture=["*"])
+    sizes = [elements_of(answer) for answer in solved(jobs)]
+    found = solved(jobs, max(sizes) - 1)
     assert [isinstance(each, Problem) for each in found] == [size == max(sizes) for size in sizes]
 
 
-def test_a_pass_captures_no_more_numbers_than_one_answer_may_hold(tracer, passes):
-    orders = orders_of(tracer, ("the cat",) * 4, capture=["*"])
-    (alone, *_) = tracer.solve(orders[:1])
-    size = size_of(alone)
+def test_a_pass_captures_no_more_numbers_than_one_answer_may_hold(jobs_of, solved, passes):
+    jobs = jobs_of(("the cat",) * 4, capture=["*"])
+    (alone,) = solved(jobs[:1])
     passes.clear()
-    checkpoint = tracer.registry.checkpoint("tiny")
-    answers = Batch(checkpoint, orders, 2 * size).solve()
+    answers = solved(jobs, 2 * elements_of(alone))
     assert passes == [2, 2]
-    assert [answer.id for answer in answers] == [order.id for order in orders]
+    assert [answer.id for answer in answers] == [job.id for job in jobs]
 
 
-def test_an_analysis_that_finds_nothing_hits_its_order_alone(tracer, monkeypatch):
+def test_an_analysis_that_finds_nothing_hits_its_job_alone(jobs_of, solved, monkeypatch):
     analyse = batch.analyse
 
     def fail(name, trace, checkpoint):
@@ -97,10 +111,51 @@ def test_an_analysis_that_finds_nothing_hits_its_order_alone(tracer, monkeypatch
         return analyse(name, trace, checkpoint)
 
     monkeypatch.setattr(batch, "analyse", fail)
-    found = tracer.solve(orders_of(tracer))
-    assert [isinstance(each, Problem) for each in found] == [False, False, True]
+    assert [isinstance(each, Problem) for each in solved(jobs_of())] == [False, False, True]
 
 
-def test_an_interruption_is_no_failure_of_an_order(tracer):
+def test_a_cancellation_is_not_a_failure_of_a_job(jobs_of, solved):
     with cancellable(lambda: True), pytest.raises(Cancelled):
-        tracer.solve(orders_of(tracer))
+        solved(jobs_of())
+
+
+@pytest.fixture
+def forbid_computing(monkeypatch):
+    """Makes a pass or a translation an error."""
+    monkeypatch.setattr(batch, "run_batch", None)
+    monkeypatch.setattr(tracing, "translate", None)
+
+
+Z = "z" * 15  # 16 tokens
+CROSS = "decoder.layers.0.cross_attention.weights"
+TOO_LARGE = [
+    ({"model": "tiny"}, None),
+    ({"model": "translator", "capture": ["encoder.*.scores"]}, 2 * 4 * 16 * 16),
+    ({"capture": [], "analyses": ["head_outputs"], "layers": [1]}, 4 * 16 * 4 + 4 * 16 * 16),
+    ({"capture": [], "analyses": ["head_outputs"], "layers": [1], "heads": [2]}, 16 * 4 + 16 * 16),
+]
+
+
+@pytest.mark.parametrize(("options", "actual"), TOO_LARGE)
+def test_nothing_is_computed_for_a_job_that_would_be_too_large(
+    jobs_of, solved, forbid_computing, options, actual
+):
+    (problem,) = solved(jobs_of((Z,), **options), (actual or 11) - 1)
+    assert problem.kind == "too-many-cells"
+    assert actual in (None, problem.members["actual"])
+
+
+def test_a_translation_that_would_be_too_large_is_rejected(jobs_of, solved, monkeypatch):
+    monkeypatch.setattr(tracing, "translate", lambda *_, **__: [[40] * 9])
+    asked = {"model": "translator", "capture": [CROSS]}
+    (problem,) = solved(jobs_of((Z,), **asked), 4 * 16 * 10 - 1)
+    assert (problem.kind, problem.members["actual"]) == ("too-many-cells", 4 * 16 * 10)
+    (answer,) = solved(jobs_of((Z,), heads=[0], **asked), 4 * 16 * 10 - 1)
+    assert elements_of(answer) == 16 * 10
+
+
+@pytest.mark.parametrize("analysis", ["next_token", "logit_lens"])
+def test_what_an_analysis_reads_is_counted(jobs_of, solved, tiny, analysis):
+    (problem,) = solved(jobs_of((Z,), capture=[], analyses=[analysis]), 10)
+    streams = 2 * 16 * 16 if analysis == "logit_lens" else 0
+    assert problem.members["actual"] == 16 * tiny.tokenizer.vocab_size + streams

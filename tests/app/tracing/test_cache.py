@@ -4,14 +4,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headlight.metrics import Metrics
 from headlight.model.trace import NamedArray, Trace
 from headlight.serialization.trace import Analysis, Answer
-from headlight.tracing.cache import Cache, weigh
+from headlight.tracing.cache import TraceCache, size_of
 
 
 def answer(name, *arrays, text="a", analyses=()):
@@ -30,23 +28,18 @@ def numbers(count):
     return np.zeros(count, dtype=np.float32)
 
 
-EMPTY = weigh(answer("a"))
-
-
-@pytest.fixture
-def metrics():
-    return Metrics()
+EMPTY = size_of(answer("a"))
 
 
 def test_an_answer_weighs_its_arrays_and_its_text():
-    assert weigh(answer("a", numbers(100))) == EMPTY + 400
-    assert weigh(answer("a", numbers(100), numbers(3), analyses=[numbers(10)])) > EMPTY + 452
-    assert weigh(answer("a", text="a" * 1000)) == EMPTY + 999
-    assert weigh(answer("a", text="é" * 1000)) == EMPTY + 1999
+    assert size_of(answer("a", numbers(100))) == EMPTY + 400
+    assert size_of(answer("a", numbers(100), numbers(3), analyses=[numbers(10)])) > EMPTY + 452
+    assert size_of(answer("a", text="a" * 1000)) == EMPTY + 999
+    assert size_of(answer("a", text="é" * 1000)) == EMPTY + 1999
 
 
-def test_what_is_kept_is_a_copy_that_holds_on_to_nothing_else(metrics):
-    cache, whole = Cache(10_000, metrics), numbers(10_000)
+def test_what_is_kept_is_a_copy_that_holds_on_to_nothing_else():
+    cache, whole = TraceCache(10_000), numbers(10_000)
     cache.put(answer("a", whole[:10], analyses=[whole[:10]]))
     kept = cache.get("a")
     arrays = [*kept.trace.tensors.values(), kept.analyses["analysis 0"].arrays["x"]]
@@ -55,21 +48,18 @@ def test_what_is_kept_is_a_copy_that_holds_on_to_nothing_else(metrics):
         np.testing.assert_array_equal(array.data, whole[:10])
 
 
-def test_what_is_kept_is_found_and_counted(metrics):
-    cache = Cache(10_000, metrics)
+def test_what_is_kept_is_found():
+    cache = TraceCache(10_000)
     kept = answer("a", numbers(10))
     assert cache.get("a") is None
     cache.put(kept)
     assert cache.get("a").digest == kept.digest
     assert "a" in cache
-    counted = metrics.exposition("text/plain")[0].decode()
-    assert "headlight_cache_hits_total 1.0" in counted
-    assert "headlight_cache_misses_total 0.0" in counted, "whoever computes it counts it"
 
 
-def test_what_was_asked_for_longest_ago_goes_first(metrics):
-    size = weigh(answer("a", numbers(100)))
-    cache = Cache(2 * size, metrics)
+def test_what_was_asked_for_longest_ago_goes_first():
+    size = size_of(answer("a", numbers(100)))
+    cache = TraceCache(2 * size)
     cache.put(answer("a", numbers(100)))
     cache.put(answer("b", numbers(100)))
     cache.get("a")
@@ -78,16 +68,16 @@ def test_what_was_asked_for_longest_ago_goes_first(metrics):
     assert cache.n_bytes == 2 * size
 
 
-def test_an_answer_larger_than_the_cache_is_not_kept_and_drops_nothing(metrics):
-    cache = Cache(2000, metrics)
+def test_an_answer_larger_than_the_cache_is_not_kept_and_drops_nothing():
+    cache = TraceCache(2000)
     cache.put(answer("small"))
     cache.put(answer("huge", numbers(1000)))
     assert "small" in cache
     assert "huge" not in cache
 
 
-def test_a_cache_of_no_bytes_keeps_nothing(metrics):
-    cache = Cache(0, metrics)
+def test_a_cache_of_no_bytes_keeps_nothing():
+    cache = TraceCache(0)
     cache.put(answer("a"))
     assert len(cache) == 0
 
@@ -97,15 +87,15 @@ def test_a_cache_of_no_bytes_keeps_nothing(metrics):
     max_bytes=st.integers(0, 4000),
 )
 def test_the_bytes_counted_are_those_of_what_is_kept_and_never_too_many(puts, max_bytes):
-    cache = Cache(max_bytes, Metrics())
+    cache = TraceCache(max_bytes)
     for name, count in puts:
         cache.put(answer(name, numbers(count)))
         kept = [cache.get(name) for name in "abcdef" if name in cache]
-        assert cache.n_bytes == sum(weigh(found) for found in kept) <= max_bytes
+        assert cache.n_bytes == sum(size_of(found) for found in kept) <= max_bytes
 
 
-def test_threads_do_not_lose_count(metrics):
-    cache = Cache(20 * EMPTY, metrics)
+def test_threads_do_not_lose_count():
+    cache = TraceCache(20 * EMPTY)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -116,4 +106,4 @@ def test_threads_do_not_lose_count(metrics):
         sys.setswitchinterval(interval)
     kept = [found for n in range(40) if (found := cache.get(str(n))) is not None]
     assert len(kept) == len(cache) > 1
-    assert cache.n_bytes == sum(map(weigh, kept)) <= cache.max_bytes
+    assert cache.n_bytes == sum(map(size_of, kept)) <= 20 * EMPTY

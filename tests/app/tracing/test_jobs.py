@@ -1,9 +1,9 @@
-"""What an order is called, and which orders one pass can compute."""
+"""The id of a job, and which jobs one pass can compute."""
 
 import torch
 
 from headlight.schemas.traces import TraceRequest
-from headlight.tracing.jobs import order_of, trace_id
+from headlight.tracing.jobs import trace_id, trace_job
 
 NO_SCALING = {"kind": "no_scaling"}
 HEADS_OFF = {"kind": "heads_off", "heads": [0]}
@@ -45,37 +45,37 @@ def test_the_id_depends_on_whatever_decides_the_numbers():
     assert len({id_of(), *others}) == 1 + len(others)
 
 
-def order(tiny, precision=torch.float32, **options):
-    return order_of(TraceRequest(**{"text": "a", **options}), tiny.description, precision)
+def job(tiny, precision=torch.float32, **options):
+    return trace_job(TraceRequest(**{"text": "a", **options}), tiny.description, precision)
 
 
 def test_how_sites_are_spelled_and_how_numbers_are_sent_names_no_other_trace(tiny):
-    spelled = order(tiny, capture=["logits", "decoder.layers.1.residual.*"])
+    spelled = job(tiny, capture=["logits", "decoder.layers.1.residual.*"])
     others = [
-        order(tiny, capture=["decoder.layers.*.residual.*", "logits"], layers=[1]),
-        order(tiny, capture=["decoder.layers.1.residual.[abm]*", "log*"]),
-        order(tiny, capture=["log*", "*.1.residual.*"], dtype="uint16", triangle=True),
+        job(tiny, capture=["decoder.layers.*.residual.*", "logits"], layers=[1]),
+        job(tiny, capture=["decoder.layers.1.residual.[abm]*", "log*"]),
+        job(tiny, capture=["log*", "*.1.residual.*"], dtype="uint16", triangle=True),
     ]
     assert {each.id for each in others} == {spelled.id}
 
 
-def test_orders_of_one_kind_differ_in_their_texts_and_analyses_alone(tiny):
-    kind = order(tiny).kind
-    assert kind == order(tiny, text="b").kind
+def test_jobs_of_one_batch_key_differ_in_their_texts_and_analyses_alone(tiny):
+    key = job(tiny).batch_key
+    assert key == job(tiny, text="b").batch_key
     same_sites = {"capture": ["logits"], "analyses": ["next_token"]}
-    assert order(tiny, **same_sites).kind == order(tiny, capture=["logits"]).kind
+    assert job(tiny, **same_sites).batch_key == job(tiny, capture=["logits"]).batch_key
     others = [
-        order(tiny, capture=["logits"]),
-        order(tiny, heads=[0]),
-        order(tiny, layers=[0]),
-        order(tiny, edits=[NO_SCALING]),
+        job(tiny, capture=["logits"]),
+        job(tiny, heads=[0]),
+        job(tiny, layers=[0]),
+        job(tiny, edits=[NO_SCALING]),
     ]
-    assert len({kind, *(each.kind for each in others)}) == 5
+    assert len({key, *(each.batch_key for each in others)}) == 5
 
 
-def test_in_bfloat16_every_order_is_computed_alone(tiny):
-    assert order(tiny, torch.bfloat16).kind is None
+def test_in_bfloat16_every_job_is_computed_alone(tiny):
+    assert job(tiny, torch.bfloat16).batch_key is None
 
 
 def test_half_a_character_is_named_like_any_text(tiny):
-    assert order(tiny, text="\ud800").id != order(tiny, text="\ud801").id
+    assert job(tiny, text="\ud800").id != job(tiny, text="\ud801").id

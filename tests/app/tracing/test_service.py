@@ -1,14 +1,22 @@
-"""Requests that wait together share passes, over real connections."""
+"""Requests that wait together share passes; a trace needs no server."""
 
 import json
+import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import numpy as np
 import pytest
+import torch
 
+from headlight.errors import Problem
+from headlight.registry import registry_of
 from headlight.schemas.traces import TraceRequest
+from headlight.serialization.formats import Form
+from headlight.serialization.trace import encode
+from headlight.tracing import service
+from headlight.tracing.service import trace_now
 
 N_CLIENTS = 12
 
@@ -17,14 +25,14 @@ N_CLIENTS = 12
 def gate(server, monkeypatch):
     """Holds the first batch until it opens; the sizes of all batches are noted."""
     sizes, may_go_on = [], threading.Event()
-    real = server.services.tracer.solve
+    real = service.solve
 
-    def solve(orders):
-        sizes.append(len(orders))
+    def solve(checkpoint, jobs, max_elements):
+        sizes.append(len(jobs))
         may_go_on.wait(20)
-        return real(orders)
+        return real(checkpoint, jobs, max_elements)
 
-    monkeypatch.setattr(server.services.tracer, "solve", solve)
+    monkeypatch.setattr(service, "solve", solve)
     yield sizes, may_go_on
     may_go_on.set()
 
@@ -56,7 +64,9 @@ def test_clients_that_wait_together_get_what_each_would_get_alone(server, gate, 
     for text, answer in zip(texts, answers, strict=True):
         body = json.loads(answer.content)
         assert body["text"] == text
-        expected = server.services.tracer.trace(TraceRequest(text=text))
+        expected = trace_now(
+            TraceRequest(text=text), server.services.registry, server.services.settings
+        )
         assert body["id"] == expected.id
         for site, array in from_json(body).items():
             np.testing.assert_allclose(array, expected.trace.tensors[site].data, atol=1e-5)
@@ -80,3 +90,60 @@ def test_what_cannot_share_a_pass_waits_for_its_own(server, gate):
         answers = [first, *waiting]
         assert [answer.result().status_code for answer in answers] == [200] * len(answers)
     assert sizes == [1] * 6
+
+
+def test_a_trace_needs_no_server(settings):
+    answer = trace_now(TraceRequest(text="the cat", layers=[0]), registry_of(settings), settings)
+    assert answer.trace.model == "tiny"
+    assert "decoder.layers.0.self_attention.weights" in answer.trace.tensors
+    assert "decoder.layers.1.self_attention.weights" not in answer.trace.tensors
+
+
+def test_a_trace_in_bfloat16_has_rows_that_sum_to_1_and_an_id_of_its_own(settings):
+    request = TraceRequest(text="the cat sat")
+    exact = trace_now(request, registry_of(settings), settings)
+    halved = settings.model_copy(update={"precision": "bfloat16"})
+    rough = trace_now(request, registry_of(halved), halved)
+    site = "decoder.layers.1.self_attention.weights"
+    weights, reference = (answer.trace.tensors[site].data for answer in (rough, exact))
+    assert np.abs(weights.sum(axis=-1) - 1).max() < 1e-6
+    assert 0 < np.abs(weights - reference).max() < 0.02
+    assert rough.id != exact.id
+
+
+def test_numbers_that_are_not_finite_are_not_sent(settings):
+    registry = registry_of(settings)
+    with torch.no_grad():
+        registry.checkpoint().model.decoder.norm.scale.fill_(math.nan)
+    answer = trace_now(TraceRequest(text="the cat"), registry, settings)
+    with pytest.raises(Problem, match="holds nan") as caught:
+        encode(answer, Form())
+    assert (caught.value.status_code, caught.value.kind) == (503, "model-unavailable")
+
+
+@pytest.mark.parametrize("asked", [{"capture": ["*"]}, {"capture": ["logits"]}])
+def test_large_answers_are_encoded_off_the_worker_thread_and_are_equal(client, monkeypatch, asked):
+    order = {"text": "the cat sat on the mat", **asked}
+    small = client.post("/api/v1/trace", json=order).json()
+    monkeypatch.setattr(service, "LARGE_BYTES", 0)
+    monkeypatch.setattr(service, "INLINE_BYTES", 0)
+    assert client.post("/api/v1/trace", json=order).json() | {"timings": 0} == small | {
+        "timings": 0
+    }
+
+
+def test_a_panic_of_the_tokenizer_rejects_its_text_and_the_server_goes_on(
+    serving, settings, problem, capfd
+):
+    with serving(settings) as server:
+        backend = server.services.registry.checkpoint().tokenizer._backend
+        backend.enable_truncation(4, stride=4)
+        for path in ("trace", "tokenize"):
+            answer = httpx.post(
+                f"{server.url}/api/v1/{path}", json={"text": "the cat sat on the mat"}, timeout=60
+            )
+            problem(answer, 422, "unreadable-text")
+        assert "panicked" in capfd.readouterr().err, "this was not a panic"
+        backend.no_truncation()
+        assert post(server, text="the cat sat on the mat").status_code == 200
+        assert httpx.get(f"{server.url}/readyz").status_code == 200

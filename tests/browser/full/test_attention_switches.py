@@ -82,7 +82,8 @@ def test_a_click_on_a_cell_chooses_query_and_key_and_offers_its_arithmetic(shown
     action.click()
     shown.wait_until_drawn()
     assert "view=why" in shown.fragment
-    assert f"with weight {weights[11, 8]:.3f} (layer {LAYER}, head {HEAD})" in shown.readout
+    readout = f"with weight {weights[11, 8]:.3f} (layer {LAYER}, head {HEAD})"
+    expect(shown.page.locator("#readout")).to_contain_text(readout)
 
 
 def test_enter_on_a_cell_does_the_same_and_the_link_restores_it(shown, tensor):

@@ -2,12 +2,23 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   advice,
+  askWhenRefused,
   asProblem,
+  cardOf,
   fetchModels,
   isWorthRetrying,
+  keepKey,
+  keyIn,
+  mayHurry,
+  NO_MODELS,
+  pauseBefore,
   Problem,
   problemOf,
+  readKey,
+  refusalOf,
+  retryAfterOf,
   streamGeneration,
+  withKey,
 } from '../../../static/js/api/api.js';
 
 test('a problem keeps what the server said', async () => {
@@ -119,4 +130,139 @@ test('what goes wrong in the middle of a stream is a problem, and so is a stream
   assert.deepEqual([broken.problem.name, broken.problem.status], ['Problem', 0]);
   const refused = await streamed(t, '{"title":"No generation","status":422}', 422);
   assert.equal(refused.problem.title, 'No generation');
+});
+
+function keeping(t, kept = {}) {
+  const store = {
+    getItem: (name) => kept[name] ?? null,
+    setItem: (name, value) => {
+      kept[name] = value;
+    },
+  };
+  globalThis.sessionStorage = store;
+  t.after(() => {
+    delete globalThis.sessionStorage;
+  });
+  return kept;
+}
+
+test('a key is kept with the tab', (t) => {
+  keeping(t);
+  assert.equal(readKey(), '');
+  assert.equal(keepKey('sesame'), true);
+  assert.equal(readKey(), 'sesame');
+});
+
+test('a browser that keeps nothing is none to fail in', () => {
+  assert.equal(readKey(), '');
+  assert.equal(keepKey('sesame'), false);
+});
+
+test('a key goes with a call as a bearer token, and without one nothing does', () => {
+  assert.deepEqual(withKey({ Accept: 'a/b' }, 'sesame'), {
+    Accept: 'a/b',
+    Authorization: 'Bearer sesame',
+  });
+  assert.deepEqual(withKey({ Accept: 'a/b' }, ''), { Accept: 'a/b' });
+});
+
+test('what a person pastes is a key only where a header can carry it', () => {
+  assert.equal(keyIn('  sesame-1\n'), 'sesame-1');
+  for (const typed of ['', '   ', 'two words', 'ключ', 'a\nb', '🗝']) assert.equal(keyIn(typed), '');
+});
+
+test('a call shows the key, and a refusal of it is told with whether there was one', async (t) => {
+  const kept = keeping(t);
+  const shown = [];
+  t.mock.method(globalThis, 'fetch', async (_, { headers }) => {
+    shown.push(headers.Authorization);
+    return new Response('{"title":"Key missing"}', { status: 401 });
+  });
+  const told = [];
+  askWhenRefused((hadKey) => told.push(hadKey));
+  await assert.rejects(fetchModels(), { status: 401 });
+  kept['headlight.key'] = 'sesame';
+  await assert.rejects(fetchModels(), { status: 401 });
+  assert.deepEqual(shown, [undefined, 'Bearer sesame']);
+  assert.deepEqual(told, [false, true]);
+});
+
+const attempts = (problem, count = 50) =>
+  Array.from({ length: count }, (_, attempt) => pauseBefore(problem, attempt));
+
+test('a server that cannot be reached is asked again and again, in pauses that grow and end at a quarter of a minute', () => {
+  const pauses = attempts({ status: 0 });
+  assert.deepEqual(pauses.slice(0, 4), [1000, 2000, 4000, 8000]);
+  assert.ok(pauses.every((pause, at) => at === 0 || pause >= pauses[at - 1]));
+  assert.equal(Math.max(...pauses), 15_000);
+});
+
+test('a refusal is never asked again', () => {
+  for (const status of [400, 404, 408, 413, 422, 429, 500]) {
+    assert.ok(
+      attempts({ status, retryAfter: 1 }).every((pause) => pause === null),
+      String(status),
+    );
+  }
+});
+
+test('a busy server is left alone for as long as it says, and asked only a few times', () => {
+  assert.equal(pauseBefore({ status: 503, retryAfter: 7 }, 0), 7000);
+  assert.equal(
+    attempts({ status: 503, retryAfter: 1 }).filter((pause) => pause !== null).length,
+    5,
+  );
+  assert.equal(pauseBefore({ status: 503, retryAfter: 3600 }, 0), null);
+  assert.equal(pauseBefore({ status: 503 }, 0), null, 'it did not ask for it');
+});
+
+test('a proxy whose server is away is asked a few times', () => {
+  for (const status of [502, 504])
+    assert.equal(attempts({ status }).filter((pause) => pause !== null).length, 5);
+});
+
+test('Retry-After is a number of seconds or a date', () => {
+  assert.equal(retryAfterOf('12'), 12);
+  assert.equal(retryAfterOf('Sat, 21 Nov 2026 10:00:30 GMT', Date.UTC(2026, 10, 21, 10, 0, 0)), 30);
+  assert.equal(retryAfterOf('Sat, 21 Nov 2026 10:00:30 GMT', Date.UTC(2026, 10, 21, 11, 0, 0)), 0);
+  for (const nothing of [null, '', 'soon']) assert.equal(retryAfterOf(nothing), undefined);
+});
+
+test('only where the server did not say how long to wait may it be sooner', () => {
+  assert.ok(mayHurry({ status: 0 }));
+  assert.ok(!mayHurry({ status: 503 }));
+});
+
+const CATALOGUE = {
+  default: 'stories',
+  models: [{ id: 'fill' }, { id: 'stories' }],
+  unavailable: [{ id: 'broken', reason: 'its config is no JSON' }],
+};
+
+test('who names no model gets the default one', () => {
+  assert.equal(cardOf(CATALOGUE, '').id, 'stories');
+  assert.equal(cardOf(CATALOGUE, 'fill').id, 'fill');
+  assert.equal(cardOf(CATALOGUE, 'broken'), undefined);
+  assert.equal(cardOf(NO_MODELS, ''), undefined);
+});
+
+test('a model that cannot be had is refused with what there is', () => {
+  assert.equal(
+    refusalOf(CATALOGUE, 'x').detail,
+    'There is no model “x” here; there are: fill, stories.',
+  );
+  assert.equal(
+    refusalOf(CATALOGUE, 'broken').detail,
+    'The model “broken” is damaged: its config is no JSON',
+  );
+  assert.equal(refusalOf(NO_MODELS, '').title, 'No model is here');
+});
+
+test('the default model is offered instead, where there is one', () => {
+  const { offer } = refusalOf({ ...CATALOGUE, models: [{ id: 'stories', title: 'Stories' }] }, 'x');
+  assert.deepEqual(
+    [offer.label, offer.patch.model, offer.patch.layer],
+    ['Read it with Stories', '', null],
+  );
+  assert.equal(refusalOf(NO_MODELS, 'x').offer, undefined);
 });

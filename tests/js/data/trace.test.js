@@ -3,10 +3,16 @@ import { test } from 'node:test';
 import {
   columnOf,
   encodingFromSafetensors,
+  isCausal,
+  layersWith,
+  matches,
   matrixAt,
+  parseSafetensors,
+  request,
   rowOf,
   traceFromSafetensors,
 } from '../../../static/js/data/trace.js';
+import { VIEWS } from '../../../static/js/views/registry.js';
 import { arrays, safetensorsFile, TEXT, TOKENS } from '../sample.js';
 
 function metadata(named) {
@@ -114,4 +120,116 @@ test('an encoding of positions comes without tokens', () => {
   assert.deepEqual([encoding.scheme, encoding.model, encoding.heads], ['alibi', null, 2]);
   assert.deepEqual(encoding.tensors.slopes.axes, ['head']);
   assert.deepEqual([...encoding.tensors.slopes.data], [0.5, 0.25]);
+});
+
+const NUMBERS = {
+  a: [null, [2, 2], Float32Array.of(1, -2, 0.5, 4)],
+  b: [null, [3], Uint16Array.of(0, 7, 65535)],
+  c: [null, [], Int32Array.of(-9)],
+};
+
+test('every array comes back with its dtype, shape and values', () => {
+  const { arrays, metadata } = parseSafetensors(safetensorsFile(NUMBERS, { text: 'hé' }));
+  assert.deepEqual([...arrays.a.data], [1, -2, 0.5, 4]);
+  assert.deepEqual(arrays.a.shape, [2, 2]);
+  assert.deepEqual([...arrays.b.data], [0, 7, 65535]);
+  assert.equal(arrays.b.dtype, 'U16');
+  assert.deepEqual([...arrays.c.data], [-9]);
+  assert.equal(JSON.parse(metadata.text), 'hé');
+});
+
+test('arrays that start at any byte are read right', () => {
+  for (let padding = 0; padding < 8; padding += 1) {
+    const { arrays } = parseSafetensors(safetensorsFile(NUMBERS, {}, padding));
+    assert.deepEqual([...arrays.a.data], [1, -2, 0.5, 4], `padding ${padding}`);
+    assert.deepEqual([...arrays.b.data], [0, 7, 65535], `padding ${padding}`);
+  }
+});
+
+test('aligned arrays share the memory of the answer', () => {
+  for (let padding = 0; padding < 4; padding += 1) {
+    const file = safetensorsFile(NUMBERS, {}, padding);
+    const { arrays } = parseSafetensors(file);
+    if (arrays.a.data.buffer === file) return;
+  }
+  assert.fail('no padding of four made an array share memory');
+});
+
+test('a file cut short is refused, saying what is missing', () => {
+  const file = safetensorsFile(NUMBERS);
+  assert.throws(() => parseSafetensors(file.slice(0, 5)), /at least 8 bytes, this one 5/);
+  assert.throws(() => parseSafetensors(file.slice(0, 20)), /header claims/);
+  assert.throws(() => parseSafetensors(file.slice(0, file.byteLength - 1)), /c needs 4 bytes/);
+});
+
+test('a dtype that cannot be read is named', () => {
+  const bytes = new Uint8Array(safetensorsFile({ a: NUMBERS.a }));
+  const text = new TextDecoder('latin1').decode(bytes).replace('"F32"', '"F16"');
+  const changed = Uint8Array.from(text, (character) => character.charCodeAt(0));
+  assert.throws(() => parseSafetensors(changed.buffer), /a has dtype F16; readable are F64/);
+});
+
+test('offsets that contradict the shape are refused', () => {
+  const bytes = new Uint8Array(safetensorsFile({ b: NUMBERS.b }));
+  const text = new TextDecoder('latin1').decode(bytes).replace('"shape":[3]', '"shape":[9]');
+  assert.throws(
+    () => parseSafetensors(Uint8Array.from(text, (c) => c.charCodeAt(0)).buffer),
+    /b needs 18 bytes for shape \[9\]/,
+  );
+});
+
+const site = (name) => ({ name });
+
+test('a star stands for anything, a dot for a dot', () => {
+  assert.ok(matches('*.self_attention.weights', 'decoder.layers.0.self_attention.weights'));
+  assert.ok(
+    matches('decoder.layers.*.experts.router_probs', 'decoder.layers.10.experts.router_probs'),
+  );
+  assert.ok(!matches('*.weights', 'decoder.layers.0.expert_weights'));
+  assert.ok(!matches('logits', 'logitsx'));
+});
+
+test('a request asks for what the views need and the model has', () => {
+  const dense = {
+    sites: [
+      'decoder.embedding.positional',
+      'decoder.layers.0.self_attention.weights',
+      'logits',
+    ].map(site),
+  };
+  assert.deepEqual(request(VIEWS, dense), {
+    capture: ['*.self_attention.weights', '*.embedding.positional'],
+    analyses: ['head_labels', 'next_token'],
+  });
+  const routed = { sites: [...dense.sites, site('decoder.layers.0.experts.router_probs')] };
+  assert.ok(request(VIEWS, routed).capture.includes('*.experts.router_probs'));
+  const rotary = {
+    positional: 'rotary',
+    sites: ['queries', 'rotated_queries'].map((name) =>
+      site(`decoder.layers.0.self_attention.${name}`),
+    ),
+  };
+  assert.deepEqual(request(VIEWS, rotary).capture, [
+    '*.layers.0.self_attention.rotated_queries',
+    '*.layers.0.self_attention.queries',
+  ]);
+});
+
+test('layers come in the order of their numbers', () => {
+  const tensors = {
+    'decoder.layers.10.self_attention.weights': 1,
+    'decoder.layers.2.self_attention.weights': 1,
+    logits: 1,
+  };
+  assert.deepEqual(
+    layersWith(tensors, 'self_attention.weights').map(({ layer }) => layer),
+    [2, 10],
+  );
+  assert.deepEqual(layersWith(tensors, 'self_attention.weights', 'encoder'), []);
+});
+
+test('only a decoder’s self-attention hides the future', () => {
+  assert.ok(isCausal('decoder.layers.0.self_attention.weights'));
+  assert.ok(!isCausal('encoder.layers.0.self_attention.weights'));
+  assert.ok(!isCausal('decoder.layers.0.cross_attention.weights'));
 });

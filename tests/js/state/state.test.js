@@ -5,14 +5,18 @@ import {
   choosing,
   choosingModel,
   clamp,
+  createMemo,
+  deepEqual,
   INITIAL,
   isQueryLookedAt,
+  normalized,
   opened,
   queryOf,
   readFragment,
+  readInWords,
   writeFragment,
 } from '../../../static/js/state/state.js';
-import { fillTrace, pairTrace } from '../sample.js';
+import { fillTrace, pairTrace, sampleTrace } from '../sample.js';
 
 const STATES = {
   plain: {
@@ -177,4 +181,161 @@ test('another model starts afresh, whatever was chosen in this one', () => {
     { ...looked, ...choosingModel('fill') },
     { ...INITIAL, model: 'fill', view: 'why' },
   );
+});
+
+const VIEWS = ['attention', 'experts'];
+
+test('what the trace does not hold is not chosen', () => {
+  const state = normalized(
+    {
+      ...INITIAL,
+      view: 'lost',
+      where: 'cross',
+      layer: 99,
+      head: 99,
+      query: 99,
+      source: 99,
+      key: 99,
+    },
+    sampleTrace(),
+    VIEWS,
+  );
+  const { view, where, layer, head, query, source, key } = state;
+  assert.deepEqual(
+    { view, where, layer, head, query, source, key },
+    { view: 'attention', where: '', layer: 1, head: 1, query: null, source: null, key: null },
+  );
+});
+
+test('where nobody chose a head, one is chosen, and a choice that was made stays', () => {
+  const { layer, head } = normalized(INITIAL, sampleTrace(), VIEWS);
+  assert.ok(Number.isInteger(layer) && Number.isInteger(head));
+  assert.equal(normalized({ ...INITIAL, layer: 0 }, sampleTrace(), VIEWS).layer, 0);
+  assert.equal(normalized({ ...INITIAL, head: 1 }, sampleTrace(), VIEWS).head, 1);
+});
+
+test('a key is one of the sentence that is attended to', () => {
+  const trace = pairTrace();
+  const last = {
+    encoder: trace.tokens.length - 1,
+    cross: trace.tokens.length - 1,
+    decoder: trace.target_tokens.length - 1,
+  };
+  for (const [where, key] of Object.entries(last)) {
+    assert.equal(normalized({ ...INITIAL, where, key }, trace, VIEWS).key, key);
+    assert.equal(normalized({ ...INITIAL, where, key: key + 1 }, trace, VIEWS).key, null, where);
+  }
+});
+
+test('how much was read is said in words', () => {
+  const trace = {
+    tokens: [1, 2],
+    target_tokens: null,
+    card: { max_tokens: 64 },
+    timings: { a_ms: 0.2, b_ms: 0.1 },
+  };
+  assert.equal(readInWords(trace), '2 tokens of at most 64, read in 1 ms');
+  assert.equal(
+    readInWords({ ...trace, target_tokens: [1], timings: {} }),
+    '2 + 1 token of at most 64 each',
+  );
+});
+
+test('the last result is given again while its parts are the same', () => {
+  const memo = createMemo();
+  const trace = {};
+  let made = 0;
+  const make = () => ({ number: (made += 1) });
+  const first = memo([trace, 'a'], make);
+  assert.equal(memo([trace, 'a'], make), first);
+  assert.equal(made, 1);
+  assert.notEqual(memo([trace, 'b'], make), first);
+  assert.notEqual(memo([{}, 'b'], make), memo([trace, 'b'], make));
+  assert.equal(made, 4, 'only the last one is kept');
+});
+
+test('what failed is tried again', () => {
+  const memo = createMemo();
+  assert.throws(
+    () =>
+      memo([1], () => {
+        throw new Error('no');
+      }),
+    /no/,
+  );
+  assert.equal(
+    memo([1], () => 'yes'),
+    'yes',
+  );
+});
+
+const drawing = () => ({
+  z: [
+    [1, null, NaN],
+    [0.5, 2, 3],
+  ],
+  axis: { title: { text: 'a' }, range: [0, 1] },
+  bytes: Uint8Array.of(1, 2),
+  is: true,
+});
+
+test('what is made alike is the same', () => {
+  assert.ok(deepEqual(drawing(), drawing()));
+  assert.ok(deepEqual([undefined], [undefined]));
+});
+
+test('any difference is one, however deep', () => {
+  const changes = [
+    (d) => {
+      d.z[1][2] = 4;
+    },
+    (d) => {
+      d.z[0][1] = 0;
+    },
+    (d) => {
+      d.z[0].push(1);
+    },
+    (d) => {
+      d.axis.title.text = 'b';
+    },
+    (d) => {
+      d.axis.range = { 0: 0, 1: 1 };
+    },
+    (d) => {
+      d.bytes[1] = 3;
+    },
+    (d) => {
+      d.bytes = [1, 2];
+    },
+    (d) => {
+      delete d.is;
+    },
+    (d) => {
+      d.more = undefined;
+    },
+    (d) => {
+      delete d.is;
+      d.other = true;
+    },
+    (d) => {
+      d.axis = null;
+    },
+  ];
+  for (const change of changes) {
+    const changed = drawing();
+    change(changed);
+    assert.ok(!deepEqual(drawing(), changed), change.toString());
+    assert.ok(!deepEqual(changed, drawing()), change.toString());
+  }
+});
+
+test('what only looks alike is not the same', () => {
+  for (const [a, b] of [
+    [0, '0'],
+    [null, {}],
+    [[], {}],
+    [undefined, null],
+    [1, [1]],
+  ])
+    assert.ok(!deepEqual(a, b));
 });

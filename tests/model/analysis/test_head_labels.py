@@ -210,12 +210,6 @@ def test_a_monotonic_score_by_hand(make_trace):
     assert scores_of(head_labels(trace), CROSS)["monotonic"] == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_source_of_one_word_has_no_order(make_trace):
-    weights = [[[1.0, 0], [0.2, 0.8], [0.3, 0.7]]]
-    trace = make_trace({f"{CROSS}.weights": weights}, "<s> a", target="<s> b c")
-    assert "monotonic" not in scores_of(head_labels(trace), CROSS)
-
-
 def test_cross_attention_along_the_diagonal_is_monotonic(make_trace):
     diagonal = np.zeros((5, 6))
     diagonal[np.arange(5), np.arange(5)] = 1
@@ -259,28 +253,3 @@ def test_a_text_of_one_token_leaves_nothing_to_say(make_trace):
     found = head_labels(make_trace({f"{DECODER}.weights": [[[1.0]]]}, "<s>"))
     assert scores_of(found, DECODER) == {}
     assert labels_of(found, DECODER) == ["mixed"]
-
-
-def test_a_source_of_end_marks_alone_leaves_no_choice_of_a_sink(make_trace):
-    weights = {f"{CROSS}.weights": [np.full((2, 2), 0.5)]}
-    found = head_labels(make_trace(weights, "<s> </s>", target="<s> d"))
-    assert set(scores_of(found, CROSS)) == {"broad", "narrow"}
-
-
-def test_heads_are_scored_each_by_itself(make_trace, random_weights):
-    weights = np.asarray(random_weights(4, 13, 13, is_causal=True))
-    order = [2, 0, 3, 1]
-    plain, permuted = (
-        head_labels(make_trace({f"{DECODER}.weights": heads}, ROUNDS))
-        for heads in (weights, weights[order])
-    )
-    scores = f"{DECODER}.label_scores"
-    np.testing.assert_allclose(plain[scores].data[order], permuted[scores].data, rtol=1e-6)
-
-
-def test_only_the_pattern_of_the_ids_matters(make_trace, random_weights):
-    weights = {f"{DECODER}.weights": random_weights(2, 13, 13, is_causal=True)}
-    renamed = ROUNDS.translate(str.maketrans("abcd", "wxyz"))
-    plain, other = (head_labels(make_trace(weights, text)) for text in (ROUNDS, renamed))
-    scores = f"{DECODER}.label_scores"
-    assert plain[scores].data.tolist() == other[scores].data.tolist()

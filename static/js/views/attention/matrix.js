@@ -2,8 +2,8 @@
  * An attention map as a matrix: queries as rows, keys as columns, square cells; and the grid behind it.
  */
 
-import { highestIn } from '../../data/matrix.js';
-import { tokensOf } from '../../data/places.js';
+import { highestIn } from '../../data/math.js';
+import { tokensOf } from '../../data/attention.js';
 import { columnOf, rowOf } from '../../data/trace.js';
 import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../data/words.js';
 import { diverging, plotlyScale, sequential } from '../../plot/colour.js';
@@ -18,8 +18,7 @@ import {
   letteringFor,
   nested,
 } from '../../plot/figure.js';
-import { createMemo } from '../../state/memoize.js';
-import { choosing, queryOf } from '../../state/state.js';
+import { createMemo, choosing, queryOf } from '../../state/state.js';
 
 /** @typedef {import('./subject.js').Subject} Subject */
 

@@ -2,7 +2,7 @@
  * What a cell of an attention map may hold: how it is written, coloured and said.
  */
 
-import { extent } from '../../data/matrix.js';
+import { extent } from '../../data/math.js';
 import { share, signed } from '../../data/number.js';
 
 /** @typedef {import('../../state/attention_switches.js').What} What */

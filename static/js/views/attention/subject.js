@@ -4,14 +4,13 @@
  * and averages, which a largest head would not survive.
  */
 
-import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/places.js';
-import { isCausal } from '../../data/sites.js';
-import { dataAt, mapSteps } from '../../data/steps.js';
+import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
+import { isCausal, matrixAt } from '../../data/trace.js';
+import { dataAt, mapSteps } from '../../data/request_code.js';
 import { enumerated } from '../../data/text.js';
-import { matrixAt } from '../../data/trace.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
 import { switchesOf } from '../../state/attention_switches.js';
-import { createMemo } from '../../state/memoize.js';
+import { createMemo } from '../../state/state.js';
 import { QUANTITIES, ROLLOUT, scaleOf } from './quantities.js';
 
 const memo = createMemo();
@@ -21,7 +20,7 @@ const memo = createMemo();
 
 /**
  * @typedef {Object} Subject
- * @property {import('../../data/places.js').Place} place
+ * @property {import('../../data/attention.js').Place} place
  * @property {import('../../state/attention_switches.js').Switches} switches
  * @property {import('./quantities.js').Quantity} quantity
  * @property {import('./quantities.js').Scale} scale
@@ -31,14 +30,14 @@ const memo = createMemo();
  * @property {Unit[]} rows
  * @property {Unit[]} columns
  * @property {Object} request what of the API’s trace holds these numbers
- * @property {import('../../data/steps.js').Made} [made] how they are made of it, where they are not simply there
+ * @property {import('../../data/request_code.js').Made} [made] how they are made of it, where they are not simply there
  */
 
 /**
  * Where the view looks, and how it is set to.
  * @param {import('../../data/trace.js').Trace} trace
  * @param {Object} state
- * @returns {{place: import('../../data/places.js').Place, site: string, nHeads: number, switches: import('../../state/attention_switches.js').Switches}|null} null: there is no attention there
+ * @returns {{place: import('../../data/attention.js').Place, site: string, nHeads: number, switches: import('../../state/attention_switches.js').Switches}|null} null: there is no attention there
  */
 export function settingOf(trace, state) {
   const place = placeOf(state, trace);

@@ -2,10 +2,10 @@
  * Attention of both sides on one scale of colours, and what it is in B less what it is in A.
  */
 
-import { extent, largestIn } from '../../data/matrix.js';
+import { extent, largestIn } from '../../data/math.js';
 import { percent, share, signed } from '../../data/number.js';
-import { tokensOf } from '../../data/places.js';
-import { differenceMade } from '../../data/steps.js';
+import { tokensOf } from '../../data/attention.js';
+import { differenceMade } from '../../data/request_code.js';
 import { capitalised } from '../../data/text.js';
 import { rowOf } from '../../data/trace.js';
 import { alone, namedUnit, tokensIn, unitLabels } from '../../data/words.js';

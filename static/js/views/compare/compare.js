@@ -2,9 +2,9 @@
  * Compare: two passes side by side, and what the one has that the other has not.
  */
 
-import { modelName } from '../../api/catalogue.js';
+import { modelName } from '../../api/api.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { placeOf, placesOf, weightsAt } from '../../data/places.js';
+import { placeOf, placesOf, weightsAt } from '../../data/attention.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { differenceFigure, sideFigure } from './attention.js';
 import { headsFigure } from './heads.js';
@@ -141,7 +141,7 @@ const RANGES = [
 /**
  * @param {import('../../data/trace.js').Trace} trace
  * @param {Object} state
- * @param {import('../../data/places.js').Place|null} place
+ * @param {import('../../data/attention.js').Place|null} place
  * @returns {import('../../ui/controls.js').Control[]}
  */
 function controls(trace, state, place) {

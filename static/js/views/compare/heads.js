@@ -2,15 +2,14 @@
  * Which heads changed: for each of a place, how much of its rows moved from A to B.
  */
 
-import { extent, largestIn } from '../../data/matrix.js';
+import { extent, largestIn } from '../../data/math.js';
 import { percent, tick } from '../../data/number.js';
-import { weightsAt } from '../../data/places.js';
-import { isCausal } from '../../data/sites.js';
-import { movedMade } from '../../data/steps.js';
-import { matrixAt } from '../../data/trace.js';
+import { weightsAt } from '../../data/attention.js';
+import { isCausal, matrixAt } from '../../data/trace.js';
+import { movedMade } from '../../data/request_code.js';
 import { sequential } from '../../plot/colour.js';
 import { squaresFigure } from '../../plot/square_map.js';
-import { createMemo } from '../../state/memoize.js';
+import { createMemo } from '../../state/state.js';
 import { matchOf, showing } from './sides.js';
 
 const WHAT_MOVED =

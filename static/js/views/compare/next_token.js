@@ -2,11 +2,11 @@
  * What A and B expect at the chosen token, and how far apart they are.
  */
 
-import { divergence, softmax, totalVariation } from '../../data/distribution.js';
+import { divergence, softmax, totalVariation } from '../../data/math.js';
 import { nameOfGuess, wordsFor } from '../../data/guesses.js';
 import { decimal, percent } from '../../data/number.js';
-import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/places.js';
-import { expectedMade } from '../../data/steps.js';
+import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/attention.js';
+import { expectedMade } from '../../data/request_code.js';
 import { escapeForPlotly, named, quoted } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { css, sequential } from '../../plot/colour.js';

@@ -3,10 +3,10 @@
  * sentence, or of another model.
  */
 
-import { modelName } from '../../api/catalogue.js';
+import { modelName } from '../../api/api.js';
 import { counted } from '../../data/number.js';
-import { hasTwoSides, placeOf, placesOf, tokensOf, weightsAt } from '../../data/places.js';
-import { request } from '../../data/sites.js';
+import { hasTwoSides, placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
+import { request } from '../../data/trace.js';
 import { shortened } from '../../data/text.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
 
@@ -24,7 +24,7 @@ const LEAD_LETTERS = 16;
  * @typedef {Object} Side
  * @property {import('../../data/trace.js').Trace} trace
  * @property {string} name what makes it this side
- * @property {import('../../data/places.js').Place|null} place
+ * @property {import('../../data/attention.js').Place|null} place
  * @property {number} layer
  * @property {number} head
  * @property {string|null} site of the attention weights
@@ -272,7 +272,7 @@ function listed(noun, numbers) {
 /**
  * @param {Side} a
  * @param {Side} b
- * @param {import('../../data/places.js').Side} side
+ * @param {import('../../data/attention.js').Side} side
  * @returns {Match}
  */
 export function matchOf(a, b, side) {

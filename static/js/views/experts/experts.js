@@ -3,9 +3,9 @@
  * through all of them, and what each of them takes of the training text.
  */
 
-import { modelName } from '../../api/catalogue.js';
-import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../../data/places.js';
-import { layersWith } from '../../data/sites.js';
+import { modelName } from '../../api/api.js';
+import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
+import { layersWith } from '../../data/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { flowFigure } from './flow.js';
 import { routingFigure } from './router_map.js';
@@ -126,7 +126,7 @@ function panels(trace, state) {
  * What all figures of the view look at.
  * @typedef {Object} Scene
  * @property {'encoder'|'decoder'} stack
- * @property {import('../../data/places.js').Side} side
+ * @property {import('../../data/attention.js').Side} side
  * @property {import('../../data/trace.js').Token[]} tokens
  * @property {number} query the chosen token
  * @property {import('./routing.js').Stage[]} stages

@@ -4,7 +4,7 @@
  */
 
 import { counted, percent, share } from '../../data/number.js';
-import { hasTwoSides } from '../../data/places.js';
+import { hasTwoSides } from '../../data/attention.js';
 import { escapeForPlotly, named, quoted, shortened } from '../../data/text.js';
 import { css, inkOn, sequential, translucent } from '../../plot/colour.js';
 import { baseLayout, isNarrow, labelWidth, letteringFor } from '../../plot/figure.js';

@@ -2,12 +2,10 @@
  * Where a mixture of experts sent each token, from the arrays of one layer.
  */
 
-import { entropyOf } from '../../data/distribution.js';
-import { transposed } from '../../data/matrix.js';
+import { entropyOf, transposed } from '../../data/math.js';
 import { share, shortShare } from '../../data/number.js';
-import { layersWith } from '../../data/sites.js';
+import { layersWith, columnOf, matrixAt, rowOf } from '../../data/trace.js';
 import { named } from '../../data/text.js';
-import { columnOf, matrixAt, rowOf } from '../../data/trace.js';
 
 /** @typedef {{expert: number, token: number, weight: number}} Choice */
 

@@ -122,7 +122,7 @@ function weightAxis(end, palette) {
 /**
  * Layer by layer the router's probability of every expert; the chosen ones carry their weights.
  * @param {import('../../plot/figure.js').Frame} state
- * @param {import('../../api/generation_writer.js').Step['experts']} routed
+ * @param {import('../../api/generation.js').Step['experts']} routed
  */
 export function routeMap({ palette, width }, routed) {
   const nExperts = routed[0].probabilities.length;

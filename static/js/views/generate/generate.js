@@ -3,7 +3,7 @@
  * was attended to, and which experts were asked. The tokens themselves come from `ui/generation.js`.
  */
 
-import { modelName } from '../../api/catalogue.js';
+import { modelName } from '../../api/api.js';
 import {
   chosenStep,
   isNatural,
@@ -13,9 +13,9 @@ import {
   tokensWith,
 } from '../../data/generation.js';
 import { nameOfGuess } from '../../data/guesses.js';
-import { highestIn } from '../../data/matrix.js';
+import { highestIn } from '../../data/math.js';
 import { counted, percent, share } from '../../data/number.js';
-import { weightsAt } from '../../data/places.js';
+import { weightsAt } from '../../data/attention.js';
 import { named, tokenLabels } from '../../data/text.js';
 import { choosingModel } from '../../state/state.js';
 import { choiceBars, routeMap, rowBars, startFigure } from './drawing.js';

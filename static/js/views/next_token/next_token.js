@@ -4,12 +4,17 @@
  */
 
 import { guessesIn, marker, wordsFor } from '../../data/guesses.js';
-import { filled, isMask, MASK } from '../../data/masks.js';
+import { filled, isMask, MASK } from '../../data/words.js';
 import { percent } from '../../data/number.js';
-import { bytesInWords } from '../../data/pieces.js';
-import { hasTwoSides, isFilling, predictingSide, tokensOf, weightsAt } from '../../data/places.js';
+import { bytesInWords, named, quoted } from '../../data/text.js';
+import {
+  hasTwoSides,
+  isFilling,
+  predictingSide,
+  tokensOf,
+  weightsAt,
+} from '../../data/attention.js';
 import { queryOf } from '../../state/state.js';
-import { named, quoted } from '../../data/text.js';
 import { guessBars, guessesGrid } from '../../plot/guess_bars.js';
 import { entryOf } from '../registry.js';
 

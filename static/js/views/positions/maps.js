@@ -2,7 +2,7 @@
  * The drawings of the Positions view: a map of positions by numbers, and what every grid of it shares.
  */
 
-import { extent } from '../../data/matrix.js';
+import { extent } from '../../data/math.js';
 import { signed, tick } from '../../data/number.js';
 import { quoted } from '../../data/text.js';
 import { diverging, plotlyScale } from '../../plot/colour.js';
@@ -153,7 +153,7 @@ function clampHeight(rows, room) {
  * What every grid of positions has: a row is a position, choosing it chooses the token there.
  * @param {import('../../data/trace.js').Trace} trace
  * @param {import('../../state/state.js').State} state
- * @param {{site: string, side: import('../../data/places.js').Side, tokens: import('../../data/trace.js').Token[]}} subject
+ * @param {{site: string, side: import('../../data/attention.js').Side, tokens: import('../../data/trace.js').Token[]}} subject
  * @param {import('../../data/trace.js').Matrix} matrix
  * @param {(row: number, column: number) => number} value
  */

@@ -4,7 +4,7 @@
  */
 
 import { signed, tick } from '../../data/number.js';
-import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/places.js';
+import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
 import { positionLabels, quoted } from '../../data/text.js';
 import { matrixAt } from '../../data/trace.js';
 import { diverging, sequential } from '../../plot/colour.js';

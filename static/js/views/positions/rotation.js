@@ -4,7 +4,7 @@
  */
 
 import { amount, counted, signed, small } from '../../data/number.js';
-import { anglesOf, blocksOf, checked, frequencies, turned } from '../../data/rotation.js';
+import { anglesOf, blocksOf, checked, frequencies, turned } from '../../data/math.js';
 import { quoted } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { isNarrow } from '../../plot/figure.js';

@@ -4,14 +4,13 @@
  */
 
 import { signed, tick } from '../../data/number.js';
-import { isCausal } from '../../data/sites.js';
+import { isCausal, matrixAt } from '../../data/trace.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
-import { matrixAt } from '../../data/trace.js';
 import { sequential } from '../../plot/colour.js';
 import { letteringFor } from '../../plot/figure.js';
 import { DIMENSION_SPACE, dimensionMap, pairMap, reachOf, sharedGrid } from './maps.js';
 
-/** @typedef {{stack: string, side: import('../../data/places.js').Side, tokens: import('../../data/trace.js').Token[]}} Subject */
+/** @typedef {{stack: string, side: import('../../data/attention.js').Side, tokens: import('../../data/trace.js').Token[]}} Subject */
 
 const ATTENTION = 'layers.0.self_attention';
 

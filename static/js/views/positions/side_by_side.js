@@ -3,8 +3,7 @@
  * as wide as this one. The numbers come without a text; a learned table is that of a model that has one.
  */
 
-import { positionalPath } from '../../api/api.js';
-import { modelName } from '../../api/catalogue.js';
+import { positionalPath, modelName } from '../../api/api.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { signed, tick } from '../../data/number.js';
 import { positionLabels, quoted } from '../../data/text.js';

@@ -3,7 +3,7 @@
  * back each of their heads looks, on axes that are the same for all.
  */
 
-import { modelName } from '../../api/catalogue.js';
+import { modelName } from '../../api/api.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { share, tick } from '../../data/number.js';
 import { capitalised } from '../../data/text.js';

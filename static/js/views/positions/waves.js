@@ -5,7 +5,7 @@
  */
 
 import { signed, small, tick } from '../../data/number.js';
-import { frequencies } from '../../data/rotation.js';
+import { frequencies } from '../../data/math.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
 import { columnOf, matrixAt } from '../../data/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
@@ -258,7 +258,7 @@ function lowering(trace, state, subject) {
 /**
  * @param {import('../../data/trace.js').Trace} trace
  * @param {import('../../plot/figure.js').ViewState} state
- * @param {{side: import('../../data/places.js').Side, tokens: import('../../data/trace.js').Token[], site: string}} subject
+ * @param {{side: import('../../data/attention.js').Side, tokens: import('../../data/trace.js').Token[], site: string}} subject
  * @param {import('./line_plots.js').Strip[]} strips
  * @param {Said} said
  * @returns {import('../../plot/grid.js').Grid}

@@ -3,11 +3,11 @@
  * a map of the depth by positions and, of the chosen token, as a line through the depth.
  */
 
-import { modelName } from '../../api/catalogue.js';
+import { modelName } from '../../api/api.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { extent } from '../../data/matrix.js';
+import { extent } from '../../data/math.js';
 import { amount, signed } from '../../data/number.js';
-import { sideOf, stackOf, tokensOf } from '../../data/places.js';
+import { sideOf, stackOf, tokensOf } from '../../data/attention.js';
 import { capitalised, named, tokenLabels } from '../../data/text.js';
 import { columnOf } from '../../data/trace.js';
 import { transposedGrid } from '../../plot/grid.js';

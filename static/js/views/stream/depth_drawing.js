@@ -3,7 +3,7 @@
  * little room the positions of the map stand below one another.
  */
 
-import { transposed } from '../../data/matrix.js';
+import { transposed } from '../../data/math.js';
 import { amount } from '../../data/number.js';
 import { escapeForPlotly, tokenLabels } from '../../data/text.js';
 import { diverging, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';

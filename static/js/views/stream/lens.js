@@ -3,13 +3,19 @@
  * the likeliest tokens of one cell as bars.
  */
 
-import { modelName } from '../../api/catalogue.js';
+import { modelName } from '../../api/api.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { guessesIn, marker, nameOfGuess, wordsFor } from '../../data/guesses.js';
 import { percent } from '../../data/number.js';
-import { bytesInWords } from '../../data/pieces.js';
-import { predictingSide, tokensOf } from '../../data/places.js';
-import { escapeForPlotly, named, nameOf, quoted, shortened } from '../../data/text.js';
+import {
+  bytesInWords,
+  escapeForPlotly,
+  named,
+  nameOf,
+  quoted,
+  shortened,
+} from '../../data/text.js';
+import { predictingSide, tokensOf } from '../../data/attention.js';
 import { inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
 import {
   baseLayout,

@@ -3,7 +3,7 @@
  * what each layer would predict if it were the last.
  */
 
-import { isFilling, stackOf, stacksOf } from '../../data/places.js';
+import { isFilling, stackOf, stacksOf } from '../../data/attention.js';
 import { depthAsks, depthFigure, depthPanels } from './depth.js';
 import { lensAsks, lensFigure, lensPanels } from './lens.js';
 import { entryOf } from '../registry.js';

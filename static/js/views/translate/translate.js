@@ -2,7 +2,7 @@
  * Translate: a sentence, its translation, and which word looks at which.
  */
 
-import { modelName } from '../../api/catalogue.js';
+import { modelName } from '../../api/api.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { counted, share } from '../../data/number.js';
 import { columnOf, matrixAt, rowOf } from '../../data/trace.js';

@@ -3,12 +3,10 @@
  * computed with: softmax(q·k/√d_head + bias)·v.
  */
 
-import { entropyOf, softmaxSteps } from '../../data/distribution.js';
-import { name, number, op, over, power, root, row, sub, under, words } from '../../data/formula.js';
+import { entropyOf, softmaxSteps, anglesOf, turned } from '../../data/math.js';
+import { name, number, op, over, power, root, row, sub, under, words } from '../../ui/formula.js';
 import { decimal as written, share } from '../../data/number.js';
-import { anglesOf, turned } from '../../data/rotation.js';
-import { isCausal } from '../../data/sites.js';
-import { matrixAt, rowOf } from '../../data/trace.js';
+import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
 
 /**
  * @typedef {Object} Row the keys as one query sees them
@@ -193,7 +191,7 @@ export function shareOf({ tensors, analyses }, path, query) {
   };
 }
 
-/** @typedef {import('../../data/formula.js').Term} Term */
+/** @typedef {import('../../ui/formula.js').Term} Term */
 
 const q = () => name('q', 'query');
 const k = () => name('k', 'key');

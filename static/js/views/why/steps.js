@@ -3,11 +3,10 @@
  * and its bars.
  */
 
-import { highestIn } from '../../data/matrix.js';
+import { highestIn } from '../../data/math.js';
 import { decimal, share, small } from '../../data/number.js';
-import { isCausal } from '../../data/sites.js';
+import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
 import { enumerated, named, quoted, tokenLabels } from '../../data/text.js';
-import { matrixAt, rowOf } from '../../data/trace.js';
 import {
   differences,
   lengthOf,
@@ -31,7 +30,7 @@ const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : sha
  * @property {string} path
  * @property {string} name of the head
  * @property {number} head
- * @property {import('../../data/places.js').Place} place
+ * @property {import('../../data/attention.js').Place} place
  * @property {import('../../data/trace.js').Token[]} queries
  * @property {import('../../data/trace.js').Token[]} keys
  * @property {import('../../data/trace.js').Trace} plain as trained

@@ -4,13 +4,12 @@
  */
 
 import { noticeOf } from '../../api/request_cache.js';
-import { highestIn } from '../../data/matrix.js';
+import { highestIn } from '../../data/math.js';
 import { signed, small } from '../../data/number.js';
-import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/places.js';
+import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { positionLabels } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
-import { createMemo } from '../../state/memoize.js';
-import { choosing, queryOf } from '../../state/state.js';
+import { createMemo, choosing, queryOf } from '../../state/state.js';
 import { derive, differences, sitesOf } from './derivation.js';
 import { ROUNDING, stepFigure, STEPS } from './steps.js';
 import { entryOf } from '../registry.js';

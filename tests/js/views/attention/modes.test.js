@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { choosingHead, isShown } from '../../../../static/js/state/attention_switches.js';
 import { diverging, plotlyScale, sequential } from '../../../../static/js/plot/colour.js';
-import { highlightOf } from '../../../../static/js/ui/sentence_highlight.js';
+import { highlightOf } from '../../../../static/js/ui/sentence.js';
 import { attention } from '../../../../static/js/views/attention/attention.js';
 import { settingOf } from '../../../../static/js/views/attention/subject.js';
 import { FRAME, longTrace, pairTrace, sampleTrace, TOKENS } from '../../sample.js';

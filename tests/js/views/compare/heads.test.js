@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { extent } from '../../../../static/js/data/matrix.js';
+import { extent } from '../../../../static/js/data/math.js';
 import {
   difference,
   meanMoved,

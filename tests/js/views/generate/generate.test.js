@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { curlOf } from '../../../../static/js/data/curl.js';
-import { callOf } from '../../../../static/js/data/call.js';
+import { curlOf, callOf } from '../../../../static/js/data/request_code.js';
 import { standardsOf } from '../../../../static/js/state/fields.js';
 import {
   chosenStep,
@@ -12,7 +11,7 @@ import {
   tokensWith,
   whyOver,
 } from '../../../../static/js/data/generation.js';
-import { csvOf, numbersOf } from '../../../../static/js/data/export.js';
+import { csvOf, numbersOf } from '../../../../static/js/ui/exports.js';
 import { generate } from '../../../../static/js/views/generate/generate.js';
 import { stepOf, stepsOf } from './sample.js';
 import { figuresOf, fillTrace, FRAME, pairTrace, sampleTrace, TOKENS } from '../../sample.js';

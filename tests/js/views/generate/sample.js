@@ -18,7 +18,7 @@ function row(count) {
  * @param {number} index
  * @param {number} id
  * @param {{temperature?: number, isDense?: boolean}} [options]
- * @returns {import('../../../../static/js/api/generation_writer.js').Step}
+ * @returns {import('../../../../static/js/api/generation.js').Step}
  */
 export function stepOf(index, id, { temperature = 1, isDense = false } = {}) {
   const own = [0.4, 0.3, 0.2, 0.06];

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { spoken } from '../../../../static/js/data/formula.js';
+import { spoken } from '../../../../static/js/ui/formula.js';
 import {
   derive,
   differences,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { spoken } from '../../../../static/js/data/formula.js';
+import { spoken } from '../../../../static/js/ui/formula.js';
 import { why } from '../../../../static/js/views/why/why.js';
 import { FRAME, pairTrace, sampleTrace, TOKENS } from '../../sample.js';
 import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';

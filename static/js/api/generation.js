@@ -1,0 +1,329 @@
+/**
+ * Streams a generated text and keeps it in step with a path of tokens: requests the steps that are
+ * not known yet, and tokens after the path. Knows nothing of how the text is drawn.
+ */
+
+import { asProblem, Problem } from './api.js';
+
+/**
+ * What the server told of one token.
+ * @typedef {Object} Step
+ * @property {number} index among the written tokens
+ * @property {number} position in the whole text
+ * @property {number} id
+ * @property {string} text
+ * @property {boolean} is_special
+ * @property {number} probability of being drawn
+ * @property {number} model_probability at temperature 1, nothing cut off
+ * @property {number} rank
+ * @property {{id: number, text: string, probability: number, model_probability: number}[]} alternatives
+ * @property {{layers: number[], heads: number[], data: number[][][]}} attention
+ * @property {{layer: number, experts: number[], weights: number[], probabilities: number[]}[]|null} experts
+ */
+
+/**
+ * @typedef {Object} Subject what is written on, and how tokens are drawn
+ * @property {string} model
+ * @property {string} text
+ * @property {{temperature: number, top_k?: number, top_p?: number, seed: number}} sampling
+ */
+
+/**
+ * @typedef {Object} Writing
+ * @property {Step[]} steps
+ * @property {boolean} isWriting tokens are on their way
+ * @property {boolean} isReading what is known of the path is being asked for
+ * @property {{read: number, of: number}|null} replay how many tokens of the path were read again; null: none are being read
+ * @property {import('./api.js').Problem|null} problem
+ * @property {boolean} isCancelled somebody stopped before the path was read
+ * @property {string|null} reason why the last run ended, as the server says it
+ * @property {number} most tokens that the server writes after a text
+ */
+
+/** Milliseconds between two tokens of a run: as fast as somebody reads along. */
+const PACE = 80;
+/** A slider that is moved asks when it rests. */
+const REST = 150;
+/** Unless the server says that it writes fewer. */
+const MOST_TOKENS = 256;
+const N_ALTERNATIVES = 10;
+/** Of a link that somebody wrote: no text of the page's own goes on after its end. */
+const TOO_LONG = {
+  title: 'A part is left over',
+  detail: 'The model ends this text before all the tokens of the link are written.',
+  status: 422,
+};
+
+/**
+ * @param {Object} by
+ * @param {(wanted: Object, signal: AbortSignal) => AsyncIterable<{event: string, data: Object}>} by.stream
+ * @param {(isOver: boolean) => void} by.onChange there is more to show; or, `isOver`, all there will be
+ * @param {() => void} [by.onReplay] one more token of the path was read
+ * @param {(milliseconds: number) => Promise<void>} [by.pause]
+ */
+export function createWriter({ stream, onChange, onReplay = () => {}, pause = sleep }) {
+  /** @type {Subject|null} */
+  let subject = null;
+  /** @type {Step[]} */
+  let known = [];
+  let isStale = false; // known for other ways to draw
+  /** @type {{controller: AbortController, kind: 'writing'|'reading', read: number}|null} */
+  let job = null;
+  let problem = null;
+  let isCancelled = false;
+  let reason = null;
+  let path = [];
+  let refused = '';
+  let most = MOST_TOKENS;
+
+  function stop() {
+    job?.controller.abort();
+    job = null;
+  }
+
+  /** Asks for the steps after those that are known, up to `count`, taking the path first. */
+  async function run(kind, count, rest = 0) {
+    stop();
+    const skip = isStale ? 0 : sharedLength(known, path);
+    job = { controller: new AbortController(), kind, read: skip };
+    const { signal } = job.controller;
+    problem = null;
+    isCancelled = false;
+    reason = null;
+    const fresh = known.slice(0, skip);
+    if (kind === 'writing' && !isStale) known = [...fresh]; // what came after it is left behind
+    try {
+      if (rest > 0) await pause(rest);
+      if (signal.aborted) return;
+      for await (const { event, data } of stream(
+        bodyOf(subject, path, skip, Math.min(count, most)),
+        signal,
+      )) {
+        if (signal.aborted) return;
+        if (event === 'token') await take(data, fresh, kind, count);
+        if (event === 'end') reason = data.reason;
+      }
+      if (!isKnown(known, path, isStale)) throw new Problem(TOO_LONG);
+    } catch (error) {
+      if (signal.aborted) return;
+      problem = asProblem(error);
+    }
+    if (signal.aborted) return;
+    job = null;
+    if (isTooMany(problem, most)) {
+      most = problem.limit;
+      run(kind, count);
+      return;
+    }
+    if (problem) refused = keyOf(subject, path);
+    onChange(true);
+  }
+
+  async function take(step, fresh, kind, count) {
+    fresh.push(step);
+    if (fresh.length < path.length) {
+      // what was known stays in sight until then
+      job.read = fresh.length;
+      onReplay();
+      return;
+    }
+    known = [...fresh];
+    isStale = false;
+    if (kind === 'reading' || step.index < path.length) return;
+    onChange(false);
+    if (step.index + 1 < count) await pause(PACE);
+  }
+
+  return {
+    /**
+     * Says what is looked at. What is not known of it is asked for; what was asked for something
+     * else is given up.
+     * @param {Subject} wanted
+     * @param {number[]} ids the path
+     */
+    want(wanted, ids) {
+      const isSameText = subject?.model === wanted.model && subject?.text === wanted.text;
+      const isSame =
+        isSameText && JSON.stringify(subject.sampling) === JSON.stringify(wanted.sampling);
+      const isSamePath = idsOf(ids) === idsOf(path);
+      if (
+        isSame &&
+        isSamePath &&
+        (job || isKnown(known, ids, isStale) || refused === keyOf(wanted, ids))
+      )
+        return;
+      stop();
+      if (!isSameText) known = [];
+      if (!isSame) isStale = known.length > 0;
+      if (!isSame || !isSamePath) {
+        problem = null;
+        isCancelled = false;
+        reason = null;
+        refused = '';
+      }
+      subject = wanted;
+      path = ids;
+      if (!isKnown(known, path, isStale))
+        run('reading', path.length, isSameText && !isSame ? REST : 0);
+    },
+
+    /**
+     * Writes on from the path.
+     * @param {number} count how many tokens, as long as there is room
+     */
+    write(count) {
+      return run('writing', path.length + count);
+    },
+
+    /** Says that the path is now as long as what is shown: what is being written goes on. */
+    follow() {
+      path = known.map(({ id }) => id);
+      return path;
+    },
+
+    stop,
+
+    /** Stops because somebody wishes it: what is not known of the path is not asked for again by itself. */
+    cancel() {
+      stop();
+      if (isKnown(known, path, isStale)) return;
+      isCancelled = true;
+      refused = keyOf(subject, path);
+    },
+
+    /** Asks again for what is not known of the path, though it was refused. */
+    retry() {
+      refused = '';
+      return path.length > 0 ? run('reading', path.length) : undefined;
+    },
+
+    /** @returns {Writing} */
+    state() {
+      const isWriting = job?.kind === 'writing';
+      const fits = sharedLength(known, path) === path.length;
+      return {
+        steps: !fits ? [] : isWriting ? known : known.slice(0, path.length),
+        isWriting,
+        isReading: job?.kind === 'reading',
+        replay: job && !isKnown(known, path, isStale) ? { read: job.read, of: path.length } : null,
+        problem,
+        isCancelled,
+        reason,
+        most,
+      };
+    },
+  };
+}
+
+function bodyOf({ model, text, sampling }, forced, skip, count) {
+  return {
+    model,
+    text,
+    ...sampling,
+    forced,
+    skip,
+    n_tokens: count,
+    n_alternatives: N_ALTERNATIVES,
+  };
+}
+
+function isKnown(known, path, isStale) {
+  return path.length === 0 || (!isStale && sharedLength(known, path) === path.length);
+}
+
+/** How many steps are those of the path. */
+function sharedLength(known, path) {
+  let length = 0;
+  while (length < path.length && known[length]?.id === path[length]) length += 1;
+  return length;
+}
+
+function idsOf(path) {
+  return path.join('.');
+}
+
+function keyOf({ model, text, sampling }, path) {
+  return JSON.stringify([model, text, sampling, path]);
+}
+
+/** The server writes fewer tokens than were asked for: that many will do. */
+function isTooMany(problem, most) {
+  return (
+    Boolean(problem?.type?.endsWith(':too-many-new-tokens')) &&
+    problem.limit >= 1 &&
+    problem.limit < most
+  );
+}
+
+function sleep(milliseconds) {
+  return new Promise((resolve) => {
+    setTimeout(resolve, milliseconds);
+  });
+}
+
+/** @typedef {{event: string, data: string}} ServerSentEvent */
+
+const LINE_END = /\r\n|\r|\n/g;
+
+/**
+ * Puts events together from text that comes in pieces of any size.
+ * @param {(event: ServerSentEvent) => void} onEvent
+ * @returns {{push: (text: string) => void}} what is left unfinished at the end is no event
+ */
+export function createSseParser(onEvent) {
+  let unfinished = '';
+  let isAfterReturn = false; // of a line end that may be cut in two
+  let event = '';
+  let data = [];
+
+  function dispatch() {
+    if (data.length > 0) onEvent({ event: event || 'message', data: data.join('\n') });
+    event = '';
+    data = [];
+  }
+
+  function read(line) {
+    if (line === '') {
+      dispatch();
+      return;
+    }
+    const colon = line.indexOf(':');
+    const [field, value] =
+      colon < 0 ? [line, ''] : [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, '')];
+    if (field === 'data') data.push(value);
+    else if (field === 'event') event = value; // other fields, and comments, say nothing here
+  }
+
+  return {
+    push(text) {
+      if (text === '') return;
+      const fresh = isAfterReturn && text.startsWith('\n') ? text.slice(1) : text;
+      isAfterReturn = text.endsWith('\r');
+      const lines = (unfinished + fresh).split(LINE_END);
+      unfinished = lines.pop();
+      lines.forEach(read);
+    },
+  };
+}
+
+/**
+ * The events of an answer, as they arrive. Who stops reading them cancels the answer.
+ * @param {ReadableStream<Uint8Array>} body
+ * @returns {AsyncGenerator<ServerSentEvent>}
+ */
+export async function* eventsOf(body) {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  const arrived = [];
+  const parser = createSseParser((event) => arrived.push(event));
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      parser.push(decoder.decode(value, { stream: true }));
+      yield* arrived.splice(0);
+    }
+  } finally {
+    reader.cancel().catch(() => {}); // it may have failed, or be over
+  }
+}

@@ -1,0 +1,357 @@
+/**
+ * The attentions of a model: which tokens attend to which, and what each head does with this text.
+ * A model of one stack has one sentence and one attention; an encoder–decoder has two sentences, the
+ * source and the target, and three attentions. Labels and scores of heads come from the analysis
+ * `head_labels`.
+ */
+
+import { counted } from './number.js';
+import { capitalised } from './text.js';
+import { layersWith } from './trace.js';
+
+/** @typedef {'source'|'target'} Side the text that was given, or the one that a decoder reads beside it */
+
+/**
+ * @typedef {Object} Place
+ * @property {'encoder'|'decoder'|'cross'} id
+ * @property {string} title as a choice
+ * @property {string} name in a sentence: `cross-attention`
+ * @property {'encoder'|'decoder'} stack
+ * @property {string} ending of its sites, after `layers.N.`
+ * @property {Side} rows whose tokens attend
+ * @property {Side} columns whose tokens are attended to
+ */
+
+const ALL = [
+  { id: 'encoder', title: 'Encoder', name: 'encoder', stack: 'encoder', ending: 'self_attention' },
+  { id: 'decoder', title: 'Decoder', name: 'decoder', stack: 'decoder', ending: 'self_attention' },
+  {
+    id: 'cross',
+    title: 'Cross',
+    name: 'cross-attention',
+    stack: 'decoder',
+    ending: 'cross_attention',
+  },
+];
+
+/** What a decoder sees of the source says most of a translation. */
+const FIRST_CHOICE = ['cross', 'decoder', 'encoder'];
+
+/**
+ * The places whose attention weights a trace holds.
+ * @param {import('./trace.js').Trace} trace
+ * @returns {Place[]} in the order of the model's parts
+ */
+export function placesOf(trace) {
+  return ALL.filter(
+    ({ stack, ending }) => layersWith(trace.tensors, `${ending}.weights`, stack).length > 0,
+  ).map((place) => ({
+    ...place,
+    rows: sideOf(place.stack, trace),
+    columns: place.id === 'cross' ? 'source' : sideOf(place.stack, trace),
+  }));
+}
+
+/**
+ * @param {{where?: string}} state
+ * @param {import('./trace.js').Trace} trace
+ * @returns {Place|null} the chosen place, or the most telling one; null where there is none
+ */
+export function placeOf({ where }, trace) {
+  const places = placesOf(trace);
+  const find = (wanted) => places.find(({ id }) => id === wanted);
+  return find(where) ?? FIRST_CHOICE.map(find).find(Boolean) ?? null;
+}
+
+/**
+ * The weights of a place, layer by layer.
+ * @param {Pick<Place, 'stack'|'ending'>|null} place
+ * @param {import('./trace.js').Trace} trace
+ * @returns {{layer: number, site: string}[]}
+ */
+export function weightsAt(place, { tensors }) {
+  return place ? layersWith(tensors, `${place.ending}.weights`, place.stack) : [];
+}
+
+/**
+ * The stacks of an encoder–decoder, to choose from; of any other model there is nothing to choose.
+ * @param {import('./trace.js').Trace} trace
+ * @returns {Place[]}
+ */
+export function stacksOf(trace) {
+  return hasTwoSides(trace) ? placesOf(trace).filter(({ id }) => id !== 'cross') : [];
+}
+
+/**
+ * The stack that is looked at: the chosen one, or the one that predicts.
+ * @param {{where?: string}} state
+ * @param {import('./trace.js').Trace} trace
+ * @returns {'encoder'|'decoder'}
+ */
+export function stackOf({ where }, trace) {
+  if (hasTwoSides(trace)) return where === 'encoder' ? 'encoder' : 'decoder';
+  return Object.keys(trace.tensors).some((site) => site.startsWith('encoder.'))
+    ? 'encoder'
+    : 'decoder';
+}
+
+/**
+ * The side whose tokens a stack reads.
+ * @param {'encoder'|'decoder'} stack
+ * @param {import('./trace.js').Trace} trace
+ * @returns {Side}
+ */
+export function sideOf(stack, trace) {
+  return stack === 'decoder' && hasTwoSides(trace) ? 'target' : 'source';
+}
+
+/** @param {import('./trace.js').Trace} trace */
+export function hasTwoSides({ target_tokens: target }) {
+  return Boolean(target);
+}
+
+/**
+ * The side whose tokens the model predicts from.
+ * @param {import('./trace.js').Trace} trace
+ * @returns {Side}
+ */
+export function predictingSide(trace) {
+  return hasTwoSides(trace) ? 'target' : 'source';
+}
+
+/**
+ * @param {import('./trace.js').Trace} trace
+ * @param {Side} side
+ * @returns {import('./trace.js').Token[]}
+ */
+export function tokensOf(trace, side) {
+  return side === 'target' ? trace.target_tokens : trace.tokens;
+}
+
+/**
+ * Does this model see both ways and say what stands at each place, instead of what comes next?
+ * @param {{card?: {kind: string}}} trace
+ */
+export function isFilling({ card }) {
+  return card?.kind === 'encoder';
+}
+
+/** @typedef {import('./trace.js').Trace} Trace */
+
+/**
+ * @typedef {Object} Label
+ * @property {string} id as the API names it
+ * @property {string} title
+ * @property {string} short where there is little room
+ * @property {string} help what its score is
+ */
+
+/**
+ * @typedef {Object} LabelledHead
+ * @property {number} layer
+ * @property {number} head
+ * @property {Label|null} label null: this trace says nothing about it
+ * @property {number|null} score between 0 and 1; null: no score reaches its threshold
+ */
+
+const TITLES = {
+  previous: ['previous token', 'prev', 'mean weight on the token just before the query'],
+  next: ['next token', 'next', 'mean weight on the token just after the query'],
+  current: ['current token', 'self', 'mean weight on the query itself'],
+  same_token: ['same token', 'same', 'where a token repeats: mean weight on its other occurrences'],
+  induction: [
+    'induction',
+    'ind',
+    'where a token repeats: mean weight on the tokens that followed it before',
+  ],
+  monotonic: [
+    'monotonic',
+    'mono',
+    'how steadily queries and keys go along together, as a translation goes along with its source',
+  ],
+  sink: [
+    'sink',
+    'sink',
+    'mean weight on the first token, or on marks of an end, where a head rests that finds nothing to do',
+  ],
+  broad: [
+    'broad',
+    'broad',
+    'how evenly the weights spread: their entropy as a share of the most it can be',
+  ],
+  positional: ['positional', 'pos', 'how much of the weights follows from the distance alone'],
+  narrow: [
+    'narrow',
+    'narr',
+    'how much the weights gather on few keys: 1 less the score of “broad”',
+  ],
+  mixed: ['mixed', 'mix', 'no score of this head reaches its threshold in this text'],
+};
+
+/** @returns {[string, string][]} what each label means, in the words of the page */
+export function labelsExplained() {
+  return Object.values(TITLES).map(([title, , help]) => [capitalised(title), capitalised(help)]);
+}
+
+/** Labels that say which keys a head looks at; the others say how its weights spread. */
+const LOOKS_AT = ['previous', 'next', 'current', 'same_token', 'induction', 'monotonic', 'sink'];
+
+/** What tells most about a model comes first. */
+const TELLING = ['induction', 'monotonic', 'previous', 'next', 'same_token', 'current', 'sink'];
+
+/**
+ * @param {string} id
+ * @returns {Label} a label that the page has no words for keeps its name
+ */
+export function labelOf(id) {
+  const [title, short, help] = TITLES[id] ?? [id.replaceAll('_', ' '), id.slice(0, 4), ''];
+  return { id, title, short, help };
+}
+
+/**
+ * The heads of a place, layer by layer.
+ * @param {Trace} trace
+ * @param {Place|null} place
+ * @returns {{layer: number, heads: LabelledHead[]}[]}
+ */
+export function labelledHeads(trace, place) {
+  return weightsAt(place, trace).map(({ layer, site }) => {
+    const found = foundAt(trace, site);
+    const heads = Array.from({ length: trace.tensors[site].shape[0] }, (_, head) => ({
+      layer,
+      head,
+      ...labelIn(found, head),
+    }));
+    return { layer, heads };
+  });
+}
+
+/** What the analysis found of the attention that has these weights; null where it was not asked for. */
+function foundAt({ analyses }, site) {
+  const labels = analyses.head_labels;
+  const path = site.replace(/\.weights$/, '');
+  if (!labels?.[`${path}.label`]) return null;
+  const [scores, queries] = ['label_scores', 'label_queries'].map(
+    (name) => labels[`${path}.${name}`],
+  );
+  return {
+    names: labels.labels,
+    labels: labels[`${path}.label`].data,
+    scores,
+    queries: queries.data,
+  };
+}
+
+function labelIn(found, head) {
+  if (!found) return { label: null, score: null };
+  const index = found.labels[head];
+  const nScores = found.scores.shape[1];
+  return {
+    label: labelOf(found.names[index]),
+    score: index < nScores ? found.scores.data[head * nScores + index] : null,
+  };
+}
+
+/**
+ * Of each label that says where a head looks, the head with the highest score among those that carry
+ * it; left out where none does.
+ * @param {Trace} trace
+ * @param {Place|null} place
+ * @returns {(Label & {layer: number, head: number, score: number, queries: number})[]} in the API's order
+ */
+export function strongestHeads(trace, place) {
+  const layers = weightsAt(place, trace)
+    .map(({ layer, site }) => ({ layer, found: foundAt(trace, site) }))
+    .filter(({ found }) => found);
+  const names = layers[0]?.found.names ?? [];
+  return names.flatMap((id, index) => {
+    const best = LOOKS_AT.includes(id) ? strongest(layers, index) : null;
+    return best ? [{ ...labelOf(id), ...best }] : [];
+  });
+}
+
+function strongest(layers, index) {
+  let best = null;
+  for (const {
+    layer,
+    found: { labels, scores, queries },
+  } of layers) {
+    const [nHeads, nScores] = scores.shape;
+    for (let head = 0; head < nHeads; head += 1) {
+      if (labels[head] !== index) continue;
+      const score = scores.data[head * nScores + index];
+      if (!best || score > best.score) best = { layer, head, score, queries: queries[index] };
+    }
+  }
+  return best;
+}
+
+/**
+ * The layer and head to open where nobody chose one.
+ * @param {Trace} trace
+ * @param {Place|null} place
+ * @returns {{layer: number, head: number}}
+ */
+export function tellingHead(trace, place) {
+  const found = strongestHeads(trace, place);
+  const best = TELLING.map((id) => found.find((pattern) => pattern.id === id)).find(Boolean);
+  return best ? { layer: best.layer, head: best.head } : { layer: 0, head: 0 };
+}
+
+/**
+ * What a score is, and over how much of the text.
+ * @param {{help: string, queries: number}} pattern
+ */
+export function helpOf({ help, queries }) {
+  return `${help}; here over ${queries === 1 ? '1 query' : `${queries} queries`}`;
+}
+
+/**
+ * A title where there is little room; the words around it say that it is about tokens.
+ * @param {Label|null} label
+ */
+export function bareTitle(label) {
+  return label?.title.replace(/ token$/, '') ?? '';
+}
+
+/**
+ * A head’s label in a few words: `sink 0.92`.
+ * @param {LabelledHead} head
+ * @param {(score: number) => string} format
+ */
+export function labelInWords({ label, score }, format) {
+  if (!label) return '';
+  return score === null ? label.title : `${label.title} ${format(score)}`;
+}
+
+/**
+ * The heads in the order they are looked at in: a row a layer, or, where they are sorted by label,
+ * a row a label, the highest score first.
+ * @param {{layer: number, heads: LabelledHead[]}[]} layers
+ * @param {'layer'|'label'} order
+ * @returns {{title: string, help: string, heads: LabelledHead[]}[]}
+ */
+export function arranged(layers, order) {
+  if (order === 'layer')
+    return layers.map(({ layer, heads }) => ({
+      title: String(layer),
+      help: `layer ${layer}`,
+      heads,
+    }));
+  const all = layers.flatMap(({ heads }) => heads);
+  const ids = [...new Set(all.map(({ label }) => label?.id ?? ''))].sort(
+    (a, b) => rankOf(a) - rankOf(b),
+  );
+  return ids.map((id) => {
+    const heads = all
+      .filter(({ label }) => (label?.id ?? '') === id)
+      .sort((a, b) => (b.score ?? 0) - (a.score ?? 0));
+    const { title, help } = labelOf(id);
+    return { title, help: `${title}, ${counted(heads.length, 'head')}: ${help}`, heads };
+  });
+}
+
+function rankOf(id) {
+  const rank = Object.keys(TITLES).indexOf(id);
+  return rank < 0 ? Infinity : rank;
+}

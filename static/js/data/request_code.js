@@ -1,0 +1,355 @@
+/**
+ * The API call behind a drawing, as a command for a shell and as a Python script that computes the
+ * drawn numbers from the answer.
+ */
+
+/**
+ * @typedef {Object} Call
+ * @property {string} path `/api/v1/trace`
+ * @property {Object|null} [body] of a POST; none: the call is a GET
+ */
+
+const TRACE = '/api/v1/trace';
+
+/**
+ * @param {import('./trace.js').Trace} trace the page's
+ * @param {import('../plot/grid.js').Grid} grid of a drawing; what it asks for goes before what the page asked for
+ * @returns {Call}
+ */
+export function callOf({ asked }, { request = {}, call }) {
+  if (call) return { body: null, ...call };
+  const body = { ...asked, ...request, dtype: null }; // numbers as they are, not in 16 bits
+  return {
+    path: TRACE,
+    body: Object.fromEntries(
+      Object.entries(body).filter(([, value]) => value !== null && value !== undefined),
+    ),
+  };
+}
+
+/**
+ * @param {import('./trace.js').Trace} trace the page's
+ * @param {import('../plot/grid.js').Grid} grid of a drawing
+ * @returns {Call[]} the one, and after it that of the pass it is compared with
+ */
+export function callsOf(trace, grid) {
+  return [callOf(trace, grid), ...(grid.before ? [callOf(trace, { request: grid.before })] : [])];
+}
+
+/**
+ * Where the numbers of a drawing come from.
+ * @param {import('./trace.js').Trace} trace
+ * @param {import('../plot/grid.js').Grid} grid
+ * @param {Object[]} cards of all models: a drawing may be of another than the page's
+ * @returns {{model?: string, revision?: string, text: string, target?: string, edits?: Object[]}}
+ */
+export function originOf(trace, grid, cards = []) {
+  const call = callOf(trace, grid);
+  if (!call.body) return { ...modelIn(call.path, cards), text: trace.text };
+  const { body } = call;
+  const model = body.model ?? trace.model;
+  const text = body.text ?? trace.text;
+  const isOwn = model === trace.model && text === trace.text;
+  const target = body.target ?? (isOwn && trace.target_tokens ? trace.target : undefined);
+  return {
+    model,
+    revision:
+      model === trace.model
+        ? trace.revision
+        : (cards.find(({ id }) => id === model)?.revision ?? ''),
+    text,
+    ...(target !== undefined && { target }),
+    ...(body.edits?.length > 0 && { edits: body.edits }),
+  };
+}
+
+/** An encoding of positions comes without a text, and of a model only where it is one's own. */
+function modelIn(path, cards) {
+  const model = new URLSearchParams(path.split('?')[1]).get('model');
+  return model ? { model, revision: cards.find(({ id }) => id === model)?.revision ?? '' } : {};
+}
+
+/**
+ * @param {string} origin `http://127.0.0.1:8000`
+ * @param {Call} call
+ * @returns {string} safe to paste: whatever a text holds stays within its quotes
+ */
+export function curlOf(origin, { path, body }) {
+  const quoted = (text) => `'${text.replace(/'/g, String.raw`'\''`)}'`;
+  const posted = body && [
+    `--header ${quoted('Content-Type: application/json')}`,
+    `--data ${quoted(JSON.stringify(body))}`,
+  ];
+  return [`curl --silent ${quoted(origin + path)}`, ...(posted ?? [])].join(' ');
+}
+
+/**
+ * @param {string} origin
+ * @param {Call[]} calls
+ * @param {Made} [made]
+ * @returns {string} a line for each, and one that says what the page does with what they answer
+ */
+export function commandsOf(origin, calls, made) {
+  return [...calls.map((call) => curlOf(origin, call)), ...(made ? [`# ${made.said}`] : [])].join(
+    '\n',
+  );
+}
+
+const WIDTH = 88;
+const CONSTANTS = new Map([
+  [true, 'True'],
+  [false, 'False'],
+  [null, 'None'],
+]);
+
+/**
+ * @param {string} origin `http://127.0.0.1:8000`
+ * @param {Call[]} calls the second is of the pass that the first is compared with
+ * @param {{quantity: string, made?: Made}} grid what the drawing shows
+ * @returns {string} whatever a text holds stays within its quotes
+ */
+export function pythonOf(origin, calls, { quantity, made }) {
+  const name = NAMES.get(calls[0].path.split('?')[0]) ?? 'answer';
+  const lead = made?.steps ? '' : 'The arrays behind: ';
+  return [
+    `# ${lead}${quantity.replace(/\s+/g, ' ')}`,
+    ...(made ? [`# ${made.said}`] : []),
+    'import json',
+    'import urllib.request',
+    '',
+    ...(name === 'event'
+      ? [...asking(origin, calls[0]), ...READING_EVENTS]
+      : calls.flatMap((call, at) => [
+          ...asking(origin, call),
+          `    ${at === 0 ? name : 'before'} = json.load(reply)`,
+          '',
+        ])),
+    ...({
+      trace: [...SHOW, ...(made?.steps ? [...made.steps, 'show(shown)'] : READING)],
+      answer: ['print(json.dumps(answer, indent=1))'],
+    }[name] ?? []),
+    '',
+  ].join('\n');
+}
+
+function asking(origin, { path, body }) {
+  const url = literal(origin + path);
+  return [
+    ...(body
+      ? [
+          `body = ${literal(body)}`,
+          'request = urllib.request.Request(',
+          `    ${url},`,
+          '    json.dumps(body).encode(),',
+          '    {"Content-Type": "application/json"},',
+          ')',
+        ]
+      : [`request = ${url}`]),
+    'with urllib.request.urlopen(request) as reply:',
+  ];
+}
+
+/** What comes is called; one is a stream of events. */
+const NAMES = new Map([
+  ['/api/v1/trace', 'trace'],
+  ['/api/v1/generate', 'event'],
+]);
+
+/** Server-Sent Events: the data of each is one line of JSON. */
+const READING_EVENTS = [
+  '    for line in reply:',
+  '        if line.startswith(b"data: "):',
+  '            event = json.loads(line.removeprefix(b"data: "))',
+  '            if "alternatives" in event:',
+  '                print(event["text"], event["probability"])  # and "attention", "experts"',
+];
+
+/** Numbers in rows, as many as a window has room for. */
+const SHOW = [
+  'def rows_of(data):',
+  '    """The innermost of nested lists, one after the other."""',
+  '    if not any(isinstance(part, list) for part in data):',
+  '        return [data]',
+  '    return [row for part in data for row in rows_of(part)]',
+  '',
+  'def show(data, most=32):',
+  '    """At most so many rows, and so many numbers of each."""',
+  '    rows = rows_of(data)',
+  '    for row in rows[:most]:',
+  '        cells = [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row[:most]]',
+  '        print(*(cell.rjust(9) for cell in cells), *(["..."] if len(row) > most else []))',
+  '    if len(rows) > most:',
+  '        print(f"... and {len(rows) - most} rows more")',
+  '',
+];
+
+/** Every array as nested lists, by its name. */
+const READING = [
+  'arrays = dict(trace["tensors"])',
+  'for analysis, parts in trace["analyses"].items():',
+  '    for part, found in parts.items():',
+  '        arrays[f"{analysis}.{part}"] = found',
+  'for name, array in arrays.items():',
+  '    if isinstance(array, dict) and "data" in array:',
+  '        print(name, array["axes"], array["shape"])',
+  '        show(array["data"])',
+];
+
+/**
+ * A plain value as Python writes it. What JSON escapes in a text Python reads in the same way.
+ * @param {any} value
+ * @param {string} [indent] of the line it stands in
+ * @returns {string}
+ */
+export function literal(value, indent = '') {
+  if (CONSTANTS.has(value)) return CONSTANTS.get(value);
+  if (typeof value !== 'object') return JSON.stringify(value);
+  const [open, close] = Array.isArray(value) ? '[]' : '{}';
+  const deeper = `${indent}    `;
+  const parts = (inner) =>
+    Array.isArray(value)
+      ? value.map((each) => literal(each, inner))
+      : Object.entries(value).map(
+          ([key, each]) => `${JSON.stringify(key)}: ${literal(each, inner)}`,
+        );
+  const line = open + parts('').join(', ') + close;
+  if (indent.length + line.length <= WIDTH && !line.includes('\n')) return line;
+  return `${open}\n${parts(deeper)
+    .map((part) => `${deeper}${part},\n`)
+    .join('')}${indent}${close}`;
+}
+
+/** @typedef {import('./words.js').Unit} Unit */
+
+/**
+ * @typedef {Object} Made
+ * @property {string[]} [steps] Python that makes `shown`, rows of numbers, of the answers `trace` and `before`
+ * @property {string} said what is done with the answer, in plain words that do no harm in a shell
+ */
+
+const MERGED = [
+  'def merged(weights, rows, columns):',
+  '    """Columns from first to last summed, rows averaged; what may not be seen is 0."""',
+  '    def cell(top, bottom, left, right):',
+  '        parts = [part or 0 for row in weights[top : bottom + 1] for part in row[left : right + 1]]',
+  '        return sum(parts) / (bottom + 1 - top)',
+  '    return [[cell(*row, *column) for column in columns] for row in rows]',
+  '',
+];
+
+/** Units by their first and last token; tokens in a row need no list. */
+function spans(units) {
+  const [{ first: start } = { first: 0 }] = units;
+  const isRun = units.every(({ first, last }, index) => first === last && first === start + index);
+  if (isRun) return `[[token, token] for token in range(${start}, ${start + units.length})]`;
+  return literal(units.map(({ first, last }) => [first, last]));
+}
+
+/** @param {string[]} keys @param {string} [answer] @returns {string} the numbers of an array of an answer */
+export function dataAt(keys, answer = 'trace') {
+  return `${answer}${keys.map((key) => `[${literal(key)}]`).join('')}["data"]`;
+}
+
+/**
+ * @param {Object} of
+ * @param {string} of.heads Python for a list of maps
+ * @param {Unit[]} of.rows those that are shown
+ * @param {Unit[]} of.columns
+ * @param {boolean} of.isMax the largest of the heads, else their mean
+ * @param {boolean} of.isRenormalised
+ * @returns {string[]}
+ */
+export function mapSteps({ heads, rows, columns, isMax, isRenormalised }) {
+  return [
+    ...MERGED,
+    `rows = ${spans(rows)}  # first and last token of each`,
+    `columns = ${spans(columns)}`,
+    `heads = [merged(head, rows, columns) for head in ${heads}]`,
+    `shown = [[${isMax ? 'max(cells)' : 'sum(cells) / len(cells)'} for cells in zip(*row)] for row in zip(*heads)]`,
+    ...(isRenormalised
+      ? ['shown = [[weight / (sum(row) or 1) for weight in row] for row in shown]']
+      : []),
+  ];
+}
+
+/**
+ * @param {{site: string, rows: Unit[], columns: Unit[]}} a
+ * @param {{site: string, rows: Unit[], columns: Unit[]}} b of as many rows and columns
+ * @returns {Made}
+ */
+export function differenceMade(a, b) {
+  const map = ({ site, rows, columns }, answer) =>
+    `merged(${dataAt(['tensors', site], answer)}[0], ${spans(rows)}, ${spans(columns)})`;
+  return {
+    said: 'The first answer is B, the second A: B less A, of the tokens or words that both have, is what is drawn',
+    steps: [
+      ...MERGED,
+      `a = ${map(a, 'before')}`,
+      `b = ${map(b, 'trace')}`,
+      'shown = [[y - x for x, y in zip(*row)] for row in zip(a, b)]',
+    ],
+  };
+}
+
+/**
+ * @param {string[]} sites by layer
+ * @param {[number, number][]} rows
+ * @param {[number, number][]} columns
+ * @returns {Made}
+ */
+export function movedMade(sites, rows, columns) {
+  return {
+    said: 'The first answer is B, the second A: half the sum of absolute changes in a row, as a mean of rows, is what is drawn',
+    steps: [
+      `queries = ${literal(rows)}  # of A and of B`,
+      `keys = ${literal(columns)}`,
+      'def moved(a, b):',
+      '    return sum(abs(b[j][l] - a[i][k]) for i, j in queries for k, l in keys) / 2 / (len(queries) or 1)',
+      '',
+      'shown = [',
+      '    [moved(a, b) for a, b in zip(before["tensors"][site]["data"], trace["tensors"][site]["data"])]',
+      `    for site in ${literal(sites)}`,
+      ']',
+    ],
+  };
+}
+
+/**
+ * @param {number} before the place in A
+ * @param {number} after the place in B
+ * @param {{isOneVocabulary: boolean, ofEach: number, most: number}} setting how many of each side’s likeliest, and in all
+ * @returns {Made}
+ */
+export function expectedMade(before, after, { isOneVocabulary, ofEach, most }) {
+  const softmax = [
+    'def chances(answer, at):',
+    `    logits = ${dataAt(['tensors', 'logits'], 'answer')}[at]`,
+    '    top = max(logits)',
+    '    powers = [math.exp(logit - top) for logit in logits]',
+    '    total = sum(powers)',
+    '    return [power / total for power in powers]',
+  ];
+  const listed = [
+    'def chances(answer, at):',
+    '    found = answer["analyses"]["next_token"]',
+    '    return dict(zip(found["texts"][at], found["probabilities"]["data"][at]))',
+  ];
+  const key = isOneVocabulary ? 'found["ids"]["data"][at]' : 'found["texts"][at]';
+  const chance = (name) => (isOneVocabulary ? `${name}[token]` : `${name}.get(token, math.nan)`);
+  return {
+    said: 'The first answer is B, the second A: the softmax of both at the chosen token, and B less A, is what is drawn',
+    steps: [
+      'import math',
+      '',
+      ...(isOneVocabulary ? softmax : listed),
+      '',
+      'texts = {}',
+      `for answer, at in (before, ${before}), (trace, ${after}):`,
+      '    found = answer["analyses"]["next_token"]',
+      `    texts |= dict(list(zip(${key}, found["texts"][at]))[:${ofEach}])`,
+      `a, b = chances(before, ${before}), chances(trace, ${after})`,
+      `shown = [[text, ${chance('a')}, ${chance('b')}, ${chance('b')} - ${chance('a')}] for token, text in texts.items()]`,
+      `shown = sorted(shown, key=lambda row: -max(chance for chance in row[1:3] if chance == chance))[:${most}]`,
+    ],
+  };
+}

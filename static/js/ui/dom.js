@@ -1,0 +1,148 @@
+/**
+ * The browser: building elements, placing boxes, copying, saving files, and the theme's colours.
+ */
+
+/**
+ * @param {string} tag
+ * @param {Record<string, any>} [attributes] `class`, `data-…`, `aria-…`, or `on…` listeners; null, undefined and false are left out
+ * @param {...(Node|string|null)} children
+ * @returns {HTMLElement}
+ */
+export function element(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false)
+      node.setAttribute(name, value === true ? '' : value);
+  }
+  node.append(...children.filter((child) => child !== null));
+  return node;
+}
+
+/** @typedef {{left: number, top: number, width: number, height: number}} Box */
+
+const GAP = 12;
+const EDGE = 8;
+
+/**
+ * Where a card stands so that it does not cover what it speaks of: at its right, its left, below or
+ * above it, and where there is no room for that, at the bottom.
+ * @param {Box} target
+ * @param {{width: number, height: number}} card
+ * @param {{width: number, height: number}} screen
+ * @returns {{left: number, top: number}}
+ */
+export function placeBeside(target, card, screen) {
+  const within = (value, most) => Math.max(EDGE, Math.min(value, most - EDGE));
+  const top = within(target.top, screen.height - card.height);
+  const left = within(target.left, screen.width - card.width);
+  const places = [
+    { left: target.left + target.width + GAP, top },
+    { left: target.left - GAP - card.width, top },
+    { left, top: target.top + target.height + GAP },
+    { left, top: target.top - GAP - card.height },
+  ];
+  const fits = (place) =>
+    place.left >= EDGE &&
+    place.top >= EDGE &&
+    place.left + card.width <= screen.width - EDGE &&
+    place.top + card.height <= screen.height - EDGE;
+  return (
+    places.find(fits) ?? {
+      left: within(screen.width, screen.width - card.width),
+      top: within(screen.height, screen.height - card.height),
+    }
+  );
+}
+
+/**
+ * @param {string} text
+ * @throws {Error} which says what to do
+ */
+export async function copy(text) {
+  if (navigator.clipboard) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return;
+    } catch {
+      // The older way may still be open.
+    }
+  }
+  if (!copyBySelection(text))
+    throw new Error(
+      'the browser does not let this page copy; open it over HTTPS or at localhost, or save a file instead',
+    );
+}
+
+function copyBySelection(text) {
+  const focused = document.activeElement;
+  const box = element('textarea', { class: 'unseen', 'aria-hidden': 'true', readonly: true });
+  box.value = text;
+  document.body.append(box);
+  box.select();
+  const isDone = document.execCommand('copy');
+  box.remove();
+  focused?.focus();
+  return isDone;
+}
+
+/**
+ * @param {Blob} blob
+ * @param {string} name
+ * @returns {string} what to say about it
+ */
+export function save(blob, name) {
+  const link = element('a', { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  return `Saved ${name}`;
+}
+
+const KEY = 'headlight.theme';
+const PROPERTIES = ['surface', 'sunken', 'ink', 'muted', 'line', 'query', 'key', 'beam'];
+const systemIsDark = () => matchMedia('(prefers-color-scheme: dark)');
+
+/**
+ * @param {HTMLElement} fieldset radios named `theme`: light, dark, system
+ * @param {() => void} onChange colours are different now
+ */
+export function createTheme(fieldset, onChange) {
+  const chosen = document.documentElement.dataset.theme ?? 'system';
+  fieldset.querySelector(`[value="${chosen}"]`).checked = true;
+  fieldset.addEventListener('change', ({ target }) => {
+    choose(target.value);
+    onChange();
+  });
+  systemIsDark().addEventListener('change', onChange);
+}
+
+function choose(theme) {
+  if (theme === 'system') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  try {
+    localStorage.setItem(KEY, theme);
+  } catch {
+    // Storage may be forbidden; the choice then lasts until the page is left.
+  }
+}
+
+/**
+ * @returns {import('../plot/figure.js').Frame['palette']} CSS custom properties as plain colours
+ */
+export function palette() {
+  const probe = document.createElement('span');
+  document.body.append(probe);
+  const colours = Object.fromEntries(
+    PROPERTIES.map((name) => {
+      probe.style.color = `var(--${name})`;
+      return [name, getComputedStyle(probe).color];
+    }),
+  );
+  probe.remove();
+  const font = getComputedStyle(document.body).fontFamily;
+  return { theme: currentTheme(), font, ...colours };
+}
+
+function currentTheme() {
+  return document.documentElement.dataset.theme ?? (systemIsDark().matches ? 'dark' : 'light');
+}

@@ -1,0 +1,275 @@
+/**
+ * The page around the views: tabs, skip link, status line, notices, waiting and retrying.
+ */
+
+import { advice, isWorthRetrying, mayHurry, pauseBefore } from '../api/api.js';
+import { element } from './dom.js';
+
+/**
+ * @param {(id: string) => HTMLElement} byId
+ * @param {{onRetry: () => void, onOffer: (patch: Object) => void, onCancel: () => void}} handlers
+ */
+export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
+  const [results, nothing, status] = ['results', 'empty', 'status'].map(byId);
+  const notice = createNotice(byId('notice'), { onRetry, onOffer });
+  const signal = createWaiting(
+    { beam: byId('beam'), main: byId('main'), cancel: byId('cancel'), elapsed: byId('elapsed') },
+    { onCancel },
+  );
+  const waiting = { forTrace: false, forAnswers: false };
+
+  function show(part, words) {
+    results.hidden = part !== results;
+    nothing.hidden = part !== nothing;
+    status.textContent = words;
+  }
+
+  return {
+    /** @param {string} words how much was read */
+    showResults(words) {
+      notice.clear();
+      show(results, words);
+    },
+
+    showNothing() {
+      notice.clear();
+      show(nothing, '');
+    },
+
+    /**
+     * @param {import('../api/api.js').Problem} problem
+     * @param {boolean} goesOn the page asks again on its own
+     * @param {boolean} isKept what was shown before stays, paler
+     */
+    showProblem(problem, goesOn, isKept) {
+      show(isKept ? results : null, isKept ? 'What is below is of before.' : '');
+      results.classList.toggle('is-stale', isKept);
+      notice.show(problem, goesOn);
+    },
+
+    /** @param {string} words */
+    say(words) {
+      status.textContent = words;
+    },
+
+    isReading: () => waiting.forTrace,
+
+    /**
+     * While the text is read, what is shown of the text before is paler.
+     * @param {boolean} isWaiting
+     */
+    waitForTrace(isWaiting) {
+      waiting.forTrace = isWaiting;
+      signal(waiting.forTrace || waiting.forAnswers);
+      for (const part of [results, byId('translation')])
+        part.classList.toggle('is-stale', isWaiting);
+      if (isWaiting && byId('notice').hidden) status.textContent = 'Reading…';
+    },
+
+    /** @param {boolean} isWaiting for what a view asks for besides */
+    waitForAnswers(isWaiting) {
+      waiting.forAnswers = isWaiting;
+      signal(waiting.forTrace || waiting.forAnswers);
+    },
+  };
+}
+
+/**
+ * @param {HTMLElement} host an alert
+ * @param {{onRetry: () => void, onOffer: (patch: Object) => void}} handlers
+ */
+export function createNotice(host, { onRetry, onOffer }) {
+  let told = '';
+
+  return {
+    /**
+     * @param {import('../api/api.js').Problem} problem
+     * @param {boolean} goesOn the page asks again on its own
+     */
+    show(problem, goesOn) {
+      const lines = [problem.message, problem.detail, advice(problem, goesOn)];
+      host.hidden = false;
+      // An alert that is written anew is read out anew, and a button in it loses the focus.
+      if (told === lines.join('\n')) return;
+      told = lines.join('\n');
+      host.replaceChildren(
+        element('p', { class: 'notice-title' }, lines[0]),
+        element('p', {}, lines[1]),
+        element('p', { class: 'notice-advice' }, lines[2]),
+      );
+      if (isWorthRetrying(problem)) {
+        host.append(
+          element('button', { type: 'button', class: 'button', onclick: onRetry }, 'Try again'),
+        );
+      }
+      if (problem.offer) {
+        const { label, patch } = problem.offer;
+        host.append(
+          element(
+            'button',
+            { type: 'button', class: 'button', onclick: () => onOffer(patch) },
+            label,
+          ),
+        );
+      }
+    },
+    clear() {
+      told = '';
+      host.hidden = true;
+      host.replaceChildren();
+    },
+  };
+}
+
+const PATIENCE = 1000;
+
+/**
+ * @param {{beam: HTMLElement, main: HTMLElement, cancel: HTMLElement, elapsed: HTMLElement}} parts
+ * @param {{onCancel: () => void}} handlers
+ */
+export function createWaiting({ beam, main, cancel, elapsed }, { onCancel }) {
+  let since = 0;
+  let timer = 0;
+  cancel.addEventListener('click', onCancel);
+
+  function tell() {
+    cancel.hidden = elapsed.hidden = false;
+    elapsed.textContent = `${Math.round((performance.now() - since) / 1000)} s`;
+    timer = setTimeout(tell, PATIENCE);
+  }
+
+  /** @param {boolean} isWaiting */
+  return (isWaiting) => {
+    beam.hidden = !isWaiting;
+    main.setAttribute('aria-busy', String(isWaiting));
+    if (isWaiting === since > 0) return;
+    clearTimeout(timer);
+    since = isWaiting ? performance.now() : 0;
+    if (isWaiting) timer = setTimeout(tell, PATIENCE);
+    else cancel.hidden = elapsed.hidden = true;
+  };
+}
+
+/**
+ * @param {() => void} act
+ */
+export function createRetrier(act) {
+  let attempt = 0;
+  let timer = 0;
+  /** @type {{isDue: boolean, mayHurry: boolean}|null} */
+  let waiting = null;
+
+  function actIfDue(isNewChance = false) {
+    if (!waiting || document.hidden || !(waiting.isDue || (isNewChance && waiting.mayHurry)))
+      return;
+    clearTimeout(timer);
+    waiting = null;
+    attempt += 1;
+    act();
+  }
+  function fallDue() {
+    if (waiting) waiting.isDue = true;
+    actIfDue();
+  }
+  document.addEventListener('visibilitychange', () => actIfDue(true));
+  window.addEventListener('online', () => actIfDue(true));
+
+  return {
+    /**
+     * @param {import('../api/api.js').Problem} problem what came of the attempt before
+     * @returns {boolean} will it ask again?
+     */
+    after(problem) {
+      clearTimeout(timer);
+      const pause = pauseBefore(problem, attempt);
+      waiting = pause === null ? null : { isDue: false, mayHurry: mayHurry(problem) };
+      if (waiting) timer = setTimeout(fallDue, pause);
+      return waiting !== null;
+    },
+
+    stop() {
+      clearTimeout(timer);
+      waiting = null;
+      attempt = 0;
+    },
+  };
+}
+
+/**
+ * @param {HTMLElement} host a tablist
+ * @param {{id: string, title: string}[]} views
+ * @param {{onChoose: (id: string) => void}} handlers
+ */
+export function createTabs(host, views, { onChoose }) {
+  const tabs = views.map(({ id, title }) =>
+    element(
+      'button',
+      {
+        type: 'button',
+        role: 'tab',
+        id: `tab-${id}`,
+        'aria-controls': `view-${id}`,
+        onclick: () => onChoose(id),
+      },
+      title,
+    ),
+  );
+  host.append(...tabs);
+  host.addEventListener('keydown', (event) => {
+    const index = next(event.key, tabs.indexOf(document.activeElement), tabs.length);
+    if (index === null) return;
+    event.preventDefault();
+    tabs[index].focus();
+    onChoose(views[index].id);
+  });
+  return {
+    /**
+     * @param {string} id
+     * @param {string[]} titles of all of them
+     */
+    choose(id, titles) {
+      tabs.forEach((tab, index) => {
+        if (tab.textContent !== titles[index]) tab.textContent = titles[index];
+        const isOpen = views[index].id === id;
+        if (isOpen && tab.getAttribute('aria-selected') !== 'true') reveal(host, tab);
+        tab.setAttribute('aria-selected', String(isOpen));
+        tab.tabIndex = isOpen ? 0 : -1;
+      });
+    },
+  };
+}
+
+/** Where the tabs do not fit side by side, brings one into the middle; nothing else scrolls. */
+function reveal(host, tab) {
+  host.scrollLeft = tab.offsetLeft - host.offsetLeft - (host.clientWidth - tab.offsetWidth) / 2;
+}
+
+function next(key, from, count) {
+  if (from < 0) return null;
+  if (key === 'Home') return 0;
+  if (key === 'End') return count - 1;
+  if (key === 'ArrowRight') return (from + 1) % count;
+  if (key === 'ArrowLeft') return (from + count - 1) % count;
+  return null;
+}
+
+/**
+ * @param {HTMLAnchorElement} link
+ * @param {HTMLElement} instead takes the focus while there is nothing to skip to
+ */
+export function createSkip(link, instead) {
+  const target = document.querySelector(link.getAttribute('href'));
+  link.addEventListener('click', (event) => {
+    event.preventDefault();
+    (target.hidden ? instead : target).focus();
+  });
+}
+
+/** @param {HTMLElement} part */
+export function watchSticky(part) {
+  const sentinel = element('div', { 'aria-hidden': 'true' });
+  part.before(sentinel);
+  new IntersectionObserver(([{ isIntersecting, boundingClientRect }]) => {
+    part.classList.toggle('is-stuck', !isIntersecting && boundingClientRect.top < 0);
+  }).observe(sentinel);
+}

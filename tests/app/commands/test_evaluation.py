@@ -1,0 +1,232 @@
+"""`headlight evaluate`: from a model and some files to figures on its card."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import Result
+from typer.testing import CliRunner
+
+from headlight.cli import app
+from headlight.model.card import ModelCard, read_card, write_card
+from headlight.model.checkpoint import ZOO, load, save
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.evaluation import translate
+from headlight.model.evaluation.figures import sample_figures
+from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.model.tokenizer import train_tokenizer
+from headlight.model.transformer import Transformer
+
+CARD = Path("out/CARD.md")
+MADE = ModelCard(
+    title="Mine",
+    licence="CC0",
+    training={"steps": 3},
+    metrics={"bits_per_byte": 1.5, "tokens": 7},
+    prose="# Mine\n\nFor tests.",
+)
+SMALL = TransformerConfig(
+    n_layers=1,
+    n_heads=2,
+    d_model=16,
+    d_ff=24,
+    vocab_size=300,
+    max_tokens=24,
+    moe=ExpertsConfig(n_experts=4, top_k=2, layers=(0,)),
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, so that messages hold short paths."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HEADLIGHT_DEVICE", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def corpus() -> str:
+    """The name of a file of forty paragraphs."""
+    lines = [f"The cat saw the dog and then, at last, number {n}.\n" for n in range(40)]
+    Path("corpus.txt").write_text("".join(lines))
+    return "corpus.txt"
+
+
+def make(**changes: object) -> str:
+    """The folder of a random model whose card has figures already."""
+    has_mask = changes.get("kind") == "encoder"
+    words = ["The cat saw the dog and then, at last, number 12 was there.\n"] * 3
+    tokenizer = train_tokenizer(words, 300, has_mask=has_mask)
+    torch.manual_seed(0)
+    config = replace(SMALL, vocab_size=tokenizer.vocab_size, **changes)
+    save(Path("out"), Transformer(config).eval(), tokenizer, MADE, dtype=torch.float32)
+    return "out"
+
+
+@pytest.fixture
+def decoder() -> str:
+    return make()
+
+
+def evaluate(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["evaluate", "--device", "cpu", *arguments])
+
+
+def assert_fails(result: Result, *parts: str, code: int) -> None:
+    """Check that a command failed with one line on standard error that names these."""
+    assert isinstance(result.exception, SystemExit)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.count("\n") == 1
+    for part in parts:
+        assert part in result.stderr
+
+
+def test_figures_on_a_text_are_printed_and_replace_those_of_the_card(
+    decoder: str, corpus: str
+) -> None:
+    Path("pairs.jsonl").write_text('{"paradigm": "verbs", "good": "a cat", "bad": "cat a"}\n')
+    result = evaluate(decoder, "--text", corpus, "--pairs", "pairs.jsonl")
+    assert result.exit_code == 0, result.output
+    card = read_card(CARD)
+    assert replace(card, metrics={}) == replace(MADE, metrics={})
+    assert 0 < card.metrics["bits_per_byte"] != 1.5
+    assert card.metrics["tokens"] > 7
+    assert set(card.metrics["expert_load_entropy"]) == {"layer_0"}
+    assert set(card.metrics["minimal_pairs_by_paradigm"]) == {"verbs"}
+    assert card.metrics["sample"] == sample_figures(load("out"))
+    shown = result.stdout
+    assert str(card.metrics["bits_per_byte"]) in shown
+    assert str(card.metrics["induction_head"]["weight"]) in shown
+    assert "minimal_pairs_by_paradigm.verbs" in shown
+    assert "sample.bits_per_byte" in shown
+    assert "name held-out text" not in shown
+
+
+def test_figures_of_before_are_gone_once_a_text_is_measured(decoder: str, corpus: str) -> None:
+    write_card(CARD, replace(MADE, metrics={"minimal_pairs": 0.9}))
+    assert evaluate(decoder, "--text", corpus).exit_code == 0
+    assert "minimal_pairs" not in read_card(CARD).metrics
+
+
+def test_without_a_text_the_sample_is_measured_and_the_card_keeps_the_rest(decoder: str) -> None:
+    result = evaluate(decoder)
+    assert result.exit_code == 0, result.output
+    card = read_card(CARD)
+    assert card == replace(MADE, metrics={**MADE.metrics, "sample": sample_figures(load("out"))})
+    assert str(card.metrics["sample"]["bits_per_byte"]) in result.stdout
+    assert "1.5" not in [cell.strip() for cell in result.stdout.split("│")]
+    told = " ".join(result.stdout.split())
+    assert told.endswith(
+        "measured on the project's own texts; name held-out text with --text for the rest"
+    )
+    before = CARD.read_bytes()
+    assert evaluate(decoder).exit_code == 0
+    assert CARD.read_bytes() == before, "measuring again changes nothing"
+
+
+def test_without_a_text_one_is_told_where_the_other_figures_come_from(decoder: str) -> None:
+    known = {**MADE.training, "evaluation": "headlight evaluate out --text valid.txt"}
+    write_card(CARD, replace(MADE, training=known))
+    told = " ".join(evaluate(decoder).stdout.split())
+    assert told.endswith(
+        "name held-out text with --text for the rest; the figures on the card come from: "
+        "headlight evaluate out --text valid.txt"
+    )
+
+
+def test_an_encoder_is_measured_by_the_words_it_fills_in(corpus: str) -> None:
+    result = evaluate(make(kind="encoder", moe=None), "--text", corpus)
+    assert result.exit_code == 0, result.output
+    assert set(read_card(CARD).metrics) == {
+        "masked_word_accuracy",
+        "masked_word_in_first_five",
+        "masked_words",
+        "sample",
+    }
+
+
+def test_a_translator_is_measured_on_pairs_and_another_gold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gold = read_gold(ENGLISH_FRENCH_GOLD)[:3]
+    monkeypatch.setattr("headlight.model.evaluation.figures.read_gold", lambda path: gold)
+    monkeypatch.setattr(translate, "read_gold", lambda path: gold)
+    Path("pairs.tsv").write_text("A cat.\tUn chat.\nA dog.\tUn chien.\n")
+    folder = make(kind="encoder-decoder", moe=None, max_tokens=64)
+    result = evaluate(folder, "--text", "pairs.tsv", "--gold", "gold.jsonl")
+    assert result.exit_code == 0, result.output
+    metrics = read_card(CARD).metrics
+    assert set(metrics) == {"bleu", "alignment", "alignment_literary", "sample"}
+    assert set(metrics["bleu"]) == {"text"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault", "code"),
+    [
+        (["--text", "none.txt"], "none.txt cannot be read", 1),
+        (["--text", "short.txt"], "at least 23", 1),
+        (["--pairs", "pairs.jsonl"], "name at least one text file", 1),
+        (["--text", "corpus.txt", "--pairs", "corpus.txt"], "corpus.txt, line 1", 1),
+        (["--text", "short.txt", "--gold", "gold.jsonl"], "a word alignment", 2),
+        (["--device", "tpu"], "'tpu'", 2),
+    ],
+)
+def test_an_evaluation_that_fails_leaves_the_card(
+    decoder: str, corpus: str, arguments: list[str], fault: str, code: int
+) -> None:
+    Path("short.txt").write_text("a\n")
+    Path("pairs.jsonl").write_text('{"paradigm": "verbs", "good": "a cat", "bad": "cat a"}\n')
+    before = CARD.read_bytes()
+    assert_fails(evaluate(decoder, *arguments), fault, code=code)
+    assert CARD.read_bytes() == before
+
+
+def test_a_folder_without_a_model_is_a_failure() -> None:
+    assert_fails(evaluate("."), "config.json", code=1)
+
+
+def test_an_unknown_model_is_a_usage_error_that_names_the_others() -> None:
+    shipped = [path.name for path in ZOO.iterdir() if path.is_dir()]
+    assert_fails(evaluate("nowhere"), "'nowhere'", *shipped, code=2)
+
+
+def test_a_folder_that_one_stands_in_can_be_measured(
+    decoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("out")
+    assert evaluate(".").exit_code == 0
+    assert "sample" in read_card(Path("CARD.md")).metrics
+
+
+def test_a_model_that_ships_is_known_by_its_name(
+    decoder: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "zoo").mkdir()
+    Path("out").rename("zoo/mine")
+    monkeypatch.setattr("headlight.model.checkpoint.ZOO", folder / "zoo")
+    assert evaluate("mine").exit_code == 0
+    assert "sample" in read_card(Path("zoo/mine/CARD.md")).metrics
+
+
+def test_a_corpus_says_what_each_expert_takes_and_leaves_the_figures_alone(
+    decoder: str, corpus: str
+) -> None:
+    result = evaluate(decoder, "--corpus", corpus)
+    assert result.exit_code == 0, result.output
+    card = read_card(CARD)
+    assert card.metrics == {**MADE.metrics, "sample": sample_figures(load("out"))}
+    assert card.expert_tokens["text"] == ["corpus.txt"]
+    experts = card.expert_tokens["layers"]["decoder.layers.0"]
+    assert len(experts) == 4
+    assert sum(expert["share"] for expert in experts) == pytest.approx(2, abs=2e-4)
+    assert "most of all" in result.stdout
+    assert evaluate(decoder, "--text", corpus).exit_code == 0
+    renewed = read_card(CARD)
+    assert renewed.expert_tokens == card.expert_tokens
+    assert renewed.metrics["tokens"] > 7
+
+
+def test_a_dense_model_has_no_experts_to_count(corpus: str) -> None:
+    result = evaluate(make(moe=None), "--corpus", corpus)
+    assert_fails(result, "dense", code=2)

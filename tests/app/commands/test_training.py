@@ -1,0 +1,389 @@
+"""`headlight train`, from a text file to a model and its card."""
+
+import json
+import math
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import torch
+from click.testing import Result
+from typer.testing import CliRunner
+
+from headlight.cli import Recipe, app
+from headlight.commands.training import read_settings, read_settings_file
+from headlight.model.card import read_card, write_card
+from headlight.model.checkpoint import load
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.training import run
+from headlight.model.training.config import LoopConfig
+from headlight.model.training.stories import Stage, StoriesConfig
+
+SMALL = replace(
+    run.RECIPES["stories"],
+    model=TransformerConfig(
+        n_layers=1,
+        n_heads=2,
+        d_model=16,
+        d_ff=24,
+        vocab_size=300,
+        max_tokens=24,
+        moe=ExpertsConfig(n_experts=4, top_k=2, layers=(0,)),
+    ),
+    rows=StoriesConfig(
+        stages=(
+            Stage(1, tokens=16, drawn_by_frequency=4),
+            Stage(1, tokens=24, text=3, drawn_by_frequency=1),
+        ),
+        held_out=4,
+    ),
+    loop=LoopConfig(steps=3, warmup=1),
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, one thread, and a recipe of milliseconds a step."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HEADLIGHT_DEVICE", raising=False)
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    monkeypatch.setitem(run.RECIPES, "stories", SMALL)
+    return tmp_path
+
+
+@pytest.fixture
+def corpus() -> str:
+    """The name of a file of two hundred paragraphs."""
+    names, verbs = ["cat", "dog", "fox", "hen", "boy"], ["saw", "met", "lost", "found"]
+    lines = [
+        f"The {names[n % 5]} {verbs[n % 4]} the {names[n % 3]} and then, at last, number {n}."
+        for n in range(200)
+    ]
+    Path("corpus.txt").write_text("\n".join(lines) + "\n")
+    return "corpus.txt"
+
+
+def train(*arguments: str, recipe: str = "stories", out: str = "out") -> Result:
+    on_cpu = ["--device", "cpu", "--precision", "float32"]
+    return CliRunner().invoke(app, ["train", recipe, "--out", out, *on_cpu, *arguments])
+
+
+def logged_steps() -> list[int]:
+    lines = Path("out", "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line)["step"] for line in lines]
+
+
+def assert_fails(result: Result, *parts: str, code: int) -> None:
+    """Check that a command failed with one line on standard error that names these."""
+    assert isinstance(result.exception, SystemExit)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.count("\n") == 1
+    for part in parts:
+        assert part in result.stderr
+
+
+# --- what cannot be trained -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (None, "cannot be read"),
+        (b"\n \n", "is empty"),
+        ("one\ntwo é\n".encode("latin-1"), "line 2"),
+        (b"Once upon a time.\n", "at least 24"),
+    ],
+)
+def test_an_unusable_corpus_is_a_failure(corpus: str, content: bytes | None, fault: str) -> None:
+    if content is not None:
+        Path("bad.txt").write_bytes(content)
+    first = ["--corpus", corpus] if content is None else []
+    assert_fails(train(*first, "--corpus", "bad.txt"), fault, code=1)
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ([], "--corpus"),
+        (["--steps", "0"], "steps (0)"),
+        (["--seed", "-1"], "seed (-1)"),
+        (["--threads", "0"], "threads (0)"),
+        (["--device", "tpu"], "'tpu'"),
+        (["--set", "loop.steps=ten"], "loop.steps is 'ten'"),
+        (["--set", "loop.step=5"], "'loop.steps'"),
+        (["--set", "loop.steps"], "NAME=VALUE"),
+        (["--set", "model.d_model=15"], "d_model (15)"),
+        (["--set", "loop.seed=["], "loop.seed"),
+        (["--set", "model.d_ff=1000000000000000"], "d_ff (1000000000000000)"),
+        (["--set", "rows.stages=[[1, 20, 1000000000000000]]"], "text=1000000000000000"),
+        (["--config", "none.yaml"], "none.yaml"),
+        (["--config", "bad.yaml"], "'loops'"),
+    ],
+)
+def test_a_wrong_option_is_a_usage_error(corpus: str, arguments: list[str], fault: str) -> None:
+    Path("bad.yaml").write_text("loops:\n  steps: 5\n")
+    given = ["--corpus", corpus] if arguments else []
+    assert_fails(train(*given, *arguments), fault, code=2)
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("arguments", [["poems"], ["stories", "--precision", "int8"]])
+def test_an_unknown_name_is_a_usage_error(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, ["train", *arguments, "--out", "out"])
+    assert result.exit_code == 2
+    assert arguments[-1] in result.stderr
+    assert set(get_args(Recipe)) == set(run.RECIPES)
+
+
+def test_a_run_that_would_read_no_line_of_its_corpus_is_a_usage_error(corpus: str) -> None:
+    assert_fails(train("--corpus", corpus, "--steps", "1"), "--steps 2 or more", code=2)
+    assert not Path("out").exists()
+
+
+def test_a_run_is_not_overwritten(corpus: str) -> None:
+    Path("out").mkdir()
+    Path("out/training.safetensors").write_bytes(b"a run")
+    assert_fails(train("--corpus", corpus), "out", "--resume", code=1)
+    assert Path("out/training.safetensors").read_bytes() == b"a run"
+
+
+@pytest.mark.parametrize("content", [None, "{"])
+def test_a_folder_without_a_run_cannot_be_resumed(content: str | None) -> None:
+    if content is not None:
+        Path("out").mkdir()
+        Path("out/run.json").write_text(content)
+    assert_fails(train("--resume"), "out holds no run", code=1)
+
+
+# --- a run from end to end ------------------------------------------------------------------------
+
+
+def test_a_run_ends_in_a_model_and_a_card(corpus: str) -> None:
+    result = train("--corpus", corpus, "--steps", "4", "--seed", "5")
+    assert result.exit_code == 0, result.output
+    checkpoint = load(Path("out"))
+    n_parameters = sum(tensor.numel() for tensor in checkpoint.model.parameters())
+    first, second, *_, last = result.stdout.splitlines()
+    assert first == (
+        f"out: decoder, {n_parameters:,} parameters, 300 tokens in the vocabulary, "
+        f"float32 on {os.cpu_count()} CPU cores, 1 thread"
+    )
+    assert second.startswith("steps 1 to 1 read no line of the corpus")
+    assert last == "trained 4 steps; the model is in out"
+    assert re.search(r"step +4 +loss \d\.\d{3} +[\d,]+ tokens/s +held-out loss \d", result.stdout)
+    assert checkpoint.config.max_tokens == 24
+    card = checkpoint.description.card
+    assert card.title == "out"
+    assert card.training["seed"] == 5
+    assert card.training["steps"] == 4
+    assert card.training["tokens"] == 4 * 16 + 3 * 4 * 24
+    assert card.training["machine"] == f"{os.cpu_count()} CPU cores"
+    assert card.training["precision"] == "float32"
+
+
+def test_a_flag_wins_over_an_assignment_and_that_over_the_file(corpus: str) -> None:
+    Path("settings.yaml").write_text(
+        "loop:\n  steps: 5\n  seed: 6\n  clip: 3\n  warmup: 2\nmodel:\n  d_ff: 40\n"
+    )
+    result = train(
+        *["--corpus", corpus, "--config", "settings.yaml"],
+        *["--set", "loop.seed=7", "--set", "loop.clip=4", "--set", "loop.steps=9", "--steps", "2"],
+    )
+    assert result.exit_code == 0, result.output
+    asked = run.read_run(Path("out"))
+    assert asked.loop == replace(SMALL.loop, steps=2, seed=7, clip=4.0, warmup=2)
+    assert asked.model == replace(SMALL.model, d_ff=40)
+
+
+def test_the_number_of_layers_can_be_set_alone(corpus: str) -> None:
+    result = train("--corpus", corpus, "--set", "model.n_layers=2", "--steps", "2")
+    assert result.exit_code == 0, result.output
+    assert load(Path("out")).config.moe.layers == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "load_average", "n_threads"),
+    [([], 0.0, 3), ([], 1e3, 1), (["--threads", "2"], 1e3, 2), (["--threads", "5"], 0.0, 5)],
+)
+def test_the_threads_are_those_asked_for_or_one_on_a_busy_machine(
+    corpus: str,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    load_average: float,
+    n_threads: int,
+) -> None:
+    threads = [3]
+    monkeypatch.setattr(os, "getloadavg", lambda: (load_average, 0.0, 0.0))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads[-1])
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
+    result = train("--corpus", corpus, "--steps", "2", *arguments)
+    first, second, *_ = result.stdout.splitlines()
+    assert threads[-1] == n_threads
+    assert first.endswith(", 1 thread" if n_threads == 1 else f", {n_threads} threads")
+    assert ("--threads" in second) == (n_threads == 1)
+
+
+def test_a_run_can_be_in_bfloat16(corpus: str) -> None:
+    result = train("--corpus", corpus, "--precision", "bfloat16")
+    assert result.exit_code == 0, result.output
+    assert load(Path("out")).description.card.training["precision"] == "bfloat16"
+    lines = Path("out/metrics.jsonl").read_text().splitlines()
+    assert all(math.isfinite(json.loads(line)["loss"]) for line in lines)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB."),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+    ],
+)
+def test_out_of_memory_the_error_says_what_helps(
+    corpus: str, monkeypatch: pytest.MonkeyPatch, error: RuntimeError
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr("headlight.model.training.loop.Loop._update", fail)
+    result = train("--corpus", corpus)
+    assert result.exit_code == 1
+    assert "step 1" in result.stderr
+    assert "--set loop.accumulate=2" in result.stderr
+
+
+# --- a run that is resumed ------------------------------------------------------------------------
+
+
+def test_a_run_can_be_extended_from_another_directory(
+    corpus: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train("--corpus", corpus, "--steps", "2")
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    result = train("--resume", "--steps", "4", out=str(folder / "out"))
+    assert result.exit_code == 0, result.output
+    monkeypatch.chdir(folder)
+    assert logged_steps() == [1, 2, 3, 4]
+
+
+def test_a_resumed_run_needs_the_same_corpus(corpus: str) -> None:
+    train("--corpus", corpus)
+    text = Path(corpus).read_text()
+    Path(corpus).write_text(text + "One more line.\n")
+    assert_fails(train("--resume"), str(Path(corpus).resolve()), "has changed", code=1)
+    Path(corpus).unlink()
+    assert_fails(train("--resume"), str(Path(corpus).resolve()), "cannot be read", code=1)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [["--corpus", "corpus.txt"], ["--seed", "0"], ["--set", "loop.clip=2"], ["--config", "a.yaml"]],
+)
+def test_a_resumed_run_takes_no_other_corpus_seed_or_settings(option: list[str]) -> None:
+    assert_fails(train("--resume", *option), "leave them out", code=2)
+
+
+def test_a_resumed_run_keeps_what_was_written_on_the_card(
+    corpus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["headlight", "train", "stories", "--corpus", corpus])
+    train("--corpus", corpus, "--steps", "2")
+    path = Path("out/CARD.md")
+    written = replace(
+        read_card(path), licence="CC0", prose="# Mine\n\nFor tests.", metrics={"loss": 1.0}
+    )
+    write_card(path, written)
+    train("--resume")
+    assert read_card(path) == written, "no step was made, so the figures are still true"
+    monkeypatch.setattr("sys.argv", ["headlight", "train", "stories", "--resume", "--steps", "4"])
+    train("--resume", "--steps", "4")
+    card = read_card(path)
+    assert (card.licence, card.prose, card.metrics) == ("CC0", "# Mine\n\nFor tests.", {})
+    assert card.training["steps"] == 4
+    assert card.training["command"] == (
+        f"headlight train stories --corpus {corpus} && headlight train stories --resume --steps 4"
+    )
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("5", 5),
+        ("0.5", 0.5),
+        ("1e-3", 0.001),
+        ("6E3", 6000.0),
+        ("1.5e-3", 0.0015),
+        ("2.e1", 20.0),
+        (".inf", float("inf")),
+        ("true", True),
+        ("null", None),
+        ("", None),
+        ("muon", "muon"),
+        ("[0, 1]", [0, 1]),
+        ("{n_experts: 4}", {"n_experts": 4}),
+        ("a=b", "a=b"),
+        ("e5", "e5"),
+    ],
+)
+def test_a_value_is_read_as_yaml(written: str, value: Any) -> None:
+    found = read_settings([f"loop.x={written}"])
+    assert found == {"loop": {"x": value}}
+    assert type(found["loop"]["x"]) is type(value)
+
+
+def test_settings_are_merged_by_their_parts() -> None:
+    found = read_settings(["loop.steps=5", "model.d_model = 64", "loop.steps=6", "loop.seed=1"])
+    assert found == {"loop": {"steps": 6, "seed": 1}, "model": {"d_model": 64}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "[",
+        "{a: 1, a: 2}",
+        "!!python/name:os.system x",
+        "2026-13-45",
+        "\0",
+        "*a",
+        "[" * 1000,
+        "9" * 5000,
+        "{[1]: 2}",
+    ],
+)
+def test_a_value_that_is_not_yaml_is_named_in_one_line(value: str) -> None:
+    with pytest.raises(ValueError, match=r"^the value of loop\.steps is not YAML: ") as caught:
+        read_settings([f"loop.steps={value}"])
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_file_holds_parts_with_names_and_values() -> None:
+    path = Path("small.yaml")
+    path.write_text("# mine\nmodel:\n  d_model: 64\nloop:\n  learning_rate: 1e-3\nrows:\n")
+    assert read_settings_file(path) == {"model": {"d_model": 64}, "loop": {"learning_rate": 0.001}}
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"", "holds no settings"),
+        (b"- 1\n", "holds no settings"),
+        (b"loop:\n  steps: 1\nloop:\n  seed: 2\n", "line 3"),
+        (b"loop:\n  steps: 1\n  steps: 2\n", "line 3"),
+        (b"loop:\n\tsteps: 1\n", "line 2"),
+        (b"loop: caf\xe9\n", "UTF-8"),
+        (None, "Is a directory"),
+    ],
+)
+def test_an_unusable_file_of_settings_is_named(content: bytes | None, fault: str) -> None:
+    path = Path("bad.yaml")
+    path.mkdir() if content is None else path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"^bad\.yaml.*{fault}"):
+        read_settings_file(path)

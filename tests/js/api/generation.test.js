@@ -1,0 +1,398 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Problem } from '../../../static/js/api/api.js';
+import { createSseParser, createWriter, eventsOf } from '../../../static/js/api/generation.js';
+import { fakeServer, SUBJECT, written } from '../views/generate/sample.js';
+
+const settled = async () => {
+  for (let tick = 0; tick < 60; tick += 1) await new Promise(setImmediate);
+};
+const ids = ({ steps }) => steps.map(({ id }) => id);
+const PATH = [3, 1, 2];
+
+function writerOn(server) {
+  const changes = [];
+  const pauses = [];
+  const writer = createWriter({
+    stream: server.stream,
+    onChange: (isOver) => changes.push(isOver),
+    pause: async (milliseconds) => {
+      pauses.push(milliseconds);
+    },
+  });
+  return { writer, changes, pauses };
+}
+
+test('one token is asked for, and comes', async () => {
+  const server = fakeServer();
+  const { writer, changes } = writerOn(server);
+  writer.want(SUBJECT, []);
+  assert.equal(server.asked.length, 0, 'of an empty path nothing is to be known');
+  writer.write(1);
+  assert.ok(writer.state().isWriting);
+  server.flow();
+  await settled();
+  assert.deepEqual(server.asked[0].body, {
+    model: 'tiny',
+    text: SUBJECT.text,
+    temperature: 1,
+    seed: 0,
+    forced: [],
+    skip: 0,
+    n_tokens: 1,
+    n_alternatives: 10,
+  });
+  assert.deepEqual(changes, [false, true]);
+  assert.deepEqual(writer.follow(), [written(0, 0)]);
+  assert.deepEqual(ids(writer.state()), [written(0, 0)]);
+  assert.equal(writer.state().isWriting, false);
+  assert.equal(writer.state().reason, 'length');
+});
+
+test('the next token asks for nothing that is known', async () => {
+  const server = fakeServer();
+  const { writer } = writerOn(server);
+  server.flow();
+  writer.want(SUBJECT, []);
+  await writer.write(2);
+  writer.want(SUBJECT, writer.follow());
+  await writer.write(1);
+  assert.deepEqual(
+    server.asked.map(({ body }) => [body.forced.length, body.skip, body.n_tokens]),
+    [
+      [0, 0, 2],
+      [2, 2, 3],
+    ],
+  );
+  assert.deepEqual(writer.follow(), [0, 1, 2]);
+});
+
+test('a run shows every token as it comes, at the pace of a reader, and its page may follow', async () => {
+  const server = fakeServer();
+  const { writer, pauses } = writerOn(server);
+  writer.want(SUBJECT, []);
+  writer.write(5);
+  await server.next();
+  assert.deepEqual(ids(writer.state()), [0]);
+  await server.next();
+  assert.deepEqual(ids(writer.state()), [0, 1]);
+  writer.want(SUBJECT, writer.follow());
+  assert.equal(writer.state().replay, null, 'what is being written is not read again');
+  assert.ok(writer.state().isWriting, 'what the page follows goes on');
+  await server.next();
+  assert.deepEqual(ids(writer.state()), [0, 1, 2]);
+  assert.ok(pauses.length === 3 && pauses.every((pause) => pause > 0 && pause < 500));
+});
+
+test('who stops keeps what came and the server is told', async () => {
+  const server = fakeServer();
+  const { writer } = writerOn(server);
+  writer.want(SUBJECT, []);
+  writer.write(50);
+  await server.next();
+  await server.next();
+  writer.stop();
+  assert.ok(server.asked[0].signal.aborted);
+  assert.deepEqual(writer.follow(), [0, 1]);
+  server.flow();
+  await settled();
+  assert.deepEqual(ids(writer.state()), [0, 1]);
+  assert.equal(writer.state().problem, null, 'to stop is no problem');
+});
+
+test('a path of a link is read again, exactly, and shown when all of it is there', async () => {
+  const server = fakeServer();
+  const { writer, changes } = writerOn(server);
+  writer.want(SUBJECT, PATH);
+  writer.want(SUBJECT, PATH);
+  assert.equal(server.asked.length, 1, 'it is asked for once');
+  assert.ok(writer.state().isReading);
+  await server.next();
+  await server.next();
+  assert.deepEqual(ids(writer.state()), []);
+  server.flow();
+  await settled();
+  assert.deepEqual(server.asked[0].body.forced, PATH);
+  assert.equal(server.asked[0].body.n_tokens, 3);
+  assert.deepEqual(ids(writer.state()), PATH);
+  assert.deepEqual(changes, [true]);
+});
+
+test('how far a path is read again is told with every token', async () => {
+  const server = fakeServer();
+  const told = [];
+  const writer = createWriter({
+    stream: server.stream,
+    onChange: () => told.push('over'),
+    onReplay: () => told.push(writer.state().replay),
+  });
+  writer.want(SUBJECT, PATH);
+  assert.deepEqual(writer.state().replay, { read: 0, of: 3 });
+  server.flow();
+  await settled();
+  assert.deepEqual(told, [{ read: 1, of: 3 }, { read: 2, of: 3 }, 'over']);
+  assert.equal(writer.state().replay, null);
+});
+
+test('who does not want to wait for a path stops it, and it is read when wished for', async () => {
+  const server = fakeServer();
+  const { writer } = writerOn(server);
+  writer.want(SUBJECT, PATH);
+  writer.cancel();
+  writer.want(SUBJECT, PATH);
+  assert.equal(server.asked.length, 1, 'it is not asked for again by itself');
+  assert.ok(server.asked[0].signal.aborted);
+  assert.deepEqual(
+    [writer.state().isCancelled, writer.state().isReading, writer.state().problem],
+    [true, false, null],
+  );
+  server.flow();
+  await writer.retry();
+  assert.deepEqual(ids(writer.state()), PATH);
+  assert.equal(writer.state().isCancelled, false);
+  writer.cancel();
+  assert.equal(writer.state().isCancelled, false, 'there was nothing to stop');
+});
+
+test('a step back asks nothing, and forth again neither', async () => {
+  const server = fakeServer();
+  const { writer } = writerOn(server);
+  server.flow();
+  writer.want(SUBJECT, PATH);
+  await settled();
+  writer.want(SUBJECT, PATH.slice(0, 1));
+  assert.deepEqual(ids(writer.state()), PATH.slice(0, 1));
+  writer.want(SUBJECT, PATH);
+  assert.deepEqual(ids(writer.state()), PATH);
+  assert.equal(server.asked.length, 1);
+});
+
+test('another token in the middle asks for that one step', async () => {
+  const server = fakeServer();
+  const { writer } = writerOn(server);
+  server.flow();
+  writer.want(SUBJECT, PATH);
+  await settled();
+  writer.want(SUBJECT, [3, 0]);
+  await settled();
+  const { body } = server.asked[1];
+  assert.deepEqual([body.forced, body.skip, body.n_tokens], [[3, 0], 1, 2]);
+  assert.deepEqual(ids(writer.state()), [3, 0]);
+});
+
+test('another way to draw reads the same path again, once the slider rests, and keeps it in sight', async () => {
+  const server = fakeServer();
+  const { writer, pauses } = writerOn(server);
+  server.flow();
+  writer.want(SUBJECT, PATH);
+  await settled();
+  const before = writer.state().steps[0].probability;
+  const warmer = { ...SUBJECT, sampling: { temperature: 2, seed: 0 } };
+  writer.want(warmer, PATH);
+  assert.deepEqual(ids(writer.state()), PATH);
+  assert.equal(pauses.length, 1);
+  await settled();
+  assert.equal(server.asked[1].body.skip, 0);
+  assert.deepEqual(ids(writer.state()), PATH);
+  assert.notEqual(writer.state().steps[0].probability, before);
+});
+
+test('another text forgets, and gives up what was asked for the old one', async () => {
+  const server = fakeServer();
+  const { writer } = writerOn(server);
+  writer.want(SUBJECT, []);
+  writer.write(9);
+  await server.next();
+  writer.want({ ...SUBJECT, text: 'other' }, []);
+  assert.ok(server.asked[0].signal.aborted);
+  assert.deepEqual(writer.state().steps, []);
+});
+
+test('to go back while it runs stops it', async () => {
+  const server = fakeServer();
+  const { writer } = writerOn(server);
+  writer.want(SUBJECT, []);
+  writer.write(9);
+  await server.next();
+  writer.want(SUBJECT, writer.follow());
+  writer.want(SUBJECT, []);
+  assert.ok(server.asked[0].signal.aborted);
+  assert.deepEqual(writer.state().steps, []);
+});
+
+test('what goes wrong is told, is not asked for again by itself, and can be', async () => {
+  let isBusy = true;
+  const server = fakeServer({
+    fail: () => isBusy && new Problem({ title: 'Queue full', status: 503 }),
+  });
+  const { writer, changes } = writerOn(server);
+  server.flow();
+  writer.want(SUBJECT, PATH);
+  await settled();
+  assert.equal(writer.state().problem.title, 'Queue full');
+  writer.want(SUBJECT, PATH);
+  assert.equal(server.asked.length, 1);
+  assert.deepEqual(changes, [true]);
+  isBusy = false;
+  await writer.retry();
+  assert.equal(writer.state().problem, null);
+  assert.deepEqual(ids(writer.state()), PATH);
+});
+
+test('a path that goes on after the end of the text is a problem, and is asked for once', async () => {
+  const server = fakeServer();
+  const { writer } = writerOn(server);
+  server.flow();
+  const path = [3, 4, 1];
+  writer.want(SUBJECT, path);
+  await settled();
+  assert.match(writer.state().problem.detail, /before all the tokens of the link/);
+  writer.want(SUBJECT, path);
+  await settled();
+  assert.equal(server.asked.length, 1);
+  assert.deepEqual(writer.state().steps, []);
+});
+
+test('what was refused where nothing is written yet asks for nothing by itself', async () => {
+  const server = fakeServer({ fail: () => new Problem({ title: 'Queue full', status: 503 }) });
+  const { writer } = writerOn(server);
+  server.flow();
+  writer.want(SUBJECT, []);
+  await writer.write(1);
+  assert.equal(writer.state().problem.title, 'Queue full');
+  writer.want(SUBJECT, []);
+  await writer.retry();
+  assert.equal(server.asked.length, 1);
+});
+
+test('a problem in the middle of a run keeps what came', async () => {
+  let count = 0;
+  const server = fakeServer();
+  const stream = async function* broken(body, signal) {
+    for await (const event of server.stream(body, signal)) {
+      count += 1;
+      if (count === 4) throw new Problem({ title: 'The answer broke off' });
+      yield event;
+    }
+  };
+  const { writer } = writerOn({ stream });
+  server.flow();
+  writer.want(SUBJECT, []);
+  await writer.write(9);
+  assert.deepEqual(writer.follow(), [0, 1]);
+  assert.deepEqual(ids(writer.state()), [0, 1]);
+  assert.equal(writer.state().problem.title, 'The answer broke off');
+});
+
+test('a server that writes fewer tokens is asked for as many as it does', async () => {
+  const refusal = new Problem({
+    type: 'urn:headlight:problem:too-many-new-tokens',
+    title: 'Too many new tokens',
+    status: 422,
+    limit: 3,
+    actual: 200,
+  });
+  const server = fakeServer({
+    mostTokens: 3,
+    fail: (body, most) => body.n_tokens > most && refusal,
+  });
+  const { writer } = writerOn(server);
+  server.flow();
+  writer.want(SUBJECT, []);
+  await writer.write(200);
+  await settled();
+  assert.deepEqual(
+    server.asked.map(({ body }) => body.n_tokens),
+    [200, 3],
+  );
+  assert.deepEqual(writer.follow(), [0, 1, 2]);
+  assert.equal(writer.state().most, 3);
+  assert.equal(writer.state().problem, null);
+});
+
+function parsed(...pieces) {
+  const events = [];
+  const parser = createSseParser((event) => events.push(event));
+  for (const piece of pieces) parser.push(piece);
+  return events;
+}
+
+const TWO = 'event: token\ndata: {"a":1}\n\nevent: end\ndata: {}\n\n';
+const PARSED = [
+  { event: 'token', data: '{"a":1}' },
+  { event: 'end', data: '{}' },
+];
+
+test('an event has a name and data', () => {
+  assert.deepEqual(parsed(TWO), PARSED);
+});
+
+test('it does not matter where the text is cut', () => {
+  assert.deepEqual(parsed(...TWO), PARSED);
+  for (let cut = 0; cut <= TWO.length; cut += 1)
+    assert.deepEqual(parsed(TWO.slice(0, cut), TWO.slice(cut)), PARSED);
+});
+
+test('lines end in any of three ways, which may be cut in two', () => {
+  for (const end of ['\r', '\r\n']) {
+    const text = TWO.replaceAll('\n', end);
+    assert.deepEqual(parsed(text), PARSED);
+    assert.deepEqual(parsed(...text), PARSED);
+  }
+});
+
+test('several lines of data are one text', () => {
+  assert.deepEqual(parsed('data: a\ndata\ndata:  b\n\n'), [{ event: 'message', data: 'a\n\n b' }]);
+});
+
+test('comments, other fields and events without data are passed over', () => {
+  assert.deepEqual(parsed(': hello\nid: 7\nretry: 100\nnonsense\n\nevent: lonely\n\ndata:x\n\n'), [
+    { event: 'message', data: 'x' },
+  ]);
+});
+
+test('what is unfinished at the end is no event', () => {
+  assert.deepEqual(parsed('data: a\n\ndata: b\n'), [{ event: 'message', data: 'a' }]);
+  assert.deepEqual(parsed('', 'data: a'), []);
+});
+
+function bodyOf(chunks, { onCancel, isOpen = false } = {}) {
+  return new ReadableStream({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(chunk);
+      if (!isOpen) controller.close();
+    },
+    cancel: onCancel,
+  });
+}
+
+async function collected(events) {
+  const all = [];
+  for await (const event of events) all.push(event);
+  return all;
+}
+
+test('a letter that arrives in two parts is one letter', async () => {
+  const bytes = new TextEncoder().encode('data: né 😀\n\n');
+  const chunks = [...bytes].map((byte) => Uint8Array.of(byte));
+  assert.deepEqual(await collected(eventsOf(bodyOf(chunks))), [
+    { event: 'message', data: 'né 😀' },
+  ]);
+});
+
+test('who stops reading cancels the answer', async () => {
+  let isCancelled = false;
+  const chunk = new TextEncoder().encode(TWO);
+  for await (const { event } of eventsOf(
+    bodyOf([chunk], {
+      isOpen: true,
+      onCancel: () => {
+        isCancelled = true;
+      },
+    }),
+  )) {
+    assert.equal(event, 'token');
+    break;
+  }
+  assert.ok(isCancelled);
+});

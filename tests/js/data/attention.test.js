@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  arranged,
+  bareTitle,
+  helpOf,
+  isFilling,
+  labelInWords,
+  labelledHeads,
+  labelOf,
+  placeOf,
+  placesOf,
+  predictingSide,
+  sideOf,
+  stackOf,
+  strongestHeads,
+  tellingHead,
+  weightsAt,
+} from '../../../static/js/data/attention.js';
+import { share } from '../../../static/js/data/number.js';
+import { fillTrace, headLabels, LABELS, pairTrace, sampleTrace } from '../sample.js';
+
+test('a model has the places whose weights its trace holds', () => {
+  const ids = (trace) => placesOf(trace).map(({ id }) => id);
+  assert.deepEqual(
+    [ids(sampleTrace()), ids(fillTrace()), ids(pairTrace())],
+    [['decoder'], ['encoder'], ['encoder', 'decoder', 'cross']],
+  );
+  assert.equal(placeOf({ where: '' }, { ...sampleTrace(), tensors: {} }), null);
+});
+
+test('cross-attention is between two sentences, self-attention within one', () => {
+  const between = Object.fromEntries(
+    placesOf(pairTrace()).map(({ id, rows, columns }) => [id, [rows, columns]]),
+  );
+  assert.deepEqual(between, {
+    encoder: ['source', 'source'],
+    decoder: ['target', 'target'],
+    cross: ['target', 'source'],
+  });
+  assert.deepEqual(
+    [placesOf(sampleTrace())[0].rows, placesOf(fillTrace())[0].columns],
+    ['source', 'source'],
+  );
+});
+
+test('unless somebody chose, a translator shows its cross-attention', () => {
+  assert.equal(placeOf({ where: '' }, pairTrace()).id, 'cross');
+  assert.equal(placeOf({ where: 'encoder' }, pairTrace()).id, 'encoder');
+  assert.equal(placeOf({ where: 'cross' }, sampleTrace()).id, 'decoder');
+});
+
+test('the weights of a place are those of its stack alone', () => {
+  const trace = pairTrace();
+  assert.deepEqual(
+    weightsAt(placeOf({ where: 'decoder' }, trace), trace).map(({ site }) => site),
+    [0, 1].map((layer) => `decoder.layers.${layer}.self_attention.weights`),
+  );
+  assert.deepEqual(weightsAt(null, trace), []);
+});
+
+test('each stack reads its side, and the last one predicts', () => {
+  const pair = pairTrace();
+  assert.deepEqual(
+    [sideOf('encoder', pair), sideOf('decoder', pair), sideOf('decoder', sampleTrace())],
+    ['source', 'target', 'source'],
+  );
+  assert.deepEqual([predictingSide(pair), predictingSide(fillTrace())], ['target', 'source']);
+  assert.deepEqual(
+    [stackOf({ where: '' }, fillTrace()), stackOf({ where: 'encoder' }, sampleTrace())],
+    ['encoder', 'decoder'],
+  );
+  assert.deepEqual(
+    [isFilling(fillTrace()), isFilling(pair), isFilling(sampleTrace())],
+    [true, false, false],
+  );
+});
+
+const FOUND = {
+  'decoder.layers.0.self_attention': [
+    { label: 'previous', scores: { previous: 0.9, sink: 0.1 } },
+    { label: 'sink', scores: { previous: 0.1, sink: 0.6 } },
+  ],
+  'decoder.layers.1.self_attention': [
+    { label: 'sink', scores: { sink: 0.8, induction: 0.5 } },
+    { label: 'mixed', scores: { previous: 0.2, current: 0.3, broad: 0.8 } },
+  ],
+};
+
+function labelled(queries) {
+  const trace = sampleTrace();
+  return { ...trace, analyses: { ...trace.analyses, head_labels: headLabels(FOUND, queries) } };
+}
+
+const placeIn = (trace, where = '') => placeOf({ where }, trace);
+const headsOf = (trace) => labelledHeads(trace, placeIn(trace));
+
+test('each head has the label that the API gives it, with its score', () => {
+  const said = headsOf(labelled()).map(({ heads }) =>
+    heads.map((head) => labelInWords(head, share)),
+  );
+  assert.deepEqual(said, [
+    ['previous token 0.900', 'sink 0.600'],
+    ['sink 0.800', 'mixed'],
+  ]);
+});
+
+test('every label of the API has words on the page, and another keeps its name', () => {
+  for (const id of LABELS)
+    assert.ok(labelOf(id).help.length > 10 && labelOf(id).short.length <= 5, id);
+  assert.deepEqual(labelOf('name_mover'), {
+    id: 'name_mover',
+    title: 'name mover',
+    short: 'name',
+    help: '',
+  });
+  assert.deepEqual(
+    [bareTitle(labelOf('previous')), bareTitle(labelOf('sink')), bareTitle(null)],
+    ['previous', 'sink', ''],
+  );
+});
+
+test('without labels there are heads all the same', () => {
+  const heads = headsOf(sampleTrace());
+  assert.deepEqual(
+    heads.map(({ heads: of }) => of.map((head) => labelInWords(head, share))),
+    [
+      ['', ''],
+      ['', ''],
+    ],
+  );
+  assert.deepEqual(strongestHeads(sampleTrace(), placeIn(sampleTrace())), []);
+  assert.equal(arranged(heads, 'label').length, 1);
+});
+
+test('by layer a row is a layer, by label what does the same stands together, most of it first', () => {
+  const heads = headsOf(labelled());
+  const names = (rows) =>
+    rows.map(({ title, heads: of }) => [title, of.map(({ layer, head }) => `${layer}.${head}`)]);
+  assert.deepEqual(names(arranged(heads, 'layer')), [
+    ['0', ['0.0', '0.1']],
+    ['1', ['1.0', '1.1']],
+  ]);
+  assert.deepEqual(names(arranged(heads, 'label')), [
+    ['previous token', ['0.0']],
+    ['sink', ['1.0', '0.1']],
+    ['mixed', ['1.1']],
+  ]);
+});
+
+test('of each label that says where heads look, the head that does it most among those that are called so', () => {
+  const found = strongestHeads(labelled(), placeIn(labelled()));
+  assert.deepEqual(
+    found.map(({ id, layer, head }) => [id, layer, head]),
+    [
+      ['previous', 0, 0],
+      ['sink', 1, 0],
+    ],
+  );
+});
+
+test('it is said over how many queries a score is', () => {
+  const trace = labelled({ previous: 1 });
+  const [previous] = strongestHeads(trace, placeIn(trace));
+  assert.match(helpOf(previous), /just before the query; here over 1 query$/);
+});
+
+test('an induction head is opened first, else the one before it in what it tells', () => {
+  const trace = labelled();
+  const found = {
+    ...FOUND,
+    'decoder.layers.1.self_attention': [
+      { label: 'mixed' },
+      { label: 'induction', scores: { induction: 0.6 } },
+    ],
+  };
+  assert.deepEqual(
+    tellingHead({ ...trace, analyses: { head_labels: headLabels(found) } }, placeIn(trace)),
+    { layer: 1, head: 1 },
+  );
+  assert.deepEqual(tellingHead(trace, placeIn(trace)), { layer: 0, head: 0 });
+  assert.deepEqual(tellingHead(sampleTrace(), placeIn(sampleTrace())), { layer: 0, head: 0 });
+  assert.deepEqual(tellingHead({ ...sampleTrace(), tensors: {} }, null), { layer: 0, head: 0 });
+});
+
+test('each place of an encoder–decoder has labels of its own', () => {
+  const trace = pairTrace();
+  const mixed = [{ label: 'mixed' }, { label: 'mixed' }];
+  trace.analyses.head_labels = headLabels({
+    'decoder.layers.0.cross_attention': mixed,
+    'decoder.layers.1.cross_attention': [
+      { label: 'mixed' },
+      { label: 'monotonic', scores: { monotonic: 0.8 } },
+    ],
+    'encoder.layers.0.self_attention': [
+      { label: 'next', scores: { next: 0.7 } },
+      { label: 'mixed' },
+    ],
+    'encoder.layers.1.self_attention': mixed,
+  });
+  assert.deepEqual(tellingHead(trace, placeIn(trace, 'cross')), { layer: 1, head: 1 });
+  assert.deepEqual(
+    strongestHeads(trace, placeIn(trace, 'encoder')).map(({ id }) => id),
+    ['next'],
+  );
+  assert.deepEqual(strongestHeads(trace, placeIn(trace, 'decoder')), []);
+});

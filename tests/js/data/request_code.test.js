@@ -1,0 +1,275 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { execFileSync } from 'node:child_process';
+import {
+  callOf,
+  commandsOf,
+  curlOf,
+  differenceMade,
+  mapSteps,
+  originOf,
+  pythonOf,
+} from '../../../static/js/data/request_code.js';
+
+const asked = { model: 'tiny', text: 'it saw', target: 'il vit' };
+const trace = {
+  model: 'tiny',
+  revision: 'r1',
+  text: 'it saw',
+  target: 'il vit',
+  target_tokens: [],
+  asked,
+};
+
+test('a drawing’s call asks for its numbers of the page’s texts', () => {
+  const call = callOf(trace, { request: { capture: ['a.b'], heads: [1] } });
+  assert.deepEqual(call, {
+    path: '/api/v1/trace',
+    body: { ...asked, capture: ['a.b'], heads: [1] },
+  });
+});
+
+test('what a drawing asks for goes before what the page asked for, and nothing is null', () => {
+  const edits = [{ kind: 'heads_off', heads: [0], layer: 1 }];
+  const { body } = callOf(trace, {
+    request: { capture: ['logits'], text: 'another', target: null, edits },
+  });
+  assert.deepEqual(body, { model: 'tiny', text: 'another', capture: ['logits'], edits });
+});
+
+test('numbers come as they are, not in the 16 bits that the page saves room with', () => {
+  assert.ok(!('dtype' in callOf(trace, { request: { capture: [], dtype: 'u16' } }).body));
+});
+
+test('a drawing may come from another call', () => {
+  const path = '/api/v1/positional?scheme=rotary&length=8&width=4';
+  assert.deepEqual(callOf(trace, { call: { path } }), { path, body: null });
+});
+
+test('the origin is the model, its revision, the texts and what was changed', () => {
+  assert.deepEqual(originOf(trace, {}), {
+    model: 'tiny',
+    revision: 'r1',
+    text: 'it saw',
+    target: 'il vit',
+  });
+  const edits = [{ kind: 'no_scaling' }];
+  assert.deepEqual(originOf(trace, { request: { edits } }).edits, edits);
+});
+
+test('of another model the card tells the revision, of another text no target is told', () => {
+  const cards = [{ id: 'other', revision: 'r2' }];
+  const origin = originOf(
+    { ...trace, asked: { model: 'tiny', text: 'it saw' } },
+    { request: { model: 'other' } },
+    cards,
+  );
+  assert.deepEqual(origin, { model: 'other', revision: 'r2', text: 'it saw' });
+});
+
+test('a translation that the model made itself is told', () => {
+  assert.equal(
+    originOf({ ...trace, asked: { model: 'tiny', text: 'it saw' } }, {}).target,
+    'il vit',
+  );
+});
+
+test('what came without a text is of no model but the one it names', () => {
+  const of = (path) => originOf(trace, { call: { path } }, [{ id: 'learner', revision: 'r3' }]);
+  assert.deepEqual(of('/api/v1/positional?scheme=rotary&length=2&width=4'), { text: 'it saw' });
+  assert.deepEqual(of('/api/v1/positional?model=learner&length=2'), {
+    model: 'learner',
+    revision: 'r3',
+    text: 'it saw',
+  });
+});
+
+test('a shell hands curl exactly what was asked', () => {
+  const body = { model: 'tiny', text: `it's "$HOME" \`id\` \\n é`, capture: ['a.b'], heads: [1] };
+  const line = curlOf('http://127.0.0.1:8000', { path: '/api/v1/trace', body }).replace(
+    /^curl/,
+    'printf "%s\\0"',
+  );
+  const words = execFileSync('/bin/sh', ['-c', line], { encoding: 'utf8' }).split('\0');
+  assert.deepEqual(words.slice(0, 4), [
+    '--silent',
+    'http://127.0.0.1:8000/api/v1/trace',
+    '--header',
+    'Content-Type: application/json',
+  ]);
+  assert.deepEqual(JSON.parse(words[5]), body);
+});
+
+const ORIGIN = 'http://127.0.0.1:8000';
+
+/** What Python makes of the script, with the network taken out. */
+function posted(script) {
+  const spy = [
+    'import io, json, urllib.request',
+    'asked = []',
+    'def reply(request):',
+    '    asked.append(request if isinstance(request, str) else [request.full_url, json.loads(request.data), request.get_header("Content-type")])',
+    '    return io.StringIO(\'{"tensors": {}, "analyses": {}}\')',
+    'urllib.request.urlopen = reply',
+    'import sys; exec(sys.stdin.read())',
+    'import json; print("---" + json.dumps(asked[0]))',
+  ].join('\n');
+  return JSON.parse(
+    execFileSync('python3', ['-I', '-c', spy], { encoding: 'utf8', input: script })
+      .split('---')
+      .at(-1),
+  );
+}
+
+test('Python posts exactly what was asked', () => {
+  const body = {
+    model: 'tiny',
+    text: `it's "$HOME" \\n {x} %s é 猫 \u2028 \u0000 '''`,
+    capture: ['decoder.layers.*.self_attention.weights', 'logits'],
+    heads: [1, 3],
+    isDeep: true,
+    nothing: null,
+    edits: [
+      { kind: 'temperature', value: 0.5 },
+      { kind: 'heads_off', heads: [0, 1, 2], layer: 1, where: 'decoder' },
+    ],
+  };
+  assert.deepEqual(
+    posted(pythonOf(ORIGIN, [{ path: '/api/v1/trace', body }], { quantity: 'attention weight' })),
+    [`${ORIGIN}/api/v1/trace`, body, 'application/json'],
+  );
+});
+
+test('what needs no body is asked by its address alone', () => {
+  const path = '/api/v1/positional?scheme=rotary&length=8&width=4';
+  assert.equal(
+    posted(pythonOf(ORIGIN, [{ path, body: null }], { quantity: 'rotation' })),
+    ORIGIN + path,
+  );
+});
+
+test('the script says in its first line what it is for, in one line', () => {
+  assert.match(
+    pythonOf(ORIGIN, [{ path: '/api/v1/trace', body: {} }], {
+      quantity: 'attention weight,\nimport os',
+    }),
+    /^# The arrays behind: attention weight, import os\nimport json\n/,
+  );
+});
+
+test('no line is longer than an editor shows unless a text is', () => {
+  const edits = Array.from({ length: 6 }, (_, layer) => ({
+    kind: 'heads_off',
+    heads: [0, 1, 2, 3],
+    layer,
+    where: 'decoder',
+  }));
+  const script = pythonOf(
+    ORIGIN,
+    [
+      {
+        path: '/api/v1/trace',
+        body: { model: 'tiny', text: 'it saw', capture: ['a', 'b'], edits },
+      },
+    ],
+    { quantity: 'x' },
+  );
+  assert.ok(Math.max(...script.split('\n').map((line) => line.length)) <= 100);
+});
+
+test('events are read line by line, and each token is told', () => {
+  const lines = [
+    'event: start',
+    'data: {"tokens": []}',
+    '',
+    'event: token',
+    'data: {"text": " was", "probability": 0.5, "alternatives": []}',
+    '',
+  ];
+  const spy = [
+    'import json, sys, urllib.request, io',
+    `urllib.request.urlopen = lambda request: io.BytesIO(${JSON.stringify(lines.join('\n'))}.encode())`,
+    'exec(sys.stdin.read())',
+  ].join('\n');
+  const script = pythonOf(
+    ORIGIN,
+    [{ path: '/api/v1/generate', body: { text: 'a', n_tokens: 1 } }],
+    { quantity: 'probability' },
+  );
+  assert.equal(
+    execFileSync('python3', ['-I', '-c', spy], { encoding: 'utf8', input: script }),
+    ' was 0.5\n',
+  );
+});
+
+const unit = (first, last = first) => ({ first, last });
+
+function shownBy(steps, answers) {
+  const input = [...answers, ...steps, 'import json; print(json.dumps(shown))'].join('\n');
+  return JSON.parse(execFileSync('python3', ['-I', '-'], { encoding: 'utf8', input }));
+}
+
+test('columns of a word are summed, its rows averaged, and what is left of a row sums to 1 again', () => {
+  const heads = '[[[1, None, None], [0.5, 0.5, None], [0.25, 0.25, 0.5]]]';
+  const steps = mapSteps({
+    heads,
+    rows: [unit(1, 2)],
+    columns: [unit(1, 2)],
+    isMax: false,
+    isRenormalised: false,
+  });
+  assert.deepEqual(shownBy(steps, []), [[0.625]]);
+  const again = mapSteps({
+    heads,
+    rows: [unit(1), unit(2)],
+    columns: [unit(1), unit(2)],
+    isMax: false,
+    isRenormalised: true,
+  });
+  assert.deepEqual(
+    shownBy(again, []).map(([a, b]) => Math.round(3 * (a + b))),
+    [3, 3],
+  );
+});
+
+test('several heads are their mean, or cell by cell the largest', () => {
+  const of = {
+    heads: '[[[0.0, 1.0]], [[0.5, 0.5]]]',
+    rows: [unit(0)],
+    columns: [unit(0), unit(1)],
+    isRenormalised: false,
+  };
+  assert.deepEqual(shownBy(mapSteps({ ...of, isMax: false }), []), [[0.25, 0.75]]);
+  assert.deepEqual(shownBy(mapSteps({ ...of, isMax: true }), []), [[0.5, 1]]);
+});
+
+test('a difference is B less A, of the tokens that both have', () => {
+  const side = (rows) => ({ site: 'w', rows, columns: [unit(0)] });
+  const answers = [
+    'before = {"tensors": {"w": {"data": [[[0.25], [9]]]}}}',
+    'trace = {"tensors": {"w": {"data": [[[9], [1.0]]]}}}',
+  ];
+  assert.deepEqual(shownBy(differenceMade(side([unit(0)]), side([unit(1)])).steps, answers), [
+    [0.75],
+  ]);
+});
+
+test('each call is a command, and what is done with the answers a comment that harms no shell', () => {
+  const { said } = differenceMade(
+    { site: 'w', rows: [], columns: [] },
+    { site: 'w', rows: [], columns: [] },
+  );
+  const lines = commandsOf(
+    'http://a',
+    [
+      { path: '/b', body: null },
+      { path: '/c', body: null },
+    ],
+    { said },
+  ).split('\n');
+  assert.deepEqual(
+    lines.map((line) => line.split(' ')[0]),
+    ['curl', 'curl', '#'],
+  );
+  assert.match(said, /^[A-Za-z0-9 ,:]+$/);
+});

@@ -1,0 +1,224 @@
+"""`headlight train` in processes of its own: stopped, killed, and several at once."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from click.testing import Result
+from safetensors.torch import load_file
+from typer.testing import CliRunner
+
+from headlight.cli import app
+from headlight.model.checkpoint import load
+from headlight.model.tokenizer import read_tokenizer
+
+ON_CPU = ["--device", "cpu", "--precision", "float32"]
+SMALL_TRANSLATOR = """
+model:
+  n_layers: 1
+  n_heads: 2
+  d_model: 16
+  d_ff: 24
+  vocab_size: 300
+  max_tokens: 40
+rows:
+  batch_tokens: 300
+  held_out: 0.1
+loop:
+  steps: 300
+  warmup: 5
+  learning_rate: 1e-2
+  validate_every: 100
+  save_every: 10
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HEADLIGHT_DEVICE", raising=False)
+
+
+@pytest.fixture
+def small_translator() -> list[str]:
+    """What makes `train` learn from eighty pairs in milliseconds a step."""
+    Path("small.yaml").write_text(SMALL_TRANSLATOR)
+    nouns = {"cat": "chat", "dog": "chien", "king": "roi", "tree": "arbre"}
+    pairs = [
+        f"the {one} number {n} sees the {other}\tle {nouns[one]} {n} voit le {nouns[other]}\n"
+        for n, (one, other) in enumerate([*product(nouns, nouns)] * 5)
+    ]
+    Path("pairs.tsv").write_text("".join(pairs))
+    return ["--corpus", "pairs.tsv", "--config", "small.yaml"]
+
+
+def headlight(*arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments])
+
+
+def logged(name: str, out: str = "out") -> list[Any]:
+    lines = Path(out, "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line)[name] for line in lines]
+
+
+def logged_steps() -> list[int]:
+    return logged("step")
+
+
+def test_a_translator_is_trained_from_pairs(small_translator: list[str]) -> None:
+    command = ["train", "translate", "--out", "out", *ON_CPU]
+    result = headlight(*command, *small_translator, "--steps", "3")
+    assert result.exit_code == 0, result.output
+    assert load(Path("out")).config.kind == "encoder-decoder"
+    assert logged_steps() == [1, 2, 3]
+    resumed = headlight(*command, "--resume", "--steps", "4")
+    assert resumed.exit_code == 0, resumed.output
+    assert logged_steps() == [1, 2, 3, 4]
+
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start_process() -> Iterator[Start]:
+    """Start Python as a person does, in a process of its own: ``start_process("-m", …)``."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            env={
+                **os.environ,
+                "OMP_NUM_THREADS": "1",
+                "GLOO_SOCKET_IFNAME": "lo",
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+TRAIN = ["-m", "headlight.cli", "train", "translate", "--out", "out", *ON_CPU]
+
+
+def wait_for(process: subprocess.Popen[str], is_there: Callable[[], bool]) -> None:
+    while not is_there():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.001)
+
+
+def n_logged() -> int:
+    metrics = Path("out/metrics.jsonl")
+    return metrics.read_text().count("\n") if metrics.exists() else 0
+
+
+@pytest.mark.timeout(600)
+def test_ctrl_c_saves_and_the_run_goes_on(
+    small_translator: list[str], start_process: Start
+) -> None:
+    process = start_process(*TRAIN, *small_translator, "--steps", "100000")
+    wait_for(process, lambda: n_logged() > 0)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate()
+    assert process.returncode == 130
+    assert errors == ""
+    stopped = re.search(r"stopped after step (\d+) and saved; .* --out out --resume", output)
+    assert stopped, output
+    step = int(stopped[1])
+    assert step >= 1
+    assert load(Path("out")).description.card.training["steps"] == step
+
+    resumed = start_process(*TRAIN, "--resume", "--steps", str(step + 1))
+    output, errors = resumed.communicate()
+    assert resumed.returncode == 0, errors
+    assert f"trained {step + 1} steps; the model is in out" in output
+    assert logged_steps() == list(range(1, step + 2))
+
+
+def assert_every_file_is_whole() -> None:
+    """Check what can be read of a run that was killed; what has no name yet does not count."""
+    readers: dict[str, Callable[[Path], object]] = {
+        "run.json": lambda path: json.loads(path.read_text()),
+        "tokenizer.json": read_tokenizer,
+        "training.safetensors": load_file,
+        "metrics.jsonl": lambda path: [json.loads(line) for line in path.read_text().splitlines()],
+    }
+    for path in Path("out").glob("[!.]*"):
+        readers[path.name](path)
+
+
+@pytest.mark.timeout(600)
+def test_a_run_killed_again_and_again_has_the_loss_curve_of_one_left_alone(
+    small_translator: list[str], start_process: Start
+) -> None:
+    through = headlight("train", "translate", "--out", "through", *ON_CPU, *small_translator)
+    assert through.exit_code == 0, through.output
+    chance = Random(0)
+    # While it starts, before it saved anything, and twice between saves.
+    moments: list[Callable[[], bool]] = [
+        lambda: Path("out").exists(),
+        *(lambda n=n: n_logged() >= n for n in (3, chance.randint(12, 30), chance.randint(40, 60))),
+    ]
+    for moment in moments:
+        is_begun = Path("out/run.json").exists()
+        process = start_process(*TRAIN, *(["--resume"] if is_begun else small_translator))
+        wait_for(process, moment)
+        time.sleep(chance.uniform(0, 0.01))
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        assert_every_file_is_whole()
+    process = start_process(*TRAIN, "--resume")
+    _, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    assert logged_steps() == list(range(1, 301))
+    for name in ("loss", "valid_loss", "tokens"):
+        assert logged(name) == logged(name, "through"), name
+
+
+@pytest.mark.timeout(600)
+def test_torchrun_trains_one_model_in_two_processes(
+    small_translator: list[str], start_process: Start
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(port)]
+    quick = [*small_translator, "--set", "model.dropout=0", "--steps", "6"]
+    process = start_process(*launcher, *TRAIN, *quick)
+    output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    assert output.splitlines()[0].endswith(", 2 processes")
+    assert output.count("trained 6 steps; the model is in out") == 1
+    training = load(Path("out")).description.card.training
+    assert training["processes"] == 2
+    assert training["command"].startswith(
+        "torchrun --nproc-per-node 2 -m headlight.cli train translate"
+    )
+
+    alone = headlight("train", "translate", "--out", "alone", *ON_CPU, *quick)
+    assert alone.exit_code == 0, alone.output
+    # Sums are made in another order; nothing else differs.
+    for name in ("loss", "tokens"):
+        assert logged(name) == pytest.approx(logged(name, "alone"), abs=1e-4), name
+    valid_losses = [each[-1] for each in (logged("valid_loss"), logged("valid_loss", "alone"))]
+    assert valid_losses[0] == pytest.approx(valid_losses[1], abs=1e-4)
