@@ -1,4 +1,4 @@
-"""What holds for every test of the project."""
+"""Settings of all tests."""
 
 import os
 from collections.abc import Generator
@@ -21,20 +21,20 @@ BROWSER_TESTS = Path(__file__).parent / "browser"
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Judge the report of one test."""
-    return refuse_silent_skip((yield), item.path)
+    """Check the report of one test."""
+    return fail_silent_skip((yield), item.path)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Judge the report of a file that may have skipped itself whole."""
-    return refuse_silent_skip((yield), getattr(collector, "path", None))
+    """Check the report of a file, which may be skipped whole."""
+    return fail_silent_skip((yield), getattr(collector, "path", None))
 
 
-def refuse_silent_skip(report: Report, path: Path | None) -> Report:
-    """Turn a skipped browser test into a failure under CI, where nobody would notice it."""
+def fail_silent_skip(report: Report, path: Path | None) -> Report:
+    """Fail a skipped browser test under CI, where a skip goes unnoticed."""
     is_browser_test = path is not None and path.is_relative_to(BROWSER_TESTS)
     is_expected_failure = hasattr(report, "wasxfail")
     if report.skipped and os.environ.get("CI") and is_browser_test and not is_expected_failure:

@@ -30,7 +30,7 @@ VERDICTS = {True: "met", False: "missed", None: ""}
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured, and what it should have been."""
+    """A measured figure beside its target."""
 
     what: str
     measured: str
@@ -74,7 +74,7 @@ class BenchmarkTable:
 
 
 def machine():
-    """What the figures depend on: the processor, the versions and how many threads compute."""
+    """The processor, the versions and the number of threads."""
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     return (
         f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores{gpu} · "

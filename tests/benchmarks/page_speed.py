@@ -172,7 +172,7 @@ def test_the_page_is_drawn_within_two_seconds_and_in_few_requests(chromium, url)
 
 
 def requests_of_two_loads(chromium, url):
-    """What a first load asks of the server, and a second one in the same browser."""
+    """The requests of a first page load and of a second one in the same browser."""
     page, _ = opened(chromium, url)
     counts = [page.evaluate(N_REQUESTS)]
     page.goto("about:blank")

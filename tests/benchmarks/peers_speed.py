@@ -50,7 +50,7 @@ NAMES = {
 
 
 class Read(NamedTuple):
-    """What a library gives of one pass: logits, and a tensor of weights for each layer."""
+    """One pass as a library returns it: logits, and a tensor of weights for each layer."""
 
     logits: Tensor
     weights: Sequence[Tensor]

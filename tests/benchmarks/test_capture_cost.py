@@ -1,4 +1,4 @@
-"""What capturing attention weights costs, against the forward pass that nobody watches.
+"""The cost of capturing attention weights, against the bare forward pass.
 
     make bench
 

@@ -1,4 +1,4 @@
-"""What a hook point costs when nobody looks."""
+"""The cost of a hook point that captures nothing."""
 
 from timeit import repeat
 

@@ -1,4 +1,4 @@
-"""What the layers around every answer cost a request: ids, log, metrics, keys, limits, headers."""
+"""The cost of the middleware for one request: ids, log, metrics, keys, limits, headers."""
 
 import asyncio
 from statistics import median

@@ -1,4 +1,4 @@
-"""A real server, a real Chromium, and a person at the page who notices what goes wrong."""
+"""A server, a Chromium, and a reader at the page whose errors fail the test."""
 
 import json
 import os
@@ -38,7 +38,7 @@ SERVE = "from headlight.cli import app; app()"
 
 
 def pytest_collection_modifyitems(items):
-    """A page on a busy machine takes its time, and a second try where it runs unattended."""
+    """Give a page time on a busy machine, and a second try under CI."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(5 * SECONDS))
@@ -103,7 +103,7 @@ def save_tiny(folder, choices):
 
 @contextmanager
 def started(models_dir, **environment):
-    """The address of a server that was started as a person would start it."""
+    """Start a server by its command and yield its address."""
     command = [sys.executable, "-c", SERVE, "serve", "--port", "0", "--models-dir", str(models_dir)]
     server = subprocess.Popen(
         command,
@@ -133,12 +133,12 @@ def url(models_dir):
 
 @pytest.fixture(scope="session")
 def start_server(models_dir):
-    """Starts a server that is told something, for a `with` block."""
+    """Starts a server with environment variables, for a `with` block."""
     return lambda **environment: started(models_dir, **environment)
 
 
 def address(server, said):
-    """What the server says its address is, once it is ready there."""
+    """The address that the server prints, once it is ready."""
     deadline = time.monotonic() + 4 * SECONDS
     while time.monotonic() < deadline and server.poll() is None:
         found = re.search(r"http://127\.0\.0\.1:\d+", "".join(said))
@@ -157,7 +157,7 @@ def is_ready(url):
 
 @pytest.fixture(scope="session")
 def ask(url):
-    """Asks the API in JSON: what the page must agree with."""
+    """Posts JSON to the API, with which the page must agree."""
 
     def post(path, **body):
         answer = httpx.post(f"{url}/api/v1/{path}", json=body, timeout=SECONDS)
@@ -189,7 +189,7 @@ class Reader:
     hosts: set[str] = field(default_factory=set)
 
     def open(self, **fragment):
-        """Follow a link to the page; what the link says is drawn."""
+        """Follow a link and wait until it is drawn."""
         self.page.goto(f"{self.url}/#{urlencode(fragment)}")
         self.wait_until_drawn()
 
@@ -205,7 +205,7 @@ class Reader:
         self.page.wait_for_selector("#main[aria-busy=false]")
 
     def write(self, text):
-        """Type over what is in the box, and wait until it was read."""
+        """Replace the text in the box and wait until it is drawn."""
 
         def is_answer(answer):
             return is_trace(answer.request) and answer.request.post_data_json["text"] == text
@@ -240,7 +240,7 @@ class Reader:
 
     @property
     def target(self):
-        """The tokens that the decoder read."""
+        """The tokens of the target."""
         return self.page.locator("#target-chips .chip").all_text_contents()
 
     @property
@@ -261,7 +261,7 @@ class Reader:
         return urlsplit(self.page.url).fragment
 
     def tints(self, chips="#chips"):
-        """How dark each token of a sentence is."""
+        """The darkness of each token of a sentence."""
         seen = self.page.locator(f"{chips} .chip").evaluate_all(
             "(chips) => chips.map((chip) => getComputedStyle(chip).backgroundColor)"
         )
@@ -274,24 +274,24 @@ class Reader:
 
     @contextmanager
     def reading_anew(self):
-        """What is done in the block makes the page read; after it, that is drawn."""
+        """Wait until the trace that the block causes is drawn."""
         with self.page.expect_response(lambda answer: is_trace(answer.request)):
             yield
         self.wait_until_drawn()
 
     def asks(self):
-        """What the page asks of the API from now on."""
+        """The bodies of the trace requests that the page sends from now on."""
         asked: list[dict[str, Any]] = []
         self.page.on("request", lambda r: is_trace(r) and asked.append(r.post_data_json))
         return asked
 
     def tip(self, panel=0):
-        """What stands beside the cursor, if anything does."""
+        """The text of the tooltip; empty if there is none."""
         tip = self.view.locator(".tip").nth(panel)
         return plain(tip.inner_text()) if tip.is_visible() else ""
 
     def cell(self, row, column, rows, columns, panel=0):
-        """Where on the screen a cell of a drawing is."""
+        """The middle of a cell of a drawing on the screen."""
         plot = self.view.locator(".plot").nth(panel)
         plot.scroll_into_view_if_needed()
         box = plot.locator('.nsewdrag[data-subplot="xy"]').bounding_box()
@@ -301,7 +301,7 @@ class Reader:
         )
 
     def take(self, label, panel=0):
-        """Choose one of the ways to take a drawing along."""
+        """Choose an export of a drawing."""
         exports = self.view.locator(".exports").nth(panel)
         name = self.page.get_by_text(label, exact=True)
         item = exports.locator("[role=menuitem]", has=name)
@@ -325,7 +325,7 @@ class Reader:
         return self.page.evaluate("navigator.clipboard.readText()")
 
     def colour(self, x, y):
-        """The colour that the eye sees at a point of the screen."""
+        """The colour at a point of the screen."""
         clip = {"x": round(x), "y": round(y), "width": 1, "height": 1}
         image = self.page.screenshot(clip=clip)
         seen = self.page.evaluate(READ_PIXEL, list(image))
@@ -362,7 +362,7 @@ def is_trace(request):
 
 @pytest.fixture(scope="session")
 def new_context(chromium):
-    """Opens a window that has seen nothing yet."""
+    """Opens a fresh browser context."""
 
     def make(width=1440, height=900, **options):
         viewport = {"width": width, "height": height}
@@ -375,7 +375,7 @@ def new_context(chromium):
 
 @pytest.fixture(scope="session")
 def new_reader(new_context, url):
-    """Brings a person to a page of their own."""
+    """Opens the page in a fresh context."""
 
     def make(**options):
         reader = Reader(new_context(**options).new_page(), url)
@@ -387,7 +387,7 @@ def new_reader(new_context, url):
 
 @pytest.fixture
 def visit(new_reader):
-    """Brings a person to the page; at the end nothing may have gone wrong behind the scenes."""
+    """Opens the page in a fresh context; unexpected errors and foreign hosts fail the test."""
     readers: list[tuple[Reader, str | None]] = []
 
     def make(allow=None, **options):

@@ -1,4 +1,4 @@
-"""Whether a server's memory stays flat: ten thousand mixed requests, a few at once.
+"""Measure a server's memory over ten thousand mixed requests, a few at once.
 
     make soak                       # or: make soak REQUESTS=2000
 

@@ -97,7 +97,7 @@ class Person:
         await self.post_trace("trace, single heads", members, {})
 
     async def analyse(self):
-        """What is computed from a trace."""
+        """Ask for analyses of a trace."""
         names = ["rollout", "head_labels", "attention_by_distance"]
         members = {"model": "stories", "capture": [], "analyses": self.chance.sample(names, k=2)}
         await self.post_trace("trace, analyses", members, {})
@@ -130,7 +130,7 @@ class Person:
                 self.tally.surprise(f"{kind}: {what}")
 
     async def repeat(self):
-        """What was asked a moment ago, again."""
+        """Repeat a recent request."""
         if not self.asked:
             return await self.trace()
         _, order, headers = self.chance.choice(self.asked)
@@ -152,7 +152,7 @@ class Person:
     # Everything else there is
 
     async def tokenize(self):
-        """Where a text is cut."""
+        """Tokenize a text."""
         model = self.chance.choice(MODELS)
         await self.post("tokenize", "/api/v1/tokenize", {"text": anything(self.chance, model)})
 
@@ -195,7 +195,7 @@ class Person:
         await self.post("mistake, too long", "/api/v1/trace", {"text": text}, (413, 422))
 
     async def send_nonsense(self):
-        """What is no JSON, or none that anybody asked for."""
+        """Send malformed or invalid JSON."""
         body = self.chance.choice(NONSENSE)
         reply = await self.line.ask("POST", "/api/v1/trace", body=body)
         self.tally.add("mistake, bad JSON", reply, (400, 422))

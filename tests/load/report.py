@@ -43,7 +43,7 @@ class Tally:
 
     kinds: dict[str, Kind] = field(default_factory=lambda: defaultdict(Kind))
     surprises: Counter[str] = field(default_factory=Counter)
-    """What no client may see, with how often it was seen."""
+    """Unexpected answers, and how often they came."""
     n_checked: int = 0
     """Answers whose numbers and words were looked at."""
 
@@ -96,7 +96,7 @@ class Tally:
 
 
 def is_refusal(reply):
-    """Whether a server said no on purpose: 503, a problem, and when to come again."""
+    """A deliberate refusal is a 503, a problem document, and has Retry-After."""
     return (
         reply.status == REFUSED
         and reply.headers.get("content-type") == PROBLEM
@@ -143,7 +143,7 @@ class Promise:
 
 
 def promises(run):
-    """What must hold for the run to have gone well."""
+    """The promises of a run, each with its verdict."""
     tally = run.tally
     refused = tally.n_with(REFUSED) / max(1, tally.n_requests)
     health = 1000 * np.percentile(run.watch.health, 99, method="lower")

@@ -1,4 +1,4 @@
-"""What people type: mostly sentences of their own, often an example that everybody tries."""
+"""Texts that people type: mostly their own sentences, often an example."""
 
 SUBJECTS = ["the cat", "a little girl", "her old dog", "the red hen", "a boy named Tim", "the moon"]
 VERBS = ["saw", "found", "wanted", "lost", "liked", "looked for", "gave away", "dreamt of"]
@@ -23,7 +23,7 @@ ODD_WORDS = ["Zoë", "naïve", "½ cup", "👩‍🚀", "東京", "مرحبا", 
 
 
 def clause(chance):
-    """Who did what, where, and now and then how often."""
+    """A random clause: subject, verb, object and place."""
     words = [chance.choice(part) for part in (SUBJECTS, VERBS, OBJECTS, PLACES)]
     return f"{' '.join(words)} {chance.randint(2, 999)} times"
 

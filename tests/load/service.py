@@ -96,7 +96,7 @@ def get(host, port, path):
 
 
 def metrics(service):
-    """What the server counts of itself, summed over labels; empty where it says nothing."""
+    """The server's metrics, summed over labels; empty if there are none."""
     status, text = get(service.host, service.port, "/metrics")
     found: Metrics = {}
     for name, _, value in _SAMPLE.findall(text) if status == 200 else ():
@@ -136,7 +136,7 @@ class Sample:
 
 @dataclass
 class Watch:
-    """What a watcher saw."""
+    """A watcher's measurements."""
 
     health: list[float] = field(default_factory=list)
     """Seconds that each /healthz took; infinity for one that was not answered."""

@@ -1,4 +1,4 @@
-"""What the tests of the project's own files share."""
+"""Fixtures about the project's own files."""
 
 import subprocess
 from pathlib import Path

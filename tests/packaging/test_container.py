@@ -18,7 +18,7 @@ FINAL_STAGE = DOCKERFILE[DOCKERFILE.rindex("\nFROM ") :]
 
 
 def instruction(name):
-    """What follows the only instruction of that name in the final stage."""
+    """The text of the only instruction of that name in the final stage."""
     (text,) = re.findall(rf"^{name} ((?:.*\\\n)*.*)$", FINAL_STAGE, flags=re.MULTILINE)
     return text
 

@@ -144,7 +144,7 @@ def server():
 
 @pytest.fixture(scope="module")
 def asked(server):
-    """What `app/api_examples.json` should hold."""
+    """The examples as the models answer them now."""
     found = rounded({"operations": answers(server), "problems": dict(problems(server))})
     if RENEW:
         EXAMPLES.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")

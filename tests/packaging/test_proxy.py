@@ -33,7 +33,7 @@ needs_caddy = pytest.mark.skipif(not shutil.which("caddy"), reason="there is no 
 
 
 def filled(text, **given):
-    """What compose makes of a text: variables replaced by their values, or by their defaults."""
+    """Interpolate variables as compose does, with their values or their defaults."""
     text = re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: given.get(found[1], found[2]), text)
     return text.replace("$$", "$")
 

@@ -62,7 +62,7 @@ def is_ready(address):
 
 
 def typed(command, folder):
-    """What a command says. `headlight` runs in this process, which has PyTorch loaded already."""
+    """The output of a command. `headlight` runs in this process, which has PyTorch already."""
     words = shlex.split(command, comments=True)
     if words[0] == "headlight":
         result = CliRunner().invoke(app, words[1:])

@@ -1,4 +1,4 @@
-"""What no committed text may hold: a package index's address, a path of somebody's machine."""
+"""No committed text holds a package index's address or a path of a machine."""
 
 import re
 

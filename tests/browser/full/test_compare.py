@@ -13,7 +13,7 @@ LINK = {"model": "plain", "text": TEXT, "view": "compare", "layer": 1, "head": 0
 
 @pytest.fixture
 def passes(ask):
-    """What the API says of two passes: attention of a head, and what is expected at the end."""
+    """The API's attention of one head and its next-token probabilities, for any pass."""
 
     def trace(**body):
         asked = {"model": "plain", "text": TEXT, "capture": [SITE, "logits"], **body}

@@ -1,4 +1,4 @@
-"""What every view promises, tried on each: help, a link, numbers, a table, ways out, a keyboard."""
+"""Each view: its table, its exports, its code, and any script."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Every way to take a drawing along, taken as a person would, and what was taken then used."""
+"""Exports: each is taken as a person would take it, and the result is used."""
 
 import json
 import shlex
@@ -153,7 +153,7 @@ def run_python(script):
 
 
 def answers_of(reader, panel=0):
-    """What curl and the script are told by the server."""
+    """The server's answers to the copied curl command and to the copied script."""
     words = shlex.split(reader.copy("curl", panel))
     assert words[0] == "curl"
     by_curl = httpx.post(words[2], content=words[-1], headers=dict([words[4].split(": ")]))
@@ -175,7 +175,7 @@ def test_curl_and_python_give_the_numbers_of_a_head(writer, tmp_path):
 
 
 def shown_by(script):
-    """What the script makes of the answers, and what it prints of it."""
+    """The numbers that a script computes, and its output."""
     out = run_python(script + "\nprint('---')\nprint(json.dumps(shown))")
     printed, shown = out.split("---\n")
     return json.loads(shown), printed

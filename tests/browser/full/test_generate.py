@@ -13,7 +13,7 @@ DRAWING = {"temperature": 0.8, "seed": 0}
 
 @pytest.fixture
 def written(url):
-    """What the API tells of every token that it writes after the text."""
+    """The API's events of the tokens that it writes after the text."""
 
     def ask(n_tokens, text=TEXT, model="stories", **options):
         body = {"model": model, "text": text, "n_tokens": n_tokens, **DRAWING, **options}

@@ -1,4 +1,4 @@
-"""What a phone shows, and what a finger reaches."""
+"""The page on a phone: labels, touch, and turning it."""
 
 import pytest
 

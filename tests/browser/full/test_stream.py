@@ -10,7 +10,7 @@ TEXT = "Once upon a time there was a little"
 
 @pytest.fixture
 def lens(ask):
-    """What the API's logit lens reads in a text: the likeliest by layer and position."""
+    """The API's logit lens of a text: the likeliest tokens by layer and position."""
 
     def read(text=TEXT, **options):
         analyses = ask("trace", text=text, capture=[], analyses=["logit_lens"], **options)[
@@ -23,7 +23,7 @@ def lens(ask):
 
 @pytest.fixture
 def stream(ask):
-    """What the API says of the residual stream, by name."""
+    """The API's analysis of the residual stream, by name."""
 
     def read(text=TEXT, **options):
         found = ask("trace", text=text, capture=[], analyses=["residual_stream"], **options)
@@ -48,7 +48,7 @@ def percent(share):
 
 
 def lens_cell(reader, layer, position, layers, count):
-    """Where on the screen a cell of a lens of one line is; the tokens stand above the layers."""
+    """The middle of a cell of a lens of one line; the tokens stand above the layers."""
     return reader.cell(layer + 1, position, layers + 1, count)
 
 

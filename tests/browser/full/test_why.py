@@ -12,7 +12,7 @@ SELF = f"decoder.layers.{LAYER}.self_attention"
 
 @pytest.fixture
 def head(ask):
-    """What the API says of one head: by the end of a site's name, without the head axis."""
+    """The API's tensors of one head, by the last part of the site's name, without the head axis."""
 
     def read(path=SELF, **options):
         asked = {"text": TEXT, "layers": [LAYER], "heads": [HEAD], "capture": [f"{path}.*"]}

@@ -46,7 +46,7 @@ def tolerance(name):
 
 @pytest.fixture(scope="module", params=MODELS)
 def model(request):
-    """What a card tells of the sample, and what is measured."""
+    """A card's figures of the sample, and the measured ones."""
     told = read_card(ZOO / request.param / "CARD.md").metrics.get("sample")
     assert told, f"the card has no sample figures; run: headlight evaluate {request.param}"
     return dict(told), sample_figures(load(ZOO / request.param))
