@@ -1,12 +1,12 @@
 /**
- * What a saved picture says of itself: what it shows, of which model, and of which text.
+ * The caption of a saved picture: its title, model and text.
  */
 
 import { originOf } from '../data/request_code.js';
 import { escapeForPlotly, shortened, visibleLine } from '../data/text.js';
 
 const EDGE = 16;
-/** A narrow drawing gets room at its right, so that the caption can be read. */
+/** A narrow drawing is padded on the right so that its caption stays readable. */
 const LEAST_WIDTH = 480;
 const TITLE = { size: 15, line: 20, letters: 7.6 };
 const LINE = { size: 12, line: 17, letters: 6.4 };
@@ -27,7 +27,7 @@ export function captionOf(trace, { title, grid }, cards) {
 }
 
 /**
- * A layout with the caption above all that it holds, which stays as large as it was.
+ * Add the caption above a layout without shrinking its plot area.
  * @param {Object} layout of Plotly, with its margin
  * @param {string[]} caption
  * @param {{width: number, height: number}} size of the drawing

@@ -1,7 +1,6 @@
 /**
- * Colour for numbers. Both scales are straight lines in OKLab lightness, so an equal step of value
- * is an equal step to the eye, in grey and to colour-blind eyes too.
- * OKLab: https://bottosson.github.io/posts/oklab/
+ * The colour scales. Both are linear in OKLab lightness, so equal steps of value look equal, also
+ * in greyscale and with colour blindness. OKLab: https://bottosson.github.io/posts/oklab/
  */
 
 /** @typedef {'light'|'dark'} Theme */
@@ -9,7 +8,7 @@
 
 const LEVELS = 256;
 
-/** Stops at equal distances, each [lightness, chroma, hue in degrees]. From unlit to lit. */
+/** Evenly spaced stops, each [lightness, chroma, hue in degrees], from dark to bright. */
 const SEQUENTIAL = {
   light: [
     [0.97, 0.012, 90],
@@ -116,7 +115,7 @@ function toByte(channel) {
 }
 
 /**
- * The level a value falls on.
+ * The level of a value on a scale.
  * @param {number} value
  * @param {number} ceiling the value at the top of the scale
  */
@@ -163,7 +162,7 @@ export function luminance(rgb) {
 }
 
 /**
- * The same colours as Plotly wants them, so that canvas and plot agree.
+ * The same colours in Plotly's format, so that canvas and plot agree.
  * @param {Uint8Array} scale
  * @returns {[number, string][]}
  */
@@ -187,7 +186,7 @@ export function plotlyScale(scale) {
  */
 
 /**
- * Where pixels go: a square somewhere on a canvas.
+ * A square region of a canvas.
  * @typedef {Object} Sheet
  * @property {Uint32Array} pixels of the whole canvas, row by row
  * @property {number} width of the canvas
@@ -217,7 +216,7 @@ export function rasterise(picture, size, colours) {
 }
 
 /**
- * Paints one head into its square of a canvas.
+ * Paint one head into its square of a canvas.
  * @param {Sheet} sheet
  * @param {{left: number, top: number, size: number}} square in pixels, within the sheet
  * @param {Picture} picture
@@ -262,7 +261,7 @@ function spans(cells, size) {
   return { firsts, ends };
 }
 
-/** Of each column the strongest cell among some rows. */
+/** The strongest cell of each column among some rows. */
 function poolRows(strongest, { data, offset, columns }, first, end) {
   strongest.fill(0);
   for (let row = first; row < end; row += 1) {
@@ -273,7 +272,7 @@ function poolRows(strongest, { data, offset, columns }, first, end) {
   }
 }
 
-/** Pixels of which every cell lies in the masked future stay as they are. */
+/** Pixels that lie entirely in the masked future are left unchanged. */
 function paintLine(line, strongest, { firsts, ends }, seen, factor, inks) {
   for (let x = 0; x < line.length && firsts[x] < seen; x += 1) {
     let most = 0;

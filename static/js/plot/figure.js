@@ -1,7 +1,7 @@
 /**
- * What a view returns, and the parts all figures share: margins, axes of labels, the colour bar.
- * Axes count cells (0, 1, 2 …) and carry labels as ticks: on an axis of names Plotly would merge
- * tokens that occur twice and read "2024" as a number.
+ * The types of views and figures, and the parts that figures share: margins, label axes, colour
+ * bars. Axes count cells (0, 1, 2 …) and carry labels as ticks: on a category axis Plotly would
+ * merge tokens that occur twice and read "2024" as a number.
  */
 
 import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
@@ -9,38 +9,39 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
 /**
  * @typedef {Object} Figure
  * @property {string} title
- * @property {string} [summary] one sentence for who cannot see the drawing
+ * @property {string} [summary] one sentence for screen readers
  * @property {Object[]} [data] Plotly's traces
  * @property {Object} [layout] Plotly's layout
  * @property {import('./grid.js').Grid} [grid]
- * @property {string} [notice] said instead of a drawing, when there is nothing to draw
- * @property {boolean} [isWaiting] the notice will pass: what was drawn before may stay, paled
+ * @property {string} [notice] replaces the drawing, if there is nothing to draw
+ * @property {boolean} [isWaiting] the notice is temporary: the previous drawing may stay, dimmed
  * @property {string} [help] one sentence under the title
- * @property {import('../ui/formula.js').Term[]} [formula] lines of it, above the help
+ * @property {import('../ui/formula.js').Term[]} [formula] its lines, above the help
  * @property {string[][]} [facts] pairs of a name and a number
  * @property {{label: string, patch: import('../state/state.js').Patch}[]} [actions] buttons below it
  */
 
 /**
- * What views read besides the page's state.
+ * The drawing context of a view: size, colours, answers and models.
  * @typedef {Object} Frame
  * @property {number} width pixels the drawing may take
  * @property {number} height pixels it should not exceed
  * @property {{theme: 'light'|'dark', font: string, surface: string, sunken: string, ink: string, muted: string, line: string, query: string, key: string, beam: string}} palette colours as `rgb(…)`
  * @property {number} layer
  * @property {number} head
- * @property {Record<string, import('../api/request_cache.js').Answer>} answers to what the view asks for, by its names
+ * @property {Record<string, import('../api/request_cache.js').Answer>} answers to the view's requests, by name
  * @property {Object[]} cards of all models
  */
 
 /**
- * What a view draws from: the page's state, the view's own fields, and the frame.
+ * The input of a view: the page's state, the view's own fields, and the frame.
  * @typedef {import('../state/state.js').State & Frame & Record<string, any>} ViewState
  */
 
 /**
- * Two figures side by side where there is room, three with what else there is below them, as many as
- * fit, as many as fit below the first, or one after the other with the words of each beside it.
+ * Layout of several figures. `pair`: two side by side; `triple`: three side by side, the rest
+ * below; `many`: as many as fit; `led`: the first alone, the rest as `many`; `steps`: one below the
+ * other, each beside its text.
  * @typedef {'pair'|'triple'|'many'|'led'|'steps'|''} Arrangement
  */
 
@@ -50,22 +51,22 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {string} title
  * @property {string} help one sentence
  * @property {string[][]} terms pairs of a word and its meaning
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {help?: string, terms?: string[][]}} [wording] what is said differently of this model
+ * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {help?: string, terms?: string[][]}} [wording] texts that depend on the model
  * @property {string[]} needs globs over site names, or `analyses.<id>.<array>`
- * @property {(card: Object) => string[]} [also] more globs, for models that have something of their own to show
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {id: string, title: string}[]} [places] where to look, if there is a choice
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => string} [place] the one that is looked at
- * @property {Record<string, import('../state/fields.js').Field<any>>} [fields] state of its own, by names that no other view has
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => Record<string, Object>} [asks] further traces that this state needs: what to ask for, by a name
+ * @property {(card: Object) => string[]} [also] further globs, by model
+ * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {id: string, title: string}[]} [places] the attentions or stacks to choose from, if there are several
+ * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => string} [place] the open one
+ * @property {Record<string, import('../state/fields.js').Field<any>>} [fields] its own part of the state, under unique names
+ * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => Record<string, Object>} [asks] bodies of the further requests that this state needs, by name
  * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => import('../ui/controls.js').Control[]} [controls] its switches
- * @property {'heads'|'generation'} [overview] a part of the page that no drawing can be
+ * @property {'heads'|'generation'} [overview] the part of the view that is not a figure
  * @property {Arrangement | ((trace: import('../data/trace.js').Trace, state: ViewState) => Arrangement)} [arrangement] of several figures; absent: one below the other
  * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
  * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => Figure} figure
  */
 
 /**
- * How the labels of an axis are set.
+ * Typography of the labels of an axis.
  * @typedef {Object} Lettering
  * @property {number} size of the type, in pixels
  * @property {number} letters after which a label is cut
@@ -82,7 +83,7 @@ const NARROW = 480;
 const HEIGHTS = { least: 320, most: 760, beside: 120 };
 
 /**
- * Pixels that a drawing should not exceed, so that it can be seen whole.
+ * The greatest height of a drawing that still fits on the screen.
  * @param {number} windowHeight
  */
 export function plotHeight(windowHeight) {
@@ -90,7 +91,7 @@ export function plotHeight(windowHeight) {
 }
 
 /**
- * Is this as little room as a phone has?
+ * Whether the width is that of a phone.
  * @param {number} width pixels
  */
 export function isNarrow(width) {
@@ -106,7 +107,7 @@ export function letteringFor(width) {
 }
 
 /**
- * Pixels the longest of these labels takes.
+ * The width of the longest label, in pixels.
  * @param {string[]} labels
  * @param {{size: number, letters: number}} [lettering]
  */
@@ -132,7 +133,7 @@ export function ticks(labels, indices, { letters } = ROOMY) {
 }
 
 /**
- * An axis of cells with labels.
+ * An axis that counts cells and labels them.
  * @param {{labels: string[], pixels: number, title: string, palette: Frame['palette'], lettering?: Lettering, space?: number, color?: string}} wanted
  */
 export function labelAxis({
@@ -158,7 +159,7 @@ export function labelAxis({
   };
 }
 
-/** The same axis, counting downwards as a matrix does. */
+/** The same axis with its origin at the top, as in a matrix. */
 export function downwards(axis) {
   return { ...axis, range: [...axis.range].reverse() };
 }
@@ -183,7 +184,7 @@ export function baseLayout(palette, { width, height, margin }) {
 
 /**
  * @param {Frame['palette']} palette
- * @param {'v'|'h'} orientation beside the map, or below it where there is no room beside
+ * @param {'v'|'h'} orientation vertical beside the map, horizontal below it
  */
 export function colourBar(palette, orientation) {
   const shared = {
@@ -206,7 +207,7 @@ const SHORT_BAR = 110;
 const BAR_GAP = 12;
 
 /**
- * A short colour bar below the left end of a map that is as wide as it likes.
+ * A short colour bar below the left end of a wide map.
  * @param {Frame['palette']} palette
  * @param {{tickvals: number[], ticktext?: string[]}} [ticks]
  */
@@ -223,7 +224,7 @@ export function shortBar(palette, ticks = { tickvals: [0, 0.5, 1] }) {
 }
 
 /**
- * Its title, at its right.
+ * The title of a short colour bar, to its right.
  * @param {string} text
  * @param {Frame['palette']} palette
  */
@@ -249,7 +250,7 @@ export function shortBarWidth(title) {
 }
 
 /**
- * The colour bar's title. Plotly's own lies across the numbers when it stands beside them.
+ * The title of a colour bar. Plotly's own title overlaps the numbers of a vertical bar.
  * @param {string} title
  * @param {Frame['palette']} palette
  * @param {'v'|'h'} orientation
@@ -297,7 +298,7 @@ export function ticksFor(first, last, pixels, least) {
 const ROUND = [1, 2, 2.5, 5, 10];
 
 /**
- * Round numbers from 0 up, for an axis of amounts.
+ * Round tick values from 0 up, for an axis of amounts.
  * @param {number} end past which there is no tick
  * @param {number} most ticks besides that of 0
  * @returns {number[]}
@@ -319,7 +320,7 @@ export function legendRoom(width) {
 }
 
 /**
- * Beside the short colour bar, and below it where one line is too long.
+ * The legend of a router map, beside the short colour bar, or below it if one line is too long.
  * @param {Frame['palette']} palette
  * @param {{width: number, left: number, hasNumbers: boolean}} box `left` pixels before the map; without numbers a mark is in each chosen cell
  * @returns {Object[]} annotations

@@ -29,7 +29,7 @@
 /** @typedef {{readout: string, tint?: Float64Array}} Shown a sentence in words, and weights over the tokens of the columns */
 
 /**
- * How the sentence above the drawing is marked and tinted.
+ * The marks and tints of the sentence above the drawing.
  * @typedef {Object} SentenceLink
  * @property {(row: number, column: number) => {query?: number|number[], key?: number|number[]}} tokens to mark
  * @property {{rows: import('../data/attention.js').Side, columns: import('../data/attention.js').Side}} [sides] whose tokens rows and columns are; absent: the source’s
@@ -46,7 +46,7 @@
  */
 
 /**
- * The cells as the pointer and the keyboard reach them.
+ * Access to the cells by pointer and keyboard.
  * @typedef {Object} CellCursor
  * @property {(row: number, column: number) => string} describe a sentence for the screen reader and the readout
  * @property {(row: number, column: number) => string[]} tip the name of the cell, and its number
@@ -75,7 +75,7 @@
  */
 
 /**
- * One cell of a drawing above the others, in the coordinates of the axes.
+ * Emphasis on one cell of a drawing, in the coordinates of the axes.
  * @typedef {Object} Highlight
  * @property {Box} veil the part of the drawing that steps back
  * @property {(Box & {width: number, colour: string})[]} lines
@@ -83,7 +83,7 @@
  */
 
 /**
- * Rows become columns and columns rows; what a cell holds and says stays.
+ * The transposed grid: rows become columns, cells keep their content.
  * @param {Grid} grid
  * @returns {Grid}
  */
@@ -122,12 +122,12 @@ const STEPS = {
 };
 
 /**
- * Where a key leads from a cell. Walking stops at the edge.
+ * The cell that a key leads to. Movement stops at the edge.
  * @param {Cell} cell
  * @param {string} key as in KeyboardEvent.key
  * @param {{rows: number, columns: number}} grid
  * @param {boolean} [far] Ctrl or Cmd held: Home and End reach for the corners
- * @returns {Cell|null} null when the key is no way to walk
+ * @returns {Cell|null} null for any other key
  */
 export function walk({ row, column }, key, { rows, columns }, far = false) {
   if (key === 'Home') return { row: far ? 0 : row, column: 0 };

@@ -1,5 +1,5 @@
 /**
- * The likeliest tokens as bars, the likeliest on top; the one that is right has the key's colour.
+ * The likeliest tokens as bars, the likeliest on top; the actual token has the key's colour.
  */
 
 import { percent, tick } from '../data/number.js';
@@ -62,13 +62,13 @@ export function guessBars({ palette, width }, guesses, words) {
   };
 }
 
-/** What stands at the end of a bar. */
+/** The number at the end of a bar. */
 function numberOf({ probability, mark }) {
   return `${percent(probability)}${mark ? ` · ${mark}` : ''}`;
 }
 
 /**
- * What every grid of guesses has: a row is a guess, and all are of one token.
+ * The part that all grids of guesses share: one row per guess, all for one token.
  * @param {import('../data/guesses.js').Guess[]} guesses
  * @param {{side: import('../data/attention.js').Side, query: number, say: (row: number) => string}} of
  */
@@ -92,13 +92,13 @@ export function guessesGrid(guesses, { side, query, say }) {
 }
 
 const MOST_TICKS = 4;
-/** Where all are unlikely, bars stay short. */
+/** If all tokens are unlikely, the bars stay short. */
 const LEAST_END = 0.026;
 const MOST_TAKEN = 0.8;
 const GAP = 8;
 
 /**
- * Ends where every bar has room for its number behind it; no tick is past all there is.
+ * The axis leaves room for the number behind each bar; no tick exceeds 100 %.
  * @param {{probability: number, number: string}[]} bars `number`: what stands at its end
  * @param {string} event whose probability it is
  * @param {{palette: import('./figure.js').Frame['palette'], pixels: number, lettering: import('./figure.js').Lettering}} set `pixels`: how long the axis is; `lettering` of the numbers

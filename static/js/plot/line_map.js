@@ -1,10 +1,8 @@
 /**
- * Two columns of words with lines between them, as strong as the weights are: thickness and colour
- * say the weight, and a number stands on each line of some strength.
- *
- * Axes count pixels of the plot area, downwards, so that words lie inside of it and can be pointed at.
- * Lines of about the same strength share a trace of Plotly: however many there are, there is a handful
- * of traces.
+ * Two columns of words joined by lines: thickness and colour show the weight, and strong lines
+ * carry its number. Axes count pixels of the plot area, downwards, so that words lie inside it and
+ * can be pointed at. Lines of similar weight share a Plotly trace, so the number of traces stays
+ * small.
  */
 
 import { css, levelOf, plotlyScale, sequential } from './colour.js';
@@ -36,7 +34,7 @@ import { escapeForPlotly, shortened } from '../data/text.js';
 const STEPS = 12;
 const MOST_LINES = 1200;
 const MOST_NUMBERS = 120;
-/** A line of less weight has its number in the tip and in the table. */
+/** Lines below this weight show their number only in the tooltip and the table. */
 const LEAST_NUMBER = 0.1;
 const NUMBER = { width: 34, height: 14, size: 11, letter: 6.6 };
 /** The thickest line takes a fifth of a word’s height. */
@@ -46,9 +44,9 @@ const HEAD_ROOM = 26;
 const GAP = 8;
 const WIDEST_SPAN = 420;
 const REACH = 7;
-/** The palest colours of the scale are no lines on paper: it starts a fifth of the way up. */
+/** The palest colours are invisible as lines, so the scale starts a fifth of the way up. */
 const FIRST_LEVEL = 51;
-/** The opacity of a line that steps back. */
+/** The opacity of a de-emphasised line. */
 const FADED = 0.25;
 
 /**
@@ -82,7 +80,7 @@ export function linesFigure(wanted) {
   };
 }
 
-/** Where everything stands, in pixels of the plot area. */
+/** The positions of all parts, in pixels of the plot area. */
 function boxFor({
   rows,
   columns,
@@ -149,7 +147,7 @@ function inkFor({ theme }, ceiling, thickest) {
   };
 }
 
-/** Those that step back come first, each step of strength in one trace. */
+/** De-emphasised lines come first, one trace per step of weight. */
 function lineTraces(lines, chosenRow, ceiling, box, ink) {
   const isBack = ({ row }) => chosenRow !== null && row !== chosenRow;
   const trace = (bin, step, opacity) => {
@@ -178,7 +176,7 @@ function lineTraces(lines, chosenRow, ceiling, box, ink) {
   ];
 }
 
-/** A number stands on a stroke of paper, so that lines do not run through it. */
+/** A number has a background, so that no line crosses it. */
 function numberTraces(numbers, palette) {
   if (numbers.length === 0) return [];
   const texts = numbers.map(({ line }) => share(line.weight, 2));
@@ -231,7 +229,7 @@ function isLeft(side, { left }) {
   return left === `${side}s`;
 }
 
-/** Nothing to see but its colour bar. */
+/** An invisible trace that carries the colour bar. */
 function scaleTrace(palette, ceiling, { scale }) {
   return {
     type: 'scatter',
@@ -328,7 +326,10 @@ function indexAt(y, count, { down }) {
   return index >= 0 && index < count ? index : null;
 }
 
-/** A word is pointed at by its strongest line; `of` says whose lines are meant.  @returns {import('./grid.js').Cell} */
+/**
+ * A word selects its strongest line; `of` names the side it stands on.
+ * @returns {import('./grid.js').Cell}
+ */
 function wordCell(weights, side, index) {
   if (side === 'row')
     return { row: index, column: strongestOf(weights, { row: index }), of: 'row' };
@@ -336,8 +337,8 @@ function wordCell(weights, side, index) {
 }
 
 /**
- * The lines of the word that is pointed at, each with its number near the other end; for a line that is
- * pointed at, and for the cell that the keyboard is on, those of the word that attends.
+ * The lines of the selected word, each with its number near the far end; for a selected line or
+ * cell, the lines of its query.
  * @returns {import('./grid.js').Highlight}
  */
 function highlightOf({ row, column, of = 'row' }, weights, { box, ink, numberAt }) {

@@ -1,6 +1,6 @@
 /**
- * Lines between the things of two lists, one for each pair with enough weight: which are drawn, where
- * their numbers stand so that none covers another, and which line is under a point.
+ * Lines between two lists, one for each pair of sufficient weight: selection, placement of the
+ * numbers without overlap, and hit testing.
  */
 
 import { highestIn } from '../data/math.js';
@@ -10,14 +10,14 @@ import { columnOf, rowOf } from '../data/trace.js';
 /** @typedef {{x: number, y: number}} Point */
 /** @typedef {{from: Point, to: Point}} Span where a line starts and ends, in pixels */
 
-/** How far along a line its number may stand, the best place first. */
+/** Candidate positions of a number along its line, the best first. */
 const PLACES = [0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78, 0.14, 0.86];
-/** Of so many pixels’ distance the stronger line counts as nearer. */
+/** Within this many pixels the stronger line counts as the nearer. */
 const PULL = 3;
 
 /**
- * The pairs whose weight is at least the threshold and more than nothing, weakest first, so that the
- * strongest is drawn last; where there are too many, the strongest of them.
+ * The pairs with a positive weight of at least the threshold, weakest first, so that the strongest
+ * is drawn last; if there are too many, only the strongest.
  * @param {import('../data/trace.js').Matrix} weights NaN: there can be no line
  * @param {{threshold?: number, most?: number}} [limits]
  * @returns {{lines: Line[], left: number}} `left`: how many reach the threshold and are left out
@@ -34,7 +34,7 @@ export function linesOf({ columns, data }, { threshold = 0, most = Infinity } = 
 }
 
 /**
- * Lines by strength, in as many steps as are drawn apart.
+ * Bin the lines by weight.
  * @param {Line[]} lines
  * @param {number} ceiling the weight of the strongest step
  * @param {number} steps
@@ -51,8 +51,8 @@ export function binned(lines, ceiling, steps) {
 }
 
 /**
- * Where numbers can stand on their lines: the strongest first, each in the first place along its line
- * that is free; a line without one stays without a number.
+ * Place numbers on their lines, strongest first, each at its first free candidate; a line without a
+ * free candidate has no number.
  * @param {Line[]} lines
  * @param {(line: Line) => Span} spanOf
  * @param {{width: number, height: number}} size of a number, in pixels
@@ -84,7 +84,7 @@ export function along({ from, to }, part) {
 }
 
 /**
- * The line under a point, or the nearest within reach; of two as near the stronger.
+ * The line under a point or the nearest within reach; of equally near lines the stronger.
  * @param {Point} point
  * @param {Line[]} lines
  * @param {(line: Line) => Span} spanOf
@@ -111,7 +111,7 @@ function distanceTo(point, { from, to }) {
 }
 
 /**
- * The strongest of a row or of a column.
+ * The strongest cell of a row or of a column.
  * @param {import('../data/trace.js').Matrix} weights
  * @param {{row?: number, column?: number}} of one of the two
  * @returns {number} index of the column, or of the row

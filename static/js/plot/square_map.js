@@ -26,7 +26,7 @@ import {
  * @property {{bottom: number, top: number, colours: Uint8Array, write?: (value: number) => string}} scale `write`: the numbers beside the colour bar
  * @property {string} quantity beside the colour bar
  * @property {import('./grid.js').Cell[]} [outlined]
- * @property {(value: number) => string} [numbers] written into the cells, where they have room
+ * @property {(value: number) => string} [numbers] written into the cells if they have room
  */
 
 const ROOM_FOR_GAPS = 12;
@@ -105,13 +105,13 @@ function numbersTrace({ matrix: { columns, data }, scale, numbers }) {
   };
 }
 
-/** Numbers at both ends of the colour bar and between, the same on both sides of zero. */
+/** Ticks of the colour bar: both ends and values between, symmetric about zero if signed. */
 function ticksOf({ bottom, top, write = (value) => tick(Number(value.toPrecision(2))) }) {
   const tickvals = [0, 1, 2, 3, 4].map((quarter) => bottom + ((top - bottom) * quarter) / 4);
   return { tickmode: 'array', tickvals, ticktext: tickvals.map(write) };
 }
 
-/** Dark on light and light on dark: seen on every colour. */
+/** A dark and a light outline, visible on every colour. */
 function outlines(cells, { ink, surface }, room) {
   const widths =
     room >= ROOM_FOR_GAPS
@@ -132,7 +132,7 @@ function outlines(cells, { ink, surface }, room) {
   );
 }
 
-/** Titles beside the axes, labels aslant, the colour bar at the right. */
+/** Wide layout: axis titles, slanted labels, a vertical colour bar. */
 function roomyBox(size, label, { matrix, titles }) {
   const slanted = Math.ceil(label.columns * 0.72);
   const margin = { l: label.rows + 30, r: Math.max(76, slanted), t: slanted + 40, b: 12 };
@@ -145,7 +145,7 @@ function roomyBox(size, label, { matrix, titles }) {
   };
 }
 
-/** Every pixel for the map: upright labels, both titles in one line above them, the colour bar below. */
+/** Narrow layout: upright labels, both titles in one line above them, the colour bar below. */
 function tightBox(size, label, { matrix, titles }) {
   const margin = { l: label.rows + 14, r: 16, t: label.columns + 28, b: 58 };
   const title = {
@@ -182,7 +182,7 @@ function tightBox(size, label, { matrix, titles }) {
   };
 }
 
-/** Cells are square, and the longer side of the map is never too short to be read. */
+/** Cells are square, and the longer side of the map has a minimum length. */
 function squaresIn({ width, height }, margin, { rows, columns }) {
   const room = Math.min(
     (width - margin.l - margin.r) / columns,

@@ -1,6 +1,6 @@
 /**
- * The views of the page, in the order of their tabs: what the page needs to know of a view before it
- * is opened. `load` imports the view itself, once.
+ * The views of the page, in the order of their tabs, with what the page needs before a view is opened.
+ * `load` imports the view itself, once.
  */
 
 import { FIELDS as ATTENTION_FIELDS } from '../state/attention_switches.js';
@@ -127,7 +127,7 @@ export const VIEWS = [
 ];
 
 /**
- * What the registry says of a view, for the view itself to build on.
+ * The registry's entry of a view, which the view itself extends.
  * @param {string} id
  * @returns {ViewEntry}
  */

@@ -119,7 +119,7 @@ def test_a_link_restores_every_switch(reader):
     )
     assert heading(reader) == "Layer 2, mean of heads 0 and 2"
     said = reader.view.locator(".panel-help").text_content()
-    for words in ("Pieces of a word", "renormalised", "under 0.05"):
+    for words in ("The tokens of a word", "renormalised", "under 0.05"):
         assert words in said
     assert reader.view.locator(".controls-more summary").text_content() == "More: 3 set"
     assert reader.page.locator(".heads-grid.is-grouped").count() == 1

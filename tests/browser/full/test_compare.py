@@ -96,7 +96,7 @@ def test_by_keyboard_a_cell_of_the_difference_says_both_weights(reader, passes):
 def test_the_head_that_changed_most_is_found_and_shown(reader):
     reader.open(**{**LINK, "layer": 0})
     drawn(reader)
-    assert "Nothing differs here" in reader.view.text_content()
+    assert "No difference here" in reader.view.text_content()
     table = reader.table(4)
     assert [number(cell) for cell in table[1][1:]] == [0, 0], "what comes before is as it was"
     moved = [number(cell) for cell in table[2][1:]]
@@ -105,7 +105,7 @@ def test_the_head_that_changed_most_is_found_and_shown(reader):
     reader.wait_until_drawn()
     assert f"layer=1&head={best}" in reader.fragment
     assert f"Layer 1, head {best}." in reader.view.text_content()
-    assert "Nothing differs here" not in reader.view.text_content()
+    assert "No difference here" not in reader.view.text_content()
 
 
 def test_a_second_sentence_is_typed_and_what_both_read_is_compared(reader, ask):
@@ -123,7 +123,7 @@ def test_a_second_sentence_is_typed_and_what_both_read_is_compared(reader, ask):
     tokens = [chip.strip("·") for chip in reader.chips]
     rows = [line[0] for line in reader.table(2)[1:]]
     assert rows == [*tokens[: tokens.index("on") + 1], *tokens[-1:]] or len(rows) < len(tokens)
-    assert "Only tokens that both read" in reader.view.text_content()
+    assert "Only tokens that A and B share" in reader.view.text_content()
     reader.page.reload()
     drawn(reader)
     assert box.input_value() == OTHER

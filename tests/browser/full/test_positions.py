@@ -105,13 +105,17 @@ def test_k_is_set_by_arrow_keys_and_the_start_by_choosing_a_token(at_positions):
 
 @pytest.mark.parametrize(
     ("model", "words"),
-    [("positions-learned", "free vector"), ("alibi", "turns nothing"), ("none", "told nothing")],
+    [
+        ("positions-learned", "independent vector"),
+        ("alibi", "rotates nothing"),
+        ("none", "no positional encoding"),
+    ],
 )
 def test_where_nothing_turns_a_button_leads_to_where_something_does(at_positions, model, words):
     reader = at_positions("rotation", model=model)
     assert words in notice(reader)
     with reader.reading_anew():
-        reader.view.get_by_role("button", name="Look at a model whose positions turn").click()
+        reader.view.get_by_role("button", name="Open a model with rotating positions").click()
     settle(reader)
     assert "model=positions-sinusoidal" in reader.fragment
     assert "carries position" in titles(reader)[0]

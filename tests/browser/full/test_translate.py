@@ -121,7 +121,7 @@ def test_ones_own_translation_stays_when_the_sentence_changes_and_the_page_says_
 
 def test_a_model_that_translates_nothing_leads_to_one_that_does(reader):
     reader.open(model="plain", text=TEXT, view="translate")
-    assert "translates nothing" in reader.view.locator(".panel-notice").text_content()
+    assert "does not translate" in reader.view.locator(".panel-notice").text_content()
     with reader.reading_anew():
         reader.view.get_by_role("button", name="Read it with Pairs").click()
     drawn(reader)

@@ -1,5 +1,5 @@
 /**
- * Attention: one head's weights, every query by every key; or its scores, or several heads at once.
+ * Attention: the weights of one head by query and key, its scores, or several heads combined.
  */
 
 import { noticeOf } from '../../api/request_cache.js';
@@ -14,7 +14,7 @@ import { QUANTITIES } from './quantities.js';
 import { asks, settingOf, subjectOf } from './subject.js';
 import { entryOf } from '../registry.js';
 
-const HEAD = ['head', 'one of several attentions that a layer runs side by side'];
+const HEAD = ['head', 'one of several attention maps that a layer computes in parallel'];
 
 /** @type {Record<import('../../data/attention.js').Place['id'], {looking: string, that: string, query: string, key: string}>} */
 const PLACES = {
@@ -62,13 +62,13 @@ function firstSentence(placeId, { what, as }) {
   const each = as === 'lines' ? `Each word at the left is ${looking}` : `Each row is ${looking}`;
   const mark = as === 'lines' ? 'the stronger its line' : 'the stronger a cell’s colour';
   if (what === 'scores')
-    return `${each}: the warmer a cell’s colour, the more it is drawn to ${that}.`;
+    return `${each}: the warmer a cell’s colour, the higher the score of ${that}.`;
   if (placeId === 'cross' && what !== 'value_weighted')
-    return `${each}: what it takes in helps to choose the token that comes after it.`;
-  return `${each}: ${mark}, the more of ${that} it takes in.`;
+    return `${each}: what it attends to helps to predict the token after it.`;
+  return `${each}: ${mark}, the more it attends to ${that}.`;
 }
 
-/** Is that what the drawing shows, whatever is hidden of it? */
+/** Whether the drawn rows sum to 1. */
 /** @param {Partial<import('../../state/attention_switches.js').Switches>} switches */
 function sumsToOne({ isShare, which, hidden, isRenormalised }) {
   return isShare && which !== 'max' && (hidden === 'nothing' || isRenormalised);
@@ -128,7 +128,7 @@ function asMatrix(trace, state, subject) {
   };
 }
 
-/** Of the chosen query the lines stand out. */
+/** The lines of the chosen query are emphasised. */
 function asLines(trace, state, subject, { row }) {
   const grid = gridOf(trace, state, subject);
   const { data, layout, geometry, left } = linesFigure({
@@ -152,7 +152,7 @@ function asLines(trace, state, subject, { row }) {
   };
 }
 
-/** The arithmetic of a cell can be opened where the cell is one head’s, of one query and one key. */
+/** The arithmetic exists for a cell of one head, one query and one key. */
 function actionsFor(
   trace,
   { layer, head },
@@ -192,11 +192,19 @@ function switchedOff(trace, place, layer, head) {
 }
 
 const WHICH = [
-  { id: 'head', title: 'One head', help: 'The head chosen among all heads' },
-  { id: 'heads', title: 'Several', help: 'The mean of any heads of this layer' },
+  { id: 'head', title: 'One head', help: 'The head chosen in the overview' },
+  { id: 'heads', title: 'Several', help: 'The mean of selected heads of this layer' },
   { id: 'mean', title: 'Mean', help: 'The mean of all heads of this layer' },
-  { id: 'max', title: 'Largest', help: 'Cell by cell the largest of all heads of this layer' },
-  { id: 'rollout', title: 'Rollout', help: 'All layers up to this one together' },
+  {
+    id: 'max',
+    title: 'Largest',
+    help: 'In each cell the largest weight of all heads of this layer',
+  },
+  {
+    id: 'rollout',
+    title: 'Rollout',
+    help: 'Attention through all layers up to this one (rollout)',
+  },
 ];
 const AS = [
   { id: 'matrix', title: 'Matrix', help: 'A row for each query, a column for each key' },
@@ -204,8 +212,16 @@ const AS = [
 ];
 const HIDE = [
   { id: 'nothing', title: 'Nothing' },
-  { id: 'first', title: 'First token', help: 'Where heads rest that find nothing to do' },
-  { id: 'special', title: 'Special tokens', help: 'Tokens that stand for no text' },
+  {
+    id: 'first',
+    title: 'First token',
+    help: 'Many heads attend to it when they find nothing else (an attention sink)',
+  },
+  {
+    id: 'special',
+    title: 'Special tokens',
+    help: 'Tokens that are not text, such as the start marker',
+  },
 ];
 
 /**
@@ -266,7 +282,7 @@ function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }
     label: 'Whole words',
     value: isWords,
     isSet: isWords,
-    help: 'Pieces of a word as one: columns summed, rows averaged',
+    help: 'The tokens of a word merged: columns summed, rows averaged',
   };
   const hide = {
     kind: 'choice',
@@ -281,7 +297,7 @@ function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }
     name: 'attention_renormalise',
     label: 'Renormalise rows',
     value: isRenormalised,
-    help: 'Divide what is left of a row by its sum',
+    help: 'Divide each remaining row by its sum',
   };
   const least = {
     kind: 'number',
@@ -311,8 +327,8 @@ function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }
 /**
  * @param {import('../../data/trace.js').Trace} trace
  * @param {import('./subject.js').Subject} subject
- * @param {number} [nLeft] lines that are too many to be drawn
- * @returns {string} '' where the map is as it would be anyway
+ * @param {number} [nLeft] lines left out, being too many
+ * @returns {string} '' for an unchanged map
  */
 function notesOf(trace, subject, nLeft = 0) {
   const { quantity, switches } = subject;
@@ -330,16 +346,14 @@ function notesOf(trace, subject, nLeft = 0) {
 }
 
 /**
- * Why the arithmetic of a cell cannot be opened.
+ * The reason why a cell has no arithmetic to show.
  * @param {import('../../state/attention_switches.js').Switches} switches
- * @returns {string} '' where it can
+ * @returns {string} '' if it can
  */
 function whyNot({ which, isWords, isRenormalised }) {
-  if (which !== 'head') return '“Why” is for one head: a cell here is of several.';
-  if (isWords) return '“Why” is for single tokens: a cell of whole words is several cells.';
-  return isRenormalised
-    ? '“Why” is for weights as the model has them: these are renormalised.'
-    : '';
+  if (which !== 'head') return '“Why” needs one head; these cells combine several.';
+  if (isWords) return '“Why” needs single tokens; a cell of whole words combines several.';
+  return isRenormalised ? '“Why” needs the model’s own weights; these are renormalised.' : '';
 }
 
 function ofLines(nLeft) {
@@ -348,13 +362,13 @@ function ofLines(nLeft) {
 
 function ofHeads({ which, isShare }) {
   return which === 'max' && isShare
-    ? 'Cell by cell the largest weight of any head, so rows sum to 1 or more.'
+    ? 'Each cell is the largest weight of any head, so rows sum to 1 or more.'
     : '';
 }
 
 function ofWords({ isWords, which }) {
   if (!isWords) return '';
-  return `Pieces of a word are read as one: columns summed, rows averaged${which === 'max' ? '' : ', so that rows still sum to 1'}.`;
+  return `The tokens of a word are merged: columns summed, rows averaged${which === 'max' ? '' : ', so that rows still sum to 1'}.`;
 }
 
 function ofHidden(trace, { place, switches: { hidden, isRenormalised, isShare } }) {
@@ -366,7 +380,7 @@ function ofHidden(trace, { place, switches: { hidden, isRenormalised, isShare } 
   if (!isShare) return `${what}.`;
   return isRenormalised
     ? `${what}, and rows are renormalised: what is left of each sums to 1 again.`
-    : `${what}; rows are not renormalised: they sum to what is left.`;
+    : `${what}; rows are not renormalised, so they sum to less than 1.`;
 }
 
 function ofThreshold({ threshold, isShare, as }) {

@@ -1,5 +1,5 @@
 /**
- * An attention map as a matrix: queries as rows, keys as columns, square cells; and the grid behind it.
+ * An attention map as a matrix of square cells, and the grid behind it.
  */
 
 import { highestIn } from '../../data/math.js';
@@ -91,7 +91,9 @@ export function matrixDrawing(state, subject) {
   };
 }
 
-/** Places on the colour scale: of what is under the threshold the lowest, of what may not be seen none. */
+/**
+ * Values mapped to the colour scale: the lowest colour below the threshold, none for masked cells.
+ */
 function drawn(subject) {
   return memo([subject], () => {
     const { matrix, scale } = subject;
@@ -104,7 +106,7 @@ function drawn(subject) {
 }
 
 /**
- * The value under which a cell is cut: drawn in the lowest colour.
+ * The threshold below which a cell has the lowest colour.
  * @param {Pick<Subject, 'scale'|'switches'>} subject
  */
 export function leastOf({ scale, switches }) {
@@ -112,7 +114,7 @@ export function leastOf({ scale, switches }) {
   return switches.isShare ? switches.threshold : switches.threshold * scale.top;
 }
 
-/** Titles beside the axes, labels aslant, the colour bar at the right. */
+/** Wide layout: axis titles, slanted labels, a vertical colour bar. */
 function roomyBox(size, label, matrix) {
   const slanted = Math.ceil(label.columns * 0.72);
   const margin = { l: label.rows + 30, r: Math.max(76, slanted), t: slanted + 40, b: 12 };
@@ -125,7 +127,7 @@ function roomyBox(size, label, matrix) {
   };
 }
 
-/** Every pixel for the map: upright labels, both titles in one line above them, the colour bar below. */
+/** Narrow layout: upright labels, both titles in one line above them, the colour bar below. */
 function tightBox(size, label, matrix) {
   const margin = { l: label.rows + 14, r: 4, t: label.columns + 28, b: 58 };
   const title = {
@@ -156,7 +158,7 @@ function tightBox(size, label, matrix) {
   };
 }
 
-/** Cells are square, and the longer side of the map is never too short to be read. */
+/** Cells are square, and the longer side of the map has a minimum length. */
 function squaresIn({ width, height }, margin, { rows, columns }) {
   const room = Math.min(
     (width - margin.l - margin.r) / columns,
@@ -177,11 +179,11 @@ function squaresIn({ width, height }, margin, { rows, columns }) {
 const DIGITS = 4;
 
 /**
- * The chosen query and key, as places on the map.
+ * The row and column of the chosen query and key.
  * @param {import('../../data/trace.js').Trace} trace
  * @param {Object} state
  * @param {Subject} subject
- * @returns {{query: number, row: number, column: number, isChosen: boolean}} `query` counts tokens; `row` is −1 where that token is hidden; where no key was chosen `column` is the highest of the row
+ * @returns {{query: number, row: number, column: number, isChosen: boolean}} `query` counts tokens; `row` is −1 if that token is hidden; if no key was chosen, `column` is the highest of the row
  */
 export function chosenIn(trace, state, { place, matrix, rows, columns }) {
   const query = queryOf(state, trace, place.rows);
@@ -249,7 +251,7 @@ export function gridOf(trace, state, subject) {
   };
 }
 
-/** The row of the chosen query, told by the chosen cell, or else by the highest. */
+/** The readout of the chosen row: its chosen cell, or its highest. */
 function atRest(trace, subject, { query, row, column, isChosen }, counts) {
   if (row < 0)
     return {
@@ -260,12 +262,15 @@ function atRest(trace, subject, { query, row, column, isChosen }, counts) {
   return isChosen && isSeen ? { ...shown, readout: sentence(subject, row, column) } : shown;
 }
 
-/** A token of a word: the one that was chosen before, or else its last, which has read all of it. */
+/**
+ * The token that stands for a word: the one chosen before, or its last, which has read the whole
+ * word.
+ */
 function tokenOf({ first, last }, before) {
   return before !== null && first <= before && before <= last ? before : last;
 }
 
-/** The table puts what the threshold cuts in brackets. */
+/** In the table, cells below the threshold are in brackets. */
 function marksOf(subject, value) {
   const isCut = (row, column) => value(row, column) < leastOf(subject);
   const write = (row, column) => subject.quantity.write(value(row, column), DIGITS);
@@ -281,7 +286,7 @@ function muchOf(subject, value) {
   return value < leastOf(subject) ? `${much}, under the threshold` : much;
 }
 
-/** What a query looks at, also as a tint of the sentence: how far up the colour scale each token is. */
+/** A row in words, and the tint of each token as its level on the colour scale. */
 function rowShown(subject, row, counts) {
   const values = rowOf(subject.matrix, row);
   return {
@@ -290,7 +295,7 @@ function rowShown(subject, row, counts) {
   };
 }
 
-/** Who looks at a key. These numbers are of different rows, so they need not sum to 1. */
+/** A column in words. Its numbers belong to different rows, so they need not sum to 1. */
 function columnShown(subject, column, counts) {
   const values = columnOf(subject.matrix, column);
   const row = highestIn(values);

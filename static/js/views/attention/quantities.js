@@ -1,5 +1,5 @@
 /**
- * What a cell of an attention map may hold: how it is written, coloured and said.
+ * The quantities of an attention map: their names, formats, wording and colour scales.
  */
 
 import { extent } from '../../data/math.js';
@@ -22,7 +22,7 @@ import { share, signed } from '../../data/number.js';
 
 const WEIGHTS = {
   title: 'Weights',
-  help: 'How much of each key a query takes in, after the softmax',
+  help: 'How much each query attends to each key, after the softmax',
   noun: 'attention weight',
   suffix: '',
   note: '',
@@ -38,12 +38,12 @@ export const QUANTITIES = {
   log: {
     ...WEIGHTS,
     title: 'Log',
-    help: 'The weights, coloured by their logarithm: small ones become visible',
-    note: 'Colours go by the logarithm of a weight, from 0.0001 up; the numbers are the weights.',
+    help: 'The weights on a logarithmic colour scale, which shows small ones',
+    note: 'Colours show the logarithm of the weight, from 0.0001 up; numbers are weights.',
   },
   scores: {
     title: 'Scores',
-    help: 'Before the softmax: query times key, scaled, with the bias of positions if there is one',
+    help: 'Before the softmax: query · key, scaled, plus the positional bias if there is one',
     noun: 'score before the softmax',
     suffix: ': scores before the softmax',
     note: 'Warm is above zero, blue below. The softmax turns a row of scores into a row of weights.',
@@ -54,7 +54,7 @@ export const QUANTITIES = {
   },
   value_weighted: {
     title: 'Weight × value',
-    help: 'What a key really adds: its weight times the length of what the head writes for it',
+    help: 'The contribution of a key: its weight times the norm of its projected value',
     noun: 'weight × length of the projected value',
     suffix: ': weight × value',
     note: 'A weight times the length of the key’s value after W_O: a large weight on a short value adds little. Rows do not sum to 1.',
@@ -65,33 +65,33 @@ export const QUANTITIES = {
   },
 };
 
-/** How rollout is said: nothing attends over several layers. */
+/** Rollout has its own wording: it is not attention between layers. */
 export const ROLLOUT = {
   ...WEIGHTS,
   noun: 'rollout',
-  note: 'How much of what stands at a row’s token after this layer came in at each column’s token, if attention alone, averaged over heads, moved it and half of everything stayed where it was.',
+  note: 'The share of a row’s token that originates from each column’s token, with attention averaged over heads and half of each layer passed on by the residual connection (attention rollout).',
   say: (query, key, much) => `${much} of what stands at ${query} came in at ${key}`,
   sayMost: (query, key, much) => `Of what stands at ${query}, most came in at ${key}: ${much}`,
   sayLookedAt: (query, key, much) => `What came in at ${key} went most to ${query}: ${much}`,
 };
 
 /**
- * How values become colours.
+ * The mapping of values to colours.
  * @typedef {Object} Scale
  * @property {number} bottom
  * @property {number} top
  * @property {boolean} isSigned zero is in the middle
  * @property {(value: number) => number} place of a value between bottom and top
- * @property {{tickvals: number[], ticktext: string[]}} [ticks] where places are no values
+ * @property {{tickvals: number[], ticktext: string[]}} [ticks] if positions on the scale are not values
  */
 
-/** Decimal powers of the smallest weight that has a colour of its own. */
+/** The decimal exponent of the smallest weight with a colour of its own. */
 const FLOOR = -4;
 
 /**
  * @param {What} what
  * @param {import('../../data/trace.js').Matrix} matrix
- * @param {{range: 'one'|'head', most: number}} wish `most`: the largest value of any head, where values have no end
+ * @param {{range: 'one'|'head', most: number}} wish `most`: the largest value of any head, for unbounded values
  * @returns {Scale}
  */
 export function scaleOf(what, matrix, { range, most }) {

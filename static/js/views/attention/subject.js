@@ -1,7 +1,7 @@
 /**
- * What the Attention view shows: the numbers that its switches ask for, and what they are called.
- * Each head is merged into words, then heads are combined, then tokens are left out: merging sums
- * and averages, which a largest head would not survive.
+ * The subject of the Attention view: the numbers selected by its switches, and their name. Tokens
+ * are merged into words first, then heads are combined, then tokens are hidden: merging sums and
+ * averages, which is not meaningful after a maximum over heads.
  */
 
 import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
@@ -26,15 +26,15 @@ const memo = createMemo();
  * @property {import('./quantities.js').Scale} scale
  * @property {string} name which heads of which layer
  * @property {string} details what was done to their numbers, each after a comma; '' for nothing
- * @property {Matrix} matrix rows by columns; NaN where nothing may be seen
+ * @property {Matrix} matrix rows by columns; NaN if masked
  * @property {Unit[]} rows
  * @property {Unit[]} columns
  * @property {Object} request what of the API’s trace holds these numbers
- * @property {import('../../data/request_code.js').Made} [made] how they are made of it, where they are not simply there
+ * @property {import('../../data/request_code.js').Made} [made] their derivation, if the answer does not hold them
  */
 
 /**
- * Where the view looks, and how it is set to.
+ * The place, layer and switches of the view.
  * @param {import('../../data/trace.js').Trace} trace
  * @param {Object} state
  * @returns {{place: import('../../data/attention.js').Place, site: string, nHeads: number, switches: import('../../state/attention_switches.js').Switches}|null} null: there is no attention there
@@ -48,7 +48,7 @@ export function settingOf(trace, state) {
 }
 
 /**
- * What has to be asked for besides the weights.
+ * The further arrays that the current switches need.
  * @param {import('../../data/trace.js').Trace} trace
  * @param {Object} state
  * @returns {Record<string, Object>}
@@ -120,7 +120,7 @@ function worked(trace, state, setting) {
   };
 }
 
-/** The array that the numbers are in, and which of its heads. */
+/** The array that holds the numbers, and the selected heads. */
 function sourceOf(trace, state, { place, site, nHeads, switches }) {
   const { which, what } = switches;
   if (which === 'rollout') {
@@ -158,7 +158,7 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
   };
 }
 
-/** One head, whole, is what the API gives; the rest is done here, and what is drawn empty is still a number. */
+/** The derivation of the drawn numbers; none if they are one whole head, as the API returns it. */
 function madeOf({ layer }, { switches }, { keys, rows, columns }) {
   const { which, isWords, hidden, isRenormalised, threshold } = switches;
   const done = [
@@ -187,7 +187,7 @@ function unitsOf(trace, side, { isWords }) {
   return isWords ? wordsOf(tokens, side === 'target' ? trace.target : trace.text) : alone(tokens);
 }
 
-/** What may not be seen, the future of a decoder, is NaN rather than 0 or minus infinity. */
+/** Masked cells, the future of a decoder, are NaN rather than 0 or −∞. */
 function seen(matrix, site) {
   const { rows, columns, data } = matrix;
   for (let at = 0; at < data.length; at += 1) if (!Number.isFinite(data[at])) data[at] = NaN;
@@ -200,7 +200,7 @@ function byUnit(matrix, { rows, columns }, { isWords }) {
   return isWords ? merged(matrix, rows, columns) : matrix;
 }
 
-/** A hidden token is no key any more; where the queries are of the same text, no query either. */
+/** A hidden token is dropped as a key, and as a query if both are of the same text. */
 function withoutHidden(matrix, units, place, { hidden, isRenormalised }) {
   if (hidden === 'nothing') return { matrix, ...units };
   const columns = left(units.columns, hidden);
@@ -214,7 +214,9 @@ function withoutHidden(matrix, units, place, { hidden, isRenormalised }) {
   };
 }
 
-/** The largest of all heads, so that colours mean the same from head to head; weights end at 1 anyway. */
+/**
+ * The largest value of all heads, so that colours are comparable between heads; weights end at 1.
+ */
 function mostOf({ data, scale }, what) {
   if (what !== 'scores' && what !== 'value_weighted') return 1;
   let most = 0;
@@ -256,8 +258,8 @@ function detailsOf({ isWords, hidden, isRenormalised }) {
 }
 
 /**
- * Cell by cell; what one head may not see none of them may. Means of rows that sum to 1 sum to 1;
- * the largest weights of several heads sum to 1 or more.
+ * Combine heads cell by cell; a cell masked in one head is masked in the result. Means of rows that
+ * sum to 1 sum to 1; maxima sum to 1 or more.
  * @param {Matrix[]} heads of one shape, at least one
  * @param {'mean'|'max'} way
  * @returns {Matrix}
@@ -311,7 +313,7 @@ export function cutTo(matrix, rows, columns) {
 }
 
 /**
- * @param {Matrix} matrix not negative; NaN where nothing is seen
+ * @param {Matrix} matrix not negative; NaN if masked
  * @returns {Matrix} every row divided by its sum; a row of zeros stays as it is
  */
 export function renormalised({ rows, columns, data }) {

@@ -1,5 +1,5 @@
 /**
- * Attention of both sides on one scale of colours, and what it is in B less what it is in A.
+ * Attention of both sides on one colour scale, and their difference B − A.
  */
 
 import { extent, largestIn } from '../../data/math.js';
@@ -20,12 +20,12 @@ import { attentionOf, byUnits, isSamePlace, matchOf } from './sides.js';
 /** @typedef {import('./sides.js').Side} Side */
 
 const TITLES = { rows: 'query', columns: 'key' };
-/** Fewer shared tokens than these are no map. */
+/** The least number of shared tokens for a difference map. */
 const LEAST_SHARED = 2;
 const NO_ATTENTION = 'This model’s pass holds no attention weights.';
 
 /**
- * One side’s map.
+ * The attention map of one side.
  * @param {{a: Side, b: Side|null}} sides
  * @param {'a'|'b'} which
  * @param {Object} state
@@ -106,7 +106,7 @@ function sideGrid({ side, which, matrix, rows, columns }, state) {
   };
 }
 
-/** What only A has: its tokens are those of the page’s sentences. */
+/** The interaction of A's map: its tokens are those of the page's sentences. */
 function ofPage({ side, matrix, rows, columns }, state) {
   const { place, trace } = side;
   const query = queryOf(state, trace, place.rows);
@@ -129,7 +129,7 @@ function ofPage({ side, matrix, rows, columns }, state) {
   };
 }
 
-/** Tokens of B are marked in the page’s sentences where they stand for the same. */
+/** Tokens of B are marked at their counterparts in the page's sentences. */
 function placed({ side }, { a, b }) {
   if (!isSamePlace(a, b)) return {};
   const back = (axis) => {
@@ -160,7 +160,7 @@ function shared(rows, columns, state) {
 }
 
 /**
- * B − A of what both read.
+ * The difference B − A over the shared tokens.
  * @param {{a: Side, b: Side}} sides
  * @param {Object} state
  * @returns {Partial<import('../../plot/figure.js').Figure>}
@@ -168,13 +168,11 @@ function shared(rows, columns, state) {
 export function differenceFigure({ a, b }, state) {
   if (!a.site || !b.site) return { notice: NO_ATTENTION };
   if (!isSamePlace(a, b))
-    return {
-      notice: `A shows ${kindOf(a)}, B ${kindOf(b)}: these are two kinds of attention, and no difference of them is taken.`,
-    };
+    return { notice: `Not comparable: A shows ${kindOf(a)}, B ${kindOf(b)}.` };
   const rows = matchOf(a, b, a.place.rows);
   const columns = matchOf(a, b, a.place.columns);
   if (rows.pairs.length < LEAST_SHARED || columns.pairs.length < LEAST_SHARED)
-    return { notice: 'The two share too few tokens to take a difference.' };
+    return { notice: 'A and B share too few tokens for a difference.' };
   const mapOf = ({ trace, site, head }, name) =>
     byUnits(weightsSeen(trace, site, head), rows[name], columns[name]);
   const [before, after] = [mapOf(a, 'a'), mapOf(b, 'b')];
@@ -201,7 +199,7 @@ export function differenceFigure({ a, b }, state) {
         rows: unitLabels(subject.rows),
         columns: unitLabels(subject.columns),
         titles: TITLES,
-        quantity: 'change of the weight',
+        quantity: 'change in weight',
         scale: { bottom: -(reach || 1), top: reach || 1, colours: diverging(state.palette.theme) },
       },
       state,
@@ -216,7 +214,7 @@ function kindOf({ place, trace }) {
     : `self-attention of the ${place.stack}${trace.target_tokens && place.rows === 'target' ? ', which reads the target' : ''}`;
 }
 
-/** The units of A that have their like in B. */
+/** The units of A with a counterpart in B. */
 function kept({ a, pairs }) {
   return pairs.map(([index]) => a[index]);
 }
@@ -225,17 +223,17 @@ function helpOf({ a, b, match: { rows, columns } }, reach) {
   const isWhole = rows.isWhole && columns.isWhole;
   const what =
     rows.isByWord || columns.isByWord
-      ? 'The two cut the text into different tokens, so whole words are compared.'
+      ? 'The two models tokenize the text differently, so whole words are compared.'
       : isWhole
         ? ''
-        : 'Only tokens that both read, in the same order, are compared.';
+        : 'Only tokens that A and B share, in the same order, are compared.';
   const heads =
     a.layer !== b.layer || a.head !== b.head
-      ? `B has no such head: its ${attentionOf(b)} stands in for ${attentionOf(a)}.`
+      ? `B does not have this head: its ${attentionOf(b)} is compared with ${attentionOf(a)}.`
       : '';
   const nothing =
     reach === 0
-      ? 'Nothing differs here.'
+      ? 'No difference here.'
       : `Warm: B attends more; blue: less. Colours end at ±${share(reach)}, the largest change here.`;
   return [nothing, what, heads].filter(Boolean).join(' ');
 }
@@ -255,7 +253,7 @@ function factsOf({ changes, match: { rows }, rows: kept_ }, reach) {
   ];
 }
 
-/** The units of a side that have their like on the other. */
+/** The units of one side with a counterpart on the other. */
 function paired({ pairs, ...units }, side, of) {
   return pairs.map((pair) => units[side][pair[of]]);
 }
@@ -289,7 +287,7 @@ function differenceGrid({ a, b, before, after, changes, match, rows, columns }, 
       const [was, is] = each(row, column);
       const pair = `${namedUnit(rows, row)} to ${namedUnit(columns, column)}`;
       if (Number.isNaN(value(row, column)))
-        return `From ${pair} nothing is attended: it comes later (B − A)`;
+        return `From ${pair}: masked, the key comes later (B − A)`;
       return `From ${pair} the weight is ${share(was)} in A and ${share(is)} in B: ${signed(value(row, column))} (B − A, ${attentionOf(a)})`;
     },
     tip: (row, column) => [

@@ -1,5 +1,5 @@
 /**
- * Compare: two passes side by side, and what the one has that the other has not.
+ * Compare: two passes side by side, and their difference.
  */
 
 import { modelName } from '../../api/api.js';
@@ -17,10 +17,10 @@ const { compare_temperature: TEMPERATURE } = entryOf('compare').fields;
 /** @type {import('../../plot/figure.js').View} */
 export const compare = {
   ...entryOf('compare'),
-  help: 'Two passes side by side: the same sentence with a part of the model switched off, another sentence, or another model. The third map is B less A, and the bars say what changed in what the model expects.',
+  help: 'Two passes side by side: the same sentence with a part of the model switched off, another sentence, or another model. The third map is B − A; the bars show how the prediction changed.',
   terms: [
     ['A', 'the page’s own sentence and model, as they are'],
-    ['B', 'what it is compared with'],
+    ['B', 'the pass it is compared with'],
     ['difference', 'B − A: warm where B attends more, blue where it attends less'],
   ],
   arrangement: 'triple',
@@ -32,7 +32,7 @@ export const compare = {
   figure,
 };
 
-/** Heads of two models are not each other’s: how much each changed is told of one model alone. */
+/** Heads of two models do not correspond, so changes by head are shown for one model only. */
 function panels(trace, state) {
   const parts = ['b', 'difference', 'next', ...(state.compare_with === 'model' ? [] : ['heads'])];
   const others = isAsked(trace, state) && !state.answers.after?.problem ? parts : ['b'];
@@ -50,7 +50,7 @@ const TITLES = {
   a: 'A',
   b: 'B',
   difference: 'B − A',
-  next: 'What is expected',
+  next: 'The prediction',
   heads: 'Which heads changed',
 };
 
@@ -87,23 +87,23 @@ function figure(trace, state) {
   };
 }
 
-/** A, while there is no B. */
+/** A alone, before there is a B. */
 function alone(trace, state) {
   const { a } = sidesOf(trace, { ...state, answers: { after: { trace } } });
   return { title: `A: ${a.name}`, ...sideFigure({ a, b: null }, 'a', state) };
 }
 
 /**
- * Figure of a part that lacks its B.
+ * A notice in place of a figure that needs B.
  * @param {import('../../data/trace.js').Trace} trace
  * @param {import('../../plot/figure.js').ViewState} state
  * @returns {{notice: string, actions?: import('../../plot/figure.js').Figure['actions']}}
  */
 function invitation(trace, { compare_with: way }) {
-  if (way !== 'text') return { notice: 'There is no other model here to compare with.' };
+  if (way !== 'text') return { notice: 'No other model is available to compare with.' };
   return {
     notice:
-      'Type a second sentence above. One that shares most of its words with the first shows most.',
+      'Type a second sentence above, preferably one that shares most of its words with the first.',
     actions: [{ label: 'Copy the first and change a word', patch: { compare_text: trace.text } }],
   };
 }
@@ -112,19 +112,19 @@ const WAYS = [
   {
     id: 'edit',
     title: 'An edit',
-    help: 'The same sentence, read by the model with a part of it changed',
+    help: 'The same sentence and model, with a part of the model changed',
   },
   { id: 'text', title: 'Another sentence', help: 'Another sentence, read by the same model' },
   { id: 'model', title: 'Another model', help: 'The same sentence, read by another model' },
 ];
 const EDITS = [
-  { id: 'heads', title: 'Heads off', help: 'Heads that write nothing' },
+  { id: 'heads', title: 'Heads off', help: 'Heads whose output is set to 0' },
   { id: 'experts', title: 'Experts off', help: 'Experts that are never chosen' },
-  { id: 'no_scaling', title: 'No 1/√d', help: 'Queries times keys, not divided by √d_head' },
+  { id: 'no_scaling', title: 'No 1/√d', help: 'Scores without the division by √d_head' },
   {
     id: 'temperature',
     title: 'Temperature',
-    help: 'The scores divided before the softmax: above 1 rows even out, below they sharpen',
+    help: 'Scores divided by T before the softmax: T > 1 flattens rows, T < 1 sharpens them',
   },
 ];
 const WHERE = [

@@ -1,5 +1,5 @@
 /**
- * Which heads changed: for each of a place, how much of its rows moved from A to B.
+ * The heads that changed: the share of each head's attention that moved between A and B.
  */
 
 import { extent, largestIn } from '../../data/math.js';
@@ -13,8 +13,8 @@ import { createMemo } from '../../state/state.js';
 import { matchOf, showing } from './sides.js';
 
 const WHAT_MOVED =
-  'How much of a head’s attention moved elsewhere: half the sum of a row’s changes, the mean of its rows.';
-const STILL_ATTENDS = ' A head that is switched off still attends; it only writes nothing.';
+  'The share of a head’s attention that moved: half the sum of absolute changes of a row, averaged over rows.';
+const STILL_ATTENDS = ' A head that is switched off still attends; only its output is 0.';
 const CELL = 44;
 const AROUND = 80;
 
@@ -53,7 +53,7 @@ export function headsFigure({ a, b }, state) {
   };
 }
 
-/** Small changes have a digit more. */
+/** Small percentages have one more digit. */
 function percentUpTo(top) {
   const digits = top < 0.1 ? 1 : 0;
   return (value) => percent(value, digits).replace(' %', '');
@@ -64,7 +64,7 @@ function percentOnBar(value) {
 }
 
 /**
- * A way to the head that changed most, unless it is shown already.
+ * A button to the head that changed most, unless it is open.
  * @param {{a: import('./sides.js').Side, b: import('./sides.js').Side}} sides of one model
  * @param {Object} state
  * @returns {{label: string, patch: Object}[]}
@@ -134,7 +134,7 @@ function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
 /** @typedef {[number, number][]} Pairs index in A and index in B of the same thing */
 
 /**
- * A head's weights; the future, which a decoder never sees, is NaN rather than 0.
+ * The weights of a head; the masked future of a decoder is NaN rather than 0.
  * @param {import('../../data/trace.js').Trace} trace
  * @param {string} site
  * @param {number} head
@@ -168,7 +168,7 @@ export function difference(a, b, rows, columns) {
 }
 
 /**
- * How much of a row's attention moved elsewhere: half the sum of its changes, the mean of all rows.
+ * The share of attention that moved: half the sum of absolute changes of a row, averaged over rows.
  * @param {Matrix} changes
  * @returns {number} 0 to 1
  */
@@ -181,7 +181,7 @@ export function meanMoved({ rows, data }) {
 }
 
 /**
- * The same of one head, without a matrix of its changes: what is hidden has no weight on either side.
+ * The same for one head without building its difference matrix: masked cells are 0 on both sides.
  * @param {import('../../data/trace.js').NamedArray} a weights by head, query and key
  * @param {import('../../data/trace.js').NamedArray} b
  * @param {number} head

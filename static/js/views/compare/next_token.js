@@ -1,5 +1,5 @@
 /**
- * What A and B expect at the chosen token, and how far apart they are.
+ * The next-token distributions of A and B at the chosen token, and the distance between them.
  */
 
 import { divergence, softmax, totalVariation } from '../../data/math.js';
@@ -27,21 +27,15 @@ const SHOWN = 12;
  */
 export function nextFigure({ a, b }, logits, state) {
   if (isFilling(a.trace) !== isFilling(b.trace))
-    return {
-      notice:
-        'One of the two says what comes next, the other what stands at a place: these are no answers to one question.',
-    };
+    return { notice: 'Not comparable: one model predicts the next token, the other fills masks.' };
   if (hasTwoSides(a.trace) !== hasTwoSides(b.trace))
-    return {
-      notice:
-        'One of the two goes on with the text, the other translates it: these are no answers to one question.',
-    };
+    return { notice: 'Not comparable: one model continues the text, the other translates it.' };
   const query = queryOf(state, a.trace);
   const other = queryIn(a, b, query, state);
   const tokens = tokensOf(a.trace, predictingSide(a.trace));
   if (other < 0)
     return {
-      notice: `${named(tokens, query)} has nothing that stands for it in B. Choose another token of the sentence.`,
+      notice: `${named(tokens, query)} has no counterpart in B. Choose another token of the sentence.`,
     };
   const words = wordsFor(a.trace);
   const change = nextChange(
@@ -67,7 +61,10 @@ export function nextFigure({ a, b }, logits, state) {
   };
 }
 
-/** The place in B that stands for the chosen token: its like, or what was read up to the same point. */
+/**
+ * The position in B that corresponds to the chosen token: its counterpart, or the last token of the
+ * same prefix.
+ */
 function queryIn(a, b, query, state) {
   const side = predictingSide(a.trace);
   const found = counterpart(matchOf(a, b, side), query);
@@ -77,9 +74,7 @@ function queryIn(a, b, query, state) {
 
 function factsOf({ moved, lost }) {
   if (moved === null)
-    return [
-      ['Vocabularies', 'two: tokens are matched by what they spell, and no distance is taken'],
-    ];
+    return [['Vocabularies', 'two: tokens are matched by their text, and no distance is computed']];
   return [
     ['Moved from token to token', `${percent(moved)} (total variation)`],
     ['Kullback–Leibler, A from B', `${decimal(lost)} bits`],
@@ -95,7 +90,7 @@ function gridOf({ a, b, query, other, words, tokens, change, geometry }) {
     return [token.a, token.b, token.b - token.a][column];
   };
   const write = (number, column) => {
-    if (Number.isNaN(number)) return 'not known: not among the 20 likeliest';
+    if (Number.isNaN(number)) return 'unknown: not among the 20 likeliest';
     return column === 2 ? `${points(number)} percentage points` : percent(number);
   };
   const side = predictingSide(a.trace);
@@ -136,7 +131,7 @@ const BAR = { width: 0.36, apart: 0.19 };
 const LETTERING = { size: 13, letters: 14, space: 1 };
 const NUMBER = { size: 12, letters: 30, space: 1 };
 const WIDEST = 760;
-/** Pale for what was, strong for what is. */
+/** Pale bars for A, strong bars for B. */
 const LEVELS = { a: 88, b: 168 };
 const KEY_HEIGHT = 24;
 
@@ -211,7 +206,7 @@ function points(change) {
   return `${change > 0 ? '+' : '−'}${text}`;
 }
 
-/** Which bar is whose. */
+/** The legend: one entry per side. */
 function keys({ theme, ink }) {
   const scale = sequential(theme);
   return ['a', 'b'].flatMap((side, index) => {
@@ -242,7 +237,7 @@ function keys({ theme, ink }) {
   });
 }
 
-/** Columns of the grid: A, B, and the change, which has the whole row. */
+/** Columns of the grid: A, B, and the change, which spans the row. */
 function geometryOf(tokens, end) {
   return {
     box(row, column) {
@@ -263,18 +258,18 @@ function geometryOf(tokens, end) {
  * @property {string} text
  * @property {string} name
  * @property {number} a probability
- * @property {number} b probability; of either NaN where it is not known
+ * @property {number} b probability; NaN if unknown
  */
 
 /**
  * @typedef {Object} NextChange
  * @property {Expected[]} tokens of either side’s likeliest, by the greater probability
  * @property {number|null} moved total variation distance; null: two vocabularies
- * @property {number|null} lost bits that B’s expectation loses where A’s is true
+ * @property {number|null} lost Kullback–Leibler divergence of B from A, in bits
  */
 
 const OF_EACH = 8;
-/** Two passes of the same numbers, computed in another order, are this far apart. */
+/** The distance between two passes of equal inputs, from rounding alone. */
 const ROUNDING = 1e-6;
 
 /**
@@ -314,7 +309,7 @@ export function nextChange(a, b, most) {
   };
 }
 
-/** The likeliest of a place, as they were sent. */
+/** The likeliest tokens of a position, as the API returned them. */
 function listed({ likeliest: { ids, probabilities, texts }, query }) {
   const chances = rowOf(matrixAt(probabilities), query);
   return Array.from(rowOf(matrixAt(ids), query), (id, rank) => ({
@@ -325,7 +320,7 @@ function listed({ likeliest: { ids, probabilities, texts }, query }) {
   }));
 }
 
-/** Do the numbers of tokens mean the same to both? Told from all that both of them spelled. */
+/** Whether both sides use one vocabulary, judged by the tokens both of them returned. */
 function isOneVocabulary(a, b) {
   if (a.logits.shape.at(-1) !== b.logits.shape.at(-1)) return false;
   const spelled = spelling(a);
@@ -339,7 +334,10 @@ function spelling({ likeliest: { ids, texts }, tokens }) {
   ]);
 }
 
-/** Tokens of two vocabularies are matched by what they spell; what is not among a side’s likeliest is not known. */
+/**
+ * Tokens of two vocabularies are matched by text; a token outside a side's likeliest has no known
+ * probability.
+ */
 function byText(listA, listB, most) {
   const of = (list, text) => list.find((one) => one.text === text)?.probability ?? NaN;
   const texts = new Set(

@@ -17,13 +17,13 @@ const NEEDS = [
   'analyses.next_token.ids',
 ];
 const NAME_LETTERS = 48;
-/** So much of what two sentences share is left before what they do not. */
+/** Letters kept of a shared beginning, before the first difference. */
 const LEAD_LETTERS = 16;
 
 /**
  * @typedef {Object} Side
  * @property {import('../../data/trace.js').Trace} trace
- * @property {string} name what makes it this side
+ * @property {string} name its distinguishing name
  * @property {import('../../data/attention.js').Place|null} place
  * @property {number} layer
  * @property {number} head
@@ -60,13 +60,13 @@ export function range(count) {
   return Array.from({ length: count }, (_, index) => index);
 }
 
-/** The shown head, in a model that has so many. */
+/** The open head, limited to the heads of the model. */
 function headOf({ head }, count) {
   return Math.min(head ?? 0, Math.max(count - 1, 0));
 }
 
 /**
- * Another head is shown, and what is switched off stays what it was.
+ * Open another head while the edit keeps its heads.
  * @param {{a: Side}} sides
  * @param {Object} state
  * @param {{layer: number, head: number}} shown
@@ -97,7 +97,7 @@ export function otherOf(trace, { compare_model: id, cards }) {
 }
 
 /**
- * What makes B another pass than A, as members of a request.
+ * The request members in which B differs from A.
  * @returns {Object|null} null: there is no B yet
  */
 function memberOfB(trace, state) {
@@ -163,7 +163,7 @@ function nameOfA(trace, { compare_with: way, compare_text: other }) {
 }
 
 /**
- * A sentence by the part that tells it from the other: what both start with is cut to a few words.
+ * A sentence shortened to the part that differs: a shared beginning is cut to a few words.
  * @param {string} sentence
  * @param {string} other
  * @returns {string} in quotation marks
@@ -189,14 +189,14 @@ export function nameOfB(trace, state) {
 }
 
 /**
- * Which attention of a side is shown: `layer 1, head 0`.
+ * The open attention of a side: `layer 1, head 0`.
  * @param {Side} side
  */
 export function attentionOf({ trace, place, layer, head }) {
   return `${placesOf(trace).length > 1 ? `${place.name}, ` : ''}layer ${layer}, head ${head}`;
 }
 
-/** Is it the same kind of attention, between the same kinds of text? */
+/** Whether both sides show the same kind of attention between the same kinds of text. */
 export function isSamePlace(a, b) {
   return a.place?.id === b.place?.id && hasTwoSides(a.trace) === hasTwoSides(b.trace);
 }
@@ -266,7 +266,7 @@ function listed(noun, numbers) {
  * @property {Unit[]} b
  * @property {[number, number][]} pairs
  * @property {boolean} isByWord two tokenizers cut one text differently, so its words are compared
- * @property {boolean} isWhole nothing on either side is without its like
+ * @property {boolean} isWhole every unit has a counterpart
  */
 
 /**
@@ -291,7 +291,7 @@ function matched(a, b, keyOf, isByWord) {
   return { a, b, pairs, isByWord, isWhole: pairs.length === a.length && pairs.length === b.length };
 }
 
-/** What a token stands for in a text, whoever cut it. */
+/** The span of a token, independent of its tokenizer. */
 function spanOf({ text, start, end, is_special: isSpecial }) {
   return isSpecial ? text : `${start} ${end}`;
 }
@@ -308,7 +308,7 @@ export function byUnits(matrix, rows, columns) {
 }
 
 /**
- * A token of A as the token of B that stands for the same.
+ * The token of B that corresponds to a token of A.
  * @param {Match} match
  * @param {number} index of a token of A
  * @returns {number} −1: there is none
@@ -320,7 +320,8 @@ export function counterpart({ a, b, pairs }, index) {
 }
 
 /**
- * The longest common subsequence (Wagner and Fischer 1974); of several the one that pairs earliest.
+ * The longest common subsequence (Wagner and Fischer 1974); of several, the one with the earliest
+ * pairs.
  * @param {string[]} a
  * @param {string[]} b
  * @returns {[number, number][]} indices into both, ascending
@@ -340,7 +341,7 @@ export function commonPairs(a, b) {
   return pairs;
 }
 
-/** Sentences that are compared mostly start and end alike. */
+/** Compared sentences mostly share their beginning and their end. */
 function sharedStart(a, b) {
   let length = 0;
   while (length < Math.min(a.length, b.length) && a[length] === b[length]) length += 1;

@@ -1,6 +1,6 @@
 /**
- * How undecided the router was about each token: a strip of bars along the tokens of a routing map,
- * as high as it is where all experts are alike to it.
+ * The entropy of the router for each token: a strip of bars along the tokens of a router map, full
+ * height at the entropy of the uniform distribution.
  */
 
 import { signed } from '../../data/number.js';
@@ -51,7 +51,7 @@ export function entropyAxis({ mostEntropy }, palette, { isDown, strip }) {
     : { yaxis3: { ...axis, anchor: 'x' } };
 }
 
-/** A dotted line where a router would be for which all experts are alike. */
+/** A dotted line at the entropy of the uniform distribution. */
 export function mostEntropyLine({ mostEntropy, entropies }, palette, { isDown, at }) {
   const from = at(-0.5, mostEntropy);
   const to = at(entropies.length - 0.5, mostEntropy);
@@ -68,7 +68,7 @@ export function mostEntropyLine({ mostEntropy, entropies }, palette, { isDown, a
 }
 
 /**
- * Beside the strip, below the load; or on top of it on a phone.
+ * The title of the strip: beside it, or above it on a phone.
  * @param {import('../../plot/figure.js').Frame['palette']} palette
  * @param {{isDown: boolean, loadFrom?: number, along: number, room: number}} box
  */

@@ -1,6 +1,6 @@
 /**
- * Experts: which feed-forward networks of a mixture each token was sent through, the way of a token
- * through all of them, and what each of them takes of the training text.
+ * Experts: the routing of each token in a mixture of experts, its path through all layers, and the
+ * share of the training text that each expert takes.
  */
 
 import { modelName } from '../../api/api.js';
@@ -15,27 +15,27 @@ import { waysFigure } from './ways.js';
 import { entryOf } from '../registry.js';
 
 const SHOWS = [
-  { id: 'routing', title: 'Routing', help: 'What the routers of all layers decide' },
-  { id: 'route', title: 'Route', help: 'The way of the tokens through the layers' },
+  { id: 'routing', title: 'Routing', help: 'The decisions of the routers of all layers' },
+  { id: 'route', title: 'Route', help: 'The path of the tokens through the layers' },
   {
     id: 'specialities',
     title: 'Specialities',
-    help: 'What each expert takes of the training text',
+    help: 'The share of the training text that each expert takes',
   },
 ];
 
-const EXPERT = ['expert', 'one of the feed-forward networks of a layer'];
+const EXPERT = ['expert', 'one of the parallel feed-forward networks of a layer'];
 const TERMS = {
   routing: [
     EXPERT,
     ['load', 'share of all choices that fell on an expert; the line marks an even share'],
     [
       'router entropy',
-      '−Σ p·ln p over the experts: 0 where the router is sure, ln n_experts where all are alike to it',
+      '−Σ p·ln p over the experts: 0 if the router is certain, ln n_experts if all are equally likely',
     ],
     [
       'balance loss',
-      'n_experts · Σ load·mean probability: 1 where both are even, n_experts where one expert takes all; training keeps it low (Fedus et al. 2021, section 2.2)',
+      'n_experts · Σ load · mean probability: 1 if both are uniform, n_experts if one expert takes all; training keeps it low (Fedus et al. 2021, section 2.2)',
     ],
   ],
   route: [
@@ -44,17 +44,17 @@ const TERMS = {
   ],
   specialities: [
     EXPERT,
-    ['kind', 'what a token is by its spelling and by the token before it'],
-    ['share', 'how many of a token’s occurrences go to the expert'],
+    ['kind', 'the class of a token, by its spelling and the token before it'],
+    ['share', 'the share of a token’s occurrences that go to the expert'],
   ],
 };
 const HELP = {
   routing:
-    'In a mixture of experts a router sends each token through a few of several small networks; the marked ones were chosen, each with the weight its answer gets.',
+    'In a mixture of experts, a router sends each token through a few of several small networks. Chosen experts are marked, each with the weight of its output.',
   route:
-    'Layer by layer a token goes through other experts; its answers are mixed by weight, so its way splits and joins.',
+    'In each layer a token goes through different experts, and their outputs are mixed by weight, so its path splits and joins.',
   specialities:
-    'Nobody told an expert what to be good at: over the training text it turns out, by what the router sends to it more often than to the others.',
+    'Experts specialise during training, without being assigned a subject: these are the tokens that the router sends to each more often than to the others.',
 };
 
 const FIGURES = {
@@ -109,7 +109,7 @@ function controls(trace, state) {
   ];
 }
 
-/** One panel for each layer of the stack that routes; a dense model keeps one, to say so. */
+/** One panel for each layer that routes; a dense model has one, with a notice. */
 function panels(trace, state) {
   const { stages, stack } = sceneOf(trace, state);
   if (stages.length === 0) return [{ id: 'dense', state: { stack } }];
@@ -123,7 +123,7 @@ function panels(trace, state) {
 }
 
 /**
- * What all figures of the view look at.
+ * The data that all figures of the view share.
  * @typedef {Object} Scene
  * @property {'encoder'|'decoder'} stack
  * @property {import('../../data/attention.js').Side} side

@@ -1,6 +1,6 @@
 /**
- * The way of all tokens through the experts of all layers, and the chosen token's within it: columns
- * are layers, nodes are experts, a ribbon is as wide as the weight of the tokens that go along it.
+ * The flow of all tokens through the experts of all layers, the chosen token emphasised: columns
+ * are layers, nodes are experts, the width of a ribbon is the weight of its tokens.
  */
 
 import { counted, percent, share } from '../../data/number.js';
@@ -13,7 +13,7 @@ import { choicesAt, flowBetween, sharedWay, takenBy, tintOf, wayInWords } from '
 const NODE_LEVEL = 128;
 const RIBBON_LEVEL = 72;
 const RIBBON_STRENGTH = 0.4;
-/** Pixels that the chosen token takes at least, all its ribbons together. */
+/** The least total width of the chosen token's ribbons, in pixels. */
 const LEAST_ROUTE = 8;
 const THICKNESS = { roomy: 20, tight: 16 };
 const EXPERT_HEIGHT = 48;
@@ -47,9 +47,9 @@ export function flowFigure(trace, state, scene) {
 function noteOf(emphasis) {
   const wider =
     emphasis > 1
-      ? ' Among so many tokens the blue ribbon is drawn wider than its share, so that it can be followed.'
+      ? ' With this many tokens the blue ribbon is drawn wider than its share, so that it stays visible.'
       : '';
-  return `Choose an expert to see what it takes of the training text.${wider}`;
+  return `Choose an expert to see its share of the training text.${wider}`;
 }
 
 function others(count) {
@@ -73,7 +73,7 @@ function boxOf({ width }, stages, names) {
   };
 }
 
-/** Nodes stay where they are put, so that an expert stands at the same height in every sentence. */
+/** Nodes have fixed positions, so that an expert keeps its height from sentence to sentence. */
 function sankey({ nodes, links }, boxes, palette, { across, down, thickness, pad }) {
   const scale = sequential(palette.theme);
   const ribbon = translucent(css(scale, RIBBON_LEVEL), RIBBON_STRENGTH);
@@ -102,7 +102,7 @@ function sankey({ nodes, links }, boxes, palette, { across, down, thickness, pad
   };
 }
 
-/** Axes of pixels for the cursor; Plotly keeps them only where something is drawn on them. */
+/** Pixel axes for the cursor; Plotly keeps them only if something is drawn on them. */
 function anchor() {
   return {
     type: 'scatter',
@@ -221,7 +221,7 @@ function gridOf(scene, network, boxes) {
       layer: stages[at].layer,
       experts_expert: row,
     }),
-    chooseHint: 'Enter shows what the expert takes of the training text',
+    chooseHint: 'Enter shows the expert’s share of the training text',
     start: { row: scene.expert, column },
     rest: { readout: wayInWords(tokens, query, stages) },
     ceiling: 1,
@@ -254,7 +254,7 @@ function sentence({ stages, tokens, query, nameOf }, value, row, column) {
   return `Expert ${row} of ${nameOf(layer)} takes ${percent(value(row, column))} of the weight of ${counted(tokens.length, 'token')}, ${chosen}${most && `; most ${most}`}`;
 }
 
-/** Where most of it comes from, and where most of it goes on to. */
+/** The largest source and the largest target of a node. */
 function neighbours(stages, row, column) {
   const before =
     column > 0 && flowBetween(stages[column - 1].routing, stages[column].routing, () => true);
@@ -342,7 +342,7 @@ function linksOfOthers(stages, query, find) {
   return links;
 }
 
-/** What the first layer takes of all tokens but the chosen one. */
+/** The load of the first layer without the chosen token. */
 function entering(routing, query) {
   const data = takenBy(routing);
   for (const { expert, weight } of choicesAt(routing, query)) data[expert] -= weight;
@@ -365,7 +365,7 @@ function linksOfChosen(stages, query, emphasis, find) {
 }
 
 /**
- * Where nodes stand: columns at equal distances, nodes as high as their value, spread over the height.
+ * The layout of the nodes: evenly spaced columns, node heights in proportion to their values.
  * @param {Node[]} nodes
  * @param {{across: number, down: number, thickness: number, pad: number}} box
  * @returns {{x0: number, x1: number, y0: number, y1: number}[]} in the order of the nodes

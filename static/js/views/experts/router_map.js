@@ -1,5 +1,5 @@
 /**
- * What the router of one layer decides: a probability for every expert and token, and its choices.
+ * The router of one layer: a probability for every expert and token, and its choices.
  */
 
 import { transposed } from '../../data/math.js';
@@ -111,7 +111,7 @@ const ROOM_FOR_OUTLINES = 12;
 const ROOM_FOR_PERCENT = 36;
 
 /**
- * Do the tokens stand below one another?
+ * Whether tokens run downwards.
  * @param {number} width pixels the drawing may take
  */
 function isDown(width) {
@@ -153,7 +153,7 @@ function drawing(tokens, { palette, width }, routing) {
   };
 }
 
-/** `along` is the part of the token axis' side that the map takes; the load gets the rest. */
+/** `along` is the share of the map on the side of the token axis; the load has the rest. */
 function acrossBox(labels, width, nExperts) {
   const lettering = letteringFor(width);
   const margin = {
@@ -244,7 +244,7 @@ function axes(labels, { load }, palette, box) {
   };
 }
 
-/** At the right one tick stands where all bars would end if all experts had the same load. */
+/** In the wide layout one tick marks the load of a uniform router. */
 function loadAxis(load, palette, box) {
   const even = 1 / load.length;
   return {
@@ -259,7 +259,7 @@ function loadAxis(load, palette, box) {
   };
 }
 
-/** Past the longest bar, to leave room for its number. */
+/** The end of the load axis, with room for the number of the longest bar. */
 function loadEnd(load) {
   return Math.max(...load, 2 / load.length) * 1.5;
 }
@@ -278,7 +278,7 @@ function heatmap({ probabilities }, palette, box) {
   };
 }
 
-/** In each chosen cell its weight where there is room, or else a dot. */
+/** The weight in each chosen cell, or a dot if there is no room. */
 function choiceMarks({ probabilities, choices }, palette, box) {
   const { cell, at } = box;
   const scale = sequential(palette.theme);
@@ -323,7 +323,7 @@ function outlines({ choices }, palette, { cell, at }) {
   });
 }
 
-/** The load has an axis of its own, in the direction of the tokens. */
+/** The load has its own axis, along the tokens. */
 function onLoadAxis({ isDown: down }) {
   return down ? { yaxis: 'y2' } : { xaxis: 'x2' };
 }
@@ -342,7 +342,7 @@ function loadBars({ load }, palette, box) {
   };
 }
 
-/** In a row of their own at the top or a column at the right, clear of the bars and of the line. */
+/** The numbers of the load, in a row or column of their own. */
 function loadNumbers({ load }, palette, box) {
   const places = load.map((_, expert) => box.at(loadEnd(load), expert));
   const digits = box.isDown && box.cell.width < ROOM_FOR_PERCENT ? 0 : 1;

@@ -1,5 +1,5 @@
 /**
- * Where a mixture of experts sent each token, from the arrays of one layer.
+ * The routing of a mixture of experts, from the arrays of its layers.
  */
 
 import { entropyOf, transposed } from '../../data/math.js';
@@ -14,12 +14,12 @@ import { named } from '../../data/text.js';
  * @property {import('../../data/trace.js').Matrix} probabilities expert × token
  * @property {Choice[]} choices what was chosen, with the weight of its answer
  * @property {(expert: number, token: number) => number|undefined} weightOf undefined: not chosen
- * @property {import('../../data/trace.js').Matrix} weights token × expert; 0 where not chosen
+ * @property {import('../../data/trace.js').Matrix} weights token × expert; 0 if not chosen
  * @property {number[]} load share of all choices that fell on each expert; they sum to 1
  * @property {Float64Array} entropies of the router’s probabilities, token by token, in nats
  * @property {number} mostEntropy ln of the number of experts: all equally likely
  * @property {number} meanEntropy over the tokens
- * @property {number} balanceLoss 1 where load and probabilities are even, the number of experts where one takes all
+ * @property {number} balanceLoss 1 if load and probabilities are uniform, n_experts if one expert takes all
  * @property {number} topK experts chosen for each token
  * @property {string} stem of the sites these arrays are from
  */
@@ -27,8 +27,8 @@ import { named } from '../../data/text.js';
 /**
  * @param {Record<string, import('../../data/trace.js').NamedArray>} tensors
  * @param {number} layer
- * @param {string} [stack] `encoder` or `decoder`, where there are both
- * @returns {Routing|null} null where the layer is dense
+ * @param {string} [stack] `encoder` or `decoder`, if there are both
+ * @returns {Routing|null} null if the layer is dense
  */
 export function routingOf(tensors, layer, stack) {
   const found = layersWith(tensors, 'experts.router_probs', stack).find(
@@ -107,7 +107,7 @@ export function stagesOf({ tensors }, stack) {
 }
 
 /**
- * The experts a token goes through in a layer, the weightiest first.
+ * The experts of a token in a layer, the largest weight first.
  * @param {Routing} routing
  * @param {number} token
  * @returns {Share[]}
@@ -120,7 +120,7 @@ export function choicesAt({ choices, topK }, token) {
 }
 
 /**
- * What each expert takes of all tokens, by the weight of its answers; a layer's sum to the number of tokens.
+ * The total weight of each expert over all tokens; those of a layer sum to the number of tokens.
  * @param {Routing} routing
  * @returns {Float64Array} by expert
  */
@@ -132,8 +132,9 @@ export function takenBy({ weights }) {
 }
 
 /**
- * How much goes from each expert of a layer to each of another: Σ over tokens of weight · weight.
- * What an expert takes is what comes to it and what goes on from it, as a token's weights sum to 1.
+ * The flow from each expert of one layer to each of another: Σ over tokens of weight · weight.
+ * Since the weights of a token sum to 1, the inflow and outflow of an expert equal its total
+ * weight.
  * @param {Routing} from
  * @param {Routing} to
  * @param {(token: number) => boolean} counts which tokens
@@ -154,7 +155,8 @@ export function flowBetween(from, to, counts) {
 }
 
 /**
- * How much of its way each token shares with one of them: the mean over layers of Σ min(weight, weight).
+ * The overlap of each token's path with that of one token: the mean over layers of Σ min(weight,
+ * weight).
  * @param {Stage[]} stages
  * @param {number} token
  * @returns {Float64Array} by token, 1 for the same way
@@ -180,7 +182,7 @@ export function sharedWay(stages, token) {
 }
 
 /**
- * The expert that is looked at: the chosen one, or the one that weighs most for the chosen token.
+ * The open expert: the chosen one, or the one with the largest weight for the chosen token.
  * @param {{experts_expert?: number|null}} state
  * @param {Stage} stage
  * @param {number} query
@@ -192,7 +194,7 @@ export function expertOf({ experts_expert: chosen = null }, { routing }, query) 
 }
 
 /**
- * How much of every token an expert takes.
+ * The weight of an expert for each token.
  * @param {Routing} routing
  * @param {number} expert
  */

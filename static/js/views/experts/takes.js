@@ -1,6 +1,6 @@
 /**
- * What the experts of a layer take of the training text, counted beforehand and told by the card:
- * of every kind of token, and for one expert the tokens that it takes most above its share.
+ * The share of the training text that each expert takes, from the model card: by kind of token, and
+ * for one expert the tokens that it takes most above its share.
  */
 
 import { counted, percent } from '../../data/number.js';
@@ -21,7 +21,7 @@ const WIDEST = 760;
 const LETTERING = { size: 12, letters: 20, space: 1 };
 const TOKEN = { size: 13, letters: 14, space: 1 };
 const ROOM_FOR_NUMBERS = 30;
-/** Room behind the longest bar for its number. */
+/** Space behind the longest bar for its number. */
 const END = 1.02;
 
 /**
@@ -40,7 +40,7 @@ export function kindsFigure(trace, state, scene) {
   const parts = takes.map(({ share, kinds: of }) => [share, ...kinds.map((kind) => of[kind] ?? 0)]);
   return {
     title,
-    help: 'How much of each kind of token goes to each expert, beside how much it takes of all of them.',
+    help: 'The share of each kind of token that goes to each expert, next to its share of all tokens.',
     summary: `Shares of ${counted(columns.length, 'kind')} of token that each of ${takes.length} experts takes of the training text.`,
     ...kindsDrawing(parts, columns, state),
     grid: kindsGrid(trace, scene, parts, columns),
@@ -51,9 +51,9 @@ export function kindsFigure(trace, state, scene) {
 function untold({ card, model }, where) {
   const way =
     card?.kind === 'decoder'
-      ? ` “headlight evaluate ${model} --corpus FILE” counts it over a text and writes it there.`
+      ? ` “headlight evaluate ${model} --corpus FILE” counts them over a text and writes them to the card.`
       : '';
-  return `The card of ${model} does not say what the experts of ${where} take.${way}`;
+  return `The card of ${model} has no figures for the experts of ${where}.${way}`;
 }
 
 function kindsDrawing(parts, columns, { palette, width }) {
@@ -173,7 +173,7 @@ function kindsGrid(trace, scene, parts, columns) {
   };
 }
 
-/** The card has these numbers. */
+/** The call that returns the card with these numbers. */
 function callFor({ model }) {
   return { path: `/api/v1/models/${encodeURIComponent(model)}` };
 }
@@ -208,7 +208,7 @@ export function takenFigure(trace, state, scene) {
   if (found.length === 0)
     return {
       title,
-      notice: `Expert ${expert} takes no token of the training text more often than chance would send it there.`,
+      notice: `Expert ${expert} takes no token of the training text more often than by chance.`,
     };
   return {
     title,
@@ -221,7 +221,7 @@ export function takenFigure(trace, state, scene) {
 }
 
 function helpFor({ text, tokens, least_count: least }) {
-  return `What it takes most above its share, counted over ${tokens.toLocaleString('en')} tokens of ${text.join(' and ')}, of tokens that occur ${least} times or more; green ones stand in the sentence.`;
+  return `The tokens it takes most above its share, counted over ${tokens.toLocaleString('en')} tokens of ${text.join(' and ')}, of tokens that occur ${least} times or more; green ones occur in the sentence.`;
 }
 
 function takenDrawing(found, share, { palette, width }) {
@@ -282,7 +282,7 @@ function numberOf({ share, count }) {
   return `${percent(share)} of ${count.toLocaleString('en')}`;
 }
 
-/** One tick stands where all bars would end if the expert took what chance gives it. */
+/** One tick marks the share that the expert would take by chance. */
 function shareAxis(share, palette) {
   return {
     range: [0, END],
@@ -336,7 +336,7 @@ function takenGrid(trace, scene, found) {
   };
 }
 
-/** The place after the chosen one, or the first. */
+/** The occurrence after the chosen one, or the first. */
 function nextOf({ query, choose }, places) {
   return choose(places.find((place) => place > query) ?? places[0]);
 }
@@ -354,21 +354,21 @@ function sentence({ name, share, count, places, went }, expert, where) {
  * @typedef {{share: number, kinds: Record<string, number>, tokens: TakenToken[]}} Takes
  */
 
-/** Kinds that say nothing to a reader. */
+/** Kinds without meaning to a reader. */
 const UNTOLD = ['other'];
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
  * @param {string} stack
  * @param {number} layer
- * @returns {Takes[]|null} expert by expert; null where the card does not say
+ * @returns {Takes[]|null} expert by expert; null if the card has none
  */
 function takesOf({ card }, stack, layer) {
   return card?.expert_tokens?.layers?.[`${stack}.layers.${layer}`] ?? null;
 }
 
 /**
- * The kinds of token that the card tells, in its order.
+ * The kinds of token in the card, in its order.
  * @param {Object} card
  * @returns {string[]}
  */
@@ -382,7 +382,7 @@ function kindInWords(kind) {
 }
 
 /**
- * How often a token stands in a text, and how often it goes to an expert there.
+ * The occurrences of a token in a text, and how many of them go to an expert.
  * @param {import('../../data/trace.js').Token[]} tokens
  * @param {string} text
  * @param {import('./routing.js').Routing} routing

@@ -1,5 +1,5 @@
 /**
- * Token by token the experts that each layer chose: a cell is a choice, its number the expert, its
+ * The chosen experts of each token in every layer: one cell per choice, its number the expert, its
  * colour the weight.
  */
 
@@ -39,7 +39,7 @@ export function waysFigure(trace, state, scene) {
   const grid = gridOf(scene, choices);
   return {
     title: 'Token by token',
-    help: 'The number is the expert, the colour its weight; a layer’s choices stand with the weightiest first.',
+    help: 'The number is the expert, the colour its weight; within a layer the largest weight comes first.',
     summary: `The experts that ${tokens.length} tokens go through in each of ${stages.length} layers.`,
     ...drawing(tokens, choices, state),
     grid: isNarrow(state.width) ? transposedGrid(grid) : grid,
@@ -126,7 +126,7 @@ function heatmap(weights, palette, { isDown, cell }) {
   };
 }
 
-/** Without room for numbers the colours alone are drawn; the cursor says the rest. */
+/** Without room for numbers only the colours are drawn; the cursor reads out the rest. */
 function numbers(choices, palette, { cell, at }) {
   if (cell.width < ROOM_FOR_NUMBERS.width || cell.height < ROOM_FOR_NUMBERS.height) return [];
   const scale = sequential(palette.theme);
@@ -167,7 +167,7 @@ function axesOf(tokens, choices, palette, { isDown, across, down, lettering, for
   return { xaxis: { ...tokenAxis, side: 'top', tickangle: -45 }, yaxis: downwards(choiceAxis) };
 }
 
-/** A line where a layer begins. */
+/** Lines between layers. */
 function bounds(choices, palette, { at, isDown }) {
   const length = { xref: isDown ? 'x' : 'paper', yref: isDown ? 'paper' : 'y' };
   return choices.flatMap(({ rank }, row) => {

@@ -1,5 +1,6 @@
 /**
- * The drawings of one written token: what could have come, the row that led to it, its experts.
+ * The drawings of one generated token: its alternatives, the attention row that led to it, its
+ * experts.
  */
 
 import { whyOver } from '../../data/generation.js';
@@ -27,7 +28,7 @@ const MOST_TICKS = 4;
 const LEGEND_WIDTH = 330;
 
 /**
- * Bars, and where the draw was bent a thin line at what the model itself says.
+ * The probabilities as bars; if sampling changed them, a thin line at the model's own.
  * @param {import('../../plot/figure.js').Frame} state
  * @param {(import('../../data/guesses.js').Guess & {own: number})[]} bars
  * @param {Pick<import('../../data/guesses.js').Words, 'event'>} words
@@ -120,7 +121,7 @@ function weightAxis(end, palette) {
 }
 
 /**
- * Layer by layer the router's probability of every expert; the chosen ones carry their weights.
+ * The router's probability of every expert, layer by layer; chosen experts carry their weights.
  * @param {import('../../plot/figure.js').Frame} state
  * @param {import('../../api/generation.js').Step['experts']} routed
  */
@@ -184,7 +185,7 @@ function probabilities(routed, palette) {
   };
 }
 
-/** In each chosen cell its weight, where there is room; the outline is there anyway. */
+/** Chosen cells are outlined, and carry their weight if there is room. */
 function choiceMarks(routed, palette, cell) {
   const scale = sequential(palette.theme);
   const marks = routed.flatMap(({ experts, weights, probabilities: all }, row) =>
@@ -222,7 +223,7 @@ function outline(expert, row, palette) {
 const SHOWN = 10;
 const REQUEST = { capture: [], analyses: ['next_token'] };
 const WAYS =
-  'Step writes one token, Run goes on until you stop it; then you see what else could have come.';
+  'Step generates one token, Run continues until you stop it; afterwards you can see the alternatives.';
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
@@ -232,7 +233,7 @@ const WAYS =
 export function startFigure(trace, state) {
   const found = trace.analyses.next_token;
   if (!found?.probabilities)
-    return { title: 'What could come', notice: `Nothing is written yet. ${WAYS}` };
+    return { title: 'What could come', notice: `Nothing is generated yet. ${WAYS}` };
   const last = trace.tokens.length - 1;
   const guesses = guessesIn(
     { ...found, texts: found.texts[last] },
@@ -243,8 +244,8 @@ export function startFigure(trace, state) {
   const after = named(trace.tokens, last);
   return {
     title: `After ${after}`,
-    help: `What the model itself expects to come, before temperature, top-k and top-p. ${WAYS}`,
-    summary: `The ${guesses.length} likeliest tokens after ${after}; nothing is written yet.`,
+    help: `The model’s own probabilities, before temperature, top-k and top-p. ${WAYS}`,
+    summary: `The ${guesses.length} likeliest tokens after ${after}; nothing is generated yet.`,
     ...guessBars(state, guesses, wordsFor(trace)),
     grid: {
       ...gridOf(guesses, after, last),
@@ -280,7 +281,7 @@ function gridOf(guesses, after, last) {
 }
 
 /**
- * A text that is over has no token that could begin.
+ * A finished text has no next token to choose.
  * @param {import('../../data/trace.js').Trace} trace
  * @param {Record<string, any>} state
  * @param {ArrayLike<number>} ids

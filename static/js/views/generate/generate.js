@@ -1,6 +1,6 @@
 /**
- * Generate: the model writes on, and every token keeps what led to it: what else could have come, what
- * was attended to, and which experts were asked. The tokens themselves come from `ui/generation.js`.
+ * Generate: the continuation of the text, and for each generated token its alternatives, its
+ * attention row and its experts. The tokens come from `ui/generation.js`.
  */
 
 import { modelName } from '../../api/api.js';
@@ -28,15 +28,15 @@ const WORDS = { event: 'being drawn' };
 /** @type {import('../../plot/figure.js').View} */
 export const generate = {
   ...entryOf('generate'),
-  help: 'The model writes on: it draws a token from what it expects next, reads it, and draws again. Every token keeps what led to it.',
+  help: 'The model continues the text: it samples a token from its prediction, appends it, and samples again. Each token keeps its alternatives, its attention row and its experts.',
   terms: [
     [
       'temperature',
-      'below 1 the likely tokens become likelier, at 0 the likeliest is taken, above 1 the draw grows wilder',
+      'below 1 likely tokens become likelier, at 0 the likeliest is always taken, above 1 sampling becomes more random',
     ],
-    ['top-k', 'draw from the k likeliest tokens only'],
-    ['top-p', 'draw from the fewest tokens whose probabilities reach p'],
-    ['seed', 'decides the luck of each draw: the same seed writes the same text'],
+    ['top-k', 'sample from the k likeliest tokens only'],
+    ['top-p', 'sample from the fewest tokens whose probabilities sum to p'],
+    ['seed', 'the start of the random numbers: the same seed gives the same text'],
   ],
   arrangement: 'many',
   wording,
@@ -45,7 +45,7 @@ export const generate = {
   figure,
 };
 
-/** A model that does not write needs no words for how it would. */
+/** A model that does not generate has no terms of sampling. */
 function wording(trace) {
   return isWritable(trace) ? {} : { terms: [] };
 }
@@ -90,7 +90,7 @@ function controls(trace, state) {
   ];
 }
 
-/** Whose row is shown: the layer and the head of the whole page. */
+/** The switches of layer and head, which the whole page shares. */
 function headControls(trace, { layer, head }) {
   const layers = weightsAt({ stack: 'decoder', ending: 'self_attention' }, trace);
   if (layers.length === 0 || layer === null || head === null) return [];
@@ -139,7 +139,7 @@ function ofAnotherModel(trace, { cards = [] }) {
   const wayOut = decoders.length > 0 ? 'These models do:' : 'No model here does.';
   return {
     title: 'No writing on',
-    notice: `${modelName(trace.card, trace.model)} does not write on from a text, which takes a decoder alone. ${wayOut}`,
+    notice: `${modelName(trace.card, trace.model)} cannot continue a text: only decoder models can. ${wayOut}`,
     actions: decoders.map((card) => ({ label: modelName(card), patch: choosingModel(card.id) })),
   };
 }
@@ -147,11 +147,11 @@ function ofAnotherModel(trace, { cards = [] }) {
 function notRead({ generate_path: path }, isReading) {
   const notice = isReading
     ? `Replaying ${counted(path.length, 'token')}…`
-    : 'What was written after this text has not been read again.';
+    : 'The continuation of this text has not been read again.';
   return { title: 'What could come', notice };
 }
 
-/** The call that tells of this one step. */
+/** The API call that reproduces this step. */
 function callOf({ trace, state, path }, more = {}) {
   const { sampling, ...texts } = subjectOf(trace, state);
   return {
@@ -167,7 +167,7 @@ function callOf({ trace, state, path }, more = {}) {
   };
 }
 
-/** What could have come: the likeliest tokens, and the written one wherever it stands. */
+/** The candidates: the likeliest tokens, and the generated one wherever it ranks. */
 function choices(subject) {
   const { trace, state, step, tokens } = subject;
   const natural = isNatural(subjectOf(trace, state));
@@ -176,8 +176,8 @@ function choices(subject) {
   return {
     title: `After ${named(tokens, tokens.length - 2)}`,
     help: natural
-      ? 'What could have come, with the token that was written in green.'
-      : 'What could have come, with the token that was written in green; the thin line is what the model itself says, before temperature, top-k and top-p.',
+      ? 'The alternatives; the chosen token is green.'
+      : 'The alternatives; the chosen token is green. The thin line is the model’s own probability, before temperature, top-k and top-p.',
     summary: `The ${bars.length} likeliest tokens where ${written} was written.`,
     facts: factsOf(step, natural),
     ...choiceBars(state, bars, WORDS, natural),
@@ -204,7 +204,7 @@ function candidatesOf(step) {
   }));
 }
 
-/** A token from further down says from where. */
+/** A token from beyond the list is marked with its rank. */
 function writtenMark(rank, nListed) {
   return rank > nListed ? `written, rank ${rank}` : 'written';
 }
@@ -255,17 +255,17 @@ function gridOfChoices(subject, bars, natural) {
       ...(attention && { tint: attention.slice(0, trace.tokens.length) }),
     },
     choose: (row) => ({ generate_path: [...path.slice(0, -1), bars[row].id], generate_step: null }),
-    chooseHint: 'Enter writes this token here and leaves what came after',
-    note: 'Choose a bar to go on from it instead: what came after is left.',
+    chooseHint: 'Enter puts this token here and drops what came after',
+    note: 'Choose a bar to continue from it instead; what came after is dropped.',
   };
 }
 
-/** The token whose row it is, where it is one of the sentence. */
+/** The token of the row, if it is part of the sentence. */
 function queryIn({ tokens }, { position }) {
   return position - 1 < tokens.length ? position - 1 : null;
 }
 
-/** A bar and what lies behind it is one place to point at. */
+/** A bar and the space behind it are one target for the pointer. */
 function wholeRows(bars) {
   const end = Math.max(...bars.map(({ probability, own }) => Math.max(probability, own)));
   return {
@@ -275,7 +275,7 @@ function wholeRows(bars) {
   };
 }
 
-/** What the token before attended to: the row of one head over all tokens so far. */
+/** The attention row of the preceding token: one head over all tokens so far. */
 function row(subject) {
   const { state, step, tokens } = subject;
   const { layer, head } = state;
@@ -289,7 +289,7 @@ function row(subject) {
     `${reader} attends to ${named(before, key)}, ${share(weights[key])} (layer ${layer}, head ${head})`;
   return {
     title,
-    help: `What ${reader} attended to when the next token was drawn; the written text has the same tint.`,
+    help: `The attention of ${reader} when the next token was sampled; the generated text has the same tint.`,
     summary: `The weights of ${reader} over ${before.length} tokens, layer ${layer}, head ${head}.`,
     ...rowBars(state, labels, weights),
     grid: {
@@ -322,7 +322,7 @@ function row(subject) {
   };
 }
 
-/** Where each layer's router sent the token that predicted this one. */
+/** The routing, in each layer, of the token that predicted this one. */
 function experts(subject) {
   const { trace, state, step, tokens } = subject;
   const reader = named(tokens, tokens.length - 2);

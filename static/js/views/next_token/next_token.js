@@ -1,6 +1,6 @@
 /**
- * Next token: what the model expects after the chosen token. A model that sees both ways says instead
- * what may stand at a place, above all where a mask is.
+ * Next token: the distribution after the chosen token. An encoder gives the distribution at each
+ * masked position instead.
  */
 
 import { guessesIn, marker, wordsFor } from '../../data/guesses.js';
@@ -24,8 +24,8 @@ const REQUEST = { capture: [], analyses: ['next_token'] };
 /** @type {import('../../plot/figure.js').View} */
 export const nextToken = {
   ...entryOf('next_token'),
-  help: 'Having read up to the chosen token, the model gives every token of its vocabulary a probability of coming next; these are the likeliest.',
-  terms: [['probability', 'how much of its certainty, out of 100 %, the model puts on a token']],
+  help: 'The model gives every token of its vocabulary a probability of following the chosen token; these are the likeliest.',
+  terms: [['probability', 'the share of 100 % the model gives this token']],
   wording,
   arrangement: 'many',
   panels,
@@ -35,16 +35,16 @@ export const nextToken = {
 function wording(trace) {
   if (isFilling(trace)) {
     return {
-      help: 'What may stand here: having read what is before and behind a place, the model gives every token of its vocabulary a probability of standing there; these are the likeliest, at masks first.',
+      help: 'The model reads both sides of a position and gives every token of its vocabulary a probability of standing there; these are the likeliest, masks first.',
     };
   }
   if (!hasTwoSides(trace)) return {};
   return {
-    help: 'Having read the whole source and the target up to the chosen token, the model gives every token of its vocabulary a probability of coming next; these are the likeliest.',
+    help: 'From the whole source, and the target up to the chosen token, the model gives every token of its vocabulary a probability of coming next; these are the likeliest.',
   };
 }
 
-/** Where the model fills in, each mask has a panel; the chosen token comes first. */
+/** An encoder has one panel per mask; the chosen token comes first. */
 function panels(trace, state) {
   if (!isFilling(trace)) return [{ id: '', state: {} }];
   const chosen = queryOf(state, trace);
@@ -102,7 +102,7 @@ function gridOf(trace, state, subject) {
   };
 }
 
-/** A guess can be written: where a mask is, or at the end of the text. */
+/** A guess can be inserted at a mask or at the end of the text. */
 function adding(trace, state, { query, tokens, guesses }) {
   const choose = (write) => (row) =>
     canBeTyped(guesses[row].text) ? write(guesses[row].text) : {};
@@ -110,8 +110,8 @@ function adding(trace, state, { query, tokens, guesses }) {
     if (!isMask(tokens[query])) return { note: 'Click a word of the sentence to mask it.' };
     return {
       choose: choose((piece) => filled(trace, query, piece, state.words ?? '')),
-      chooseHint: 'Enter puts the token in the place of the mask',
-      note: 'Choose a bar to put it in the place of the mask.',
+      chooseHint: 'Enter replaces the mask with the token',
+      note: 'Choose a bar to replace the mask with it.',
     };
   }
   if (query !== tokens.length - 1) return {};
@@ -124,12 +124,12 @@ function adding(trace, state, { query, tokens, guesses }) {
   };
 }
 
-/** Half a character or a special token cannot be written. */
+/** Special tokens and parts of a character cannot be inserted. */
 function canBeTyped(piece) {
   return bytesInWords(piece) === null && !/^<\/?s>$/.test(piece) && piece !== MASK;
 }
 
-/** What comes next is read off what the last layer leaves. */
+/** The request of the grid: the attention of the last layer and the next-token analysis. */
 function sentence({ query, tokens, guesses, words }, row, lastLayer) {
   const { name: guess, probability, markInWords } = guesses[row];
   const where = lastLayer === undefined ? '' : ` (after layer ${lastLayer}, the last)`;

@@ -1,6 +1,6 @@
 /**
- * Pairs of numbers as points on circles, each pair on a circle of its own: where a turn starts, the arc
- * it takes, and where it ends, computed and captured.
+ * Pairs of dimensions as points on circles, one circle per pair: the start of a rotation, its arc,
+ * and its end, computed and captured.
  */
 
 import { baseLayout, isNarrow } from '../../plot/figure.js';
@@ -9,7 +9,7 @@ const RADIUS = 0.36;
 const LARGEST = 240;
 const HEADROOM = 0.12;
 const FULL = 2 * Math.PI;
-/** Where arcs run, as shares of the radius: more than one round becomes a spiral. */
+/** The radii of an arc, relative to the circle: more than one turn becomes a spiral. */
 const ARC = { inner: 0.3, outer: 0.68 };
 const SHARED = { type: 'scatter', hoverinfo: 'none', cliponaxis: false };
 
@@ -127,7 +127,10 @@ function roundFrom(start, angle, inner, outer) {
   });
 }
 
-/** Columns are the two numbers of where it starts, of what was computed and captured, and the difference. */
+/**
+ * Columns: the two coordinates of the start, of the computed and of the captured point, and the
+ * difference.
+ */
 const PLACES = ['from', 'from', 'computed', 'computed', 'captured', 'captured', null];
 const NEAR = 0.09;
 

@@ -1,6 +1,6 @@
 /**
- * Lines over one axis, each in a strip of its own, so that no colour has to tell them apart and every
- * one is a row for the keyboard and the table.
+ * Line plots over positions or distances. Several lines stand in strips below one another, so that
+ * no colour has to tell them apart and each is a row for the keyboard and the table.
  */
 
 import { tick } from '../../data/number.js';
@@ -16,17 +16,17 @@ import {
 
 const STRIP = { most: 84, least: 26 };
 const HEIGHT = { roomy: 400, narrow: 340 };
-/** What a strip leaves free above and below its line. */
+/** The space above and below a line, as a share of its strip. */
 const PADDING = 0.1;
-/** Where there are more numbers than this, dots would hide the line. */
+/** With more points than this, dots would hide the line. */
 const ROOMY_DOTS = 128;
 const LINE_LEVEL = 150;
 
 /**
  * @typedef {Object} Strip
  * @property {string} label
- * @property {ArrayLike<number>} values by column; NaN where there is nothing
- * @property {[number, number][]} [curve] points of the line, where it goes on between the columns
+ * @property {ArrayLike<number>} values by column; NaN: none
+ * @property {[number, number][]} [curve] points of a line that is defined between the columns too
  * @property {boolean} [isChosen]
  */
 
@@ -77,7 +77,7 @@ function heightOf(count, { width }) {
   return count * Math.max(STRIP.least, Math.min(STRIP.most, Math.floor(whole / count)));
 }
 
-/** Where a value lies in its strip; the axis of rows counts downwards. */
+/** The position of a value in its strip; the axis of rows counts downwards. */
 function placer([least, most], scale) {
   const [from, to] = [scale(least), scale(most)];
   const span = to - from || 1;
@@ -107,7 +107,7 @@ function lineOf({ strips, place, palette }, row) {
   };
 }
 
-/** What lies between the line and 0; it ends where it began. */
+/** The closed area between the line and 0. */
 function areaOf({ strips, place, palette }, row) {
   const points = pointsOf(strips[row]).filter(([, value]) => !Number.isNaN(value));
   const floor = place(row, 0);
@@ -148,7 +148,7 @@ function dotsOf({ strips, place, palette }) {
 }
 
 /**
- * A little further from 0, where two digits say it.
+ * Round away from 0 to two significant digits.
  * @param {number} value
  */
 export function outwards(value) {
@@ -159,7 +159,7 @@ export function outwards(value) {
   );
 }
 
-/** The first strip says where all of them begin and end. */
+/** The first strip carries the range of all. */
 function endsOf([least, most], place, columns, palette) {
   const end = (value, yanchor) => ({
     text: tick(value),
@@ -175,7 +175,7 @@ function endsOf([least, most], place, columns, palette) {
 }
 
 const DISTANCE_HEIGHT = { roomy: 360, narrow: 260 };
-/** Ticks by how many tenths there are between the ends. */
+/** The tick step by the length of the range, in tenths. */
 const STEPS = [
   [6, 1],
   [12, 2],
@@ -214,7 +214,7 @@ export function distanceDrawing(found, { labels, axis, quantity }, state) {
 }
 
 /**
- * From the tenth below the least to the tenth above the greatest.
+ * The range, extended to whole tenths.
  * @returns {[number, number]}
  */
 function rangeOf({ least, most }) {
@@ -266,7 +266,7 @@ function meanLineOf({ mean }, palette) {
   };
 }
 
-/** Rows are mean, least and greatest; under a point lies whichever of them is nearest. */
+/** Rows are mean, minimum and maximum; a point selects the nearest. */
 function geometryOf({ mean, least, most }, [from, to]) {
   const rows = [mean, least, most];
   const half = (to - from) * 0.025;

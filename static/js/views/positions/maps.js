@@ -1,5 +1,5 @@
 /**
- * The drawings of the Positions view: a map of positions by numbers, and what every grid of it shares.
+ * Maps of positions, the parts that their grids share, and the cosine similarity of rows.
  */
 
 import { extent } from '../../data/math.js';
@@ -24,9 +24,9 @@ const NUMBER_SPACE = 26;
 const ROW_HEIGHT = { least: 3, most: 22 };
 
 /**
- * Positions by dimensions, in colours that tell below zero from above.
+ * A map of positions by dimensions on the diverging scale.
  * @param {import('../../data/trace.js').Matrix} matrix
- * @param {{labels: string[], dimensions: string[], axis: string, reach: number, quantity: string, rows?: string}} named `reach` is where the colours end on both sides; `rows`: what a row is, if not a position
+ * @param {{labels: string[], dimensions: string[], axis: string, reach: number, quantity: string, rows?: string}} named `reach`: the end of the colour scale on both sides; `rows`: the meaning of a row, if not a position
  * @param {import('../../plot/figure.js').Frame} state
  * @returns {{data: Object[], layout: Object}}
  */
@@ -64,7 +64,7 @@ export function dimensionMap(
 }
 
 /**
- * Positions by positions, in a square.
+ * A square map of positions by positions.
  * @param {import('../../data/trace.js').Matrix} matrix
  * @param {{labels: string[], scale: {zmin: number, zmax: number, colours: Uint8Array}, quantity: string, axes: [string, string]}} named `axes`: what rows and columns are
  * @param {import('../../plot/figure.js').Frame} state
@@ -116,12 +116,12 @@ function heatmap(matrix, { zmin, zmax, colours }, { palette, width }) {
   };
 }
 
-/** A little further from its numbers: those of a bias have three places behind the point. */
+/** The title stands clear of its numbers: those of a bias have three decimals. */
 function clear(title) {
   return title.textangle ? { ...title, xshift: title.xshift + 8 } : title;
 }
 
-/** Numbers at both ends of the colour bar, and at three places between, short enough for its title. */
+/** Ticks at both ends of the colour bar and at three values between. */
 function endsAt(zmin, zmax) {
   const tickvals = [0, 1, 2, 3, 4].map((quarter) => zmin + ((zmax - zmin) * quarter) / 4);
   return { tickvals, ticktext: tickvals.map((value) => tick(Number(value.toPrecision(3)))) };
@@ -132,7 +132,7 @@ function orientationFor(width) {
 }
 
 /**
- * The scale is the same on both sides of zero, and zero keeps the middle colour.
+ * The scale is symmetric, so that zero has the middle colour.
  * @param {Float64Array} data
  * @returns {number}
  */
@@ -150,7 +150,8 @@ function clampHeight(rows, room) {
 }
 
 /**
- * What every grid of positions has: a row is a position, choosing it chooses the token there.
+ * The part that all grids of positions share: a row is a position, and choosing it chooses its
+ * token.
  * @param {import('../../data/trace.js').Trace} trace
  * @param {import('../../state/state.js').State} state
  * @param {{site: string, side: import('../../data/attention.js').Side, tokens: import('../../data/trace.js').Token[]}} subject
@@ -175,8 +176,8 @@ export function sharedGrid(trace, state, { site, side, tokens }, { rows, columns
 }
 
 /**
- * Cosine of the angle between every two rows: their dot product over the product of their lengths.
- * A row of zeros has no direction; its cosines are 0.
+ * The cosine similarity of every two rows: their dot product over the product of their norms. The
+ * similarities of a zero row are 0.
  * @param {import('../../data/trace.js').Matrix} matrix
  * @returns {import('../../data/trace.js').Matrix} rows × rows, between −1 and 1
  */
@@ -200,7 +201,7 @@ export function cosineSimilarity({ rows, columns, data }) {
 const known = new WeakMap();
 
 /**
- * The same, worked out once for each matrix: of a long text it takes longer than drawing it.
+ * The same, cached by matrix: for a long text it takes longer than drawing.
  * @param {import('../../data/trace.js').Matrix} matrix that nobody changes
  */
 export function similarityOf(matrix) {
@@ -215,7 +216,7 @@ function dot(data, a, b, columns) {
 }
 
 /**
- * What similarity there is at each distance |i − j|: its mean, and from where to where it goes.
+ * The mean, minimum and maximum similarity at each distance |i − j|.
  * @param {import('../../data/trace.js').Matrix} cosines square
  * @returns {{mean: Float64Array, least: Float64Array, most: Float64Array}} by distance, from 0 on
  */

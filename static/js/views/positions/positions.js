@@ -1,6 +1,6 @@
 /**
- * Positions: the encoding that was added to the embeddings, and how alike two positions are in it.
- * Of schemes that add nothing: what they do instead, inside attention.
+ * Positions: the positional encoding that was added to the embeddings, and the similarity of
+ * positions. For schemes that add none: their effect inside attention.
  */
 
 import { signed, tick } from '../../data/number.js';
@@ -24,7 +24,7 @@ import { TWINS } from './twins.js';
 import { WAVES } from './waves.js';
 import { entryOf } from '../registry.js';
 
-/** What can be shown; the parts of the view, each with its own switches, panels and figures. */
+/** The parts of the view, each with its own switches, panels and figures. */
 const PARTS = {
   encoding: {
     controls: () => [],
@@ -40,24 +40,24 @@ const PARTS = {
 const OPTIONS = [
   { id: 'encoding', title: 'Maps', help: 'all positions by all dimensions' },
   { id: 'waves', title: 'Lines', help: 'single dimensions as waves, and similarity by distance' },
-  { id: 'rotation', title: 'Rotation', help: 'what carries one position to another' },
-  { id: 'schemes', title: 'Schemes', help: 'four ways to encode as many positions' },
+  { id: 'rotation', title: 'Rotation', help: 'the rotation from one position to another' },
+  { id: 'schemes', title: 'Schemes', help: 'four positional encodings side by side' },
   {
     id: 'twins',
     title: 'Twins',
-    help: 'models that differ in their positions alone, on this text',
+    help: 'models that differ only in their positional encoding, on this text',
   },
 ];
 
 /** @type {import('../../plot/figure.js').View} */
 export const positions = {
   ...entryOf('positions'),
-  help: 'Attention alone cannot tell first from last, so a pattern of numbers for each position is added to the token that stands there.',
+  help: 'Attention alone does not know the order of tokens, so a vector for each position is added to the embedding of its token.',
   terms: [
     ['dimension', 'one of the d_model numbers that describe a token inside the model'],
     [
       'cosine similarity',
-      'how alike two patterns are: 1 where they are the same, less the more they differ',
+      'how similar two vectors are: 1 if they point the same way, less the more they differ',
     ],
   ],
   wording: (trace, state) => wordingOf(trace, partOf(state)),
@@ -79,32 +79,31 @@ function partOf({ positions_show: show }) {
 const ROTATING = [
   [
     'rotation',
-    'turning a pair of numbers like the hand of a clock, which changes its direction and never its length',
+    'turning a pair of numbers like the hand of a clock: its direction changes, its length does not',
   ],
-  [
-    'R(k)',
-    'the rotation that belongs to k steps; each pair of dimensions turns at a speed of its own',
-  ],
+  ['R(k)', 'the rotation by k steps; each pair of dimensions has its own speed'],
 ];
 const WORDING = {
   waves: {
     terms: [
       ['dimension', 'one of the d_model numbers that describe a token inside the model'],
-      ['distance', 'how many positions two tokens are apart'],
+      ['distance', 'the number of positions between two tokens'],
     ],
   },
   rotation: { terms: ROTATING },
   schemes: {
-    help: 'Four ways to tell a model where a token stands, for as many positions as this text has.',
-    terms: [['slope', 'how much each step away lowers a score; ALiBi gives every head its own']],
+    help: 'Four ways to encode the positions of tokens, for the length of this text.',
+    terms: [
+      ['slope', 'how much each step of distance lowers a score; in ALiBi every head has its own'],
+    ],
   },
   twins: {
-    help: 'Small models that were trained alike and differ only in how they encode positions, on this text: how much attention each head gives to the token so many places back.',
-    terms: [['mean weight', 'of all tokens that have one so many places back']],
+    help: 'Small models that were trained alike and differ only in their positional encoding, on this text: the mean attention of each head by distance.',
+    terms: [['mean weight', 'averaged over all queries with a key at this distance']],
   },
 };
 
-/** Of a scheme that adds nothing the words for its maps hold for its lines and turns too. */
+/** A scheme that adds nothing has one wording for its maps, lines and rotations. */
 function wordingOf(trace, part) {
   const scheme = schemeOf(trace);
   return {
@@ -113,7 +112,7 @@ function wordingOf(trace, part) {
   };
 }
 
-/** What is looked at: a stack, its side of the text, and the encoding that was added to it, if any. */
+/** The subject: a stack, its side of the text, and the encoding that was added to it, if any. */
 function subjectOf(trace, state) {
   const stack = stackOf(state, trace);
   const site = `${stack}.embedding.positional`;
@@ -186,14 +185,14 @@ function maps(trace, state, subject) {
 
 const encodings = new WeakMap();
 
-/** Read once from each tensor, so that what is worked out of it can be remembered by it. */
+/** One matrix per tensor, so that results can be cached by it. */
 function encodingOf(tensor, count) {
   if (encodings.get(tensor)?.rows !== count)
     encodings.set(tensor, firstRows(matrixAt(tensor), count));
   return encodings.get(tensor);
 }
 
-/** A model may capture every position it knows; only those of this text were added. */
+/** A learned table may hold more positions than the text has; only those were added. */
 function firstRows({ rows, columns, data }, count) {
   const kept = Math.min(rows, count);
   return { rows: kept, columns, data: data.subarray(0, kept * columns) };
@@ -230,7 +229,7 @@ function similarity(trace, state, encoding, subject) {
   };
 }
 
-/** Where all are alike, the scale begins at the tenth below the least, so that differences show. */
+/** If all similarities are high, the scale starts at the tenth below the least. */
 function scaleFor(cosines, theme) {
   const least = leastOf(cosines);
   if (least < 0) return { zmin: -1, zmax: 1, colours: diverging(theme) };
@@ -241,10 +240,11 @@ function leastOf(cosines) {
   return cosines.reduce((low, cosine) => Math.min(low, cosine), 1);
 }
 
-/** What there is, and where the colours begin and end: the two need not be the same. */
+/** The range of the values, and that of the colour scale, which may differ. */
 function rangeInWords(cosines, { zmin, zmax }) {
   const least = Math.floor(leastOf(cosines) * 100) / 100;
-  const found = least === 1 ? 'Here all are 1' : `Here they are between ${tick(least)} and 1`;
+  const found =
+    least === 1 ? 'All similarities are 1' : `The similarities range from ${tick(least)} to 1`;
   return `${found}; the colours run from ${tick(zmin)} to ${tick(zmax)}.`;
 }
 

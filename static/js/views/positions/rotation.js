@@ -1,6 +1,6 @@
 /**
- * The rotation that carries one position to another, recomputed here and compared with what was
- * captured: of a sinusoidal encoding R(k)·PE(p) = PE(p + k), of rotary positions a query turned by p.
+ * The rotation from one position to another, recomputed and compared with the captured values:
+ * R(k)·PE(p) = PE(p + k) for a sinusoidal encoding, a query rotated by p for rotary positions.
  */
 
 import { amount, counted, signed, small } from '../../data/number.js';
@@ -24,10 +24,10 @@ export const ROTATION = { controls, panels, figure };
 
 const NOTHING_TURNS = {
   learned:
-    'A learned encoding has a free vector for each position: no rotation carries one to the next.',
+    'A learned encoding has an independent vector for each position, so there is no rotation from one to the next.',
   alibi:
-    'ALiBi turns nothing: it lowers scores by distance, so there is no rotation from one position to another.',
-  none: 'This model is told nothing of positions, so there is no rotation from one to another.',
+    'ALiBi lowers scores by distance; it rotates nothing, so there is no rotation from one position to another.',
+  none: 'This model has no positional encoding, so there is no rotation between positions.',
 };
 
 function panels(subject, state, trace) {
@@ -59,7 +59,7 @@ function figure(trace, state, subject) {
       title: 'Rotation',
       notice: noticeFor(trace, subject),
       actions: [
-        { label: 'Look at a model whose positions turn', patch: turningModel(state) },
+        { label: 'Open a model with rotating positions', patch: turningModel(state) },
       ].filter(({ patch }) => patch),
     };
   return (state.plot === 'blocks' ? blocks : circles)(trace, state, { ...subject, turn });
@@ -67,7 +67,7 @@ function figure(trace, state, subject) {
 
 function noticeFor({ card }, { scheme, encoding }) {
   if (encoding && card?.positional === 'sinusoidal')
-    return 'A text of one token has no second position to be carried to.';
+    return 'A text of one token has no second position to rotate to.';
   return NOTHING_TURNS[scheme || card?.positional] ?? NOTHING_TURNS.learned;
 }
 
@@ -153,11 +153,11 @@ function circles(trace, state, subject) {
       ? `R(${turn.shift}) carries position ${turn.from} to ${turn.from + turn.shift}`
       : `The query at position ${turn.from} is turned`,
     help: turn.isAdded
-      ? `Blue: PE(${turn.from}) as captured, of ${one}. Ring: turned here by k times the speed of its pair. Green: PE(${turn.from + turn.shift}) as captured, of ${other}. Grey: all other positions.`
-      : `Blue: the query of ${one} before. Ring: turned here by ${turn.from} times the speed of its pair. Green: the turned query as captured, of layer 0, head ${state.head}.`,
-    summary: `${pairs.length} pairs of dimensions as points on circles, each turned by its angle; what is computed and what was captured differ by at most ${small(found.greatest)}.`,
+      ? `Blue: PE(${turn.from}) as captured, of ${one}. Ring: the same, rotated here by k times the speed of its pair. Green: PE(${turn.from + turn.shift}) as captured, of ${other}. Grey: all other positions.`
+      : `Blue: the query of ${one} before. Ring: the same, rotated here by ${turn.from} times the speed of its pair. Green: the rotated query as captured, of layer 0, head ${state.head}.`,
+    summary: `${pairs.length} pairs of dimensions as points on circles, each rotated by its angle; computed and captured values differ by at most ${small(found.greatest)}.`,
     facts: [
-      ['Greatest difference to what was captured', small(found.greatest)],
+      ['Greatest difference from the captured values', small(found.greatest)],
       ['over', `${counted(found.count, 'position')} × ${counted(turn.pairs, 'pair')}`],
     ],
     ...drawing,
@@ -165,7 +165,10 @@ function circles(trace, state, subject) {
   };
 }
 
-/** The two numbers of a pair before, after being turned here, and as captured; and how far the last two are apart. */
+/**
+ * The two numbers of a pair before the rotation, computed and captured; and the greatest difference
+ * of the last two.
+ */
 function numbersOf(turn, pair) {
   const part = (vector) => [vector[2 * pair], vector[2 * pair + 1]];
   const from = part(rowOf(turn.before, turn.from));
@@ -252,7 +255,7 @@ function numberOrDifference(number) {
   return number !== 0 && Math.abs(number) < 1e-4 ? small(Math.abs(number)) : signed(number, 4);
 }
 
-/** Where there is little room, the speeds are left to the words. */
+/** On a narrow page the labels omit the speeds. */
 function rowsFor(labels, width) {
   return isNarrow(width)
     ? { labels: labels.map((_, pair) => String(pair)), rows: 'pair' }
@@ -269,7 +272,7 @@ function blocks(trace, state, subject) {
   const value = (row, column) => matrix.data[row * 4 + column];
   return {
     title: `R(${turn.steps}), block by block`,
-    help: 'The matrix is 0 but for a block of two by two for each pair, written here as one row; beside the pair stands its speed, in radians from one position to the next.',
+    help: 'R is block-diagonal: one 2 × 2 block for each pair, shown as a row; next to the pair is its speed in radians per position.',
     summary: `The four numbers of the blocks of ${turn.pairs} pairs, for a turn by ${counted(turn.steps, 'position')}.`,
     ...dimensionMap(
       matrix,

@@ -1,6 +1,6 @@
 /**
- * Positions where nothing is added to the embeddings: rotary turns queries and keys, ALiBi lowers
- * scores by distance, and some models do nothing at all. What is shown was captured in layer 0.
+ * Schemes that add nothing to the embeddings: rotary rotates queries and keys, ALiBi subtracts a
+ * bias from the scores, and some models have no positions. All is captured in layer 0.
  */
 
 import { signed, tick } from '../../data/number.js';
@@ -15,9 +15,9 @@ import { DIMENSION_SPACE, dimensionMap, pairMap, reachOf, sharedGrid } from './m
 const ATTENTION = 'layers.0.self_attention';
 
 /**
- * The scheme of a model that adds nothing.
+ * The scheme of a model without an added encoding.
  * @param {import('../../data/trace.js').Trace} trace
- * @returns {'rotary'|'alibi'|'none'|''} '' where an encoding is added
+ * @returns {'rotary'|'alibi'|'none'|''} '' if an encoding is added
  */
 export function schemeOf({ tensors, card }) {
   const isAdded = Object.keys(tensors).some((site) => site.endsWith('.embedding.positional'));
@@ -26,21 +26,21 @@ export function schemeOf({ tensors, card }) {
 
 const WORDING = {
   rotary: {
-    help: 'Nothing is added to the embeddings: every layer turns each query and key by angles that grow with its position, so that a score depends on how far apart the two stand.',
+    help: 'Nothing is added to the embeddings: every layer rotates each query and key by angles proportional to its position, so that a score depends on their distance.',
     terms: [
       [
         'pair',
-        'two neighbouring numbers of a query, turned together; each pair has a speed of its own',
+        'two neighbouring numbers of a query, rotated together; each pair has its own speed',
       ],
-      ['cosine of the turn', '1 where a pair stands as it was, −1 where it was turned half round'],
+      ['cosine of the turn', '1 if a pair is unchanged, −1 after half a turn'],
     ],
   },
   alibi: {
     help: 'Nothing is added to the embeddings: every layer lowers each score in proportion to the distance between query and key, with a slope for each head.',
-    terms: [['bias', 'what is added to a score before the softmax; it is 0 at no distance']],
+    terms: [['bias', 'a number added to a score before the softmax; 0 at distance 0']],
   },
   none: {
-    help: 'Attention alone cannot tell first from last, and this model is not told.',
+    help: 'Attention alone does not know the order of tokens, and this model has no positional encoding.',
     terms: [],
   },
 };
@@ -74,8 +74,8 @@ function noticeFor({ card }, { stack }) {
   if (card?.positional !== 'none')
     return 'This model adds no positional encoding to its embeddings.';
   if (stack === 'encoder')
-    return 'This model adds no positional encoding, so any order of the same tokens is the same to it.';
-  return 'This model adds no positional encoding; only the mask, which hides what comes later, tells it anything of the order.';
+    return 'This model has no positional encoding: it treats any order of the same tokens alike.';
+  return 'This model has no positional encoding; only the causal mask tells it anything about the order.';
 }
 
 function rotatedQueries(trace, state, subject) {
@@ -97,7 +97,7 @@ function rotatedQueries(trace, state, subject) {
 }
 
 /**
- * The sites of the queries of layer 0 before and after they were turned.
+ * The sites of the queries of layer 0 before and after the rotation.
  * @param {string} stack
  */
 export function turnSites(stack) {
@@ -107,7 +107,7 @@ export function turnSites(stack) {
   };
 }
 
-/** How far each pair was turned, read off the queries before and after. */
+/** The cosine of each pair's rotation, from the queries before and after. */
 function turns(trace, state, subject) {
   const site = `${subject.stack}.${ATTENTION}.rotated_queries`;
   const before = trace.tensors[site.replace('rotated_', '')];
@@ -133,7 +133,7 @@ function turns(trace, state, subject) {
 /**
  * @param {import('../../data/trace.js').Matrix} before position × d_head
  * @param {import('../../data/trace.js').Matrix} after
- * @returns {import('../../data/trace.js').Matrix} position × pair, between −1 and 1; NaN where a pair is 0
+ * @returns {import('../../data/trace.js').Matrix} position × pair, between −1 and 1; NaN if a pair is 0
  */
 export function cosinesOfTurns(before, after) {
   const columns = before.columns / 2;
@@ -172,7 +172,7 @@ function mapOf(trace, state, subject, matrix, { title, axis, reach, quantity, va
   };
 }
 
-/** What ALiBi takes off the scores of a head: the same in every layer and for every text. */
+/** The ALiBi bias of a head: the same in every layer and for every text. */
 function bias(trace, state, subject) {
   const site = `${subject.stack}.${ATTENTION}.bias`;
   if (!trace.tensors[site]) return null;

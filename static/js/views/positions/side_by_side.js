@@ -1,6 +1,6 @@
 /**
- * Schemes side by side: what each of them would do with as many positions as this text has, in a model
- * as wide as this one. The numbers come without a text; a learned table is that of a model that has one.
+ * Schemes side by side: each for as many positions as the text has and for the width of this model.
+ * The API computes them without a text; a learned table is taken from a model that has one.
  */
 
 import { positionalPath, modelName } from '../../api/api.js';
@@ -46,7 +46,7 @@ function asks(trace, state, subject) {
   );
 }
 
-/** What to ask for; of learned positions nothing where no model has any. */
+/** The requests; none for learned positions if no model has them. */
 function askedOf({ card }, { cards }, { tokens, heads }) {
   const length = tokens.length;
   const learned = learnedCard(card, cards);
@@ -62,7 +62,7 @@ function even(width) {
   return width + (width % 2);
 }
 
-/** This model's own table, or that of the twin, or any. */
+/** The learned table of this model, of its twin, or of any model. */
 function learnedCard(card, cards) {
   const learned = cards.filter(({ positional }) => positional === 'learned');
   return (
@@ -77,11 +77,11 @@ const TITLES = { sinusoidal: 'Sinusoidal', learned: 'Learned', rotary: 'Rotary',
 const HELP = {
   sinusoidal: () => 'Waves of fixed frequencies, added to the embeddings.',
   learned: ({ model, end }) =>
-    `A trained vector for each position, added to the embeddings; this table is that of “${model}”${end ? `, which ends at position ${end}` : ''}.`,
+    `A trained vector for each position, added to the embeddings; the table is from “${model}”${end ? `, which ends at position ${end}` : ''}.`,
   rotary: () =>
-    'Queries and keys are turned; shown is the cosine of the turn of each pair of their dimensions.',
+    'Queries and keys are rotated; shown is the cosine of the rotation of each pair of dimensions.',
   alibi: ({ head }) =>
-    `Scores are lowered by the distance from query to key, with a slope for each head; shown is head ${head}. A decoder uses the half below the diagonal.`,
+    `Scores are lowered in proportion to the distance from query to key, with a slope for each head; shown is head ${head}. A decoder uses the half below the diagonal.`,
 };
 
 function figure(trace, state, subject) {

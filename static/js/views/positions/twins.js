@@ -1,6 +1,6 @@
 /**
- * Twins: models that differ in how they encode positions and in nothing else, on the same text. How far
- * back each of their heads looks, on axes that are the same for all.
+ * Twins: models that differ only in their positional encoding, on the same text. Mean attention by
+ * distance for each head, on shared axes.
  */
 
 import { modelName } from '../../api/api.js';
@@ -11,12 +11,12 @@ import { matrixAt, rowOf } from '../../data/trace.js';
 import { stripsDrawing } from './line_plots.js';
 
 const ANALYSIS = 'attention_by_distance';
-/** Where a logarithmic strip begins. */
+/** The lower end of a logarithmic strip. */
 const FAINTEST = 1e-3;
 
 export const TWINS = { controls, asks, panels, figure };
 
-/** In this order; others after them. */
+/** The order of the twins; others follow. */
 const ORDER = ['sinusoidal', 'learned', 'rotary', 'alibi'];
 
 /** @returns {Object[]} cards */
@@ -60,7 +60,7 @@ function controls(_, state) {
       label: 'Weights',
       options: [
         { id: 'linear', title: 'as they are' },
-        { id: 'log', title: 'logarithmic', help: 'tells small weights apart' },
+        { id: 'log', title: 'logarithmic', help: 'shows differences between small weights' },
       ],
       value: state.positions_scale,
     },
@@ -92,7 +92,7 @@ function figure(trace, state) {
     return {
       title: 'Twins',
       notice:
-        'There are no twins here: models whose names begin with “positions-”, alike but for how they encode positions.',
+        'No twins are available: models named “positions-…” that differ only in their positional encoding.',
     };
   const title = capitalised(card.positional).replace('Alibi', 'ALiBi');
   const answer = state.answers[card.id];
@@ -100,7 +100,7 @@ function figure(trace, state) {
   if (!curves) return { title, notice: noticeInWords(answer, card) };
   return {
     title,
-    help: `In “${modelName(card)}” ${HELP[card.positional] ?? 'positions are encoded in a way of its own'}.`,
+    help: `In “${modelName(card)}” ${HELP[card.positional] ?? 'the positional encoding is of another kind'}.`,
     ...draw(trace, state, { card, curves, ...sharedAxes(state) }),
   };
 }
@@ -108,18 +108,18 @@ function figure(trace, state) {
 const HELP = {
   sinusoidal: 'waves are added to the embeddings',
   learned: 'trained vectors are added to the embeddings',
-  rotary: 'queries and keys are turned by their position',
-  alibi: 'scores are lowered by the distance',
+  rotary: 'queries and keys are rotated by their position',
+  alibi: 'scores are lowered in proportion to the distance',
 };
 
 function noticeInWords(answer, card) {
   const { message, limit, actual } = answer?.problem ?? {};
   if (message === 'Too many tokens')
     return `This text has ${actual} tokens, and “${modelName(card)}” reads at most ${limit}. The others may read more.`;
-  return noticeOf(answer) || 'This model has no attention of a text to itself.';
+  return noticeOf(answer) || 'This model has no self-attention.';
 }
 
-/** The same for all twins that have answered: so many distances, and the greatest weight of any. */
+/** The shared axes of all twins answered so far: distances, and the greatest weight. */
 function sharedAxes(state) {
   const all = twinsOf(state)
     .map((card) => curvesOf(state.answers[card.id], state, card))
@@ -154,7 +154,7 @@ function draw(trace, state, { card, curves, first, last, most }) {
   };
 }
 
-/** A head's weights over the shared axis; where its model has none, there is nothing. */
+/** The weights of a head over the shared axis; NaN at distances that its model lacks. */
 function spread({ rows, first: own }, head, first, count) {
   const weights = rowOf(rows, head);
   return Float64Array.from({ length: count }, (_, column) => weights[column + first - own] ?? NaN);

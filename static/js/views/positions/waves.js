@@ -1,7 +1,6 @@
 /**
- * Positions as lines: single dimensions of an encoding over the positions of the text, and how alike
- * two positions are by their distance. Of schemes that add nothing: how far pairs were turned, and
- * how far scores are lowered.
+ * Positions as lines: single dimensions over the positions, and similarity by distance. For schemes
+ * that add nothing: the rotation of pairs, and the bias of the scores.
  */
 
 import { signed, small, tick } from '../../data/number.js';
@@ -14,9 +13,9 @@ import { byDistance, reachOf, similarityOf } from './maps.js';
 import { cosinesOfTurns, turnSites } from './schemes.js';
 
 const MOST_STRIPS = 6;
-/** The wave that is followed at first. */
+/** The default dimension. */
 const FOLLOWED = 4;
-/** Points of a curve between two positions: the fastest wave turns by one radian there. */
+/** Points of a curve between two positions: the fastest wave advances by one radian there. */
 const STEPS = 8;
 
 export const WAVES = { controls, panels, figure };
@@ -55,7 +54,7 @@ function controls(trace, state, subject) {
   ];
 }
 
-/** Which pairs are drawn; the same choice for waves and circles. */
+/** The drawn pairs; one choice for waves and circles. */
 export function pairsControl(state, pairs) {
   return {
     kind: 'counts',
@@ -92,8 +91,7 @@ function figure(trace, state, subject) {
   return (
     { rotary: turns, alibi: lowering }[subject.scheme]?.(trace, state, subject) ?? {
       title: 'Waves',
-      notice:
-        'Nothing is added for a position here, so there is nothing to draw over the positions.',
+      notice: 'This model adds no positional encoding, so there are no waves to draw.',
     }
   );
 }
@@ -118,10 +116,10 @@ function waves(trace, state, subject) {
   return {
     title: 'Single dimensions',
     help: isFormula
-      ? 'The line is the formula, a sine or cosine drawn through all positions; the dots are what was captured for the tokens of this sentence.'
-      : 'The dots are what was captured for the tokens of this sentence; a learned encoding has no formula, so the lines only join them.',
+      ? 'The line is the formula, a sine or cosine; the dots are the captured values at the tokens of this sentence.'
+      : 'The dots are the captured values at the tokens of this sentence; a learned encoding has no formula, so the lines only join them.',
     summary: `${strips.length} dimensions of the encoding over ${encoding.rows} positions, between ${tick(-reach)} and ${tick(reach)}.`,
-    facts: off === null ? [] : [['Dots lie off the formula by at most', small(off)]],
+    facts: off === null ? [] : [['Greatest difference from the formula', small(off)]],
     ...stripsDrawing(
       strips,
       { labels: numbered(tokens), axis: 'position', rows: 'dimension', range: [-reach, reach] },
@@ -138,12 +136,12 @@ function waves(trace, state, subject) {
   };
 }
 
-/** Along an axis there is no room for names. */
+/** Labels by index: the axis has no room for names. */
 function numbered(tokens) {
   return tokens.map((_, index) => String(index));
 }
 
-/** The wave of a dimension: sines at even places, cosines at odd. */
+/** The wave of a dimension: sine if even, cosine if odd. */
 function waveOf(dimension, width) {
   const frequency = frequencies(width)[Math.floor(dimension / 2)];
   return dimension % 2 === 0 ? (x) => Math.sin(x * frequency) : (x) => Math.cos(x * frequency);
@@ -184,7 +182,7 @@ function turns(trace, state, subject) {
   }));
   return {
     title: 'Turn of each pair',
-    help: `The line is the cosine of position × speed, by the formula; the dots are how far the queries of layer 0, head ${state.head}, were turned.`,
+    help: `The line is the formula, the cosine of position × speed; the dots are the measured rotation of the queries of layer 0, head ${state.head}.`,
     summary: `Cosine of the turn of ${pairs.length} pairs over ${cosines.rows} positions.`,
     ...stripsDrawing(
       strips,
@@ -203,7 +201,7 @@ function turns(trace, state, subject) {
   };
 }
 
-/** By how much ALiBi lowers the scores of the last query: the same line for every other one. */
+/** The ALiBi bias of the last query; other queries have the same line, shifted. */
 function lowering(trace, state, subject) {
   const site = `${subject.stack}.layers.0.self_attention.bias`;
   const { tokens } = subject;
@@ -219,7 +217,7 @@ function lowering(trace, state, subject) {
   const labels = numbered(tokens);
   return {
     title: 'Bias by distance',
-    help: 'What each head adds to the score of a token so many places back: a straight line, the steeper the nearer the head has to look.',
+    help: 'The number that each head adds to a score, by distance: a straight line; the steeper it is, the closer the head attends.',
     summary: `Bias of ${strips.length} heads at distances from 0 to ${last}, down to ${tick(least)}.`,
     ...stripsDrawing(
       strips,
@@ -312,9 +310,9 @@ function distances(trace, state, subject) {
   const value = (row, column) => rows[row][column];
   return {
     title: 'Similarity by distance',
-    help: 'The line is the mean of all pairs of positions so far apart; the band goes from the least to the greatest of them.',
+    help: 'The line is the mean over all pairs of positions at this distance; the band goes from the least to the greatest.',
     summary: `Cosine similarity of two positions by their distance, from 0 to ${labels.length - 1}, computed from the captured encoding.`,
-    facts: [['The band is at most this wide', small(widest)]],
+    facts: [['Greatest width of the band', small(widest)]],
     ...drawing,
     grid: {
       rows: rows.length,
@@ -363,7 +361,7 @@ function powersBelow(count) {
 }
 
 /**
- * What was chosen of them, as far as it exists; if that is nothing, what tells most.
+ * The chosen items that exist, or the most informative ones.
  * @param {number[]} chosen
  * @param {number} count
  * @param {number} most

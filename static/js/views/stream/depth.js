@@ -1,6 +1,6 @@
 /**
- * The residual stream in numbers: its norm, what each part writes, what the layer norms see; each as
- * a map of the depth by positions and, of the chosen token, as a line through the depth.
+ * The residual stream in numbers: its norm, the writes of each part, the inputs of the layer norms;
+ * each as a map of depth by position, and as a line for the chosen token.
  */
 
 import { modelName } from '../../api/api.js';
@@ -25,7 +25,7 @@ const REQUEST = { capture: [], analyses: ['residual_stream'] };
  * @property {(found: import('./residual_stream.js').Found, stack: 'encoder'|'decoder', card?: Object) => import('./residual_stream.js').Depth} read
  * @property {(step: import('./residual_stream.js').Step, value: string, token: string, number: number) => string} say
  * @property {boolean} [isSigned]
- * @property {number} [reach] where the colours end on both sides; absent: at the greatest there is
+ * @property {number} [reach] the end of the colour scale on both sides; absent: the greatest value
  */
 
 /** @type {Record<string, Quantity>} */
@@ -33,7 +33,7 @@ const QUANTITIES = {
   residual_norm: {
     title: 'Norm of the stream',
     unit: 'norm of the stream',
-    help: 'The length of the vector that a token’s place in the stream holds, after the embedding and after each part of each layer.',
+    help: 'The norm of a token’s residual vector, after the embedding and after each part of each layer.',
     read: streamDepth,
     say: ({ name }, value, token) =>
       `${capitalised(name)} the stream has norm ${value} at ${token}`,
@@ -41,7 +41,7 @@ const QUANTITIES = {
   written_norm: {
     title: 'Norm of what each part writes',
     unit: 'norm of what is written',
-    help: 'How long a vector each part adds to the stream.',
+    help: 'The norm of the vector that each part adds to the stream.',
     read: (found, stack, card) => writtenDepth(found, stack, card, 'written_norm'),
     say: ({ name }, value, token) =>
       `${capitalised(name)} writes a vector of norm ${value} at ${token}`,
@@ -49,7 +49,7 @@ const QUANTITIES = {
   cosine: {
     title: 'Along the stream, or against it',
     unit: 'cosine with the stream',
-    help: 'The cosine of what a part writes with the stream it is added to: above 0 it pushes along and makes the stream longer, below 0 it takes some of it back.',
+    help: 'The cosine between the vector that a part adds and the stream it is added to: above 0 it lengthens the stream, below 0 it cancels part of it.',
     read: (found, stack, card) => writtenDepth(found, stack, card, 'cosine'),
     say: ({ name }, value, token, number) =>
       `${capitalised(name)} writes ${number < 0 ? 'against' : 'along'} the stream at ${token}: cosine ${value}`,
@@ -59,7 +59,7 @@ const QUANTITIES = {
   mean: {
     title: 'Mean that each norm sees',
     unit: 'mean over d_model',
-    help: 'LayerNorm takes this mean away from each of the token’s d_model numbers.',
+    help: 'LayerNorm subtracts this mean from each of the token’s d_model numbers.',
     read: (found, stack, card) => normDepth(found, stack, card, 'mean'),
     say: ({ name }, value, token) => `What enters ${name} has mean ${value} at ${token}`,
     isSigned: true,
@@ -67,7 +67,7 @@ const QUANTITIES = {
   deviation: {
     title: 'Deviation that each norm sees',
     unit: 'standard deviation over d_model',
-    help: 'LayerNorm divides by this standard deviation: however long the stream has become, what a part reads is of one size.',
+    help: 'LayerNorm divides by this standard deviation, so the inputs of all parts have the same scale, however long the stream has become.',
     read: (found, stack, card) => normDepth(found, stack, card, 'deviation'),
     say: ({ name }, value, token) =>
       `What enters ${name} has standard deviation ${value} at ${token}`,
@@ -75,14 +75,14 @@ const QUANTITIES = {
   root_mean_square: {
     title: 'Root mean square that each norm sees',
     unit: 'root mean square over d_model',
-    help: 'RMSNorm divides by it and leaves the mean where it is.',
+    help: 'RMSNorm divides by it and keeps the mean.',
     read: (found, stack, card) => normDepth(found, stack, card, 'root_mean_square'),
     say: ({ name }, value, token) =>
       `What enters ${name} has root mean square ${value} at ${token}`,
   },
 };
 
-/** What is seen under each heading. */
+/** The quantities of each heading. */
 const SEEN = {
   norms: () => ['residual_norm'],
   writes: () => ['written_norm', 'cosine'],
@@ -102,7 +102,7 @@ function hasStream(card) {
   return card?.analyses?.includes('residual_stream') ?? true;
 }
 
-/** First the maps, then the lines. */
+/** The maps come first, then the lines. */
 export function depthPanels(_, state) {
   const found = streamIn(state);
   if (!found) return [{ id: 'waiting', state: {} }];
@@ -123,7 +123,7 @@ export function depthFigure(trace, state) {
   if (!hasStream(trace.card))
     return {
       title,
-      notice: `The residual stream of ${modelName(trace.card, trace.model)} cannot be seen.`,
+      notice: `The residual stream of ${modelName(trace.card, trace.model)} is not available.`,
     };
   const found = streamIn(state);
   if (!found) return { title, notice: noticeOf(state.answers?.stream) };
@@ -154,7 +154,7 @@ function subjectOf(trace, state, found) {
 }
 
 /**
- * From 0, or the same on both sides of it.
+ * From 0 to the maximum, or symmetric about 0.
  * @param {Pick<Quantity, 'isSigned'|'reach'>} quantity
  * @param {Pick<import('../../data/trace.js').Matrix, 'data'>} matrix
  */

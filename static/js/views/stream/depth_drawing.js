@@ -1,6 +1,6 @@
 /**
- * Drawings of the depth: a map of steps by positions, and lines through the steps. Where there is
- * little room the positions of the map stand below one another.
+ * Drawings by depth: a map of steps by positions, and lines over the steps. In a narrow layout the
+ * positions of the map run downwards.
  */
 
 import { transposed } from '../../data/math.js';
@@ -26,9 +26,9 @@ const STEP_LETTERS = 19;
 const ROOM_FOR_NUMBERS = { width: 34, height: 14 };
 const ROOM_FOR_GAPS = 10;
 const LINE_HEIGHT = 240;
-/** Of a label's length, what it takes at 45°. */
+/** The height of a label at 45°, relative to its length. */
 const SLANT = 0.72;
-/** A tenth of the axis above and below a point is still the point. */
+/** A point can be hit within a tenth of the axis. */
 const POINT = 0.05;
 
 /**
@@ -40,7 +40,7 @@ const POINT = 0.05;
  */
 
 /**
- * Do the positions stand below one another?
+ * Whether positions run downwards.
  * @param {number} width pixels the drawing may take
  */
 export function isDown(width) {
@@ -152,7 +152,7 @@ function heatmap(matrix, { least, most }, colours, palette, { isDown: down, cell
   };
 }
 
-/** The numbers themselves, where every cell has room for its own. */
+/** The numbers in the cells, if each has room. */
 function numbers({ rows, columns, data }, { least, most, short }, colours, { isDown: down, cell }) {
   if (cell.width < ROOM_FOR_NUMBERS.width || cell.height < ROOM_FOR_NUMBERS.height) return [];
   const cells = Array.from({ length: rows * columns }, (_, at) => ({
@@ -176,7 +176,7 @@ function numbers({ rows, columns, data }, { least, most, short }, colours, { isD
   ];
 }
 
-/** Clear of numbers of any length; on a phone below the bar. */
+/** The title of the colour bar, clear of its numbers; below the bar on a phone. */
 function barTitle(text, palette, { isDown: down }) {
   const title = shortBarTitle(text, palette);
   return { ...title, ...(down ? { xshift: 0, yshift: -32 } : { xshift: title.xshift + 8 }) };
@@ -187,7 +187,7 @@ function barTitle(text, palette, { isDown: down }) {
  */
 
 /**
- * Lines through the depth, each with its name at its end.
+ * Lines over the depth, each with its name at its end.
  * @param {import('./residual_stream.js').Step[]} steps
  * @param {Line[]} lines
  * @param {{least: number, most: number, quantity: string}} scale
@@ -235,13 +235,13 @@ export function depthLines(steps, lines, { least, most, quantity }, { palette, w
   };
 }
 
-/** A point at either end is not cut. */
+/** The range leaves room for the points at its ends. */
 function rangeAround(least, most) {
   const room = (most - least) * POINT;
   return [least < 0 ? least - room : least, most + room];
 }
 
-/** The names of the lines above them, each in its line's colour, one after the other. */
+/** The legend above the lines, each name in the colour of its line. */
 function legend(lines) {
   let left = 0;
   return lines.map(({ name, color, isDashed }) => {
@@ -265,7 +265,7 @@ function legend(lines) {
 }
 
 /**
- * Where the points of the lines lie: rows are lines, columns steps.
+ * The geometry of the points: rows are lines, columns steps.
  * @param {Line[]} lines
  * @param {{least: number, most: number}} scale
  * @returns {import('../../plot/grid.js').Geometry}

@@ -1,6 +1,6 @@
 /**
- * The logit lens: what the model would predict if it stopped after a layer, at every position; and
- * the likeliest tokens of one cell as bars.
+ * The logit lens: the model's prediction from each layer at every position, and the likeliest
+ * tokens of one cell as bars.
  */
 
 import { modelName } from '../../api/api.js';
@@ -45,7 +45,7 @@ function hasLens(card) {
   return card?.analyses?.includes('logit_lens') ?? true;
 }
 
-/** The map; below it the chosen cell, and beside that the last layer, unless that is the chosen one. */
+/** The map; below it the chosen cell and, unless it is in the last layer, the last layer. */
 export function lensPanels(_, state) {
   const found = lensIn(state);
   if (!found) return [{ id: 'lens', state: { drawn: 'lens' } }];
@@ -69,7 +69,7 @@ export function lensFigure(trace, state) {
   if (!hasLens(trace.card)) {
     return {
       title: TITLE,
-      notice: `${modelName(trace.card, trace.model)} has no logit lens: its layers do not lead to a prediction that can be read off early.`,
+      notice: `${modelName(trace.card, trace.model)} has no logit lens: its layers cannot be decoded early.`,
     };
   }
   const found = lensIn(state);
@@ -88,7 +88,7 @@ function chosenLayer({ stream_layer: layer }, { probabilities: { shape } }) {
   return Math.min(layer ?? Infinity, shape[0] - 1);
 }
 
-/** What is shown: the likeliest token of every cell, and how cells and places are called. */
+/** The subject: the likeliest token of every cell, and the names of cells and positions. */
 function subjectOf(trace, state, found) {
   const side = predictingSide(trace);
   const tokens = tokensOf(trace, side);
@@ -126,9 +126,9 @@ function mapFigure(trace, state, subject) {
     isRight: (layer, position) => markAt(layer, position).mark !== '',
   };
   return {
-    title: `${TITLE}: what each layer would expect`,
+    title: `${TITLE}: the prediction of each layer`,
     summary: `Logit lens: the likeliest token after each of ${probabilities.rows} layers at each of ${probabilities.columns} positions.`,
-    help: `Underlined: the guess is right, it ${words.came}.`,
+    help: `Underlined: correct, the token ${words.came}.`,
     ...lensMap(lens, state),
     grid: mapGrid(trace, state, subject),
   };
@@ -228,8 +228,8 @@ const TYPE = 11;
 const BAR_TITLE = 'probability of the likeliest token';
 
 /**
- * How the lens is set: `perLine` positions stand side by side, `lines` such lines below one another.
- * The first row of a line holds the tokens, the others the layers.
+ * The layout of the lens: `lines` lines of `perLine` positions. The first row of a line holds the
+ * tokens, the others the layers.
  * @typedef {Object} Setting
  * @property {number} layers
  * @property {number} count
@@ -262,13 +262,13 @@ export function settingFor(count, layers, width) {
   };
 }
 
-/** What the colour bar and its title take beyond a map of few tokens. */
+/** The width that the colour bar needs beyond a map of few tokens. */
 function beyond(map, most) {
   return Math.min(shortBarWidth(BAR_TITLE), most) - map;
 }
 
 /**
- * Where a cell of layers by positions lies.
+ * The geometry of the cells of layers by positions.
  * @param {Setting} setting
  * @returns {import('../../plot/grid.js').Geometry}
  */
@@ -364,7 +364,7 @@ function heatmap(cells, { columns, data }, { perLine, lines, layers }, palette) 
   };
 }
 
-/** The tokens themselves, above what is read at them. */
+/** The tokens above their columns. */
 function heads(tokens, { perLine, layers, cell }, palette) {
   return {
     ...textTrace(),
@@ -395,12 +395,12 @@ function textTrace() {
   return { type: 'scatter', mode: 'text', hoverinfo: 'none', cliponaxis: false };
 }
 
-/** As much of a name as a cell has room for, safe for Plotly. */
+/** A name cut to the width of a cell, escaped for Plotly. */
 function fitted(name, width) {
   return escapeForPlotly(shortened(name, Math.max(1, Math.floor((width - 6) / LETTER))));
 }
 
-/** In the gap below each cell whose guess is right; one path, however many there are. */
+/** Underlines of the correct cells, as one path. */
 function underlines(cells, palette) {
   return {
     type: 'scatter',

@@ -1,6 +1,5 @@
 /**
- * The residual stream in the order of the depth: what the analysis of it holds by layer and part, as
- * one row for each step that the stream goes through.
+ * The residual stream by depth: the analysis by layer and part, as one row per step.
  */
 
 /** @typedef {Record<string, import('../../data/trace.js').NamedArray>} Found what `residual_stream` gives */
@@ -48,7 +47,7 @@ export function streamDepth(found, stack, card) {
 }
 
 /**
- * What every part of every layer writes.
+ * The writes of every part of every layer.
  * @param {Found} found
  * @param {'encoder'|'decoder'} stack
  * @param {Object|undefined} card
@@ -65,7 +64,7 @@ export function writtenDepth(found, stack, card, quantity) {
 }
 
 /**
- * What every layer norm sees, and the last norm where there is one.
+ * The inputs of every layer norm, and of the final norm if there is one.
  * @param {Found} found
  * @param {'encoder'|'decoder'} stack
  * @param {Object|undefined} card
@@ -87,7 +86,7 @@ export function normDepth(found, stack, card, quantity) {
 }
 
 /**
- * Does the model take the root mean square, or mean and deviation?
+ * Whether the norm is by mean and deviation, rather than by root mean square.
  * @param {Found} found
  */
 export function isCentred(found) {

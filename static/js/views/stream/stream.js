@@ -1,6 +1,6 @@
 /**
- * Stream: how the residual stream grows, what each part writes to it, what the layer norms see, and
- * what each layer would predict if it were the last.
+ * Stream: the norm of the residual stream, the writes of each part, the inputs of the layer norms,
+ * and the logit lens.
  */
 
 import { isFilling, stackOf, stacksOf } from '../../data/attention.js';
@@ -11,7 +11,7 @@ import { entryOf } from '../registry.js';
 const LENS = 'lens';
 const STREAM = [
   'residual stream',
-  'the vector of d_model numbers that each token has, to which every part of every layer adds',
+  'the vector of d_model numbers of each token, to which every part of every layer adds',
 ];
 const LENS_TERM = [
   'logit lens',
@@ -24,16 +24,16 @@ const LENS_WITHOUT_NORM = [
 const MOST_SIDE_BY_SIDE = 48;
 
 const OPTIONS = [
-  { id: LENS, title: 'Logit lens', help: 'What each layer would predict' },
-  { id: 'norms', title: 'Norms', help: 'How long the stream is' },
-  { id: 'writes', title: 'Writes', help: 'What each part adds to the stream' },
-  { id: 'layer_norm', title: 'Layer norms', help: 'What each norm sees' },
+  { id: LENS, title: 'Logit lens', help: 'The prediction of each layer' },
+  { id: 'norms', title: 'Norms', help: 'The norm of the stream' },
+  { id: 'writes', title: 'Writes', help: 'The vectors that each part adds to the stream' },
+  { id: 'layer_norm', title: 'Layer norms', help: 'The inputs of the layer norms' },
 ];
 
 /** @type {import('../../plot/figure.js').View} */
 export const stream = {
   ...entryOf('stream'),
-  help: 'The exit of the last layer is put behind every layer: what the model would expect next if it stopped there. The likeliest token stands in the cell; the colour is its probability.',
+  help: 'Each row applies the model’s final unembedding to an earlier layer. The cell shows the likeliest next token, its colour the probability.',
   terms: [STREAM, LENS_TERM],
   asks: (trace, state) => partOf(state).asks(trace),
   controls: (_, state) => [
@@ -64,7 +64,7 @@ function partOf(state) {
     : { asks: depthAsks, panels: depthPanels, figure: depthFigure };
 }
 
-/** The lens takes the whole width, and so do the maps of a long text. */
+/** The lens takes the whole width, as do the maps of a long text. */
 function arrangement(trace, state) {
   if (isLens(state)) return 'led';
   return (trace.target_tokens ?? trace.tokens).length > MOST_SIDE_BY_SIDE ? '' : 'many';
@@ -75,31 +75,31 @@ const WORDING = {
   norms: ({ card }) => ({
     help:
       card?.norm_place === 'post'
-        ? 'Every part of every layer adds its vector to the stream, and the norm behind it brings the sum back to one size.'
-        : 'Every part of every layer adds its vector to the stream. No norm stands in its way, so it mostly grows with the depth.',
+        ? 'Every part of every layer adds its vector to the stream, and the norm after it rescales the sum.'
+        : 'Every part of every layer adds its vector to the stream. No norm rescales it, so it mostly grows with depth.',
     terms: [STREAM, NORM],
   }),
   writes: () => ({
-    help: 'Attention and the feed-forward network, or experts in its place, each write a vector to the stream: how long it is, and whether it points along the stream or against it.',
+    help: 'Attention and the feed-forward network (or the experts) each add a vector to the stream: its norm, and its cosine with the stream.',
     terms: [
       STREAM,
       [
         'cosine',
-        '1 where two vectors point the same way, 0 where they are at right angles, −1 where they point opposite ways',
+        '1 if two vectors point the same way, 0 at right angles, −1 if they point opposite ways',
       ],
     ],
   }),
   layer_norm: layerNormWording,
 };
 
-/** What is said differently of this part, of this model, or of both. */
+/** Wording that depends on the part and on the model. */
 function wording(trace, state) {
   if (!isLens(state)) return WORDING[state.stream_show](trace);
   const terms = trace.card?.norm_place === 'post' ? [STREAM, LENS_WITHOUT_NORM] : stream.terms;
   if (!isFilling(trace)) return { terms };
   return {
     terms,
-    help: 'The exit of the last layer is put behind every layer: what the model would put at each place if it stopped there. The likeliest token stands in the cell; the colour is its probability.',
+    help: 'Each row applies the model’s final unembedding to an earlier layer. The cell shows the likeliest token at that position, its colour the probability.',
   };
 }
 
@@ -107,17 +107,17 @@ function layerNormWording({ card }) {
   const isPost = card?.norm_place === 'post';
   const name = card?.norm === 'rms_norm' ? 'RMSNorm' : 'LayerNorm';
   const where = isPost
-    ? `${name} stands after every part: it sees the stream with what the part has written.`
-    : `${name} stands before every part, and before the prediction: it sees the stream that the part is about to read.`;
+    ? `${name} follows every part: its input is the stream plus the part’s output.`
+    : `${name} precedes every part and the prediction: its input is the stream.`;
   return {
-    help: `${where} It brings the token’s numbers to one size.`,
+    help: `${where} It rescales the token’s numbers.`,
     terms: [
       STREAM,
       [
         'norm',
         card?.norm === 'rms_norm'
           ? 'divides a token’s d_model numbers by their root mean square'
-          : 'takes the mean of a token’s d_model numbers away and divides by their standard deviation',
+          : 'subtracts the mean of a token’s d_model numbers and divides by their standard deviation',
       ],
     ],
   };

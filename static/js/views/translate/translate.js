@@ -1,5 +1,5 @@
 /**
- * Translate: a sentence, its translation, and which word looks at which.
+ * Translate: a sentence, its translation, and the attention between their words.
  */
 
 import { modelName } from '../../api/api.js';
@@ -18,19 +18,19 @@ import { entryOf } from '../registry.js';
 const { translate_threshold: THRESHOLD } = entryOf('translate').fields;
 const TITLES = { rows: 'translation', columns: 'sentence' };
 const QUANTITY = 'alignment weight';
-/** Words are longer than pieces of them. */
+/** Words are longer than tokens. */
 const LETTERS = 18;
 
 /** @type {import('../../plot/figure.js').View} */
 export const translate = {
   ...entryOf('translate'),
-  help: 'Type a sentence and its translation appears: lines show which words of the sentence the model looks at for each word of the translation. Type your own translation to see how it would align.',
+  help: 'Type a sentence to get its translation. Lines show the words of the sentence that the model attends to for each word of the translation. Type your own translation to see its alignment.',
   terms: [
-    ['alignment', 'which word of the sentence a word of the translation goes back to'],
-    ['link', 'from each word of the translation to the one word that it looks at most'],
+    ['alignment', 'the word of the sentence that a word of the translation corresponds to'],
+    ['link', 'joins each word of the translation to the word it attends to most'],
     [
       'weight',
-      'how much of its look at the words of the sentence a word spends on one of them; those of a word sum to 1',
+      'how much a word of the translation attends to a word of the sentence; the weights of a word sum to 1',
     ],
   ],
   arrangement: 'pair',
@@ -45,7 +45,7 @@ function isTranslator({ card }) {
   return card?.kind === 'encoder-decoder';
 }
 
-/** Beside one's own translation the model's stays in sight. */
+/** The model's translation stays available beside the user's own. */
 function asks(trace, state) {
   if (!isTranslator(trace)) return {};
   return {
@@ -92,13 +92,13 @@ function panels(trace) {
  * @returns {import('../../plot/figure.js').Figure}
  */
 function figure(trace, state) {
-  const title = state.part === 'map' ? 'The same as a map' : 'Which word comes from which';
+  const title = state.part === 'map' ? 'The alignment as a map' : 'Word alignment';
   if (!isTranslator(trace)) return { title, ...noTranslator(trace, state) };
   if (!hasWords(trace))
     return {
       title,
       notice:
-        'The translation is empty, so there is nothing to align. Type one of your own above to see how it would align.',
+        'The translation is empty, so there is nothing to align. Type your own above to see its alignment.',
     };
   const { alignment } = state.answers;
   if (!alignment?.trace)
@@ -123,7 +123,7 @@ function noTranslator({ card, model }, { cards }) {
   const choice =
     translators.length === 0 ? 'No model here does.' : `Of the models here ${named} does.`;
   return {
-    notice: `${modelName(card, model)} reads one text and translates nothing. ${choice}`,
+    notice: `${modelName(card, model)} does not translate. ${choice}`,
     actions: translators.map((translator) => ({
       label: `Read it with ${modelName(translator)}`,
       patch: choosingModel(translator.id),
@@ -157,7 +157,7 @@ function linesPart(trace, state, subject, grid) {
       ...grid,
       geometry,
       kind: 'lines between words',
-      note: 'Point at a word to see its lines alone; choose it to keep them, and once more to let go.',
+      note: 'Point at a word to see only its lines; choose it to keep them, and again to release them.',
     },
   };
 }
@@ -251,7 +251,7 @@ function gridOf(trace, state, subject) {
       at === row
         ? { query: null, source: null }
         : { query: rows[at].last, source: columns[column].last },
-    chooseHint: 'Enter keeps the lines of the word of the translation, and lets go of them',
+    chooseHint: 'Enter keeps or releases the lines of the word',
     ceiling: 1,
     ...(row >= 0 && { chosen: { row } }),
     start: { row: start, column: strongestOf(weights, { row: start }) },
@@ -318,7 +318,7 @@ function alignmentOf(trace) {
   };
 }
 
-/** The words in the order of their numbers. */
+/** Words in the order of their indices. */
 function numbered(tokens, text, count) {
   const words = wordsOf(tokens, text).filter((unit) => !unit.is_special);
   return Array.from({ length: count }, (_, number) => words.find(({ word }) => word === number));

@@ -1,6 +1,6 @@
 /**
- * One attention weight worked out anew, step by step and in float64, from the tensors that the model
- * computed with: softmax(q·k/√d_head + bias)·v.
+ * The derivation of one attention weight in float64 from the captured tensors: softmax(q·k/√d_head
+ * + bias)·v; and its formulas.
  */
 
 import { entropyOf, softmaxSteps, anglesOf, turned } from '../../data/math.js';
@@ -12,7 +12,7 @@ import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
  * @typedef {Object} Row the keys as one query sees them
  * @property {Float64Array} products q·k
  * @property {Float64Array|null} biases what ALiBi adds; null: nothing
- * @property {Float64Array} scores −∞ where a key is hidden
+ * @property {Float64Array} scores −∞ if a key is masked
  * @property {number} greatest score
  * @property {Float64Array} powers e to the score less the greatest
  * @property {number} total of the powers
@@ -27,9 +27,9 @@ import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
  * @property {boolean} isHidden whether the key comes later than the query may see
  * @property {boolean} isTurned whether positions are turned into queries and keys
  * @property {{query: Float64Array, key: Float64Array}} projected as the projections give them
- * @property {{query: Float64Array, key: Float64Array}} met as they meet, turned by their positions where those are rotary
+ * @property {{query: Float64Array, key: Float64Array}} met as multiplied: rotated by their positions under rotary encoding
  * @property {Float64Array} products dimension by dimension
- * @property {number} divisor of the product: √d_head, or 1 where the scaling is left out
+ * @property {number} divisor of the product: √d_head, or 1 without scaling
  * @property {number} temperature
  * @property {Row} row
  * @property {Float64Array} value of the key
@@ -116,9 +116,9 @@ function rowFor(path, { query, products, biases, divisor, temperature }) {
 }
 
 /**
- * A query or key turned by its position: each pair of dimensions by position / 10000^(2i/d_head), the
- * other way round than the pairs of sine and cosine that a sinusoidal encoding adds.
- * Su et al. 2021, https://arxiv.org/abs/2104.09864, section 3.2.
+ * Rotate a query or key by its position: each pair of dimensions by position / 10000^(2i/d_head),
+ * opposite in sense to the pairs of a sinusoidal encoding. Su et al. 2021,
+ * https://arxiv.org/abs/2104.09864, section 3.2.
  * @param {Float64Array} vector
  * @param {number} position
  */
@@ -126,7 +126,7 @@ export function turnedBy(vector, position) {
   return turned(vector, anglesOf(-position, vector.length));
 }
 
-/** The values of all keys, each as much as its weight says. */
+/** The weighted sum of the values. */
 function mixed(values, weights) {
   return Float64Array.from({ length: values.columns }, (_, at) =>
     weights.reduce((sum, weight, key) => sum + weight * values.data[key * values.columns + at], 0),
@@ -145,7 +145,7 @@ export function lengthOf(vector) {
 }
 
 /**
- * How far what was worked out here is from what the model computed: the largest difference of each.
+ * The largest differences between the derivation and the captured tensors.
  * @param {Derivation} derivation
  * @param {import('../../data/trace.js').Trace} trace
  * @param {string} path
@@ -173,7 +173,7 @@ function furthest(a, b) {
 }
 
 /**
- * What a head's output is to the whole attention's.
+ * The output of a head relative to that of the whole attention.
  * @param {import('../../data/trace.js').Trace} trace with the analysis `head_outputs`
  * @param {string} path
  * @param {number} query
@@ -198,11 +198,11 @@ const k = () => name('k', 'key');
 const s = () => name('s');
 const d = () => name('d');
 const amount = (value) => number(written(value));
-/** A weight is 0 or 1 only where it is exactly that. */
+/** A weight is written 0 or 1 only if it is exactly that. */
 const weight = (value) => number(value > 0 && value < 1e-4 ? written(value, 4) : share(value, 4));
 const result = (term) => ({ ...term, role: 'result' });
 const sum = (index) => under(op('∑'), name(index));
-/** A number that stands after a sign of its own. */
+/** A number with a preceding sign. */
 const plus = (value) => [op(value < 0 ? '−' : '+'), amount(Math.abs(value))];
 
 /** @param {Derivation} derivation @returns {Term[]} */
@@ -231,7 +231,7 @@ export function productFormula({ products, row: { products: all }, key }) {
   ];
 }
 
-/** The sum as far as it fits on a line. */
+/** The first terms of a sum, as many as fit on a line. */
 function firstTerms(products) {
   const [first, second, ...others] = products;
   return [

@@ -1,5 +1,5 @@
 /**
- * Rows of bars, one below the other, over the same columns: dimensions of a head, or keys.
+ * Rows of bars over shared columns: dimensions of a head, or keys.
  */
 
 import { escapeForPlotly } from '../../data/text.js';
@@ -42,7 +42,7 @@ const HIDDEN = { size: 11, letters: 24, space: 1 };
  * @property {number} [chosen] whose bars stand out, with their numbers
  * @property {string} [chosenColour]
  * @property {number} [hiddenFrom] the first of the columns that are out of sight
- * @property {string} [hiddenLabel] what is said of them where they have no bars
+ * @property {string} [hiddenLabel] their label in lanes without bars
  */
 
 /**
@@ -93,7 +93,7 @@ export function laneBars(lanes, columns, state) {
 }
 
 /**
- * As wide as there is room, yet no bar is a slab.
+ * The width is limited, so that bars stay slim.
  * @param {number} nLanes
  * @param {Columns} columns
  * @param {import('../../plot/figure.js').Frame} state
@@ -115,7 +115,7 @@ function boxFor(nLanes, { labels, areTokens }, { width }) {
   };
 }
 
-/** A lane's numbers as places on an axis that counts lanes downwards. */
+/** The bars of a lane, on an axis that counts lanes downwards. */
 function placedIn({ values, ...lane }, row, group) {
   const [low, high] = reachOf(group);
   const scale = BARS / LANE / (high - low || 1);
@@ -129,7 +129,7 @@ function placedIn({ values, ...lane }, row, group) {
   };
 }
 
-/** From the least number, or 0, to the greatest. */
+/** The range of the numbers, 0 included. */
 function reachOf(lanes) {
   const known = lanes.flatMap(({ values }) => Array.from(values)).filter(Number.isFinite);
   return [Math.min(0, ...known), Math.max(0, ...known)];
@@ -152,7 +152,10 @@ function barsOf({ values, zero, scale, colour }, { chosen, chosenColour }, palet
   };
 }
 
-/** A lane's name at its left, its reach at its right, and over all bars, where no bar reaches, the number of the chosen column. */
+/**
+ * The name of a lane on the left, its range on the right, and the number of the chosen column above
+ * the bars.
+ */
 function writingOf(lane, row, columns, palette) {
   const {
     name,
@@ -202,7 +205,7 @@ function writingOf(lane, row, columns, palette) {
   ];
 }
 
-/** A number at the edge of the drawing grows inwards. */
+/** A number at the edge is aligned inwards. */
 function insideOf({ chosen, labels }) {
   const place = labels.length > 1 ? chosen / (labels.length - 1) : 0.5;
   if (place < 0.04) return { xanchor: 'left', xshift: -6 };

@@ -1,6 +1,6 @@
 /**
- * The steps from a query and a key to the output of their head, each with its formula, its numbers
- * and its bars.
+ * The steps from a query and a key to the output of their head, each with its formula, numbers and
+ * bars.
  */
 
 import { highestIn } from '../../data/math.js';
@@ -20,7 +20,7 @@ import {
 } from './derivation.js';
 import { laneBars } from './lanes.js';
 
-/** What float32 rounding may leave between two ways to the same number. */
+/** The tolerance for float32 rounding. */
 export const ROUNDING = 1e-5;
 
 const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : share(value, 4));
@@ -48,8 +48,8 @@ export const STEPS = { turn, product, score, softmax, value, output };
 function turn({ now, pass, path, queries, keys }) {
   const off = pass && differences(now, pass, path).turn;
   return {
-    title: 'Turned by their positions',
-    help: `Each pair of dimensions turns by an angle that grows with the position: ${quoted(queries[now.query])} stands at ${now.query}, ${quoted(keys[now.key])} at ${now.key}.`,
+    title: 'Rotation by position',
+    help: `Each pair of dimensions is rotated by an angle proportional to the position: ${quoted(queries[now.query])} stands at ${now.query}, ${quoted(keys[now.key])} at ${now.key}.`,
     formula: turnFormula(now),
     facts: [compared('farthest from the model’s', off)],
     over: 'dimensions',
@@ -68,7 +68,7 @@ function product({ now, queries, keys }) {
   const most = highestIn(products.map(Math.abs));
   return {
     title: 'Query times key',
-    help: `The query of ${quoted(queries[now.query])} and the key of ${quoted(keys[now.key])} are multiplied dimension by dimension, and the products added up.`,
+    help: `The query of ${quoted(queries[now.query])} and the key of ${quoted(keys[now.key])} are multiplied dimension by dimension, and the products are summed.`,
     formula: productFormula(now),
     facts: [
       ['dimensions', String(products.length)],
@@ -92,10 +92,10 @@ function score(subject) {
   const scaled = row.products.map((number) => number / divisor);
   const hides = row.scores.some((number) => number === -Infinity);
   const masked = hides
-    ? ' Keys after the query get −∞ before the softmax, and so the weight 0.'
+    ? ' Keys after the query are masked: their scores are −∞, their weights 0.'
     : '';
   const hidden = isHidden
-    ? ` ${quoted(keys[key])} comes later and is hidden: its score is −∞.`
+    ? ` ${quoted(keys[key])} comes later and is masked: its score is −∞.`
     : '';
   return {
     title: scoreTitle(subject),
@@ -133,10 +133,10 @@ function scoreTitle({ now, path }) {
 function scoreHelp({ now: { row, divisor, temperature } }) {
   const scaling =
     divisor === 1
-      ? 'The product is not divided by √d here, so scores lie farther apart'
-      : 'The product is divided by the root of the head’s width d, so that wide heads do not make large scores';
-  const bias = row.biases ? '; a bias takes something off by distance' : '';
-  return `${scaling}${bias}${temperature === 1 ? '' : '; the temperature T divides what comes of it'}.`;
+      ? 'Here the product is not divided by √d, so scores lie farther apart'
+      : 'The product is divided by the square root of the head’s width d, so that wide heads do not give large scores';
+  const bias = row.biases ? '; a bias lowers it by distance' : '';
+  return `${scaling}${bias}${temperature === 1 ? '' : '; the temperature T divides the result'}.`;
 }
 
 /** @param {Subject} subject @returns {Step} */
@@ -145,12 +145,10 @@ function softmax(subject) {
   const { row, key, query } = now;
   const seen = row.scores.filter(Number.isFinite).length;
   const strongest = highestIn(row.weights);
-  const hidden = now.isHidden
-    ? ` e to the power of −∞ is 0, and so is the weight of ${quoted(keys[key])}.`
-    : '';
+  const hidden = now.isHidden ? ` exp(−∞) is 0, and so is the weight of ${quoted(keys[key])}.` : '';
   return {
     title: 'The softmax of the row',
-    help: `Every score of ${quoted(queries[query])} becomes a power of e, and each is divided by their sum, so that the row sums to 1.${hidden}`,
+    help: `Every score of ${quoted(queries[query])} is exponentiated and divided by the sum of all, so that the row sums to 1.${hidden}`,
     formula: softmaxFormula(now),
     facts: [
       ['largest score, sₘₐₓ', decimal(row.greatest)],
@@ -191,7 +189,7 @@ function softmax(subject) {
   };
 }
 
-/** A hidden key has no bar, not one of height 0. */
+/** A masked key has no bar, rather than one of height 0. */
 function visible({ scores }, weights) {
   return weights.map((weight, key) => (scores[key] === -Infinity ? NaN : weight));
 }
@@ -201,7 +199,7 @@ function value({ now, pass, path, keys, queries }) {
   const off = pass && differences(now, pass, path).context;
   return {
     title: 'Weight times value',
-    help: `As much of the value of ${quoted(keys[now.key])} goes to ${quoted(queries[now.query])} as the weight says; with what comes from the other keys it makes the context of the head.`,
+    help: `The value of ${quoted(keys[now.key])} is multiplied by its weight; the sum over all keys is the head’s context at ${quoted(queries[now.query])}.`,
     formula: valueFormula(now, lengthOf),
     facts: [
       ['length of the value', decimal(lengthOf(now.value))],
@@ -224,7 +222,7 @@ function output({ now, pass, path, head }) {
   const part = shareOf(pass, path, now.query);
   return {
     title,
-    help: 'W_O turns the context of each head into something to write, and the outputs of all heads add up. The share is how much of the whole this head gives along the whole’s own direction: below 0 it works against the others. The shares of all heads, and of a bias where there is one, add up to 1. Each row of bars has a scale of its own: its range stands at its right.',
+    help: 'W_O projects the context of each head, and the outputs of all heads are summed. The share is this head’s part of the sum, along the direction of the sum: below 0 it works against the others. The shares of all heads, and of a bias if there is one, sum to 1. Each row of bars has its own scale; its range is on the right.',
     formula: outputFormula(part, head, lengthOf),
     facts: [
       ['share of the output', decimal(part.share)],
@@ -238,11 +236,11 @@ function output({ now, pass, path, head }) {
   };
 }
 
-/** What the model computed for this cell, and how far off the number worked out here is. */
+/** The captured number of the cell, and its difference to the derived one. */
 function capturedFacts({ now, pass, path }, name) {
   const own = now.row[`${name}s`][now.key];
   const off = pass && differences(now, pass, path)[name];
-  const far = off > ROUNDING ? [['farther than rounding', farther(pass, own)]] : [];
+  const far = off > ROUNDING ? [['more than rounding', farther(pass, own)]] : [];
   return [compared(`${name}: difference to the model’s`, off), ...far];
 }
 
@@ -253,7 +251,7 @@ function farther({ precision }, own) {
 }
 
 function compared(term, off) {
-  return [term, off === null ? 'the model is being asked' : small(off)];
+  return [term, off === null ? 'waiting for the model' : small(off)];
 }
 
 /**
@@ -330,8 +328,8 @@ function gridOf(step, lanes, columns, subject) {
     tokens: (_, column) => ({ query: now.query, key: areKeys ? column : now.key }),
     ...(areKeys && {
       choose: (_, column) => ({ key: column }),
-      chooseHint: 'Enter works out the key under the cursor',
-      note: 'Choose a bar to work out that key.',
+      chooseHint: 'Enter derives the key under the cursor',
+      note: 'Choose a bar to derive that key.',
     }),
     ceiling: 1,
     tint: () => now.row.weights,
@@ -341,7 +339,7 @@ function gridOf(step, lanes, columns, subject) {
   };
 }
 
-/** What another query looks at, as it was captured. */
+/** The captured attention of another query. */
 function tokenShown({ pass, plain, path, queries, keys, name }, index) {
   const tint = rowOf(matrixAt((pass ?? plain).tensors[`${path}.weights`], 0), index);
   const strongest = highestIn(tint);

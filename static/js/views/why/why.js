@@ -1,6 +1,6 @@
 /**
- * Why this cell: one attention weight worked out again from the tensors of the pass, and what becomes
- * of it.
+ * Why this cell: the derivation of one attention weight from the tensors of the pass, and its
+ * effect.
  */
 
 import { noticeOf } from '../../api/request_cache.js';
@@ -19,12 +19,12 @@ const { why_temperature: TEMPERATURE } = entryOf('why').fields;
 /** @type {import('../../plot/figure.js').View} */
 export const why = {
   ...entryOf('why'),
-  help: 'One attention weight worked out from its query and its key, step by step, and what it brings to the output.',
+  help: 'One attention weight derived step by step from its query and key, and its effect on the output.',
   terms: [
-    ['query', 'the vector by which a token asks'],
+    ['query', 'the vector with which a token searches'],
     ['key', 'the vector by which a token is found'],
-    ['value', 'the vector that is taken in where it was found'],
-    ['entropy', 'how evenly a row spreads its weight, in bits'],
+    ['value', 'the vector that a token passes on when it is found'],
+    ['entropy', 'how evenly a row distributes its weight, in bits'],
   ],
   arrangement: 'steps',
   places: (trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
@@ -36,7 +36,7 @@ export const why = {
   figure,
 };
 
-/** Where the cell lies; null where the trace holds no attention there. */
+/** The chosen cell; null if the trace holds no attention there. */
 function cellOf(trace, state) {
   const place = placeOf(state, trace);
   const found = weightsAt(place, trace).find(({ layer }) => layer === state.layer);
@@ -56,7 +56,7 @@ function cellOf(trace, state) {
   };
 }
 
-/** One layer and one head; and once more where a switch changes the pass. */
+/** The requests: one head of one layer, and the same of the edited pass if a switch is set. */
 function asks(trace, state) {
   const cell = cellOf(trace, state);
   if (!cell) return {};
@@ -74,7 +74,7 @@ function requestOf({ card }, { layer, head }, { path }) {
   };
 }
 
-/** What the switches change, in this attention of this layer. */
+/** The edits of the switches, limited to this attention of this layer. */
 function editsOf({ layer, why_unscaled: isUnscaled, why_temperature: value }, { id: where }) {
   return [
     ...(isUnscaled ? [{ kind: 'no_scaling', layer, where }] : []),
@@ -82,7 +82,7 @@ function editsOf({ layer, why_unscaled: isUnscaled, why_temperature: value }, { 
   ];
 }
 
-/** Every step asks for what was worked out. */
+/** All steps share one derivation, so it is memoized. */
 const memo = createMemo();
 
 /** @returns {import('./steps.js').Subject|null} null: still on its way */
@@ -115,8 +115,8 @@ function subjectOf(trace, state) {
 }
 
 /**
- * What is known of the cell. Until the changed pass is here, its row is worked out from the queries
- * and keys of the plain one, which the change leaves as they are.
+ * The subject of all steps. Until the edited pass arrives, its row is derived from the queries and
+ * keys of the plain pass, which the edit does not change.
  */
 function workedOut(trace, state) {
   const cell = cellOf(trace, state);
@@ -143,21 +143,21 @@ function workedOut(trace, state) {
   };
 }
 
-/** How far what is worked out here is from the model's. */
+/** The difference between the derivation and the model's numbers. */
 function wording(trace, state) {
   const subject = subjectOf(trace, state);
   return subject ? { help: `${why.help} ${checked(subject)}` } : {};
 }
 
 function checked({ now, pass, path }) {
-  if (!pass) return 'The model is being asked to read with this change.';
+  if (!pass) return 'Waiting for the pass with this change.';
   const { score, weight } = differences(now, pass, path);
-  const verdict = `the score is ${small(score)} and the weight ${small(weight)} from what the model computed`;
+  const verdict = `the score is ${small(score)} and the weight ${small(weight)} from the model’s`;
   const far =
     Math.max(score, weight) > ROUNDING
-      ? ', more than the 10⁻⁵ of usual rounding; the steps say why'
+      ? ', more than the usual rounding of 10⁻⁵; the steps explain why'
       : '';
-  return `All of it is computed again in this browser, in double precision, from the tensors of the pass: ${verdict}${far}.`;
+  return `Recomputed in this browser in double precision from the tensors of the pass: ${verdict}${far}.`;
 }
 
 /** @returns {import('../../ui/controls.js').Control[]} */
@@ -200,7 +200,7 @@ function controls(trace, state) {
       name: 'why_unscaled',
       label: 'Leave out 1/√d',
       value: state.why_unscaled,
-      help: 'The model reads again, and this attention does not divide its products',
+      help: 'A second pass in which this attention omits the division by √d',
     },
     {
       kind: 'number',
@@ -225,7 +225,7 @@ function numbered(number) {
   return { id: number, title: String(number) };
 }
 
-/** The answer that is none. */
+/** The notice of a missing answer. */
 function refusal({ answers }) {
   return [answers?.plain, answers?.changed].find((answer) => answer?.problem);
 }

@@ -375,7 +375,7 @@ test('of several heads, or of words, there is no one arithmetic, and it is said 
   ]) {
     const { actions, help } = shown(state);
     assert.deepEqual(actions, []);
-    assert.match(help, /“Why” is for /);
+    assert.match(help, /“Why” needs /);
   }
   assert.equal(shown({}).help, '');
 });

@@ -293,9 +293,9 @@ test('where nothing turns it is said why, with a way to where something does', (
   const learned = withCard(fillTrace());
   const state = show('rotation', { cards: CARDS });
   for (const [trace, words] of [
-    [learned, /free vector/],
-    [withCard(schemeTrace('alibi')), /turns nothing/],
-    [withCard(schemeTrace('none')), /told nothing/],
+    [learned, /independent vector/],
+    [withCard(schemeTrace('alibi')), /rotates nothing/],
+    [withCard(schemeTrace('none')), /no positional encoding/],
   ]) {
     const [{ notice, actions }, ...others] = figuresOf(positions, trace, state);
     assert.match(notice, words);
@@ -319,7 +319,7 @@ test('lines of ALiBi fall by the slope with every step back; of no scheme there 
   assert.deepEqual(bias.grid.tokens(0, 1), { query: COUNT - 1, key: COUNT - 2 });
   assert.match(
     figuresOf(positions, withCard(schemeTrace('none')), show('waves'))[0].notice,
-    /Nothing is added/,
+    /no positional encoding/,
   );
 });
 
@@ -378,7 +378,7 @@ test('schemes: odd widths become even, a short table is asked for as far as it g
   );
   const answers = { ...ENCODINGS, learned: { trace: { tensors: { encoding: flat(3, 6, 2) } } } };
   const [, learned] = figuresOf(positions, trace, show('schemes', { cards: short, answers }));
-  assert.match(learned.help, /that of “positions-learned”, which ends at position 2\.$/);
+  assert.match(learned.help, /“positions-learned”, which ends at position 2\.$/);
   assertReadable(learned);
   const none = positions.asks(trace, { ...FRAME, cards: [CARD], ...show('schemes') });
   assert.equal('learned' in none, false);
@@ -472,7 +472,7 @@ test('twins: a layer that they have not is the last, and where there are no twin
   ];
   assert.deepEqual([layer.value, layer.options.length], [1, 2]);
   const [{ notice }] = figuresOf(positions, sinusoidal(), show('twins', { cards: [CARD] }));
-  assert.match(notice, /no twins here/);
+  assert.match(notice, /^No twins/);
   assert.deepEqual(controlsOf(sinusoidal(), show('twins', { cards: [CARD] })).length, 1);
 });
 

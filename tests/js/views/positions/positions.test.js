@@ -53,7 +53,7 @@ test('colour bar, ticks and words agree on the range of the similarities', () =>
   const all = map.z.flat();
   const least = Math.min(...all);
   const [, said, from, to] = grid.note.match(
-    /between (−?[\d.]+) and 1; the colours run from (−?[\d.]+) to ([\d.]+)\.$/,
+    /from (−?[\d.]+) to 1; the colours run from (−?[\d.]+) to ([\d.]+)\.$/,
   );
   const number = (text) => Number(text.replace('−', '-'));
   assert.ok(number(said) <= least && least - number(said) < 0.01);
@@ -135,7 +135,7 @@ test('rotary: the turned queries of layer 0, and how far each pair was turned', 
   assert.deepEqual([turns.grid.columns, turns.grid.columnTitle], [2, 'pair']);
   assert.ok(Math.abs(turns.grid.value(3, 0) - Math.cos(3)) < 1e-6);
   assert.ok(Math.abs(turns.grid.value(3, 1) - Math.cos(0.03)) < 1e-6);
-  assert.match(positions.wording(schemeTrace('rotary'), FRAME).help, /turns each query and key/);
+  assert.match(positions.wording(schemeTrace('rotary'), FRAME).help, /rotates each query and key/);
 });
 
 test('queries are asked for only where they are turned', () => {
@@ -158,7 +158,7 @@ test('ALiBi: the bias of the chosen head, and nothing for the future', () => {
 
 test('no scheme at all: said, and nothing drawn', () => {
   const [{ notice, data }, ...others] = figuresOf(positions, schemeTrace('none'));
-  assert.match(notice, /no positional encoding; only the mask/);
+  assert.match(notice, /no positional encoding; only the causal mask/);
   assert.deepEqual([data, others.length], [undefined, 0]);
   assert.deepEqual(positions.wording(schemeTrace('none'), FRAME).terms, []);
 });

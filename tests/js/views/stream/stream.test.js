@@ -54,7 +54,7 @@ test('a model without a lens says so and is not asked for one', () => {
   );
   assert.match(
     figuresOf(stream, trace, { stream_show: 'norms' })[0].notice,
-    /stream of tiny cannot be seen/,
+    /stream of tiny is not available/,
   );
 });
 
@@ -141,8 +141,8 @@ test('guesses that came are underlined, and only those', () => {
     [1, 1],
     '“saw” follows the first “it”, in the last layer',
   );
-  assert.match(help, /it came next/);
-  assert.match(shown(fillTrace(), 'lens')[0].help, /it stands here/);
+  assert.match(help, /came next/);
+  assert.match(shown(fillTrace(), 'lens')[0].help, /stands here/);
 });
 
 test('the chosen cell opens as bars, beside those of the last layer', () => {
@@ -282,12 +282,9 @@ test('where norms stand is told', () => {
     stream.wording({ ...sampleTrace(), card }, { stream_show: 'layer_norm' }).help;
   assert.match(
     told({ kind: 'decoder', norm: 'layer_norm', norm_place: 'pre' }),
-    /^LayerNorm stands before every part, and before the prediction/,
+    /^LayerNorm precedes/,
   );
-  assert.match(
-    told({ kind: 'encoder', norm: 'rms_norm', norm_place: 'post' }),
-    /^RMSNorm stands after every part/,
-  );
+  assert.match(told({ kind: 'encoder', norm: 'rms_norm', norm_place: 'post' }), /^RMSNorm follows/);
 });
 
 test('where no norm comes last, the lens has none', () => {

@@ -154,14 +154,14 @@ test('an empty translation has nothing to align and is not asked for', () => {
   assert.match(translate.figure(trace, state()).notice, /translation is empty/);
 });
 
-test('a model that translates nothing says which one does, and leads there', () => {
+test('a model that does not translate says which one does, and leads there', () => {
   const cards = [
     { id: 'stories', title: 'Stories', kind: 'decoder' },
     { id: 'translate', title: 'Translate', kind: 'encoder-decoder' },
   ];
   const trace = { ...sampleTrace(), card: cards[0] };
   const { notice, actions } = translate.figure(trace, { ...FRAME, cards });
-  assert.match(notice, /Stories .*translates nothing.*Translate does/);
+  assert.match(notice, /Stories .*does not translate.*Translate does/);
   assert.equal(actions[0].patch.model, 'translate');
   assert.deepEqual(translate.asks(trace, FRAME), {});
   assert.match(translate.figure(trace, FRAME).notice, /No model here does/);

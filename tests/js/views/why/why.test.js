@@ -47,7 +47,7 @@ test('the steps follow each other, numbered; a turn comes first where positions 
     '4. Weight times value',
     '5. The head’s share of the output',
   ]);
-  assert.equal(titles(figures(asked('rotary')))[0], '1. Turned by their positions');
+  assert.equal(titles(figures(asked('rotary')))[0], '1. Rotation by position');
   assert.equal(titles(figures(asked('alibi')))[1], '2. The score: scaled, biased and masked');
   assert.equal(
     titles(figures(askedOfPair('cross'), { where: 'cross' }))[1],
@@ -122,18 +122,18 @@ test('it says how far it is from the model, and that it is too far where it is',
   assert.match(why.wording(trace, state).help, /the weight (0|\d.\d·10⁻\S+) from/);
   assert.doesNotMatch(why.wording(trace, state).help, /more than/);
   answers.plain.trace.tensors[`${path}.weights`].data[4 * TOKENS.length + 1] += 0.01;
-  assert.match(why.wording(trace, state).help, /more than the 10⁻⁵ of usual rounding/);
+  assert.match(why.wording(trace, state).help, /more than the usual rounding/);
   assert.match(
-    fact(figures({ trace, answers }, { query: 4, key: 1 })[2], 'farther'),
+    fact(figures({ trace, answers }, { query: 4, key: 1 })[2], 'more than'),
     /seven digits/,
   );
   answers.plain.trace.precision = 'bfloat16';
-  assert.match(fact(figures({ trace, answers }, { query: 4, key: 1 })[2], 'farther'), /bfloat16/);
+  assert.match(fact(figures({ trace, answers }, { query: 4, key: 1 })[2], 'more than'), /bfloat16/);
 });
 
 test('a key that comes later says −∞ and 0, and has no bar', () => {
   const [, score, softmax, value] = figures(asked(), { query: 1, key: 3 });
-  assert.match(plain(score.help), /“<b>” comes later and is hidden: its score is −∞/);
+  assert.match(plain(score.help), /“<b>” comes later and is masked: its score is −∞/);
   assert.match(score.formula.map(spoken).join(' '), /minus infinity/);
   assert.match(softmax.formula.map(spoken).join(' '), /equals 0$/);
   assert.ok(Number.isNaN(softmax.grid.value(0, 3)));
@@ -150,7 +150,7 @@ test('a key that comes later says −∞ and 0, and has no bar', () => {
 
 test('keys that come later are shaded, and the score and the weight say why they have no bars', () => {
   const [, score, softmax] = figures(asked(), { query: 1, key: 0 });
-  assert.match(score.help, /Keys after the query get −∞ before the softmax, and so the weight 0\./);
+  assert.match(score.help, /Keys after the query are masked/);
   const labels = ({ layout }) => layout.annotations.filter(({ text }) => text.startsWith('later:'));
   assert.deepEqual(
     labels(score).map(({ text, x, y }) => [text, x, y > 0.5]),
@@ -178,7 +178,7 @@ test('what the head writes is seen beside an output that is much larger', () => 
   const found = figures({ trace, answers }, { query: 0, key: 0 })[4];
   const tallest = found.data.map(({ y }) => Math.max(...y) - Math.min(...y, 0));
   assert.ok(Math.min(...tallest) > 0.4 * Math.max(...tallest));
-  assert.match(found.help, /a scale of its own/);
+  assert.match(found.help, /its own scale/);
 });
 
 test('the sentence keeps the row’s tint under a cell, and shows another row for another token', () => {
@@ -243,7 +243,7 @@ test('until the changed pass is here its row is worked out, and only the output 
   const state = { why_unscaled: true, query: 4, key: 1 };
   const waiting = figures({ trace, answers: { ...answers, changed: { isWaiting: true } } }, state);
   const arrived = figures(asked('sinusoidal', { isScaled: false }), state);
-  assert.equal(fact(waiting[1], 'score'), 'the model is being asked');
+  assert.equal(fact(waiting[1], 'score'), 'waiting for the model');
   assert.ok(Math.abs(waiting[2].grid.value(0, 1) - arrived[2].grid.value(0, 1)) < 1e-12);
   assert.equal(waiting[4].notice, 'Reading…');
   assert.ok(arrived[4].data);
