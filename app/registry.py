@@ -52,7 +52,6 @@ class Registry:
         self.unavailable: dict[str, str] = {}
         self._folders: dict[str, Path] = {}
         self._checkpoints: dict[str, Checkpoint] = {}
-        self._unloaded: dict[str, Description] = {}  # whose weights could not be loaded
         self._lock = Lock()
         for folder in _model_folders(parents):
             if folder.name in self._folders:
@@ -108,21 +107,9 @@ class Registry:
             self.describe(model)
             return self._checkpoints[model]
 
-    def drop(self) -> None:
-        """Forget what was loaded, and what could not be: each is tried anew when it is asked for.
-
-        The inference thread may have died while it wrote to a model, or while it held the lock.
-        """
-        self._lock = Lock()
-        self._checkpoints = {}
-        known = self.descriptions | self._unloaded
-        self.unavailable = {
-            model: why for model, why in self.unavailable.items() if model not in known
-        }
-        self.descriptions = {model: known[model] for model in self._folders if model in known}
-        self._unloaded = {}
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
+    def is_loaded(self, model: str) -> bool:
+        """Whether `checkpoint` would not have to load it."""
+        return model in self._checkpoints
 
     def _describe(self, folder: Path) -> None:
         try:
@@ -137,7 +124,6 @@ class Registry:
         except Exception as error:  # memory may be short, or the device may lack a dtype
             if is_fatal(error) and not is_out_of_memory(error):
                 raise  # it says nothing of this folder
-            self._unloaded[folder.name] = self.descriptions[folder.name]
             self._give_up(folder, error)
 
     def _give_up(self, folder: Path, error: Exception) -> None:
