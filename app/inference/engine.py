@@ -87,12 +87,7 @@ class Job:
         self.future: asyncio.Future[Any] = self.loop.create_future()
 
     def settle(self, result: Any) -> None:
-        """Set the result, or raise an exception in the caller; any thread may call it."""
-        with suppress(RuntimeError):  # the event loop is closed
-            self.loop.call_soon_threadsafe(self.settle_here, result)
-
-    def settle_here(self, result: Any) -> None:
-        """As `settle`, on the event loop."""
+        """Set the result, or raise an exception in the caller; call it on the job's event loop."""
         if self.timer is not None:
             self.timer.cancel()
         if self.future.done():
@@ -140,6 +135,7 @@ class Engine:
         self._waiting: deque[Job] = deque()
         self._continuing: deque[Job] = deque()
         self._running: list[Job] = []
+        self._results: dict[asyncio.AbstractEventLoop, deque[tuple[Job, Any]]] = {}
         self._changed = Condition()
         # A daemon: a kernel that never returns must not keep the process alive.
         self._thread = Thread(target=self._work, name="inference", daemon=True)
@@ -224,7 +220,7 @@ class Engine:
         with self._changed:
             jobs = self._jobs()
         for job in jobs:
-            job.settle(server_stopping(RETRY_AFTER_SECONDS))
+            self._deliver(job, server_stopping(RETRY_AFTER_SECONDS))
 
     def close(self) -> None:
         """Finish the batch that runs, reject what waits, and end the thread; it blocks."""
@@ -248,7 +244,7 @@ class Engine:
             seconds = job.queued_at + self.queue_seconds - now
             if seconds <= 0 and self._dequeue(job):
                 waited = f"this request waited {self.queue_seconds:g} s and was not reached"
-                job.settle_here(_unavailable("queue-timeout", waited))
+                job.settle(_unavailable("queue-timeout", waited))
                 return
             seconds = min(max(seconds, 0), self.work_seconds)
         else:
@@ -261,7 +257,7 @@ class Engine:
     def _time_out(self, job: Job) -> None:
         took = f"this took longer than the {self.work_seconds:g} s that are allowed"
         way_out = "ask for fewer tokens, sites, layers or analyses"
-        job.settle_here(Problem(504, "too-slow", f"{took} and was stopped; {way_out}"))
+        job.settle(Problem(504, "too-slow", f"{took} and was stopped; {way_out}"))
         job.loop.call_later((HANG_FACTOR - 1) * self.work_seconds, self._check_hang, job)
 
     def _check_hang(self, job: Job) -> None:
@@ -284,6 +280,14 @@ class Engine:
                 return True
             return False
 
+    def _deliver(self, job: Job, result: Any) -> None:
+        """Settle a job on its event loop; results that follow closely share one wake-up of it."""
+        results = self._results.setdefault(job.loop, deque())
+        results.append((job, result))
+        if len(results) == 1:
+            with suppress(RuntimeError):  # the event loop is closed
+                job.loop.call_soon_threadsafe(_settle_all, results)
+
     def _fail(self, why: str, error: BaseException | None = None) -> None:
         """Give up for good: reject everything and report it."""
         logger.critical("the inference engine failed, the server ends: %s", why, exc_info=error)
@@ -292,7 +296,7 @@ class Engine:
             jobs = self._jobs()
         self._on_fatal(self._failure)
         for job in jobs:
-            job.settle(self._failed())
+            self._deliver(job, self._failed())
 
     def _failed(self) -> Problem:
         return _unavailable("engine-failed", f"the inference engine failed ({self._failure})")
@@ -350,7 +354,7 @@ class Engine:
         for index, result in self._solve(batch):
             if isinstance(result, BaseException) and is_fatal(result):
                 raise result
-            batch[index].settle(without_frames(result))
+            self._deliver(batch[index], without_frames(result))
             after_each()
         self.metrics.batch_size.observe(len(batch))
         self.metrics.work_seconds.observe(monotonic() - began)
@@ -386,6 +390,12 @@ class Engine:
             for index, job in left.items():
                 for _, result in self._solve([job]):
                     yield index, result
+
+
+def _settle_all(results: deque[tuple[Job, Any]]) -> None:
+    while results:
+        job, result = results.popleft()
+        job.settle(result)
 
 
 async def unless_client_leaves(

@@ -29,6 +29,12 @@ MASKED_SITES = (".scores", ".router_logits")
 UNIT_SITES = frozenset({"weights", "router_probs", "expert_weights"})
 
 
+WHOLE_BYTES = 2**17
+"""An answer up to this size is written as JSON in one call, which holds the interpreter lock for
+about 4 ms; a larger one in pieces, between which other threads run."""
+
+_DTYPES = {"f": "float32", "i": "int32", "H": "uint16"}
+
 TOKEN_BYTES = 80
 """What a token takes as JSON, about."""
 
@@ -157,6 +163,8 @@ def _interruptible(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _json_of(answer: Sendable, form: Form) -> Iterator[bytes]:
     """Masked scores, and experts that are off, are null."""
+    if answer.n_bytes <= WHOLE_BYTES:
+        return iter([_json_whole(answer, form)])
     tensors = (
         (site, _json_array(_on_wire(site, array, form))) for site, array in answer.tensors.items()
     )
@@ -165,6 +173,31 @@ def _json_of(answer: Sendable, form: Form) -> Iterator[bytes]:
         analyses = ((name, _json_analysis(found, form)) for name, found in answer.analyses.items())
         members.append(("analyses", json_object(analyses)))
     return json_object(members)
+
+
+def _json_whole(answer: Sendable, form: Form) -> bytes:
+    """The same bytes in one call, which takes a third of the time for a small answer."""
+    arrays = {
+        site: _json_document(_on_wire(site, array, form)) for site, array in answer.tensors.items()
+    }
+    document: dict[str, Any] = {**answer.members(), "tensors": arrays}
+    if isinstance(answer, Answer):
+        exact = _exact(form)
+        document["analyses"] = {
+            name: {
+                **{
+                    key: _json_document(_on_wire(key, array, exact))
+                    for key, array in found.arrays.items()
+                },
+                **found.beside,
+            }
+            for name, found in answer.analyses.items()
+        }
+    return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _json_document(array: _WireArray) -> dict[str, Any]:
+    return {**_facts(array), "data": array.data}
 
 
 def _json_analysis(analysis: Analysis, form: Form) -> Iterator[bytes]:
@@ -180,11 +213,15 @@ def _json_members(members: Mapping[str, Any]) -> list[tuple[str, Iterator[bytes]
 
 
 def _json_array(array: _WireArray) -> Iterator[bytes]:
-    data = array.data
-    facts: dict[str, Any] = {"axes": array.axes, "shape": data.shape, "dtype": data.dtype.name}
+    return json_object([*_json_members(_facts(array)), ("data", json_array(array.data))])
+
+
+def _facts(array: _WireArray) -> dict[str, Any]:
+    dtype = _DTYPES[array.data.dtype.char]
+    facts: dict[str, Any] = {"axes": array.axes, "shape": array.data.shape, "dtype": dtype}
     if array.scale:
         facts["scale"] = array.scale
-    return json_object([*_json_members(facts | (array.packed or {})), ("data", json_array(data))])
+    return facts | (array.packed or {})
 
 
 def _safetensors_of(answer: Sendable, form: Form) -> Iterator[bytes]:
@@ -219,7 +256,7 @@ def _exact(form: Form) -> Form:
 
 
 def _sent_type(name: str, array: NamedArray, form: Form) -> str:
-    if np.issubdtype(array.data.dtype, np.integer):
+    if array.data.dtype.kind in "iu":
         return "int32"
     is_unit = name.rpartition(".")[2] in UNIT_SITES
     return "uint16" if form.dtype == "uint16" and is_unit else "float32"
@@ -244,6 +281,8 @@ def _on_wire(name: str, array: NamedArray, form: Form) -> _WireArray:
 
 def _require_finite(name: str, data: NDArray[Any]) -> None:
     is_allowed = np.isfinite(data)
+    if is_allowed.all():
+        return
     if name.endswith(MASKED_SITES):
         is_allowed |= np.isneginf(data)
     if not is_allowed.all():

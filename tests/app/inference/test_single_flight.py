@@ -52,7 +52,7 @@ def test_equal_jobs_are_computed_once_and_those_that_join_are_counted(engine):
         joined, flights = [], SingleFlight(engine)
         clients = [await ask(flights, join=joined.append) for _ in range(3)]
         assert joined == engine.jobs * 2
-        engine.jobs[0].settle_here("found")
+        engine.jobs[0].settle("found")
         return await asyncio.gather(*clients), len(engine.jobs), len(flights)
 
     assert asyncio.run(scene()) == (["found"] * 3, 1, 0)
@@ -63,10 +63,10 @@ def test_other_keys_and_later_clients_have_jobs_of_their_own(engine):
         flights = SingleFlight(engine)
         clients = [await ask(flights, key) for key in "ab"]
         for number, job in enumerate(engine.jobs):
-            job.settle_here(number)
+            job.settle(number)
         found = await asyncio.gather(*clients)
         later = await ask(flights)
-        engine.jobs[2].settle_here(2)
+        engine.jobs[2].settle(2)
         return [*found, await later]
 
     assert asyncio.run(scene()) == [0, 1, 2]
@@ -84,7 +84,7 @@ def test_whichever_client_leaves_the_others_get_their_answer(engine, leaver):
         with pytest.raises(ClientDisconnected):
             await clients.pop(leaver)
         assert engine.withdrawn == []
-        engine.jobs[0].settle_here("found")
+        engine.jobs[0].settle("found")
         return await asyncio.gather(*clients)
 
     assert asyncio.run(scene()) == ["found", "found"]
@@ -100,7 +100,7 @@ def test_the_job_is_withdrawn_when_the_last_client_leaves_and_the_next_begins_an
                 await client
         late = await ask(flights)
         assert engine.withdrawn == engine.jobs[:1]
-        engine.jobs[1].settle_here("anew")
+        engine.jobs[1].settle("anew")
         return await late
 
     assert asyncio.run(scene()) == "anew"
@@ -122,7 +122,7 @@ def test_a_failure_reaches_all_clients(engine):
     async def scene():
         flights = SingleFlight(engine)
         clients = [await ask(flights) for _ in range(2)]
-        engine.jobs[0].settle_here(Problem(504, "too-slow", "no"))
+        engine.jobs[0].settle(Problem(504, "too-slow", "no"))
         results = await asyncio.gather(*clients, return_exceptions=True)
         return [result.kind for result in results], len(engine.jobs)
 
@@ -133,11 +133,11 @@ def test_a_client_that_joined_is_not_rejected_because_the_first_waited_too_long(
     async def scene():
         flights = SingleFlight(engine)
         first, *others = [await ask(flights) for _ in range(3)]
-        engine.jobs[0].settle_here(Problem(503, "queue-timeout", "no"))
+        engine.jobs[0].settle(Problem(503, "queue-timeout", "no"))
         with pytest.raises(Problem) as refused:
             await first
         await asyncio.sleep(0.01)
-        engine.jobs[1].settle_here("found")
+        engine.jobs[1].settle("found")
         return refused.value.kind, await asyncio.gather(*others), len(engine.jobs)
 
     assert asyncio.run(scene()) == ("queue-timeout", ["found", "found"], 2)
