@@ -52,7 +52,7 @@ class Embedding(nn.Module):
         self.output = HookPoint("batch query d_model", d_model=config.d_model)
 
     def forward(
-        self, ids: Int[Tensor, "batch query"], *, start: int = 0
+        self, ids: Int[Tensor, "batch query"], *, start: int | Int[Tensor, " batch"] = 0
     ) -> Float[Tensor, "batch query d_model"]:
         """Embed tokens at the positions from `start` on.
 
@@ -60,8 +60,12 @@ class Embedding(nn.Module):
             TooManyPositions: positions are learned, and the text is longer than their table.
         """
         x = self.tokens(self.vectors(ids) * self.factor)
-        if self.is_added:
+        if self.is_added and isinstance(start, int):
             x = x + self.positional(self._positions(start, ids.shape[1]).to(x.dtype))
+        elif self.is_added:
+            # Rows at different positions: not one encoding, so none to see at `positional`.
+            rows = [self._positions(first, ids.shape[1]) for first in start.tolist()]
+            x = x + torch.stack(rows).to(x.dtype)
         return self.output(self.dropout(self.norm(x)))
 
     def unembed(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab"]:

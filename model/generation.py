@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model.cancellation import check
+from headlight.model.layers import LayerCache
 from headlight.model.transformer import Cache, Transformer
 
 
@@ -106,22 +109,8 @@ def next_token_distribution(
     return probabilities * allowed / (probabilities * allowed).sum()
 
 
-def generate(
-    model: Transformer,
-    ids: Sequence[int],
-    *,
-    n_tokens: int,
-    sampling: Sampling,
-    seed: int = 0,
-    forced: Sequence[int] = (),
-    skip: int = 0,
-    stop_id: int | None = None,
-    use_cache: bool = True,
-    capture: Sequence[str] = (),
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
-) -> Iterator[GeneratedToken]:
-    """Yield up to `n_tokens` tokens that continue `ids`.
+class Continuation:
+    """A text that is being continued: its tokens so far, and their keys and values.
 
     Args:
         model: in eval mode.
@@ -134,49 +123,204 @@ def generate(
         skip: how many of the forced tokens are not yielded; they are read at once, which is much
             faster than one by one.
         stop_id: a token that ends the text after it is yielded.
-        use_cache: keep keys and values instead of reading the whole text at every step.
         capture: sites, or globs over them, to keep the last query's row of, at every step.
         layers: of the sites in a layer, only those in these layers.
-        heads: of what has a head axis, only these heads, in this order.
+        heads: of the arrays with a head axis, only these heads, in this order.
 
     Raises:
         ValueError: there is no token to continue, or more than the model can read; or the model
-            is no decoder, or a forced token is none of its own.
+            is not a decoder, or a forced token is not one of its own.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        ids: Sequence[int],
+        *,
+        n_tokens: int,
+        sampling: Sampling,
+        seed: int = 0,
+        forced: Sequence[int] = (),
+        skip: int = 0,
+        stop_id: int | None = None,
+        capture: Sequence[str] = (),
+        layers: Sequence[int] | None = None,
+        heads: Sequence[int] | None = None,
+    ) -> None:
+        _require_continuable(model, ids, forced)
+        self.model = model
+        self.sampling, self.forced, self.stop_id = sampling, forced, stop_id
+        self.capture, self.layers, self.heads = capture, layers, heads
+        self.text = [*ids, *forced[:skip]]
+        self.cache = model.new_cache()
+        self.step = skip
+        self.n_steps = min(n_tokens, model.config.max_tokens - len(ids))
+        self.has_stopped = stop_id in forced[:skip]
+        self.generator = torch.Generator().manual_seed(seed)
+        for _ in forced[:skip]:  # as many random numbers as a draw takes, whatever it draws from
+            torch.multinomial(torch.ones(model.config.vocab_size), 1, generator=self.generator)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether no further token comes."""
+        return self.has_stopped or self.step >= self.n_steps
+
+    def read(self) -> None:
+        """Read all tokens but the last into the cache, if they are not there yet."""
+        unread = self.text[len(self.cache[0]) : -1]
+        if unread:
+            with torch.inference_mode():
+                ids = torch.tensor([unread], device=self.model.vectors.device)
+                self.model.decode(ids, cache=self.cache)
+
+    def take(self, logits: Float[Tensor, " vocab"], row: Mapping[str, Tensor]) -> GeneratedToken:
+        """Draw the next token and append it.
+
+        Args:
+            logits: after the last token, on the CPU.
+            row: what was captured of its query.
+
+        Raises:
+            NonFiniteLogits: the model's weights are damaged.
+        """
+        if not logits.isfinite().all():
+            raise NonFiniteLogits("the logits hold NaN or an infinity, so no token can be drawn")
+        distribution = next_token_distribution(logits, self.sampling)
+        drawn = int(torch.multinomial(distribution, 1, generator=self.generator))
+        is_forced = self.step < len(self.forced)
+        token = GeneratedToken(
+            id=self.forced[self.step] if is_forced else drawn,
+            distribution=distribution,
+            model_distribution=next_token_distribution(logits, Sampling()),
+            is_forced=is_forced,
+            row=row,
+        )
+        self.text.append(token.id)
+        self.step += 1
+        self.has_stopped = token.id == self.stop_id
+        return token
+
+
+def decode_together(
+    texts: Sequence[Continuation],
+) -> Iterator[GeneratedToken | NonFiniteLogits]:
+    """Continue each text by one token, all in one pass.
+
+    The caches are padded at their beginning to the longest, and the padding is masked, so that a
+    row has the numbers that it has alone, to 1e-5 in float32.
+
+    Args:
+        texts: at least one, of one model; none is finished.
+
+    Yields:
+        The token of each text, or the reason that there is none.
+    """
+    model = texts[0].model
+    for text in texts:
+        text.read()
+    with torch.inference_mode(), ExitStack() as stack:
+        captures = [
+            stack.enter_context(model.capture(text.capture, layers=text.layers, heads=text.heads))
+            for text in texts
+        ]
+        lengths = [len(text.cache[0]) for text in texts]
+        device = model.vectors.device
+        ids = torch.tensor([text.text[-1:] for text in texts], device=device)
+        if len(texts) == 1:
+            logits = model.decode(ids, cache=texts[0].cache).logits[:, -1]
+        else:
+            cache = _joined([text.cache for text in texts])
+            starts = torch.tensor(lengths, device=device)
+            is_token = None
+            if min(lengths) < max(lengths):
+                columns = torch.arange(max(lengths) + 1, device=device)
+                is_token = columns >= max(lengths) - starts[:, None]
+            start = starts if is_token is not None else lengths[0]
+            logits = model.decode(ids, is_token=is_token, cache=cache, start=start).logits[:, -1]
+            _append_last(cache, [text.cache for text in texts])
+        logits = logits.float().cpu()
+    axes = {site.name: site.axes for site in model.sites}
+    for number, (text, captured) in enumerate(zip(texts, captures, strict=True)):
+        n_keys = lengths[number] + 1
+        row = {
+            site: _last_query(tensor, axes[site], number, n_keys)
+            for site, tensor in captured.items()
+        }
+        try:
+            yield text.take(logits[number], row)
+        except NonFiniteLogits as error:
+            yield error
+
+
+def _joined(caches: Sequence[Cache]) -> Cache:
+    """One cache of all rows, each padded at its beginning to the longest."""
+    joined: Cache = []
+    for layers in zip(*caches, strict=True):
+        parts = [layer.self_attention for layer in layers]
+        layer = LayerCache()
+        layer.self_attention.keys = _padded([part.keys for part in parts])
+        layer.self_attention.values = _padded([part.values for part in parts])
+        joined.append(layer)
+    return joined
+
+
+def _padded(rows: Sequence[Tensor | None]) -> Tensor | None:
+    """Rows of (1, head, token, d_head) as one tensor; None: a row without tokens."""
+    known = [row for row in rows if row is not None]
+    if not known:
+        return None
+    longest = max(row.shape[-2] for row in known)
+    padded = known[0].new_zeros(len(rows), known[0].shape[1], longest, known[0].shape[-1])
+    for number, row in enumerate(rows):
+        if row is not None:
+            padded[number, :, longest - row.shape[-2] :] = row[0]
+    return padded
+
+
+def _append_last(joined: Cache, caches: Sequence[Cache]) -> None:
+    """Append the last token's keys and values to the cache of each row."""
+    for number, layers in enumerate(caches):
+        for layer, found in zip(layers, joined, strict=True):
+            keys, values = found.self_attention.keys, found.self_attention.values
+            assert keys is not None
+            assert values is not None
+            row = slice(number, number + 1)
+            layer.self_attention.extend(keys[row, :, -1:], values[row, :, -1:])
+
+
+def generate(
+    model: Transformer,
+    ids: Sequence[int],
+    *,
+    n_tokens: int,
+    sampling: Sampling,
+    use_cache: bool = True,
+    **options: Any,
+) -> Iterator[GeneratedToken]:
+    """Yield up to `n_tokens` tokens that continue `ids`.
+
+    Args:
+        model: in eval mode.
+        ids: the tokens before, the start token included; at least one.
+        n_tokens: how many to draw at most; the model's `max_tokens` ends the text too.
+        sampling: how to draw.
+        use_cache: keep keys and values instead of reading the whole text at every step.
+        options: further arguments of `Continuation`.
+
+    Raises:
+        ValueError: as `Continuation`.
         UnknownSite, UnknownLayer, UnknownHead: there is no such thing to capture.
         NonFiniteLogits: the model's weights are damaged.
     """
-    _require_continuable(model, ids, forced)
-    limit = model.config.max_tokens
-    axes = {site.name: site.axes for site in model.sites}
-    generator = torch.Generator().manual_seed(seed)
-    text = [*ids, *forced[:skip]]
-    for _ in forced[:skip]:  # as many random numbers as a draw takes, whatever it draws from
-        torch.multinomial(torch.ones(model.config.vocab_size), 1, generator=generator)
-    if stop_id in forced[:skip]:
-        return
-    cache = model.new_cache() if use_cache else None
-    for step in range(skip, min(n_tokens, limit - len(ids))):
+    text = Continuation(model, ids, n_tokens=n_tokens, sampling=sampling, **options)
+    while not text.is_finished:
         check()
-        with torch.inference_mode():
-            if cache and capture:
-                _read(model, text[len(cache[0]) : -1], cache)
-            unread = text[len(cache[0]) :] if cache else text
-            with model.capture(capture, layers=layers, heads=heads) as captured:
-                logits = _read(model, unread, cache)[-1].float().cpu()
-            row = {site: _last_query(tensor, axes[site]) for site, tensor in captured.items()}
-            distribution = next_token_distribution(logits, sampling)
-            drawn = int(torch.multinomial(distribution, 1, generator=generator))
-            token = GeneratedToken(
-                id=forced[step] if step < len(forced) else drawn,
-                distribution=distribution,
-                model_distribution=next_token_distribution(logits, Sampling()),
-                is_forced=step < len(forced),
-                row=row,
-            )
-        text.append(token.id)
+        if not use_cache:
+            text.cache = model.new_cache()
+        (token,) = decode_together([text])
+        if isinstance(token, NonFiniteLogits):
+            raise token
         yield token
-        if token.id == stop_id:
-            return
 
 
 def _require_continuable(model: Transformer, ids: Sequence[int], forced: Sequence[int]) -> None:
@@ -191,25 +335,12 @@ def _require_continuable(model: Transformer, ids: Sequence[int], forced: Sequenc
             raise ValueError(f"there is no token {token} to force; the ids are 0 to {n_ids - 1}")
 
 
-def _read(
-    model: Transformer, ids: Sequence[int], cache: Cache | None
-) -> Float[Tensor, "query vocab"]:
-    """The logits after every token of `ids`; the cache is extended by them.
-
-    Raises:
-        NonFiniteLogits: nothing could be drawn from the last ones.
-    """
-    if not ids:
-        return model.vectors.new_empty(0, model.config.vocab_size)
-    logits: Tensor = model(torch.tensor([ids], device=model.vectors.device), cache=cache).logits[0]
-    if not logits[-1].isfinite().all():
-        raise NonFiniteLogits("the logits hold NaN or an infinity, so no token can be drawn")
-    return logits
-
-
-def _last_query(tensor: Tensor, axes: tuple[str, ...]) -> Tensor:
-    """What a captured tensor holds of the last query of its one text; on the CPU."""
-    for axis in ("query", "batch"):  # from the right, so that the axis before keeps its number
-        if axis in axes:
-            tensor = tensor.select(axes.index(axis), -1)
+def _last_query(tensor: Tensor, axes: tuple[str, ...], row: int, n_keys: int) -> Tensor:
+    """What a captured tensor holds of the last query of a row and of its own keys; on the CPU."""
+    if "key" in axes:
+        tensor = tensor.narrow(axes.index("key"), tensor.shape[axes.index("key")] - n_keys, n_keys)
+    if "query" in axes:  # from the right, so that the axis before keeps its number
+        tensor = tensor.select(axes.index("query"), -1)
+    if "batch" in axes:
+        tensor = tensor.select(axes.index("batch"), row)
     return tensor.cpu()

@@ -69,6 +69,7 @@ class Stack(nn.Module):
         is_token: IsToken | None = None,
         memory: Memory | None = None,
         cache: Cache | None = None,
+        start: int | Tensor | None = None,
     ) -> LayerOutput:
         """The normalised output of the last layer, and the mean balance loss.
 
@@ -77,6 +78,7 @@ class Stack(nn.Module):
             is_token: False at padding; None: there is no padding.
             memory: the encoder's output, for cross-attention.
             cache: of the tokens before `ids`, which is extended.
+            start: the position of each row's first token; None: that after the cache.
 
         Returns:
             The output (batch, query, d_model), and the loss, 0 for a dense model.
@@ -84,7 +86,9 @@ class Stack(nn.Module):
         Raises:
             Cancelled: the pass was cancelled between two layers (`cancellation`).
         """
-        x = self.embedding(ids, start=len(cache[0]) if cache else 0)
+        if start is None:
+            start = len(cache[0]) if cache else 0
+        x = self.embedding(ids, start=start)
         loss = x.new_zeros(())
         for number, layer in enumerate(self.layers):
             check()
@@ -161,6 +165,7 @@ class Transformer(HookedModule):
         *,
         is_token: IsToken | None = None,
         cache: Cache | None = None,
+        start: int | Tensor | None = None,
     ) -> Prediction:
         """Predict the token after each token.
 
@@ -169,6 +174,9 @@ class Transformer(HookedModule):
             memory: from `encode`, for an encoder–decoder.
             is_token: False at padding; None: there is no padding.
             cache: from `new_cache`; of the tokens before `ids`, which is extended.
+            start: the position of each row's first token; None: that after the cache. The rows of
+                a cache that is padded at its beginning, which `is_token` marks over cache and
+                `ids`, start at different positions.
 
         Raises:
             ValueError: the model has no decoder, or an encoder–decoder lacks a memory.
@@ -177,7 +185,7 @@ class Transformer(HookedModule):
             raise ValueError("a model of kind 'encoder' has no decoder")
         if self.config.has_encoder and memory is None:
             raise ValueError("a decoder with an encoder needs the memory that encode returns")
-        x, loss = self.decoder(ids, is_token=is_token, memory=memory, cache=cache)
+        x, loss = self.decoder(ids, is_token=is_token, memory=memory, cache=cache, start=start)
         return Prediction(self.logits(self.decoder.embedding.unembed(x)), loss)
 
     def new_cache(self) -> Cache:

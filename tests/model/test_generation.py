@@ -1,5 +1,6 @@
 """Drawing the next token, and the one after it."""
 
+import fnmatch
 import math
 import re
 from collections.abc import Callable
@@ -11,9 +12,11 @@ from torch import Tensor
 
 from headlight.model.config import POSITIONALS
 from headlight.model.generation import (
+    Continuation,
     GeneratedToken,
     NonFiniteLogits,
     Sampling,
+    decode_together,
     generate,
     next_token_distribution,
 )
@@ -253,7 +256,7 @@ def test_reading_on_with_a_cache_reads_one_token_at_a_time(
 
     monkeypatch.setattr(model.decoder.embedding, "forward", note)
     list(generate(model, [0, 5, 9], n_tokens=4, sampling=GREEDY))
-    assert lengths == [3, 1, 1, 1]
+    assert lengths == [2, 1, 1, 1, 1]
 
 
 # --- forced tokens --------------------------------------------------------------------------------
@@ -420,3 +423,76 @@ def test_logits_that_nothing_can_be_drawn_from_are_named(model: Transformer) -> 
         tokens = generate(model, [0, 5], n_tokens=3, sampling=Sampling())
         with pytest.raises(NonFiniteLogits, match="NaN or an infinity"):
             next(tokens)
+
+
+SCHEMES = {
+    "sinusoidal, experts": {},
+    "learned, post-norm": {"positional": "learned", "norm_place": "post"},
+    "rotary, shared keys": {"positional": "rotary", "n_kv_heads": 2},
+    "ALiBi": {"positional": "alibi"},
+    "none": {"positional": "none"},
+}
+ALL_SITES = ["*.weights", "*.keys", "*.experts.*", "*.residual.after"]
+TEXTS = [
+    {"ids": [0, 5, 9, 7, 11, 3, 8], "n_tokens": 9, "seed": 1},
+    {"ids": [0], "n_tokens": 7, "seed": 2, "layers": [1], "heads": [2, 0]},
+    {"ids": [0, 4], "n_tokens": 5, "seed": 3, "forced": [6, 8, 2], "skip": 2},
+    {"ids": [0, 4, 4, 4], "n_tokens": 9, "seed": 4},
+]
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_texts_that_share_passes_have_the_numbers_that_they_have_alone(
+    make_model, name, is_changed
+):
+    model = make_model(**SCHEMES[name])
+
+    def texts():
+        capture = [
+            site for site in ALL_SITES if fnmatch.filter([s.name for s in model.sites], site)
+        ]
+        return [
+            Continuation(model, sampling=Sampling(), **({"capture": capture} | options))
+            for options in TEXTS
+        ]
+
+    def alone(text):
+        while not text.is_finished:
+            yield from decode_together([text])
+
+    with model.edit("*.0.self_attention.scores", lambda scores: scores * (1 + is_changed)):
+        expected = [list(alone(text)) for text in texts()]
+        found = [[] for _ in TEXTS]
+        waiting = dict(enumerate(texts()))
+        while waiting:  # texts join and leave: the second begins late, the others end apart
+            now = {n: text for n, text in waiting.items() if n != 1 or len(found[0]) > 2}
+            for (n, text), token in zip(
+                now.items(), decode_together(list(now.values())), strict=True
+            ):
+                found[n].append(token)
+                if text.is_finished:
+                    del waiting[n]
+    for one, other in zip(found, expected, strict=True):
+        assert [token.id for token in one] == [token.id for token in other]
+        for token, reference in zip(one, other, strict=True):
+            torch.testing.assert_close(
+                token.model_distribution, reference.model_distribution, rtol=0, atol=1e-5
+            )
+            assert list(token.row) == list(reference.row)
+            for site, tensor in token.row.items():
+                torch.testing.assert_close(tensor, reference.row[site], rtol=0, atol=1e-5)
+
+
+def test_a_text_without_finite_logits_breaks_no_other_off(model):
+    texts = [Continuation(model, [0, n], n_tokens=2, sampling=GREEDY) for n in (4, 5)]
+
+    def spoil(logits):
+        logits = logits.clone()
+        logits[0] = torch.nan
+        return logits
+
+    with model.edit("logits", spoil):
+        broken, fine = decode_together(texts)
+    assert isinstance(broken, NonFiniteLogits)
+    assert fine.id == next(generate(model, [0, 5], n_tokens=1, sampling=GREEDY)).id
