@@ -6,11 +6,10 @@ import os
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 import torch
-from click.testing import Result
 from typer.testing import CliRunner
 
 from headlight.cli import Recipe, app
@@ -45,7 +44,7 @@ SMALL = replace(
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """An empty working directory, one thread, and a recipe of milliseconds a step."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HEADLIGHT_DEVICE", raising=False)
@@ -55,7 +54,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def corpus() -> str:
+def corpus():
     """The name of a file of two hundred paragraphs."""
     names, verbs = ["cat", "dog", "fox", "hen", "boy"], ["saw", "met", "lost", "found"]
     lines = [
@@ -66,17 +65,17 @@ def corpus() -> str:
     return "corpus.txt"
 
 
-def train(*arguments: str, recipe: str = "stories", out: str = "out") -> Result:
+def train(*arguments, recipe="stories", out="out"):
     on_cpu = ["--device", "cpu", "--precision", "float32"]
     return CliRunner().invoke(app, ["train", recipe, "--out", out, *on_cpu, *arguments])
 
 
-def logged_steps() -> list[int]:
+def logged_steps():
     lines = Path("out", "metrics.jsonl").read_text().splitlines()
     return [json.loads(line)["step"] for line in lines]
 
 
-def assert_fails(result: Result, *parts: str, code: int) -> None:
+def assert_fails(result, *parts, code):
     """Check that a command failed with one line on standard error that names these."""
     assert isinstance(result.exception, SystemExit)
     assert (result.exit_code, result.stdout) == (code, "")
@@ -97,7 +96,7 @@ def assert_fails(result: Result, *parts: str, code: int) -> None:
         (b"Once upon a time.\n", "at least 24"),
     ],
 )
-def test_an_unusable_corpus_is_a_failure(corpus: str, content: bytes | None, fault: str) -> None:
+def test_an_unusable_corpus_is_a_failure(corpus, content, fault):
     if content is not None:
         Path("bad.txt").write_bytes(content)
     first = ["--corpus", corpus] if content is None else []
@@ -124,7 +123,7 @@ def test_an_unusable_corpus_is_a_failure(corpus: str, content: bytes | None, fau
         (["--config", "bad.yaml"], "'loops'"),
     ],
 )
-def test_a_wrong_option_is_a_usage_error(corpus: str, arguments: list[str], fault: str) -> None:
+def test_a_wrong_option_is_a_usage_error(corpus, arguments, fault):
     Path("bad.yaml").write_text("loops:\n  steps: 5\n")
     given = ["--corpus", corpus] if arguments else []
     assert_fails(train(*given, *arguments), fault, code=2)
@@ -132,19 +131,19 @@ def test_a_wrong_option_is_a_usage_error(corpus: str, arguments: list[str], faul
 
 
 @pytest.mark.parametrize("arguments", [["poems"], ["stories", "--precision", "int8"]])
-def test_an_unknown_name_is_a_usage_error(arguments: list[str]) -> None:
+def test_an_unknown_name_is_a_usage_error(arguments):
     result = CliRunner().invoke(app, ["train", *arguments, "--out", "out"])
     assert result.exit_code == 2
     assert arguments[-1] in result.stderr
     assert set(get_args(Recipe)) == set(run.RECIPES)
 
 
-def test_a_run_that_would_read_no_line_of_its_corpus_is_a_usage_error(corpus: str) -> None:
+def test_a_run_that_would_read_no_line_of_its_corpus_is_a_usage_error(corpus):
     assert_fails(train("--corpus", corpus, "--steps", "1"), "--steps 2 or more", code=2)
     assert not Path("out").exists()
 
 
-def test_a_run_is_not_overwritten(corpus: str) -> None:
+def test_a_run_is_not_overwritten(corpus):
     Path("out").mkdir()
     Path("out/training.safetensors").write_bytes(b"a run")
     assert_fails(train("--corpus", corpus), "out", "--resume", code=1)
@@ -152,7 +151,7 @@ def test_a_run_is_not_overwritten(corpus: str) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "{"])
-def test_a_folder_without_a_run_cannot_be_resumed(content: str | None) -> None:
+def test_a_folder_without_a_run_cannot_be_resumed(content):
     if content is not None:
         Path("out").mkdir()
         Path("out/run.json").write_text(content)
@@ -162,7 +161,7 @@ def test_a_folder_without_a_run_cannot_be_resumed(content: str | None) -> None:
 # --- a run from end to end ------------------------------------------------------------------------
 
 
-def test_a_run_ends_in_a_model_and_a_card(corpus: str) -> None:
+def test_a_run_ends_in_a_model_and_a_card(corpus):
     result = train("--corpus", corpus, "--steps", "4", "--seed", "5")
     assert result.exit_code == 0, result.output
     checkpoint = load(Path("out"))
@@ -185,7 +184,7 @@ def test_a_run_ends_in_a_model_and_a_card(corpus: str) -> None:
     assert card.training["precision"] == "float32"
 
 
-def test_a_flag_wins_over_an_assignment_and_that_over_the_file(corpus: str) -> None:
+def test_a_flag_wins_over_an_assignment_and_that_over_the_file(corpus):
     Path("settings.yaml").write_text(
         "loop:\n  steps: 5\n  seed: 6\n  clip: 3\n  warmup: 2\nmodel:\n  d_ff: 40\n"
     )
@@ -199,7 +198,7 @@ def test_a_flag_wins_over_an_assignment_and_that_over_the_file(corpus: str) -> N
     assert asked.model == replace(SMALL.model, d_ff=40)
 
 
-def test_the_number_of_layers_can_be_set_alone(corpus: str) -> None:
+def test_the_number_of_layers_can_be_set_alone(corpus):
     result = train("--corpus", corpus, "--set", "model.n_layers=2", "--steps", "2")
     assert result.exit_code == 0, result.output
     assert load(Path("out")).config.moe.layers == (0, 1)
@@ -210,12 +209,8 @@ def test_the_number_of_layers_can_be_set_alone(corpus: str) -> None:
     [([], 0.0, 3), ([], 1e3, 1), (["--threads", "2"], 1e3, 2), (["--threads", "5"], 0.0, 5)],
 )
 def test_the_threads_are_those_asked_for_or_one_on_a_busy_machine(
-    corpus: str,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    load_average: float,
-    n_threads: int,
-) -> None:
+    corpus, monkeypatch, arguments, load_average, n_threads
+):
     threads = [3]
     monkeypatch.setattr(os, "getloadavg", lambda: (load_average, 0.0, 0.0))
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads[-1])
@@ -227,7 +222,7 @@ def test_the_threads_are_those_asked_for_or_one_on_a_busy_machine(
     assert ("--threads" in second) == (n_threads == 1)
 
 
-def test_a_run_can_be_in_bfloat16(corpus: str) -> None:
+def test_a_run_can_be_in_bfloat16(corpus):
     result = train("--corpus", corpus, "--precision", "bfloat16")
     assert result.exit_code == 0, result.output
     assert load(Path("out")).description.card.training["precision"] == "bfloat16"
@@ -242,10 +237,8 @@ def test_a_run_can_be_in_bfloat16(corpus: str) -> None:
         RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
     ],
 )
-def test_out_of_memory_the_error_says_what_helps(
-    corpus: str, monkeypatch: pytest.MonkeyPatch, error: RuntimeError
-) -> None:
-    def fail(*arguments: object) -> None:
+def test_out_of_memory_the_error_says_what_helps(corpus, monkeypatch, error):
+    def fail(*arguments):
         raise error
 
     monkeypatch.setattr("headlight.model.training.loop.Loop._update", fail)
@@ -258,9 +251,7 @@ def test_out_of_memory_the_error_says_what_helps(
 # --- a run that is resumed ------------------------------------------------------------------------
 
 
-def test_a_run_can_be_extended_from_another_directory(
-    corpus: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_can_be_extended_from_another_directory(corpus, folder, monkeypatch):
     train("--corpus", corpus, "--steps", "2")
     Path("elsewhere").mkdir()
     monkeypatch.chdir("elsewhere")
@@ -270,7 +261,7 @@ def test_a_run_can_be_extended_from_another_directory(
     assert logged_steps() == [1, 2, 3, 4]
 
 
-def test_a_resumed_run_needs_the_same_corpus(corpus: str) -> None:
+def test_a_resumed_run_needs_the_same_corpus(corpus):
     train("--corpus", corpus)
     text = Path(corpus).read_text()
     Path(corpus).write_text(text + "One more line.\n")
@@ -283,13 +274,11 @@ def test_a_resumed_run_needs_the_same_corpus(corpus: str) -> None:
     "option",
     [["--corpus", "corpus.txt"], ["--seed", "0"], ["--set", "loop.clip=2"], ["--config", "a.yaml"]],
 )
-def test_a_resumed_run_takes_no_other_corpus_seed_or_settings(option: list[str]) -> None:
+def test_a_resumed_run_takes_no_other_corpus_seed_or_settings(option):
     assert_fails(train("--resume", *option), "leave them out", code=2)
 
 
-def test_a_resumed_run_keeps_what_was_written_on_the_card(
-    corpus: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_keeps_what_was_written_on_the_card(corpus, monkeypatch):
     monkeypatch.setattr("sys.argv", ["headlight", "train", "stories", "--corpus", corpus])
     train("--corpus", corpus, "--steps", "2")
     path = Path("out/CARD.md")
@@ -332,13 +321,13 @@ def test_a_resumed_run_keeps_what_was_written_on_the_card(
         ("e5", "e5"),
     ],
 )
-def test_a_value_is_read_as_yaml(written: str, value: Any) -> None:
+def test_a_value_is_read_as_yaml(written, value):
     found = read_settings([f"loop.x={written}"])
     assert found == {"loop": {"x": value}}
     assert type(found["loop"]["x"]) is type(value)
 
 
-def test_settings_are_merged_by_their_parts() -> None:
+def test_settings_are_merged_by_their_parts():
     found = read_settings(["loop.steps=5", "model.d_model = 64", "loop.steps=6", "loop.seed=1"])
     assert found == {"loop": {"steps": 6, "seed": 1}, "model": {"d_model": 64}}
 
@@ -357,14 +346,14 @@ def test_settings_are_merged_by_their_parts() -> None:
         "{[1]: 2}",
     ],
 )
-def test_a_value_that_is_not_yaml_is_named_in_one_line(value: str) -> None:
+def test_a_value_that_is_not_yaml_is_named_in_one_line(value):
     with pytest.raises(ValueError, match=r"^the value of loop\.steps is not YAML: ") as caught:
         read_settings([f"loop.steps={value}"])
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
 
 
-def test_a_file_holds_parts_with_names_and_values() -> None:
+def test_a_file_holds_parts_with_names_and_values():
     path = Path("small.yaml")
     path.write_text("# mine\nmodel:\n  d_model: 64\nloop:\n  learning_rate: 1e-3\nrows:\n")
     assert read_settings_file(path) == {"model": {"d_model": 64}, "loop": {"learning_rate": 0.001}}
@@ -382,7 +371,7 @@ def test_a_file_holds_parts_with_names_and_values() -> None:
         (None, "Is a directory"),
     ],
 )
-def test_an_unusable_file_of_settings_is_named(content: bytes | None, fault: str) -> None:
+def test_an_unusable_file_of_settings_is_named(content, fault):
     path = Path("bad.yaml")
     path.mkdir() if content is None else path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"^bad\.yaml.*{fault}"):

@@ -12,7 +12,7 @@ from headlight.model.training.run import RECIPES
 STORIES = RECIPES["stories"]
 
 
-def rejection(changes: dict[str, Any], recipe: str = "stories") -> str:
+def rejection(changes, recipe="stories"):
     """Return the message of the error that these changes raise."""
     with pytest.raises(ValueError, match=r".") as caught:
         change(RECIPES[recipe], changes)
@@ -42,14 +42,14 @@ def rejection(changes: dict[str, Any], recipe: str = "stories") -> str:
         ("schedule", "flat"),
     ],
 )
-def test_a_hyperparameter_out_of_range_is_rejected(name: str, value: object) -> None:
+def test_a_hyperparameter_out_of_range_is_rejected(name, value):
     with pytest.raises(ValueError, match=rf"^{name} \(?'?{value}") as caught:
         LoopConfig(**{name: value})
     assert ("choose one of" if isinstance(value, str) else " must ") in str(caught.value)
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_recipe_without_changes_is_the_recipe(recipe: str) -> None:
+def test_a_recipe_without_changes_is_the_recipe(recipe):
     found = check(settings_of(RECIPES[recipe]), RECIPES[recipe])
     assert found == change(RECIPES[recipe], {})
     assert found.model == RECIPES[recipe].model
@@ -59,7 +59,7 @@ def test_a_recipe_without_changes_is_the_recipe(recipe: str) -> None:
 
 @pytest.mark.parametrize("n_layers", [1, 2, 7])
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_the_number_of_layers_can_be_changed_alone(recipe: str, n_layers: int) -> None:
+def test_the_number_of_layers_can_be_changed_alone(recipe, n_layers):
     model = change(RECIPES[recipe], {"model.n_layers": n_layers}).model
     assert model.n_layers == n_layers
     if RECIPES[recipe].model.moe:
@@ -67,7 +67,7 @@ def test_the_number_of_layers_can_be_changed_alone(recipe: str, n_layers: int) -
         assert model.moe.layers == tuple(range(n_layers))
 
 
-def test_the_layers_with_experts_that_were_given_stay() -> None:
+def test_the_layers_with_experts_that_were_given_stay():
     moe = change(STORIES, {"model.n_layers": 6, "model.moe.layers": [0, 5]}).model.moe
     assert moe
     assert moe.layers == (0, 5)
@@ -76,11 +76,11 @@ def test_the_layers_with_experts_that_were_given_stay() -> None:
 
 
 @pytest.mark.parametrize("n_layers", [0, -1, MAXIMA["n_layers"] + 1, 2**60])
-def test_an_impossible_number_of_layers_is_rejected(n_layers: int) -> None:
+def test_an_impossible_number_of_layers_is_rejected(n_layers):
     assert rejection({"model.n_layers": n_layers}).startswith(f"n_layers ({n_layers})")
 
 
-def test_names_with_dots_and_nested_mappings_change_the_same_settings() -> None:
+def test_names_with_dots_and_nested_mappings_change_the_same_settings():
     dotted, nested = settings_of(STORIES), settings_of(STORIES)
     merge(dotted, {"loop.steps": 7, "model.moe.n_experts": 4, "model.moe.top_k": 1})
     merge(nested, {"loop": {"steps": 7}, "model": {"moe": {"n_experts": 4, "top_k": 1}}})
@@ -91,7 +91,7 @@ def test_names_with_dots_and_nested_mappings_change_the_same_settings() -> None:
     assert (found.model.moe.n_experts, found.model.moe.top_k) == (4, 1)
 
 
-def test_the_last_change_counts_and_leaves_the_recipe_alone() -> None:
+def test_the_last_change_counts_and_leaves_the_recipe_alone():
     changes = {"model": {"moe": {"top_k": 1}}, "loop": {"steps": 7, "seed": 1}}
     settings: dict[str, Any] = {}
     merge(settings, changes)
@@ -101,20 +101,20 @@ def test_the_last_change_counts_and_leaves_the_recipe_alone() -> None:
     assert settings_of(STORIES)["model"]["moe"]["top_k"] == 2
 
 
-def test_experts_can_be_added_to_a_dense_recipe() -> None:
+def test_experts_can_be_added_to_a_dense_recipe():
     experts = {"n_experts": 4, "top_k": 2, "layers": [0]}
     moe = change(RECIPES["translate"], {"model": {"moe": experts}}).model.moe
     assert moe is not None
     assert moe.n_experts == 4
 
 
-def test_stages_are_rows_of_numbers_or_mappings() -> None:
+def test_stages_are_rows_of_numbers_or_mappings():
     stages = [[5, 32, 2], {"steps": 6, "tokens": 64, "text": 3}]
     found = change(STORIES, {"rows.stages": stages}).rows.stages
     assert [(stage.steps, stage.tokens, stage.text) for stage in found] == [(5, 32, 2), (6, 64, 3)]
 
 
-def test_a_whole_number_is_a_number() -> None:
+def test_a_whole_number_is_a_number():
     assert change(STORIES, {"loop.learning_rate": 1}).loop.learning_rate == 1.0
 
 
@@ -157,22 +157,22 @@ def test_a_whole_number_is_a_number() -> None:
         ({"loop.steps": "a", "loop.seed": "b"}, "loop.steps is 'a'; it must be a valid integer; l"),
     ],
 )
-def test_a_setting_that_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
+def test_a_setting_that_is_wrong_is_named(changes, message):
     assert rejection(changes).startswith(message)
 
 
-def test_a_long_value_is_abbreviated() -> None:
+def test_a_long_value_is_abbreviated():
     assert len(rejection({"loop.steps": "a" * 10_000})) < 100
     assert len(rejection({"loop.steps": [[1] * 1000] * 1000})) < 200
 
 
-def test_settings_that_are_not_plain_data_are_rejected() -> None:
+def test_settings_that_are_not_plain_data_are_rejected():
     nested: list[Any] = []
     nested.append(nested)
     assert rejection({"rows.stages": nested}).startswith("the settings ")
     assert rejection({"loop.optimizer": "\ud800"}).startswith("the settings ")
 
 
-def test_a_setting_of_another_recipe_is_unknown() -> None:
+def test_a_setting_of_another_recipe_is_unknown():
     message = rejection({"rows.stages": []}, "translate")
     assert message.startswith("there is no setting 'rows.stages'")

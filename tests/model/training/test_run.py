@@ -7,30 +7,20 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
 
 from headlight.model.card import ModelCard
 from headlight.model.checkpoint import CheckpointError, load, write_atomically
 from headlight.model.training.corpus import CorpusError
-from headlight.model.training.loop import METRICS, STATE, Loop, StepReport
-from headlight.model.training.run import (
-    RECIPES,
-    RUN,
-    Run,
-    finish,
-    make_run,
-    read_run,
-    resume,
-    start,
-)
+from headlight.model.training.loop import METRICS, STATE
+from headlight.model.training.run import RECIPES, RUN, finish, make_run, read_run, resume, start
 
 
 class StopError(Exception):
     """What ends a run from outside, without warning."""
 
 
-def stop_at(step: int, loop: Loop) -> None:
-    def listen(report: StepReport) -> None:
+def stop_at(step, loop):
+    def listen(report):
         if report.step == step:
             raise StopError
 
@@ -38,15 +28,15 @@ def stop_at(step: int, loop: Loop) -> None:
         loop.run(listen)
 
 
-def weights(loop: Loop) -> dict[str, Tensor]:
+def weights(loop):
     return dict(loop.model.state_dict())
 
 
-def steps_of(out: Path) -> list[int]:
+def steps_of(out):
     return [json.loads(line)["step"] for line in (out / METRICS).read_text().splitlines()]
 
 
-def test_a_run_ends_in_a_model_that_loads(tmp_path: Path, run: Run) -> None:
+def test_a_run_ends_in_a_model_that_loads(tmp_path, run):
     out = tmp_path / "mine"
     loop = start(run, out, device="cpu")
     assert loop.run()
@@ -61,7 +51,7 @@ def test_a_run_ends_in_a_model_that_loads(tmp_path: Path, run: Run) -> None:
     )
 
 
-def test_the_vocabulary_is_as_large_as_the_corpus_allows(tmp_path: Path, run: Run) -> None:
+def test_the_vocabulary_is_as_large_as_the_corpus_allows(tmp_path, run):
     small = start(run, tmp_path / "small", device="cpu")
     assert small.model.config.vocab_size == 300
     greedy = replace(run, model=replace(run.model, vocab_size=100_000))
@@ -69,7 +59,7 @@ def test_the_vocabulary_is_as_large_as_the_corpus_allows(tmp_path: Path, run: Ru
     assert 300 < large.model.config.vocab_size < 1000
 
 
-def test_a_resumed_run_ends_with_exactly_the_same_weights(tmp_path: Path, run: Run) -> None:
+def test_a_resumed_run_ends_with_exactly_the_same_weights(tmp_path, run):
     through = start(run, tmp_path / "through", device="cpu")
     through.run()
     stop_at(5, start(run, tmp_path / "stopped", device="cpu"))
@@ -80,7 +70,7 @@ def test_a_resumed_run_ends_with_exactly_the_same_weights(tmp_path: Path, run: R
     assert steps_of(tmp_path / "stopped") == list(range(1, 9))
 
 
-def test_a_run_can_be_resumed_to_more_steps(tmp_path: Path, run: Run) -> None:
+def test_a_run_can_be_resumed_to_more_steps(tmp_path, run):
     start(run, tmp_path / "out", device="cpu").run()
     prolonged = resume(tmp_path / "out", steps=10, device="cpu")
     assert prolonged.run()
@@ -88,7 +78,7 @@ def test_a_run_can_be_resumed_to_more_steps(tmp_path: Path, run: Run) -> None:
     assert resume(tmp_path / "out", device="cpu").config.steps == 10
 
 
-def test_the_seed_decides_the_first_weights(tmp_path: Path, run: Run) -> None:
+def test_the_seed_decides_the_first_weights(tmp_path, run):
     name = "decoder.layers.0.self_attention.query_projection.weight"
     one, same = (start(run, tmp_path / name, device="cpu") for name in ("one", "same"))
     other = start(replace(run, loop=replace(run.loop, seed=1)), tmp_path / "other", device="cpu")
@@ -96,7 +86,7 @@ def test_the_seed_decides_the_first_weights(tmp_path: Path, run: Run) -> None:
     assert not weights(one)[name].equal(weights(other)[name])
 
 
-def test_a_folder_with_a_run_is_not_overwritten(tmp_path: Path, run: Run) -> None:
+def test_a_folder_with_a_run_is_not_overwritten(tmp_path, run):
     out = tmp_path / "out"
     start(run, out, device="cpu").run()
     before = (out / STATE).read_bytes()
@@ -105,7 +95,7 @@ def test_a_folder_with_a_run_is_not_overwritten(tmp_path: Path, run: Run) -> Non
     assert (out / STATE).read_bytes() == before
 
 
-def test_a_run_that_never_saved_can_be_started_again(tmp_path: Path, run: Run) -> None:
+def test_a_run_that_never_saved_can_be_started_again(tmp_path, run):
     out = tmp_path / "out"
     stop_at(2, start(run, out, device="cpu"))
     assert steps_of(out) == [1, 2]
@@ -113,14 +103,14 @@ def test_a_run_that_never_saved_can_be_started_again(tmp_path: Path, run: Run) -
     assert steps_of(out) == list(range(1, 9))
 
 
-def test_a_folder_without_a_run_cannot_be_resumed(tmp_path: Path, run: Run) -> None:
+def test_a_folder_without_a_run_cannot_be_resumed(tmp_path, run):
     message = f"^{re.escape(str(tmp_path))} holds no run: .*No such file"
     with pytest.raises(CheckpointError, match=message):
         resume(tmp_path, device="cpu")
 
 
 @pytest.mark.parametrize("contents", ["", "[]", '{"corpus": []}', '{"corpus": 5, "model": {}}'])
-def test_a_damaged_run_file_is_rejected(tmp_path: Path, run: Run, contents: str) -> None:
+def test_a_damaged_run_file_is_rejected(tmp_path, run, contents):
     out = tmp_path / "out"
     start(run, out, device="cpu")
     (out / RUN).write_text(contents)
@@ -128,7 +118,7 @@ def test_a_damaged_run_file_is_rejected(tmp_path: Path, run: Run, contents: str)
         resume(out, device="cpu")
 
 
-def test_a_run_cannot_be_resumed_to_a_step_that_is_past(tmp_path: Path, run: Run) -> None:
+def test_a_run_cannot_be_resumed_to_a_step_that_is_past(tmp_path, run):
     out = tmp_path / "out"
     start(run, out, device="cpu").run()
     with pytest.raises(ValueError, match=r"already at step 8; steps \(7\)"):
@@ -136,7 +126,7 @@ def test_a_run_cannot_be_resumed_to_a_step_that_is_past(tmp_path: Path, run: Run
     assert resume(out, steps=8, device="cpu").step == 8
 
 
-def test_a_run_that_never_saved_begins_again_when_resumed(tmp_path: Path, run: Run) -> None:
+def test_a_run_that_never_saved_begins_again_when_resumed(tmp_path, run):
     out = tmp_path / "out"
     stop_at(2, start(run, out, device="cpu"))
     resumed = resume(out, device="cpu")
@@ -150,12 +140,12 @@ def test_a_run_that_never_saved_begins_again_when_resumed(tmp_path: Path, run: R
 
 @pytest.mark.parametrize("broken_off", ["metrics.jsonl", "tokenizer.json", "run.json"])
 def test_a_start_that_is_killed_leaves_no_mixture_of_two_runs(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, broken_off: str
-) -> None:
+    tmp_path, run, monkeypatch, broken_off
+):
     out = tmp_path / "out"
     start(run, out, device="cpu")
 
-    def break_off(path: Path, *arguments: object) -> None:
+    def break_off(path, *arguments):
         if path.name == broken_off:
             raise StopError
         write_atomically(path, *arguments)
@@ -171,10 +161,8 @@ def test_a_start_that_is_killed_leaves_no_mixture_of_two_runs(
         assert read_run(out).model.vocab_size == 280
 
 
-def test_a_model_that_is_too_large_is_rejected(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def allocate(config: object) -> None:
+def test_a_model_that_is_too_large_is_rejected(tmp_path, run, monkeypatch):
+    def allocate(config):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory\nat line 5")
 
     monkeypatch.setattr("headlight.model.training.run.Transformer", allocate)
@@ -183,14 +171,14 @@ def test_a_model_that_is_too_large_is_rejected(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_corpus_that_has_gone_is_named(tmp_path: Path, run: Run) -> None:
+def test_a_corpus_that_has_gone_is_named(tmp_path, run):
     start(run, tmp_path / "out", device="cpu").run()
     Path(run.corpus[0]).unlink()
     with pytest.raises(CorpusError, match=r"corpus\.txt cannot be read: No such file"):
         resume(tmp_path / "out", device="cpu")
 
 
-def test_a_run_that_would_read_no_line_of_its_corpus_is_rejected(tmp_path: Path, run: Run) -> None:
+def test_a_run_that_would_read_no_line_of_its_corpus_is_rejected(tmp_path, run):
     """The first two steps of eight read repeated segments alone."""
     short = replace(run, loop=replace(run.loop, steps=2))
     with pytest.raises(ValueError, match="--steps 3 or more"):
@@ -205,19 +193,17 @@ def test_a_run_that_would_read_no_line_of_its_corpus_is_rejected(tmp_path: Path,
         resume(tmp_path / "out", steps=2, device="cpu")
 
 
-def test_a_rejected_run_can_be_started_again(tmp_path: Path, run: Run) -> None:
+def test_a_rejected_run_can_be_started_again(tmp_path, run):
     out = tmp_path / "out"
     with pytest.raises(ValueError, match=r"^device 'tpu' is unknown"):
         start(run, out, device="tpu")
     assert start(run, out, device="cpu").run()
 
 
-def test_a_resumed_run_keeps_its_precision(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_keeps_its_precision(tmp_path, run, monkeypatch):
     faster = iter([torch.bfloat16, torch.float32, torch.float32])
 
-    def choose(name: str, device: torch.device) -> torch.dtype:
+    def choose(name, device):
         return next(faster) if name == "auto" else getattr(torch, name)
 
     monkeypatch.setattr("headlight.model.training.run.choose_precision", choose)
@@ -228,7 +214,7 @@ def test_a_resumed_run_keeps_its_precision(
     assert resume(tmp_path / "out", device="cpu", precision="float32").precision == torch.float32
 
 
-def test_a_resume_that_fails_changes_nothing(tmp_path: Path, run: Run) -> None:
+def test_a_resume_that_fails_changes_nothing(tmp_path, run):
     out = tmp_path / "out"
     start(run, out, device="cpu").run()
     before = (out / RUN).read_text()
@@ -237,13 +223,13 @@ def test_a_resume_that_fails_changes_nothing(tmp_path: Path, run: Run) -> None:
     assert (out / RUN).read_text() == before
 
 
-def test_a_run_cannot_be_resumed_to_no_steps(tmp_path: Path, run: Run) -> None:
+def test_a_run_cannot_be_resumed_to_no_steps(tmp_path, run):
     start(run, tmp_path / "out", device="cpu").run()
     with pytest.raises(ValueError, match=r"steps \(0\) must be at least 1$"):
         resume(tmp_path / "out", device="cpu", steps=0)
 
 
-def test_a_run_is_its_recipe_with_some_settings_changed() -> None:
+def test_a_run_is_its_recipe_with_some_settings_changed():
     settings = {"loop.steps": 7, "model": {"d_model": 96}}
     run = make_run("stories", [Path("a.txt"), Path("b.txt")], settings=settings, command="typed")
     assert run.corpus == ("a.txt", "b.txt")
@@ -256,7 +242,7 @@ def test_a_run_is_its_recipe_with_some_settings_changed() -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_recipe_comes_back_from_its_run_file(recipe: str, tmp_path: Path) -> None:
+def test_a_recipe_comes_back_from_its_run_file(recipe, tmp_path):
     run = make_run(recipe, [Path("a.txt")], precision="bfloat16")
     (tmp_path / RUN).write_text(json.dumps(asdict(run)))
     assert read_run(tmp_path) == run

@@ -8,14 +8,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
-from click.testing import Result
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
@@ -45,14 +43,14 @@ loop:
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def folder(tmp_path, monkeypatch):
     """An empty working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HEADLIGHT_DEVICE", raising=False)
 
 
 @pytest.fixture
-def small_translator() -> list[str]:
+def small_translator():
     """What makes `train` learn from eighty pairs in milliseconds a step."""
     Path("small.yaml").write_text(SMALL_TRANSLATOR)
     nouns = {"cat": "chat", "dog": "chien", "king": "roi", "tree": "arbre"}
@@ -64,20 +62,20 @@ def small_translator() -> list[str]:
     return ["--corpus", "pairs.tsv", "--config", "small.yaml"]
 
 
-def headlight(*arguments: str) -> Result:
+def headlight(*arguments):
     return CliRunner().invoke(app, [*arguments])
 
 
-def logged(name: str, out: str = "out") -> list[Any]:
+def logged(name, out="out"):
     lines = Path(out, "metrics.jsonl").read_text().splitlines()
     return [json.loads(line)[name] for line in lines]
 
 
-def logged_steps() -> list[int]:
+def logged_steps():
     return logged("step")
 
 
-def test_a_translator_is_trained_from_pairs(small_translator: list[str]) -> None:
+def test_a_translator_is_trained_from_pairs(small_translator):
     command = ["train", "translate", "--out", "out", *ON_CPU]
     result = headlight(*command, *small_translator, "--steps", "3")
     assert result.exit_code == 0, result.output
@@ -92,18 +90,14 @@ Start = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
-def start_process() -> Iterator[Start]:
+def start_process():
     """Start Python as a person does, in a process of its own: ``start_process("-m", …)``."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(*arguments: str) -> subprocess.Popen[str]:
+    def start(*arguments):
         process = subprocess.Popen(
             [sys.executable, *arguments],
-            env={
-                **os.environ,
-                "OMP_NUM_THREADS": "1",
-                "GLOO_SOCKET_IFNAME": "lo",
-            },
+            env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -120,21 +114,19 @@ def start_process() -> Iterator[Start]:
 TRAIN = ["-m", "headlight.cli", "train", "translate", "--out", "out", *ON_CPU]
 
 
-def wait_for(process: subprocess.Popen[str], is_there: Callable[[], bool]) -> None:
+def wait_for(process, is_there):
     while not is_there():
         assert process.poll() is None, process.communicate()
         time.sleep(0.001)
 
 
-def n_logged() -> int:
+def n_logged():
     metrics = Path("out/metrics.jsonl")
     return metrics.read_text().count("\n") if metrics.exists() else 0
 
 
 @pytest.mark.timeout(600)
-def test_ctrl_c_saves_and_the_run_goes_on(
-    small_translator: list[str], start_process: Start
-) -> None:
+def test_ctrl_c_saves_and_the_run_goes_on(small_translator, start_process):
     process = start_process(*TRAIN, *small_translator, "--steps", "100000")
     wait_for(process, lambda: n_logged() > 0)
     process.send_signal(signal.SIGINT)
@@ -154,7 +146,7 @@ def test_ctrl_c_saves_and_the_run_goes_on(
     assert logged_steps() == list(range(1, step + 2))
 
 
-def assert_every_file_is_whole() -> None:
+def assert_every_file_is_whole():
     """Check what can be read of a run that was killed; what has no name yet does not count."""
     readers: dict[str, Callable[[Path], object]] = {
         "run.json": lambda path: json.loads(path.read_text()),
@@ -168,8 +160,8 @@ def assert_every_file_is_whole() -> None:
 
 @pytest.mark.timeout(600)
 def test_a_run_killed_again_and_again_has_the_loss_curve_of_one_left_alone(
-    small_translator: list[str], start_process: Start
-) -> None:
+    small_translator, start_process
+):
     through = headlight("train", "translate", "--out", "through", *ON_CPU, *small_translator)
     assert through.exit_code == 0, through.output
     chance = Random(0)
@@ -196,9 +188,7 @@ def test_a_run_killed_again_and_again_has_the_loss_curve_of_one_left_alone(
 
 
 @pytest.mark.timeout(600)
-def test_torchrun_trains_one_model_in_two_processes(
-    small_translator: list[str], start_process: Start
-) -> None:
+def test_torchrun_trains_one_model_in_two_processes(small_translator, start_process):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]

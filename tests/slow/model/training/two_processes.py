@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -18,7 +17,7 @@ from torch import nn
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.training.batches import Batch, generator_of
 from headlight.model.training.config import LoopConfig
-from headlight.model.training.distributed import ALONE, Processes, join
+from headlight.model.training.distributed import ALONE, join
 from headlight.model.training.loop import Diverged, Loop, StepReport
 from headlight.model.transformer import Transformer
 
@@ -40,28 +39,26 @@ EXPERTS = TransformerConfig(
 class Counting:
     """Rows that count upwards, of which each counts another share of its targets."""
 
-    def __init__(self, n_rows: int) -> None:
+    def __init__(self, n_rows):
         self.n_rows = n_rows
 
-    def batch(self, step: int) -> Batch:
+    def batch(self, step):
         rows = torch.randint(40, (self.n_rows, 1), generator=generator_of(0, step))
         is_counted = torch.arange(9) < 2 + 3 * torch.arange(self.n_rows)[:, None]
         return Batch.of_rows(rows + torch.arange(10), is_counted)
 
-    def validation(self) -> list[Batch]:
+    def validation(self):
         return [self.batch(1000 + number) for number in range(3)]
 
 
-def make_loop(
-    out: Path, processes: Processes, model: TransformerConfig, n_rows: int, **config: Any
-) -> Loop:
+def make_loop(out, processes, model, n_rows, **config):
     torch.manual_seed(0)
     settings = {"steps": 6, "warmup": 2, "validate_every": 3, "smoothing": 0.1, **config}
     loop_config = LoopConfig(**settings)
     return Loop(Transformer(model), Counting(n_rows), loop_config, out, processes=processes)
 
 
-def curve(loop: Loop) -> dict[str, Any]:
+def curve(loop):
     """The losses of a run, and a digest of the weights at its end."""
     reports: list[StepReport] = []
     loop.run(reports.append)
@@ -77,7 +74,7 @@ def curve(loop: Loop) -> dict[str, Any]:
     }
 
 
-def curves(out: Path, processes: Processes = ALONE) -> dict[str, Any]:
+def curves(out, processes=ALONE):
     """The same runs by one process or by several.
 
     One process reads a batch of experts in as many parts as there are processes otherwise.
@@ -91,7 +88,7 @@ def curves(out: Path, processes: Processes = ALONE) -> dict[str, Any]:
     }
 
 
-def exchanged(processes: Processes) -> dict[str, Any]:
+def exchanged(processes):
     """What comes of every exchange where the two put in different things."""
     rank = processes.rank
     parameters = [nn.Parameter(torch.zeros(2, 3)) for _ in range(4)]
@@ -108,10 +105,10 @@ def exchanged(processes: Processes) -> dict[str, Any]:
     }
 
 
-def stopped(out: Path, processes: Processes) -> list[Any]:
+def stopped(out, processes):
     """Whether a run ends, and where, when a signal reaches the second process alone."""
 
-    def listen(report: StepReport) -> None:
+    def listen(report):
         if report.step == 3 and processes.rank == 1:
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -119,11 +116,11 @@ def stopped(out: Path, processes: Processes) -> list[Any]:
     return [loop.run(listen), loop.step]
 
 
-def diverged(out: Path, processes: Processes) -> str:
+def diverged(out, processes):
     """What a run says when the weights of the second process alone are spoilt."""
     loop = make_loop(out / "diverged", processes, DENSE, 5)
 
-    def listen(report: StepReport) -> None:
+    def listen(report):
         if report.step == 2 and processes.rank == 1:
             with torch.no_grad():
                 loop.model.decoder.norm.scale.fill_(math.nan)
