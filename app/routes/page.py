@@ -16,7 +16,7 @@ _templates = Jinja2Templates(HOME / "templates")
 
 # The modules of the first drawing, so that a browser need not find them one by one.
 _SCRIPTS = HOME / "static" / "js"
-_ENTRIES = ("main.js", "views/attention/attention.js")
+_ENTRIES = ("main.js", "views/attention/attention.js", "ui/heads_block.js")
 _IMPORT = re.compile(r"""^(?:import|export)\b[^;'"(]*?['"](\.[^'"]+)['"]""", re.MULTILINE)
 
 

@@ -29,13 +29,17 @@ import {
 } from './state/state.js';
 import { request } from './data/trace.js';
 import { standardsOfText, createAddress } from './state/fields.js';
-import { stopsFor, createTour } from './ui/tour.js';
 import { createComposer, showCard } from './ui/composer.js';
-import { createKeyDialog } from './ui/key_dialog.js';
-import { plotly } from './ui/plot.js';
-import { createRetrier, createSkip, createPageStatus, watchSticky, createTabs } from './ui/page.js';
+import { plotly, createTheme, palette } from './ui/dom.js';
+import {
+  createRetrier,
+  createSkip,
+  createTourStart,
+  createPageStatus,
+  watchSticky,
+  createTabs,
+} from './ui/page.js';
 import { createSentence } from './ui/sentence.js';
-import { createTheme, palette } from './ui/dom.js';
 import { createViewSection } from './ui/view_section.js';
 import { entryOf, VIEWS } from './views/registry.js';
 
@@ -109,10 +113,15 @@ const sections = Object.fromEntries(
 );
 byId('views').append(...VIEWS.map(({ id }) => sections[id].element));
 createTheme(byId('theme'), show);
-createTour(byId('tour'), stopsFor(VIEWS.map(({ id }) => id)), { onState: goOn });
+createTourStart(byId('tour'), async () => {
+  const { createTour, stopsFor } = await import('./ui/tour.js');
+  return createTour(byId('tour'), stopsFor(VIEWS.map(({ id }) => id)), { onState: goOn });
+});
 watchSticky(byId('sentence'));
-const keyDialog = createKeyDialog();
-askWhenRefused((hadKey) => keyDialog.ask(hadKey));
+askWhenRefused(async (hadKey) => {
+  const { askForKey } = await import('./ui/key_dialog.js');
+  askForKey(hadKey);
+});
 createSkip(document.querySelector('.skip'), byId('text'));
 
 /** Reads what was written unless it is the very thing that was read. */

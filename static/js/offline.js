@@ -22,6 +22,7 @@ import { watchSticky } from './ui/page.js';
 import { createTheme, palette } from './ui/dom.js';
 import { createViewSection } from './ui/view_section.js';
 import { attention } from './views/attention/attention.js';
+import { createHeadsBlock } from './ui/heads_block.js';
 
 const byId = (id) => document.getElementById(id);
 const bytes = Uint8Array.from(atob(byId('answer').textContent.trim()), (letter) =>
@@ -29,7 +30,7 @@ const bytes = Uint8Array.from(atob(byId('answer').textContent.trim()), (letter) 
 );
 const card = JSON.parse(byId('model').textContent);
 const trace = { ...traceFromSafetensors(bytes.buffer), card };
-const view = offlineView(attention, trace);
+const view = { ...offlineView(attention, trace), createOverview: createHeadsBlock };
 let state = normalized(standardsOf(fieldsOf([attention])), trace, [view.id]);
 let grid = null;
 let pointed = null;

@@ -5,9 +5,8 @@
 
 import { encodingFromSafetensors, traceFromSafetensors } from '../data/trace.js';
 import { choosingModel } from '../state/state.js';
-import { eventsOf } from './generation.js';
 
-const BASE = '/api/v1';
+export const BASE = '/api/v1';
 
 /** A refusal (RFC 9457) or a failure to reach the server, ready to be shown. */
 export class Problem extends Error {
@@ -63,39 +62,6 @@ export function positionalPath(wanted) {
   return `${BASE}/positional?${new URLSearchParams(wanted)}`;
 }
 
-/**
- * A text written on: `start`, then a `token` for each token, then `end`.
- * @param {Object} wanted as `POST /api/v1/generate` takes it
- * @param {AbortSignal} signal ends the work on the server, too
- * @returns {AsyncGenerator<{event: string, data: Object}>}
- * @throws {Problem} also in the middle of it
- */
-export async function* streamGeneration(wanted, signal) {
-  const answer = await call(`${BASE}/generate`, {
-    method: 'POST',
-    signal,
-    headers: { Accept: 'text/event-stream', 'Content-Type': 'application/json' },
-    body: JSON.stringify(wanted),
-  });
-  const events = eventsOf(answer.body);
-  try {
-    for (;;) {
-      const { done, value } = await arrived(events.next());
-      if (done)
-        throw new Problem({
-          title: 'The answer broke off',
-          detail: 'The server went away in the middle of it.',
-        });
-      const { event, data } = { ...value, data: JSON.parse(value.data) };
-      if (event === 'error') throw new Problem(data);
-      yield { event, data };
-      if (event === 'end') return;
-    }
-  } finally {
-    events.return();
-  }
-}
-
 /** @type {(hadKey: boolean) => void} */
 let keyRefused = () => {};
 
@@ -107,7 +73,13 @@ export function askWhenRefused(tell) {
   keyRefused = tell;
 }
 
-async function call(url, options) {
+/**
+ * Requests a path of the API.
+ * @param {string} url
+ * @param {RequestInit} options
+ * @throws {Problem}
+ */
+export async function call(url, options) {
   const key = readKey();
   const answer = await arrived(fetch(url, { ...options, headers: withKey(options.headers, key) }));
   if (answer.status === 401) keyRefused(key !== '');
@@ -115,8 +87,8 @@ async function call(url, options) {
   return answer;
 }
 
-/** Waits for the network. What it throws where it fails is a TypeError in every browser. */
-async function arrived(promise) {
+/** Waits for the network, whose failures are TypeErrors in every browser. */
+export async function arrived(promise) {
   try {
     return await promise;
   } catch (error) {

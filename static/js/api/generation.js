@@ -3,7 +3,7 @@
  * not known yet, and tokens after the path. Knows nothing of how the text is drawn.
  */
 
-import { asProblem, Problem } from './api.js';
+import { arrived, BASE, call, asProblem, Problem } from './api.js';
 
 /**
  * What the server told of one token.
@@ -325,5 +325,38 @@ export async function* eventsOf(body) {
     }
   } finally {
     reader.cancel().catch(() => {}); // it may have failed, or be over
+  }
+}
+
+/**
+ * A text written on: `start`, then a `token` for each token, then `end`.
+ * @param {Object} wanted as `POST /api/v1/generate` takes it
+ * @param {AbortSignal} signal ends the work on the server, too
+ * @returns {AsyncGenerator<{event: string, data: Object}>}
+ * @throws {Problem} also in the middle of it
+ */
+export async function* streamGeneration(wanted, signal) {
+  const answer = await call(`${BASE}/generate`, {
+    method: 'POST',
+    signal,
+    headers: { Accept: 'text/event-stream', 'Content-Type': 'application/json' },
+    body: JSON.stringify(wanted),
+  });
+  const events = eventsOf(answer.body);
+  try {
+    for (;;) {
+      const { done, value } = await arrived(events.next());
+      if (done)
+        throw new Problem({
+          title: 'The answer broke off',
+          detail: 'The server went away in the middle of it.',
+        });
+      const { event, data } = { ...value, data: JSON.parse(value.data) };
+      if (event === 'error') throw new Problem(data);
+      yield { event, data };
+      if (event === 'end') return;
+    }
+  } finally {
+    events.return();
   }
 }

@@ -1,7 +1,21 @@
 /**
- * Numbers as the page writes them. An exact 0 is `0` and a tiny number `<0.001`; what is nearly all
- * of it is `>0.999`, so that the numbers of a row never look like more than the row holds.
+ * Numbers: as the page writes them, and arithmetic on plain arrays (matrices, probability
+ * distributions, rotations of pairs of dimensions).
+ *
+ * An exact 0 is `0`, a tiny number `<0.001`, and nearly all of it `>0.999`, so that the numbers of a
+ * row never seem to add up to more than the row holds.
+ *
+ * Rotations are recomputed from the formula alone, so that captured values can be checked. A pair
+ * (a, b) rotated by an angle θ is
+ *
+ *     ⎡ cos θ   sin θ⎤ ⎡a⎤
+ *     ⎣−sin θ   cos θ⎦ ⎣b⎦
+ *
+ * which carries (sin x, cos x) to (sin (x + θ), cos (x + θ)): the blocks of R(k), with R(k)·PE(p) =
+ * PE(p + k). Rotary positions rotate (even, odd) the other way, by −θ.
  */
+
+import { rowOf } from './trace.js';
 
 const MINUS = '−';
 
@@ -128,4 +142,183 @@ export function small(difference) {
   if (difference === 0 || difference >= 1e-3) return share(difference);
   const [digits, power] = difference.toExponential(1).split('e-');
   return `${digits}·10⁻${[...power].map((digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[digit]).join('')}`;
+}
+
+/** @typedef {import('./trace.js').Matrix} Matrix */
+
+/**
+ * @param {Matrix} matrix
+ * @returns {Matrix} rows as columns
+ */
+export function transposed({ rows, columns, data }) {
+  const turned = new Float64Array(data.length);
+  for (let row = 0; row < rows; row += 1) {
+    for (let column = 0; column < columns; column += 1)
+      turned[column * rows + row] = data[row * columns + column];
+  }
+  return { rows: columns, columns: rows, data: turned };
+}
+
+/**
+ * @param {{data: Float64Array}} matrix
+ * @returns {number} the largest of its absolute values; 0 where it has none
+ */
+export function extent({ data }) {
+  let most = 0;
+  for (const value of data) if (Math.abs(value) > most) most = Math.abs(value);
+  return most;
+}
+
+/**
+ * @param {ArrayLike<number>} values NaN: none
+ * @returns {number} index of the highest, the first of several; 0 where there is none
+ */
+export function highestIn(values) {
+  let best = 0;
+  for (let at = 1; at < values.length; at += 1)
+    if (values[at] > values[best] || (Number.isNaN(values[best]) && !Number.isNaN(values[at])))
+      best = at;
+  return best;
+}
+
+/**
+ * @param {Matrix} matrix
+ * @returns {import('../plot/grid.js').Cell} where its absolute value is largest
+ */
+export function largestIn({ columns, data }) {
+  const best = highestIn(data.map(Math.abs));
+  return { row: Math.floor(best / columns), column: best % columns };
+}
+
+/**
+ * The steps of a softmax. The greatest score is taken off first: it changes no weight, and no power grows past 1.
+ * @param {ArrayLike<number>} scores
+ * @returns {{greatest: number, powers: Float64Array, total: number, weights: Float64Array}}
+ */
+export function softmaxSteps(scores) {
+  let greatest = -Infinity;
+  for (let at = 0; at < scores.length; at += 1) greatest = Math.max(greatest, scores[at]);
+  const powers = Float64Array.from(scores, (score) => Math.exp(score - greatest));
+  const total = powers.reduce((sum, power) => sum + power, 0);
+  return { greatest, powers, total, weights: powers.map((power) => power / total) };
+}
+
+/**
+ * @param {ArrayLike<number>} logits
+ * @returns {Float64Array}
+ */
+export function softmax(logits) {
+  return softmaxSteps(logits).weights;
+}
+
+/**
+ * −Σ p·log p, how evenly a distribution spreads: 0 where one takes all, log n where n take the same.
+ * @param {ArrayLike<number>} probabilities that sum to 1
+ * @param {(value: number) => number} [log] `Math.log` gives nats, `Math.log2` bits
+ */
+export function entropyOf(probabilities, log = Math.log) {
+  let sum = 0;
+  for (let at = 0; at < probabilities.length; at += 1)
+    if (probabilities[at] > 0) sum -= probabilities[at] * log(probabilities[at]);
+  return sum;
+}
+
+/**
+ * Half the sum of all changes: the share of probability that moved from some tokens to others.
+ * @param {ArrayLike<number>} p
+ * @param {ArrayLike<number>} q of the same length
+ * @returns {number} 0 to 1
+ */
+export function totalVariation(p, q) {
+  let sum = 0;
+  for (let at = 0; at < p.length; at += 1) sum += Math.abs(q[at] - p[at]);
+  return sum / 2;
+}
+
+/**
+ * Kullback and Leibler's divergence: the bits that are lost by expecting q where p is true.
+ * @param {ArrayLike<number>} p
+ * @param {ArrayLike<number>} q
+ * @returns {number} 0 or more; Infinity where q rules out what p allows
+ */
+export function divergence(p, q) {
+  let bits = 0;
+  for (let at = 0; at < p.length; at += 1) if (p[at] > 0) bits += p[at] * Math.log2(p[at] / q[at]);
+  return Math.max(0, bits);
+}
+
+const BASE = 10_000;
+
+/**
+ * How far each pair turns from one position to the next. Vaswani et al. 2017, section 3.5.
+ * @param {number} width d_model or d_head
+ * @returns {Float64Array} radians, by pair
+ */
+export function frequencies(width) {
+  return Float64Array.from(
+    { length: Math.floor(width / 2) },
+    (_, pair) => BASE ** ((-2 * pair) / width),
+  );
+}
+
+/**
+ * @param {number} positions how many to go on; below zero: back
+ * @param {number} width
+ * @returns {Float64Array} radians, by pair
+ */
+export function anglesOf(positions, width) {
+  return frequencies(width).map((frequency) => frequency * positions);
+}
+
+/**
+ * The blocks on the diagonal of R; everything else in it is 0.
+ * @param {Float64Array} angles by pair
+ * @returns {Matrix} pair × the four numbers of its block, row by row
+ */
+export function blocksOf(angles) {
+  const data = new Float64Array(angles.length * 4);
+  angles.forEach((angle, pair) =>
+    data.set([Math.cos(angle), Math.sin(angle), -Math.sin(angle), Math.cos(angle)], pair * 4),
+  );
+  return { rows: angles.length, columns: 4, data };
+}
+
+/**
+ * @param {Float64Array} vector two numbers for each pair
+ * @param {Float64Array} angles by pair
+ * @returns {Float64Array} R · vector
+ */
+export function turned(vector, angles) {
+  const { data: block } = blocksOf(angles);
+  const result = Float64Array.from(vector);
+  angles.forEach((_, pair) => {
+    const [a, b] = [vector[2 * pair], vector[2 * pair + 1]];
+    result[2 * pair] = block[4 * pair] * a + block[4 * pair + 1] * b;
+    result[2 * pair + 1] = block[4 * pair + 2] * a + block[4 * pair + 3] * b;
+  });
+  return result;
+}
+
+/**
+ * Rows that were turned here beside rows that were captured.
+ * @param {Matrix} before
+ * @param {Matrix} after
+ * @param {{shift: number, angles: (position: number) => Float64Array}} by the row `position` of `before` becomes `position + shift` of `after`
+ * @returns {{greatest: number, count: number, byPair: Float64Array}} the greatest difference between two numbers, how many rows were compared, and the greatest by pair
+ */
+export function checked(before, after, { shift, angles }) {
+  const byPair = new Float64Array(Math.floor(before.columns / 2));
+  const count = Math.max(0, Math.min(before.rows, after.rows - shift));
+  for (let position = 0; position < count; position += 1) {
+    const computed = turned(rowOf(before, position), angles(position));
+    const captured = rowOf(after, position + shift);
+    byPair.forEach((most, pair) => {
+      byPair[pair] = Math.max(
+        most,
+        Math.abs(computed[2 * pair] - captured[2 * pair]),
+        Math.abs(computed[2 * pair + 1] - captured[2 * pair + 1]),
+      );
+    });
+  }
+  return { greatest: byPair.reduce((most, value) => Math.max(most, value), 0), count, byPair };
 }

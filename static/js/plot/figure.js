@@ -45,6 +45,8 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @typedef {'pair'|'triple'|'many'|'led'|'steps'|''} Arrangement
  */
 
+/** @typedef {{element: HTMLElement, show: (trace: import('../data/trace.js').Trace, state: Object) => void, state?: () => Object, leave?: () => void}} Overview */
+
 /**
  * @typedef {Object} View
  * @property {string} id
@@ -60,6 +62,7 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => Record<string, Object>} [asks] bodies of the further requests that this state needs, by name
  * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => import('../ui/controls.js').Control[]} [controls] its switches
  * @property {'heads'|'generation'} [overview] the part of the view that is not a figure
+ * @property {(handlers: Object) => Overview} [createOverview] builds that part
  * @property {Arrangement | ((trace: import('../data/trace.js').Trace, state: ViewState) => Arrangement)} [arrangement] of several figures; absent: one below the other
  * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
  * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => Figure} figure

@@ -1,10 +1,124 @@
 /**
- * What the Attention view is set to show. A link may ask for what does not go together: rollout is
- * made of weights, scores are no shares that could be summed. What is asked for of a quantity or of
- * heads wins, and what does not go with it is as if it were not set.
+ * What the Attention view shows: its quantities, and how its switches combine. A link may ask for what
+ * does not go together: rollout is made of weights, and scores are not shares that could be summed. The
+ * quantity or the heads asked for win, and a switch that does not go with them counts as not set.
  */
 
+import { extent, share, signed } from '../data/number.js';
 import { choice, counts, flag, number, standardsOf } from './fields.js';
+
+/**
+ * @typedef {Object} Quantity
+ * @property {string} title as a switch
+ * @property {string} help as a switch
+ * @property {string} noun what the numbers are
+ * @property {string} suffix of the drawing’s title
+ * @property {string} note what is to be known of it, in a sentence
+ * @property {(value: number, digits?: number) => string} write
+ * @property {(query: string, key: string, much: string) => string} say
+ * @property {(query: string, key: string, much: string) => string} sayMost of the highest in a row
+ * @property {(query: string, key: string, much: string) => string} sayLookedAt of the highest in a column
+ */
+
+const WEIGHTS = {
+  title: 'Weights',
+  help: 'How much each query attends to each key, after the softmax',
+  noun: 'attention weight',
+  suffix: '',
+  note: '',
+  write: share,
+  say: (query, key, much) => `${query} attends to ${key} with weight ${much}`,
+  sayMost: (query, key, much) => `${query} attends most to ${key} with weight ${much}`,
+  sayLookedAt: (query, key, much) => `${key} is attended to most by ${query}, with weight ${much}`,
+};
+
+/** @type {Record<What, Quantity>} */
+export const QUANTITIES = {
+  weights: WEIGHTS,
+  log: {
+    ...WEIGHTS,
+    title: 'Log',
+    help: 'The weights on a logarithmic colour scale, which shows small ones',
+    note: 'Colours show the logarithm of the weight, from 0.0001 up; numbers are weights.',
+  },
+  scores: {
+    title: 'Scores',
+    help: 'Before the softmax: query · key, scaled, plus the positional bias if there is one',
+    noun: 'score before the softmax',
+    suffix: ': scores before the softmax',
+    note: 'Warm is above zero, blue below. The softmax turns a row of scores into a row of weights.',
+    write: signed,
+    say: (query, key, much) => `${query} gives ${key} a score of ${much}`,
+    sayMost: (query, key, much) => `${query} gives its highest score to ${key}: ${much}`,
+    sayLookedAt: (query, key, much) => `${key} gets its highest score from ${query}: ${much}`,
+  },
+  value_weighted: {
+    title: 'Weight × value',
+    help: 'The contribution of a key: its weight times the norm of its projected value',
+    noun: 'weight × length of the projected value',
+    suffix: ': weight × value',
+    note: 'A weight times the length of the key’s value after W_O: a large weight on a short value adds little. Rows do not sum to 1.',
+    write: signed,
+    say: (query, key, much) => `${query} takes a vector of length ${much} from ${key}`,
+    sayMost: (query, key, much) => `${query} takes most from ${key}: a vector of length ${much}`,
+    sayLookedAt: (query, key, much) => `${key} gives most to ${query}: a vector of length ${much}`,
+  },
+};
+
+/** Rollout has its own wording: it is not attention between layers. */
+export const ROLLOUT = {
+  ...WEIGHTS,
+  noun: 'rollout',
+  note: 'The share of a row’s token that originates from each column’s token, with attention averaged over heads and half of each layer passed on by the residual connection (attention rollout).',
+  say: (query, key, much) => `${much} of what stands at ${query} came in at ${key}`,
+  sayMost: (query, key, much) => `Of what stands at ${query}, most came in at ${key}: ${much}`,
+  sayLookedAt: (query, key, much) => `What came in at ${key} went most to ${query}: ${much}`,
+};
+
+/**
+ * The mapping of values to colours.
+ * @typedef {Object} Scale
+ * @property {number} bottom
+ * @property {number} top
+ * @property {boolean} isSigned zero is in the middle
+ * @property {(value: number) => number} place of a value between bottom and top
+ * @property {{tickvals: number[], ticktext: string[]}} [ticks] if positions on the scale are not values
+ */
+
+/** The decimal exponent of the smallest weight with a colour of its own. */
+const FLOOR = -4;
+
+/**
+ * @param {What} what
+ * @param {import('../data/trace.js').Matrix} matrix
+ * @param {{range: 'one'|'head', most: number}} wish `most`: the largest value of any head, for unbounded values
+ * @returns {Scale}
+ */
+export function scaleOf(what, matrix, { range, most }) {
+  const own = range === 'head';
+  const plain = { bottom: 0, isSigned: false, place: (value) => value };
+  if (what === 'log') return logScale(own ? extent(matrix) || 1 : 1);
+  if (what === 'scores') {
+    const end = (own ? extent(matrix) : Math.max(most, extent(matrix))) || 1;
+    return { ...plain, bottom: -end, top: end, isSigned: true };
+  }
+  if (what === 'value_weighted')
+    return { ...plain, top: (own ? extent(matrix) : Math.max(most, extent(matrix))) || 1 };
+  return { ...plain, top: own ? extent(matrix) || 1 : 1 };
+}
+
+function logScale(end) {
+  const top = Math.max(Math.log10(end), FLOOR + 1);
+  const powers = Array.from({ length: Math.floor(top) - FLOOR + 1 }, (_, step) => FLOOR + step);
+  const named = (power) => `${power === FLOOR ? '≤' : ''}${Number((10 ** power).toFixed(-FLOOR))}`;
+  return {
+    bottom: FLOOR,
+    top,
+    isSigned: false,
+    place: (value) => Math.max(FLOOR, Math.log10(value)),
+    ticks: { tickvals: powers, ticktext: powers.map(named) },
+  };
+}
 
 /** @typedef {'weights'|'log'|'scores'|'value_weighted'} What */
 /** @typedef {'nothing'|'first'|'special'} Hidden */

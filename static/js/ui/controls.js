@@ -3,8 +3,8 @@
  * page's state. Controls that stay the same keep their elements, and with them the focus.
  */
 
-import { explainedOf, createHelp } from './help.js';
-import { element } from './dom.js';
+import { capitalised } from '../data/text.js';
+import { createHelp, element } from './dom.js';
 
 /**
  * @typedef {Object} Control
@@ -329,4 +329,25 @@ function labelled(label, id, ...parts) {
     element('label', { class: 'control-label', for: id }, label),
     ...parts,
   );
+}
+
+/** @typedef {{title: string, parts: [string, string][]}} Explained words that belong together, each with its meaning */
+
+/** An option that is only a number of something explains itself. */
+const COUNTED = /^\S+ \d+$/;
+
+/**
+ * @param {Control[]} controls
+ * @returns {Explained[]} only of those that have something to say
+ */
+export function explainedOf(controls) {
+  return controls
+    .map(({ label, help, options = [] }) => {
+      const said = options
+        .filter((option) => option.help && !COUNTED.test(option.help))
+        .map((option) => [option.title, capitalised(option.help)]);
+      const own = help ? [[label, capitalised(help)]] : [];
+      return { title: said.length > 0 ? label : '', parts: [...own, ...said] };
+    })
+    .filter(({ parts }) => parts.length > 0);
 }

@@ -146,3 +146,124 @@ export function palette() {
 function currentTheme() {
   return document.documentElement.dataset.theme ?? (systemIsDark().matches ? 'dark' : 'light');
 }
+
+let count = 0;
+
+/**
+ * @param {string} title what is explained
+ */
+export function createHelp(title) {
+  count += 1;
+  const id = `help-${count}`;
+  const list = element('div', {});
+  const heading = element('p', { class: 'help-title' }, title);
+  const box = element(
+    'div',
+    {
+      class: 'help-box',
+      id,
+      popover: 'auto',
+      role: 'region',
+      'aria-label': title,
+      tabindex: 0,
+      autofocus: true,
+    },
+    heading,
+    list,
+  );
+  const button = element(
+    'button',
+    { type: 'button', class: 'help-button', popovertarget: id, 'aria-label': title },
+    '?',
+  );
+  const host = element('span', { class: 'help-host', hidden: true }, button, box);
+  let said = '';
+
+  function place() {
+    const { left, top } = placeBeside(
+      button.getBoundingClientRect(),
+      { width: box.offsetWidth, height: box.offsetHeight },
+      { width: document.documentElement.clientWidth, height: window.innerHeight },
+    );
+    box.style.left = `${left}px`;
+    box.style.top = `${top}px`;
+  }
+
+  box.addEventListener('toggle', ({ newState }) => {
+    const isOpen = newState === 'open';
+    if (isOpen) place();
+    box.classList.toggle('is-placed', isOpen);
+  });
+  window.addEventListener(
+    'scroll',
+    () => {
+      if (box.matches(':popover-open')) place();
+    },
+    { passive: true },
+  );
+
+  return {
+    element: host,
+    /** @param {import('./controls.js').Explained[]} explained */
+    show(explained) {
+      host.hidden = explained.length === 0;
+      if (JSON.stringify(explained) === said) return;
+      said = JSON.stringify(explained);
+      list.replaceChildren(
+        ...explained.flatMap(({ title: group, parts }) =>
+          [
+            group ? element('h3', {}, group) : null,
+            element(
+              'dl',
+              {},
+              ...parts.flatMap(([word, meaning]) => [
+                element('dt', {}, word),
+                element('dd', {}, meaning),
+              ]),
+            ),
+          ].filter(Boolean),
+        ),
+      );
+    },
+  };
+}
+
+/**
+ * As it loads, plotly.js 4.1 writes a <style> for maps unless an element has this id. There are no
+ * maps here, and a strict Content-Security-Policy forbids the <style>: an empty element stands in.
+ */
+const MAP_STYLES = '9f215cf04c5486422605d13261cb87401f4e7763b6296af81e98efbc0130da53';
+
+let arriving = null;
+
+/**
+ * @returns {Promise<Object>} the Plotly global
+ */
+export function plotly() {
+  if (window.Plotly) return Promise.resolve(window.Plotly); // a saved page holds it
+  arriving ??= new Promise((resolve, reject) => {
+    const stand = document.getElementById(MAP_STYLES) ?? document.createElement('meta');
+    stand.id = MAP_STYLES;
+    const script = document.createElement('script');
+    script.src = document.getElementById('plotly').href;
+    script.addEventListener('load', () => resolve(window.Plotly));
+    script.addEventListener('error', () => {
+      arriving = null;
+      script.remove();
+      reject(new Error('Plotly did not load. The tables below hold the same numbers.'));
+    });
+    document.head.append(stand, script);
+  });
+  return arriving;
+}
+
+/**
+ * @returns {Promise<string>} the script itself, for a file that shall need no server
+ * @throws {Error} which says what to do
+ */
+export async function plotlySource() {
+  const answer = await fetch(document.getElementById('plotly').href).catch(() => null);
+  if (!answer?.ok)
+    throw new Error('the server does not answer; check that it is running, then save again');
+  return answer.text();
+}

@@ -7,8 +7,7 @@ import { exact } from '../data/number.js';
 import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
 import { escapeForPlotly, visibleLine } from '../data/text.js';
 import { captionOf } from '../plot/caption.js';
-import { copy, palette, save } from './dom.js';
-import { plotlySource } from './plot.js';
+import { copy, palette, save, plotlySource } from './dom.js';
 
 /** @typedef {import('./panel.js').Subject} Subject */
 

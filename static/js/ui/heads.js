@@ -14,7 +14,7 @@ import {
 } from '../data/attention.js';
 import { share, shortShare } from '../data/number.js';
 import { isCausal } from '../data/trace.js';
-import { sequential, inksOf, paintInto, peak } from '../plot/colour.js';
+import { inksOf, paintInto, peak, sequential } from '../plot/colour.js';
 import { walk } from '../plot/grid.js';
 import { element } from './dom.js';
 

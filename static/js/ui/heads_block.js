@@ -7,9 +7,8 @@ import { helpOf, labelsExplained, placeOf, strongestHeads } from '../data/attent
 import { share } from '../data/number.js';
 import { capitalised } from '../data/text.js';
 import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
-import { element, palette, save } from './dom.js';
+import { createHelp, element, palette, save } from './dom.js';
 import { createHeads } from './heads.js';
-import { createHelp } from './help.js';
 
 /** The switches of the overview: the field each sets, and what it may be. */
 const SWITCHES = [

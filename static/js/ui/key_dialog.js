@@ -10,10 +10,21 @@ const REFUSED = 'The server does not take that key.';
 const NO_KEY = 'That is no key: a key is a word of letters, digits and signs.';
 const NOT_KEPT = 'This browser keeps nothing for this page, so the key cannot be used.';
 
+let dialog = null;
+
 /**
- * @param {() => void} [onKept] what to do with a new key: everything is asked for anew
+ * Asks for an API key, unless the dialog is open already.
+ * @param {boolean} hadKey whether the server rejected a key
+ * @param {() => void} [onKept] what to do with a new key: everything is requested again
  */
-export function createKeyDialog(onKept = () => window.location.reload()) {
+export function askForKey(hadKey, onKept = () => window.location.reload()) {
+  dialog ??= createDialog(onKept);
+  if (dialog.open) return;
+  dialog.querySelector('#key-wrong').textContent = hadKey ? REFUSED : '';
+  dialog.showModal();
+}
+
+function createDialog(onKept) {
   const input = element('input', {
     type: 'password',
     id: 'key',
@@ -33,8 +44,8 @@ export function createKeyDialog(onKept = () => window.location.reload()) {
     wrong,
     element('button', { class: 'button' }, 'Read on'),
   );
-  const dialog = element('dialog', { class: 'key', 'aria-labelledby': 'key-title' }, form);
-  document.body.append(dialog);
+  const made = element('dialog', { class: 'key', 'aria-labelledby': 'key-title' }, form);
+  document.body.append(made);
 
   form.addEventListener('submit', (event) => {
     event.preventDefault();
@@ -44,12 +55,5 @@ export function createKeyDialog(onKept = () => window.location.reload()) {
     else wrong.textContent = NOT_KEPT;
   });
 
-  return {
-    /** @param {boolean} hadKey was one shown that the server did not take? */
-    ask(hadKey) {
-      if (dialog.open) return;
-      wrong.textContent = hadKey ? REFUSED : '';
-      dialog.showModal();
-    },
-  };
+  return made;
 }

@@ -273,3 +273,37 @@ export function watchSticky(part) {
     part.classList.toggle('is-stuck', !isIntersecting && boundingClientRect.top < 0);
   }).observe(sentinel);
 }
+
+const TOUR_SEEN = 'headlight.tour';
+
+/**
+ * The button of the tour, marked until it was pressed once. The tour loads at the first press.
+ * @param {HTMLElement} button
+ * @param {() => Promise<{toggle: () => void}>} load
+ */
+export function createTourStart(button, load) {
+  let tour = null;
+  button.classList.toggle('is-new', !wasSeen());
+  button.addEventListener('click', async () => {
+    button.classList.remove('is-new');
+    remember();
+    tour ??= load();
+    (await tour).toggle();
+  });
+}
+
+function wasSeen() {
+  try {
+    return localStorage.getItem(TOUR_SEEN) === 'seen';
+  } catch {
+    return true; // Storage may be forbidden; nobody is asked twice then.
+  }
+}
+
+function remember() {
+  try {
+    localStorage.setItem(TOUR_SEEN, 'seen');
+  } catch {
+    // As above.
+  }
+}

@@ -4,9 +4,7 @@
 
 import { READING } from '../api/request_cache.js';
 import { element } from './dom.js';
-import { formulaLines } from './formula.js';
 import { createPlot } from './plot.js';
-import { createTable } from './table.js';
 
 /**
  * @param {string} name for saved files: `attention`, `experts-layer-1`
@@ -47,6 +45,14 @@ export function createPanel(name, handlers) {
     for (const part of [exports.element, plot.element, table.element]) part.hidden = message !== '';
   }
 
+  async function showFormula(lines) {
+    formula.hidden = lines.length === 0;
+    formula.replaceChildren();
+    if (lines.length === 0) return;
+    const { formulaLines } = await import('./formula.js');
+    if (!formula.hidden) formula.replaceChildren(...formulaLines(lines));
+  }
+
   /** What stands around the drawing; an action that stays the same keeps its button, and its focus. */
   function surround({
     formula: lines = [],
@@ -54,8 +60,7 @@ export function createPanel(name, handlers) {
     facts: found = [],
     actions: offered = [],
   }) {
-    formula.replaceChildren(...formulaLines(lines));
-    formula.hidden = lines.length === 0;
+    showFormula(lines);
     help.textContent = said;
     help.hidden = said === '';
     facts.replaceChildren(
@@ -112,6 +117,34 @@ export function createPanel(name, handlers) {
     },
 
     destroy: plot.destroy,
+  };
+}
+
+/** The numbers behind a drawing as a table, built when it is opened. */
+function createTable() {
+  const body = element('div', {});
+  const details = element(
+    'details',
+    { class: 'table-block' },
+    element('summary', {}, 'The numbers as a table'),
+    body,
+  );
+  let grid = null;
+  let table = null;
+  details.addEventListener('toggle', async () => {
+    if (!details.open || table) return;
+    const { createPages } = await import('./table.js');
+    table = createPages(body);
+    table.show(grid);
+  });
+
+  return {
+    element: details,
+    /** @param {import('../plot/grid.js').Grid} wanted */
+    show(wanted) {
+      grid = wanted;
+      if (details.open) table?.show(grid);
+    },
   };
 }
 

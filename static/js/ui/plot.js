@@ -6,8 +6,7 @@
 import { ticks, ticksFor } from '../plot/figure.js';
 import { cellAt, walk } from '../plot/grid.js';
 import { deepEqual } from '../state/state.js';
-import { element, palette } from './dom.js';
-import { createHighlight } from './highlight.js';
+import { element, palette, plotly } from './dom.js';
 
 /** @typedef {import('../plot/grid.js').Cell} Cell */
 /** @typedef {import('../plot/grid.js').Grid} Grid */
@@ -382,42 +381,70 @@ function labelsFor(drawing, grid) {
   };
 }
 
-/**
- * As it loads, plotly.js 4.1 writes a <style> for maps unless an element has this id. There are no
- * maps here, and a strict Content-Security-Policy forbids the <style>: an empty element stands in.
- */
-const MAP_STYLES = '9f215cf04c5486422605d13261cb87401f4e7763b6296af81e98efbc0130da53';
+const SVG = 'http://www.w3.org/2000/svg';
 
-let arriving = null;
+export function createHighlight() {
+  const svg = node('svg', { class: 'plot-highlight', 'aria-hidden': 'true' });
 
-/**
- * @returns {Promise<Object>} the Plotly global
- */
-export function plotly() {
-  if (window.Plotly) return Promise.resolve(window.Plotly); // a saved page holds it
-  arriving ??= new Promise((resolve, reject) => {
-    const stand = document.getElementById(MAP_STYLES) ?? document.createElement('meta');
-    stand.id = MAP_STYLES;
-    const script = document.createElement('script');
-    script.src = document.getElementById('plotly').href;
-    script.addEventListener('load', () => resolve(window.Plotly));
-    script.addEventListener('error', () => {
-      arriving = null;
-      script.remove();
-      reject(new Error('Plotly did not load. The tables below hold the same numbers.'));
-    });
-    document.head.append(stand, script);
-  });
-  return arriving;
+  return {
+    element: svg,
+
+    /**
+     * @param {import('../plot/grid.js').Highlight|null|undefined} highlight
+     * @param {{left: number, top: number, width: number, height: number, axes: {x: [number, number], y: [number, number]}}} area of the plot, with the ends of its axes
+     */
+    show(highlight, area) {
+      svg.classList.toggle('is-shown', Boolean(highlight));
+      if (!highlight) {
+        svg.replaceChildren();
+        return;
+      }
+      const {
+        left,
+        top,
+        width,
+        height,
+        axes: { x, y },
+      } = area;
+      svg.style.transform = `translate(${left}px, ${top}px)`;
+      for (const [name, value] of Object.entries({ width, height })) svg.setAttribute(name, value);
+      svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
+      const across = (value) => ((value - x[0]) / (x[1] - x[0])) * width;
+      const down = (value) => ((value - y[0]) / (y[1] - y[0])) * height;
+      svg.replaceChildren(...partsOf(highlight, across, down));
+    },
+  };
 }
 
-/**
- * @returns {Promise<string>} the script itself, for a file that shall need no server
- * @throws {Error} which says what to do
- */
-export async function plotlySource() {
-  const answer = await fetch(document.getElementById('plotly').href).catch(() => null);
-  if (!answer?.ok)
-    throw new Error('the server does not answer; check that it is running, then save again');
-  return answer.text();
+function partsOf({ veil, lines, numbers }, across, down) {
+  return [
+    node('rect', {
+      class: 'veil',
+      x: across(veil.x0),
+      y: down(veil.y0),
+      width: across(veil.x1) - across(veil.x0),
+      height: down(veil.y1) - down(veil.y0),
+    }),
+    ...lines.map((line) =>
+      node('line', {
+        x1: across(line.x0),
+        x2: across(line.x1),
+        y1: down(line.y0),
+        y2: down(line.y1),
+        stroke: line.colour,
+        'stroke-width': line.width,
+      }),
+    ),
+    ...numbers.map(({ x, y, text, isStrong }) => {
+      const number = node('text', { x: across(x), y: down(y), class: isStrong ? 'is-strong' : '' });
+      number.textContent = text;
+      return number;
+    }),
+  ];
+}
+
+function node(name, attributes) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
 }

@@ -1,5 +1,5 @@
 /**
- * The numbers behind a drawing as a real table, built when it is opened, a page at a time.
+ * The numbers behind a drawing as a table, a page at a time. Loaded when the first one is opened.
  */
 
 import { element } from './dom.js';
@@ -8,30 +8,23 @@ const CELLS_A_PAGE = 4096;
 
 /** @typedef {import('../plot/grid.js').Grid} Grid */
 
-export function createTable() {
-  const body = element('div', {});
-  const details = element(
-    'details',
-    { class: 'table-block' },
-    element('summary', {}, 'The numbers as a table'),
-    body,
-  );
-  /** @type {Grid|null} */
-  let grid = null;
+/** @param {HTMLElement} host */
+export function createPages(host) {
   let page = 0;
 
-  const rowsAPage = () => Math.max(1, Math.floor(CELLS_A_PAGE / grid.columns));
-  function show() {
-    if (!details.open || !grid) return;
-    const pages = Math.ceil(grid.rows / rowsAPage());
+  /** @param {Grid} grid */
+  function show(grid) {
+    const rowsAPage = Math.max(1, Math.floor(CELLS_A_PAGE / grid.columns));
+    const pages = Math.ceil(grid.rows / rowsAPage);
     page = Math.min(page, pages - 1);
-    body.replaceChildren(tableOf(grid, page * rowsAPage(), rowsAPage()));
-    if (pages > 1) body.append(pager(pages));
+    host.replaceChildren(tableOf(grid, page * rowsAPage, rowsAPage));
+    if (pages > 1) host.append(pager(grid, pages));
   }
-  function pager(pages) {
+
+  function pager(grid, pages) {
     const turn = (by) => () => {
       page += by;
-      show();
+      show(grid);
     };
     return element(
       'p',
@@ -39,26 +32,18 @@ export function createTable() {
       element(
         'button',
         { type: 'button', class: 'button', disabled: page === 0, onclick: turn(-1) },
-        'Rows before',
+        'Previous rows',
       ),
       `Page ${page + 1} of ${pages}`,
       element(
         'button',
         { type: 'button', class: 'button', disabled: page === pages - 1, onclick: turn(1) },
-        'Rows after',
+        'Next rows',
       ),
     );
   }
-  details.addEventListener('toggle', show);
 
-  return {
-    element: details,
-    /** @param {Grid} wanted */
-    show(wanted) {
-      grid = wanted;
-      show();
-    },
-  };
+  return { show };
 }
 
 function tableOf(grid, first, count) {

@@ -5,7 +5,6 @@
 
 import { element, placeBeside } from './dom.js';
 
-const KEY = 'headlight.tour';
 /** What covers the top of the page once it is scrolled. */
 const COVER = '#sentence';
 
@@ -51,7 +50,6 @@ export function createTour(button, stops, { onState }) {
   let at = -1;
   let target = null;
   document.body.append(ring, card);
-  button.classList.toggle('is-new', !wasSeen());
 
   /** To the next stop in a direction that has something to point at; past the last one it ends. */
   function walk(direction, from = at) {
@@ -104,15 +102,6 @@ export function createTour(button, stops, { onState }) {
     button.focus({ preventScroll: true });
   }
 
-  button.addEventListener('click', () => {
-    if (at >= 0) {
-      leave();
-      return;
-    }
-    button.classList.remove('is-new');
-    remember();
-    walk(1, -1);
-  });
   card.addEventListener('keydown', ({ key }) => {
     if (key === 'ArrowRight') walk(1);
     if (key === 'ArrowLeft') walk(-1);
@@ -122,6 +111,14 @@ export function createTour(button, stops, { onState }) {
   });
   window.addEventListener('scroll', place, { passive: true });
   window.addEventListener('resize', place);
+
+  return {
+    /** Starts the tour, or ends it. */
+    toggle() {
+      if (at >= 0) leave();
+      else walk(1, -1);
+    },
+  };
 }
 
 function isVisible(node) {
@@ -139,22 +136,6 @@ function reveal(target) {
   const room = window.innerHeight - cover;
   const margin = Math.max(24, (room - height) / 2);
   window.scrollBy(0, top - cover - margin);
-}
-
-function wasSeen() {
-  try {
-    return localStorage.getItem(KEY) === 'seen';
-  } catch {
-    return true; // Storage may be forbidden; nobody is asked twice then.
-  }
-}
-
-function remember() {
-  try {
-    localStorage.setItem(KEY, 'seen');
-  } catch {
-    // As above.
-  }
 }
 
 /**

@@ -4,12 +4,8 @@
 
 import { createControls } from './controls.js';
 import { element } from './dom.js';
-import { createGeneration } from './generation.js';
-import { createHeadsBlock } from './heads_block.js';
 import { createPanel } from './panel.js';
-import { createTerms } from './help.js';
 
-const OVERVIEWS = { generation: createGeneration, heads: createHeadsBlock };
 const ONE_PANEL = () => [{ id: '', state: {} }];
 
 /**
@@ -17,7 +13,6 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
  * @param {{onCell: Function, onChoose: Function, onState: Function, onGoingOn: Function, onRedraw: Function, announce: Function}} handlers
  */
 export function createViewSection(entry, handlers) {
-  const overview = entry.overview ? OVERVIEWS[entry.overview](handlers) : null;
   const stage = element('div', { class: 'panels' });
   const help = element('p', { class: 'help' });
   const terms = createTerms();
@@ -27,8 +22,7 @@ export function createViewSection(entry, handlers) {
   const controls = createControls(entry.id, handlers.onState);
   const body = element(
     'div',
-    { class: overview ? `view-body has-overview is-${entry.overview}` : 'view-body' },
-    overview?.element ?? null,
+    { class: entry.overview ? `view-body has-overview is-${entry.overview}` : 'view-body' },
     stage,
   );
   const section = element(
@@ -48,6 +42,14 @@ export function createViewSection(entry, handlers) {
   );
   let told = '';
   let panels = [];
+  /** @type {import('../plot/figure.js').Overview|null} */
+  let overview = null;
+
+  function open(view) {
+    if (overview || !view.createOverview) return;
+    overview = view.createOverview(handlers);
+    body.prepend(overview.element);
+  }
 
   function arrange(wanted) {
     if (panels.length === wanted.length && panels.every(({ id }, index) => id === wanted[index].id))
@@ -105,6 +107,7 @@ export function createViewSection(entry, handlers) {
     show(view, trace, state) {
       let grid = null;
       guarded(null, () => {
+        open(view);
         tell(view, view.wording?.(trace, state) ?? {});
         places.show(view.places?.(trace, state) ?? [], view.place?.(trace, state));
         controls.show(view.controls?.(trace, state) ?? []);
@@ -176,4 +179,39 @@ function radio(name, { id, title }) {
     element('input', { type: 'radio', name, value: id }),
     element('span', {}, title),
   );
+}
+
+export function createTerms() {
+  const narrow = matchMedia('(max-width: 40rem)');
+  const list = element('dl', { class: 'terms' });
+  const details = element(
+    'details',
+    { class: 'terms-block' },
+    element('summary', {}, 'What the words mean'),
+    list,
+  );
+  const fold = () => {
+    details.open = !narrow.matches;
+  };
+  narrow.addEventListener('change', fold);
+  fold();
+
+  return {
+    element: details,
+
+    /** @param {[string, string][]} terms */
+    show(terms) {
+      details.hidden = terms.length === 0;
+      list.replaceChildren(
+        ...terms.map(([word, meaning]) =>
+          element(
+            'div',
+            {},
+            element('dt', { class: `is-${word.replace(/\W/g, '-')}` }, word),
+            element('dd', {}, meaning),
+          ),
+        ),
+      );
+    },
+  };
 }

@@ -29,7 +29,11 @@ export const VIEWS = [
     needs: [...WEIGHTS, 'analyses.head_labels'],
     fields: ATTENTION_FIELDS,
     overview: 'heads',
-    load: async () => (await import('./attention/attention.js')).attention,
+    load: async () => {
+      const { attention } = await import('./attention/attention.js');
+      const { createHeadsBlock } = await import('../ui/heads_block.js');
+      return { ...attention, createOverview: createHeadsBlock };
+    },
   },
   {
     id: 'why',
@@ -98,7 +102,11 @@ export const VIEWS = [
       generate_step: ofText(count()),
     },
     overview: 'generation',
-    load: async () => (await import('./generate/generate.js')).generate,
+    load: async () => {
+      const { generate } = await import('./generate/generate.js');
+      const { createGeneration } = await import('../ui/generation.js');
+      return { ...generate, createOverview: createGeneration };
+    },
   },
   {
     id: 'translate',

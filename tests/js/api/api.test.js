@@ -17,9 +17,9 @@ import {
   readKey,
   refusalOf,
   retryAfterOf,
-  streamGeneration,
   withKey,
 } from '../../../static/js/api/api.js';
+import { streamGeneration } from '../../../static/js/api/generation.js';
 
 test('a problem keeps what the server said', async () => {
   const body = {

@@ -7,10 +7,9 @@ import { counted, percent } from '../../data/number.js';
 import { hasTwoSides, placeOf, placesOf, tokensOf } from '../../data/attention.js';
 import { capitalised, quoted } from '../../data/text.js';
 import { linesFigure } from '../../plot/line_map.js';
-import { canBeLines } from '../../state/attention_switches.js';
+import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
 import { choosing } from '../../state/state.js';
 import { chosenIn, gridOf, leastOf, matrixDrawing } from './matrix.js';
-import { QUANTITIES } from './quantities.js';
 import { asks, settingOf, subjectOf } from './subject.js';
 import { entryOf } from '../registry.js';
 

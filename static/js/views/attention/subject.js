@@ -9,9 +9,8 @@ import { isCausal, matrixAt } from '../../data/trace.js';
 import { dataAt, mapSteps } from '../../data/request_code.js';
 import { enumerated } from '../../data/text.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
-import { switchesOf } from '../../state/attention_switches.js';
+import { switchesOf, QUANTITIES, ROLLOUT, scaleOf } from '../../state/attention_switches.js';
 import { createMemo } from '../../state/state.js';
-import { QUANTITIES, ROLLOUT, scaleOf } from './quantities.js';
 
 const memo = createMemo();
 
@@ -22,8 +21,8 @@ const memo = createMemo();
  * @typedef {Object} Subject
  * @property {import('../../data/attention.js').Place} place
  * @property {import('../../state/attention_switches.js').Switches} switches
- * @property {import('./quantities.js').Quantity} quantity
- * @property {import('./quantities.js').Scale} scale
+ * @property {import('../../state/attention_switches.js').Quantity} quantity
+ * @property {import('../../state/attention_switches.js').Scale} scale
  * @property {string} name which heads of which layer
  * @property {string} details what was done to their numbers, each after a comma; '' for nothing
  * @property {Matrix} matrix rows by columns; NaN if masked

@@ -2,8 +2,7 @@
  * Attention of both sides on one colour scale, and their difference B − A.
  */
 
-import { extent, largestIn } from '../../data/math.js';
-import { percent, share, signed } from '../../data/number.js';
+import { extent, largestIn, percent, share, signed } from '../../data/number.js';
 import { tokensOf } from '../../data/attention.js';
 import { differenceMade } from '../../data/request_code.js';
 import { capitalised } from '../../data/text.js';

@@ -2,9 +2,8 @@
  * The next-token distributions of A and B at the chosen token, and the distance between them.
  */
 
-import { divergence, softmax, totalVariation } from '../../data/math.js';
+import { divergence, softmax, totalVariation, decimal, percent } from '../../data/number.js';
 import { nameOfGuess, wordsFor } from '../../data/guesses.js';
-import { decimal, percent } from '../../data/number.js';
 import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/attention.js';
 import { expectedMade } from '../../data/request_code.js';
 import { escapeForPlotly, named, quoted } from '../../data/text.js';

@@ -2,8 +2,7 @@
  * The router of one layer: a probability for every expert and token, and its choices.
  */
 
-import { transposed } from '../../data/math.js';
-import { percent, share, shortShare, signed } from '../../data/number.js';
+import { transposed, percent, share, shortShare, signed } from '../../data/number.js';
 import { capitalised, escapeForPlotly, named, tokenLabels } from '../../data/text.js';
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
 import {

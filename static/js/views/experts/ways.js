@@ -3,8 +3,7 @@
  * colour the weight.
  */
 
-import { transposed } from '../../data/math.js';
-import { share } from '../../data/number.js';
+import { transposed, share } from '../../data/number.js';
 import { named, tokenLabels } from '../../data/text.js';
 import { inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
 import {

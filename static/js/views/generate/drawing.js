@@ -3,7 +3,7 @@
  * experts.
  */
 
-import { whyOver } from '../../data/generation.js';
+import { whyOver } from '../../ui/generation.js';
 import { guessesIn, wordsFor } from '../../data/guesses.js';
 import { percent, shortShare, tick } from '../../data/number.js';
 import { escapeForPlotly, named } from '../../data/text.js';

@@ -11,10 +11,9 @@ import {
   rowOfStep,
   subjectOf,
   tokensWith,
-} from '../../data/generation.js';
+} from '../../ui/generation.js';
 import { nameOfGuess } from '../../data/guesses.js';
-import { highestIn } from '../../data/math.js';
-import { counted, percent, share } from '../../data/number.js';
+import { highestIn, counted, percent, share } from '../../data/number.js';
 import { weightsAt } from '../../data/attention.js';
 import { named, tokenLabels } from '../../data/text.js';
 import { choosingModel } from '../../state/state.js';

@@ -2,8 +2,7 @@
  * Maps of positions, the parts that their grids share, and the cosine similarity of rows.
  */
 
-import { extent } from '../../data/math.js';
-import { signed, tick } from '../../data/number.js';
+import { extent, signed, tick } from '../../data/number.js';
 import { quoted } from '../../data/text.js';
 import { diverging, plotlyScale } from '../../plot/colour.js';
 import {

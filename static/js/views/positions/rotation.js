@@ -3,8 +3,17 @@
  * R(k)·PE(p) = PE(p + k) for a sinusoidal encoding, a query rotated by p for rotary positions.
  */
 
-import { amount, counted, signed, small } from '../../data/number.js';
-import { anglesOf, blocksOf, checked, frequencies, turned } from '../../data/math.js';
+import {
+  amount,
+  counted,
+  signed,
+  small,
+  anglesOf,
+  blocksOf,
+  checked,
+  frequencies,
+  turned,
+} from '../../data/number.js';
 import { quoted } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { isNarrow } from '../../plot/figure.js';

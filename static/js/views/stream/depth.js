@@ -5,8 +5,7 @@
 
 import { modelName } from '../../api/api.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { extent } from '../../data/math.js';
-import { amount, signed } from '../../data/number.js';
+import { extent, amount, signed } from '../../data/number.js';
 import { sideOf, stackOf, tokensOf } from '../../data/attention.js';
 import { capitalised, named, tokenLabels } from '../../data/text.js';
 import { columnOf } from '../../data/trace.js';

@@ -3,8 +3,7 @@
  * positions of the map run downwards.
  */
 
-import { transposed } from '../../data/math.js';
-import { amount } from '../../data/number.js';
+import { transposed, amount } from '../../data/number.js';
 import { escapeForPlotly, tokenLabels } from '../../data/text.js';
 import { diverging, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
 import {

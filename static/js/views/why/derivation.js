@@ -3,9 +3,15 @@
  * + bias)·v; and its formulas.
  */
 
-import { entropyOf, softmaxSteps, anglesOf, turned } from '../../data/math.js';
+import {
+  entropyOf,
+  softmaxSteps,
+  anglesOf,
+  turned,
+  decimal as written,
+  share,
+} from '../../data/number.js';
 import { name, number, op, over, power, root, row, sub, under, words } from '../../ui/formula.js';
-import { decimal as written, share } from '../../data/number.js';
 import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
 
 /**

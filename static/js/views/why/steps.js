@@ -3,8 +3,7 @@
  * bars.
  */
 
-import { highestIn } from '../../data/math.js';
-import { decimal, share, small } from '../../data/number.js';
+import { highestIn, decimal, share, small } from '../../data/number.js';
 import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
 import { enumerated, named, quoted, tokenLabels } from '../../data/text.js';
 import {

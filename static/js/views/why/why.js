@@ -4,8 +4,7 @@
  */
 
 import { noticeOf } from '../../api/request_cache.js';
-import { highestIn } from '../../data/math.js';
-import { signed, small } from '../../data/number.js';
+import { highestIn, signed, small } from '../../data/number.js';
 import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { positionLabels } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';

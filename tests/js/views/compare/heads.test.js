@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { extent } from '../../../../static/js/data/math.js';
+import { extent } from '../../../../static/js/data/number.js';
 import {
   difference,
   meanMoved,

@@ -10,7 +10,7 @@ import {
   subjectOf,
   tokensWith,
   whyOver,
-} from '../../../../static/js/data/generation.js';
+} from '../../../../static/js/ui/generation.js';
 import { csvOf, numbersOf } from '../../../../static/js/ui/exports.js';
 import { generate } from '../../../../static/js/views/generate/generate.js';
 import { stepOf, stepsOf } from './sample.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { labelsExplained } from '../../../static/js/data/attention.js';
-import { explainedOf } from '../../../static/js/ui/help.js';
+import { explainedOf } from '../../../static/js/ui/controls.js';
 
 test('switches say what they and their options do; a number of something explains itself', () => {
   const explained = explainedOf([
