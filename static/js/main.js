@@ -115,7 +115,12 @@ byId('views').append(...VIEWS.map(({ id }) => sections[id].element));
 createTheme(byId('theme'), show);
 createTourStart(byId('tour'), async () => {
   const { createTour, stopsFor } = await import('./ui/tour.js');
-  return createTour(byId('tour'), stopsFor(VIEWS.map(({ id }) => id)), { onState: goOn });
+  return createTour(byId('tour'), stopsFor(VIEWS.map(({ id }) => id)), {
+    onView: async (view) => {
+      await load(view);
+      goOn({ view });
+    },
+  });
 });
 watchSticky(byId('sentence'));
 askWhenRefused(async (hadKey) => {
@@ -323,11 +328,15 @@ function show() {
   markSentence();
 }
 
-/** Loads a view, and draws it if it is still the one that is looked at. */
+/** Loads a view, and draws it if it is still the open one. */
 async function open(id) {
+  await load(id);
+  if (loaded[id] && state.view === id) show();
+}
+
+async function load(id) {
   try {
-    loaded[id] = await entryOf(id).load();
-    if (state.view === id) show();
+    loaded[id] ??= await entryOf(id).load();
   } catch (error) {
     sections[id].fail(error);
   }

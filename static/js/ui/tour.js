@@ -11,9 +11,9 @@ const COVER = '#sentence';
 /**
  * @param {HTMLElement} button starts it
  * @param {Stop[]} stops
- * @param {{onState: (patch: Object) => void}} handlers
+ * @param {{onView: (id: string) => Promise<void>}} handlers opens a view
  */
-export function createTour(button, stops, { onState }) {
+export function createTour(button, stops, { onView }) {
   const title = element('h2', { id: 'tour-title', tabindex: -1 });
   const text = element('p', { id: 'tour-text' });
   const progress = element('span', { class: 'tour-progress' });
@@ -51,10 +51,12 @@ export function createTour(button, stops, { onState }) {
   let target = null;
   document.body.append(ring, card);
 
-  /** To the next stop in a direction that has something to point at; past the last one it ends. */
-  function walk(direction, from = at) {
+  /** Walks to the next stop whose target is visible; past the last one the tour ends. */
+  async function walk(direction, from = at) {
+    const began = at;
     for (let index = from + direction; index >= 0 && index < stops.length; index += direction) {
-      if (stops[index].view) onState({ view: stops[index].view });
+      if (stops[index].view) await onView(stops[index].view);
+      if (at !== began) return; // it was left meanwhile
       const found = document.querySelector(stops[index].target);
       if (isVisible(found)) {
         stopAt(index, found);
