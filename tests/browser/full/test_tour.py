@@ -1,6 +1,7 @@
 """The tour: a newcomer goes through it, or leaves it at once."""
 
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 TEXT = "Once upon a time there was a little fox."
 OVERLAP = """() => {
@@ -16,7 +17,9 @@ OVERLAP = """() => {
 def start(reader, **fragment):
     reader.open(**{"text": TEXT, **fragment})
     reader.page.get_by_role("button", name="Tour").click()
-    return reader.page.get_by_role("dialog")
+    card = reader.page.get_by_role("dialog")
+    card.wait_for()
+    return card
 
 
 def test_it_goes_through_the_page_and_back_to_where_it_began(reader):
@@ -24,7 +27,7 @@ def test_it_goes_through_the_page_and_back_to_where_it_began(reader):
     count = int(card.locator(".tour-progress").text_content().split(" of ")[1])
     titles, views = [], []
     for number in range(1, count + 1):
-        assert card.locator(".tour-progress").text_content() == f"{number} of {count}"
+        expect(card.locator(".tour-progress")).to_have_text(f"{number} of {count}")
         assert reader.page.evaluate(OVERLAP) == {"isOn": True, "isSeen": True}
         assert reader.page.evaluate("document.activeElement.id") == "tour-title"
         titles.append(card.locator("h2").text_content())
@@ -75,7 +78,7 @@ def test_where_there_is_nothing_to_point_at_it_goes_on(reader):
     card = start(reader, text="")
     assert card.locator("h2").text_content() == "Type a sentence"
     card.locator(".is-next").click()
-    assert not card.is_visible()
+    expect(card).to_be_hidden()
 
 
 def test_axe_finds_nothing_wrong_with_it(visit):
