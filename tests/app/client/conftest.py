@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -15,18 +14,18 @@ from headlight.client import AsyncClient, Client
 class Waiting:
     """An `AsyncClient` whose every call is run to its end: to a test it is a `Client`."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args, **options):
         self.client = AsyncClient(*args, **options)
         self.loop = asyncio.new_event_loop()
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name):
         return partial(self._call, getattr(self.client, name))
 
-    def _call(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    def _call(self, method, *args, **options):
         found = method(*args, **options)
         return self._run(found) if inspect.isawaitable(found) else self._each(found)
 
-    def _each(self, events: AsyncIterator[Any]) -> Iterator[Any]:
+    def _each(self, events):
         try:
             while True:
                 try:
@@ -36,21 +35,21 @@ class Waiting:
         finally:
             self._run(events.aclose())
 
-    def _run(self, waited: Awaitable[Any]) -> Any:
+    def _run(self, waited):
         return self.loop.run_until_complete(waited)
 
-    def close(self) -> None:
+    def close(self):
         self._run(self.client.close())
         self._run(self.loop.shutdown_asyncgens())
         self.loop.close()
 
 
 @pytest.fixture(params=[Client, Waiting], ids=["client", "async_client"])
-def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+def make(request):
     """Makes clients of either kind."""
     made: list[Any] = []
 
-    def make_one(*args: Any, **options: Any) -> Any:
+    def make_one(*args, **options):
         made.append(request.param(*args, **options))
         return made[-1]
 
@@ -60,20 +59,20 @@ def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
 
 
 @pytest.fixture
-def headlight(make: Callable[..., Any], server: Any) -> Any:
+def headlight(make, server):
     """A client of a real server."""
     return make(server.url)
 
 
 @pytest.fixture
-def answering(make: Callable[..., Any]) -> Callable[..., Any]:
+def answering(make):
     """Makes a client of a server that gives these answers, one after the other."""
 
-    def make_one(*answers: httpx.Response | Exception, **options: Any) -> Any:
+    def make_one(*answers, **options):
         left = list(answers)
         asked: list[httpx.Request] = []
 
-        def answer(request: httpx.Request) -> httpx.Response:
+        def answer(request):
             asked.append(request)
             found = left.pop(0)
             if isinstance(found, Exception):

@@ -31,7 +31,7 @@ def rows_of(trace):
     return list(csv.DictReader(io.StringIO("".join(csv_lines(trace)), newline="")))
 
 
-def test_every_number_has_a_line_with_its_place(trace):
+def test_every_number_has_a_line_with_its_indices(trace):
     assert "".join(csv_lines(trace)) == (
         "site,head,query,key,value\n"
         "a.weights,0,0,0,1.0\n"
@@ -70,12 +70,12 @@ def test_an_axis_that_an_array_lacks_is_empty(trace):
     assert rows[-1]["value"] == "0.5"
 
 
-def test_every_number_is_told_exactly(trace):
+def test_numbers_are_exact(trace):
     numbers = np.random.default_rng(0).random((1, 3, 3), dtype=np.float32)
     array = NamedArray(WEIGHTS.axes, numbers)
     rows = rows_of(replace(trace, tensors={"a.weights": array}))
-    told = np.array([np.float32(row["value"]) for row in rows])
-    np.testing.assert_array_equal(told, numbers.ravel())
+    printed = np.array([np.float32(row["value"]) for row in rows])
+    np.testing.assert_array_equal(printed, numbers.ravel())
 
 
 def tokens(*texts):
@@ -88,14 +88,14 @@ def tokens(*texts):
 HOSTILE = ' say "hi",\r\n'
 
 
-def test_beside_a_place_stands_its_token(trace):
+def test_an_index_of_a_token_has_its_text(trace):
     rows = rows_of(replace(trace, tokens=tokens(HOSTILE, "مرحبا 🦊")))
     assert list(rows[0])[2:] == ["query", "query_token", "key", "key_token", "value"]
     assert [row["key_token"] for row in rows] == [HOSTILE, "مرحبا 🦊"] * 2
     assert rows[2]["query_token"] == "مرحبا 🦊"
 
 
-def test_cross_attention_looks_from_the_target_at_the_source(trace):
+def test_cross_attention_has_target_rows_and_source_columns(trace):
     cross = NamedArray(("head", "query", "key"), np.ones((1, 1, 2)))
     own = NamedArray(("query", "d_model"), np.ones((2, 1)))
     pair = replace(
@@ -112,7 +112,7 @@ def test_cross_attention_looks_from_the_target_at_the_source(trace):
     assert rows == [("c", "a"), ("c", "b"), ("a", ""), ("b", "")]
 
 
-def test_what_a_number_is_of_stands_beside_it(trace):
+def test_a_prediction_has_the_text_of_its_token(trace):
     axes = ("query", "rank")
     likely = Analysis(
         arrays={

@@ -55,12 +55,12 @@ def test_nothing_is_loaded_from_elsewhere(hostile):
     assert "@import" not in head
 
 
-def test_what_was_changed_in_the_pass_is_said(client):
+def test_the_edits_of_the_pass_are_shown(client):
     _, page = page_of(client, "the cat", edits=[{"kind": "no_scaling"}])
     assert "Changed in this pass: <code>[{&#34;kind&#34;: &#34;no_scaling&#34;}]</code>" in page
 
 
-def test_every_module_finds_what_it_imports_under_the_same_name():
+def test_every_import_has_its_module():
     found = modules()
     assert ENTRY in found
     named = {name for text in found.values() for name in IMPORTED.findall(text)}

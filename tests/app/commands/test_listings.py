@@ -1,9 +1,6 @@
-"""What is listed: whole lines into a pipe, and JSON for programs."""
+"""Lists of models, limits and settings: for people, into a pipe, as JSON."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -12,18 +9,49 @@ from headlight.settings import Settings
 SECRET = "0123456789abcdefSECRET"
 
 
-def test_into_a_pipe_no_line_is_wrapped_or_padded(zoo, model_ids):
-    """However narrow the terminal that the pipe starts from."""
-    told = {"HEADLIGHT_ZOO_DIR": str(zoo), "HEADLIGHT_DEFAULT_MODEL": "tiny", "COLUMNS": "20"}
-    command = [sys.executable, "-m", "headlight.cli", "models"]
-    lines = subprocess.check_output(command, env=os.environ | told, text=True).splitlines()
+def test_models_are_listed_with_their_facts(headlight):
+    rows = {row.split()[0]: row for row in headlight("models").output.splitlines()}
+    assert rows["tiny"].split()[1] == "decoder"
+    assert "2 of 4" in rows["tiny"]
+    assert "dense" in rows["dense"].split()[2:]
+    assert rows["translator"].split()[1] == "encoder-decoder"
+    assert rows["filler"].split()[1] == "encoder"
+
+
+def test_a_folder_without_a_usable_model_is_listed_with_the_reason(headlight, tmp_path):
+    (tmp_path / "broken").mkdir()
+    result = headlight("models", "--models-dir", str(tmp_path))
+    assert result.exit_code == 0
+    assert "broken/config.json" in result.output
+
+
+def test_a_missing_device_is_a_failure(headlight, monkeypatch):
+    monkeypatch.setenv("HEADLIGHT_DEVICE", "mps")
+    result = headlight("models")
+    assert result.exit_code == 1
+    assert "mps" in result.stderr
+
+
+def test_limits_are_those_of_a_server_started_here(headlight, monkeypatch, client):
+    monkeypatch.setenv("HEADLIGHT_MAX_CELLS", "98765")
+    result = headlight("limits")
+    assert result.exit_code == 0
+    assert "max_cells  98,765 numbers" in result.output
+    assert "422 too-many-cells · HEADLIGHT_MAX_CELLS" in result.output
+    for name in client.get("/api/v1/limits").json():
+        assert f"\n{name}  " in f"\n{result.output}"
+
+
+def test_into_a_pipe_no_line_is_wrapped_or_padded(headlight, model_ids, monkeypatch):
+    monkeypatch.setattr("headlight.commands.output.console.width", 20)
+    lines = headlight("models").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["id", *model_ids]
     assert [line for line in lines if line != line.rstrip()] == []
     assert len({len(line) for line in lines}) == 1
 
 
 @pytest.mark.parametrize("command", ["limits", "settings"])
-def test_what_is_described_is_a_line_where_no_terminal_is(headlight, monkeypatch, command):
+def test_a_description_is_one_line_into_a_pipe(headlight, monkeypatch, command):
     monkeypatch.setattr("headlight.commands.output.console.width", 20)
     lines = headlight(command).stdout.splitlines()
     assert [line for line in lines if line != line.rstrip()] == []
@@ -33,22 +61,19 @@ def test_what_is_described_is_a_line_where_no_terminal_is(headlight, monkeypatch
             assert f"  {field.description}" in lines
 
 
-def test_limits_as_json_are_what_the_api_answers(headlight, client):
-    assert (
-        json.loads(headlight("limits", "--json").stdout).keys()
-        == client.get("/api/v1/limits").json().keys()
-    )
-    found = json.loads(headlight("limits", "--json").stdout)["max_cells"]
-    assert found["value"] == Settings().max_cells
-    assert found["env"] == "HEADLIGHT_MAX_CELLS"
+def test_limits_as_json_are_those_of_the_api(headlight, client):
+    printed = json.loads(headlight("limits", "--json").stdout)
+    assert printed.keys() == client.get("/api/v1/limits").json().keys()
+    assert printed["max_cells"]["value"] == Settings().max_cells
+    assert printed["max_cells"]["env"] == "HEADLIGHT_MAX_CELLS"
 
 
 def test_settings_as_json_have_every_other_setting_and_no_key(headlight, monkeypatch):
     monkeypatch.setenv("HEADLIGHT_API_KEYS", SECRET)
-    told = headlight("settings", "--json").stdout
-    found = json.loads(told)
+    printed = headlight("settings", "--json").stdout
+    found = json.loads(printed)
     assert found.keys() == Settings.model_fields.keys() - Settings().limits().keys()
     assert found["device"]["value"] == "cpu"
     assert found["device"]["env"] == "HEADLIGHT_DEVICE"
     assert len(found["api_keys"]["value"]) == 1
-    assert "SECRET" not in told
+    assert "SECRET" not in printed

@@ -55,28 +55,6 @@ def test_a_key_is_not_repeated(headlight, monkeypatch):
     assert SECRET not in reported
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        [],
-        ["sing"],
-        ["trace"],
-        ["trace", "a", "--sing"],
-        ["trace", "a", "--layers", "x"],
-        ["train", "novels", "--out", "o"],
-        ["train", "stories"],
-        ["evaluate"],
-        ["models", "a"],
-        ["limits", "--sing"],
-        ["settings", "--sing"],
-        ["serve", "--port", "-1"],
-    ],
-    ids=" ".join,
-)
-def test_an_unknown_command_option_or_value_exits_with_2(headlight, words):
-    assert headlight(*words).exit_code == 2
-
-
 @pytest.mark.parametrize("words", [["serve"], ["trace", "a"], ["models"], ["limits"]])
 def test_a_directory_of_models_must_exist(headlight, monkeypatch, tmp_path, words):
     folder = str(tmp_path / "nope")

@@ -13,12 +13,45 @@ from typer.testing import CliRunner
 
 from headlight.cli import app
 from headlight.client import read_trace
+from headlight.model import tracing
 
 ASK = ["trace", "the cat", "--capture", "*.self_attention.weights"]
 ZEROED = '[{"kind": "heads_off", "heads": [0]}]'
 
 
-def test_a_table_has_every_number_of_the_trace(headlight, client):
+def test_the_table_shows_the_next_tokens_and_the_arrays(headlight):
+    result = headlight("trace", "the cat", "--layers", "0", "--heads", "1", "--heads", "2")
+    assert result.exit_code == 0
+    assert "' cat'" in result.output
+    assert "decoder.layers.0.self_attention.weights  head=2 query=3 key=3" in result.output
+
+
+def test_a_translator_shows_both_texts_and_predicts_the_target(headlight, translator):
+    words = ["trace", "the cat", "--model", "translator", "--target", "a small light"]
+    result = headlight(*words, "--capture", "encoder.*.output")
+    assert result.exit_code == 0
+    assert "translator reads 'the cat', then 'a small light'" in result.output
+    pieces = [token.text for token in translator.tokenizer.encode("a small light")]
+    rows = [line for line in result.output.splitlines() if "%" in line]
+    assert len(rows) == len(pieces)
+    assert all(repr(piece) in row for piece, row in zip(pieces, rows, strict=True))
+    assert "encoder.layers.0.self_attention.output  query=3 d_model=16" in result.output
+
+
+def test_a_translator_without_a_target_shows_its_translation(headlight, translator):
+    result = headlight("trace", "the cat", "--model", "translator")
+    target = tracing.trace(translator, "the cat").target
+    assert f"translator reads 'the cat', then {target!r}\n" in result.output
+
+
+def test_an_encoder_shows_predictions_in_place(headlight):
+    result = headlight("trace", "the [MASK] sat", "--model", "filler")
+    assert result.exit_code == 0
+    assert "filler reads 'the [MASK] sat'\n" in result.output
+    assert "'[MASK]'" in result.output
+
+
+def test_csv_has_every_number_of_the_trace(headlight, client):
     rows = list(csv.DictReader(io.StringIO(headlight(*ASK, "--csv").stdout)))
     asked = {"text": "the cat", "capture": ["*.self_attention.weights"]}
     tensors = client.post("/api/v1/trace", json=asked).json()["tensors"]
@@ -28,12 +61,28 @@ def test_a_table_has_every_number_of_the_trace(headlight, client):
     assert {row["site"] for row in rows} == set(tensors)
 
 
-def test_options_mean_what_they_mean_to_the_api(headlight, client):
-    options = ["--analyses", "rollout", "--edits", ZEROED, "--dtype", "uint16", "--triangle"]
-    printed = json.loads(headlight(*ASK, "--json", *options).stdout)
-    asked = {"text": "the cat", "capture": ["*.self_attention.weights"], "analyses": ["rollout"]}
-    asked |= {"edits": json.loads(ZEROED), "dtype": "uint16", "triangle": True}
-    answered = client.post("/api/v1/trace", json=asked).json()
+@pytest.mark.parametrize(
+    ("options", "members"),
+    [
+        (["--capture", "*.weights"], {"capture": ["*.weights"]}),
+        (
+            ["--analyses", "rollout", "--edits", ZEROED, "--dtype", "uint16", "--triangle"],
+            {
+                "analyses": ["rollout"],
+                "edits": json.loads(ZEROED),
+                "dtype": "uint16",
+                "triangle": True,
+            },
+        ),
+        (
+            ["--model", "translator", "--target", "a light"],
+            {"model": "translator", "target": "a light"},
+        ),
+    ],
+)
+def test_json_is_the_answer_of_the_api(headlight, client, options, members):
+    printed = json.loads(headlight("trace", "the cat", "--json", *options).stdout)
+    answered = client.post("/api/v1/trace", json={"text": "the cat", **members}).json()
     del printed["timings"], answered["timings"]
     assert printed == answered
 
