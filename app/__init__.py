@@ -1,9 +1,13 @@
 """Headlight: type a sentence, watch a transformer read it.
 
-    from headlight import Client, AsyncClient, load, trace
+    from headlight import Client, load, trace
 
-`app/` of the repository is this package; `model/` is `headlight.model`. The four names are imported
-when they are first used, so that a client never loads PyTorch.
+    trace(load("stories"), "Once upon a time")          # in this process
+    Client("http://127.0.0.1:8000").trace("Once upon a time")  # on a server
+
+`AsyncClient` is a `Client` to be awaited. The folder `app/` of the repository is this package, and
+`model/` is `headlight.model`. A name is imported when it is first used, so a client does not load
+PyTorch.
 """
 
 from importlib import import_module

@@ -1,1 +1,1 @@
-"""What the commands of `headlight` do and print; `app/cli.py` names them."""
+"""The work of the commands; `app/cli.py` has their options."""

@@ -1,4 +1,4 @@
-"""Where the command line gets traces from: a model in this process, or a server."""
+"""Sources of traces for the command line: a model in this process, or a server."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What a command prints, and the files it writes.
+"""Printing for a terminal or a pipe, and writing files.
 
 A file is written completely or not at all, and replaces another only if --force says so.
 """
