@@ -281,10 +281,12 @@ class Client(_BaseClient[httpx.Client, httpx.BaseTransport]):
 class AsyncClient(_BaseClient[httpx.AsyncClient, httpx.AsyncBaseTransport]):
     """`Client` with every method awaited.
 
-    async with AsyncClient() as headlight:
-        trace = await headlight.trace("The cat sat on the mat.")
-        async for event in headlight.generate("Once upon a time", n_tokens=5):
-            print(event)
+        async with AsyncClient() as headlight:
+            trace = await headlight.trace("The cat sat on the mat.")
+            async for event in headlight.generate("Once upon a time", n_tokens=5):
+                print(event)
+
+    The arguments and the errors are those of `Client`.
     """
 
     _http_class = httpx.AsyncClient
