@@ -1,7 +1,6 @@
 """`headlight train`, from a text file to a model and its card."""
 
 import json
-import math
 import os
 import re
 from dataclasses import replace
@@ -143,13 +142,6 @@ def test_a_run_that_would_read_no_line_of_its_corpus_is_a_usage_error(corpus):
     assert not Path("out").exists()
 
 
-def test_a_run_is_not_overwritten(corpus):
-    Path("out").mkdir()
-    Path("out/training.safetensors").write_bytes(b"a run")
-    assert_fails(train("--corpus", corpus), "out", "--resume", code=1)
-    assert Path("out/training.safetensors").read_bytes() == b"a run"
-
-
 @pytest.mark.parametrize("content", [None, "{"])
 def test_a_folder_without_a_run_cannot_be_resumed(content):
     if content is not None:
@@ -220,14 +212,6 @@ def test_the_threads_are_those_asked_for_or_one_on_a_busy_machine(
     assert threads[-1] == n_threads
     assert first.endswith(", 1 thread" if n_threads == 1 else f", {n_threads} threads")
     assert ("--threads" in second) == (n_threads == 1)
-
-
-def test_a_run_can_be_in_bfloat16(corpus):
-    result = train("--corpus", corpus, "--precision", "bfloat16")
-    assert result.exit_code == 0, result.output
-    assert load(Path("out")).description.card.training["precision"] == "bfloat16"
-    lines = Path("out/metrics.jsonl").read_text().splitlines()
-    assert all(math.isfinite(json.loads(line)["loss"]) for line in lines)
 
 
 @pytest.mark.parametrize(

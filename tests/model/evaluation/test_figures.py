@@ -171,11 +171,6 @@ def test_evidence_that_a_recipe_has_no_use_for_is_rejected(
         measure(make_named(recipe, kind=kind), Evidence(**evidence))
 
 
-def test_a_missing_file_is_named(make_named):
-    with pytest.raises(CorpusError, match=r"none\.txt"):
-        measure(make_named(), Evidence(text=(Path("none.txt"),)))
-
-
 def test_what_the_experts_take_is_counted_on_the_corpus_alone(make_checkpoint, text):
     checkpoint = make_checkpoint()
     found = measure_expert_tokens(checkpoint, Evidence(corpus=(text, text)))
@@ -183,11 +178,6 @@ def test_what_the_experts_take_is_counted_on_the_corpus_alone(make_checkpoint, t
     assert found == {"text": ["text.txt", "text.txt"], **counted}
     assert measure_expert_tokens(checkpoint, Evidence(text=(text,))) == {}
     assert set(measure(checkpoint, Evidence(corpus=(text,)))) == {"sample"}
-
-
-def test_a_dense_storyteller_has_nothing_to_count(make_named, text):
-    with pytest.raises(ValueError, match="tiny is dense"):
-        measure_expert_tokens(make_named(), Evidence(corpus=(text,)))
 
 
 def test_the_corpus_of_a_translator_is_not_counted(make_named, text):

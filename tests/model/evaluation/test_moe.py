@@ -1,13 +1,11 @@
 """The load of the experts and the tokens that they take, counted one by one."""
 
-import json
 import math
 from collections import Counter
 
 import pytest
 import torch
 
-from headlight.model.config import ExpertsConfig
 from headlight.model.evaluation.moe import (
     KINDS,
     TokenKinds,
@@ -145,25 +143,6 @@ def test_rows_are_spread_over_the_whole_text(checkpoint, monkeypatch):
     assert sum(len(batch) for batch in read) == 2
 
 
-def test_what_is_found_is_plain_data(checkpoint):
-    found = expert_tokens(checkpoint, DOCUMENTS, least_count=3)
-    assert json.loads(json.dumps(found)) == found
-    assert found["least_count"] == 3
-
-    def counts(experts):
-        return [token["count"] for expert in experts for token in expert["tokens"]]
-
-    assert min(counts(found["layers"][LAYER])) >= 3
-
-
-def test_every_routed_layer_is_counted(make_checkpoint):
-    moe = ExpertsConfig(n_experts=4, top_k=1, layers=(2, 0))
-    found = expert_tokens(make_checkpoint(n_layers=3, moe=moe), DOCUMENTS)
-    assert list(found["layers"]) == ["decoder.layers.0", "decoder.layers.2"]
-    for experts in found["layers"].values():
-        assert sum(expert["share"] for expert in experts) == pytest.approx(1, abs=2e-4)
-
-
 @pytest.mark.parametrize("changes", [{"moe": None}, {"kind": "encoder-decoder"}])
 def test_models_without_experts_or_with_two_texts_are_rejected(make_checkpoint, changes):
     with pytest.raises(ValueError, match=r"^tiny (is dense|reads sentence pairs)"):
@@ -262,9 +241,3 @@ def test_any_script_has_words_and_pieces_of_characters_have_no_kind(tokenizer):
     assert {kind for _, kind in shown} == {"other"}
     whole = train_tokenizer(["été Été été"] * 50, vocab_size=300)
     assert kinds_in("été Été", whole) == [("été", "start_of_word"), (" Été", "capital_inside")]
-
-
-def test_special_tokens_are_other(tokenizer):
-    ids = torch.tensor([[tokenizer.start_id, tokenizer.end_id]])
-    kinds = TokenKinds.of(tokenizer)(ids, ids)
-    assert [KINDS[kind] for kind in kinds[0].tolist()] == ["other", "other"]

@@ -100,16 +100,6 @@ def test_how_far_heads_look_is_measured_by_layer(decoder):
     assert 0 < found["layer_0"]["distance_8"] < 1
 
 
-def test_as_many_rows_are_read_as_asked_for(decoder):
-    assert evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED)["rows"] == 401 // 32
-    assert evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED, n_rows=3)["rows"] == 3
-
-
-def test_the_recipes_length_is_the_default(decoder):
-    found = evaluate(decoder, DOCUMENTS)
-    assert (found["trained_tokens"], found["rows"]) == (128, 1)
-
-
 def test_a_text_shorter_than_a_row_is_rejected(decoder):
     with pytest.raises(CorpusError, match="at least 32"):
         evaluate(decoder, ["Q" * 30], trained_tokens=TRAINED)

@@ -103,13 +103,6 @@ def test_a_model_that_knows_nothing_needs_the_log_of_the_vocabulary_for_each_tok
     assert figures["bits_per_byte"] == pytest.approx(n_tokens * math.log2(300) / n_bytes)
 
 
-def test_a_text_within_one_context_is_read_at_once(checkpoint):
-    ids = TokenStream.encode(SHORT, checkpoint.tokenizer).ids
-    assert len(ids) <= CONTEXT
-    expected = losses_of(checkpoint, ids).mean().item()
-    assert bits_per_byte(checkpoint, SHORT)["nats_per_token"] == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("batch_rows", [1, 16])
 def test_the_window_slides_by_half_a_context(checkpoint, batch_rows):
     ids = TokenStream.encode(LONG, checkpoint.tokenizer).ids
@@ -124,9 +117,3 @@ def test_the_window_slides_by_half_a_context(checkpoint, batch_rows):
         start += CONTEXT // 2
     figures = bits_per_byte(checkpoint, LONG, batch_rows=batch_rows)
     assert figures["nats_per_token"] == pytest.approx(nats / len(ids), rel=1e-5)
-
-
-def test_all_four_figures_agree(checkpoint):
-    figures = bits_per_byte(checkpoint, LONG)
-    bits = figures["nats_per_token"] * figures["tokens"] / math.log(2)
-    assert figures["bits_per_byte"] == pytest.approx(bits / figures["bytes"])

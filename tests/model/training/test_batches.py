@@ -15,7 +15,6 @@ from headlight.model.training.batches import (
     encode_pairs,
     generator_of,
     is_held_out,
-    prepend,
     repeated_rows,
 )
 from headlight.model.training.corpus import TokenStream
@@ -58,16 +57,6 @@ def test_rows_depend_on_their_number_not_on_how_they_are_taken(rows, sizes):
         taken += firsts(rows.take(first, size))
         first += size
     assert taken == firsts(rows.take(0, 30))
-
-
-def test_the_order_depends_on_the_seed():
-    stream = TokenStream(torch.arange(50), torch.tensor([0]))
-    orders = [
-        tuple(firsts(TextRows.cut(stream, length=5, start_id=START, seed=seed).take(0, 10)))
-        for seed in (0, 1, 2, 0)
-    ]
-    assert orders[0] == orders[3]
-    assert len(set(orders)) == 3
 
 
 def test_a_generator_depends_on_its_numbers_alone():
@@ -189,10 +178,6 @@ def test_a_model_reads_what_the_batch_holds_and_no_padding(batch, make_model):
     assert not masked.predict(encoder).logits.equal(encoder(batch.ids).logits)
 
 
-def test_the_start_token_is_put_before_every_row():
-    assert prepend(7, torch.tensor([[1, 2], [3, 4]])).tolist() == [[7, 1, 2], [7, 3, 4]]
-
-
 # --- sentence pairs -------------------------------------------------------------------------------
 
 
@@ -278,14 +263,6 @@ def test_a_decoder_reads_the_target_after_its_start_and_says_it_with_its_end():
     assert batch.ids.tolist() == [[START, 7, END, END], [START, 9, 10, 11]]
     assert batch.targets.tolist() == [[7, END, END, END], [9, 10, 11, END]]
     assert batch.is_counted.tolist() == [[True, True, False, False], [True] * 4]
-
-
-def test_in_order_shows_every_pair_once_the_shortest_first():
-    batches = make_batches(random_lengths(100))
-    shown = batches.in_order()
-    assert sorted(number for batch in shown for number in numbers_of(batch)) == list(range(100))
-    lengths = [batch.ids.shape[1] for batch in shown]
-    assert lengths == sorted(lengths)
 
 
 def test_a_batch_depends_on_the_seed_and_the_step_alone():

@@ -254,20 +254,6 @@ def test_a_finished_run_can_be_prolonged(make_loop):
     assert_same_weights(again, long)
 
 
-def test_a_run_is_saved_as_often_as_asked(make_loop):
-    loop = make_loop("run", steps=7, save_every=3)
-    saved: list[int] = []
-    save = loop.save
-
-    def note():
-        saved.append(loop.step)
-        save()
-
-    loop.save = note  # type: ignore[method-assign]
-    loop.run()
-    assert saved == [3, 6, 7]
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_are_handled_as_before_once_a_run_has_ended(make_loop, number):
     before = signal.getsignal(number)
@@ -278,16 +264,6 @@ def test_signals_are_handled_as_before_once_a_run_has_ended(make_loop, number):
     with pytest.raises(StopError):
         make_loop("other").run(fail_at(1))
     assert signal.getsignal(number) == before
-
-
-def test_a_run_without_a_state_begins_again(make_loop):
-    killed = make_loop("killed", save_every=100)
-    with pytest.raises(StopError):
-        killed.run(fail_at(2))
-    resumed = make_loop("killed")
-    resumed.resume()
-    assert resumed.step == 0
-    assert lines(resumed) == []
 
 
 def test_a_run_that_diverges_ends_and_keeps_its_last_state(make_loop):
@@ -318,38 +294,6 @@ def test_gradients_are_clipped(make_loop):
 
 
 # --- state ----------------------------------------------------------------------------------------
-
-
-def trained(model, optimizers, ids, steps=2):
-    for _ in range(steps):
-        model.zero_grad()
-        model(ids).logits.square().mean().backward()
-        for optimizer in optimizers:
-            optimizer.step()
-
-
-def moments(model, optimizers):
-    return [
-        value
-        for optimizer in optimizers
-        for parameter in model.parameters()
-        if parameter in optimizer.state
-        for _, value in sorted(optimizer.state[parameter].items())
-    ]
-
-
-def test_weights_moments_and_progress_come_back(tmp_path, make_model, ids):
-    model = make_model(seed=1)
-    optimizers = make_optimizers(model, learning_rate=6e-3)
-    trained(model, optimizers, ids)
-    save_state(tmp_path / "state", model, optimizers, {"step": 2, "seconds": 1.5})
-
-    other = make_model(seed=2)
-    others = make_optimizers(other, learning_rate=6e-3)
-    assert load_state(tmp_path / "state", other, others) == {"step": 2, "seconds": 1.5}
-    torch.testing.assert_close(dict(other.state_dict()), dict(model.state_dict()), rtol=0, atol=0)
-    assert len(moments(model, optimizers)) > len(list(model.parameters()))
-    torch.testing.assert_close(moments(other, others), moments(model, optimizers), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "empty"])

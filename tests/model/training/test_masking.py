@@ -60,13 +60,6 @@ def test_every_place_is_chosen_equally_often(masked):
     torch.testing.assert_close(shares, torch.full_like(shares, 0.15), rtol=0, atol=0.028)
 
 
-def test_special_tokens_are_never_chosen_nor_changed(ids, masked):
-    is_special = ids <= MASK
-    assert is_special.sum() == 2 * N_ROWS
-    assert not masked.is_counted[is_special].any()
-    assert masked.ids[is_special].equal(ids[is_special])
-
-
 def test_what_is_not_chosen_stays(ids, masked):
     assert masked.ids[~masked.is_counted].equal(ids[~masked.is_counted])
     assert masked.targets.equal(ids)
@@ -154,11 +147,6 @@ def test_a_word_is_chosen_whole_or_not_at_all(ids):
     assert (is_counted[:, 1:] & is_long).sum() > 500
 
 
-def test_the_share_of_tokens_is_kept_with_whole_words(ids):
-    is_counted = mask(ids, words=words_of(ids)).is_counted
-    assert is_counted.sum().item() / (N_ROWS * N_TOKENS) == pytest.approx(0.15, abs=0.004)
-
-
 def test_the_tokens_of_a_word_meet_their_own_fates():
     ids = text(2000, 2)
     words = torch.tensor([[-1, 0, 0, -1]]).repeat(2000, 1)
@@ -174,15 +162,6 @@ def test_a_special_token_is_never_chosen_whatever_else_is_said():
     everything = torch.ones_like(ids, dtype=torch.bool)
     is_counted = mask(ids, share=1.0, is_maskable=everything, words=words).is_counted
     assert is_counted.equal(words >= 0)
-
-
-def test_words_of_two_texts_with_one_number_are_chosen_apart():
-    ids = text(500, 5)
-    words = torch.tensor([[-1, 4, 4, 0, 4, 1, -1]]).repeat(500, 1)
-    is_counted = mask(ids, share=1 / 3, words=words).is_counted
-    assert (is_counted[:, 1] != is_counted[:, 4]).any()
-    assert (is_counted[:, 2] != is_counted[:, 3]).any()
-    assert is_counted[:, 1].equal(is_counted[:, 2])
 
 
 # --- chance ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.batches import TextRows
 from headlight.model.training.corpus import CorpusError, TokenStream
-from headlight.model.training.positions import CONFIG, RECIPE, PositionsBatches, PositionsConfig
+from headlight.model.training.positions import RECIPE, PositionsBatches, PositionsConfig
 
 # Paragraphs of many lengths, so that rows overlap wherever one begins early enough.
 DOCUMENTS = ["".join(f"Number {n} saw{' the cat' * (n % 5)}, and left.\n" for n in range(150))]
@@ -52,13 +52,6 @@ def test_a_model_reads_as_many_tokens_as_the_settings_say(words):
         assert (batch.ids[:, 0] == words.start_id).all()
         assert torch.equal(batch.ids[:, 1:], batch.targets[:, :-1])
         assert batch.is_counted.all()
-
-
-def test_a_step_decides_its_batch(words):
-    batches, other = make_batches(words), make_batches(words, seed=1)
-    assert all(same(make_batches(words).batch(step), batches.batch(step)) for step in (9, 2))
-    assert not same(batches.batch(0), batches.batch(1))
-    assert not same(batches.batch(0), other.batch(0))
 
 
 def test_an_epoch_trains_on_every_row_once(words):
@@ -114,8 +107,3 @@ def test_rows_fit_the_model(words):
 def test_a_number_out_of_range_is_rejected(name, value):
     with pytest.raises(ValueError, match=rf"^{name} \({value}\)"):
         PositionsConfig(**{name: value})
-
-
-def test_the_twins_can_read_twice_what_they_were_trained_on():
-    assert CONFIG.kind == "decoder"
-    assert RECIPE.rows.tokens * 2 == CONFIG.max_tokens

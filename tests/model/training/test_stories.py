@@ -8,7 +8,7 @@ import torch
 
 from headlight.model.training.batches import TextRows
 from headlight.model.training.corpus import CorpusError, TokenStream
-from headlight.model.training.stories import CONFIG, STAGES, Stage, StoriesBatches, StoriesConfig
+from headlight.model.training.stories import Stage, StoriesBatches, StoriesConfig
 
 START = 999
 RECIPE = StoriesConfig(
@@ -120,11 +120,6 @@ def test_stages_that_cannot_be_trained_are_rejected(stages):
         StoriesConfig(stages=stages)
 
 
-def test_at_least_one_row_is_held_out():
-    with pytest.raises(ValueError, match=r"^held_out \(0\)"):
-        StoriesConfig(held_out=0)
-
-
 @pytest.mark.parametrize("tokens", [11, 21])
 def test_rows_too_short_to_repeat_or_longer_than_the_context_are_rejected(tokens):
     stage = Stage(3, tokens=tokens, drawn_by_frequency=4)
@@ -149,13 +144,3 @@ def test_the_steps_without_text_are_those_whose_batches_hold_none(steps):
     assert len(found) <= 2, "stages that follow each other are one range"
     textless = StoriesConfig(stages=stages[:2]).steps_without_text(50)
     assert textless == [range(1, 51)]
-
-
-def test_the_shipped_recipe_fits_its_architecture():
-    assert CONFIG.moe is not None
-    assert (CONFIG.moe.n_experts, CONFIG.moe.top_k) == (8, 2)
-    assert CONFIG.max_tokens >= 256
-    assert CONFIG.positional == "sinusoidal"
-    assert all(stage.tokens <= CONFIG.max_tokens for stage in STAGES)
-    assert STAGES[0].text == 0
-    assert STAGES[-1].text > 0

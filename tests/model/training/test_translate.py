@@ -111,12 +111,6 @@ def test_a_number_out_of_range_is_rejected(name, value):
         TranslateConfig(**{name: value})
 
 
-def test_both_languages_share_a_vocabulary(translation_tokenizer):
-    assert list(RECIPE.texts(make_pairs(1))) == [text for pair in make_pairs(1) for text in pair]
-    for text in make_pairs(1)[0]:
-        assert len(translation_tokenizer.encode(text)) < len(text) / 2
-
-
 def test_the_shipped_recipe_fits_its_architecture(translation_tokenizer):
     assert CONFIG.kind == "encoder-decoder"
     assert RECIPE.rows.batch_tokens >= 2 * CONFIG.max_tokens
