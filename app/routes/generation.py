@@ -1,4 +1,4 @@
-"""Generation: a text written on, one Server-Sent Event for each token."""
+"""Generate text, one Server-Sent Event for each token."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -8,12 +8,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 
 from headlight.errors import Problem, described, unexpected
-from headlight.inference.engine import Job
 from headlight.json_route import JsonRoute
 from headlight.schemas.generation import GenerateRequest, GenerationEvent
 from headlight.serialization.negotiation import negotiate
 from headlight.services import Services, ServicesDep, client_left
-from headlight.tracing.generation import EVENT_STREAM, EventStream, Writing, advance, encode_event
+from headlight.tracing.generation import EVENT_STREAM, EventStream, Generation, encode_event
 
 logger = logging.getLogger(__name__)
 
@@ -50,21 +49,22 @@ async def generate(
     """
     negotiate(request.headers.get("accept", ""), (EVENT_STREAM,))
     begin = partial(services.generator.begin, order)
-    writing, first = await services.engine.run(begin, client_left(request))
-    return EventStream(_events(services, writing, first), services.settings.stream_patience_seconds)
+    generation, first = await services.engine.run(begin, client_left(request))
+    return EventStream(
+        _events(services, generation, first), services.settings.stream_patience_seconds
+    )
 
 
-async def _events(services: Services, writing: Writing, first: bytes) -> AsyncIterator[bytes]:
-    """The first event, and then one from every turn on the inference thread."""
+async def _events(services: Services, generation: Generation, first: bytes) -> AsyncIterator[bytes]:
+    """The first event, and then one from every turn on the worker thread."""
     event: bytes | None = first
+    engine = services.engine
     try:
         while event is not None and not services.streams.is_stopping:
             services.metrics.tokens_written.inc()
             yield event
-            event = await services.engine.result(
-                services.engine.submit(Job(writing, advance, is_continuation=True))
-            )
-        yield (event or b"") + writing.end(is_stopping=event is not None)
+            event = await engine.result(engine.submit(generation.next_job()))
+        yield (event or b"") + generation.end(is_stopping=event is not None)
     except Problem as problem:
         yield encode_event("error", problem.document())
     except Exception:

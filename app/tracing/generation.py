@@ -15,8 +15,15 @@ from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from headlight.errors import Problem, over_limit, refusal
+from headlight.inference.engine import Job
 from headlight.model.checkpoint import Checkpoint
-from headlight.model.generation import GeneratedToken, NonFiniteLogits, Sampling, generate
+from headlight.model.generation import (
+    Continuation,
+    GeneratedToken,
+    NonFiniteLogits,
+    Sampling,
+    decode_together,
+)
 from headlight.model.sites import layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import Token
 from headlight.model.tracing import read_tokens
@@ -48,11 +55,10 @@ def encode_event(event: str, data: EventData) -> bytes:
     return format_sse_event(event=event, data_str=text)
 
 
-class Writing:
-    """A text that is being written on.
+class Generation:
+    """A text that is being continued, and the events that tell of it.
 
-    Every call blocks, so it belongs on the inference thread. What is kept between two calls, the
-    keys and values of the tokens so far, lives here and goes with the object.
+    The keys and values of the tokens so far live here and go with the object.
 
     Args:
         checkpoint: a decoder.
@@ -68,7 +74,31 @@ class Writing:
         self.tokens = tokens
         self.heads = request.heads or list(range(checkpoint.config.n_heads))
         self.written = request.forced[: request.skip]
-        self._steps = self._generate()
+        names = [site.name for site in checkpoint.description.sites]
+        self.continuation = Continuation(
+            checkpoint.model,
+            [token.id for token in tokens],
+            n_tokens=request.n_tokens,
+            sampling=Sampling(
+                temperature=request.temperature, top_k=request.top_k, top_p=request.top_p
+            ),
+            seed=request.seed,
+            forced=request.forced,
+            skip=request.skip,
+            stop_id=checkpoint.tokenizer.end_id,
+            capture=[glob for glob in (WEIGHTS, *ROUTING) if fnmatch.filter(names, glob)],
+            layers=request.layers,
+            heads=request.heads,
+        )
+
+    def next_job(self) -> Job:
+        """The job of the next token, which shares a pass with those of other open streams.
+
+        Its result is an event; None: there is no further token.
+        """
+        is_batched = self.checkpoint.precision == "float32"
+        key = ("generate", self.checkpoint.id) if is_batched else None
+        return Job(self, advance, key, is_continuation=True)
 
     def start(self) -> bytes:
         """The event before the first token."""
@@ -81,18 +111,8 @@ class Writing:
         }
         return encode_event("start", data)
 
-    def write(self) -> bytes | None:
-        """Write one token and give its event; None: there is no further one.
-
-        Raises:
-            Problem: 503, where the model's numbers are not finite.
-        """
-        try:
-            token = next(self._steps, None)
-        except NonFiniteLogits as error:
-            raise Problem(503, "model-unavailable", str(error)) from error
-        if token is None:
-            return None
+    def event_of(self, token: GeneratedToken) -> bytes:
+        """The event of a token that was just generated."""
         event = encode_event("token", self._describe(token))
         self.written.append(token.id)
         return event
@@ -111,25 +131,6 @@ class Writing:
         if self.written and self.written[-1] == self.checkpoint.tokenizer.end_id:
             return "end_of_text"
         return "length" if len(self.written) == self.request.n_tokens else "max_tokens"
-
-    def _generate(self) -> Iterator[GeneratedToken]:
-        request = self.request
-        names = [site.name for site in self.checkpoint.description.sites]
-        return generate(
-            self.checkpoint.model,
-            [token.id for token in self.tokens],
-            n_tokens=request.n_tokens,
-            sampling=Sampling(
-                temperature=request.temperature, top_k=request.top_k, top_p=request.top_p
-            ),
-            seed=request.seed,
-            forced=request.forced,
-            skip=request.skip,
-            stop_id=self.checkpoint.tokenizer.end_id,
-            capture=[glob for glob in (WEIGHTS, *ROUTING) if fnmatch.filter(names, glob)],
-            layers=request.layers,
-            heads=request.heads,
-        )
 
     def _describe(self, token: GeneratedToken) -> EventData:
         index = len(self.written)
@@ -183,6 +184,28 @@ class Writing:
         ]
 
 
+def advance(generations: list[Generation]) -> Iterator[tuple[int, bytes | Exception | None]]:
+    """Continue texts of one model by one token each, on the worker thread, in one pass.
+
+    Yields:
+        The index of each with its event, with None if it is finished, or with a problem.
+    """
+    open_ones = [
+        (index, each) for index, each in enumerate(generations) if not each.continuation.is_finished
+    ]
+    yield from (
+        (index, None) for index, each in enumerate(generations) if each.continuation.is_finished
+    )
+    if not open_ones:
+        return
+    tokens = decode_together([each.continuation for _, each in open_ones])
+    for (index, each), token in zip(open_ones, tokens, strict=True):
+        if isinstance(token, NonFiniteLogits):
+            yield index, Problem(503, "model-unavailable", str(token))
+        else:
+            yield index, each.event_of(token)
+
+
 class Generator:
     """Answers requests to generate; every call blocks, so it belongs off the event loop.
 
@@ -195,8 +218,8 @@ class Generator:
         self.registry = registry
         self.settings = settings
 
-    def begin(self, request: GenerateRequest) -> tuple[Writing, bytes]:
-        """Check a request, and write the first token: its events so far.
+    def begin(self, request: GenerateRequest) -> tuple[Generation, bytes]:
+        """Check a request and generate the first token: its events so far.
 
         Raises:
             Problem: the text, or something else that was asked for, cannot be had.
@@ -207,9 +230,11 @@ class Generator:
         with model_errors_as_problems():
             tokens = read_tokens(checkpoint, request.text)
             _require_known(checkpoint, request)
-        writing = Writing(checkpoint, request, tokens)
-        first = writing.write()
-        return writing, writing.start() + (first or b"")
+        generation = Generation(checkpoint, request, tokens)
+        ((_, first),) = advance([generation])
+        if isinstance(first, Exception):
+            raise first
+        return generation, generation.start() + (first or b"")
 
     def _check_lengths(self, request: GenerateRequest) -> None:
         check_text(request.text, self.settings.max_characters)
@@ -319,9 +344,3 @@ class EventStream(StreamingResponse):
             await super().__call__(scope, receive, send_in_time)
         except TimeoutError:
             logger.warning("a stream was cut: its client read nothing for %g s", self.patience)
-
-
-def advance(writings: list[Writing]) -> Iterator[tuple[int, bytes | None]]:
-    """Write the next token of each text: the index of each with its event."""
-    for index, writing in enumerate(writings):
-        yield index, writing.write()

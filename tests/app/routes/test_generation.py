@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from headlight.errors import Problem
+from headlight.inference.engine import Job
 from headlight.model import generation, tracing
 from headlight.model.generation import Sampling
 from headlight.schemas.generation import GenerationEvent
-from headlight.tracing.generation import Writing
+from headlight.tracing import generation as streaming
 
 TEXT = "the cat sat on the mat"
 
@@ -409,12 +410,11 @@ def test_any_text_can_be_continued(client, text):
     assert len(read(client, text=text, n_tokens=2)[0]) == 2
 
 
-def test_damaged_weights_are_a_problem_before_the_first_token(client, problem, tiny, monkeypatch):
+def test_damaged_weights_are_a_problem_before_the_first_token(client, problem, monkeypatch):
     def damaged(*_):
         raise generation.NonFiniteLogits("the logits hold NaN")
-        yield
 
-    monkeypatch.setattr(Writing, "_generate", damaged)
+    monkeypatch.setattr(generation.Continuation, "take", damaged)
     problem(post(client), 503, "model-unavailable")
 
 
@@ -427,15 +427,14 @@ def test_damaged_weights_are_a_problem_before_the_first_token(client, problem, t
     ],
 )
 def test_what_goes_wrong_later_is_an_event(client, monkeypatch, error, kind):
-    real = Writing._generate
+    real = generation.Continuation.take
 
-    def break_off(writing):
-        steps = real(writing)
-        yield next(steps)
-        yield next(steps)
-        raise error
+    def break_off(text, *found):
+        if text.step == 2:
+            raise error
+        return real(text, *found)
 
-    monkeypatch.setattr(Writing, "_generate", break_off)
+    monkeypatch.setattr(generation.Continuation, "take", break_off)
     found = events_of(post(client).content)
     assert [name for name, _ in found] == ["start", "token", "token", "error"]
     assert found[-1][1]["type"] == f"urn:headlight:problem:{kind}"
@@ -449,15 +448,16 @@ def test_what_goes_wrong_later_is_an_event(client, monkeypatch, error, kind):
 def hold_tokens(monkeypatch):
     """Makes every token after the first wait for a permit; what was begun is counted."""
     begun, permits = [], threading.Semaphore(0)
-    real = Writing.write
+    real = streaming.advance
 
-    def write(writing):
-        begun.append(writing.request.text)
-        if writing.written:
-            assert permits.acquire(timeout=20)
-        return real(writing)
+    def advance(generations):
+        for each in generations:
+            begun.append(each.request.text)
+            if each.written:
+                assert permits.acquire(timeout=20)
+        return real(generations)
 
-    monkeypatch.setattr(Writing, "write", write)
+    monkeypatch.setattr(streaming, "advance", advance)
     yield begun, permits
     for _ in range(1000):
         permits.release()
@@ -595,8 +595,8 @@ def forever(server, connection):
 class Flood:
     """Events as large as buffers."""
 
-    def write(self):
-        return b"data: " + b"z" * 1_000_000 + b"\n\n"
+    def next_job(self):
+        return Job(None, lambda _: iter([(0, b"data: " + b"z" * 1_000_000 + b"\n\n")]))
 
 
 def test_streams_end_by_themselves_when_the_server_is_told_to_stop(serving, settings, hold_tokens):
@@ -623,6 +623,42 @@ def test_two_streams_at_one_time_hold_what_each_holds_alone(client):
                 *(other.post("/api/v1/generate", json={**body, "seed": seed}) for seed in (1, 2))
             )
 
-    together = [events_of(answer.content) for answer in asyncio.run(both())]
-    assert together == [events_of(post(client, n_tokens=5, seed=seed).content) for seed in (1, 2)]
+    together = [tokens_of(answer.content) for answer in asyncio.run(both())]
     assert together[0] != together[1]
+    for seed, found in enumerate(together, start=1):
+        alone = tokens_of(post(client, n_tokens=5, seed=seed).content)
+        assert [token["id"] for token in found] == [token["id"] for token in alone]
+        for token, reference in zip(found, alone, strict=True):
+            assert token["probability"] == pytest.approx(reference["probability"], abs=1e-5)
+            rows = (each["attention"]["data"] for each in (token, reference))
+            np.testing.assert_allclose(*rows, rtol=0, atol=1e-5)
+
+
+def tokens_of(content):
+    return [data for name, data in events_of(content) if name == "token"]
+
+
+def test_open_streams_share_a_pass(server, hold_tokens, monkeypatch):
+    """Streams that wait for the worker thread at the same time are continued together."""
+    begun, permits = hold_tokens
+    sizes, real = [], streaming.advance
+    monkeypatch.setattr(streaming, "advance", lambda all_: sizes.append(len(all_)) or real(all_))
+    gate = threading.Event()
+    with ThreadPoolExecutor() as pool:
+        streams = [pool.submit(read_slowly, server, text) for text in ("the cat", "a small light")]
+        engine = server.services.engine
+        wait_for(lambda: len(begun) == 3)  # each has begun, and one waits for its second token
+        held = pool.submit(lambda: asyncio.run(engine.run(lambda: gate.wait(20))))
+        wait_for(lambda: engine.n_jobs == 3)
+        permits.release()
+        wait_for(lambda: len(engine._continuing) == 2)
+        permits.release(100)
+        gate.set()
+        assert held.result()
+        assert [len(stream.result()) for stream in streams] == [20, 20]
+    assert 2 in sizes
+
+
+def read_slowly(server, text):
+    body = {"text": text, "n_tokens": 20}
+    return tokens_of(httpx.post(f"{server.url}/api/v1/generate", json=body, timeout=60).content)
