@@ -19,24 +19,11 @@ from headlight.middleware.request_limits import BodyTimeout, RequestLimits
 from headlight.middleware.security_headers import SecurityHeaders
 from headlight.openapi import describe_api
 from headlight.request_log import RequestLog
-from headlight.routes import (
-    cards,
-    docs,
-    generation,
-    health,
-    limits,
-    metrics,
-    models,
-    page,
-    positional,
-    scripts,
-    tokens,
-    traces,
-)
+from headlight.routes import generation, models, ops, page, positional, tokens, traces
 from headlight.server.lifespan import housekeeping, on_stop_signal
 from headlight.services import Services
-from headlight.settings import HOME, Settings
-from headlight.static_files import FreshFiles, package_dir
+from headlight.settings import Settings
+from headlight.static_files import DOCS_URL, STATIC, STATIC_URL, HashedFiles
 
 DESCRIPTION = """\
 Type a sentence, watch a transformer read it. Every number comes out of one real forward pass.
@@ -75,11 +62,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     describe_api(app)
     if services.settings.api_keys:
         document_keys(app)
-    api = (models, traces, generation, tokens, positional, limits)
-    for routes in (*api, health, metrics, docs, page, cards, scripts):
+    for routes in (models, traces, generation, tokens, positional, ops, page):
         app.include_router(routes.router)
-    app.mount("/docs/files", FreshFiles(directory=package_dir("fastapi_swagger") / "resources"))
-    app.mount("/static", FreshFiles(directory=HOME / "static"))
+    app.mount(DOCS_URL, HashedFiles(packages=[("fastapi_swagger", "resources")]))
+    files = HashedFiles(directory=STATIC, packages=[("plotly", "package_data")])
+    app.mount(STATIC_URL, files)
     return app
 
 
@@ -110,7 +97,7 @@ def _middleware(services: Services) -> list[Middleware]:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     services: Services = app.state.services
     services.start()
-    task = asyncio.create_task(housekeeping(lambda: services.is_ready, lambda: services.has_failed))
+    task = asyncio.create_task(housekeeping(lambda: services.is_ready))
     with on_stop_signal(services.streams.stop):
         yield
     task.cancel()

@@ -146,7 +146,7 @@ def route_of(scope: Scope) -> str:
     if (route := scope.get("route")) is not None:
         return str(getattr(route, "path", NO_ROUTE))
     if scope.get("endpoint") is not None and scope.get("root_path"):
-        return str(scope["root_path"])  # mounted files are one route
+        return f"/{scope['root_path'].split('/')[1]}"  # mounted files are one route
     return NO_ROUTE
 
 

@@ -1,30 +1,35 @@
-"""Files the browser loads: ours, Plotly's and Swagger UI's, all from installed packages.
+"""Files for the browser: ours, Plotly's and Swagger UI's, all from installed packages.
 
-No other host is ever asked.
+A folder is served under a hash of its content, so a browser keeps each file for good and never
+mixes two versions; modules import each other by relative names, under the same hash.
 """
 
+import hashlib
+from functools import lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
-from mimetypes import guess_type
 from pathlib import Path
-from stat import S_ISREG
 
 from anyio import to_thread
-from fastapi import Request, Response
+from fastapi import Response
 from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse
 from starlette.types import Scope
 
-from headlight.file_store import FileStore
+from headlight.serialization.compression import SMALL, compressed
 from headlight.serialization.formats import Coding
-from headlight.serialization.negotiation import is_known, negotiate_coding
+from headlight.serialization.negotiation import negotiate_coding
+from headlight.settings import HOME
+
+STATIC = HOME / "static"
+IMMUTABLE = "public, max-age=31536000, immutable"
 
 FILE_CODINGS: tuple[Coding, ...] = ("br", "zstd", "gzip")
-"""In the order of how small they make what is compressed once."""
+"""Ordered by how small they make what is compressed once."""
 
 _COMPRESSIBLE = {"application/json", "image/svg+xml", "application/javascript"}
-
-PLOTLY_URL = f"/static/plotly.min.js?v={version('plotly')}"
 
 
 def package_dir(name: str) -> Path:
@@ -39,49 +44,48 @@ def package_dir(name: str) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-_store = FileStore()
+def _content_hash() -> str:
+    digest = hashlib.sha256(version("plotly").encode())
+    for path in sorted(STATIC.rglob("*")):
+        if path.is_file():
+            digest.update(path.relative_to(STATIC).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
-class FreshFiles(StaticFiles):
-    """Static files that a browser asks about before it uses its copy, compressed where it can.
+STATIC_URL = f"/static/{_content_hash()}"
+PLOTLY_URL = f"{STATIC_URL}/plotly.min.js"
+DOCS_URL = f"/docs/files/{version('fastapi-swagger')}"
 
-    Modules import each other by plain names, so an old one must never meet a new one.
+
+class HashedFiles(StaticFiles):
+    """Starlette's static files, each compressed once and cached by browsers for good.
+
+    GZipMiddleware was considered: it compresses a file whenever it is sent, Plotly in 150 ms.
     """
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """The file, or 304 where the browser's copy is the same."""
+        """The file in the content coding that the browser prefers."""
         try:
-            found, facts = await to_thread.run_sync(self.lookup_path, path)
+            response = await super().get_response(path, scope)
         except (OSError, ValueError) as error:  # a name that no file can have
             raise HTTPException(404) from error
-        if facts is None or not S_ISREG(facts.st_mode) or scope["method"] not in ("GET", "HEAD"):
-            return await super().get_response(path, scope)
-        request = Request(scope)
-        return await to_thread.run_sync(file_response, request, Path(found), "no-cache")
+        if isinstance(response, FileResponse) and _is_compressible(response.media_type or ""):
+            file, media_type = Path(response.path), response.media_type
+            size = response.stat_result.st_size if response.stat_result else 0
+            coding = negotiate_coding(Headers(scope=scope), size, FILE_CODINGS)
+            content = await to_thread.run_sync(_compressed_file, file, coding)
+            response = Response(content, media_type=media_type)
+            response.headers["Vary"] = "Accept-Encoding"
+            if coding != "identity":
+                response.headers["Content-Encoding"] = coding
+        response.headers["Cache-Control"] = IMMUTABLE
+        return response
 
 
-def file_response(request: Request, path: Path, cache_control: str) -> Response:
-    """A file in the content coding that a browser wants; 304 where it has exactly that already.
+def _is_compressible(media_type: str) -> bool:
+    return media_type.startswith("text/") or media_type in _COMPRESSIBLE
 
-    It blocks, so it belongs off the event loop.
 
-    Args:
-        request: what the browser takes, and has.
-        path: of the file.
-        cache_control: the header of that name.
-
-    Raises:
-        Problem: 406 where the browser takes the file in no coding, not even as it is.
-        OSError: the file cannot be read.
-    """
-    media_type = guess_type(path.name)[0] or "application/octet-stream"
-    is_compressible = media_type.startswith("text/") or media_type in _COMPRESSIBLE
-    offered = FILE_CODINGS if is_compressible else ()
-    coding = negotiate_coding(request.headers, path.stat().st_size, offered)
-    file = _store.get(path, coding)
-    headers = {"Cache-Control": cache_control, "ETag": file.etag, "Vary": "Accept-Encoding"}
-    if is_known(file.etag, request.headers.getlist("if-none-match")):
-        return Response(status_code=304, headers=headers)
-    if coding != "identity":
-        headers["Content-Encoding"] = coding
-    return Response(file.content, headers=headers, media_type=media_type)
+@lru_cache(maxsize=512)  # there are some 130 files, of 2 MB in one coding
+def _compressed_file(path: Path, coding: Coding) -> bytes:
+    return b"".join(compressed([path.read_bytes()], coding, SMALL))

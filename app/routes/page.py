@@ -1,45 +1,87 @@
-"""The page. Its whole view is in the URL's fragment, so no log of ours holds anybody's text."""
+"""The pages: the application, and the cards of the models.
+
+The whole view is in the URL's fragment, so no log of this server holds a text.
+"""
 
 import re
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.templating import Jinja2Templates
+from markdown_it import MarkdownIt
 
+from headlight.errors import described
+from headlight.model.card import flatten, to_markdown
+from headlight.services import ServicesDep
 from headlight.settings import HOME
-from headlight.static_files import PLOTLY_URL
+from headlight.static_files import PLOTLY_URL, STATIC, STATIC_URL
 
 router = APIRouter(include_in_schema=False)
 
 _templates = Jinja2Templates(HOME / "templates")
+_templates.env.globals["static_url"] = STATIC_URL
+_REVALIDATE = {"Cache-Control": "no-cache"}
 
 # The modules of the first drawing, so that a browser need not find them one by one.
-_SCRIPTS = HOME / "static" / "js"
+_SCRIPTS = (STATIC / "js").resolve()
 _ENTRIES = ("main.js", "views/attention/attention.js", "ui/heads_block.js")
 _IMPORT = re.compile(r"""^(?:import|export)\b[^;'"(]*?['"](\.[^'"]+)['"]""", re.MULTILINE)
 
-
-def _with_imports(path: Path, found: set[Path]) -> set[Path]:
-    """The module at a path, what it imports, and what those import."""
-    if path not in found:
-        found.add(path)
-        for name in _IMPORT.findall(path.read_text()):
-            _with_imports((path.parent / name).resolve(), found)
-    return found
-
-
-_first = set[Path]()
-for _entry in _ENTRIES:
-    _with_imports((_SCRIPTS / _entry).resolve(), _first)
-_MODULES = [
-    f"/static/js/{path.relative_to(_SCRIPTS.resolve()).as_posix()}" for path in sorted(_first)
-]
+# A card may be a stranger's: its tags are text, and it brings no pictures from elsewhere.
+_markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
 
 @router.get("/")
 async def page(request: Request) -> Response:
-    """The one page."""
-    context = {"version": version("headlight"), "plotly_url": PLOTLY_URL, "modules": _MODULES}
-    headers = {"Cache-Control": "no-cache"}
-    return _templates.TemplateResponse(request, "index.html", context, headers=headers)
+    """The application."""
+    context = {"version": version("headlight"), "plotly_url": PLOTLY_URL, "modules": _modules()}
+    return _templates.TemplateResponse(request, "index.html", context, headers=_REVALIDATE)
+
+
+@router.get("/models/{model}/card", responses=described(404, 503))
+def card(model: str, request: Request, services: ServicesDep) -> Response:
+    """The card of one model; a plain function, so that a long one is read off the event loop."""
+    description = services.registry.describe(model)
+    found = description.card
+    context: dict[str, Any] = {
+        "id": description.id,
+        "title": found.title or description.id,
+        "facts": {
+            "Licence": [found.licence],
+            "Trained on": found.trained_on,
+            "Attribution": found.attribution,
+            **{name.capitalize(): [value] for name, value in flatten(found.training)},
+            "Revision": [description.revision],
+        },
+        "prose": prose_of(to_markdown(found)),
+    }
+    return _templates.TemplateResponse(request, "card.html", context, headers=_REVALIDATE)
+
+
+@lru_cache(maxsize=64)  # as many as there are models; a hostile one takes seconds
+def prose_of(markdown: str) -> str:
+    """Markdown as HTML, its headings one level below that of the page."""
+    tokens = _markdown.parse(markdown)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
+    return str(_markdown.renderer.render(tokens, _markdown.options, {}))
+
+
+@lru_cache(maxsize=1)
+def _modules() -> list[str]:
+    """The URLs of the entry modules and of all that they import."""
+    found = set[Path]()
+    for entry in _ENTRIES:
+        _add_imports(_SCRIPTS / entry, found)
+    return [f"{STATIC_URL}/js/{path.relative_to(_SCRIPTS).as_posix()}" for path in sorted(found)]
+
+
+def _add_imports(path: Path, found: set[Path]) -> None:
+    if path not in found:
+        found.add(path)
+        for name in _IMPORT.findall(path.read_text()):
+            _add_imports((path.parent / name).resolve(), found)

@@ -17,9 +17,6 @@ from headlight.serialization.formats import LEAST_BYTES, MEDIA_TYPES, Coding, Fo
 CODINGS: tuple[Coding, ...] = ("zstd", "br", "gzip")
 """Ordered by cost for what they save, measured on traces."""
 
-MIN_BYTES = 1_400
-"""A body that fits into one packet gains nothing from compression."""
-
 _TAG = re.compile(r'"[^"]*"')
 
 
@@ -76,7 +73,7 @@ def negotiate_coding(headers: Headers, n_bytes: int, offered: Sequence[Coding] =
     wanted = ranges.get(best, anything) if best else 0.0
     # A client that does not name identity takes it if nothing better is offered.
     plain = ranges.get("identity", ranges.get("*", 1e-9))
-    pays = n_bytes >= MIN_BYTES and wanted >= plain
+    pays = n_bytes >= LEAST_BYTES and wanted >= plain
     if best and wanted and (pays or not plain):
         return best
     if plain:

@@ -5,7 +5,6 @@ import ctypes
 import gc
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -46,31 +45,23 @@ def on_stop_signal(stop: Callable[[], object]) -> Iterator[None]:
             signal.signal(number, before)  # type: ignore[arg-type]
 
 
-async def housekeeping(is_ready: Callable[[], bool], has_ended: Callable[[], bool]) -> None:
-    """Freeze the garbage collector once the server is ready; return free memory; stop if it ended.
+async def housekeeping(is_ready: Callable[[], bool]) -> None:
+    """Freeze the garbage collector once the server is ready, then return free memory regularly.
 
     PyTorch and the framework are hundreds of thousands of objects that live as long as the process:
     full collections stalled /healthz for 140 ms. And large responses leave holes that the C library
     keeps: 100 MB after ten thousand requests.
-
-    Args:
-        is_ready: whether the server is ready for the first time.
-        has_ended: whether it can compute nothing any more; the process then stops.
     """
-    # In another thread the application is a part of a larger process, whose own affair both are.
-    owns_process = threading.current_thread() is threading.main_thread()
-    trim, may_freeze, trimmed_at = memory_trimmer(), owns_process, time.monotonic()
-    while not has_ended():
-        if may_freeze and is_ready():
-            may_freeze = False
-            gc.collect()
-            gc.freeze()
-        if trim is not None and time.monotonic() - trimmed_at > TRIM_SECONDS:
-            await asyncio.to_thread(trim)
-            trimmed_at = time.monotonic()
+    if threading.current_thread() is not threading.main_thread():
+        return  # the application is a part of a larger process, whose own affair both are
+    while not is_ready():  # noqa: ASYNC110 - the worker thread sets it
         await asyncio.sleep(TICK_SECONDS)
-    if owns_process:
-        signal.raise_signal(signal.SIGTERM)
+    gc.collect()
+    gc.freeze()
+    trim = memory_trimmer()
+    while trim is not None:
+        await asyncio.sleep(TRIM_SECONDS)
+        await asyncio.to_thread(trim)
 
 
 def memory_trimmer() -> Callable[[], object] | None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from headlight.errors import MAX_ECHO, Problem, echo, over_limit, validation_path
+from headlight.static_files import STATIC_URL
 
 EDITS = {"edits": [{"kind": "temperature", "temperature": 1, "value": 0}, {"kind": []}, 3]}
 
@@ -48,10 +49,10 @@ def test_a_lone_surrogate_in_a_sentence_is_no_error():
         ("GET", "/api/v1/trace", 405, "method-not-allowed"),
         ("DELETE", "/healthz", 405, "method-not-allowed"),
         ("POST", "/", 405, "method-not-allowed"),
-        ("POST", "/static/js/main.js", 405, "method-not-allowed"),
-        ("GET", "/static/nothing.js", 404, "not-found"),
-        ("GET", "/static/../app/main.py", 404, "not-found"),
-        ("GET", "/static/%2e%2e/app/main.py", 404, "not-found"),
+        ("POST", f"{STATIC_URL}/js/main.js", 405, "method-not-allowed"),
+        ("GET", f"{STATIC_URL}/nothing.js", 404, "not-found"),
+        ("GET", f"{STATIC_URL}/../app/main.py", 404, "not-found"),
+        ("GET", f"{STATIC_URL}/%2e%2e/app/main.py", 404, "not-found"),
         ("GET", "/api/v1/models/nobody", 404, "unknown-model"),
         ("GET", "/%ff%fe", 404, "not-found"),
         ("GET", "/" + "a" * 5_000, 404, "not-found"),

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from headlight.static_files import STATIC_URL
+
 SANE = re.compile(r"[0-9a-f]{16}")
 
 
@@ -62,8 +64,8 @@ def test_a_problem_says_what_the_log_calls_its_request(client, problem, method, 
         ("GET", "/api/v1/models/tiny", "/api/v1/models/{model}"),
         ("GET", "/api/v1/models/nobody", "/api/v1/models/{model}"),
         ("DELETE", "/api/v1/models/tiny", "/api/v1/models/{model}"),
-        ("GET", "/static/css/page.css", "/static"),
-        ("GET", "/static/nothing", "/static"),
+        ("GET", f"{STATIC_URL}/css/page.css", "/static"),
+        ("GET", f"{STATIC_URL}/nothing", "/static"),
         ("GET", "/wp-login.php", "none"),
         ("GET", "/", "/"),
     ],

@@ -10,7 +10,9 @@ import time
 
 import pytest
 
-SCRIPT = "/static/js/main.js"
+from headlight.static_files import STATIC_URL
+
+SCRIPT = f"{STATIC_URL}/js/main.js"
 JSON = "Content-Type: application/json"
 CHUNKED = "Transfer-Encoding: chunked"
 TOKENIZE = "/api/v1/tokenize"
@@ -101,7 +103,7 @@ REJECTED = {
         for method in ("GET", "PUT", "OPTIONS", "TRACE", "post", "A" * 5_000)
     },
     **{
-        f"the file {path[:24]}": (404, "not-found", get(f"/static/{path}"))
+        f"the file {path[:24]}": (404, "not-found", get(f"{STATIC_URL}/{path}"))
         for path in (
             "../app/main.py",
             "%2e%2e/app/main.py",
@@ -185,15 +187,11 @@ ANSWERED = {
     ),
     "a body that is as it is": post("Content-Encoding: identity"),
     "a body of a GET": ask("GET", "/healthz", body=b"x" * 1_000),
-    "3,000 ranges": get(
-        "/static/js/main.js", "Range: bytes=" + ",".join(f"{n}-{n}" for n in range(3_000))
-    ),
+    "3,000 ranges": get(SCRIPT, "Range: bytes=" + ",".join(f"{n}-{n}" for n in range(3_000))),
     "a range from its end to its beginning": get(SCRIPT, "Range: bytes=5-1"),
     "a range past the end": get(SCRIPT, "Range: bytes=9999999999-"),
     "no date": get(SCRIPT, "If-Modified-Since: <b>"),
-    "a date beyond all dates": get(
-        "/static/js/main.js", "If-Modified-Since: Mon, 01 Jan 99999999 00:00:00 GMT"
-    ),
+    "a date beyond all dates": get(SCRIPT, "If-Modified-Since: Mon, 01 Jan 99999999 00:00:00 GMT"),
 }
 
 

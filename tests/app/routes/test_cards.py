@@ -7,7 +7,7 @@ import pytest
 
 from headlight.model.card import read_card, write_card
 from headlight.model.checkpoint import ZOO
-from headlight.routes.cards import prose_of
+from headlight.routes.page import prose_of
 
 MODELS = sorted(path.name for path in ZOO.iterdir() if path.is_dir())
 
@@ -61,7 +61,5 @@ def test_headings_stand_one_step_below_the_pages():
     assert prose_of("# A\n\n## B\n\n###### F\n") == "<h2>A</h2>\n<h3>B</h3>\n<h6>F</h6>\n"
 
 
-def test_a_head_alone_and_a_model_that_is_not_there(client, problem):
-    response = client.head("/models/tiny/card")
-    assert (response.status_code, response.content) == (200, b"")
+def test_a_model_that_is_not_there_has_no_card(client, problem):
     problem(client.get("/models/none/card"), 404, "unknown-model")

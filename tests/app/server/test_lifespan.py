@@ -39,23 +39,20 @@ def test_free_memory_is_returned():
     assert len(staying) == 40
 
 
-def test_memory_is_returned_regularly(monkeypatch):
-    times = []
-    monkeypatch.setattr(lifespan, "TRIM_SECONDS", -1)
-    monkeypatch.setattr(lifespan, "TICK_SECONDS", 0)
-    monkeypatch.setattr(lifespan.gc, "freeze", lambda: times.append("frozen"))
-    monkeypatch.setattr(lifespan, "memory_trimmer", lambda: lambda: times.append("trimmed"))
+def test_the_collector_is_frozen_once_and_memory_returned_regularly(monkeypatch):
+    done = []
 
-    monkeypatch.setattr(lifespan.signal, "raise_signal", times.append)
-    asyncio.run(lifespan.housekeeping(lambda: True, lambda: times.count("trimmed") == 3))
-    assert times.count("frozen") == 1
+    def trim():
+        done.append("trimmed")
+        if len(done) == 4:
+            raise KeyError
 
-
-def test_a_server_that_can_compute_no_more_stops(monkeypatch):
-    raised = []
-    monkeypatch.setattr(lifespan.signal, "raise_signal", raised.append)
-    asyncio.run(lifespan.housekeeping(lambda: False, lambda: True))
-    assert raised == [signal.SIGTERM]
+    monkeypatch.setattr(lifespan, "TRIM_SECONDS", 0)
+    monkeypatch.setattr(lifespan.gc, "freeze", lambda: done.append("frozen"))
+    monkeypatch.setattr(lifespan, "memory_trimmer", lambda: trim)
+    with pytest.raises(KeyError):
+        asyncio.run(lifespan.housekeeping(lambda: True))
+    assert done == ["frozen", "trimmed", "trimmed", "trimmed"]
 
 
 def test_another_c_library_is_not_an_error(monkeypatch):

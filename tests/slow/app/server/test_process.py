@@ -33,14 +33,14 @@ Stack.forward = forward
 # The accelerator is lost with the first text after the one that warms up.
 BROKEN = """
 import torch
-from headlight.tracing.tracer import Tracer
-solve, texts = Tracer.solve, set()
-def break_down(self, orders):
-    texts.update(order.request.text for order in orders)
+from headlight.tracing import service
+solve, texts = service.solve, set()
+def break_down(checkpoint, jobs, limit):
+    texts.update(job.request.text for job in jobs)
     if len(texts) > 1:
         raise torch.AcceleratorError('CUDA error: unspecified launch failure')
-    return solve(self, orders)
-Tracer.solve = break_down
+    return solve(checkpoint, jobs, limit)
+service.solve = break_down
 """
 
 

@@ -1,0 +1,158 @@
+"""Health, limits, metrics and the documentation."""
+
+import re
+import threading
+
+import pytest
+from fastapi.testclient import TestClient
+from prometheus_client.parser import text_string_to_metric_families
+
+import headlight.services
+from headlight.main import create_app
+from headlight.schemas import generation, traces
+
+
+def test_a_living_server_says_so(client):
+    response = client.get("/healthz")
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+def test_a_warm_server_is_ready(client):
+    assert client.get("/readyz").json() == {"status": "ready"}
+
+
+def test_a_server_is_alive_but_not_ready_while_its_model_loads(settings, problem, monkeypatch):
+    app = create_app(settings)
+    may_load = threading.Event()
+    real = headlight.services.trace_now
+    patched = "headlight.services.trace_now"
+    monkeypatch.setattr(patched, lambda *order: may_load.wait(20) and real(*order))
+    with TestClient(app, base_url="http://localhost") as client:
+        assert client.get("/healthz").status_code == 200
+        body = problem(client.get("/readyz"), 503, "not-ready")
+        assert body["detail"] == "the default model is being loaded"
+        may_load.set()
+
+
+def test_a_server_without_its_default_model_says_why_it_is_not_ready(client_with, problem):
+    client = client_with(default_model="gone")
+    while "being loaded" in (response := client.get("/readyz")).text:
+        pass
+    assert "there is no model 'gone'" in problem(response, 503, "not-ready")["detail"]
+
+
+def test_the_page_loads_nothing_from_another_host_and_has_no_inline_script(client):
+    page = client.get("/docs")
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    assert "http" not in page.text
+    assert re.findall(r"<script[^>]*>([^<]+)</script>", page.text) == []
+
+
+def test_everything_the_page_names_is_there(client):
+    named = re.findall(r'(?:src|href)="([^"]+)"', client.get("/docs").text)
+    assert len(named) == 4
+    for path in named:
+        assert client.get(path).status_code == 200, path
+
+
+def test_the_start_script_opens_our_own_description(client):
+    script = client.get("/docs/start.js")
+    assert script.headers["content-type"].startswith("text/javascript")
+    assert "'/openapi.json'" in script.text
+    assert client.get("/openapi.json").json()["info"]["title"] == "Headlight"
+
+
+@pytest.fixture
+def limits(client):
+    return client.get("/api/v1/limits").json()
+
+
+def test_every_limit_has_a_value_a_unit_and_a_reason(limits):
+    assert {
+        "max_characters",
+        "max_cells",
+        "max_body_bytes",
+        "queue_length",
+        "queue_seconds",
+        "max_tokens",
+    } <= set(limits)
+    for limit in limits.values():
+        assert set(limit) == {"value", "unit", "reason", "refusal", "env"}
+        assert limit["unit"]
+        assert limit["reason"]
+
+
+def test_the_environment_variable_of_each_is_named(limits):
+    assert limits["max_cells"]["env"] == "HEADLIGHT_MAX_CELLS"
+    assert limits["max_tokens"]["env"] is None
+
+
+def test_tokens_are_limited_by_model(limits, model_ids):
+    assert limits["max_tokens"]["value"] == dict.fromkeys(model_ids, 64)
+
+
+def test_every_limit_of_the_request_is_shown(limits):
+    modules = (traces, generation)
+    of_requests = {
+        name.lower() for module in modules for name in vars(module) if name.startswith("MAX_")
+    }
+    assert of_requests <= set(limits)
+
+
+def test_a_limit_that_was_set_is_shown(client_with):
+    assert client_with(max_cells=99).get("/api/v1/limits").json()["max_cells"]["value"] == 99
+
+
+def read(client):
+    """Every sample, by name and labels."""
+    families = text_string_to_metric_families(client.get("/metrics").text)
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_what_runs_is_told(client):
+    labels = [dict(labels) for name, labels in read(client) if name == "headlight_info"]
+    assert len(labels) == 1
+    assert labels[0]["model"] == "tiny"
+    assert labels[0]["device"] == "cpu"
+
+
+def test_the_process_is_measured(client):
+    found = {name for name, _ in read(client)}
+    assert {"process_resident_memory_bytes", "process_cpu_seconds_total"} <= found
+
+
+def test_a_scraper_that_asks_for_openmetrics_gets_it(client):
+    answer = client.get("/metrics", headers={"accept": "application/openmetrics-text"})
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    assert answer.text.endswith("# EOF\n")
+
+
+def test_no_copy_is_kept(client):
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_two_applications_count_for_themselves(client, client_with):
+    other = client_with()
+    other.app.state.services.metrics.cache_hits.inc(41)
+    assert read(other)["headlight_cache_hits_total", ()] == 41
+    assert read(client)["headlight_cache_hits_total", ()] != 41
+
+
+@pytest.mark.parametrize("name", ["queue_length", "streams_open", "cache_bytes"])
+def test_what_can_be_asked_for_is_not_counted_by_hand(client, name):
+    assert read(client)[f"headlight_{name}", ()] == 0
+
+
+def test_tokens_that_are_written_are_counted(client):
+    before = read(client)["headlight_tokens_written_total", ()]
+    answer = client.post("/api/v1/generate", json={"text": "the cat", "n_tokens": 3})
+    n_tokens = answer.text.count("event: token")
+    assert n_tokens > 0
+    assert read(client)["headlight_tokens_written_total", ()] == before + n_tokens
