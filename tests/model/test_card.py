@@ -186,15 +186,6 @@ def test_what_the_experts_take_comes_back_and_is_a_table_before_the_figures(tmp_
     assert "expert" not in path.read_text(encoding="utf-8")
 
 
-def test_the_table_of_the_experts_may_stand_alone(tmp_path):
-    path = tmp_path / "CARD.md"
-    card = replace(FULL, metrics={}, expert_tokens=FOUND)
-    for _ in range(2):
-        write_card(path, card)
-        assert read_card(path) == card
-    assert path.read_text(encoding="utf-8").count("## Tokens by expert") == 1
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -1,8 +1,6 @@
 """A model on disk: what is written, what comes back, and what is said of a damaged folder."""
 
-import json
 import re
-import struct
 
 import pytest
 import torch
@@ -87,22 +85,6 @@ def test_a_model_runs_in_the_precision_asked_for(
     assert logits.isfinite().all()
 
 
-def test_a_folder_holds_four_files_and_nothing_pickled(make_folder):
-    folder = make_folder()
-    assert sorted(path.name for path in folder.iterdir()) == FILES
-    for path in folder.iterdir():
-        assert b"\x80\x02" not in path.read_bytes()[:2], path
-    weights = (folder / "model.safetensors").read_bytes()
-    (length,) = struct.unpack("<Q", weights[:8])
-    assert set(json.loads(weights[8 : 8 + length])) > {SCALE}
-
-
-def test_the_tied_matrix_and_the_fixed_encoding_are_not_stored_twice(make_folder):
-    names = set(load_file(make_folder() / "model.safetensors"))
-    assert "decoder.embedding.vectors.weight" in names
-    assert not any("encoding" in name or "unembed" in name for name in names)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("positional", ["sinusoidal", "learned", "rotary"])
 def test_a_model_of_any_kind_comes_back_with_one_matrix_of_embeddings(
@@ -120,15 +102,6 @@ def test_a_model_of_any_kind_comes_back_with_one_matrix_of_embeddings(
     if kind == "encoder-decoder":
         assert loaded.decoder.embedding.vectors is loaded.encoder.embedding.vectors
         assert loaded.vectors is loaded.decoder.embedding.vectors.weight
-
-
-def test_a_second_copy_of_the_shared_matrix_is_surplus(make_folder):
-    folder = make_folder(kind="encoder-decoder")
-    copy = "decoder.embedding.vectors.weight"
-    edit_weights(
-        folder, lambda weights: weights.update({copy: weights[copy.replace("de", "en", 1)].clone()})
-    )
-    fails(folder, WEIGHTS, f"{copy} is unknown")
 
 
 def test_a_stopped_run_goes_on_with_the_shared_matrix_still_shared(tmp_path, make_model, ids):
@@ -152,16 +125,6 @@ def test_a_stopped_run_goes_on_with_the_shared_matrix_still_shared(tmp_path, mak
     step(resumed, its_optimizer)
     for name, tensor in model.weights().items():
         assert resumed.weights()[name].equal(tensor), name
-
-
-def test_saving_leaves_the_model_as_it_is(tmp_path, model, tokenizer, card):
-    model.train()
-    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    save(tmp_path / "any", model, tokenizer, card)
-    assert model.training
-    for name, tensor in model.state_dict().items():
-        assert tensor.dtype == torch.float32
-        assert tensor.equal(before[name])
 
 
 # --- what a folder says ---------------------------------------------------------------------------
@@ -378,22 +341,6 @@ def test_a_file_is_seen_whole_or_not_at_all(tmp_path):
     write_atomically(path, write_slowly)
     assert path.read_text() == "new"
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
-
-
-def test_a_write_that_fails_leaves_the_file_before_it(tmp_path):
-    path = tmp_path / "file"
-
-    def fail(partial):
-        partial.write_text("hal")
-        raise OSError("no space left on device")
-
-    with pytest.raises(OSError, match="no space left"):
-        write_atomically(path, fail)
-    assert not path.exists()
-    path.write_text("old")
-    with pytest.raises(OSError, match="no space left"):
-        write_atomically(path, fail)
-    assert path.read_text() == "old"
 
 
 def test_a_save_that_fails_leaves_a_model_that_loads(

@@ -1,11 +1,9 @@
 """Token embeddings, scaled, plus positions by any scheme; and the same matrix back to logits."""
 
-import re
-
 import pytest
 import torch
 
-from headlight.model.embedding import Embedding, TooManyPositions
+from headlight.model.embedding import Embedding
 from headlight.model.positions import sinusoidal
 
 
@@ -66,14 +64,6 @@ def test_learned_positions_are_rows_of_their_own_matrix(make_embedding, watch, i
     torch.testing.assert_close(output, captured["part.tokens"] + captured["part.positional"])
 
 
-@pytest.mark.parametrize(("start", "n_tokens"), [(0, 49), (38, 59)])
-def test_there_are_no_learned_positions_beyond_the_last(make_embedding, start, n_tokens):
-    text = torch.zeros(2, n_tokens - start, dtype=torch.long)
-    message = f"the text has {n_tokens} tokens, but positions are learned up to 48"
-    with pytest.raises(TooManyPositions, match=f"^{re.escape(message)}$"):
-        make_embedding(positional="learned")(text, start=start)
-
-
 @pytest.mark.parametrize("positional", ["rotary", "alibi", "none"])
 def test_schemes_inside_attention_add_nothing(make_embedding, watch, ids, positional):
     embedding = make_embedding(positional=positional)
@@ -99,9 +89,3 @@ def test_an_embedding_norm_acts_on_the_sum(make_embedding, watch, ids):
         total, [32], embedding.norm.scale, embedding.norm.shift
     )
     torch.testing.assert_close(output, expected)
-
-
-def test_two_stacks_may_share_one_matrix(make_config):
-    first = Embedding(make_config())
-    second = Embedding(make_config(), first.vectors)
-    assert second.vectors is first.vectors

@@ -15,7 +15,6 @@ WEIGHTS = "decoder.layers.0.self_attention.weights"
 SCORES = "decoder.layers.0.self_attention.scores"
 CONTEXT = "decoder.layers.0.self_attention.context"
 ATTENTION_OUTPUT = "decoder.layers.0.self_attention.output"
-ROUTER_LOGITS = "decoder.layers.1.experts.router_logits"
 
 
 def exactly(message):
@@ -34,18 +33,6 @@ def test_only_what_was_asked_for_is_kept(model, ids):
     assert "decoder.embedding.tokens" not in captured
     with pytest.raises(KeyError):
         captured[SCORES]
-
-
-def test_globs_match_many_sites_in_the_order_of_the_pass(model, ids):
-    with model.capture(["logits", "*.residual.*", "decoder.embedding.*"]) as captured:
-        model(ids)
-    embedding = [f"decoder.embedding.{part}" for part in ("tokens", "positional", "output")]
-    residual = [
-        f"decoder.layers.{layer}.residual.{part}"
-        for layer in (0, 1)
-        for part in ("before", "middle", "after")
-    ]
-    assert list(captured) == [*embedding, *residual, "logits"]
 
 
 def test_nothing_is_captured_after_the_block(model, ids):
@@ -107,13 +94,6 @@ def test_captured_tensors_carry_gradients(model, ids):
         logits = model(ids).logits
     (gradient,) = torch.autograd.grad(logits.square().sum(), captured[WEIGHTS])
     assert gradient.abs().sum() > 0
-
-
-def test_a_capture_of_one_model_does_not_see_another(make_model, ids):
-    watched, other = make_model(seed=1), make_model(seed=2)
-    with watched.capture(["*"]) as captured:
-        other(ids)
-    assert len(captured) == 0
 
 
 def test_every_site_can_be_captured_alone(model, ids):
@@ -245,16 +225,6 @@ def test_a_head_can_be_ablated(model, ids):
     assert model(ids).logits.equal(before)
 
 
-def test_weights_can_be_replaced(model, ids):
-    values = "decoder.layers.0.self_attention.values"
-    with (
-        model.edit(WEIGHTS, lambda weights: torch.eye(11).expand_as(weights)),
-        model.capture([values, CONTEXT]) as captured,
-    ):
-        model(ids)
-    torch.testing.assert_close(captured[CONTEXT], captured[values])
-
-
 def test_an_edit_reaches_all_heads_though_one_is_captured(model, ids):
     def uniform(weights):
         assert weights.shape[1] == 4
@@ -267,17 +237,6 @@ def test_an_edit_reaches_all_heads_though_one_is_captured(model, ids):
     assert (captured[WEIGHTS] == 1 / 11).all()
     assert captured[WEIGHTS].shape[1] == 1
     torch.testing.assert_close(captured[CONTEXT], whole[CONTEXT][:, [3]])
-
-
-def test_routing_can_be_steered(model, ids):
-    def only_1_and_3(logits):
-        return logits.index_fill(-1, torch.tensor([0, 2]), -torch.inf)
-
-    with model.edit(ROUTER_LOGITS, only_1_and_3), model.capture(["*.experts.*"]) as captured:
-        model(ids)
-    indices = captured["decoder.layers.1.experts.expert_indices"]
-    assert indices.sort(dim=-1).values.equal(torch.tensor([1, 3]).expand(2, 11, 2))
-    assert (captured["decoder.layers.1.experts.router_probs"][..., [0, 2]] == 0).all()
 
 
 @pytest.mark.parametrize("edit_first", [True, False])
@@ -298,14 +257,6 @@ def test_edits_of_one_site_run_in_the_order_they_were_entered(model, ids):
     with model.edit("logits", lambda x: x + 1), model.edit("logits", lambda x: x * 2):
         after = model(ids).logits
     torch.testing.assert_close(after, (before + 1) * 2)
-
-
-def test_an_edit_may_match_many_sites(model, ids):
-    outputs = "*.self_attention.output"
-    with model.edit(outputs, torch.zeros_like), model.capture([outputs]) as captured:
-        model(ids)
-    assert len(captured) == 2
-    assert all((tensor == 0).all() for tensor in captured.values())
 
 
 def test_an_edit_ends_with_its_block(model, ids):

@@ -142,11 +142,6 @@ def test_special_tokens_spell_nothing(tokenizer):
     assert tokenizer.text_of(tokenizer.end_id) == "</s>"
 
 
-def test_half_a_character_is_decoded_with_a_replacement(tokenizer):
-    ids = [token.id for token in tokenizer.encode("a🦊")]
-    assert tokenizer.decode(ids[:3]) == "a�"
-
-
 @pytest.mark.parametrize("token", [300, 10**6, -1])
 def test_an_unknown_token_is_refused(tokenizer, token):
     message = f"there is no token {token}; the ids are 0 to 299"
@@ -160,12 +155,6 @@ def test_every_token_has_a_text_and_every_byte_a_token(tokenizer):
     assert all(texts)
     assert {chr(byte) for byte in range(128)} <= set(texts)
     assert {f"\\x{byte:02x}" for byte in range(128, 256)} <= set(texts)
-
-
-def test_frequent_words_become_one_token():
-    tokenizer = train_tokenizer(["hello world\n"] * 10, vocab_size=280)
-    assert [token.text for token in tokenizer.encode("hello world")] == ["<s>", "hello", " world"]
-    assert len(tokenizer.encode("olleh")) > 2
 
 
 def test_training_is_repeatable(tokenizer):
@@ -268,33 +257,10 @@ def test_what_only_looks_like_a_mask_is_text(masked_tokenizer, text):
     assert spelled(masked_tokenizer, text) == text
 
 
-def test_a_typed_mask_is_text_where_the_vocabulary_has_none(tokenizer):
-    assert tokenizer.mask_id is None
-    pieces = tokenizer.encode("the [MASK] cat")[1:]
-    assert not any(piece.is_special for piece in pieces)
-    assert spelled(tokenizer, "the [MASK] cat") == "the [MASK] cat"
-
-
 def test_a_mask_spells_nothing_and_shows_its_name(masked_tokenizer):
     assert masked_tokenizer.mask_id == 2
     assert masked_tokenizer.text_of(2) == "[MASK]"
     assert spelled(masked_tokenizer, "the [MASK] cat") == "the cat"
-
-
-def test_text_around_a_mask_is_cut_as_it_is_without_one(masked_tokenizer):
-    mask_id = masked_tokenizer.mask_id
-    hidden = [piece.id for piece in masked_tokenizer.encode("The cat [MASK] the mouse")]
-    whole = [piece.id for piece in masked_tokenizer.encode("The cat chased the mouse")]
-    place = hidden.index(mask_id)
-    n_after = len(hidden) - place - 1
-    assert whole[:place] == hidden[:place]
-    assert whole[-n_after:] == hidden[-n_after:]
-
-
-def test_a_mask_in_a_corpus_is_text(masked_tokenizer):
-    (ids,) = masked_tokenizer.encode_ids(["the [MASK] cat"])
-    assert masked_tokenizer.mask_id not in ids
-    assert masked_tokenizer.decode(ids) == "the [MASK] cat"
 
 
 def test_a_mask_is_a_mask_after_a_reload_too(masked_tokenizer, tmp_path):

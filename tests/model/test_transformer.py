@@ -5,9 +5,7 @@ import re
 
 import pytest
 import torch
-from torch import nn
 
-from headlight.model.attention import MultiHeadAttention
 from headlight.model.config import KINDS, POSITIONALS, ExpertsConfig
 from headlight.model.embedding import TooManyPositions
 from headlight.model.transformer import Transformer
@@ -20,41 +18,6 @@ def read(model, ids, **others):
     """The logits of a model of any kind; a target of six tokens goes with a source."""
     target = (ids.flip(1)[:, :6],) if model.config.kind == "encoder-decoder" else ()
     return model(ids, *target, **others).logits
-
-
-def test_the_model_has_every_site_with_its_axes(model):
-    sites = {site.name: " ".join(site.axes) for site in model.sites}
-    attention = {
-        "residual.before": "batch query d_model",
-        "residual.middle": "batch query d_model",
-        "residual.after": "batch query d_model",
-        "self_attention.queries": "batch head query d_head",
-        "self_attention.keys": "batch head key d_head",
-        "self_attention.values": "batch head key d_head",
-        "self_attention.scores": "batch head query key",
-        "self_attention.weights": "batch head query key",
-        "self_attention.context": "batch head query d_head",
-        "self_attention.output": "batch query d_model",
-    }
-    feed_forward = {
-        "feed_forward.hidden": "batch query d_ff",
-        "feed_forward.output": "batch query d_model",
-    }
-    experts = {
-        "experts.router_logits": "batch query expert",
-        "experts.router_probs": "batch query expert",
-        "experts.expert_indices": "batch query top_k",
-        "experts.expert_weights": "batch query top_k",
-        "experts.output": "batch query d_model",
-    }
-    assert sites == {
-        "decoder.embedding.tokens": "batch query d_model",
-        "decoder.embedding.positional": "position d_model",
-        "decoder.embedding.output": "batch query d_model",
-        **{f"decoder.layers.0.{name}": axes for name, axes in (attention | feed_forward).items()},
-        **{f"decoder.layers.1.{name}": axes for name, axes in (attention | experts).items()},
-        "logits": "batch query vocab",
-    }
 
 
 def test_the_parts_follow_one_another(model, ids):
@@ -88,23 +51,6 @@ def test_the_stream_is_the_embedding_plus_all_that_was_written(model, ids):
     )
 
 
-def test_only_the_watched_layer_takes_the_explicit_path(model, ids, monkeypatch):
-    explicit: list[nn.Module] = []
-    attend = MultiHeadAttention._attend_step_by_step
-
-    def note(self, *inputs):
-        explicit.append(self)
-        return attend(self, *inputs)
-
-    monkeypatch.setattr(MultiHeadAttention, "_attend_step_by_step", note)
-    with model.capture(["*"], layers=[1]):
-        model(ids)
-    assert explicit == [model.decoder.layers[1].self_attention]
-    with model.capture(["*.residual.*", "*.context", "*.experts.*", "logits"]):
-        model(ids)
-    assert len(explicit) == 1
-
-
 # --- reading in pieces ----------------------------------------------------------------------------
 
 
@@ -116,22 +62,6 @@ def test_reading_in_pieces_is_reading_at_once(make_model, ids, sizes, positional
     logits = [model(chunk, cache=cache).logits for chunk in ids.split(sizes, dim=1)]
     assert [len(layer) for layer in cache] == [11, 11]
     torch.testing.assert_close(torch.cat(logits, dim=1), model(ids).logits, rtol=0, atol=1e-5)
-
-
-@every_scheme
-@pytest.mark.parametrize("n_kv_heads", [1, 2, 4])
-def test_the_last_token_by_itself_attends_as_it_did_among_all(
-    make_model, ids, positional, n_kv_heads
-):
-    model = make_model(positional=positional, n_kv_heads=n_kv_heads)
-    with model.capture(["*.weights", "*.scores"]) as whole:
-        model(ids)
-    cache = model.new_cache()
-    model(ids[:, :-1], cache=cache)
-    with model.capture(["*.weights", "*.scores"]) as captured:
-        model(ids[:, -1:], cache=cache)
-    for site, tensor in captured.items():
-        torch.testing.assert_close(tensor, whole[site][:, :, -1:], rtol=0, atol=1e-5, msg=site)
 
 
 @every_scheme

@@ -10,7 +10,6 @@ from headlight.model.translation import Beam, _Search, longest_target, translate
 
 START, END = 0, 1
 SOURCES = [[START, 2], [START, 3, 4, 2, 4], [START, 4, 4, 3]]
-EVERYTHING = Beam(width=200)
 
 
 @pytest.fixture(scope="module")
@@ -106,17 +105,6 @@ def test_a_target_that_never_ends_stops_at_its_limit(make_translator):
     with model.edit("logits", never_end):
         found = search(model, SOURCES)
     assert [len(target) for target in found] == [14, 20, 18]
-
-
-def test_a_target_may_end_at_once(make_translator):
-    model = make_translator()
-
-    def end(logits):
-        logits[..., END] += 100
-        return logits
-
-    with model.edit("logits", end):
-        assert search(model, SOURCES) == [[], [], []]
 
 
 def test_no_target_holds_a_special_token(make_translator):

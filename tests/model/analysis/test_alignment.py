@@ -45,33 +45,10 @@ def test_a_threshold_asks_both_words(make_tokens):
     assert links[0.95] == [[False, False], [False, False]]
 
 
-def test_rows_sum_to_1_over_words(make_tokens, random_weights):
-    weights = np.asarray(random_weights(1, 4, 5))[0]
-    for shift in (0, 1):
-        found = word_links(weights, make_tokens(SOURCE), make_tokens(TARGET), shift)
-        assert found.weights.shape == (2, 2)
-        np.testing.assert_allclose(found.weights.sum(axis=1), 1)
-        assert found.links.sum(axis=1).tolist() == [1, 1]
-
-
-def test_what_special_tokens_get_changes_nothing(make_tokens):
-    more = WEIGHTS.copy()
-    more[:, [0, 4]] = 9
-    texts = make_tokens(SOURCE), make_tokens(TARGET)
-    np.testing.assert_allclose(
-        word_links(more, *texts).weights, word_links(WEIGHTS, *texts).weights
-    )
-
-
 def test_a_word_that_looks_at_special_tokens_only_is_linked_to_none(make_tokens):
     found = word_links(np.array([[1.0, 0, 0]]), make_tokens("<s> un deux"), make_tokens("one"))
     assert found.weights.tolist() == [[0, 0]]
     assert not found.links.any()
-
-
-def test_equals_link_to_the_first_alone(make_tokens):
-    found = word_links(np.array([[0.5, 0.5]]), make_tokens("un deux"), make_tokens("one"))
-    assert found.links.tolist() == [[True, False]]
 
 
 def test_all_layers_and_heads_are_averaged(make_trace, make_tokens, random_weights):

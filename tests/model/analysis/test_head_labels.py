@@ -145,13 +145,6 @@ def test_a_positional_score_by_hand(make_trace):
     assert scores_of(found, DECODER)["positional"] == pytest.approx(expected, abs=1e-6)
 
 
-def test_an_even_two_way_head_has_nothing_for_positions_to_explain(make_trace):
-    weights = np.full((1, 7, 7), 1 / 7)
-    found = head_labels(make_trace({f"{ENCODER}.weights": weights}, "<s> a b c d e </s>"))
-    assert scores_of(found, ENCODER)["positional"] == 0
-    assert labels_of(found, ENCODER) == ["broad"]
-
-
 def test_broad_is_entropy_over_its_maximum(make_trace):
     weights = [[[1.0, 0, 0], [0.25, 0.75, 0], [0.5, 0.25, 0.25]]]
     found = head_labels(make_trace({f"{DECODER}.weights": weights}, "<s> a b"))
@@ -187,21 +180,6 @@ def test_a_mask_at_the_end_is_no_sink(make_trace):
     assert scores_of(head_labels(trace), ENCODER)["sink"] == pytest.approx((0.3 + 0.5) / 2)
 
 
-def test_an_end_that_only_it_can_see_is_no_sink(make_trace):
-    found = head_labels(make_trace({f"{DECODER}.weights": [even(4)]}, "<s> a b </s>"))
-    assert scores_of(found, DECODER)["current"] == pytest.approx((1 / 2 + 1 / 3 + 1 / 4) / 3)
-
-
-def test_the_greatest_score_of_a_group_is_the_label(make_trace):
-    text = "<s> a b c d e f g h a b c"
-    n_tokens = len(text.split())
-    copies = looking_at(n_tokens, lambda query: query - 8 if query > 8 else query - 1)
-    found = head_labels(make_trace({f"{DECODER}.weights": [copies]}, text))
-    scores = scores_of(found, DECODER)
-    assert 0.5 < scores["previous"] < scores["same_token"]
-    assert labels_of(found, DECODER) == ["same_token"]
-
-
 def test_a_monotonic_score_by_hand(make_trace):
     weights = [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0.5, 0.5]]
     trace = make_trace({f"{CROSS}.weights": [weights]}, "<s> a b c", target="<s> d e")
@@ -223,11 +201,6 @@ def test_cross_attention_along_the_diagonal_is_monotonic(make_trace):
     assert monotonic == pytest.approx([1, 0, 0, 0, 0.5], abs=1e-6)
     assert set(scores_of(found, CROSS)) == {"monotonic", "sink", "broad", "narrow"}
     assert labels_of(found, CROSS) == ["monotonic", "narrow", "sink", "broad", "monotonic"]
-
-
-def test_cross_attention_to_ordinary_ends_is_no_sink(make_trace):
-    trace = make_trace({f"{CROSS}.weights": [np.full((2, 3), 1 / 3)]}, "a b c", target="<s> d")
-    assert "sink" not in scores_of(head_labels(trace), CROSS)
 
 
 @pytest.mark.parametrize("text", ["<s>", "<s> a", "<s> a a", ROUNDS])

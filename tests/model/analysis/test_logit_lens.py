@@ -1,7 +1,5 @@
 """What the model would predict after each layer."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -56,28 +54,6 @@ def test_without_a_norm_by_hand(make_trace, make_parameters):
     assert found["ids"].axes == found["probabilities"].axes == ("layer", "query", "rank")
     assert found["ids"].data.tolist() == [[[1, 0]], [[0, 1]]]
     np.testing.assert_allclose(found["probabilities"].data, [[[0.7, 0.3]], [[0.9, 0.1]]], rtol=1e-6)
-
-
-def test_layer_norm_by_hand(make_trace, make_parameters):
-    # (1, 3) has mean 2 and variance 1: (−1, 1), scaled (−2, 1), shifted (−2, 2).
-    norm = {"decoder.norm.scale": [2.0, 1], "decoder.norm.shift": [0.0, 1]}
-    found = logit_lens(
-        make_trace({SITE.format(0): [[1.0, 3]]}), make_parameters(VECTORS | norm), epsilon=0.0
-    )
-    likeliest = 1 / (1 + math.exp(-4))
-    assert found["ids"].data.tolist() == [[[1, 0]]]
-    np.testing.assert_allclose(
-        found["probabilities"].data, [[[likeliest, 1 - likeliest]]], rtol=1e-5
-    )
-
-
-def test_rms_norm_by_hand(make_trace, make_parameters):
-    # The mean square of (1, 7) is 25: (.2, 1.4), scaled (.2, .7).
-    norm = {"decoder.norm.scale": [1.0, 0.5]}
-    found = logit_lens(
-        make_trace({SITE.format(0): [[1.0, 7]]}), make_parameters(VECTORS | norm), epsilon=0.0
-    )
-    assert found["probabilities"].data[0, 0, 0] == pytest.approx(1 / (1 + math.exp(-0.5)))
 
 
 def test_a_missing_embedding_is_an_error(make_trace):

@@ -1,36 +1,10 @@
 """The likeliest next tokens after every token."""
 
 import numpy as np
-import pytest
 import torch
 
 from headlight.model.analysis.next_token import next_token
-from headlight.model.trace import NamedArray, Trace
 from headlight.model.tracing import trace
-
-
-@pytest.fixture
-def trace_of():
-    """A trace that holds nothing but these logits."""
-
-    def make(logits):
-        data = np.array(logits, dtype=np.float32)
-        tensors = {"logits": NamedArray(("query", "vocab"), data)}
-        return Trace(
-            model="any", revision="1", precision="float32", text="", tokens=(), tensors=tensors
-        )
-
-    return make
-
-
-def test_by_hand(trace_of):
-    probabilities = np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]])
-    found = next_token(trace_of(np.log(probabilities).tolist()), top=2)
-    assert found["ids"].axes == ("query", "rank")
-    assert found["ids"].data.tolist() == [[1, 2], [0, 2]]
-    np.testing.assert_allclose(
-        found["probabilities"].data, [[0.6, 0.3], [0.5, 0.3]], rtol=0, atol=1e-6
-    )
 
 
 def test_it_is_pytorchs_softmax_and_topk(checkpoint):

@@ -28,8 +28,6 @@ CHANGES = [
     {"kind": "encoder-decoder", "norm_place": "post"},
 ]
 READS = pytest.mark.parametrize("changes", CHANGES, ids=str)
-PARTS = ("self_attention", "cross_attention", "feed_forward")
-NORMS = ("attention_norm", "cross_attention_norm", "feed_forward_norm")
 
 
 def values(found, name):
@@ -44,52 +42,6 @@ def test_one_layer_by_hand(make_trace):
     assert values(found, "decoder.written_norm.self_attention") == [[5]]
     assert values(found, "decoder.cosine.self_attention") == [[0]]
     np.testing.assert_allclose(values(found, "decoder.cosine.feed_forward"), [[-1]], rtol=1e-6)
-
-
-def test_norms_before_the_parts_see_the_stream_by_hand(make_trace):
-    # (3, 4), (7, 1) and, before the last norm, (3.5, .5).
-    found = residual_stream(make_trace(BY_HAND))
-    expected = {"attention_norm": (3.5, 0.5), "feed_forward_norm": (4, 3)}
-    for norm, (mean, deviation) in expected.items():
-        assert values(found, f"decoder.mean.{norm}") == [[mean]]
-        assert values(found, f"decoder.deviation.{norm}") == [[deviation]]
-    assert (values(found, "decoder.mean.norm"), values(found, "decoder.deviation.norm")) == (
-        [2],
-        [1.5],
-    )
-
-
-def test_norms_after_the_parts_see_the_sum_and_there_is_no_last_one(make_trace):
-    # (3, 4) + (4, -3) = (7, 1), and half of (7, 1).
-    found = residual_stream(make_trace(BY_HAND), norm_place="post")
-    expected = {"attention_norm": (4, 3), "feed_forward_norm": (2, 1.5)}
-    for norm, (mean, deviation) in expected.items():
-        assert values(found, f"decoder.mean.{norm}") == [[mean]]
-        assert values(found, f"decoder.deviation.{norm}") == [[deviation]]
-    assert not any(name.endswith(".norm") for name in found)
-
-
-def test_an_rms_norm_sees_one_number(make_trace):
-    found = residual_stream(make_trace(BY_HAND), norm="rms_norm")
-    np.testing.assert_allclose(
-        values(found, "decoder.root_mean_square.attention_norm"), [[12.5**0.5]]
-    )
-    np.testing.assert_allclose(values(found, "decoder.root_mean_square.norm"), [6.25**0.5])
-    assert not any(".mean." in name or ".deviation." in name for name in found)
-
-
-def test_the_arrays_are_small_and_their_axes_are_named(make_model, read):
-    found = residual_stream(read(make_model(), [5, 6, 7]))
-    names = [
-        *(f"residual_norm.{place}" for place in ("before", "middle", "after")),
-        *(f"{name}.{part}" for name in ("written_norm", "cosine") for part in PARTS[::2]),
-        *(f"{name}.{norm}" for name in ("mean", "deviation") for norm in NORMS[::2]),
-    ]
-    by_layer = {f"decoder.{name}": ("layer", "query") for name in names}
-    last = {"decoder.mean.norm": ("query",), "decoder.deviation.norm": ("query",)}
-    assert {name: array.axes for name, array in found.items()} == by_layer | last
-    assert {array.data.dtype for array in found.values()} == {np.dtype(np.float32)}
-    assert found["decoder.cosine.self_attention"].data.shape == (2, 3)
 
 
 @READS
