@@ -95,9 +95,10 @@ def machine_of(device: torch.device) -> str:
 
 
 def _product_seconds(device: torch.device, dtype: torch.dtype) -> float:
-    """Time one product of the size that a small model's layer has."""
-    left = torch.ones(512, 256, device=device, dtype=dtype)
-    right = torch.ones(256, 512, device=device, dtype=dtype)
+    """Time one product: as large as in a small model's layer, or large enough to fill a GPU."""
+    width, inner = (512, 256) if device.type == "cpu" else (2048, 2048)
+    left = torch.ones(width, inner, device=device, dtype=dtype)
+    right = torch.ones(inner, width, device=device, dtype=dtype)
     began = perf_counter()
     (left @ right).sum().item()
     return perf_counter() - began

@@ -25,7 +25,7 @@ from headlight.model.training.schedule import SCHEDULES
 PARTS = ("model", "rows", "loop")
 MOE = [f"moe.{field.name}" for field in fields(ExpertsConfig)]
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-MOST = 2**62
+MAX_INTEGER = 2**62
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class LoopConfig:
         for name in ("steps", "accumulate", "validate_every", "save_every"):
             self._require(name, getattr(self, name) >= 1, "be at least 1")
         for name in ("steps", "seed", "warmup"):
-            self._require(name, 0 <= getattr(self, name) < MOST, "lie between 0 and 2^62")
+            self._require(name, 0 <= getattr(self, name) < MAX_INTEGER, "lie between 0 and 2^62")
         for name in ("learning_rate", "adam_share", "clip"):
             self._require(name, getattr(self, name) > 0, "be positive")
         for name in ("weight_decay", "balance_weight"):

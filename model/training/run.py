@@ -26,13 +26,13 @@ from headlight.model.config import TransformerConfig
 from headlight.model.device import choose_device, choose_precision
 from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
 from headlight.model.training import fill, positions, stories, translate
-from headlight.model.training.config import MOST, PARTS, LoopConfig, Recipe, change, check
+from headlight.model.training.config import MAX_INTEGER, PARTS, LoopConfig, Recipe, change, check
 from headlight.model.training.corpus import CorpusError
 from headlight.model.training.distributed import ALONE, Processes
 from headlight.model.training.loop import METRICS, STATE, Loop
 from headlight.model.transformer import Transformer
 
-MOST_TOKENS = 10_000_000
+MAX_VOCAB_SIZE = 10_000_000
 RECIPES: dict[str, Recipe] = {
     "stories": stories.RECIPE,
     "translate": translate.RECIPE,
@@ -115,7 +115,7 @@ def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = A
         model=replace(run.model, vocab_size=tokenizer.vocab_size),
         precision=precision,
     )
-    loop = _loop(run, out, corpus, tokenizer, device, processes)
+    loop = _make_loop(run, out, corpus, tokenizer, device, processes)
     digests = json.loads(processes.first(json.dumps(run.digests)))
     _require_same_corpus(run, digests, "differs between the processes")
     if processes.is_first:
@@ -154,7 +154,7 @@ def resume(
     corpus = RECIPES[run.recipe].read([Path(path) for path in run.corpus])
     digests = [_digest(path) for path in run.corpus]
     _require_same_corpus(run, digests, "has changed since the run began; restore it to continue")
-    loop = _loop(run, out, corpus, tokenizer, device, processes)
+    loop = _make_loop(run, out, corpus, tokenizer, device, processes)
     loop.resume()
     if steps is not None and steps < loop.step:
         raise ValueError(f"the run is already at step {loop.step}; steps ({steps}) must be more")
@@ -190,8 +190,8 @@ def _require_text(run: Run) -> None:
     steps = run.loop.steps
     if sum(map(len, steps_without_text(run))) < steps:
         return
-    later = RECIPES[run.recipe].steps_without_text(run.rows, MOST)
-    if later and len(later[0]) < MOST:
+    later = RECIPES[run.recipe].steps_without_text(run.rows, MAX_INTEGER)
+    if later and len(later[0]) < MAX_INTEGER:
         raise ValueError(
             f"none of the {steps} steps would read a line of the corpus: the stages of the first "
             f"{len(later[0])} steps read repeated segments alone; give --steps "
@@ -212,8 +212,8 @@ def _agree(precision: str, device: str, processes: Processes) -> str:
 def _train_tokenizer(
     recipe: Recipe, corpus: Any, vocab_size: int, processes: Processes
 ) -> Tokenizer:
-    if vocab_size > MOST_TOKENS:
-        raise ValueError(f"vocab_size ({vocab_size}) must be at most {MOST_TOKENS}")
+    if vocab_size > MAX_VOCAB_SIZE:
+        raise ValueError(f"vocab_size ({vocab_size}) must be at most {MAX_VOCAB_SIZE}")
     trained = ""
     if processes.is_first:
         texts = recipe.texts(corpus)
@@ -236,7 +236,7 @@ def _write_start(run: Run, out: Path, tokenizer: Tokenizer) -> None:
     write_atomically(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
 
 
-def _loop(
+def _make_loop(
     run: Run, out: Path, corpus: Any, tokenizer: Tokenizer, device: str, processes: Processes
 ) -> Loop:
     place = choose_device(device)

@@ -34,7 +34,7 @@ CONFIG = TransformerConfig(
 
 
 # A batch of more rows is a mistake; it would fill any memory.
-MOST_ROWS = 65_536
+MAX_ROWS = 65_536
 
 
 class Stage(NamedTuple):
@@ -83,9 +83,9 @@ class StoriesConfig:
         for stage in self.stages:
             if stage.text + stage.drawn_by_frequency + stage.drawn_evenly < 1:
                 raise ValueError(f"{stage} has no rows")
-            if not all(0 <= number <= MOST_ROWS for number in stage[2:]) or stage.steps < 1:
+            if not all(0 <= number <= MAX_ROWS for number in stage[2:]) or stage.steps < 1:
                 raise ValueError(
-                    f"{stage} must have at least 1 step, and from 0 to {MOST_ROWS} rows of a kind"
+                    f"{stage} must have at least 1 step, and from 0 to {MAX_ROWS} rows of a kind"
                 )
         if self.held_out < 1:
             raise ValueError(f"held_out ({self.held_out}) must be at least 1")
