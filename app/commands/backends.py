@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from headlight.client import (
     Client,
@@ -26,24 +26,10 @@ from headlight.settings import Settings
 from headlight.tracing.service import trace_now
 
 
-class Backend(Protocol):
-    """Answers requests for traces as the API does.
-
-    Every method raises UsageError if the request breaks a rule, and ValueError if it fails.
-    """
-
-    def find(self, model: str) -> str:
-        """The id of a model, given its id or, in this process, its folder."""
-
-    def answer(self, request: TraceRequest, media_type: str) -> bytes:
-        """The body of the API's answer."""
-
-    def card(self, model: str) -> Mapping[str, Any]:
-        """A model's card, as the API sends it."""
-
-
 class Local:
     """Traces in this process.
+
+    Every method raises UsageError if the request breaks a rule, and ValueError if it fails.
 
     Args:
         settings: limits, models and device.
@@ -57,7 +43,7 @@ class Local:
         self.registry = registry_of(settings)
 
     def find(self, model: str) -> str:
-        """As `Backend`; an id counts before a folder of that name."""
+        """The id of a model, given its id or its folder; an id counts before a folder."""
         registry, folder = self.registry, Path(model)
         if model in registry.ids or not folder.is_dir():
             return model
@@ -65,19 +51,19 @@ class Local:
         return folder.resolve().name
 
     def answer(self, request: TraceRequest, media_type: str) -> bytes:
-        """As `Backend`."""
+        """The body of the API's answer."""
         form = Form(media_type=media_type, dtype=request.dtype, triangle=request.triangle)
         with _plain_errors():
             return encode(trace_now(request, self.registry, self.settings), form)
 
     def card(self, model: str) -> Mapping[str, Any]:
-        """As `Backend`."""
+        """A model's card, as the API sends it."""
         with _plain_errors():
             return model_answer(self.registry.describe(model)).model_dump(mode="json")
 
 
 class Remote:
-    """Asks a server.
+    """Asks a server; with the methods and errors of `Local`.
 
     Args:
         client: of the server; the caller closes it.
@@ -87,20 +73,23 @@ class Remote:
         self.client = client
 
     def find(self, model: str) -> str:
-        """As `Backend`."""
+        """The id itself."""
         return model
 
     def answer(self, request: TraceRequest, media_type: str) -> bytes:
-        """As `Backend`."""
+        """As `Local`."""
         call = endpoints.trace(**request.model_dump(mode="json", exclude_unset=True))
         with _plain_errors():
             return self.client.send(replace(call, accept=media_type)).content
 
     def card(self, model: str) -> Mapping[str, Any]:
-        """As `Backend`."""
+        """As `Local`."""
         with _plain_errors():
             card: dict[str, Any] = self.client.send(endpoints.model(model)).json()
             return card
+
+
+Backend: TypeAlias = Local | Remote
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 A usage error ends a command with exit code 2, as Click's own do; any other failure with 1. A wrong
 setting or option is reported with its name, its value and the rule:
 
-    HEADLIGHT_QUEUE_LENGTH is -1; it must be at least 0
+    HEADLIGHT_QUEUE_LENGTH is -1: input should be greater than or equal to 0
 """
 
 from __future__ import annotations
@@ -38,29 +38,8 @@ ModelsDir = Annotated[
 ]
 
 _LONGEST_VALUE = 80
-_RULES = {
-    "greater_than_equal": "at least {ge}",
-    "greater_than": "more than {gt}",
-    "less_than_equal": "at most {le}",
-    "less_than": "less than {lt}",
-    "literal_error": "{expected}",
-    "union_tag_invalid": "one of {expected_tags}",
-    "union_tag_not_found": "an object with a {discriminator}",
-    "too_long": "no longer than {max_length}",
-    "too_short": "no shorter than {min_length}",
-    "string_too_long": "no longer than {max_length} characters",
-    "string_too_short": "at least {min_length} character",
-    "finite_number": "a finite number",
-}
-_KINDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "string": "a text",
-    "list": "a list",
-    "path": "a path",
-    "model": "an object",
-}
+_WITHOUT_VALUE = ("missing", "extra_forbidden", "union_tag_invalid", "value_error")
+"""Errors whose message needs no value, or quotes it unless it is a secret."""
 
 
 class UsageError(ValueError):
@@ -145,31 +124,11 @@ def _lines(error: ValidationError, name: Callable[[Sequence[str | int]], str]) -
 
 
 def _sentence(name: str, found: Mapping[str, Any]) -> str:
-    match found["type"]:
-        case "value_error":  # its own message quotes the value, unless that is a secret
-            return f"{name}: {found['ctx']['error']}"
-        case "missing":
-            return f"{name} is missing"
-        case "extra_forbidden":
-            return f"{name} is unknown"
-        case "union_tag_invalid":
-            return f"{name}.kind is {_shown(found['ctx']['tag'])}; it must be {_rule(found)}"
-        case _:
-            return f"{name} is {_shown(found['input'])}; it must be {_rule(found)}"
-
-
-def _rule(found: Mapping[str, Any]) -> str:
-    """The rule that a value breaks: "at least 0"."""
-    kind = str(found["type"])
-    if rule := _RULES.get(kind):
-        context = found.get("ctx", {})
-        return rule.format_map({name: _plain(value) for name, value in context.items()})
-    return _KINDS.get(kind.partition("_")[0], str(found["msg"]))
-
-
-def _plain(bound: object) -> str:
-    """A bound without quotes or trailing zeros."""
-    return f"{bound:g}" if isinstance(bound, float) else str(bound).replace("'", "")
+    message = found["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    if found["type"] in _WITHOUT_VALUE:
+        return f"{name}: {message}"
+    return f"{name} is {_shown(found['input'])}: {message}"
 
 
 def _shown(value: object) -> str:

@@ -3,13 +3,11 @@
 A file is written completely or not at all, and replaces another only if --force says so.
 """
 
-import errno
 import io
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,20 +19,6 @@ WIDEST_LINE = 2_000
 
 console = Console(highlight=False)
 notes = Console(highlight=False, stderr=True)
-
-_REASONS = {
-    errno.ENOENT: "there is no such file or folder",
-    errno.EISDIR: "it is a folder, not a file",
-    errno.EEXIST: "it already exists",
-    errno.EACCES: "permission denied",
-    errno.EPERM: "permission denied",
-    errno.EROFS: "the file system is read-only",
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "your quota of the disk is used up",
-    errno.ENAMETOOLONG: "the name is too long",
-    errno.ELOOP: "it is a link that leads back to itself",
-    errno.ENOTDIR: "a part of the path is a file, not a folder",
-}
 
 
 class DestinationError(ValueError):
@@ -105,33 +89,23 @@ def _is_replaced(path: Path) -> bool:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A temporary file in the same folder, which takes the name when it is complete."""
+    """A file in the same folder, which takes the name when it is complete."""
     target = path.resolve()
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".headlight-", delete=False) as file:
-        try:
-            yield file  # type: ignore[misc]
-            file.close()
-            Path(file.name).chmod(0o666 & ~_umask())
-            os.replace(file.name, target)  # noqa: PTH105 - the file may hold another's name
-        except BaseException:
-            with suppress(FileNotFoundError):
-                Path(file.name).unlink()
-            raise
-
-
-def _umask() -> int:
-    """The user's umask; a temporary file is created private, whatever the umask."""
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            yield file
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def in_words(error: Exception) -> str:
-    """The message of an error; that of the operating system in plain words, without its number."""
+    """The message of an error; that of the operating system without its number."""
     if isinstance(error, OSError) and error.errno and error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {_reason(error)}"
     return str(error)
 
 
 def _reason(error: OSError) -> str:
-    return _REASONS.get(error.errno or 0) or (error.strerror or str(error)).lower()
+    return (error.strerror or str(error)).lower()

