@@ -1,4 +1,4 @@
-"""Attention against hand-computed numbers, PyTorch's own, and its fused twin."""
+"""Attention agrees with hand-computed numbers, with PyTorch, and with its fused kernel."""
 
 import math
 
@@ -137,7 +137,7 @@ def test_fused_attention_is_attention_step_by_step(qkv, n_queries, is_causal, is
 IS_TOKEN = torch.arange(7) < torch.tensor([7, 2])[:, None]
 
 
-def test_nobody_looks_at_padding_nor_ahead_where_the_mask_is_causal():
+def test_a_mask_hides_padding_and_if_causal_later_tokens():
     assert attention_mask(7, 7, is_causal=False) is None
     ahead = attention_mask(3, 7, is_causal=True)
     assert ahead is not None
@@ -306,7 +306,7 @@ def test_in_bfloat16_too_weights_and_context_follow_from_what_was_captured(atten
     torch.testing.assert_close(seen["context"], mixed, rtol=2**-7, atol=1e-6)
 
 
-def test_gradients_are_the_same_whoever_watches(attention, x, watch):
+def test_gradients_do_not_depend_on_captures(attention, x, watch):
     watched = watch(attention)
     gradients = []
     for heads in ([], [1, 2], None):
@@ -425,7 +425,7 @@ def test_weights_are_the_same_with_and_without_gradients(attention, x, watch, si
         torch.testing.assert_close(captured[site], expected[site], rtol=0, atol=1e-7)
 
 
-def test_scores_that_somebody_else_holds_are_never_written_over(attention, x, watch):
+def test_scores_that_an_edit_holds_are_never_overwritten(attention, x, watch):
     held = torch.randn(2, 4, 9, 9)
     before, watched = held.clone(), watch(attention)
     with (

@@ -1,4 +1,4 @@
-"""A computation stops between two of its steps, and only the one that should."""
+"""A computation stops between two of its steps, in its own thread alone."""
 
 import threading
 
@@ -51,7 +51,7 @@ def test_a_pass_asks_before_every_layer(n_layers):
     assert 1000 - watch.n_left == n_layers
 
 
-def test_a_pass_stops_before_the_layer_where_it_is_told_to():
+def test_a_pass_stops_before_the_layer_at_which_it_is_cancelled():
     model = build(n_layers=4)
     site = "decoder.layers.{}.residual.after"
     with (

@@ -1,4 +1,4 @@
-"""A card comes back as it was written, and a broken one is named."""
+"""A card is read back as it was written; a malformed one names its file."""
 
 import re
 from dataclasses import replace
@@ -127,7 +127,7 @@ def test_front_matter_that_is_not_a_cards_is_an_error(tmp_path, head, message):
 
 @pytest.mark.parametrize("depth", [60, 200_000])
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a: ", "}"), ("- ", "")])
-def test_yaml_that_nests_without_end_is_refused_in_words(tmp_path, opening, closing, depth):
+def test_yaml_that_nests_without_end_is_an_error_in_words(tmp_path, opening, closing, depth):
     path = tmp_path / "CARD.md"
     path.write_text(f"---\nmetrics:\n  {opening * depth}1{closing * depth}\n---\n")
     with pytest.raises(ValueError, match=r"nests more than 50 levels deep$"):
@@ -199,7 +199,7 @@ def test_what_the_experts_take_comes_back_and_is_a_table_before_the_figures(tmp_
         {"layers": {"decoder.layers.0": [FOUND["layers"]["decoder.layers.0"][0] | {"name": "a"}]}},
     ],
 )
-def test_experts_that_were_edited_wrongly_are_refused(tmp_path, change):
+def test_experts_that_were_edited_wrongly_are_an_error(tmp_path, change):
     path = tmp_path / "CARD.md"
     head = {"title": "T", "licence": "L", "expert_tokens": FOUND | change}
     path.write_text(f"---\n{yaml.safe_dump(head)}---\n")

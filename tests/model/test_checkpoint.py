@@ -1,4 +1,4 @@
-"""A model on disk: what is written, what comes back, and what is said of a damaged folder."""
+"""A checkpoint is read back as it was saved; a damaged one names the file."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What an architecture may be, and what is said of one that may not."""
+"""A config validates its sizes and choices."""
 
 import json
 import re
@@ -50,7 +50,7 @@ from headlight.model.config import ExpertsConfig, TransformerConfig
         ),
     ],
 )
-def test_what_cannot_be_built_is_refused_in_a_sentence(make_config, changes, message):
+def test_what_cannot_be_built_is_an_error(make_config, changes, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         make_config(**changes)
 
@@ -63,7 +63,7 @@ def test_what_cannot_be_built_is_refused_in_a_sentence(make_config, changes, mes
         (4, 5, "top_k (5) must lie between 1 and 4"),
     ],
 )
-def test_experts_that_cannot_be_chosen_are_refused(n_experts, top_k, message):
+def test_experts_that_cannot_be_chosen_are_an_error(n_experts, top_k, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         ExpertsConfig(n_experts=n_experts, top_k=top_k, layers=(0,))
 
@@ -108,7 +108,7 @@ def test_data_of_the_wrong_type_is_a_value_error(make_config, changes, named):
 @pytest.mark.parametrize(
     "name", ["has_embedding_norm", "scales_embedding", "attention_bias", "feed_forward_bias"]
 )
-def test_a_flag_in_words_is_refused(make_config, name):
+def test_a_flag_in_words_is_an_error(make_config, name):
     # Set from behind, because types are checked while tests run, and only then.
     config = make_config()
     object.__setattr__(config, name, "false")
@@ -139,7 +139,7 @@ def test_the_kind_says_which_stacks_there_are(make_config, kind, stacks):
 
 
 @pytest.mark.parametrize("positional", ["learned", "alibi", "none"])
-def test_an_odd_width_is_refused_only_where_dimensions_go_in_pairs(make_config, positional):
+def test_an_odd_width_is_an_error_only_where_dimensions_go_in_pairs(make_config, positional):
     assert make_config(positional=positional, d_model=9, n_heads=3).d_head == 3
 
 

@@ -1,4 +1,4 @@
-"""Token embeddings, scaled, plus positions by any scheme; and the same matrix back to logits."""
+"""The embedding is √d·E[id] + PE, and the unembedding its transpose."""
 
 import pytest
 import torch

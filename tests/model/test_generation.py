@@ -120,7 +120,7 @@ def test_of_equally_likely_tokens_top_k_keeps_the_first() -> None:
         ({"top_p": math.nan}, "top_p (nan) must lie in (0, 1]"),
     ],
 )
-def test_a_number_out_of_range_is_refused(sampling: dict[str, Any], message: str) -> None:
+def test_a_number_out_of_range_is_an_error(sampling: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Sampling(**sampling)
 
@@ -207,7 +207,7 @@ def test_the_longest_text_the_model_reads_is_the_end(model: Transformer, use_cac
 
 
 @pytest.mark.parametrize("n_ids", [0, 49])
-def test_a_text_that_cannot_be_continued_is_refused(model: Transformer, n_ids: int) -> None:
+def test_a_text_that_cannot_be_continued_is_an_error(model: Transformer, n_ids: int) -> None:
     message = f"generation continues 1 to 48 tokens, not {n_ids}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         next(generate(model, [0] * n_ids, n_tokens=1, sampling=GREEDY))

@@ -1,4 +1,4 @@
-"""Looking at tensors and replacing them: what is kept, who sees what, what is refused."""
+"""Capturing and editing tensors at hook points."""
 
 import re
 import threading
@@ -106,7 +106,7 @@ def test_every_site_can_be_captured_alone(model, ids):
         torch.testing.assert_close(captured[site.name], whole[site.name], rtol=0, atol=1e-5)
 
 
-# --- what nobody asked for stays as it was --------------------------------------------------------
+# --- a pass changes nothing -----------------------------------------------------------------------
 
 
 def stored(model):
@@ -125,7 +125,7 @@ def stored(model):
 
 
 def test_nothing_is_stored_on_a_module_by_a_pass(model, ids):
-    assert model.hook_points  # the list of them is kept once somebody has asked, which is no pass
+    assert model.hook_points  # cached on first use, which is not part of a pass
     before = stored(model)
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     model(ids)
@@ -136,7 +136,7 @@ def test_nothing_is_stored_on_a_module_by_a_pass(model, ids):
     torch.testing.assert_close(dict(model.state_dict()), state, rtol=0, atol=0)
 
 
-def test_a_tensor_nobody_watches_passes_as_it_is():
+def test_an_idle_hook_point_returns_its_tensor():
     point = HookPoint("batch query")
     tensor = torch.zeros(2, 3)
     assert point(tensor) is tensor
@@ -266,7 +266,7 @@ def test_an_edit_ends_with_its_block(model, ids):
     assert model(ids).logits.equal(before)
 
 
-def test_an_edit_that_changes_the_shape_is_refused(model, ids):
+def test_an_edit_that_changes_the_shape_is_an_error(model, ids):
     message = exactly("an edit turned shape (2, 11, 300) into (2, 1, 300); an edit keeps the shape")
     with model.edit("logits", lambda x: x[:, :1]), pytest.raises(ValueError, match=message):
         model(ids)

@@ -1,4 +1,4 @@
-"""Heads and experts switched off, scaling left out, another temperature: as other weights would."""
+"""An intervention equals the same pass with other weights."""
 
 import math
 
@@ -140,7 +140,7 @@ def test_nothing_is_left_of_an_edit_after_it(model, ids):
     assert torch.equal(read(model, ids)["logits"], before)
 
 
-# --- what is refused ------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A layer against PyTorch's own, and its residual stream."""
+"""A layer agrees with PyTorch's; its residual stream is the sum of its parts."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The mixture of experts against a slow loop over tokens, and what routing promises."""
+"""Experts agree with a loop over tokens; routing and balance loss keep their promises."""
 
 import pytest
 import torch

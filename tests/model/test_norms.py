@@ -1,4 +1,4 @@
-"""Both norms against their formulas and PyTorch's own."""
+"""Both norms agree with PyTorch's."""
 
 import pytest
 import torch

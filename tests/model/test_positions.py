@@ -1,4 +1,4 @@
-"""Every scheme of positions: its formula, and what the formula promises."""
+"""Every positional encoding is its formula and has the properties that the formula promises."""
 
 import math
 

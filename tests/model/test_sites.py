@@ -1,4 +1,4 @@
-"""Finding sites by name, and what is said of a name that is not there."""
+"""Sites are selected by glob, layer and head; an unknown name suggests a known one."""
 
 import re
 from types import SimpleNamespace
@@ -60,14 +60,14 @@ def test_an_unknown_site_suggests_the_nearest(names, asked, suggested):
 def test_what_is_suggested_matches_something(names):
     for name in names:
         misspelled = name[:-2] + "xyz"
-        with pytest.raises(UnknownSite) as refused:
+        with pytest.raises(UnknownSite) as raised:
             match_sites([misspelled], names)
-        suggested = re.search(r"did you mean '(.+)'\?$", str(refused.value))
+        suggested = re.search(r"did you mean '(.+)'\?$", str(raised.value))
         assert suggested, misspelled
         assert match_sites([suggested[1]], names)
 
 
-def test_a_site_like_no_other_is_told_which_there_are(names):
+def test_a_name_unlike_any_site_lists_how_many_there_are(names):
     message = exactly(
         f"no site matches '12345'; there are {len(names)} sites, from {names[0]!r} to {names[-1]!r}"
     )
@@ -91,12 +91,12 @@ def test_an_unknown_head_is_answered_with_those_there_are(head):
         require_heads([0, head], 4)
 
 
-def test_a_head_named_twice_is_refused():
+def test_a_head_named_twice_is_an_error():
     with pytest.raises(UnknownHead, match=exactly("heads [1, 1] names a head twice")):
         require_heads([1, 1], 4)
 
 
-def test_no_heads_and_no_layers_are_refused(names):
+def test_no_heads_and_no_layers_are_an_error(names):
     message = exactly("heads is empty; leave it out for all heads")
     with pytest.raises(UnknownHead, match=message):
         require_heads([], 4)

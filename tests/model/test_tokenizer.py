@@ -1,4 +1,4 @@
-"""Byte-level BPE: any text comes back, and every token knows its place."""
+"""Byte-level BPE is lossless, and every token has its offsets."""
 
 import json
 import os
@@ -124,7 +124,7 @@ def test_a_special_token_that_was_typed_is_text(tokenizer, text):
         ("a cat \udfff!", "character 6 is a lone surrogate (U+DFFF), "),
     ],
 )
-def test_a_lone_surrogate_is_refused(tokenizer, text, message):
+def test_a_lone_surrogate_is_an_error(tokenizer, text, message):
     message += "which UTF-8 cannot encode; send the whole character"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         tokenizer.encode(text)
@@ -143,7 +143,7 @@ def test_special_tokens_spell_nothing(tokenizer):
 
 
 @pytest.mark.parametrize("token", [300, 10**6, -1])
-def test_an_unknown_token_is_refused(tokenizer, token):
+def test_an_unknown_token_is_an_error(tokenizer, token):
     message = f"there is no token {token}; the ids are 0 to 299"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         tokenizer.text_of(token)

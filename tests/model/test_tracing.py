@@ -145,12 +145,12 @@ def test_the_sites_are_known_before_the_pass(checkpoint: Checkpoint) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t  ", "\u3000"])
-def test_a_blank_text_is_refused(checkpoint: Checkpoint, text: str) -> None:
+def test_a_blank_text_is_an_error(checkpoint: Checkpoint, text: str) -> None:
     with pytest.raises(EmptyText, match=r"^the text is empty; type at least one word$"):
         trace(checkpoint, text)
 
 
-def test_the_longest_text_is_read_and_one_token_more_is_refused(checkpoint: Checkpoint) -> None:
+def test_the_longest_text_is_read_and_one_token_more_is_an_error(checkpoint: Checkpoint) -> None:
     limit = checkpoint.config.max_tokens
     longest = "Q" * (limit - 1)
     assert len(read_tokens(checkpoint, longest)) == limit
@@ -161,12 +161,12 @@ def test_the_longest_text_is_read_and_one_token_more_is_refused(checkpoint: Chec
     assert (refused.value.actual, refused.value.limit) == (limit + 1, limit)
 
 
-def test_a_lone_surrogate_is_refused(checkpoint: Checkpoint) -> None:
+def test_a_lone_surrogate_is_an_error(checkpoint: Checkpoint) -> None:
     with pytest.raises(ValueError, match=r"^character 4 is a lone surrogate \(U\+D83D\)"):
         trace(checkpoint, "cat \ud83d")
 
 
-def test_unknown_names_are_refused(checkpoint: Checkpoint) -> None:
+def test_unknown_names_are_an_error(checkpoint: Checkpoint) -> None:
     with pytest.raises(UnknownSite, match=r"did you mean 'logits'\?$"):
         trace(checkpoint, SENTENCE, capture=["logit"])
     with pytest.raises(UnknownLayer, match=r"^there is no layer 7; the layers are 0 to 1$"):
@@ -183,7 +183,7 @@ def test_refusals_are_value_errors() -> None:
     assert issubclass(NoTarget, ValueError)
 
 
-def test_layers_that_leave_nothing_of_the_capture_are_refused(checkpoint: Checkpoint) -> None:
+def test_layers_that_leave_nothing_of_the_capture_are_an_error(checkpoint: Checkpoint) -> None:
     with pytest.raises(UnknownSite, match=r"nothing of \['decoder.layers.0.\*'\] lies in layers"):
         trace(checkpoint, SENTENCE, capture=["decoder.layers.0.*"], layers=[1])
 
@@ -330,7 +330,7 @@ def test_a_mask_is_traced_as_one_special_token(make_folder: Callable[..., Path])
 
 
 @pytest.mark.parametrize("kind", ["decoder", "encoder"])
-def test_a_target_for_a_model_of_one_text_is_refused(
+def test_a_target_for_a_model_of_one_text_is_an_error(
     make_checkpoint: MakeCheckpoint, kind: str
 ) -> None:
     message = "the model 'tiny' reads one text; leave the target out"
@@ -339,12 +339,12 @@ def test_a_target_for_a_model_of_one_text_is_refused(
 
 
 @pytest.mark.parametrize("target", ["", " \n"])
-def test_a_blank_target_is_refused(translator: Checkpoint, target: str) -> None:
+def test_a_blank_target_is_an_error(translator: Checkpoint, target: str) -> None:
     with pytest.raises(EmptyText, match=r"^the target is empty; type at least one word$"):
         trace(translator, SENTENCE, target)
 
 
-def test_a_target_that_is_too_long_is_refused(translator: Checkpoint) -> None:
+def test_a_target_that_is_too_long_is_an_error(translator: Checkpoint) -> None:
     limit = translator.config.max_tokens
     traced = trace(translator, SENTENCE, "Q" * (limit - 1), capture=["logits"])
     assert len(traced.tensors["logits"].data) == limit

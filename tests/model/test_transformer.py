@@ -1,4 +1,4 @@
-"""The whole model, of every kind: sites, sums, sight, padding, cache, first weights."""
+"""The whole model of every kind: sites, masks, padding, cache, initialisation."""
 
 import math
 import re
@@ -319,10 +319,10 @@ def test_no_weight_falls_on_padding(make_model, ids, kind):
         torch.testing.assert_close(weights.sum(dim=-1), torch.ones(weights.shape[:-1]))
 
 
-# --- length, dropout, and what is refused ---------------------------------------------------------
+# --- length, dropout, errors ----------------------------------------------------------------------
 
 
-def test_learned_positions_refuse_a_longer_text(make_model):
+def test_learned_positions_end_with_their_table(make_model):
     model = make_model(positional="learned")
     text = torch.zeros(1, 49, dtype=torch.long)
     assert model(text[:, :48]).logits.shape == (1, 48, 300)
@@ -390,7 +390,7 @@ def test_weights_taken_over_give_the_same_model(make_model, ids, kind):
     assert read(one, ids).equal(read(other, ids))
 
 
-def test_weights_that_do_not_fit_are_refused_by_name(make_model):
+def test_weights_that_do_not_fit_are_an_error(make_model):
     model = make_model(kind="encoder-decoder")
     weights = model.weights()
     with pytest.raises(RuntimeError, match=r"^the weights hold the unknown extra$"):

@@ -1,4 +1,4 @@
-"""Beam search, against a search through every target there is."""
+"""Beam search agrees with a search through every target."""
 
 import re
 from itertools import product

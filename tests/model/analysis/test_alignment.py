@@ -1,4 +1,4 @@
-"""Word links read off cross-attention."""
+"""Word alignment from cross-attention weights."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What each head does: scores by hand, and heads made to deserve their labels."""
+"""Scores of a head's behaviour by hand, and heads constructed for each label."""
 
 import math
 from dataclasses import replace

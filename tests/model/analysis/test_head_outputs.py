@@ -1,4 +1,4 @@
-"""What each head writes to the residual stream."""
+"""The vector that each head adds to the residual stream."""
 
 import numpy as np
 import pytest

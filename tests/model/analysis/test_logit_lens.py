@@ -1,4 +1,4 @@
-"""What the model would predict after each layer."""
+"""The next-token distribution after each layer."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The likeliest next tokens after every token."""
+"""The most likely next tokens after every token."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""How long the residual stream is, what is written to it, and what the norms see."""
+"""Norms of the residual stream and of its updates, and statistics of the norms' inputs."""
 
 import numpy as np
 import pytest
@@ -134,7 +134,7 @@ def test_what_a_trace_lacks_is_named(make_trace, missing, named):
 
 
 @pytest.mark.parametrize(
-    ("unknown", "said"),
+    ("unknown", "message"),
     [
         (
             {"norm": "batch_norm"},
@@ -143,6 +143,6 @@ def test_what_a_trace_lacks_is_named(make_trace, missing, named):
         ({"norm_place": "between"}, "norm_place 'between' is unknown; choose pre or post"),
     ],
 )
-def test_unknown_norms_are_an_error(make_trace, unknown, said):
-    with pytest.raises(ValueError, match=said):
+def test_unknown_norms_are_an_error(make_trace, unknown, message):
+    with pytest.raises(ValueError, match=message):
         residual_stream(make_trace(BY_HAND), **unknown)

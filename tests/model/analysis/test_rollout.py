@@ -1,4 +1,4 @@
-"""Attention rollout: how far information has come after every layer."""
+"""Attention rollout."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Weights times the length of what the head writes."""
+"""Attention weights times the norm of the projected value."""
 
 import numpy as np
 import pytest

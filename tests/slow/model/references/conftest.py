@@ -1,7 +1,7 @@
-"""What every comparison with somebody else's transformer needs.
+"""Fixtures for comparisons with the models of Hugging Face.
 
-A reference is built from its config, its weights are drawn anew so that every one of them shows,
-and they are copied into a model of ours. Then both read the same ids.
+A reference is built from its config, its weights are redrawn so that each of them matters, and they
+are copied into a model of this package. Then both read the same ids.
 """
 
 import re
