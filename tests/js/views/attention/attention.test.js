@@ -16,9 +16,8 @@ const COUNT = TOKENS.length;
 const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 
 test('the map holds the head’s weights, row by query, and nothing for the future', () => {
-  const {
-    data: [map],
-  } = attention.figure(sampleTrace(), FRAME);
+  const { data } = attention.figure(sampleTrace(), FRAME);
+  const [map] = data;
   assert.equal(map.z.length, COUNT);
   map.z.forEach((row, query) =>
     row.forEach((weight, key) => {
@@ -29,9 +28,8 @@ test('the map holds the head’s weights, row by query, and nothing for the futu
 });
 
 test('each head shows its own weights', () => {
-  const {
-    data: [map],
-  } = attention.figure(sampleTrace(), { ...FRAME, head: 1 });
+  const { data } = attention.figure(sampleTrace(), { ...FRAME, head: 1 });
+  const [map] = data;
   for (const row of map.z.slice(1))
     assert.ok(Math.abs(row[0] - 0.8) < 1e-4, 'the second head looks at the first token');
 });
@@ -101,12 +99,8 @@ test('both axes keep their titles on a phone', () => {
 });
 
 test('cross-attention is shown first: target tokens as rows, source tokens as columns', () => {
-  const {
-    data: [map],
-    grid,
-    title,
-    layout,
-  } = attention.figure(pairTrace(), FRAME);
+  const { data, grid, title, layout } = attention.figure(pairTrace(), FRAME);
+  const [map] = data;
   assert.equal(title, 'Cross-attention, layer 1, head 0');
   assert.deepEqual([map.z.length, map.z[0].length], [TARGET_TOKENS.length, TOKENS.length]);
   assert.deepEqual([grid.rowLabels[1], grid.columnLabels[2]], ['il', 'saw']);

@@ -97,11 +97,8 @@ test('what is on its way, and what was refused, is said in its place', () => {
 });
 
 test('scores are signed, and their colours have zero in the middle', () => {
-  const {
-    data: [map],
-    grid,
-    title,
-  } = shown({ attention_what: 'scores' });
+  const { data, grid, title } = shown({ attention_what: 'scores' });
+  const [map] = data;
   assert.equal(title, 'Layer 1, head 0: scores before the softmax');
   assert.deepEqual([map.zmin, map.zmax], [-8, 8], 'as for every head of the layer');
   assert.deepEqual(map.colorscale, plotlyScale(diverging('light')));
@@ -126,10 +123,8 @@ test('log weights are coloured by decimal powers, down to a floor; the numbers s
   const trace = sampleTrace();
   const weights = trace.tensors[`${SITE}.weights`];
   weights.data[2 * COUNT] = 1; // 1/65535, under the floor
-  const {
-    data: [map],
-    grid,
-  } = shown({ attention_what: 'log' }, trace);
+  const { data, grid } = shown({ attention_what: 'log' }, trace);
+  const [map] = data;
   assert.deepEqual([map.zmin, map.zmax, map.z[2][0]], [-4, 0, -4]);
   close(map.z[2][1], Math.log10(0.8));
   assert.deepEqual(map.colorbar.ticktext, ['≤0.0001', '0.001', '0.01', '0.1', '1']);
@@ -140,11 +135,8 @@ test('log weights are coloured by decimal powers, down to a floor; the numbers s
 });
 
 test('value-weighted cells are lengths, on a scale that is the same for every head', () => {
-  const {
-    data: [map],
-    grid,
-    help,
-  } = shown({ attention_what: 'value_weighted', head: 0 });
+  const { data, grid, help } = shown({ attention_what: 'value_weighted', head: 0 });
+  const [map] = data;
   assert.deepEqual([map.zmin, map.zmax, map.z[4][4]], [0, 10, 5]);
   assert.equal(
     shown({ attention_what: 'value_weighted', head: 1, range: 'head' }).data[0].zmax,
@@ -297,11 +289,8 @@ test('where everything is hidden, that is said', () => {
 });
 
 test('cells under the threshold have the lowest colour, cells of the future none, and both keep their numbers', () => {
-  const {
-    data: [map],
-    grid,
-    help,
-  } = shown({ attention_threshold: 0.1 });
+  const { data, grid, help } = shown({ attention_threshold: 0.1 });
+  const [map] = data;
   assert.deepEqual(
     map.z[4].map((weight) => weight > 0),
     [false, false, false, true, false],

@@ -30,12 +30,8 @@ test('one figure for each layer that routes', () => {
 });
 
 test('probabilities stand by expert and token, the chosen ones marked with their weight', () => {
-  const [
-    {
-      data: [map, marks],
-      grid,
-    },
-  ] = figuresOf(experts, sampleTrace());
+  const [{ data, grid }] = figuresOf(experts, sampleTrace());
+  const [map, marks] = data;
   assert.equal(map.z.length, 4);
   assert.ok(map.z[1].every((probability) => Math.abs(probability - 0.3) < 1e-6));
   assert.equal(marks.x.length, COUNT * 2);
@@ -47,13 +43,8 @@ test('probabilities stand by expert and token, the chosen ones marked with their
 });
 
 test('on a phone the tokens stand below one another, every choice with its weight and every expert with its load', () => {
-  const [
-    {
-      data: [map, marks, bars, numbers],
-      grid,
-      layout,
-    },
-  ] = figuresOf(experts, sampleTrace(), { width: 358 });
+  const [{ data, grid, layout }] = figuresOf(experts, sampleTrace(), { width: 358 });
+  const [map, marks, bars, numbers] = data;
   assert.deepEqual([map.z.length, map.z[0].length], [COUNT, 4]);
   assert.deepEqual([grid.rows, grid.columns, grid.rowTitle], [COUNT, 4, 'token']);
   assert.equal(grid.value(3, 1), map.z[3][1]);
@@ -199,12 +190,8 @@ test('pointing at an expert tints the sentence by what it takes of every token',
 });
 
 test('the route is a Sankey whose nodes are the experts of each layer, the chosen token’s ribbons blue', () => {
-  const [
-    {
-      data: [sankey],
-      grid,
-    },
-  ] = route(routedTrace(), { query: 2 });
+  const [{ data, grid }] = route(routedTrace(), { query: 2 });
+  const [sankey] = data;
   assert.equal(sankey.type, 'sankey');
   const blue = sankey.link.color.filter((colour) => colour === FRAME.palette.query);
   assert.equal(blue.length, 6);
@@ -246,13 +233,8 @@ test('the cursor finds an expert where its node stands, and nothing between', ()
 });
 
 test('token by token every choice stands with its expert and weight, and can be walked', () => {
-  const [
-    ,
-    {
-      data: [map, numbers],
-      grid,
-    },
-  ] = route(routedTrace(), { query: 2, layer: 1 });
+  const [, { data, grid }] = route(routedTrace(), { query: 2, layer: 1 });
+  const [map, numbers] = data;
   assert.deepEqual(
     map.z.map((row) => row.length),
     [5, 5, 5, 5],
@@ -299,12 +281,8 @@ test('among very many tokens the chosen one’s ribbon is widened, and that is s
 });
 
 test('specialities: every kind of token by expert, beside what the expert takes of all', () => {
-  const [
-    {
-      data: [map],
-      grid,
-    },
-  ] = specialities(routedTrace(), { layer: 0 });
+  const [{ data, grid }] = specialities(routedTrace(), { layer: 0 });
+  const [map] = data;
   assert.deepEqual(grid.columnLabels, ['all tokens', 'punctuation', 'start of word']);
   assert.deepEqual(map.z[0], [0.6, 0.9, 0.2]);
   assert.equal(

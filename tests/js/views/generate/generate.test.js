@@ -114,26 +114,16 @@ test('the written token is among what could have come, and is marked', () => {
 });
 
 test('a token from further down stands below the others with its rank', () => {
-  const [
-    {
-      data: [bars],
-      grid,
-    },
-  ] = figures(PATH, NATURAL);
+  const [{ data, grid }] = figures(PATH, NATURAL);
+  const [bars] = data;
   assert.equal(bars.text.at(-1), '1.0 % · written, rank 9');
   assert.equal(grid.rowLabels.at(-1), 'bytes f0 9f');
   assert.equal(grid.rows, 5);
 });
 
 test('where the draw was bent, both probabilities are told and the model’s own is a line', () => {
-  const [
-    {
-      data: [bars, numbers, lines],
-      grid,
-      facts,
-      layout,
-    },
-  ] = figures([3], {}, { temperature: 0.5 });
+  const [{ data, grid, facts, layout }] = figures([3], {}, { temperature: 0.5 });
+  const [bars, numbers, lines] = data;
   assert.ok(bars.x[0] > 0.4);
   assert.deepEqual(lines.x, [0.4, 0.3, 0.2, 0.06]);
   assert.deepEqual([grid.value(0, 0), grid.value(0, 1)], [bars.x[0], 0.4]);

@@ -6,10 +6,8 @@ import { figuresOf, fillTrace, FRAME, pairTrace, sampleTrace, TOKENS } from '../
 const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 
 test('the likeliest first, with the one that came marked', () => {
-  const {
-    data: [bars],
-    title,
-  } = nextToken.figure(sampleTrace(), { ...FRAME, query: 1 });
+  const { data, title } = nextToken.figure(sampleTrace(), { ...FRAME, query: 1 });
+  const [bars] = data;
   assert.deepEqual(
     bars.x.map((p) => Number(p.toFixed(4))),
     [0.5, 0.25, 0.0001],
@@ -41,10 +39,8 @@ test('the margin has room for the longest label that is written', () => {
 test('a nearly certain guess that came has room for its words, on a phone too', () => {
   const trace = sampleTrace();
   trace.analyses.next_token.probabilities.data.set([0.97, 0.01, 0.001], 3);
-  const {
-    data: [bars],
-    layout,
-  } = nextToken.figure(trace, { ...FRAME, width: 358, query: 1 });
+  const { data, layout } = nextToken.figure(trace, { ...FRAME, width: 358, query: 1 });
+  const [bars] = data;
   const pixels = layout.width - layout.margin.l - layout.margin.r;
   const left = pixels * (1 - bars.x[0] / layout.xaxis.range[1]);
   assert.equal(bars.text[0], '97.0 % · came next');
@@ -55,9 +51,8 @@ test('a nearly certain guess that came has room for its words, on a phone too', 
 test('each token has its own guesses', () => {
   const trace = sampleTrace();
   trace.analyses.next_token.probabilities.data.set([0.9, 0.05, 0.01], 2 * 3);
-  const {
-    data: [bars],
-  } = nextToken.figure(trace, { ...FRAME, query: 2 });
+  const { data } = nextToken.figure(trace, { ...FRAME, query: 2 });
+  const [bars] = data;
   assert.ok(Math.abs(bars.x[0] - 0.9) < 1e-6);
 });
 
@@ -99,11 +94,8 @@ test('a model that sees both ways says what may stand at the mask', () => {
 
 test('at a token that can be seen the guess that stands there is marked, not the next one', () => {
   const trace = fillTrace();
-  const [
-    {
-      data: [bars],
-    },
-  ] = figuresOf(nextToken, trace, { query: 1 });
+  const [{ data }] = figuresOf(nextToken, trace, { query: 1 });
+  const [bars] = data;
   assert.deepEqual(
     bars.text.filter((text) => text.includes('·')),
     ['&lt;0.1 % · stands here'],
@@ -112,12 +104,8 @@ test('at a token that can be seen the guess that stands there is marked, not the
 });
 
 test('the word behind the mask is marked where it is known', () => {
-  const [
-    {
-      data: [bars],
-      grid,
-    },
-  ] = figuresOf(nextToken, fillTrace(), { words: 'saw' });
+  const [{ data, grid }] = figuresOf(nextToken, fillTrace(), { words: 'saw' });
+  const [bars] = data;
   assert.match(bars.text[0], /50\.0 % · was here/);
   assert.match(grid.describe(0, 0), /the word behind the mask/);
 });

@@ -16,25 +16,16 @@ const COUNT = TOKENS.length;
 const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 
 test('the encoding on a scale symmetric about zero', () => {
-  const [
-    {
-      data: [map],
-      grid,
-    },
-  ] = figuresOf(positions, sampleTrace());
+  const [{ data, grid }] = figuresOf(positions, sampleTrace());
+  const [map] = data;
   assert.equal(map.zmin, -map.zmax);
   assert.ok(Math.abs(map.z[1][0] - Math.sin(1)) < 1e-6);
   assert.equal(grid.value(0, 1), 1);
 });
 
 test('similarity is computed from what was captured', () => {
-  const [
-    ,
-    {
-      data: [map],
-      summary,
-    },
-  ] = figuresOf(positions, sampleTrace());
+  const [, { data, summary }] = figuresOf(positions, sampleTrace());
+  const [map] = data;
   map.z.forEach((row, position) => assert.ok(Math.abs(row[position] - 1) < 1e-9));
   assert.match(summary, /Cosine similarity/);
   const expected = (Math.cos(3) + Math.cos(0.03)) / 2;
@@ -42,14 +33,8 @@ test('similarity is computed from what was captured', () => {
 });
 
 test('colour bar, ticks and words agree on the range of the similarities', () => {
-  const [
-    ,
-    {
-      data: [map],
-      grid,
-      summary,
-    },
-  ] = figuresOf(positions, sampleTrace());
+  const [, { data, grid, summary }] = figuresOf(positions, sampleTrace());
+  const [map] = data;
   const all = map.z.flat();
   const least = Math.min(...all);
   const [, said, from, to] = grid.note.match(
@@ -70,13 +55,8 @@ test('a scale that starts above 0 says where', () => {
     { length: COUNT * 4 },
     (_, at) => (at % 4 === 0 ? Math.floor(at / 4) * 0.2 : 1),
   );
-  const [
-    ,
-    {
-      data: [map],
-      grid,
-    },
-  ] = figuresOf(positions, trace);
+  const [, { data, grid }] = figuresOf(positions, trace);
+  const [map] = data;
   const least = Math.min(...map.z.flat());
   assert.ok(map.zmin > 0 && map.zmin <= least);
   assert.ok(grid.note.includes(`from ${map.zmin} to 1`), grid.note);

@@ -66,10 +66,8 @@ test('the map shows tokens, numbers and names in the places that the geometry sa
     isRight: (layer, position) => layer === 1 && position === 3,
   };
   const state = { ...FRAME, width: 260 };
-  const {
-    data: [map, heads, names, underlines],
-    layout,
-  } = lensMap(lens, state);
+  const { data, layout } = lensMap(lens, state);
+  const [map, heads, names, underlines] = data;
   const { box } = geometryOf(settingFor(5, 2, 260));
   assert.ok(map.z.length > 3, 'more lines than one');
   for (let at = 0; at < 10; at += 1) {

@@ -105,12 +105,8 @@ for (const show of SHOWS) {
 }
 
 test('the likeliest token stands in every cell, its probability in the colour', () => {
-  const [
-    {
-      data: [map, heads, names],
-      grid,
-    },
-  ] = shown(sampleTrace(), 'lens');
+  const [{ data, grid }] = shown(sampleTrace(), 'lens');
+  const [map, heads, names] = data;
   assert.deepEqual(
     map.z.slice(1).map(([first]) => Number(first.toFixed(3))),
     [0.3, 0.8],
@@ -130,12 +126,8 @@ test('the likeliest token stands in every cell, its probability in the colour', 
 });
 
 test('guesses that came are underlined, and only those', () => {
-  const [
-    {
-      data: [, , , underlines],
-      help,
-    },
-  ] = shown(sampleTrace(), 'lens');
+  const [{ data, help }] = shown(sampleTrace(), 'lens');
+  const [, , , underlines] = data;
   assert.deepEqual(
     underlines.x.filter((x) => x !== null).map(Math.round),
     [1, 1],
