@@ -16,6 +16,9 @@ export const TOKENS = [
 ];
 const COUNT = TOKENS.length;
 
+/** A text without the marks that isolate its direction. */
+export const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
+
 /** Colours need no browser here. */
 export const PALETTE = {
   theme: 'light',

@@ -40,12 +40,6 @@ test('the drawing stays as large as it was, below its caption', () => {
   assert.equal(LAYOUT.margin.t, 20, 'the page’s own layout is left alone');
 });
 
-test('a narrow drawing gets room at its right', () => {
-  const layout = captioned(LAYOUT, ['Layer 0', 'tiny'], { width: 200, height: 200 }, PALETTE);
-  assert.equal(layout.width - layout.margin.r, 200 - LAYOUT.margin.r);
-  assert.ok(layout.width > 200);
-});
-
 test('no text becomes markup, and a long one is cut to the picture', () => {
   const { title } = captioned(
     LAYOUT,

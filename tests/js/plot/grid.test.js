@@ -32,14 +32,6 @@ test('a transposedGrid grid says of every cell what it said before', () => {
   assert.deepEqual(grid.start, { row: 2, column: 0 });
 });
 
-test('transposedGrid twice it is as it was, and what it lacks it goes on lacking', () => {
-  const { choose, chosenWeight, ...plain } = GRID;
-  const grid = transposedGrid(plain);
-  assert.equal(grid.choose, undefined);
-  assert.equal(grid.chosenWeight, undefined);
-  assert.equal(transposedGrid(transposedGrid(GRID)).value(1, 2), 12);
-});
-
 const LARGE = { rows: 20, columns: 30 };
 const from = (row, column) => ({ row, column });
 
@@ -55,13 +47,6 @@ test('Home and End reach the ends of a row, with Ctrl the corners', () => {
   assert.deepEqual(walk(from(3, 3), 'End', LARGE), from(3, 29));
   assert.deepEqual(walk(from(3, 3), 'Home', LARGE, true), from(0, 0));
   assert.deepEqual(walk(from(3, 3), 'End', LARGE, true), from(19, 29));
-});
-
-test('page keys stride, other keys do not walk', () => {
-  assert.deepEqual(walk(from(3, 3), 'PageDown', LARGE), from(11, 3));
-  assert.deepEqual(walk(from(3, 3), 'PageUp', LARGE), from(0, 3));
-  assert.equal(walk(from(3, 3), 'a', LARGE), null);
-  assert.equal(walk(from(3, 3), 'Tab', LARGE), null);
 });
 
 test('every cell of a grid is reached by walking', () => {

@@ -42,16 +42,6 @@ test('lines end where their words stand', () => {
   assert.ok(query.y0 < y[0] && y[0] < query.y1 && key.y0 < y[1] && y[1] < key.y1);
 });
 
-test('columns may stand at the left', () => {
-  const { geometry } = linesFigure({ ...WANTED, left: 'columns' });
-  assert.ok(geometry.box(undefined, 0).x1 <= geometry.box(0, undefined).x0);
-  assert.deepEqual(geometry.at(1, middle(geometry.box(undefined, 2)).y), {
-    row: 1,
-    column: 2,
-    of: 'column',
-  });
-});
-
 test('the number of each strong line is written, and none of a weak one', () => {
   const written = texts(linesFigure(WANTED)).filter((text) => /^0\.\d\d$/.test(text));
   assert.deepEqual(written.sort(), ['0.30', '0.70', '0.95']);
@@ -97,12 +87,6 @@ test('a cell without a line can be reached too, and says its number', () => {
   );
 });
 
-test('the chosen row stands out from the others', () => {
-  const lines = strokes(linesFigure({ ...WANTED, chosenRow: 0 }));
-  assert.deepEqual([...new Set(lines.map(({ opacity }) => opacity))].sort(), [0.25, 1]);
-  assert.equal(lines.at(-1).opacity, 1);
-});
-
 test('two columns of 128 words are a bounded number of traces and lines, and tell how many are left out', () => {
   const count = 128;
   const data = Float64Array.from({ length: count * count }, (_, at) => ((at * 7919) % 1000) / 1000);
@@ -126,16 +110,6 @@ test('two columns of 128 words are a bounded number of traces and lines, and tel
   assert.ok(traces.length <= 40, `${traces.length} traces`);
   assert.ok(drawn.length <= 1200 && left > 10000);
   assert.ok(layout.width <= WANTED.width);
-});
-
-test('it fits a phone, and words never lie over the lines', () => {
-  const { layout, geometry } = linesFigure({
-    ...WANTED,
-    width: 358,
-    rows: ['incomprehensibilities', 'a'],
-  });
-  assert.ok(layout.width <= 358);
-  assert.ok(geometry.box(0, undefined).x1 < geometry.box(undefined, 0).x0);
 });
 
 function middle({ x0, x1, y0, y1 }) {

@@ -1,12 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  binned,
-  linesOf,
-  nearestLine,
-  numberPlaces,
-  strongestOf,
-} from '../../../static/js/plot/lines.js';
+import { binned, linesOf, nearestLine, numberPlaces } from '../../../static/js/plot/lines.js';
 
 const WEIGHTS = { rows: 2, columns: 3, data: Float64Array.of(0.7, 0.3, 0, NaN, 0.05, 0.95) };
 const spanOf = ({ row, column }) => ({
@@ -25,10 +19,6 @@ test('a line is drawn for each pair that reaches the threshold, the strongest la
     ],
   );
   assert.equal(left, 0);
-});
-
-test('no weight is no line, whatever the threshold', () => {
-  assert.equal(linesOf(WEIGHTS).lines.length, 4);
 });
 
 test('of too many lines the strongest are drawn, and the others are counted', () => {
@@ -69,13 +59,4 @@ test('the line under a point is found, the stronger of two that cross there', ()
   assert.equal(nearestLine({ x: 50, y: 10 }, lines, spanOf, 6, 1), lines[0]);
   assert.equal(nearestLine({ x: 90, y: 2 }, lines, spanOf, 6, 1), lines[1]);
   assert.equal(nearestLine({ x: 50, y: 60 }, lines, spanOf, 6, 1), null);
-});
-
-test('the strongest of a row and of a column; nothing is weaker than any weight', () => {
-  assert.equal(strongestOf(WEIGHTS, { row: 1 }), 2);
-  assert.equal(strongestOf(WEIGHTS, { row: 0 }), 0);
-  assert.equal(
-    strongestOf({ rows: 2, columns: 1, data: Float64Array.of(NaN, 0.1) }, { column: 0 }),
-    1,
-  );
 });

@@ -51,3 +51,21 @@ export function assertFits({ title, layout }, width) {
     `${title}: ${ticks?.length} ticks in ${width}`,
   );
 }
+
+/**
+ * All of it, for figures that are drawn.
+ * @param {import('../../../static/js/plot/figure.js').Figure[]} figures
+ * @param {number} width they were given
+ */
+export function assertContract(figures, width) {
+  assert.ok(figures.length > 0);
+  assertNoMarkup(figures);
+  for (const figure of figures) {
+    assertReadable(figure);
+    assertAxesCount(figure);
+    assertFits(figure, width);
+  }
+}
+
+/** A phone, a tablet and a desktop. */
+export const WIDTHS = [358, 820, 1360];

@@ -9,11 +9,10 @@ import {
   sampleTrace,
   TARGET_TOKENS,
   TOKENS,
+  plain,
 } from '../../sample.js';
 
 const COUNT = TOKENS.length;
-
-const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 
 test('the map holds the head’s weights, row by query, and nothing for the future', () => {
   const { data } = attention.figure(sampleTrace(), FRAME);
@@ -25,13 +24,6 @@ test('the map holds the head’s weights, row by query, and nothing for the futu
       else assert.ok(Math.abs(weight - sampleWeight(query, key)) < 1e-4, `${query}, ${key}`);
     }),
   );
-});
-
-test('each head shows its own weights', () => {
-  const { data } = attention.figure(sampleTrace(), { ...FRAME, head: 1 });
-  const [map] = data;
-  for (const row of map.z.slice(1))
-    assert.ok(Math.abs(row[0] - 0.8) < 1e-4, 'the second head looks at the first token');
 });
 
 function sampleWeight(query, key) {
@@ -81,15 +73,6 @@ test('on a phone twenty tokens label every row and every column, and the map tak
   const side = layout.width - layout.margin.l - layout.margin.r;
   assert.ok(side >= 0.75 * 358, `the map is ${side} of 358 pixels wide`);
   assert.equal(layout.height - layout.margin.t - layout.margin.b, side, 'cells are square');
-});
-
-test('longer texts thin out their labels evenly', () => {
-  const { layout } = attention.figure(longTrace(100), { ...FRAME, width: 358, height: 724 });
-  const steps = new Set(
-    layout.xaxis.tickvals.slice(1).map((tick, at) => tick - layout.xaxis.tickvals[at]),
-  );
-  assert.equal(steps.size, 1);
-  assert.deepEqual(layout.xaxis.tickvals, layout.yaxis.tickvals);
 });
 
 test('both axes keep their titles on a phone', () => {
@@ -172,12 +155,4 @@ test('what is said fits the way the tokens look', () => {
   assert.match(attention.wording(pairTrace(), { ...FRAME, where: 'encoder' }).help, /both ways/);
   assert.match(attention.wording(pairTrace(), { ...FRAME, where: 'decoder' }).help, /looking back/);
   assert.deepEqual(attention.wording({ ...sampleTrace(), tensors: {} }, FRAME), {});
-});
-
-test('cells of a map that is no square are squares, within the room there is', () => {
-  const { layout } = attention.figure(pairTrace(), FRAME);
-  const across = layout.width - layout.margin.l - layout.margin.r;
-  const down = layout.height - layout.margin.t - layout.margin.b;
-  assert.ok(Math.abs(across / TOKENS.length - down / TARGET_TOKENS.length) < 1e-9);
-  assert.ok(layout.width <= FRAME.width && layout.height <= FRAME.height);
 });

@@ -5,12 +5,11 @@ import { diverging, plotlyScale, sequential } from '../../../../static/js/plot/c
 import { highlightOf } from '../../../../static/js/ui/sentence.js';
 import { attention } from '../../../../static/js/views/attention/attention.js';
 import { settingOf } from '../../../../static/js/views/attention/subject.js';
-import { FRAME, longTrace, pairTrace, sampleTrace, TOKENS } from '../../sample.js';
-import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+import { FRAME, pairTrace, sampleTrace, TOKENS, plain } from '../../sample.js';
+import { assertContract, WIDTHS } from '../view_contract.js';
 
 const COUNT = TOKENS.length;
 const SITE = 'decoder.layers.1.self_attention';
-const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 const close = (actual, expected) =>
   assert.ok(Math.abs(actual - expected) < 1e-4, `${actual} is not ${expected}`);
 
@@ -167,22 +166,6 @@ test('the mean of heads sums to 1 in every row, the largest to more', () => {
   assert.match(largest.help, /1 or more/);
 });
 
-test('which heads are meant is said by name', () => {
-  const title = (state) => shown(state).title;
-  assert.equal(
-    title({ attention_which: 'heads', attention_heads: [0, 1] }),
-    'Layer 1, mean of heads 0 and 1',
-  );
-  assert.equal(title({ attention_which: 'heads', attention_heads: [] }), 'Layer 1, head 0');
-  assert.equal(
-    title({ attention_which: 'heads', attention_heads: [7, 1] }),
-    'Layer 1, head 1',
-    'a link may come from a larger model',
-  );
-  assert.equal(title({ attention_which: 'mean' }), 'Layer 1, mean of all heads');
-  assert.equal(title({ attention_which: 'max' }), 'Layer 1, largest of all heads');
-});
-
 test('rollout is all layers together, and of cross-attention there is none', () => {
   const { title, grid } = shown({ attention_which: 'rollout' });
   assert.equal(title, 'Rollout up to layer 1');
@@ -275,17 +258,6 @@ test('a hidden query is said to be hidden, and pointing at it changes nothing', 
   assert.deepEqual([grid.chosen, plain(grid.rest.readout)], [{}, '“<s>” is hidden here']);
   assert.equal(highlightOf(grid, { side: 'source', index: 0 }).readout, grid.rest.readout);
   assert.equal(highlightOf(grid, { side: 'source', index: 3 }).readout, grid.ofRow(2).readout);
-});
-
-test('queries of another text than the keys stay when a key is hidden', () => {
-  const { grid } = attention.figure(pairTrace(), { ...FRAME, attention_hide: 'first' });
-  assert.deepEqual([grid.rows, grid.columns, grid.rowLabels[0]], [3, COUNT - 1, '<s>']);
-});
-
-test('where everything is hidden, that is said', () => {
-  const trace = sampleTrace();
-  trace.tokens = trace.tokens.map((token) => ({ ...token, is_special: true }));
-  assert.match(shown({ attention_hide: 'special' }, trace).notice, /Every token is hidden/);
 });
 
 test('cells under the threshold have the lowest colour, cells of the future none, and both keep their numbers', () => {
@@ -430,33 +402,6 @@ test('switches that do not go with what is chosen are not offered', () => {
   );
 });
 
-test('every way to look can be read, fits its width and keeps tokens from becoming markup', () => {
-  const states = [
-    { attention_what: 'log' },
-    { attention_what: 'scores' },
-    { attention_what: 'value_weighted' },
-    { attention_which: 'mean' },
-    { attention_which: 'rollout' },
-    { attention_words: true },
-    { attention_hide: 'special' },
-    { attention_threshold: 0.3 },
-    { attention_as: 'lines' },
-  ];
-  const figures = states.map((state) => shown({ ...state, key: 1 }));
-  figures.forEach(assertReadable);
-  assertNoMarkup(figures);
-  figures.forEach(assertAxesCount);
-  for (const width of [358, 820]) {
-    for (const state of [
-      { attention_which: 'mean' },
-      { attention_hide: 'first' },
-      { attention_as: 'lines' },
-    ]) {
-      assertFits(attention.figure(longTrace(256), { ...FRAME, ...state, width }), width);
-    }
-  }
-});
-
 const choosingIn = (state, chosen) => {
   const setting = settingOf(sampleTrace(), { ...FRAME, ...state });
   return choosingHead(setting.switches, { ...FRAME, ...state }, chosen);
@@ -499,4 +444,17 @@ test('every head that is shown is marked among all', () => {
   assert.deepEqual(marked({ attention_which: 'max' }), ['1.0', '1.1']);
   assert.deepEqual(marked({ attention_which: 'rollout' }), ['0.0', '0.1', '1.0', '1.1']);
   assert.deepEqual(marked({ attention_which: 'rollout', layer: 0 }), ['0.0', '0.1']);
+});
+
+test('every mode keeps the contract of figures', () => {
+  for (const state of [
+    { attention_what: 'log' },
+    { attention_what: 'scores' },
+    { attention_what: 'value_weighted' },
+    { attention_which: 'rollout' },
+    { attention_words: true },
+    { attention_hide: 'special' },
+    { attention_threshold: 0.3, attention_as: 'lines' },
+  ])
+    for (const width of WIDTHS) assertContract([shown({ ...state, key: 1, width })], width);
 });

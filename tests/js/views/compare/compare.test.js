@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { standardsOf } from '../../../../static/js/state/fields.js';
 import { compare } from '../../../../static/js/views/compare/compare.js';
-import { tellingPart } from '../../../../static/js/views/compare/sides.js';
-import { fillTrace, FRAME, pairTrace, sampleTrace, TOKENS } from '../../sample.js';
-import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+import { fillTrace, FRAME, pairTrace, sampleTrace, TOKENS, plain } from '../../sample.js';
+import { assertContract, WIDTHS } from '../view_contract.js';
 
 const CARD = {
   id: 'tiny',
@@ -18,8 +17,6 @@ const CARD = {
 const OTHER = { ...CARD, id: 'other', title: 'Other' };
 const VOCABULARY = 10;
 const SITE = 'decoder.layers.1.self_attention.weights';
-
-const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 
 function logits(count, value) {
   return {
@@ -116,12 +113,6 @@ test('until heads are chosen the shown one is switched off, and so it is named',
   });
 });
 
-test('the panel of the difference says where its colours end', () => {
-  const { difference } = figures();
-  assert.match(difference.help, /Colours end at ±0\.9\d*, the largest change here\./);
-  assert.doesNotMatch(figures({ layer: 0 }).difference.help, /Colours end/);
-});
-
 test('a second sentence and another translator read A’s own target', () => {
   const card = { ...CARD, kind: 'encoder-decoder' };
   const trace = { ...pairTrace(), card };
@@ -190,16 +181,6 @@ test('bars pair what A and B expect, and say what moved', () => {
     plain(next.grid.describe(row, 2)),
     /^After “it” at 4, “·saw” has probability 23\.2 % in A and 8\.5 % in B: −14\.7 percentage points$/,
   );
-});
-
-test('each bar is found where its box is', () => {
-  const {
-    next: { grid },
-  } = figures();
-  for (const column of [0, 1]) {
-    const { x0, x1, y0, y1 } = grid.geometry.box(1, column);
-    assert.deepEqual(grid.geometry.at((x0 + x1) / 2, (y0 + y1) / 2), { row: 1, column });
-  }
 });
 
 test('of each head it is told how much of its attention moved, and the way leads to the one that moved most', () => {
@@ -307,22 +288,6 @@ test('two models that cut a text differently are compared by its words', () => {
   assert.match(next.grid.tip(next.grid.rowLabels.indexOf('x'), 0)[1], /^unknown/);
 });
 
-test('two sentences are named by where they differ', () => {
-  const [a, b] = [
-    'The animal did not cross the street: too tired.',
-    'The animal did not cross the street: too wide.',
-  ];
-  assert.deepEqual(
-    [tellingPart(a, b), tellingPart(b, a)],
-    ['“… the street: too tired.”', '“… the street: too wide.”'],
-  );
-  assert.deepEqual([tellingPart('a cat', 'a dog'), tellingPart(a, a)], ['“a cat”', `“${a}”`]);
-  assert.equal(
-    tellingPart('the cat sat on the mat', 'the cat sat on the mat and slept'),
-    '“… cat sat on the mat”',
-  );
-});
-
 test('kinds of attention that are not each other’s are not subtracted', () => {
   const { difference, next } = figures({
     compare_with: 'model',
@@ -338,13 +303,6 @@ test('where B has no such head, another stands in and is named', () => {
   assert.ok(difference.grid);
 });
 
-test('every figure keeps the page’s contract, on a phone too', () => {
-  for (const width of [358, 820, 1360]) {
-    for (const figure of Object.values(figures({ width }))) {
-      assertReadable(figure);
-      assertAxesCount(figure);
-      assertFits(figure, width);
-    }
-  }
-  assertNoMarkup(Object.values(figures()));
+test('every figure keeps the contract', () => {
+  for (const width of WIDTHS) assertContract(Object.values(figures({ width })), width);
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { commonPairs, editInWords, editsOf } from '../../../../static/js/views/compare/sides.js';
+import { commonPairs, editsOf } from '../../../../static/js/views/compare/sides.js';
 
 const WISH = {
   kind: 'heads',
@@ -25,24 +25,6 @@ test('an edit is asked for as the API takes it', () => {
   ]);
 });
 
-test('an edit has words', () => {
-  assert.equal(editInWords(WISH), 'heads 0, 3 off in all layers');
-  assert.equal(
-    editInWords({ ...WISH, heads: [4], layer: 2, where: 'cross' }),
-    'head 4 off in layer 2 of cross-attention',
-  );
-  assert.equal(editInWords({ ...WISH, heads: [0, 1, 2, 3, 4] }), '5 heads off in all layers');
-  assert.equal(editInWords({ ...WISH, kind: 'experts' }), 'expert 2 off in all layers');
-  assert.equal(
-    editInWords({ ...WISH, kind: 'no_scaling' }),
-    'no division by √d_head in all layers',
-  );
-  assert.equal(
-    editInWords({ ...WISH, kind: 'temperature' }),
-    'softmax temperature 1.5 in all layers',
-  );
-});
-
 const common = (a, b) =>
   commonPairs([...a], [...b])
     .map(([i]) => a[i])
@@ -54,15 +36,6 @@ test('what two lists share is found in order', () => {
     [0, 0],
     [2, 2],
   ]);
-});
-
-test('the same list is shared whole, and different ones not at all', () => {
-  assert.deepEqual(commonPairs(['a', 'a'], ['a', 'a']), [
-    [0, 0],
-    [1, 1],
-  ]);
-  assert.deepEqual(commonPairs(['a'], ['b']), []);
-  assert.deepEqual(commonPairs([], ['b']), []);
 });
 
 /** All common subsequences, by brute force. */

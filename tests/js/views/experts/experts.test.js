@@ -10,24 +10,15 @@ import {
   sampleTrace,
   TARGET_TOKENS,
   TOKENS,
+  plain,
 } from '../../sample.js';
-import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+import { assertContract, assertFits, WIDTHS } from '../view_contract.js';
 
 const COUNT = TOKENS.length;
 
 const route = (trace, state) => figuresOf(experts, trace, { experts_show: 'route', ...state });
 const specialities = (trace, state) =>
   figuresOf(experts, trace, { experts_show: 'specialities', ...state });
-
-const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
-
-test('one figure for each layer that routes', () => {
-  const figures = figuresOf(experts, sampleTrace());
-  assert.deepEqual(
-    figures.map(({ title }) => title),
-    ['Layer 1'],
-  );
-});
 
 test('probabilities stand by expert and token, the chosen ones marked with their weight', () => {
   const [{ data, grid }] = figuresOf(experts, sampleTrace());
@@ -72,32 +63,6 @@ test('says in words where a token goes, and in which layer, as attention does', 
   );
   for (let row = 0; row < grid.rows; row += 1)
     assert.ok(grid.describe(row, 2).endsWith('(layer 1)'));
-});
-
-test('loads are shares of all choices, beside the line of an even share', () => {
-  const [{ data, layout }] = figuresOf(experts, sampleTrace());
-  const bars = data.find(({ type }) => type === 'bar');
-  assert.deepEqual(bars.x, [0.5, 0.5, 0, 0]);
-  const line = layout.shapes.find(({ type }) => type === 'line');
-  assert.deepEqual([line.x0, line.x1], [0.25, 0.25]);
-});
-
-test('the legend names both scales: the colour’s and that of the numbers in chosen cells', () => {
-  const legend = (width) =>
-    figuresOf(experts, sampleTrace(), { width })[0].layout.annotations.map(({ text }) => text);
-  assert.ok(
-    legend(900).includes('colour: router probability · number: weight of a chosen expert’s answer'),
-  );
-  for (const line of ['router probability', 'number: weight of a chosen expert’s answer'])
-    assert.ok(legend(358).includes(line));
-});
-
-test('a model is called in sentences as the menu calls it', () => {
-  const [{ notice }] = figuresOf(experts, {
-    ...sampleTrace({ isDense: true }),
-    card: { title: 'Tiny Stories' },
-  });
-  assert.match(notice, /^Tiny Stories is dense/);
 });
 
 test('a dense model is called dense, and nothing is drawn for it', () => {
@@ -369,15 +334,13 @@ test('a stack without experts is called dense while the other has some', () => {
   }
 });
 
-for (const show of ['route', 'specialities']) {
-  test(`${show}: keeps what every figure promises, at 256 tokens too`, () => {
-    const figures = figuresOf(experts, routedTrace(), { experts_show: show, experts_expert: 3 });
-    figures.forEach(assertReadable);
-    figures.forEach(assertAxesCount);
-    assertNoMarkup(figures);
-    for (const width of [358, 820, 1360]) {
-      for (const figure of figuresOf(experts, longTrace(256), { experts_show: show, width }))
-        if (!figure.notice) assertFits(figure, width);
+test('route and specialities keep the contract, at 256 tokens too', () => {
+  for (const show of ['route', 'specialities']) {
+    const state = { experts_show: show, experts_expert: 3 };
+    for (const width of WIDTHS) {
+      assertContract(figuresOf(experts, routedTrace(), { ...state, width }), width);
+      const long = figuresOf(experts, longTrace(256), { ...state, width });
+      for (const figure of long.filter(({ notice }) => !notice)) assertFits(figure, width);
     }
-  });
-}
+  }
+});

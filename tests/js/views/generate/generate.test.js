@@ -2,22 +2,21 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { curlOf, callOf } from '../../../../static/js/data/request_code.js';
 import { standardsOf } from '../../../../static/js/state/fields.js';
-import {
-  chosenStep,
-  isNatural,
-  rowOfStep,
-  statusOf,
-  subjectOf,
-  tokensWith,
-  whyOver,
-} from '../../../../static/js/ui/generation.js';
-import { csvOf, numbersOf } from '../../../../static/js/ui/exports.js';
+import { isNatural, statusOf, subjectOf, whyOver } from '../../../../static/js/ui/generation.js';
+import { numbersOf } from '../../../../static/js/ui/exports.js';
 import { generate } from '../../../../static/js/views/generate/generate.js';
 import { stepOf, stepsOf } from './sample.js';
-import { figuresOf, fillTrace, FRAME, pairTrace, sampleTrace, TOKENS } from '../../sample.js';
-import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+import {
+  figuresOf,
+  fillTrace,
+  FRAME,
+  pairTrace,
+  sampleTrace,
+  TOKENS,
+  plain,
+} from '../../sample.js';
+import { assertContract, WIDTHS } from '../view_contract.js';
 
-const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 const PATH = [3, 1, 5];
 const NATURAL = { generate_temperature: 1 };
 
@@ -36,13 +35,10 @@ const figures = (path, more, options) =>
   figuresOf(generate, sampleTrace(), stateWith(path, more, options));
 
 test('before anything is written the page shows what the model expects, and begins with what is chosen', () => {
-  for (const width of [358, 1360]) {
+  for (const width of WIDTHS) {
     const [figure, ...others] = figures([], { width });
     assert.equal(others.length, 0);
-    assertReadable(figure);
-    assertAxesCount(figure);
-    assertFits(figure, width);
-    assertNoMarkup([figure]);
+    assertContract([figure], width);
   }
   const [
     {
@@ -82,18 +78,6 @@ test('while a path is read again the page waits, and says so where that failed',
     figuresOf(generate, sampleTrace(), { ...stateWith(PATH), generation: { steps: [] } })[0].notice,
     /has not been read again/,
   );
-});
-
-test('every figure of a written token can be read, drawn and taken along', () => {
-  for (const width of [358, 820, 1360]) {
-    const all = figures(PATH, { width });
-    assert.equal(all.length, 3);
-    all.forEach(assertReadable);
-    assertNoMarkup(all);
-    all.forEach(assertAxesCount);
-    for (const figure of all) assertFits(figure, width);
-    for (const { grid } of all) assert.ok(csvOf(grid).split('\r\n').length > grid.rows);
-  }
 });
 
 test('the written token is among what could have come, and is marked', () => {
@@ -183,15 +167,6 @@ test('the row is that of the token before, over all tokens so far', () => {
   assert.match(figures(PATH, { head: 7 })[1].notice, /no such head/);
 });
 
-test('the map of experts names what its colour and its numbers mean', () => {
-  const { layout, data } = figures(PATH)[2];
-  assert.equal(
-    layout.annotations.map(({ text }) => text).join(' · '),
-    'router probability · number: weight of a chosen expert’s answer',
-  );
-  assert.ok(data[0].colorbar && data[0].showscale !== false);
-});
-
 test('the experts are those of each layer, with the weights of the chosen ones', () => {
   const { grid, data } = figures(PATH)[2];
   assert.deepEqual([grid.rows, grid.columns], [1, 4]);
@@ -249,26 +224,6 @@ test('a model that is no decoder names those that are, a press away', () => {
   assert.match(figuresOf(generate, pairTrace(), stateWith([]))[0].notice, /No model here does/);
 });
 
-test('the switches say what they are set to', () => {
-  const controls = generate.controls(sampleTrace(), {
-    ...FRAME,
-    ...stateWith([]),
-    generate_temperature: 0,
-    generate_top_k: 7,
-  });
-  const shown = Object.fromEntries(
-    controls.map(({ label, shown: said, value }) => [label, said ?? value]),
-  );
-  assert.deepEqual(shown, {
-    Temperature: 'likeliest',
-    'Top-k': '7',
-    'Top-p': 'all',
-    Seed: 0,
-    Layer: 1,
-    Head: 0,
-  });
-});
-
 test('a seed is any whole number that the server takes', () => {
   const { generate_seed: field } = generate.fields;
   assert.deepEqual(['4711', String(Number.MAX_SAFE_INTEGER)].map(field.read), [
@@ -297,20 +252,6 @@ test('what is asked for leaves out what is not set', () => {
   });
   assert.ok(isNatural({ sampling: { temperature: 1, seed: 9 } }));
   assert.ok(!isNatural({ sampling: { temperature: 1, seed: 0, top_k: 3 } }));
-});
-
-test('the written tokens follow those of the text', () => {
-  const tokens = tokensWith(sampleTrace(), stepsOf([4]));
-  assert.equal(tokens.length, TOKENS.length + 1);
-  assert.deepEqual([tokens.at(-1).text, tokens.at(-1).is_special], ['</s>', true]);
-});
-
-test('the last step is chosen unless another is', () => {
-  const steps = stepsOf(PATH);
-  assert.equal(chosenStep({ generate_step: null }, steps), 2);
-  assert.equal(chosenStep({ generate_step: 0 }, steps), 0);
-  assert.equal(chosenStep({ generate_step: null }, []), -1);
-  assert.equal(rowOfStep(steps[0], 9, 0), null);
 });
 
 test('a text that is over says why', () => {
@@ -345,4 +286,8 @@ test('beside the buttons stands how far it is, or why it stopped', () => {
   );
   assert.match(of({ reason: 'server_stopping' }), /told to stop; what is written is kept/);
   assert.match(of({ steps: stepsOf([4]) }), /end mark/);
+});
+
+test('every figure of a generated token keeps the contract', () => {
+  for (const width of WIDTHS) assertContract(figures(PATH, { width }), width);
 });

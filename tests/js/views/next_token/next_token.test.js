@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { nextToken } from '../../../../static/js/views/next_token/next_token.js';
-import { figuresOf, fillTrace, FRAME, pairTrace, sampleTrace, TOKENS } from '../../sample.js';
-
-const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
+import {
+  figuresOf,
+  fillTrace,
+  FRAME,
+  pairTrace,
+  sampleTrace,
+  TOKENS,
+  plain,
+} from '../../sample.js';
 
 test('the likeliest first, with the one that came marked', () => {
   const { data, title } = nextToken.figure(sampleTrace(), { ...FRAME, query: 1 });
@@ -17,25 +23,6 @@ test('the likeliest first, with the one that came marked', () => {
   assert.match(title, /it/);
 });
 
-test('says after which layer it was read off', () => {
-  const { grid } = nextToken.figure(sampleTrace(), { ...FRAME, query: 1 });
-  assert.equal(
-    plain(grid.rest.readout),
-    'After “it” at 1, “·saw” has probability 50.0 %, rank 1; it is what came (after layer 1, the last)',
-  );
-  assert.ok(grid.describe(2, 0).endsWith('(after layer 1, the last)'));
-});
-
-test('the margin has room for the longest label that is written', () => {
-  const trace = sampleTrace();
-  trace.analyses.next_token.texts = TOKENS.map(() => [' neighbourhoods', 'a', 'b']);
-  const { layout } = nextToken.figure(trace, FRAME);
-  const { ticktext, tickvals, tickfont } = layout.yaxis;
-  assert.deepEqual(tickvals, [0, 1, 2]);
-  assert.equal(ticktext[0], '·neighbourhoo…');
-  assert.ok(layout.margin.l >= ticktext[0].length * tickfont.size * 0.6);
-});
-
 test('a nearly certain guess that came has room for its words, on a phone too', () => {
   const trace = sampleTrace();
   trace.analyses.next_token.probabilities.data.set([0.97, 0.01, 0.001], 3);
@@ -46,14 +33,6 @@ test('a nearly certain guess that came has room for its words, on a phone too', 
   assert.equal(bars.text[0], '97.0 % · came next');
   assert.equal(layout.xaxis.ticktext.at(-1), '100 %', 'no probability is past 100 %');
   assert.ok(left >= bars.text[0].length * 6, `${left} pixels behind the bar`);
-});
-
-test('each token has its own guesses', () => {
-  const trace = sampleTrace();
-  trace.analyses.next_token.probabilities.data.set([0.9, 0.05, 0.01], 2 * 3);
-  const { data } = nextToken.figure(trace, { ...FRAME, query: 2 });
-  const [bars] = data;
-  assert.ok(Math.abs(bars.x[0] - 0.9) < 1e-6);
 });
 
 test('at the end of the text a guess can be added to it', () => {

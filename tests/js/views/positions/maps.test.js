@@ -6,15 +6,6 @@ import {
   similarityOf,
 } from '../../../../static/js/views/positions/maps.js';
 
-test('same direction 1, right angle 0, opposite −1, whatever the length', () => {
-  const { data } = cosineSimilarity({
-    rows: 4,
-    columns: 2,
-    data: Float64Array.of(1, 0, 5, 0, 0, 2, -3, 0),
-  });
-  assert.deepEqual([...data.subarray(0, 4)], [1, 1, 0, -1]);
-});
-
 test('it is symmetric and 1 on the diagonal, and a row of zeros is like nothing', () => {
   const rows = Float64Array.from({ length: 12 }, (_, i) => (i < 9 ? Math.sin(i * 7.3) : 0));
   const { data } = cosineSimilarity({ rows: 4, columns: 3, data: rows });
@@ -50,11 +41,6 @@ test('by distance: mean, least and greatest of all pairs so far apart', () => {
   mean.forEach((value, distance) => assert.ok(Math.abs(value - [1, 0.3, -0.2][distance]) < 1e-12));
   assert.deepEqual([...least], [1, 0.1, -0.2]);
   assert.deepEqual([...most], [1, 0.5, -0.2]);
-});
-
-test('of one position there is distance 0 alone', () => {
-  const { mean, least, most } = byDistance({ rows: 1, columns: 1, data: Float64Array.of(1) });
-  assert.deepEqual([[...mean], [...least], [...most]], [[1], [1], [1]]);
 });
 
 test('it is worked out once for each matrix, and anew for another', () => {

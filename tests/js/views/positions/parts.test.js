@@ -1,21 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Problem } from '../../../../static/js/api/api.js';
-import { fieldsOf, readFragment, writeFragment } from '../../../../static/js/state/state.js';
-import { outwards } from '../../../../static/js/views/positions/line_plots.js';
 import { positions } from '../../../../static/js/views/positions/positions.js';
-import { VIEWS } from '../../../../static/js/views/registry.js';
 import {
   figuresOf,
   fillTrace,
   FRAME,
-  longTrace,
   pairTrace,
   sampleTrace,
   schemeTrace,
   TOKENS,
 } from '../../sample.js';
-import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+import { assertContract, assertReadable, WIDTHS } from '../view_contract.js';
 
 const COUNT = TOKENS.length;
 const CARD = {
@@ -110,41 +106,10 @@ const SHOWN = [
 
 for (const [what, trace, state] of SHOWN) {
   test(`${what}: drawn, readable, without markup, on axes that count`, () => {
-    for (const width of [358, 600, 1000]) {
-      const figures = figuresOf(positions, trace, { ...state, width });
-      for (const figure of figures) {
-        assert.equal(figure.notice, undefined);
-        assertReadable(figure);
-        assertAxesCount(figure);
-        assertFits(figure, width);
-      }
-      assertNoMarkup(figures);
-    }
+    for (const width of WIDTHS)
+      assertContract(figuresOf(positions, trace, { ...state, width }), width);
   });
 }
-
-test('256 tokens fit the width in every part', () => {
-  const trace = withCard(longTrace(256));
-  for (const part of ['waves', 'rotation']) {
-    for (const width of [358, 820, 1360])
-      for (const figure of figuresOf(positions, trace, { ...show(part), width }))
-        assertFits(figure, width);
-  }
-});
-
-test('what is shown goes into the link and comes back', () => {
-  const fields = fieldsOf(VIEWS);
-  const state = {
-    positions_show: 'rotation',
-    positions_dimensions: [1, 3],
-    positions_dimension: 0,
-    positions_pairs: [1],
-    positions_shift: 4,
-    positions_layer: 1,
-    positions_scale: 'log',
-  };
-  assert.deepEqual(readFragment(writeFragment(state, fields), fields), state);
-});
 
 test('lines: the dots are what was captured, and lie on the formula', () => {
   const [waves, similarity] = figuresOf(
@@ -159,16 +124,6 @@ test('lines: the dots are what was captured, and lie on the formula', () => {
   assert.equal(similarity.grid.rowLabels.join(), 'mean,least,greatest');
   close(similarity.grid.value(0, 3), (Math.cos(3) + Math.cos(0.03)) / 2);
   close(similarity.grid.value(2, 3) - similarity.grid.value(1, 3), 0);
-});
-
-test('lines: a captured number off the formula is told', () => {
-  const trace = sinusoidal();
-  trace.tensors['decoder.embedding.positional'].data = Float32Array.from(
-    trace.tensors['decoder.embedding.positional'].data,
-    (value, at) => (at === 4 ? value + 0.125 : value),
-  );
-  const [waves] = figuresOf(positions, trace, show('waves'));
-  assert.equal(waves.facts[0][1], '0.125');
 });
 
 test('lines of a learned encoding claim no formula, odd widths too', () => {
@@ -400,23 +355,6 @@ test('schemes: an encoder–decoder with learned positions shows the table of th
   assert.equal(figuresOf(positions, trace, { ...state, where: 'encoder' })[1].grid.value(0, 0), 1);
 });
 
-test('schemes: what gives the numbers is a call without a text', () => {
-  const figures = figuresOf(
-    positions,
-    sinusoidal(),
-    show('schemes', { cards: CARDS, answers: ENCODINGS }),
-  );
-  assert.deepEqual(
-    figures.map(({ grid }) => grid.call.path.split('?')[1]),
-    [
-      'scheme=sinusoidal&length=5&width=4',
-      'model=positions-learned&length=5',
-      'scheme=rotary&length=5&width=2',
-      'scheme=alibi&length=5&heads=2',
-    ],
-  );
-});
-
 test('twins: the same axes in all, whatever each of them has', () => {
   const answers = {
     'positions-sinusoidal': byDistance([0.6, 0.3, 0.1]),
@@ -474,20 +412,4 @@ test('twins: a layer that they have not is the last, and where there are no twin
   const [{ notice }] = figuresOf(positions, sinusoidal(), show('twins', { cards: [CARD] }));
   assert.match(notice, /^No twins/);
   assert.deepEqual(controlsOf(sinusoidal(), show('twins', { cards: [CARD] })).length, 1);
-});
-
-test('two columns are equal where figures are to be compared', () => {
-  assert.deepEqual(
-    ['encoding', 'waves', 'rotation', 'schemes', 'twins'].map((part) =>
-      positions.arrangement(null, show(part)),
-    ),
-    ['pair', 'pair', 'pair', 'many', 'many'],
-  );
-});
-
-test('a strip ends where two digits say it, never before its greatest number', () => {
-  assert.deepEqual(
-    [2.078, -0.8236, 3.5, 1, 0, 0.00391, 12.01].map(outwards),
-    [2.1, -0.83, 3.5, 1, 0, 0.004, 13],
-  );
 });

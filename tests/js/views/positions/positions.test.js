@@ -9,11 +9,10 @@ import {
   schemeTrace,
   TARGET_TOKENS,
   TOKENS,
+  plain,
 } from '../../sample.js';
 
 const COUNT = TOKENS.length;
-
-const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 
 test('the encoding on a scale symmetric about zero', () => {
   const [{ data, grid }] = figuresOf(positions, sampleTrace());
@@ -62,11 +61,6 @@ test('a scale that starts above 0 says where', () => {
   assert.ok(grid.note.includes(`from ${map.zmin} to 1`), grid.note);
 });
 
-test('what the words promise of the similarity holds for every range', () => {
-  const meaning = Object.fromEntries(positions.terms)['cosine similarity'];
-  assert.doesNotMatch(meaning, /0|−1/);
-});
-
 test('only positions of this text are shown', () => {
   const trace = sampleTrace();
   const width = 4;
@@ -77,15 +71,6 @@ test('only positions of this text are shown', () => {
     data: new Float32Array(64 * width).fill(1),
   };
   for (const { grid } of figuresOf(positions, trace)) assert.equal(grid.rows, COUNT);
-});
-
-test('a model that adds none says so', () => {
-  const trace = sampleTrace();
-  delete trace.tensors['decoder.embedding.positional'];
-  for (const { notice, data } of figuresOf(positions, trace)) {
-    assert.match(notice, /adds no positional encoding/);
-    assert.equal(data, undefined);
-  }
 });
 
 test('of an encoder–decoder either stack can be looked at, with its own tokens', () => {
@@ -116,11 +101,6 @@ test('rotary: the turned queries of layer 0, and how far each pair was turned', 
   assert.ok(Math.abs(turns.grid.value(3, 0) - Math.cos(3)) < 1e-6);
   assert.ok(Math.abs(turns.grid.value(3, 1) - Math.cos(0.03)) < 1e-6);
   assert.match(positions.wording(schemeTrace('rotary'), FRAME).help, /rotates each query and key/);
-});
-
-test('queries are asked for only where they are turned', () => {
-  assert.deepEqual(positions.also({ positional: 'rotary' }), ['*.layers.0.self_attention.queries']);
-  assert.deepEqual(positions.also({ positional: 'sinusoidal' }), []);
 });
 
 test('ALiBi: the bias of the chosen head, and nothing for the future', () => {

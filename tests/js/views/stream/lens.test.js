@@ -11,14 +11,6 @@ test('a short text stands in one line, a long one in lines of nearly equal lengt
   assert.ok(settingFor(256, 4, 358).cell >= 46);
 });
 
-test('of a text of two tokens the cells stay small, and the words below them have room', () => {
-  const { cell, perLine, margin } = settingFor(2, 4, 820);
-  assert.ok(cell <= 104);
-  assert.ok(cell * perLine + margin.r > 110 + 34 * 6, 'the colour bar and what it is of');
-  const phone = settingFor(2, 4, 358);
-  assert.ok(phone.margin.l + phone.cell * phone.perLine + phone.margin.r <= 358);
-});
-
 test('every cell lies where it is found again, and nowhere else', () => {
   const setting = settingFor(50, 3, 700);
   const { box, at } = geometryOf(setting);
@@ -32,25 +24,6 @@ test('every cell lies where it is found again, and nowhere else', () => {
     }
   }
   assert.equal(seen.size, 150);
-});
-
-test('above a line, beside it and after the last token there is no cell', () => {
-  const setting = settingFor(47, 3, 700);
-  const { at, box } = geometryOf(setting);
-  assert.equal(at(0, 0), null, 'the tokens themselves');
-  assert.equal(at(0, 4), null, 'those of the second line');
-  assert.equal(at(-0.6, 1), null);
-  assert.equal(at(setting.perLine - 0.4, 1), null);
-  const missing = setting.lines * setting.perLine - 47;
-  assert.ok(missing > 0);
-  assert.equal(at(setting.perLine - 1, setting.lines * 4 - 1), null);
-  assert.equal(at(0, setting.lines * 4), null);
-  assert.equal(box(1, undefined), null);
-  assert.deepEqual(
-    box(undefined, 1),
-    { x0: 0.5, x1: 1.5, y0: 0.5, y1: 3.5 },
-    'a whole column of its line',
-  );
 });
 
 test('the map shows tokens, numbers and names in the places that the geometry says', () => {

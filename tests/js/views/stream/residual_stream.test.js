@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  isCentred,
   normDepth,
-  rowMeans,
   streamDepth,
   writtenDepth,
 } from '../../../../static/js/views/stream/residual_stream.js';
@@ -53,16 +51,6 @@ test('cross-attention has its step between the two', () => {
   );
 });
 
-test('experts are called experts, in the layers that have them', () => {
-  const card = { moe: { layers: [1] } };
-  assert.deepEqual(titles(writtenDepth(streamAnalysis(2), 'decoder', card, 'cosine')), [
-    '0 · attention',
-    '0 · feed-forward',
-    '1 · attention',
-    '1 · experts',
-  ]);
-});
-
 test('what is written comes part by part', () => {
   const found = streamAnalysis(2);
   assert.deepEqual(rows(writtenDepth(found, 'decoder', {}, 'cosine')), [
@@ -91,13 +79,4 @@ test('a last norm follows where norms stand before the parts, and none where the
   );
   assert.equal(titles(after).length, 4);
   assert.equal(after.steps[0].name, 'the norm after the attention of layer 0');
-});
-
-test('an RMSNorm takes no mean', () => {
-  assert.equal(isCentred(streamAnalysis(2)), true);
-  assert.equal(isCentred(streamAnalysis(2, { isRms: true })), false);
-});
-
-test('the mean of every row', () => {
-  assert.deepEqual(rowMeans({ rows: 2, columns: 2, data: Float64Array.of(1, 2, 3, 5) }), [1.5, 4]);
 });

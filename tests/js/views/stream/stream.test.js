@@ -9,11 +9,11 @@ import {
   sampleTrace,
   TARGET_TOKENS,
   TOKENS,
+  plain,
 } from '../../sample.js';
 import { answersOf, lensAnalysis, streamAnalysis } from './sample.js';
-import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+import { assertContract, assertFits, WIDTHS } from '../view_contract.js';
 
-const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 const COUNT = TOKENS.length;
 const SHOWS = ['lens', 'norms', 'writes', 'layer_norm'];
 
@@ -79,18 +79,10 @@ test('while an answer is on its way, and when it is refused, one panel says so',
 });
 
 for (const show of SHOWS) {
-  test(`${show}: what holds for every figure`, () => {
-    for (const trace of [sampleTrace(), fillTrace(), pairTrace()]) {
-      const figures = shown(trace, show, { stream_layer: 0 });
-      assert.ok(figures.length >= 2);
-      figures.forEach(assertReadable);
-      figures.forEach(assertAxesCount);
-      assertNoMarkup(figures);
-    }
-  });
-
-  test(`${show}: fits the width it is given, at 256 tokens too`, () => {
-    for (const width of [358, 820, 1360]) {
+  test(`${show}: keeps the contract, at 256 tokens too`, () => {
+    for (const width of WIDTHS) {
+      for (const trace of [sampleTrace(), fillTrace(), pairTrace()])
+        assertContract(shown(trace, show, { stream_layer: 0, width }), width);
       for (const figure of shown(longTrace(256), show, { width })) assertFits(figure, width);
     }
   });
@@ -237,13 +229,6 @@ test('cosines are on a scale that is the same on both sides of 0, and say along 
   );
 });
 
-test('numbers stand in the cells where there is room', () => {
-  const [wide] = shown(sampleTrace(), 'norms', { width: 800 });
-  assert.equal(wide.data[1].text[5], '10.0', 'after the attention of layer 0, at the first token');
-  const [narrow] = shown(longTrace(256), 'norms', { width: 800 });
-  assert.equal(narrow.data.length, 1);
-});
-
 test('on a phone positions stand below one another', () => {
   const [
     {
@@ -269,16 +254,6 @@ test('layer norms show mean and deviation, an RMSNorm its root mean square', () 
   assert.deepEqual(titles({ isRms: true }), ['Root mean square', 'Root mean square']);
 });
 
-test('where norms stand is told', () => {
-  const told = (card) =>
-    stream.wording({ ...sampleTrace(), card }, { stream_show: 'layer_norm' }).help;
-  assert.match(
-    told({ kind: 'decoder', norm: 'layer_norm', norm_place: 'pre' }),
-    /^LayerNorm precedes/,
-  );
-  assert.match(told({ kind: 'encoder', norm: 'rms_norm', norm_place: 'post' }), /^RMSNorm follows/);
-});
-
 test('where no norm comes last, the lens has none', () => {
   const meaning = (card) =>
     Object.fromEntries(stream.wording({ ...sampleTrace(), card }, { stream_show: 'lens' }).terms)[
@@ -298,10 +273,4 @@ test('the controls choose what is shown', () => {
     control.options.map(({ id }) => id),
     SHOWS,
   );
-});
-
-test('the lens leads; maps of short texts stand side by side', () => {
-  assert.equal(stream.arrangement(sampleTrace(), { stream_show: 'lens' }), 'led');
-  assert.equal(stream.arrangement(sampleTrace(), { stream_show: 'norms' }), 'many');
-  assert.equal(stream.arrangement(longTrace(256), { stream_show: 'norms' }), '');
 });

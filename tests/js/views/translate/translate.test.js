@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { translate } from '../../../../static/js/views/translate/translate.js';
-import { FRAME, pairTrace, sampleTrace } from '../../sample.js';
-import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+import { FRAME, pairTrace, sampleTrace, plain } from '../../sample.js';
+import { assertContract, WIDTHS } from '../view_contract.js';
 
 const WEIGHTS = [0.9, 0.1, 0, 0, 0, 0.25, 0.75, 0];
 
@@ -21,7 +21,6 @@ function aligned(aligner = { layer: 1, head: 0, shift: 0 }) {
   return { ...trace, analyses: { alignment } };
 }
 
-const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 const state = (more = {}) => ({
   ...FRAME,
   translate_threshold: 0.05,
@@ -167,13 +166,6 @@ test('a model that does not translate says which one does, and leads there', () 
   assert.match(translate.figure(trace, FRAME).notice, /No model here does/);
 });
 
-test('every figure keeps the page’s contract, on a phone too', () => {
-  for (const width of [358, 820, 1360]) {
-    for (const figure of figures({ width })) {
-      assertReadable(figure);
-      assertAxesCount(figure);
-      assertFits(figure, width);
-    }
-  }
-  assertNoMarkup(figures());
+test('every figure keeps the contract', () => {
+  for (const width of WIDTHS) assertContract(figures({ width }), width);
 });

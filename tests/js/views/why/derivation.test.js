@@ -5,15 +5,11 @@ import {
   derive,
   differences,
   lengthOf,
-  outputFormula,
-  productFormula,
   scoreFormula,
   shareOf,
   sitesOf,
   softmaxFormula,
   turnedBy,
-  turnFormula,
-  valueFormula,
 } from '../../../../static/js/views/why/derivation.js';
 import { headTrace } from './sample.js';
 
@@ -203,13 +199,6 @@ function byHand({ bias, ...softmax } = {}, query = 1, key = 0) {
   return derive({ tensors }, PATH, { query, key }, softmax);
 }
 
-test('the product names its first terms and its sum', () => {
-  assert.deepEqual(said(productFormula(byHand())), [
-    'q times k equals the sum of over i q i k i',
-    'equals 1.000 plus 4.000 plus … equals 8.000',
-  ]);
-});
-
 test('the score is the product over √d, and whatever else is done to it', () => {
   const last = (derivation) => said(scoreFormula(derivation)).at(-1);
   assert.deepEqual(said(scoreFormula(byHand())), [
@@ -235,37 +224,10 @@ test('the score is the product over √d, and whatever else is done to it', () =
   );
 });
 
-test('what is hidden has the score −∞ and the weight 0', () => {
-  const hidden = byHand({}, 0, 1);
-  assert.equal(said(scoreFormula(hidden)).at(-1), 's equals minus infinity hidden: comes later');
-  assert.match(
-    said(softmaxFormula(hidden)).at(-1),
-    /^equals e to the power of minus infinity over 1\.000 equals 0 over 1\.000 equals 0$/,
-  );
-});
-
 test('the softmax shows its power, its sum and their quotient', () => {
   const far = said(softmaxFormula(byHand({}, 1, 1))).at(-1);
   assert.equal(
     far,
     'equals e to the power of 1.000 minus 4.000 over 1.050 equals 0.0498 over 1.050 equals 0.0474',
   );
-});
-
-test('the value is as long as it is, times the weight', () => {
-  assert.equal(
-    said(valueFormula(byHand(), lengthOf)).at(-1),
-    'a v equals 0.9526 times 5.000 equals 4.763',
-  );
-});
-
-test('a turn names both positions', () => {
-  const [query, key] = said(turnFormula(byHand()));
-  assert.match(query, /^q turned equals R θ q , θ i equals 1 over 10000 to the power of 2 i \/ d$/);
-  assert.match(key, /^k turned .* equals 0 over/);
-});
-
-test('the output is shared among heads', () => {
-  const trace = headTrace(PATH, { queries: 3, keys: 3 });
-  assert.match(said(outputFormula(shareOf(trace, PATH, 1), 1, lengthOf))[1], /equals 0\.250$/);
 });

@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { spoken } from '../../../../static/js/ui/formula.js';
 import { why } from '../../../../static/js/views/why/why.js';
-import { FRAME, pairTrace, sampleTrace, TOKENS } from '../../sample.js';
-import { assertAxesCount, assertFits, assertNoMarkup, assertReadable } from '../view_contract.js';
+import { FRAME, pairTrace, sampleTrace, TOKENS, plain } from '../../sample.js';
+import { assertContract, assertReadable, WIDTHS } from '../view_contract.js';
 import { asked, askedOfPair } from './sample.js';
 
 const PLAIN = { why_unscaled: false, why_temperature: 1 };
-const plain = (text) => text.replace(/[\u2068\u2069]/g, '');
 
 function figures({ trace, answers }, state = {}) {
   const whole = { ...FRAME, ...PLAIN, answers, ...state };
@@ -57,15 +56,11 @@ test('the steps follow each other, numbered; a turn comes first where positions 
 
 for (const positional of ['sinusoidal', 'rotary', 'alibi']) {
   test(`${positional}: every step is drawn, can be read, and is safe for Plotly`, () => {
-    for (const width of [358, 820, 1360]) {
+    for (const width of WIDTHS) {
       const found = figures(asked(positional), { width });
-      assertNoMarkup(found);
-      for (const figure of found) {
-        assertReadable(figure);
-        assertAxesCount(figure);
-        assertFits(figure, width);
-        for (const line of figure.formula) assert.ok(spoken(line).length > 2);
-      }
+      assertContract(found, width);
+      for (const line of found.flatMap(({ formula }) => formula))
+        assert.ok(spoken(line).length > 2);
     }
   });
 }
@@ -172,15 +167,6 @@ test('keys that come later are shaded, and the score and the weight say why they
   }
 });
 
-test('what the head writes is seen beside an output that is much larger', () => {
-  const { trace, answers, path } = asked();
-  answers.plain.trace.tensors[`${path}.output`].data.fill(1000, 0, 1);
-  const found = figures({ trace, answers }, { query: 0, key: 0 })[4];
-  const tallest = found.data.map(({ y }) => Math.max(...y) - Math.min(...y, 0));
-  assert.ok(Math.min(...tallest) > 0.4 * Math.max(...tallest));
-  assert.match(found.help, /its own scale/);
-});
-
 test('the sentence keeps the row’s tint under a cell, and shows another row for another token', () => {
   const { grid } = figures(asked(), { query: 4, key: 1 })[0];
   assert.deepEqual([...grid.tint(2, 3)], [...grid.rest.tint]);
@@ -206,18 +192,6 @@ test('choosing a bar of the row chooses that key; dimensions are not to be chose
   const [product, score, softmax] = figures(asked());
   assert.deepEqual([score.grid.choose(0, 2), softmax.grid.choose(0, 0)], [{ key: 2 }, { key: 0 }]);
   assert.equal(product.grid.choose, undefined);
-});
-
-test('a cell that is not the strongest leads to the strongest', () => {
-  const state = { query: 4, key: 1 };
-  const found = figures(asked(), state)[2];
-  const weights = Array.from({ length: 5 }, (_, key) => found.grid.value(0, key));
-  const strongest = weights.indexOf(Math.max(...weights));
-  assert.deepEqual(
-    found.actions.map(({ patch }) => patch),
-    [{ key: strongest }],
-  );
-  assert.equal(figures(asked(), { ...state, key: strongest })[2].actions, undefined);
 });
 
 test('a change is shown beside what was trained, with the entropy of both', () => {
@@ -269,13 +243,4 @@ test('a trace without attention has nothing to derive', () => {
   assert.deepEqual(why.asks(trace, { ...FRAME, ...PLAIN }), {});
   assert.match(figures({ trace, answers: {} })[0].notice, /no attention weights/);
   assert.deepEqual(why.controls(trace, { ...FRAME, ...PLAIN }), []);
-});
-
-test('the switch back is of use only where something is changed', () => {
-  const back = (state) =>
-    why
-      .controls(asked().trace, { ...FRAME, ...PLAIN, ...state })
-      .find(({ kind }) => kind === 'button');
-  assert.equal(back({}).disabled, true);
-  assert.deepEqual([back({ why_unscaled: true }).disabled, back({}).patch], [false, PLAIN]);
 });
