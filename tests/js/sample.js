@@ -53,46 +53,48 @@ export const FRAME = {
   cards: [],
 };
 
+const sizeOf = (shape) => shape.reduce((product, size) => product * size, 1);
+
+/**
+ * An array of a trace.
+ * @param {string[]} axes
+ * @param {number[]} shape
+ * @param {number | ((at: number) => number)} value of every element, or by its place
+ * @param {Float32ArrayConstructor | Float64ArrayConstructor | Int32ArrayConstructor} [Kind]
+ */
+export function tensor(axes, shape, value, Kind = Float32Array) {
+  const of = typeof value === 'function' ? value : () => value;
+  return { axes, shape, scale: 1, data: Kind.from({ length: sizeOf(shape) }, (_, at) => of(at)) };
+}
+
+/** The first head looks at the token before, the second at the first token. */
 function weights() {
-  const data = new Uint16Array(HEADS * COUNT * COUNT);
-  for (let head = 0; head < HEADS; head += 1) {
-    for (let query = 0; query < COUNT; query += 1) {
-      const favourite = head === 0 ? Math.max(0, query - 1) : 0;
-      for (let key = 0; key <= query; key += 1) {
-        const rest = query === 0 ? 0 : 0.2 / query;
-        const weight = key === favourite ? (query === 0 ? 1 : 0.8) : rest;
-        data[(head * COUNT + query) * COUNT + key] = Math.round(weight * 65535);
-      }
-    }
-  }
-  return data;
+  return Uint16Array.from({ length: HEADS * COUNT * COUNT }, (_, at) => {
+    const [head, query, key] = [
+      Math.floor(at / COUNT / COUNT),
+      Math.floor(at / COUNT) % COUNT,
+      at % COUNT,
+    ];
+    if (key > query) return 0;
+    if (query === 0) return 65535;
+    return Math.round((key === (head === 0 ? query - 1 : 0) ? 0.8 : 0.2 / query) * 65535);
+  });
 }
 
 function positional() {
-  const data = new Float32Array(COUNT * 4);
-  for (let position = 0; position < COUNT; position += 1) {
-    [
-      Math.sin(position),
-      Math.cos(position),
-      Math.sin(position / 100),
-      Math.cos(position / 100),
-    ].forEach((value, dimension) => {
-      data[position * 4 + dimension] = value;
-    });
-  }
-  return data;
+  return Float32Array.from({ length: COUNT * 4 }, (_, at) => {
+    const angle = Math.floor(at / 4) / (at % 4 < 2 ? 1 : 100);
+    return at % 2 === 0 ? Math.sin(angle) : Math.cos(angle);
+  });
 }
 
 function routing() {
-  const probs = new Float32Array(COUNT * EXPERTS);
-  const indices = new Int32Array(COUNT * 2);
-  const chosen = new Float32Array(COUNT * 2);
-  for (let token = 0; token < COUNT; token += 1) {
-    probs.set([0.5, 0.3, 0.15, 0.05], token * EXPERTS);
-    indices.set([0, 1], token * 2);
-    chosen.set([0.625, 0.375], token * 2);
-  }
-  return { probs, indices, chosen };
+  const each = (Kind, numbers) => Kind.from(Array(COUNT).fill(numbers).flat());
+  return {
+    probs: each(Float32Array, [0.5, 0.3, 0.15, 0.05]),
+    indices: each(Int32Array, [0, 1]),
+    chosen: each(Float32Array, [0.625, 0.375]),
+  };
 }
 
 /** Arrays by name: `[axes, shape, data]`. */
@@ -167,12 +169,7 @@ function leaning(rows, columns, favourite) {
 export function pairTrace() {
   const { analyses, ...trace } = sampleTrace();
   const target = TARGET_TOKENS.length;
-  const wide = (count) => ({
-    axes: ['position', 'd_model'],
-    shape: [count, 4],
-    scale: 1,
-    data: Float32Array.from({ length: count * 4 }, (_, at) => Math.sin(at + 1)),
-  });
+  const wide = (count) => tensor(['position', 'd_model'], [count, 4], (at) => Math.sin(at + 1));
   const tensors = {
     'encoder.embedding.positional': wide(COUNT),
     'decoder.embedding.positional': wide(target),
@@ -236,14 +233,10 @@ export function schemeTrace(positional) {
   const trace = { ...sampleTrace(), card: { kind: 'decoder', positional } };
   delete trace.tensors['decoder.embedding.positional'];
   const site = 'decoder.layers.0.self_attention';
-  const perHead = (axes, columns, value) => ({
-    axes,
-    shape: [HEADS, COUNT, columns],
-    scale: 1,
-    data: Float32Array.from({ length: HEADS * COUNT * columns }, (_, at) =>
+  const perHead = (axes, columns, value) =>
+    tensor(axes, [HEADS, COUNT, columns], (at) =>
       value(Math.floor(at / columns) % COUNT, at % columns, Math.floor(at / columns / COUNT)),
-    ),
-  });
+    );
   if (positional === 'rotary') {
     trace.tensors[`${site}.queries`] = perHead(['head', 'query', 'd_head'], 4, (_, column) =>
       column % 2 === 0 ? 2 : 0,
@@ -276,24 +269,17 @@ export function longTrace(count) {
     ...TOKENS[1 + (index % 4)],
     id: index,
   }));
-  const square = (heads) => ({
-    axes: ['head', 'query', 'key'],
-    shape: [heads, count, count],
-    scale: 1,
-    data: new Float32Array(heads * count * count).fill(1 / count),
-  });
-  const flat = (columns, axes, value) => ({
-    axes,
-    shape: [count, columns],
-    scale: 1,
-    data: new Float32Array(count * columns).fill(value),
-  });
+  const flat = (columns, axes, value) => tensor(axes, [count, columns], value);
   return {
     ...trace,
     tokens,
     tensors: {
       'decoder.embedding.positional': flat(8, ['position', 'd_model'], 0.5),
-      'decoder.layers.1.self_attention.weights': square(1),
+      'decoder.layers.1.self_attention.weights': tensor(
+        ['head', 'query', 'key'],
+        [1, count, count],
+        1 / count,
+      ),
       'decoder.layers.1.experts.router_probs': flat(4, ['query', 'expert'], 0.25),
       'decoder.layers.1.experts.expert_indices': flat(2, ['query', 'top_k'], 1),
       'decoder.layers.1.experts.expert_weights': flat(2, ['query', 'top_k'], 0.5),
@@ -380,26 +366,21 @@ export function headLabels(found, queries = {}) {
   const names = LABELS.slice(0, -1);
   const analysis = { labels: LABELS };
   for (const [path, heads] of Object.entries(found)) {
-    analysis[`${path}.label`] = {
-      axes: ['head'],
-      shape: [heads.length],
-      scale: 1,
-      data: Int32Array.from(heads, ({ label }) => LABELS.indexOf(label)),
-    };
-    analysis[`${path}.label_scores`] = {
-      axes: ['head', 'label'],
-      shape: [heads.length, names.length],
-      scale: 1,
-      data: Float32Array.from(
-        heads.flatMap(({ scores = {} }) => names.map((name) => scores[name] ?? 0)),
-      ),
-    };
-    analysis[`${path}.label_queries`] = {
-      axes: ['label'],
-      shape: [names.length],
-      scale: 1,
-      data: Int32Array.from(names, (name) => queries[name] ?? 4),
-    };
+    const scores = heads.flatMap(({ scores: of = {} }) => names.map((name) => of[name] ?? 0));
+    const labelOf = (at) => LABELS.indexOf(heads[at].label);
+    const count = names.length;
+    analysis[`${path}.label`] = tensor(['head'], [heads.length], labelOf, Int32Array);
+    analysis[`${path}.label_scores`] = tensor(
+      ['head', 'label'],
+      [heads.length, count],
+      (at) => scores[at],
+    );
+    analysis[`${path}.label_queries`] = tensor(
+      ['label'],
+      [count],
+      (at) => queries[names[at]] ?? 4,
+      Int32Array,
+    );
   }
   return analysis;
 }

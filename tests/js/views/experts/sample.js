@@ -2,7 +2,7 @@
  * A trace whose two layers route differently, and a card that says what the experts take.
  */
 
-import { sampleTrace, TOKENS } from '../../sample.js';
+import { sampleTrace, tensor, TOKENS } from '../../sample.js';
 
 export const N_EXPERTS = 4;
 
@@ -28,14 +28,13 @@ export const WEIGHTS = [
   [0.7, 0.625, 0.95, 0.55, 0.65],
 ];
 
-const named = (axes, columns, Kind, valueOf) => ({
-  axes,
-  shape: [TOKENS.length, columns],
-  scale: 1,
-  data: Kind.from({ length: TOKENS.length * columns }, (_, at) =>
-    valueOf(Math.floor(at / columns), at % columns),
-  ),
-});
+const named = (axes, columns, Kind, valueOf) =>
+  tensor(
+    axes,
+    [TOKENS.length, columns],
+    (at) => valueOf(Math.floor(at / columns), at % columns),
+    Kind,
+  );
 
 function probability(layer, token, expert) {
   const rank = CHOSEN[layer][token].indexOf(expert);

@@ -2,16 +2,9 @@
  * What the analyses `logit_lens` and `residual_stream` of the sample would be.
  */
 
-const RANKS = 3;
+import { tensor } from '../../sample.js';
 
-const named = (axes, shape, value) => ({
-  axes,
-  shape,
-  scale: 1,
-  data: Float32Array.from({ length: shape.reduce((product, size) => product * size, 1) }, (_, at) =>
-    value(at),
-  ),
-});
+const RANKS = 3;
 
 /** The likeliest of the first layer are tags, of the last what comes next; they grow surer with depth. */
 export function lensAnalysis(count, layers = 2) {
@@ -22,12 +15,12 @@ export function lensAnalysis(count, layers = 2) {
       '</s>',
     ]),
   );
-  const ids = named(['layer', 'query', 'rank'], [layers, count, RANKS], (at) => {
+  const ids = tensor(['layer', 'query', 'rank'], [layers, count, RANKS], (at) => {
     const layer = Math.floor(at / RANKS / count);
     return [layer === layers - 1 ? 6 : 9, 3, 1][at % RANKS];
   });
   ids.data = Int32Array.from(ids.data);
-  const probabilities = named(
+  const probabilities = tensor(
     ['layer', 'query', 'rank'],
     [layers, count, RANKS],
     (at) => [0.3 + 0.5 * Math.floor(at / RANKS / count), 0.1, 0.01][at % RANKS],
@@ -53,7 +46,7 @@ export function streamAnalysis(
     part === 'self_attention' ? 'attention_norm' : `${part}_norm`,
   );
   const by = (value) =>
-    named(['layer', 'query'], [layers, count], (at) => value(Math.floor(at / count), at % count));
+    tensor(['layer', 'query'], [layers, count], (at) => value(Math.floor(at / count), at % count));
   const found = {};
   places.forEach((place, index) => {
     found[`${stack}.residual_norm.${place}`] = by(
@@ -72,7 +65,7 @@ export function streamAnalysis(
         (layer, position) => (statistic === 'mean' ? -0.01 : 1) * (layer + position),
       );
     if (!isPost)
-      found[`${stack}.${statistic}.norm`] = named(['query'], [count], (position) => position);
+      found[`${stack}.${statistic}.norm`] = tensor(['query'], [count], (position) => position);
   }
   return found;
 }
