@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from headlight.commands.options import check_models_dir, fail, settings_of
+from headlight.commands.options import USAGE_ERROR, check_models_dir, fail, settings_of
 
 LogLevel = Literal["error", "warning", "info", "debug"]
 LogFormat = Literal["text", "json"]
@@ -110,6 +110,7 @@ def serve(
     ] = None,
 ) -> None:
     """Start the server: the page, the API and its documentation."""
+    from headlight.errors import Problem
     from headlight.server import run
 
     settings = settings_of(
@@ -128,5 +129,7 @@ def serve(
     try:
         with run.listen(settings.host, settings.port) as listener:
             run.serve(listener, settings.host, settings)
+    except Problem as problem:  # the default model
+        fail(problem.detail, code=USAGE_ERROR if problem.status_code == 404 else 1)
     except (OSError, ValueError, run.EngineLost) as error:
         fail(str(error))

@@ -22,7 +22,6 @@ from rich.console import Console
 from uvicorn.supervisors import Multiprocess
 
 from headlight import log_format
-from headlight.errors import Problem
 from headlight.server.banner import greet
 from headlight.settings import ANY_ADDRESS, MAX_HEADER_BYTES, Settings, warnings_of
 
@@ -95,7 +94,8 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
         settings: of the application.
 
     Raises:
-        ValueError: the default model or the device is missing.
+        ValueError: the device is missing.
+        Problem: the default model is unknown or cannot be used.
         EngineLost: the server ended because it could compute nothing any more.
     """
     # uvicorn raises the signal that stopped it again when it has ended: both signals end here.
@@ -106,10 +106,7 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
         for warning in warnings_of(os.environ):
             logger.warning("%s", warning)
         services = application.state.services
-        try:
-            services.registry.describe()
-        except Problem as problem:
-            raise ValueError(problem.detail) from problem
+        services.registry.describe()
         console = Console(highlight=False, markup=False)
         greet(console, address_of(listener), services.settings, services.registry)
         if settings.workers > 1:
