@@ -73,7 +73,7 @@ def causal_mask(
 
 
 IsToken = Bool[Tensor, "batch key"]
-"""False at padding, which is at the end of a row; True at tokens."""
+"""True at tokens, False at padding."""
 
 
 def attention_mask(

@@ -1,4 +1,7 @@
-"""Writing on: draw the next token, append it, read it, and again."""
+"""Autoregressive generation: sample the next token, append it, repeat.
+
+`generate` continues one text; `decode_together` continues several texts by one token in one pass.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,20 @@ from headlight.model.transformer import Cache, Transformer
 
 
 class NonFiniteLogits(ValueError):
-    """Logits that hold NaN or an infinity: nothing can be drawn from them."""
+    """The logits hold NaN or an infinity, so no token can be sampled from them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How the next token is drawn.
+    """The parameters of sampling.
 
-    ``temperature`` divides the logits: 0 takes the most likely token, 1 the model's own
+    ``temperature`` divides the logits: 0 is greedy decoding, 1 samples from the model's own
     distribution. ``top_k`` keeps the k most likely tokens; ``top_p`` the fewest whose
-    probabilities reach p (Holtzman et al. 2020, https://arxiv.org/abs/1904.09751).
+    probabilities reach p (nucleus sampling; Holtzman et al. 2020,
+    https://arxiv.org/abs/1904.09751).
 
     Raises:
-        ValueError: a number is out of its range.
+        ValueError: a number is out of range.
     """
 
     temperature: float = 1.0
@@ -48,11 +52,12 @@ class Sampling:
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratedToken:
-    """A token that was written, and how the model came to it.
+    """A generated token, with its probabilities and the captured rows of its query.
 
-    ``distribution`` (vocab) is what it was drawn from, ``model_distribution`` what the model said
-    before temperature, top-k and top-p. ``is_forced``: it was given, not drawn. ``row`` holds what
-    was captured, by site, of the one query that predicted it: without axes for batch and query.
+    ``distribution`` (vocab) is the distribution it was sampled from, ``model_distribution`` the
+    model's own, before temperature, top-k and top-p. ``is_forced``: the token was given, not
+    sampled. ``row`` holds the captured tensors by site for the query that predicted the token,
+    without batch and query axes.
     """
 
     id: int
@@ -63,21 +68,21 @@ class GeneratedToken:
 
     @property
     def probability(self) -> float:
-        """In the distribution that it was drawn from: 0 where a forced one could not be drawn."""
+        """Its probability in `distribution`; 0 for a forced token that could not be sampled."""
         return float(self.distribution[self.id])
 
     @property
     def model_probability(self) -> float:
-        """In the model's own distribution."""
+        """Its probability in the model's own distribution."""
         return float(self.model_distribution[self.id])
 
     @property
     def rank(self) -> int:
-        """Its place by the model's own probability, from 1; of equals the smaller id is first."""
+        """Its rank by the model's own probability, from 1; of equals the smaller id is first."""
         return self.likeliest().index(self.id) + 1
 
     def likeliest(self, count: int | None = None) -> list[int]:
-        """The ids of the likeliest tokens, by the model's own probability.
+        """The ids of the most likely tokens by the model's own probability.
 
         Args:
             count: how many; None: all.
@@ -90,7 +95,7 @@ class GeneratedToken:
 def next_token_distribution(
     logits: Float[Tensor, " vocab"], sampling: Sampling
 ) -> Float[Tensor, " vocab"]:
-    """The probabilities to draw from, on the CPU: temperature first, then top-k, then top-p."""
+    """The distribution to sample from, on the CPU: temperature first, then top-k, then top-p."""
     logits = logits.float().cpu()  # MPS has no float64
     if sampling.temperature == 0:
         return torch.nn.functional.one_hot(logits.argmax(), len(logits)).float()
@@ -104,7 +109,7 @@ def next_token_distribution(
         ranked = probabilities[order] * kept
         ranked = ranked / ranked.sum()
         kept &= ranked.cumsum(dim=0) - ranked < sampling.top_p
-        kept[0] = True  # a p below what float32 can tell from 0 would leave nothing
+        kept[0] = True  # a p that float32 rounds to 0 would leave nothing
     allowed = torch.zeros_like(kept).index_put((order,), kept)
     return probabilities * allowed / (probabilities * allowed).sum()
 
@@ -114,22 +119,22 @@ class Continuation:
 
     Args:
         model: in eval mode.
-        ids: the tokens before, the start token included; at least one.
-        n_tokens: how many to draw at most; the model's `max_tokens` ends the text too.
-        sampling: how to draw.
-        seed: of the random numbers, drawn on the CPU so that every device gives the same.
-        forced: tokens to take in place of the first drawn ones. Their random numbers are drawn
-            all the same, so the tokens after them are those of a run that drew what is forced.
-        skip: how many of the forced tokens are not yielded; they are read at once, which is much
-            faster than one by one.
-        stop_id: a token that ends the text after it is yielded.
-        capture: sites, or globs over them, to keep the last query's row of, at every step.
-        layers: of the sites in a layer, only those in these layers.
-        heads: of the arrays with a head axis, only these heads, in this order.
+        ids: the prompt, start token included; at least one token.
+        n_tokens: the maximum number of tokens; the model's `max_tokens` also ends the text.
+        sampling: the parameters of sampling.
+        seed: of the random numbers, which are drawn on the CPU so that every device gives the same.
+        forced: tokens that replace the first sampled ones. Their random numbers are drawn all the
+            same, so the tokens after them are those of a run that sampled the forced ones.
+        skip: how many of the forced tokens are not yielded; they are read in one pass, which is
+            much faster than one by one.
+        stop_id: the token after which the text ends.
+        capture: site names or globs; at every step the last query's row is captured.
+        layers: only the sites in these layers, and those outside the layers; None: all.
+        heads: only these heads of arrays with a head axis, in this order; None: all.
 
     Raises:
-        ValueError: there is no token to continue, or more than the model can read; or the model
-            is not a decoder, or a forced token is not one of its own.
+        ValueError: the prompt is empty or longer than the model reads, the model is not a decoder,
+            or a forced token is not in its vocabulary.
     """
 
     def __init__(
@@ -157,7 +162,7 @@ class Continuation:
         self.n_steps = min(n_tokens, model.config.max_tokens - len(ids))
         self.has_stopped = stop_id in forced[:skip]
         self.generator = torch.Generator().manual_seed(seed)
-        for _ in forced[:skip]:  # as many random numbers as a draw takes, whatever it draws from
+        for _ in forced[:skip]:  # a draw takes as many random numbers from any distribution
             torch.multinomial(torch.ones(model.config.vocab_size), 1, generator=self.generator)
 
     @property
@@ -178,7 +183,7 @@ class Continuation:
 
         Args:
             logits: after the last token, on the CPU.
-            row: what was captured of its query.
+            row: the captured tensors of its query, by site.
 
         Raises:
             NonFiniteLogits: the model's weights are damaged.
@@ -301,15 +306,16 @@ def generate(
 
     Args:
         model: in eval mode.
-        ids: the tokens before, the start token included; at least one.
-        n_tokens: how many to draw at most; the model's `max_tokens` ends the text too.
-        sampling: how to draw.
+        ids: the prompt, start token included; at least one token.
+        n_tokens: the maximum number of tokens; the model's `max_tokens` also ends the text.
+        sampling: the parameters of sampling.
         use_cache: keep keys and values instead of reading the whole text at every step.
         options: further arguments of `Continuation`.
 
     Raises:
         ValueError: as `Continuation`.
-        UnknownSite, UnknownLayer, UnknownHead: there is no such thing to capture.
+        UnknownSite, UnknownLayer, UnknownHead: the model has no such site, layer or head.
+        Cancelled: generation was cancelled between two tokens (`cancellation`).
         NonFiniteLogits: the model's weights are damaged.
     """
     text = Continuation(model, ids, n_tokens=n_tokens, sampling=sampling, **options)
@@ -325,7 +331,7 @@ def generate(
 
 def _require_continuable(model: Transformer, ids: Sequence[int], forced: Sequence[int]) -> None:
     if (kind := model.config.kind) != "decoder":
-        raise ValueError(f"a model of kind {kind!r} continues no text; generation needs a decoder")
+        raise ValueError(f"a model of kind {kind!r} cannot generate; use a decoder")
     limit = model.config.max_tokens
     if not 1 <= len(ids) <= limit:
         raise ValueError(f"generation continues 1 to {limit} tokens, not {len(ids)}")
@@ -336,7 +342,7 @@ def _require_continuable(model: Transformer, ids: Sequence[int], forced: Sequenc
 
 
 def _last_query(tensor: Tensor, axes: tuple[str, ...], row: int, n_keys: int) -> Tensor:
-    """What a captured tensor holds of the last query of a row and of its own keys; on the CPU."""
+    """The part of a captured tensor for a row's last query and own keys, on the CPU."""
     if "key" in axes:
         tensor = tensor.narrow(axes.index("key"), tensor.shape[axes.index("key")] - n_keys, n_keys)
     if "query" in axes:  # from the right, so that the axis before keeps its number

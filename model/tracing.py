@@ -4,8 +4,8 @@
     inputs = with_translations(checkpoint, [tokenize(checkpoint, text) for text in texts])
     traces = run_batch(checkpoint, spec, inputs)
 
-A `PassSpec` says what a pass keeps and changes; it is validated when it is made and only then. A
-`ModelInput` is what one row of the pass reads. `trace` does all of it for one text.
+A `PassSpec` holds the captures and interventions of a pass; it is validated once, by `pass_spec`.
+A `ModelInput` is one row of the pass. `trace` does all of it for one text.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ N_CACHED_SELECTIONS = 128
 
 
 class EmptyText(ValueError):
-    """A text without anything to read."""
+    """The text is empty or blank."""
 
 
 class NoTarget(ValueError):
-    """A target for a model that reads one text only."""
+    """A target was given, but the model is not an encoder–decoder."""
 
 
 class TooManyTokens(ValueError):
-    """A text of more tokens than the model can read."""
+    """The text has more tokens than the model can read."""
 
     def __init__(self, actual: int, limit: int, what: str = "text") -> None:
         super().__init__(f"the {what} has {actual} tokens, but the model reads at most {limit}")
         self.actual, self.limit = actual, limit
 
 
-# --- what a pass keeps and changes ----------------------------------------------------------------
+# --- the spec of a pass ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def pass_spec(
 
     Raises:
         UnknownSite, UnknownLayer, UnknownHead, UnknownExpert, ImpossibleIntervention: the model
-            lacks what is named; the message suggests what it has.
+            has no such site, layer, head or part; the message suggests one that it has.
     """
     if heads is not None:
         require_heads(heads, description.config.n_heads)
@@ -136,7 +136,7 @@ def _select(
     return tuple(sites)
 
 
-# --- what a pass reads ----------------------------------------------------------------------------
+# --- the inputs of a pass -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def read_tokens(checkpoint: Checkpoint, text: str, what: str = "text") -> tuple[
     Args:
         checkpoint: the model and its tokenizer.
         text: the text.
-        what: what an error calls it.
+        what: the name of the text in error messages.
 
     Raises:
         EmptyText, TooManyTokens, ValueError: as `tokenize`.
@@ -254,8 +254,8 @@ def count_elements(
 
     Args:
         description: of the model.
-        spec: what the pass captures.
-        read: what it reads.
+        spec: the captures of the pass.
+        read: the input.
         derived: further arrays made of sites: a site, and the axes of the array.
     """
     config = description.config
@@ -295,8 +295,8 @@ def trace(
 
     Args:
         checkpoint: the model and its tokenizer.
-        text: what to read; the start token is put before it.
-        target: what the decoder of an encoder–decoder reads; None: its own translation.
+        text: the text; the start token is prepended.
+        target: the target of an encoder–decoder; None: its own translation.
         capture: globs over site names; None: `DEFAULT_CAPTURE`.
         layers: of the sites in a layer, only those in these layers.
         heads: of the arrays with a head axis, only these heads.
@@ -326,7 +326,7 @@ def run_batch(checkpoint: Checkpoint, spec: PassSpec, inputs: Sequence[ModelInpu
 
     Args:
         checkpoint: the model.
-        spec: what to capture and change.
+        spec: the captures and interventions.
         inputs: at least one, of any lengths.
 
     Returns:
@@ -361,7 +361,7 @@ def run_batch(checkpoint: Checkpoint, spec: PassSpec, inputs: Sequence[ModelInpu
 
 
 def _forward(checkpoint: Checkpoint, inputs: Sequence[ModelInput]) -> None:
-    """The pass itself. A causal row needs no mark of where its tokens end."""
+    """Run the pass. Causal rows need no padding mask, as the padding is at their end."""
     model, device = checkpoint.model, checkpoint.device
     texts = pad([_ids(read.tokens) for read in inputs], device)
     if not checkpoint.config.has_encoder:
@@ -414,7 +414,7 @@ def pad(texts: Sequence[Sequence[int]], device: torch.device | None = None) -> P
 
     Args:
         texts: the ids of each; at least one text.
-        device: where the rows are wanted.
+        device: of the result.
     """
     lengths = [len(text) for text in texts]
     longest = max(lengths)
@@ -436,7 +436,7 @@ def group_by_length(
 
     Args:
         lengths: the tokens of each text.
-        sizes: what a pass holds for each text, in any unit; None: its tokens.
+        sizes: the size of each text in a pass, in any unit; None: its tokens.
         max_size: the most that a pass of several texts may hold, counting every row as large as
             the largest; None: anything.
 
@@ -445,7 +445,7 @@ def group_by_length(
     """
     sizes = lengths if sizes is None else sizes
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    # cheapest[end]: the cost of the first `end` texts, and where their last pass begins.
+    # cheapest[end]: the cost of the first `end` texts, and the start of their last pass.
     cheapest: list[tuple[int, int]] = [(0, 0)]
     for end in range(1, len(order) + 1):
         choices = []

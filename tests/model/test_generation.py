@@ -233,7 +233,7 @@ def test_every_scheme_goes_on_with_a_cache_as_without(
 
 @pytest.mark.parametrize("kind", ["encoder", "encoder-decoder"])
 def test_only_a_decoder_continues_a_text(make_model: Callable[..., Transformer], kind: str) -> None:
-    message = f"a model of kind {kind!r} continues no text; generation needs a decoder"
+    message = f"a model of kind {kind!r} cannot generate; use a decoder"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         next(generate(make_model(kind=kind), [0], n_tokens=1, sampling=GREEDY))
 
