@@ -263,7 +263,7 @@ function detailsOf({ isWords, hidden, isRenormalised }) {
  * @param {'mean'|'max'} way
  * @returns {Matrix}
  */
-export function combined(heads, way) {
+function combined(heads, way) {
   const [first, ...others] = heads;
   const data = first.data.slice();
   for (const other of others) (way === 'max' ? raise : add)(data, other.data);
@@ -286,7 +286,7 @@ function raise(data, other) {
  * @param {Hidden} hidden
  * @returns {number[]} those that stay, by their index
  */
-export function left(units, hidden) {
+function left(units, hidden) {
   const isHidden = {
     nothing: () => false,
     first: (_, index) => index === 0,
@@ -301,7 +301,7 @@ export function left(units, hidden) {
  * @param {number[]} columns that stay
  * @returns {Matrix}
  */
-export function cutTo(matrix, rows, columns) {
+function cutTo(matrix, rows, columns) {
   const data = new Float64Array(rows.length * columns.length);
   rows.forEach((row, y) =>
     columns.forEach((column, x) => {
@@ -315,7 +315,7 @@ export function cutTo(matrix, rows, columns) {
  * @param {Matrix} matrix not negative; NaN if masked
  * @returns {Matrix} every row divided by its sum; a row of zeros stays as it is
  */
-export function renormalised({ rows, columns, data }) {
+function renormalised({ rows, columns, data }) {
   const scaled = data.slice();
   for (let row = 0; row < rows; row += 1) {
     const cells = scaled.subarray(row * columns, (row + 1) * columns);
@@ -329,7 +329,7 @@ export function renormalised({ rows, columns, data }) {
 }
 
 /** @param {ArrayLike<number>} values @returns {number} their sum, NaN counting for nothing */
-export function sumOf(values) {
+function sumOf(values) {
   let sum = 0;
   for (let at = 0; at < values.length; at += 1) if (!Number.isNaN(values[at])) sum += values[at];
   return sum;

@@ -13,7 +13,7 @@ import { letteringFor } from '../../plot/figure.js';
 import { strongestOf } from '../../plot/lines.js';
 import { squaresFigure } from '../../plot/square_map.js';
 import { choosing, queryOf } from '../../state/state.js';
-import { difference, meanMoved, wayToMost, weightsSeen } from './heads.js';
+import { difference, meanMoved, openMostChanged, weightsSeen } from './heads.js';
 import { attentionOf, byUnits, isSamePlace, matchOf } from './sides.js';
 
 /** @typedef {import('./sides.js').Side} Side */
@@ -190,7 +190,7 @@ export function differenceFigure({ a, b }, state) {
   return {
     help: helpOf(subject, reach),
     facts: factsOf(subject, reach),
-    actions: a.trace.model === b.trace.model ? wayToMost({ a, b }, state) : [],
+    actions: a.trace.model === b.trace.model ? openMostChanged({ a, b }, state) : [],
     summary: `Attention weights of B less those of A: ${changes.rows} queries by ${changes.columns} keys, from ${signed(-reach)} to ${signed(reach)}.`,
     ...squaresFigure(
       {

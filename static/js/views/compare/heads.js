@@ -68,7 +68,7 @@ function percentOnBar(value) {
  * @param {Object} state
  * @returns {{label: string, patch: Object}[]}
  */
-export function wayToMost({ a, b }, state) {
+export function openMostChanged({ a, b }, state) {
   const moved = movedByHead(a, b);
   const { row, column } = largestIn(moved);
   const { layer } = weightsAt(a.place, a.trace)[row];

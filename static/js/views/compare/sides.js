@@ -168,7 +168,7 @@ function nameOfA(trace, { compare_with: way, compare_text: other }) {
  * @param {string} other
  * @returns {string} in quotation marks
  */
-export function tellingPart(sentence, other) {
+function tellingPart(sentence, other) {
   const letters = [...sentence];
   const others = [...other];
   let same = 0;
@@ -240,7 +240,7 @@ const PLACES = {
  * @param {Wish} wish
  * @returns {string} `head 0 off in all layers`
  */
-export function editInWords({ kind, heads, experts, temperature, layer, where }) {
+function editInWords({ kind, heads, experts, temperature, layer, where }) {
   const layers = layer === null ? 'all layers' : `layer ${layer}`;
   const what = {
     heads: `${listed('head', heads)} off`,

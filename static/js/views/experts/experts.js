@@ -10,8 +10,8 @@ import { choosing, queryOf } from '../../state/state.js';
 import { flowFigure } from './flow.js';
 import { routingFigure } from './router_map.js';
 import { expertOf, stagesOf } from './routing.js';
-import { kindsFigure, takenFigure } from './takes.js';
-import { waysFigure } from './ways.js';
+import { kindsFigure, expertFigure } from './specialities.js';
+import { choicesFigure } from './choices.js';
 import { entryOf } from '../registry.js';
 
 const SHOWS = [
@@ -60,9 +60,9 @@ const HELP = {
 const FIGURES = {
   routing: routingFigure,
   flow: flowFigure,
-  ways: waysFigure,
+  ways: choicesFigure,
   kinds: kindsFigure,
-  taken: takenFigure,
+  taken: expertFigure,
 };
 
 /** @type {import('../../plot/figure.js').View} */

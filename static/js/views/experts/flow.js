@@ -8,7 +8,14 @@ import { hasTwoSides } from '../../data/attention.js';
 import { escapeForPlotly, named, quoted, shortened } from '../../data/text.js';
 import { css, inkOn, sequential, translucent } from '../../plot/colour.js';
 import { baseLayout, isNarrow, labelWidth, letteringFor } from '../../plot/figure.js';
-import { choicesAt, flowBetween, sharedWay, takenBy, tintOf, wayInWords } from './routing.js';
+import {
+  choicesAt,
+  flowBetween,
+  pathOverlap,
+  weightByExpert,
+  tintOf,
+  pathInWords,
+} from './routing.js';
 
 const NODE_LEVEL = 128;
 const RIBBON_LEVEL = 72;
@@ -191,7 +198,9 @@ function numbers({ network: { nodes }, boxes }, palette) {
 /** @returns {import('../../plot/grid.js').Grid} */
 function gridOf(scene, network, boxes) {
   const { stages, tokens, query, side, stage } = scene;
-  const taken = stages.map(({ routing }) => takenBy(routing).map((part) => part / tokens.length));
+  const taken = stages.map(({ routing }) =>
+    weightByExpert(routing).map((part) => part / tokens.length),
+  );
   const value = (row, column) => taken[column][row] ?? NaN;
   const rows = Math.max(...taken.map(({ length }) => length));
   const column = stages.indexOf(stage);
@@ -213,8 +222,8 @@ function gridOf(scene, network, boxes) {
     tokens: () => ({}),
     tint: (row, at) => tintOf(stages[at].routing, row),
     ofToken: (token) => ({
-      readout: wayInWords(tokens, token, stages),
-      tint: sharedWay(stages, token),
+      readout: pathInWords(tokens, token, stages),
+      tint: pathOverlap(stages, token),
     }),
     choose: (row, at) => ({
       experts_show: 'specialities',
@@ -223,7 +232,7 @@ function gridOf(scene, network, boxes) {
     }),
     chooseHint: 'Enter shows the expert’s share of the training text',
     start: { row: scene.expert, column },
-    rest: { readout: wayInWords(tokens, query, stages) },
+    rest: { readout: pathInWords(tokens, query, stages) },
     ceiling: 1,
     geometry: geometryOf(network.nodes, boxes),
   };
@@ -310,7 +319,7 @@ export function networkOf(stages, query, nTokens, emphasis = 1) {
 function nodesOf(routing, column, query, emphasis) {
   const valueOf = (taken, expert) =>
     taken + (emphasis - 1) * (routing.weightOf(expert, query) ?? 0);
-  return Array.from(takenBy(routing), (taken, expert) => ({
+  return Array.from(weightByExpert(routing), (taken, expert) => ({
     column,
     expert,
     value: valueOf(taken, expert),
@@ -344,7 +353,7 @@ function linksOfOthers(stages, query, find) {
 
 /** The load of the first layer without the chosen token. */
 function entering(routing, query) {
-  const data = takenBy(routing);
+  const data = weightByExpert(routing);
   for (const { expert, weight } of choicesAt(routing, query)) data[expert] -= weight;
   return { rows: 1, columns: data.length, data: data.map((value) => (value < 1e-9 ? 0 : value)) };
 }

@@ -19,7 +19,7 @@ import {
 } from '../../plot/figure.js';
 import { transposedGrid } from '../../plot/grid.js';
 import { entropyAxis, entropyBars, entropyTitle, mostEntropyLine, STRIP } from './entropy.js';
-import { choicesInWords, sharedWay, tintOf } from './routing.js';
+import { choicesInWords, pathOverlap, tintOf } from './routing.js';
 
 /**
  * @param {import('../../data/trace.js').Trace} trace
@@ -81,7 +81,7 @@ function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
     ],
     tokens: (_, column) => ({ query: column }),
     tint: (row) => tintOf(routing, row),
-    ofToken: (token) => ({ readout: inWords(token, looked), tint: sharedWay([looked], token) }),
+    ofToken: (token) => ({ readout: inWords(token, looked), tint: pathOverlap([looked], token) }),
     choose: (_, column) => ({ ...choose(column), layer }),
     chosen: { column: query },
     start: { row: 0, column: query },

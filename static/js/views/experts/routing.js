@@ -123,7 +123,7 @@ export function choicesAt({ choices, topK }, token) {
  * @param {Routing} routing
  * @returns {Float64Array} by expert
  */
-export function takenBy({ weights }) {
+export function weightByExpert({ weights }) {
   const taken = new Float64Array(weights.columns);
   for (let at = 0; at < weights.data.length; at += 1)
     taken[at % weights.columns] += weights.data[at];
@@ -160,7 +160,7 @@ export function flowBetween(from, to, counts) {
  * @param {number} token
  * @returns {Float64Array} by token, 1 for the same way
  */
-export function sharedWay(stages, token) {
+export function pathOverlap(stages, token) {
   const [
     {
       routing: {
@@ -221,7 +221,7 @@ export function choicesInWords(tokens, token, routing, where) {
  * @param {number} token
  * @param {Stage[]} stages
  */
-export function wayInWords(tokens, token, stages) {
+export function pathInWords(tokens, token, stages) {
   const parts = stages.map(({ layer, routing }) => {
     const found = choicesAt(routing, token).map(
       ({ expert, weight }) => `${expert} (${shortShare(weight)})`,

@@ -18,8 +18,8 @@ import {
   similarityOf,
 } from './maps.js';
 import { ROTATION } from './rotation.js';
-import { schemeOf, SCHEMES } from './schemes.js';
-import { headControl, SIDES } from './side_by_side.js';
+import { schemeOf, WITHOUT_ENCODING } from './rotary_alibi.js';
+import { headControl, SCHEMES } from './schemes.js';
 import { TWINS } from './twins.js';
 import { WAVES } from './waves.js';
 import { entryOf } from '../registry.js';
@@ -28,12 +28,12 @@ import { entryOf } from '../registry.js';
 const PARTS = {
   encoding: {
     controls: () => [],
-    panels: ({ scheme }) => SCHEMES.panels(scheme) ?? ['encoding', 'similarity'],
+    panels: ({ scheme }) => WITHOUT_ENCODING.panels(scheme) ?? ['encoding', 'similarity'],
     figure: maps,
   },
   waves: WAVES,
   rotation: ROTATION,
-  schemes: SIDES,
+  schemes: SCHEMES,
   twins: TWINS,
 };
 
@@ -107,7 +107,7 @@ const WORDING = {
 function wordingOf(trace, part) {
   const scheme = schemeOf(trace);
   return {
-    ...SCHEMES.wording(scheme),
+    ...WITHOUT_ENCODING.wording(scheme),
     ...(part === 'waves' && scheme !== '' ? {} : WORDING[part]),
   };
 }
@@ -169,7 +169,7 @@ function figure(trace, state) {
 }
 
 function maps(trace, state, subject) {
-  if (!subject.encoding) return SCHEMES.figure(trace, state, subject);
+  if (!subject.encoding) return WITHOUT_ENCODING.figure(trace, state, subject);
   const title =
     state.plot === 'similarity' ? 'Similarity of positions' : 'The encoding that was added';
   return {

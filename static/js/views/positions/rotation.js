@@ -20,7 +20,7 @@ import { isNarrow } from '../../plot/figure.js';
 import { choosingModel, queryOf } from '../../state/state.js';
 import { circlesDrawing } from './circles.js';
 import { dimensionMap } from './maps.js';
-import { turnSites } from './schemes.js';
+import { turnSites } from './rotary_alibi.js';
 import { chosenPairs, pairsControl } from './waves.js';
 
 /** Arcs of one step are hard to see. */

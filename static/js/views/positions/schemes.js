@@ -1,218 +1,194 @@
 /**
- * Schemes that add nothing to the embeddings: rotary rotates queries and keys, ALiBi subtracts a
- * bias from the scores, and some models have no positions. All is captured in layer 0.
+ * Schemes side by side: each for as many positions as the text has and for the width of this model.
+ * The API computes them without a text; a learned table is taken from a model that has one.
  */
 
+import { positionalPath, modelName } from '../../api/api.js';
+import { noticeOf } from '../../api/request_cache.js';
 import { signed, tick } from '../../data/number.js';
-import { isCausal, matrixAt } from '../../data/trace.js';
-import { named, positionLabels, quoted } from '../../data/text.js';
+import { positionLabels, quoted } from '../../data/text.js';
+import { matrixAt } from '../../data/trace.js';
 import { sequential } from '../../plot/colour.js';
-import { letteringFor } from '../../plot/figure.js';
-import { DIMENSION_SPACE, dimensionMap, pairMap, reachOf, sharedGrid } from './maps.js';
+import { choosing, queryOf } from '../../state/state.js';
+import { dimensionMap, pairMap, reachOf } from './maps.js';
 
-/** @typedef {{stack: string, side: import('../../data/attention.js').Side, tokens: import('../../data/trace.js').Token[]}} Subject */
+const MOST_HEIGHT = 420;
+const ALL = ['sinusoidal', 'learned', 'rotary', 'alibi'];
 
-const ATTENTION = 'layers.0.self_attention';
+export const SCHEMES = { controls, asks, panels: () => ALL, figure };
 
-/**
- * The scheme of a model without an added encoding.
- * @param {import('../../data/trace.js').Trace} trace
- * @returns {'rotary'|'alibi'|'none'|''} '' if an encoding is added
- */
-export function schemeOf({ tensors, card }) {
-  const isAdded = Object.keys(tensors).some((site) => site.endsWith('.embedding.positional'));
-  return isAdded || !(card?.positional in WORDING) ? '' : card.positional;
+/** @returns {import('../../ui/controls.js').Control[]} */
+function controls(_, state, subject) {
+  return [headControl(state, subject.heads)];
 }
 
-const WORDING = {
-  rotary: {
-    help: 'Nothing is added to the embeddings: every layer rotates each query and key by angles proportional to its position, so that a score depends on their distance.',
-    terms: [
-      [
-        'pair',
-        'two neighbouring numbers of a query, rotated together; each pair has its own speed',
-      ],
-      ['cosine of the turn', '1 if a pair is unchanged, −1 after half a turn'],
-    ],
-  },
-  alibi: {
-    help: 'Nothing is added to the embeddings: every layer lowers each score in proportion to the distance between query and key, with a slope for each head.',
-    terms: [['bias', 'a number added to a score before the softmax; 0 at distance 0']],
-  },
-  none: {
-    help: 'Attention alone does not know the order of tokens, and this model has no positional encoding.',
-    terms: [],
-  },
-};
-
-const PANELS = { rotary: ['queries', 'turns'], alibi: ['bias'], none: ['none'] };
-
-export const SCHEMES = {
-  wording: (scheme) => WORDING[scheme] ?? {},
-  panels: (scheme) => PANELS[scheme],
-  figure,
-};
-
-/**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with the panel’s `plot`
- * @param {Subject} subject
- * @returns {import('../../plot/figure.js').Figure}
- */
-function figure(trace, state, subject) {
-  const draw = { queries: rotatedQueries, turns, bias }[state.plot];
-  return (
-    draw?.(trace, state, subject) ?? {
-      title: 'No positional encoding',
-      notice: noticeFor(trace, subject),
-    }
-  );
-}
-
-/** @param {import('../../data/trace.js').Trace} trace */
-function noticeFor({ card }, { stack }) {
-  if (card?.positional !== 'none')
-    return 'This model adds no positional encoding to its embeddings.';
-  if (stack === 'encoder')
-    return 'This model has no positional encoding: it treats any order of the same tokens alike.';
-  return 'This model has no positional encoding; only the causal mask tells it anything about the order.';
-}
-
-function rotatedQueries(trace, state, subject) {
-  const site = `${subject.stack}.${ATTENTION}.rotated_queries`;
-  if (!trace.tensors[site]) return null;
-  const queries = matrixAt(trace.tensors[site], state.head);
-  const reach = reachOf(queries.data);
-  const value = (row, column) => queries.data[row * queries.columns + column];
-  const { tokens } = subject;
-  return mapOf(trace, state, { ...subject, site }, queries, {
-    title: `Turned queries of layer 0, head ${state.head}`,
-    axis: 'dimension',
-    reach,
-    quantity: 'turned query',
-    value,
-    describe: (row, column) =>
-      `Position ${row}, ${quoted(tokens[row])}: dimension ${column} of its turned query is ${signed(value(row, column))} (layer 0, head ${state.head})`,
-  });
-}
-
-/**
- * The sites of the queries of layer 0 before and after the rotation.
- * @param {string} stack
- */
-export function turnSites(stack) {
+/** @param {{head: number}} state @param {number} heads */
+export function headControl({ head }, heads) {
   return {
-    before: `${stack}.${ATTENTION}.queries`,
-    after: `${stack}.${ATTENTION}.rotated_queries`,
+    kind: 'choice',
+    name: 'head',
+    label: 'Head',
+    options: Array.from({ length: heads }, (_, id) => ({
+      id,
+      title: String(id),
+      help: `head ${id}`,
+    })),
+    value: Math.min(head, heads - 1),
   };
 }
 
-/** The cosine of each pair's rotation, from the queries before and after. */
-function turns(trace, state, subject) {
-  const site = `${subject.stack}.${ATTENTION}.rotated_queries`;
-  const before = trace.tensors[site.replace('rotated_', '')];
-  if (!trace.tensors[site] || !before) return null;
-  const cosines = cosinesOfTurns(
-    matrixAt(before, state.head),
-    matrixAt(trace.tensors[site], state.head),
+function asks(trace, state, subject) {
+  const asked = askedOf(trace, state, subject);
+  return Object.fromEntries(
+    Object.entries(asked)
+      .filter(([, wanted]) => wanted)
+      .map(([scheme, positional]) => [scheme, { positional }]),
   );
-  const value = (row, column) => cosines.data[row * cosines.columns + column];
-  const { tokens } = subject;
-  return mapOf(trace, state, { ...subject, site }, cosines, {
-    title: 'Turn of each pair',
-    axis: 'pair',
-    reach: 1,
-    quantity: 'cosine of the turn',
-    value,
-    request: { capture: [site.replace('rotated_', ''), site], heads: [state.head] },
-    describe: (row, column) =>
-      `Position ${row}, ${quoted(tokens[row])}: pair ${column} was turned by an angle of cosine ${signed(value(row, column))} (layer 0, head ${state.head})`,
-  });
 }
 
-/**
- * @param {import('../../data/trace.js').Matrix} before position × d_head
- * @param {import('../../data/trace.js').Matrix} after
- * @returns {import('../../data/trace.js').Matrix} position × pair, between −1 and 1; NaN if a pair is 0
- */
-export function cosinesOfTurns(before, after) {
-  const columns = before.columns / 2;
-  const data = Float64Array.from({ length: before.rows * columns }, (_, pair) => {
-    const [a, b] = [before.data[2 * pair], before.data[2 * pair + 1]];
-    const [c, d] = [after.data[2 * pair], after.data[2 * pair + 1]];
-    const lengths = Math.hypot(a, b) * Math.hypot(c, d);
-    return lengths === 0 ? NaN : Math.max(-1, Math.min(1, (a * c + b * d) / lengths));
-  });
-  return { rows: before.rows, columns, data };
+/** The requests; none for learned positions if no model has them. */
+function askedOf({ card }, { cards }, { tokens, heads }) {
+  const length = tokens.length;
+  const learned = learnedCard(card, cards);
+  return {
+    sinusoidal: { scheme: 'sinusoidal', length, width: even(card.d_model) },
+    learned: learned && { model: learned.id, length: Math.min(length, learned.max_tokens) },
+    rotary: { scheme: 'rotary', length, width: even(card.d_model / card.n_heads) },
+    alibi: { scheme: 'alibi', length, heads },
+  };
 }
 
-/** A map of positions by dimensions or pairs, and its grid. */
-function mapOf(trace, state, subject, matrix, { title, axis, reach, quantity, value, ...said }) {
-  const labels = positionLabels(subject.tokens);
-  const dimensions = Array.from({ length: matrix.columns }, (_, column) => String(column));
+function even(width) {
+  return width + (width % 2);
+}
+
+/** The learned table of this model, of its twin, or of any model. */
+function learnedCard(card, cards) {
+  const learned = cards.filter(({ positional }) => positional === 'learned');
+  return (
+    learned.find(({ id }) => id === card.id) ??
+    learned.find(({ id }) => id.startsWith('positions-')) ??
+    learned[0]
+  );
+}
+
+const TITLES = { sinusoidal: 'Sinusoidal', learned: 'Learned', rotary: 'Rotary', alibi: 'ALiBi' };
+
+const HELP = {
+  sinusoidal: () => 'Waves of fixed frequencies, added to the embeddings.',
+  learned: ({ model, end }) =>
+    `A trained vector for each position, added to the embeddings; the table is from “${model}”${end ? `, which ends at position ${end}` : ''}.`,
+  rotary: () =>
+    'Queries and keys are rotated; shown is the cosine of the rotation of each pair of dimensions.',
+  alibi: ({ head }) =>
+    `Scores are lowered in proportion to the distance from query to key, with a slope for each head; shown is head ${head}. A decoder uses the half below the diagonal.`,
+};
+
+function figure(trace, state, subject) {
+  const scheme = state.plot;
+  const title = TITLES[scheme];
+  const asked = askedOf(trace, state, subject)[scheme];
+  if (!asked) return { title, notice: 'No model here has learned positions.' };
+  const answer = state.answers[scheme];
+  const notice = noticeOf(answer);
+  if (notice) return { title, notice };
+  const low = {
+    ...state,
+    height: Math.min(state.height, MOST_HEIGHT),
+    head: Math.min(state.head, subject.heads - 1),
+  };
+  const isCut = scheme === 'learned' && asked.length < subject.tokens.length;
+  const said = {
+    model: modelName(
+      state.cards.find(({ id }) => id === asked.model),
+      asked.model,
+    ),
+    end: isCut ? asked.length - 1 : 0,
+    head: low.head,
+  };
+  const draw = scheme === 'alibi' ? biasMap : valueMap;
   return {
     title,
-    summary: `${title}: ${matrix.rows} positions by ${matrix.columns} ${axis}s, none further from 0 than ${tick(reach)}.`,
-    ...dimensionMap(matrix, { labels, dimensions, axis, reach, quantity }, state),
-    grid: {
-      ...sharedGrid(trace, state, subject, matrix, value),
-      request: { capture: [subject.site], heads: [state.head] },
-      columnTitle: axis,
-      rowLabels: labels,
-      columnLabels: dimensions,
-      quantity: `${quantity}, layer 0, head ${state.head}`,
-      tip: (row, column) => [`position ${row}, ${axis} ${column}`, signed(value(row, column), 4)],
-      tokens: (row) => ({ query: row }),
-      thinned: {
-        rows: letteringFor(state.width),
-        columns: { ...letteringFor(state.width), space: DIMENSION_SPACE },
-      },
-      ...said,
-    },
+    help: HELP[scheme](said),
+    ...draw(trace, low, subject, { scheme, asked, tensors: answer.trace.tensors }),
   };
 }
 
-/** The ALiBi bias of a head: the same in every layer and for every text. */
-function bias(trace, state, subject) {
-  const site = `${subject.stack}.${ATTENTION}.bias`;
-  if (!trace.tensors[site]) return null;
-  const matrix = withoutFuture(matrixAt(trace.tensors[site], state.head), site);
-  const value = (row, column) => matrix.data[row * matrix.columns + column];
-  const labels = positionLabels(subject.tokens);
-  const least = matrix.data.reduce((low, number) => (number < low ? number : low), 0) || -1;
-  const scale = { zmin: least, zmax: 0, colours: sequential(state.palette.theme) };
-  const { tokens } = subject;
+const SHOWN = {
+  sinusoidal: { tensor: 'encoding', axis: 'dimension', quantity: 'value added' },
+  learned: { tensor: 'encoding', axis: 'dimension', quantity: 'value added' },
+  rotary: { tensor: 'cos', axis: 'pair', quantity: 'cosine of the turn' },
+};
+
+function valueMap(trace, state, subject, { scheme, asked, tensors }) {
+  const { tensor, axis, quantity } = SHOWN[scheme];
+  const matrix = matrixAt(tensors[tensor] ?? tensors[`${subject.stack}.${tensor}`]);
+  const reach = scheme === 'learned' ? reachOf(matrix.data) : 1;
+  const labels = positionLabels(subject.tokens.slice(0, matrix.rows));
+  const dimensions = Array.from({ length: matrix.columns }, (_, column) => String(column));
   return {
-    title: `Bias of head ${state.head}`,
-    summary: `Bias that head ${state.head} adds to its scores: ${matrix.rows} queries by ${matrix.columns} keys, from ${tick(least)} to 0.`,
+    summary: `${TITLES[scheme]} positions: ${matrix.rows} positions by ${matrix.columns} ${axis}s, none further from 0 than ${tick(reach)}.`,
+    ...dimensionMap(matrix, { labels, dimensions, axis, reach, quantity }, state),
+    grid: sideGrid(trace, state, subject, matrix, {
+      asked,
+      axis,
+      labels,
+      columnLabels: dimensions,
+      quantity: `${quantity}, ${scheme}`,
+    }),
+  };
+}
+
+function biasMap(trace, state, subject, { asked, tensors }) {
+  const matrix = matrixAt(tensors.bias, state.head);
+  const labels = positionLabels(subject.tokens);
+  const least = matrix.data.reduce((low, value) => Math.min(low, value), 0) || -1;
+  const scale = { zmin: least, zmax: 0, colours: sequential(state.palette.theme) };
+  return {
+    summary: `ALiBi: the bias of head ${state.head}, ${matrix.rows} queries by ${matrix.columns} keys, from ${tick(least)} to 0.`,
     ...pairMap(matrix, { labels, scale, quantity: 'bias', axes: ['query', 'key'] }, state),
     grid: {
-      ...sharedGrid(trace, state, { ...subject, site }, matrix, value),
-      request: { capture: [site], heads: [state.head] },
+      ...sideGrid(trace, state, subject, matrix, {
+        asked,
+        axis: 'key',
+        labels,
+        columnLabels: labels,
+        quantity: `bias, alibi, head ${state.head}`,
+      }),
       rowTitle: 'query',
-      columnTitle: 'key',
-      rowLabels: labels,
-      columnLabels: labels,
-      quantity: `bias, head ${state.head}`,
-      describe: (row, column) => biasInWords(tokens, row, column, value(row, column), state.head),
-      tip: (row, column) => [
-        `query ${row}, key ${column}`,
-        Number.isNaN(value(row, column)) ? 'hidden: not yet read' : signed(value(row, column), 4),
-      ],
       tokens: (row, column) => ({ query: row, key: column }),
     },
   };
 }
 
-function withoutFuture(matrix, site) {
-  if (!isCausal(site)) return matrix;
-  const isFuture = (at) => at % matrix.columns > Math.floor(at / matrix.columns);
-  return { ...matrix, data: matrix.data.map((number, at) => (isFuture(at) ? NaN : number)) };
-}
-
-function biasInWords(tokens, row, column, number, head) {
-  const [query, key] = [named(tokens, row), named(tokens, column)];
-  if (Number.isNaN(number))
-    return `${query} cannot attend to ${key}, which comes later (head ${head})`;
-  return `${key} is ${Math.abs(row - column)} away from ${query}: the score changes by ${signed(number)} (head ${head})`;
+/** @returns {import('../../plot/grid.js').Grid} */
+function sideGrid(
+  trace,
+  state,
+  { side, tokens },
+  { rows, columns, data },
+  { asked, axis, labels, columnLabels, quantity },
+) {
+  const query = queryOf(state, trace, side);
+  const value = (row, column) => data[row * columns + column];
+  return {
+    rows,
+    columns,
+    sides: { rows: side, columns: side },
+    rowTitle: 'position',
+    columnTitle: axis,
+    rowLabels: labels,
+    columnLabels,
+    quantity,
+    call: { path: positionalPath(asked) },
+    value,
+    format: (number) => signed(number, 4),
+    describe: (row, column) =>
+      `${quantity}: position ${row}, ${quoted(tokens[row])}, ${axis} ${column} is ${signed(value(row, column))}`,
+    tip: (row, column) => [`position ${row}, ${axis} ${column}`, signed(value(row, column), 4)],
+    tokens: (row) => ({ query: row }),
+    choose: (row) => choosing(trace, side, row),
+    chosen: query < rows ? { row: query } : {},
+    start: { row: Math.min(query, rows - 1), column: 0 },
+  };
 }

@@ -9,7 +9,7 @@ import { columnOf, matrixAt } from '../../data/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { distanceDrawing, outwards, stripsDrawing } from './line_plots.js';
 import { byDistance, reachOf, similarityOf } from './maps.js';
-import { cosinesOfTurns, turnSites } from './schemes.js';
+import { cosinesOfTurns, turnSites } from './rotary_alibi.js';
 
 const MOST_STRIPS = 6;
 /** The default dimension. */
@@ -340,7 +340,7 @@ function distances(trace, state, subject) {
  * @param {number} count
  * @returns {number[]} 0, the powers of two below count, and the last, ascending
  */
-export function spaced(count) {
+function spaced(count) {
   return [...new Set([0, ...powersBelow(count), count - 1])];
 }
 
@@ -349,7 +349,7 @@ export function spaced(count) {
  * @param {number} most how many there shall be
  * @returns {number[]} 0 and the largest powers of two below count, ascending
  */
-export function telling(count, most) {
+function telling(count, most) {
   return [0, ...powersBelow(count).slice(1 - most)];
 }
 
@@ -366,7 +366,7 @@ function powersBelow(count) {
  * @param {number} most
  * @returns {number[]} ascending, none twice
  */
-export function chosenOf(chosen, count, most) {
+function chosenOf(chosen, count, most) {
   const there = [...new Set(chosen)].filter((index) => index < count).sort((a, b) => a - b);
   return there.length > 0 ? there : telling(count, most);
 }

@@ -17,7 +17,7 @@ import {
   turnFormula,
   valueFormula,
 } from './derivation.js';
-import { laneBars } from './lanes.js';
+import { barRows } from './bar_rows.js';
 
 /** The tolerance for float32 rounding. */
 export const ROUNDING = 1e-5;
@@ -293,7 +293,7 @@ export function stepFigure(step, subject, state) {
     facts: step.facts,
     actions: step.actions,
     summary: `${step.title}, in bars: ${lanes.map(({ name }) => name).join(', ')}.`,
-    ...laneBars(lanes, columns, state),
+    ...barRows(lanes, columns, state),
     grid: gridOf(step, lanes, columns, subject),
   };
 }

@@ -4,9 +4,9 @@ import {
   choicesAt,
   flowBetween,
   routingOf,
-  sharedWay,
+  pathOverlap,
   stagesOf,
-  takenBy,
+  weightByExpert,
 } from '../../../../static/js/views/experts/routing.js';
 import { sampleTrace } from '../../sample.js';
 import { CHOSEN, routedTrace, WEIGHTS } from './sample.js';
@@ -61,7 +61,7 @@ test('a token’s choices come with the weightiest first', () => {
 test('what the experts take of all tokens sums to the number of tokens', () => {
   for (const { routing } of stagesOf(routedTrace()))
     near(
-      takenBy(routing).reduce((sum, part) => sum + part, 0),
+      weightByExpert(routing).reduce((sum, part) => sum + part, 0),
       5,
     );
 });
@@ -80,13 +80,13 @@ test('what flows between layers is weight times weight, and conserves what each 
     );
   });
   near(data[0 * columns + 1], byHand);
-  takenBy(from).forEach((taken, expert) =>
+  weightByExpert(from).forEach((taken, expert) =>
     near(
       data.slice(expert * columns, (expert + 1) * columns).reduce((sum, part) => sum + part, 0),
       taken,
     ),
   );
-  takenBy(to).forEach((taken, expert) =>
+  weightByExpert(to).forEach((taken, expert) =>
     near(
       Array.from({ length: 4 }, (_, row) => data[row * columns + expert]).reduce(
         (sum, part) => sum + part,
@@ -99,9 +99,9 @@ test('what flows between layers is weight times weight, and conserves what each 
 
 test('a token shares all of its way with itself, and with another what both weights cover', () => {
   const stages = stagesOf(routedTrace());
-  const shared = sharedWay(stages, 1);
+  const shared = pathOverlap(stages, 1);
   near(shared[1], 1);
   near(shared[0], (0.6 + 0.25 + 0) / 2);
   near(shared[2], (0 + 0.625 + 0.05) / 2);
-  near(sharedWay(stages, 0)[1], shared[0]);
+  near(pathOverlap(stages, 0)[1], shared[0]);
 });

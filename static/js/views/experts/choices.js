@@ -18,7 +18,7 @@ import {
   shortBarTitle,
 } from '../../plot/figure.js';
 import { transposedGrid } from '../../plot/grid.js';
-import { choicesAt, sharedWay, wayInWords } from './routing.js';
+import { choicesAt, pathOverlap, pathInWords } from './routing.js';
 
 const ROW_HEIGHT = 22;
 const TOKEN_HEIGHT = { most: 20, least: 4 };
@@ -32,7 +32,7 @@ const ROOM_FOR_GAPS = 12;
  * @param {import('./experts.js').Scene} scene
  * @returns {import('../../plot/figure.js').Figure}
  */
-export function waysFigure(trace, state, scene) {
+export function choicesFigure(trace, state, scene) {
   const { stages, tokens } = scene;
   const choices = choicesOf(stages, tokens.length);
   const grid = gridOf(scene, choices);
@@ -194,21 +194,21 @@ function gridOf({ stages, tokens, query, side, stage, nameOf, choose }, choices)
     value: (row, column) => found(row, column).expert,
     format: (number) => (isExpert(number) ? String(number) : share(number, 4)),
     describe: (row, column) =>
-      `${wayInWords(tokens, column, [choices[row].stage])}; choice ${choices[row].rank + 1} is expert ${found(row, column).expert}`,
+      `${pathInWords(tokens, column, [choices[row].stage])}; choice ${choices[row].rank + 1} is expert ${found(row, column).expert}`,
     tip: (row, column) => [
       `${named(tokens, column)}, ${nameOf(choices[row].stage.layer)}`,
       `expert ${found(row, column).expert}, weight ${share(found(row, column).weight)}`,
     ],
     tokens: (_, column) => ({ query: column }),
-    tint: (_, column) => sharedWay(stages, column),
+    tint: (_, column) => pathOverlap(stages, column),
     ofToken: (token) => ({
-      readout: wayInWords(tokens, token, stages),
-      tint: sharedWay(stages, token),
+      readout: pathInWords(tokens, token, stages),
+      tint: pathOverlap(stages, token),
     }),
     choose: (row, column) => ({ ...choose(column), layer: choices[row].stage.layer }),
     chosen: { column: query },
     start: { row: choices.findIndex((choice) => choice.stage === stage), column: query },
-    rest: { readout: wayInWords(tokens, query, stages) },
+    rest: { readout: pathInWords(tokens, query, stages) },
     ceiling: 1,
     chosenWeight: (row, column) => found(row, column).weight,
   };

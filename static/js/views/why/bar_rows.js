@@ -51,7 +51,7 @@ const HIDDEN = { size: 11, letters: 24, space: 1 };
  * @param {import('../../plot/figure.js').Frame} state
  * @returns {{data: Object[], layout: Object}}
  */
-export function laneBars(lanes, columns, state) {
+export function barRows(lanes, columns, state) {
   const { palette } = state;
   const box = boxFor(lanes.length, columns, state);
   const placed = lanes.map((lane, row) =>

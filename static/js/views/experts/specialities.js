@@ -14,7 +14,7 @@ import {
   nested,
   shortBar,
 } from '../../plot/figure.js';
-import { choicesInWords, sharedWay, tintOf } from './routing.js';
+import { choicesInWords, pathOverlap, tintOf } from './routing.js';
 
 const ROW_HEIGHT = 26;
 const WIDEST = 760;
@@ -32,7 +32,7 @@ const END = 1.02;
  */
 export function kindsFigure(trace, state, scene) {
   const { stage, stack, nameOf } = scene;
-  const takes = takesOf(trace, stack, stage.layer);
+  const takes = tokenSharesOf(trace, stack, stage.layer);
   const title = `What ${nameOf(stage.layer)} sends where`;
   if (!takes) return { title, notice: untold(trace, nameOf(stage.layer)) };
   const kinds = kindsOf(trace.card);
@@ -138,7 +138,7 @@ function kindsGrid(trace, scene, parts, columns) {
     nameOf,
   } = scene;
   const first = (row) =>
-    takesOf(trace, scene.stack, layer)
+    tokenSharesOf(trace, scene.stack, layer)
       .at(row)
       .tokens.slice(0, 5)
       .map(({ text }) => `“${visible(text)}”`)
@@ -181,7 +181,7 @@ function callFor({ model }) {
 function ofToken({ tokens, stage, nameOf }) {
   return (token) => ({
     readout: choicesInWords(tokens, token, stage.routing, nameOf(stage.layer)),
-    tint: sharedWay([stage], token),
+    tint: pathOverlap([stage], token),
   });
 }
 
@@ -195,9 +195,9 @@ function restOf({ tokens, query, stage, nameOf }) {
  * @param {import('./experts.js').Scene} scene
  * @returns {import('../../plot/figure.js').Figure}
  */
-export function takenFigure(trace, state, scene) {
+export function expertFigure(trace, state, scene) {
   const { stage, stack, expert, nameOf } = scene;
-  const takes = takesOf(trace, stack, stage.layer)?.[expert];
+  const takes = tokenSharesOf(trace, stack, stage.layer)?.[expert];
   const title = `Expert ${expert} of ${nameOf(stage.layer)}`;
   if (!takes) return { title, notice: untold(trace, nameOf(stage.layer)) };
   const found = takes.tokens.map((token) => ({
@@ -363,7 +363,7 @@ const UNTOLD = ['other'];
  * @param {number} layer
  * @returns {Takes[]|null} expert by expert; null if the card has none
  */
-function takesOf({ card }, stack, layer) {
+function tokenSharesOf({ card }, stack, layer) {
   return card?.expert_tokens?.layers?.[`${stack}.layers.${layer}`] ?? null;
 }
 
