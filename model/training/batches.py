@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -17,7 +17,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from headlight.model.tokenizer import Tokenizer
-from headlight.model.training.corpus import TokenStream
+from headlight.model.training.corpus import CorpusError, TokenStream
 from headlight.model.transformer import Prediction, Transformer
 
 Rows = Int[Tensor, "row token"]
@@ -138,6 +138,32 @@ class TextRows:
         places = self.starts[torch.stack(chosen)][:, None] + torch.arange(self.length)
         rows = prepend(self.start_id, self.stream.ids[places])
         return Batch.of_rows(rows, torch.ones_like(rows[:, 1:], dtype=torch.bool))
+
+    def hold_out(self, count: int) -> tuple[TextRows, TextRows]:
+        """Split off the last `count` rows for validation: at most a tenth, but at least one.
+
+        Returns:
+            The rows to train on and the held-out ones. Rows may overlap.
+
+        Raises:
+            CorpusError: there are fewer than two rows.
+        """
+        n_rows = len(self.starts)
+        if n_rows < 2:
+            raise CorpusError(
+                f"the corpus fills one row of {self.length} tokens; training needs at least two, "
+                "one of them to validate on"
+            )
+        n_trained = n_rows - min(count, max(1, n_rows // 10))
+        return (
+            replace(self, starts=self.starts[:n_trained]),
+            replace(self, starts=self.starts[n_trained:]),
+        )
+
+    def once(self, count: int = 16) -> list[Batch]:
+        """Return every row once, in batches of `count` rows."""
+        n_rows = len(self.starts)
+        return [self.take(row, min(count, n_rows - row)) for row in range(0, n_rows, count)]
 
 
 def repeated_rows(

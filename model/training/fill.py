@@ -93,15 +93,10 @@ class FillBatches:
         self.mask_id, self.vocab_size = tokenizer.mask_id, tokenizer.vocab_size
         self.start_id, self.end_id = tokenizer.start_id, tokenizer.end_id
         self.config, self.seed = config, seed
-        starts = stream.row_starts(longest)
-        if len(starts) < 2:
-            raise CorpusError(
-                f"the corpus fills one row of {longest} tokens; training needs at least two, "
-                "one of them to validate on"
-            )
-        n_trained = len(starts) - min(config.held_out, max(1, len(starts) // 10))
-        self.held_out = stream.ids[starts[n_trained:, None] + torch.arange(longest)]
-        end = int(starts[n_trained])
+        text = TextRows.cut(stream, length=longest, start_id=self.start_id, seed=seed)
+        starts = text.hold_out(config.held_out)[1].starts
+        self.held_out = stream.ids[starts[:, None] + torch.arange(longest)]
+        end = int(starts[0])
         if end < longest:
             raise CorpusError(
                 f"the corpus has {len(stream.ids)} tokens, of which {end} are left to train on; a "

@@ -63,21 +63,16 @@ class PositionsBatches:
     """
 
     def __init__(self, text: TextRows, config: PositionsConfig) -> None:
-        if len(text.starts) < 2:
-            raise CorpusError(
-                f"the corpus fills one row of {text.length} tokens; training needs at least two, "
-                "one of them to validate on"
-            )
-        n_trained = len(text.starts) - min(config.held_out, max(1, len(text.starts) // 10))
+        trained, self.held_out = text.hold_out(config.held_out)
         # Rows may overlap; drop the training rows that reach into a held-out row.
-        is_apart = text.starts + text.length <= text.starts[n_trained]
+        end = int(self.held_out.starts[0])
+        is_apart = trained.starts + text.length <= end
         if not is_apart.any():
             raise CorpusError(
-                f"the corpus has {len(text.stream.ids)} tokens, of which "
-                f"{int(text.starts[n_trained])} are left to train on; a row takes {text.length}"
+                f"the corpus has {len(text.stream.ids)} tokens, of which {end} are left to train "
+                f"on; a row takes {text.length}"
             )
-        self.trained = replace(text, starts=text.starts[is_apart])
-        self.held_out = replace(text, starts=text.starts[n_trained:])
+        self.trained = replace(trained, starts=trained.starts[is_apart])
         self.config = config
 
     def batch(self, step: int) -> Batch:
@@ -86,8 +81,7 @@ class PositionsBatches:
 
     def validation(self) -> list[Batch]:
         """Return the held-out rows."""
-        n_rows = len(self.held_out.starts)
-        return [self.held_out.take(row, min(16, n_rows - row)) for row in range(0, n_rows, 16)]
+        return self.held_out.once()
 
 
 def _batches(

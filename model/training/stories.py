@@ -20,7 +20,7 @@ from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.batches import Batch, TextRows, generator_of, repeated_rows
 from headlight.model.training.config import LoopConfig, Recipe
-from headlight.model.training.corpus import CorpusError, TokenStream, lines, read_documents
+from headlight.model.training.corpus import TokenStream, lines, read_documents
 
 CONFIG = TransformerConfig(
     n_layers=4,
@@ -124,15 +124,7 @@ class StoriesBatches:
         for stage in config.stages:
             if not 12 <= stage.tokens <= text.length:
                 raise ValueError(f"{stage}: tokens must lie between 12 and {text.length}")
-        n_rows = len(text.starts)
-        if n_rows < 2:
-            raise CorpusError(
-                f"the corpus fills one row of {text.length} tokens; training needs at least two, "
-                "one of them to validate on"
-            )
-        n_trained = n_rows - min(config.held_out, max(1, n_rows // 10))
-        self.text = replace(text, starts=text.starts[:n_trained])
-        self.held_out = replace(text, starts=text.starts[n_trained:])
+        self.text, self.held_out = text.hold_out(config.held_out)
         self.known_ids = text.stream.ids.unique()
         self.config = config
         self.seed = seed
@@ -159,8 +151,7 @@ class StoriesBatches:
 
     def validation(self) -> list[Batch]:
         """Return the held-out rows of text."""
-        n_rows = len(self.held_out.starts)
-        return [self.held_out.take(row, min(16, n_rows - row)) for row in range(0, n_rows, 16)]
+        return self.held_out.once()
 
     def _drawn_by_frequency(self, step: int, stage: Stage) -> Batch:
         return repeated_rows(
