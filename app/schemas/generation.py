@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema
 
 from headlight.schemas.base import Answer
 from headlight.schemas.server import ProblemAnswer
-from headlight.schemas.traces import Numbers, TokenAnswer, TokenizeRequest
+from headlight.schemas.traces import ModelId, Numbers, TokenAnswer, TokenizeRequest
 
 MAX_ALTERNATIVES = 100
 
@@ -42,6 +42,9 @@ class GenerateRequest(TokenizeRequest):
         }
     )
 
+    model: ModelId | None = Field(
+        None, description="The decoder that continues the text; if omitted, the default model."
+    )
     forced: list[TokenId] = Field(
         default=[],
         description="Tokens to take in place of the first sampled ones, to replay a run or to "

@@ -114,6 +114,9 @@ class TraceRequest(TokenizeRequest):
         heads=[0],
     )
 
+    model: ModelId | None = Field(
+        None, description="The model that reads the text; if omitted, the default model."
+    )
     target: str | None = Field(
         None,
         description="The decoder's input in an encoder–decoder; if omitted, the model's own "
