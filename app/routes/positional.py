@@ -9,7 +9,7 @@ from headlight.errors import described
 from headlight.schemas.traces import PositionalAnswer, PositionalRequest
 from headlight.serialization.formats import SAFETENSORS
 from headlight.serialization.negotiation import content_tag, is_known, negotiate_form
-from headlight.serialization.pieced_response import ChunkedResponse
+from headlight.serialization.sending import ChunkedResponse
 from headlight.services import ServicesDep, client_left
 from headlight.tracing.positional import positional_answer
 

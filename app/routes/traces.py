@@ -10,7 +10,7 @@ from headlight.json_route import JsonRoute
 from headlight.schemas.traces import TraceAnswer, TraceForm, TraceRequest
 from headlight.serialization.formats import SAFETENSORS, Form
 from headlight.serialization.negotiation import is_known, negotiate_form
-from headlight.serialization.pieced_response import ChunkedResponse
+from headlight.serialization.sending import ChunkedResponse
 from headlight.services import ServicesDep, client_left
 from headlight.tracing.service import Encoded
 

@@ -1,13 +1,82 @@
-"""How much memory answers may take together on their way out.
+"""Responses on their way out: their size, entity tag, memory, and sending in chunks.
 
-An encoded answer lies in memory until its client has read it, and a client may take its time. A
-large answer reserves what it may take at most before it is encoded; every answer reserves what it
-takes until it is sent.
+An encoded answer lies in memory until its client has read it. A large one reserves the most it may
+take before it is encoded; every one reserves its bytes until it is sent.
 """
 
-from headlight.errors import refusal
+import hashlib
+from collections.abc import Mapping
+from importlib.metadata import version
+from math import prod
+from typing import Any
 
-RETRY_AFTER_SECONDS = 1
+import orjson
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from headlight.errors import refusal
+from headlight.serialization.compression import LIBRARIES
+from headlight.serialization.formats import SAFETENSORS, Form
+from headlight.serialization.trace import Answer, Sendable, sent_arrays
+
+CHUNK_BYTES = 2**18
+
+UNREAD_BYTES = 2**16
+"""asyncio's bound of a connection's buffer, above which sending waits."""
+
+JSON_BYTES = {"float32": 17, "int32": 12, "uint16": 6}
+"""The longest numbers with their comma: `-0.0000010000001,`, `-2147483648,`, `65535,`."""
+
+FILE_BYTES = {"float32": 4, "int32": 4, "uint16": 2}
+
+BRACKET_BYTES = 3
+"""The brackets of one row, and its comma."""
+
+NAMINGS = 4
+"""A file names an array up to four times: offsets, axes, scale, packing."""
+
+ARRAY_BYTES = 512
+"""The description of an array: axes, shape, type, scale, packing."""
+
+FRAME_BYTES = 1024
+"""Headers of file and compressor, and the names of members."""
+
+
+def size_estimate(answer: Sendable, form: Form) -> int:
+    """The bytes that an answer takes in a format at most, from its shapes alone."""
+    is_file = form.media_type == SAFETENSORS
+    n_bytes = FRAME_BYTES + _metadata_bytes(answer)
+    for name, shape, dtype in sent_arrays(answer, form):
+        n_bytes += ARRAY_BYTES + NAMINGS * len(orjson.dumps(name))
+        n_bytes += FILE_BYTES[dtype] * prod(shape) if is_file else _as_json(shape, dtype)
+    # Incompressible data grows a little, block by block.
+    return n_bytes if form.coding == "identity" else n_bytes + n_bytes // 128 + FRAME_BYTES
+
+
+def _metadata_bytes(answer: Sendable) -> int:
+    """The bytes of everything but arrays as JSON, doubled: a file quotes it, escapes included."""
+    members: list[Any] = [answer.members()]
+    if isinstance(answer, Answer):
+        members.append({name: dict(found.metadata) for name, found in answer.analyses.items()})
+    return 2 * len(orjson.dumps(members))
+
+
+def _as_json(shape: tuple[int, ...], dtype: str) -> int:
+    n_rows = sum(prod(shape[:n_axes]) for n_axes in range(len(shape)))
+    return JSON_BYTES[dtype] * prod(shape) + BRACKET_BYTES * n_rows
+
+
+def entity_tag(answer: Answer, form: Form) -> str:
+    """The strong tag of an answer in a format, quotes included (RFC 9110, section 8.8.3).
+
+    A hash of the numbers and the format, so it is known without encoding anything. A trace that is
+    computed again may differ in its last bits, as texts that share a pass are added up in another
+    order, and then has another tag.
+    """
+    sent_as = (form.media_type, form.dtype, str(form.triangle), form.coding)
+    made_by = (version("headlight"), "" if form.coding == "identity" else LIBRARIES)
+    named = "\n".join((answer.digest, *made_by, *sent_as))
+    return f'"{hashlib.sha256(named.encode()).hexdigest()[:32]}"'
 
 
 class Outgoing:
@@ -34,7 +103,7 @@ class Outgoing:
             )
             limits = {"limit": self.limit, "actual": self.n_bytes + n_bytes}
             kind = "too-many-outgoing-bytes"
-            raise refusal(kind, why, retry_after_seconds=RETRY_AFTER_SECONDS, **limits)
+            raise refusal(kind, why, **limits)
         return Reservation(self, n_bytes)
 
 
@@ -54,3 +123,44 @@ class Reservation:
     def release(self) -> None:
         """Take nothing any more: the answer is sent, or nobody waits for it."""
         self.resize(0)
+
+
+class ChunkedResponse(Response):
+    """A response of known length, sent in chunks; its reservation is released when it is sent.
+
+    Handed over whole, tens of megabytes are copied on the event loop before the first byte leaves,
+    and lie in the connection's buffer. Starlette's StreamingResponse runs a task per response.
+
+    Args:
+        content: the body.
+        media_type: its type.
+        headers: further headers.
+        reservation: of the body's bytes.
+    """
+
+    def __init__(
+        self, content: bytes, media_type: str, headers: Mapping[str, str], reservation: Reservation
+    ) -> None:
+        super().__init__(content, media_type=media_type, headers=headers)
+        self.reservation = reservation
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the head, then the content chunk by chunk."""
+        try:
+            await self._send(send)
+        finally:
+            self.reservation.release()
+
+    async def _send(self, send: Send) -> None:
+        """Send the chunks; an empty last one waits for room, as each chunk does."""
+        content = memoryview(self.body)
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
+        has_end = len(content) > UNREAD_BYTES
+        for first in range(0, len(content) or 1, CHUNK_BYTES):
+            last = first + CHUNK_BYTES
+            chunk = bytes(content[first:last])
+            more = has_end or last < len(content)
+            await send({"type": "http.response.body", "body": chunk, "more_body": more})
+        if has_end:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,8 +1,13 @@
-"""A Trace on the wire: as JSON, or as one safetensors file.
+"""A Trace as JSON or as one safetensors file, whole or with causal arrays packed.
 
-Both carry the same members. JSON nests the numbers in lists; safetensors keeps the arrays by
-site name and puts everything else, as JSON, into `__metadata__`, so that
-`safetensors.numpy.load` is all a client needs.
+Both carry the same members. JSON nests the numbers in lists; safetensors keeps the arrays by site
+name and everything else as JSON in `__metadata__`, so that a client needs `safetensors.numpy.load`
+alone. A large answer is written in chunks: writing numbers holds the interpreter lock, and other
+threads run between two chunks.
+
+The writer of the safetensors library copies everything twice while it holds that lock, 50 ms and
+more for the largest answer; the tests read with its reader.
+https://huggingface.co/docs/safetensors/index#format
 """
 
 import hashlib
@@ -19,37 +24,41 @@ from headlight.errors import Problem
 from headlight.model.cancellation import check
 from headlight.model.trace import NamedArray, Trace
 from headlight.serialization.compression import compressed
-from headlight.serialization.formats import SAFETENSORS, Form
-from headlight.serialization.json_pieces import json_array, json_object, json_value
-from headlight.serialization.safetensors_file import safetensors_pieces
-from headlight.serialization.triangles import LOWER_TRIANGLE, pack
+from headlight.serialization.formats import LOWER_TRIANGLE, SAFETENSORS, Form, pack
 
 UINT16_SCALE = 1 / 65535
 MASKED_SITES = (".scores", ".router_logits")
 UNIT_SITES = frozenset({"weights", "router_probs", "expert_weights"})
 
-
 WHOLE_BYTES = 2**17
-"""An answer up to this size is written as JSON in one call, which holds the interpreter lock for
-about 4 ms; a larger one in pieces, between which other threads run."""
+"""An answer up to this size is written as JSON in one call, which takes about 4 ms."""
+
+JSON_CHUNK_ELEMENTS = 2**14
+"""Numbers written without a pause: about 2 ms."""
+
+FILE_CHUNK_BYTES = 2**20
+"""Bytes copied without a pause."""
 
 _DTYPES = {"f": "float32", "i": "int32", "H": "uint16"}
 
+# Ordered as the library does: the widest first, so that each array is aligned.
+_FILE_TYPES = {"float32": "F32", "int32": "I32", "uint16": "U16"}
+
 TOKEN_BYTES = 80
-"""What a token takes as JSON, about."""
+"""The bytes of a token as JSON, about."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """What an analysis computed: its arrays, and plain data that goes with them."""
+    """The result of an analysis: arrays, and plain data about them."""
 
     arrays: Mapping[str, NamedArray]
-    beside: Mapping[str, Any]
+    metadata: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A Trace with everything that is sent beside it."""
+    """A Trace with its id and its analyses."""
 
     id: str
     trace: Trace
@@ -57,7 +66,7 @@ class Answer:
 
     @property
     def n_bytes(self) -> int:
-        """About what it takes in memory, and on the wire as it is."""
+        """About the bytes it takes in memory, and uncompressed on the wire."""
         arrays = sum(array.data.nbytes for _, array in self._arrays())
         tokens = (*self.trace.tokens, *(self.trace.target_tokens or ()))
         return arrays + TOKEN_BYTES * len(tokens)
@@ -70,8 +79,8 @@ class Answer:
     @cached_property
     def digest(self) -> str:
         """A hash of all that may be sent: equal ones are equal bytes, whatever the form."""
-        beside = {name: dict(found.beside) for name, found in self.analyses.items()}
-        digest = hashlib.sha256(orjson.dumps([self.members(), beside]))
+        metadata = {name: dict(found.metadata) for name, found in self.analyses.items()}
+        digest = hashlib.sha256(orjson.dumps([self.members(), metadata]))
         for name, array in self._arrays():
             described = [name, array.axes, array.data.dtype.str, array.data.shape]
             digest.update(orjson.dumps(described))
@@ -79,7 +88,7 @@ class Answer:
         return digest.hexdigest()
 
     def untimed(self) -> "Answer":
-        """This answer without the milliseconds it took, as is sent where nothing is computed."""
+        """This answer without timings, as it is sent from the cache."""
         return replace(self, trace=replace(self.trace, timings={}))
 
     def _arrays(self) -> Iterator[tuple[str, NamedArray]]:
@@ -106,26 +115,26 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Arrays:
-    """Arrays that come from no trace, and what is sent beside them."""
+    """Arrays that come from no trace, and plain data about them."""
 
     tensors: Mapping[str, NamedArray]
-    beside: Mapping[str, Any]
+    metadata: Mapping[str, Any]
 
     @property
     def n_bytes(self) -> int:
-        """About what they take in memory, and on the wire as they are."""
+        """About the bytes they take in memory, and uncompressed on the wire."""
         return sum(array.data.nbytes for array in self.tensors.values())
 
     def members(self) -> Mapping[str, Any]:
         """Everything but arrays, ready for JSON."""
-        return self.beside
+        return self.metadata
 
 
 Sendable = Answer | Arrays
 
 
 @dataclass(frozen=True, kw_only=True)
-class _WireArray:
+class _SentArray:
     """An array as it is sent: float32, int32, or uint16 with a scale; whole or packed."""
 
     axes: tuple[str, ...]
@@ -135,14 +144,14 @@ class _WireArray:
 
 
 def encode(answer: Sendable, form: Form) -> bytes:
-    """The answer in that form; it blocks, so it belongs off the event loop.
+    """The bytes of an answer in a response format; it blocks, so it belongs off the event loop.
 
     Raises:
         Problem: 503, a tensor holds NaN, or an infinity that masks nothing.
-        Cancelled: nobody waits for it any more.
+        Cancelled: the client left.
     """
     write = _safetensors_of if form.media_type == SAFETENSORS else _json_of
-    return b"".join(_interruptible(compressed(write(answer, form), form.coding)))
+    return b"".join(_cancellable(compressed(write(answer, form), form.coding)))
 
 
 def sent_arrays(answer: Sendable, form: Form) -> Iterator[tuple[str, tuple[int, ...], str]]:
@@ -155,30 +164,30 @@ def sent_arrays(answer: Sendable, form: Form) -> Iterator[tuple[str, tuple[int, 
             yield f"analyses.{name}.{key}", array.data.shape, dtype
 
 
-def _interruptible(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    for piece in pieces:
+def _cancellable(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    for chunk in chunks:
         check()
-        yield piece
+        yield chunk
 
 
 def _json_of(answer: Sendable, form: Form) -> Iterator[bytes]:
-    """Masked scores, and experts that are off, are null."""
+    """The answer as JSON: masked scores, and experts that are off, are null."""
     if answer.n_bytes <= WHOLE_BYTES:
         return iter([_json_whole(answer, form)])
     tensors = (
-        (site, _json_array(_on_wire(site, array, form))) for site, array in answer.tensors.items()
+        (site, _json_array(_sent(site, array, form))) for site, array in answer.tensors.items()
     )
-    members = [*_json_members(answer.members()), ("tensors", json_object(tensors))]
+    members = [*_json_members(answer.members()), ("tensors", _json_object(tensors))]
     if isinstance(answer, Answer):
         analyses = ((name, _json_analysis(found, form)) for name, found in answer.analyses.items())
-        members.append(("analyses", json_object(analyses)))
-    return json_object(members)
+        members.append(("analyses", _json_object(analyses)))
+    return _json_object(members)
 
 
 def _json_whole(answer: Sendable, form: Form) -> bytes:
     """The same bytes in one call, which takes a third of the time for a small answer."""
     arrays = {
-        site: _json_document(_on_wire(site, array, form)) for site, array in answer.tensors.items()
+        site: _json_document(_sent(site, array, form)) for site, array in answer.tensors.items()
     }
     document: dict[str, Any] = {**answer.members(), "tensors": arrays}
     if isinstance(answer, Answer):
@@ -186,37 +195,37 @@ def _json_whole(answer: Sendable, form: Form) -> bytes:
         document["analyses"] = {
             name: {
                 **{
-                    key: _json_document(_on_wire(key, array, exact))
+                    key: _json_document(_sent(key, array, exact))
                     for key, array in found.arrays.items()
                 },
-                **found.beside,
+                **found.metadata,
             }
             for name, found in answer.analyses.items()
         }
     return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def _json_document(array: _WireArray) -> dict[str, Any]:
+def _json_document(array: _SentArray) -> dict[str, Any]:
     return {**_facts(array), "data": array.data}
 
 
 def _json_analysis(analysis: Analysis, form: Form) -> Iterator[bytes]:
     exact = _exact(form)
     arrays = [
-        (key, _json_array(_on_wire(key, array, exact))) for key, array in analysis.arrays.items()
+        (key, _json_array(_sent(key, array, exact))) for key, array in analysis.arrays.items()
     ]
-    return json_object([*arrays, *_json_members(analysis.beside)])
+    return _json_object([*arrays, *_json_members(analysis.metadata)])
 
 
 def _json_members(members: Mapping[str, Any]) -> list[tuple[str, Iterator[bytes]]]:
-    return [(name, json_value(value)) for name, value in members.items()]
+    return [(name, _json_value(value)) for name, value in members.items()]
 
 
-def _json_array(array: _WireArray) -> Iterator[bytes]:
-    return json_object([*_json_members(_facts(array)), ("data", json_array(array.data))])
+def _json_array(array: _SentArray) -> Iterator[bytes]:
+    return _json_object([*_json_members(_facts(array)), ("data", json_array(array.data))])
 
 
-def _facts(array: _WireArray) -> dict[str, Any]:
+def _facts(array: _SentArray) -> dict[str, Any]:
     dtype = _DTYPES[array.data.dtype.char]
     facts: dict[str, Any] = {"axes": array.axes, "shape": array.data.shape, "dtype": dtype}
     if array.scale:
@@ -225,33 +234,33 @@ def _facts(array: _WireArray) -> dict[str, Any]:
 
 
 def _safetensors_of(answer: Sendable, form: Form) -> Iterator[bytes]:
-    """Masked scores, and experts that are off, are -inf."""
-    arrays = {site: _on_wire(site, array, form) for site, array in answer.tensors.items()}
+    """The answer as a file: masked scores, and experts that are off, are -inf."""
+    arrays = {site: _sent(site, array, form) for site, array in answer.tensors.items()}
     if not isinstance(answer, Answer):
         return _file(arrays, answer.members())
     exact = _exact(form)
     for name, analysis in answer.analyses.items():
         for key, array in analysis.arrays.items():
-            arrays[f"analyses.{name}.{key}"] = _on_wire(key, array, exact)
-    analyses = {name: found.beside for name, found in answer.analyses.items()}
+            arrays[f"analyses.{name}.{key}"] = _sent(key, array, exact)
+    analyses = {name: found.metadata for name, found in answer.analyses.items()}
     return _file(arrays, answer.members() | {"analyses": analyses})
 
 
-def _file(arrays: Mapping[str, _WireArray], members: Mapping[str, Any]) -> Iterator[bytes]:
+def _file(arrays: Mapping[str, _SentArray], members: Mapping[str, Any]) -> Iterator[bytes]:
     metadata = {
         **members,
         "axes": {name: array.axes for name, array in arrays.items()},
         "scale": {name: array.scale for name, array in arrays.items() if array.scale},
         "packed": {name: array.packed for name, array in arrays.items() if array.packed},
     }
-    return safetensors_pieces(
+    return safetensors_chunks(
         {name: array.data for name, array in arrays.items()},
         {key: orjson.dumps(value).decode() for key, value in metadata.items()},
     )
 
 
 def _exact(form: Form) -> Form:
-    """The form of an analysis: what was computed from a trace is not rounded."""
+    """The format of an analysis, which is not rounded."""
     return replace(form, dtype="float32")
 
 
@@ -262,10 +271,10 @@ def _sent_type(name: str, array: NamedArray, form: Form) -> str:
     return "uint16" if form.dtype == "uint16" and is_unit else "float32"
 
 
-def _on_wire(name: str, array: NamedArray, form: Form) -> _WireArray:
+def _sent(name: str, array: NamedArray, form: Form) -> _SentArray:
     dtype = _sent_type(name, array, form)
     if dtype == "int32":
-        return _WireArray(axes=array.axes, data=np.ascontiguousarray(array.data, dtype=np.int32))
+        return _SentArray(axes=array.axes, data=np.ascontiguousarray(array.data, dtype=np.int32))
     data = np.ascontiguousarray(array.data, dtype=np.float32)
     _require_finite(name, data)
     described: dict[str, Any] | None = None
@@ -275,8 +284,8 @@ def _on_wire(name: str, array: NamedArray, form: Form) -> _WireArray:
         data = packed.data
     if dtype == "uint16":
         data = np.rint(data * np.float32(65535)).astype(np.uint16)
-        return _WireArray(axes=array.axes, data=data, scale=UINT16_SCALE, packed=described)
-    return _WireArray(axes=array.axes, data=data, packed=described)
+        return _SentArray(axes=array.axes, data=data, scale=UINT16_SCALE, packed=described)
+    return _SentArray(axes=array.axes, data=data, packed=described)
 
 
 def _require_finite(name: str, data: NDArray[Any]) -> None:
@@ -288,3 +297,77 @@ def _require_finite(name: str, data: NDArray[Any]) -> None:
     if not is_allowed.all():
         detail = f"{name} holds {data[~is_allowed][0]}; the answer would not be true"
         raise Problem(503, "model-unavailable", detail)
+
+
+def _json_value(value: object) -> Iterator[bytes]:
+    """A small value, in one chunk."""
+    yield orjson.dumps(value)
+
+
+def _json_object(members: Iterable[tuple[str, Iterable[bytes]]]) -> Iterator[bytes]:
+    """An object of members whose values come in chunks."""
+    opening = b"{"
+    for name, chunks in members:
+        yield opening + orjson.dumps(name) + b":"
+        yield from chunks
+        opening = b","
+    yield b"{}" if opening == b"{" else b"}"
+
+
+def json_array(data: NDArray[Any]) -> Iterator[bytes]:
+    """Nested lists of numbers; -inf is null.
+
+    Args:
+        data: C-contiguous, of one axis at least.
+    """
+    if data.size <= JSON_CHUNK_ELEMENTS:
+        yield orjson.dumps(data, option=orjson.OPT_SERIALIZE_NUMPY)
+        return
+    n_rows = len(data)
+    row_elements = data.size // n_rows
+    opening = b"["
+    if row_elements > JSON_CHUNK_ELEMENTS:
+        for row in data:
+            yield opening
+            yield from json_array(row)
+            opening = b","
+    else:
+        step = JSON_CHUNK_ELEMENTS // row_elements
+        for first in range(0, n_rows, step):
+            rows = orjson.dumps(data[first : first + step], option=orjson.OPT_SERIALIZE_NUMPY)
+            yield opening + rows[1:-1]
+            opening = b","
+    yield b"]"
+
+
+def safetensors_chunks(
+    arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
+) -> Iterator[bytes]:
+    """A safetensors file: eight bytes of header length, a JSON header, then the raw arrays.
+
+    Args:
+        arrays: C-contiguous float32, int32 or uint16, by name.
+        metadata: texts stored with them.
+    """
+    order = list(_FILE_TYPES)
+    ordered = sorted(arrays.items(), key=lambda item: (order.index(item[1].dtype.name), item[0]))
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    end = 0
+    for name, data in ordered:
+        begin, end = end, end + data.nbytes
+        header[name] = {
+            "dtype": _FILE_TYPES[data.dtype.name],
+            "shape": data.shape,
+            "data_offsets": (begin, end),
+        }
+    text = orjson.dumps(header)
+    text += b" " * (-len(text) % 8)
+    yield len(text).to_bytes(8, "little") + text
+    for _, data in ordered:
+        little = data.astype(data.dtype.newbyteorder("<"), copy=False)
+        yield from _raw_chunks(little.reshape(-1).view(np.uint8))
+
+
+def _raw_chunks(raw: NDArray[np.uint8]) -> Iterator[bytes]:
+    for first in range(0, len(raw), FILE_CHUNK_BYTES):
+        yield raw[first : first + FILE_CHUNK_BYTES].tobytes()

@@ -41,7 +41,7 @@ class _Analyser:
 
     needs: tuple[str, ...]
     analyse: Callable[[Trace, Checkpoint], Arrays]
-    beside: Callable[[Arrays, Trace, Checkpoint], Mapping[str, Any]] = lambda *_: {}
+    metadata: Callable[[Arrays, Trace, Checkpoint], Mapping[str, Any]] = lambda *_: {}
     is_by_layer: bool = False
     axes: tuple[str, ...] = ()
 
@@ -120,7 +120,7 @@ def analyse(name: str, trace: Trace, checkpoint: Checkpoint) -> Analysis:
         arrays = analyser.analyse(trace, checkpoint)
     except ValueError as error:
         raise Problem(422, "nothing-to-analyse", f"{name}: {error}") from error
-    return Analysis(arrays=arrays, beside=analyser.beside(arrays, trace, checkpoint))
+    return Analysis(arrays=arrays, metadata=analyser.metadata(arrays, trace, checkpoint))
 
 
 def _named(name: str, tensor: Tensor, n_heads: int) -> NamedArray:

@@ -54,7 +54,7 @@ def size_of(answer: Answer) -> int:
     arrays = [*answer.trace.tensors.values()]
     for analysis in answer.analyses.values():
         arrays += analysis.arrays.values()
-    metadata = [dict(analysis.beside) for analysis in answer.analyses.values()]
+    metadata = [dict(analysis.metadata) for analysis in answer.analyses.values()]
     n_bytes = sum(array.data.nbytes for array in arrays)
     return n_bytes + len(orjson.dumps([answer.members(), metadata]))
 
@@ -66,7 +66,7 @@ def copied(answer: Answer) -> Answer:
     without copies, made when the pass is over, the process took three times what is counted.
     """
     analyses = {
-        name: Analysis(arrays=_copies(found.arrays), beside=found.beside)
+        name: Analysis(arrays=_copies(found.arrays), metadata=found.metadata)
         for name, found in answer.analyses.items()
     }
     trace = replace(answer.trace, tensors=_copies(answer.trace.tensors))

@@ -32,7 +32,7 @@ def positional_answer(request: PositionalRequest, registry: Registry, settings: 
     """
     whole = _of_model(request, registry) if request.model else _of_sizes(request)
     _require_cells(whole, settings.max_cells)
-    return Arrays(tensors=_arrays(whole, registry), beside=whole.model_dump())
+    return Arrays(tensors=_arrays(whole, registry), metadata=whole.model_dump())
 
 
 def _of_sizes(request: PositionalRequest) -> PositionalRequest:

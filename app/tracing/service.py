@@ -10,11 +10,9 @@ from headlight.inference.single_flight import SingleFlight
 from headlight.metrics import Metrics
 from headlight.registry import Registry
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.entity_tags import entity_tag
 from headlight.serialization.formats import Form
-from headlight.serialization.sending import Outgoing, Reservation
+from headlight.serialization.sending import Outgoing, Reservation, entity_tag, size_estimate
 from headlight.serialization.trace import Answer, Sendable, encode
-from headlight.serialization.upper_bound import upper_bound
 from headlight.settings import Settings
 from headlight.tracing.batch import solve
 from headlight.tracing.cache import TraceCache
@@ -123,7 +121,7 @@ class TraceService:
         if answer.n_bytes < INLINE_BYTES:
             body = encode(answer, form)
             return Encoded(body, form, self.outgoing.reserve(len(body)))
-        reservation = self.outgoing.reserve(upper_bound(answer, form))
+        reservation = self.outgoing.reserve(size_estimate(answer, form))
         try:
             body = await self._in_thread(partial(encode, answer, form), client_left)
             reservation.resize(len(body))

@@ -13,7 +13,7 @@ from hypothesis import settings as run_with
 from hypothesis import strategies as st
 
 from headlight.model import tracing
-from headlight.serialization.formats import JSON, MEDIA_TYPES, SAFETENSORS
+from headlight.serialization.formats import JSON, MEDIA_TYPES, SAFETENSORS, pack
 
 DECODERS = {
     "identity": lambda content: content,
@@ -189,3 +189,49 @@ def test_every_coding_carries_the_same_answer_in_fewer_bytes(client, coding, med
 def test_an_answer_of_one_packet_is_sent_as_it_is(client):
     asked = {"text": "the", "capture": [], "analyses": []}
     assert "content-encoding" not in ask(client, SAFETENSORS, "zstd", **asked)[0]
+
+
+AXES = ("head", "query", "key")
+
+
+def causal(size, fill=0.0, heads=2):
+    numbers = np.random.default_rng(size).random((heads, size, size), dtype=np.float32)
+    return np.where(np.tri(size, dtype=bool), numbers, np.float32(fill))
+
+
+def unpacked(packed):
+    full = np.full(packed.shape, packed.fill, packed.data.dtype)
+    full[..., *np.tril_indices(packed.shape[-1])] = packed.data
+    return full
+
+
+@pytest.mark.parametrize("fill", [0.0, -np.inf])
+@pytest.mark.parametrize("size", [2, 3, 17])
+def test_a_causal_array_is_packed_row_by_row_and_unpacks_to_itself(size, fill):
+    data = causal(size, fill)
+    packed = pack(AXES, data)
+    assert packed.data.shape == (2, size * (size + 1) // 2)
+    assert packed.fill == fill
+    np.testing.assert_array_equal(packed.data[0, :3], [data[0, 0, 0], *data[0, 1, :2]])
+    np.testing.assert_array_equal(unpacked(packed), data)
+
+
+def test_an_array_that_looks_ahead_anywhere_is_sent_whole():
+    data = causal(5)
+    data[1, 2, 3] = 0.001
+    assert pack(AXES, data) is None
+
+
+def test_an_array_of_two_fills_is_sent_whole():
+    data = causal(5)
+    data[1] = causal(5, -np.inf)[1]
+    assert pack(AXES, data) is None
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5), (2, 1, 1)])
+def test_rectangles_and_single_cells_are_sent_whole(shape):
+    assert pack(AXES, np.zeros(shape, dtype=np.float32)) is None
+
+
+def test_axes_of_another_kind_are_no_triangle():
+    assert pack(("head", "query", "d_head"), causal(4)) is None

@@ -1,18 +1,32 @@
 """What answers take in memory until they are read is bounded, and nothing of it is ever lost."""
 
 import asyncio
+import json
 import random
 import socket
 import time
 from contextlib import closing, suppress
 
 import httpx
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 from headlight.errors import Problem
-from headlight.serialization.sending import Outgoing
+from headlight.model.trace import NamedArray, Token, Trace
+from headlight.serialization import sending
+from headlight.serialization.formats import MEDIA_TYPES, SAFETENSORS, Form
+from headlight.serialization.sending import (
+    CHUNK_BYTES,
+    UNREAD_BYTES,
+    ChunkedResponse,
+    Outgoing,
+    entity_tag,
+    size_estimate,
+)
+from headlight.serialization.trace import Analysis, Answer, Arrays, encode
 from headlight.tracing import service
 
 LARGE = "/api/v1/positional?scheme=sinusoidal&length=2000&width=100"
@@ -228,3 +242,175 @@ def test_sending_that_the_server_cuts_short_leaves_nothing_behind(client):
 
     asyncio.run(send_and_cut())
     assert outgoing.n_bytes == 0
+
+
+AXES = ("layer", "head", "query", "key")
+SHAPES = arrays.array_shapes(max_dims=4, max_side=5)
+# Down to a millionth numbers are written without an exponent.
+LONGEST = -0.0000010000001
+FLOATS = arrays.arrays(
+    np.float32, SHAPES, elements=st.just(np.float32(LONGEST)) | st.floats(width=32, allow_nan=False)
+)
+INTEGERS = arrays.arrays(np.int64, SHAPES, elements=st.integers(-(2**31), 2**31 - 1))
+UNITS = arrays.arrays(np.float32, SHAPES, elements=st.floats(0, 1, width=32))
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+FORMS = st.builds(
+    Form,
+    media_type=st.sampled_from(MEDIA_TYPES),
+    dtype=st.sampled_from(["float32", "uint16"]),
+    triangle=st.booleans(),
+    coding=st.sampled_from(["identity", "zstd", "br", "gzip"]),
+)
+
+
+def named(array):
+    return NamedArray(AXES[-array.ndim :], array)
+
+
+def answer_of(text, numbers, integers, units):
+    numbers = np.nan_to_num(numbers, posinf=1, neginf=-1)
+    trace = Trace(
+        model="tiny",
+        revision="r",
+        precision="float32",
+        text=text,
+        tokens=tuple(
+            Token(id=n, text=mark, start=n, end=n + 1, word=None, is_special=False)
+            for n, mark in enumerate(text)
+        ),
+        tensors={
+            "decoder.layers.0.self_attention.weights": named(units),
+            "logits": named(numbers),
+            "decoder.layers.0.experts": named(integers),
+        },
+        heads=(0, 1),
+        timings={"pass": 1.0},
+    )
+    found = Analysis(arrays={"scores": named(numbers)}, metadata={"texts": [text]})
+    return Answer(id="0" * 32, trace=trace, analyses={"next_token": found})
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXTS, FLOATS, INTEGERS, UNITS, FORMS)
+def test_no_answer_is_larger(text, numbers, integers, units, form):
+    answer = answer_of(text, numbers, integers, units)
+    assert len(encode(answer, form)) <= size_estimate(answer, form)
+
+
+@pytest.mark.parametrize("media_type", MEDIA_TYPES)
+def test_it_is_enough_for_the_longest_numbers_and_hardly_more(media_type):
+    numbers = np.full((8, 8, 40, 40), LONGEST, np.float32)
+    answer, form = (
+        Arrays(tensors={"numbers": named(numbers)}, metadata={}),
+        Form(media_type=media_type),
+    )
+    n_bytes = len(encode(answer, form))
+    assert n_bytes <= size_estimate(answer, form) < 1.05 * n_bytes
+
+
+@pytest.mark.parametrize("coding", ["zstd", "br", "gzip"])
+def test_it_is_enough_for_numbers_that_nothing_compresses(coding):
+    numbers = np.random.default_rng(0).standard_normal((8, 8, 40, 40), np.float32)
+    form = Form(media_type=SAFETENSORS, coding=coding)
+    answer = Arrays(tensors={"numbers": named(numbers)}, metadata={})
+    assert len(encode(answer, form)) <= size_estimate(answer, form)
+
+
+def test_a_trace_that_is_served_is_not_much_smaller(client):
+    """What is reserved in vain is refused to others."""
+    asked = {"text": "the cat sat " * 8, "capture": ["*"]}
+    answer = client.post("/api/v1/trace", json=asked, headers={"accept-encoding": "identity"})
+    shapes = [found["shape"] for found in json.loads(answer.content)["tensors"].values()]
+    tensors = {str(n): named(np.zeros(shape[-4:])) for n, shape in enumerate(shapes)}
+    bound = size_estimate(Arrays(tensors=tensors, metadata={}), Form())
+    assert bound < 3 * len(answer.content)
+
+
+def sent(response):
+    messages = []
+
+    async def send(message):
+        messages.append(message)
+
+    asyncio.run(response({"type": "http"}, None, send))
+    return messages
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "n_pieces"),
+    [(0, 1), (1, 1), (UNREAD_BYTES, 1), (CHUNK_BYTES, 2), (CHUNK_BYTES + 1, 3), (2**20, 5)],
+)
+def test_pieces_follow_each_other_and_the_last_one_says_so(n_bytes, n_pieces):
+    content = bytes(range(256)) * (n_bytes // 256) + b"x" * (n_bytes % 256)
+    outgoing = Outgoing(limit=2**21)
+    reservation = outgoing.reserve(n_bytes)
+    start, *pieces = sent(ChunkedResponse(content, "application/json", {}, reservation))
+    assert outgoing.n_bytes == 0
+    assert (start["status"], len(pieces)) == (200, n_pieces)
+    assert (b"content-length", str(n_bytes).encode()) in start["headers"]
+    assert b"".join(piece["body"] for piece in pieces) == content
+    assert [piece["more_body"] for piece in pieces] == [True] * (n_pieces - 1) + [False]
+    assert n_bytes <= UNREAD_BYTES or pieces[-1]["body"] == b"", "which waits for what is unread"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "asked"),
+    [
+        ("POST", "trace", {"json": {"text": "the cat sat " * 8, "capture": ["*"]}}),
+        ("GET", "positional", {"params": {"scheme": "sinusoidal", "length": 900, "width": 64}}),
+    ],
+)
+def test_no_route_hands_over_a_large_answer_whole(client, method, path, asked):
+    largest = 0
+
+    async def application(scope, receive, send):
+        async def send_measured(message):
+            nonlocal largest
+            largest = max(largest, len(message.get("body", b"")))
+            await send(message)
+
+        await client.app(scope, receive, send_measured)
+
+    async def ask():
+        transport = httpx.ASGITransport(application)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as asking:
+            headers = {"accept-encoding": "identity"}
+            return await asking.request(method, f"/api/v1/{path}", headers=headers, **asked)
+
+    answer = asyncio.run(ask())
+    assert len(answer.content) > CHUNK_BYTES
+    assert answer.json()["tensors"]
+    assert largest <= CHUNK_BYTES
+
+
+def test_a_large_trace_arrives_whole_over_a_real_connection(server):
+    asked = {"text": "the cat sat " * 8, "capture": ["*"], "analyses": []}
+    answer = httpx.post(f"{server.url}/api/v1/trace", json=asked, timeout=30)
+    assert len(answer.content) > CHUNK_BYTES
+    assert answer.json()["tensors"]
+
+
+WEIGHTS = NamedArray(("query", "key"), np.eye(3, dtype=np.float32))
+TRACE = Trace(
+    model="m", revision="r", precision="float32", text="a", tokens=(), tensors={"w": WEIGHTS}
+)
+ANSWER = Answer(id="id", trace=TRACE, analyses={})
+
+
+def test_every_form_has_a_tag_of_its_own():
+    forms = [
+        Form(),
+        Form(dtype="uint16"),
+        Form(triangle=True),
+        *(Form(coding=coding) for coding in ("zstd", "br", "gzip")),
+    ]
+    assert len({entity_tag(ANSWER, form) for form in forms}) == len(forms)
+
+
+def test_another_release_of_a_compressor_has_tags_of_its_own(monkeypatch):
+    """Replicas that were built at different times may stand behind one address."""
+    plain, coded = Form(), Form(coding="zstd")
+    before = {form: entity_tag(ANSWER, form) for form in (plain, coded)}
+    monkeypatch.setattr(sending, "LIBRARIES", "others")
+    assert entity_tag(ANSWER, plain) == before[plain]
+    assert entity_tag(ANSWER, coded) != before[coded]

@@ -3,12 +3,25 @@
 import json
 
 import numpy as np
+import orjson
 import pytest
+import safetensors.numpy
+from safetensors import safe_open
 
 from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Token, Trace
 from headlight.serialization.formats import JSON, SAFETENSORS, Form
-from headlight.serialization.trace import Analysis, Answer, encode
+from headlight.serialization.trace import (
+    FILE_CHUNK_BYTES,
+    JSON_CHUNK_ELEMENTS,
+    Analysis,
+    Answer,
+    _json_object,
+    _json_value,
+    encode,
+    json_array,
+    safetensors_chunks,
+)
 
 FILE = Form(media_type=SAFETENSORS)
 SMALL_FILE = Form(media_type=SAFETENSORS, dtype="uint16")
@@ -38,7 +51,7 @@ def answer_with(**arrays):
     )
     ranks = Analysis(
         arrays={"ids": NamedArray(("query", "rank"), np.array([[1, 2]], dtype=np.int64))},
-        beside={"texts": [["a", "b"]]},
+        metadata={"texts": [["a", "b"]]},
     )
     return Answer(id="id", trace=trace, analyses={"next_token": ranks})
 
@@ -135,3 +148,80 @@ def test_a_number_that_is_none_is_never_sent(site, bad, dtype, media_type):
     data = np.array([[[0.5, bad]]], dtype=np.float32)
     with pytest.raises(Problem, match=rf"{site} holds -?(nan|inf)"):
         encode(answer_with(**{site: data}), Form(media_type=media_type, dtype=dtype))
+
+
+SHAPES = [
+    (0,),
+    (3,),
+    (0, 4),
+    (3, 0, 4),
+    (2, 3),
+    (JSON_CHUNK_ELEMENTS,),
+    (2 * JSON_CHUNK_ELEMENTS + 1,),
+    (JSON_CHUNK_ELEMENTS + 1, 1),
+    (1, JSON_CHUNK_ELEMENTS + 1),
+    (3, 2, JSON_CHUNK_ELEMENTS // 2 + 1),
+    (5, 130, 130),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint16])
+def test_pieces_make_the_nested_lists(shape, dtype):
+    data = (1000 * np.random.default_rng(0).random(shape)).astype(dtype)
+    pieces = list(json_array(data))
+    assert b"".join(pieces) == orjson.dumps(data, option=orjson.OPT_SERIALIZE_NUMPY)
+    assert max(piece.count(b",") for piece in pieces) <= JSON_CHUNK_ELEMENTS
+
+
+def test_minus_infinity_is_null():
+    assert b"".join(json_array(np.array([1.5, -np.inf], dtype=np.float32))) == b"[1.5,null]"
+
+
+def test_objects_nest_and_names_are_escaped():
+    inner = _json_object([("a", _json_value([1])), ('"<b>', _json_value(None))])
+    assert json.loads(b"".join(_json_object([("x", inner), ("y", _json_value("é"))]))) == {
+        "x": {"a": [1], '"<b>': None},
+        "y": "é",
+    }
+    assert b"".join(_json_object([])) == b"{}"
+
+
+RANDOM = np.random.default_rng(0)
+ARRAYS = {
+    "b.weights": RANDOM.integers(0, 65535, (3, 5), dtype=np.uint16),
+    "a.scores": RANDOM.random((2, 3, 3), dtype=np.float32),
+    "c.ids": RANDOM.integers(0, 9, (4,), dtype=np.int32),
+    "nothing": np.zeros((0, 7), dtype=np.float32),
+    "a.weights": RANDOM.integers(0, 65535, (1,), dtype=np.uint16),
+}
+
+
+def test_the_library_reads_every_array_and_what_goes_beside_them(tmp_path):
+    path = tmp_path / "trace.safetensors"
+    path.write_bytes(b"".join(safetensors_chunks(ARRAYS, {"text": '"é🦊'})))
+    with safe_open(path, framework="numpy") as file:
+        assert file.metadata() == {"text": '"é🦊'}
+        assert set(file.keys()) == set(ARRAYS)
+        for name, data in ARRAYS.items():
+            found = file.get_tensor(name)
+            assert found.dtype == data.dtype
+            np.testing.assert_array_equal(found, data)
+
+
+def test_the_bytes_are_those_that_the_library_writes():
+    content = b"".join(safetensors_chunks(ARRAYS, {"text": "a"}))
+    assert content == safetensors.numpy.save(ARRAYS, {"text": "a"})
+
+
+@pytest.mark.parametrize("arrays", [{}, {"a": np.zeros((0,), dtype=np.float32)}])
+def test_a_file_of_no_numbers_is_a_file(arrays):
+    content = b"".join(safetensors_chunks(arrays, {}))
+    assert safetensors.numpy.load(content).keys() == arrays.keys()
+
+
+def test_no_piece_of_a_large_array_is_large():
+    arrays = {"a": RANDOM.random(FILE_CHUNK_BYTES, dtype=np.float32)}
+    pieces = list(safetensors_chunks(arrays, {}))
+    assert max(map(len, pieces)) == FILE_CHUNK_BYTES
+    np.testing.assert_array_equal(safetensors.numpy.load(b"".join(pieces))["a"], arrays["a"])

@@ -312,7 +312,7 @@ def test_a_card_that_names_no_head_leaves_the_mean_of_all(translator, figures):
     checkpoint = replace(translator, description=replace(translator.description, card=card))
     trace = traced(translator)
     found = analyse("alignment", trace, checkpoint)
-    assert found.beside == {"aligner": {}}
+    assert found.metadata == {"aligner": {}}
     expected = alignment.alignment(trace)["weights"].data
     np.testing.assert_array_equal(found.arrays["weights"].data, expected)
 

@@ -18,7 +18,7 @@ def answer(name, *arrays, text="a", analyses=()):
         model="m", revision="r", precision="float32", text=text, tokens=(), tensors=tensors
     )
     found = {
-        f"analysis {n}": Analysis(arrays={"x": NamedArray(("query",), array)}, beside={})
+        f"analysis {n}": Analysis(arrays={"x": NamedArray(("query",), array)}, metadata={})
         for n, array in enumerate(analyses)
     }
     return Answer(id=name, trace=trace, analyses=found)
