@@ -1,8 +1,9 @@
 """Models: the cards of what can be asked."""
 
 from dataclasses import asdict
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path
 
 from headlight.errors import described
 from headlight.model.card import Example
@@ -37,7 +38,9 @@ async def models(services: ServicesDep) -> ModelsAnswer:
 
 
 @router.get("/models/{model}", responses=described(404, 503))
-async def model(model: str, services: ServicesDep) -> ModelAnswer:
+async def model(
+    model: Annotated[str, Path(description="The model's id.")], services: ServicesDep
+) -> ModelAnswer:
     """One model's card."""
     return model_answer(services.registry.describe(model))
 
