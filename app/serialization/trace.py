@@ -30,7 +30,7 @@ UINT16_SCALE = 1 / 65535
 MASKED_SITES = (".scores", ".router_logits")
 UNIT_SITES = frozenset({"weights", "router_probs", "expert_weights"})
 
-WHOLE_BYTES = 2**17
+WHOLE_BYTES = 2**18
 """An answer up to this size is written as JSON in one call, which takes about 4 ms."""
 
 JSON_CHUNK_ELEMENTS = 2**14

@@ -1,17 +1,12 @@
-"""What the engine costs a request that need not wait, and how soon it has a new thread."""
+"""What the engine costs a request that need not wait."""
 
 import asyncio
 import statistics
 import time
 from timeit import repeat
 
-import pytest
-
-from headlight.errors import Problem
-from headlight.inference.engine import Engine
+from headlight.inference.engine import Engine, Job
 from headlight.model.cancellation import cancellable, check
-from headlight.services import Services
-from headlight.settings import Settings
 
 N_REQUESTS = 1_000
 N_CHECKS = 20_000
@@ -22,13 +17,13 @@ async def typical_seconds(engine):
     took = []
     for _ in range(N_REQUESTS):
         began = time.perf_counter()
-        await engine.run_together("a kind", "an order", list)
+        await engine.result(engine.submit(Job("a payload", enumerate, "a key")))
         took.append(time.perf_counter() - began)
     return statistics.median(took)
 
 
 def test_the_engine_takes_a_request_less_than_a_third_of_a_millisecond(table):
-    engine = Engine(queue_length=1, queue_seconds=10, retry_after_seconds=1)
+    engine = Engine(queue_length=1, queue_seconds=10)
     seconds = min(asyncio.run(typical_seconds(engine)) for _ in range(3))
     engine.close()
     is_met = seconds < 0.3e-3
@@ -45,28 +40,3 @@ def test_asking_whether_to_stop_takes_less_than_a_microsecond(table):
     figure, is_met = f"{1e6 * seconds:.2f} µs", seconds < 1e-6
     table.add("Engine", "asking before a layer whether to stop", figure, "< 1 µs", is_met)
     assert seconds < 5e-6
-
-
-def test_a_dead_thread_is_replaced_and_the_default_model_warm_again_in_a_second(table):
-    services = Services(Settings(device="cpu"))
-    services.start()
-    wait_until_ready(services)
-    with pytest.raises(Problem, match="died"):
-        asyncio.run(services.engine.run(exhaust_memory))
-    began = time.perf_counter()
-    wait_until_ready(services)
-    seconds = time.perf_counter() - began
-    services.close()
-    table.add(
-        "Engine", "from a thread's death to ready again", f"{seconds:.2f} s", "< 1 s", seconds < 1
-    )
-    assert seconds < 10
-
-
-def exhaust_memory():
-    raise MemoryError
-
-
-def wait_until_ready(services):
-    while not services.is_ready:
-        time.sleep(0.01)

@@ -17,6 +17,7 @@ import sys
 import time
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median, quantiles
 
 import pytest
@@ -29,6 +30,8 @@ HEALTH_EVERY_SECONDS = 0.02
 FORMS = {"JSON": "application/json", "safetensors": "application/x-safetensors"}
 
 SERVE = [sys.executable, "-c", "from headlight.cli import app; app(['serve', '--port', '0'])"]
+PLAIN = [sys.executable, str(Path(__file__).with_name("plain_app.py"))]
+N_PAIRS = 3
 WORDS = (
     *("the", "a", "little", "big", "old", "red", "happy", "sad", "dog", "cat", "bird", "girl"),
     *("boy", "bear", "tree", "house", "river", "garden", "friend", "mother", "ran", "saw"),
@@ -95,10 +98,10 @@ def sentences():
 
 
 @contextmanager
-def serving(**settings):
+def serving(command=SERVE, **settings):
     """A warm server in a process of its own."""
     environment = {**os.environ, **{f"HEADLIGHT_{name}": value for name, value in settings.items()}}
-    process = subprocess.Popen(SERVE, stdout=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     try:
         assert process.stdout is not None
         found = (re.search(r"http://([\d.]+):(\d+)", line) for line in process.stdout)
@@ -188,6 +191,23 @@ def test_many_clients_are_answered_faster_than_one_after_another(table):
     )
     assert times > LEAST
     assert p99 < 20 * HEALTH_TARGET_MS
+
+
+@pytest.mark.parametrize("n_clients", [16, N_CLIENTS])
+def test_the_engine_answers_more_than_a_plain_application(table, n_clients):
+    """Pairs of runs by turns, as whatever else the machine does hits both alike."""
+    texts, ratios = sentences(), []
+    with serving(CACHE_BYTES="0") as ours, serving(PLAIN) as plain:
+        for _ in range(N_PAIRS):
+            rates = [
+                asyncio.run(measure(address, texts, n_clients, 6 * n_clients))
+                for address in (ours, plain)
+            ]
+            ratios.append(rates[0] / rates[1])
+    times = median(ratios)
+    what = f"{n_clients} clients, against a plain FastAPI application"
+    table.add("Plain application", what, f"{times:.2f} ×", "> 1 ×", times > 1)
+    assert times > 0.8
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -29,7 +29,7 @@ from headlight.settings import Settings
 N_TOKENS = 32
 N_ROUNDS = 40
 N_ATTEMPTS = 3
-TARGET = 2.0
+TARGET = 1.7
 MOST = 3.0
 STORY = "Once upon a time there was a little fox who lived near the big river with her mother. " * 3
 FORMS = {"JSON": "application/json", "safetensors": "application/x-safetensors"}
