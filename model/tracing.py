@@ -108,16 +108,17 @@ def pass_spec(
         UnknownSite, UnknownLayer, UnknownHead, UnknownExpert, ImpossibleIntervention: the model
             has no such site, layer, head or part; the message suggests one that it has.
     """
-    if heads is not None:
-        require_heads(heads, description.config.n_heads)
+    kept = None if heads is None else tuple(map(int, heads))  # NumPy's numbers, too
+    if kept is not None:
+        require_heads(kept, description.config.n_heads)
     if interventions:
         site_edits(description.config, interventions)
     sites = _select(
         tuple(site.name for site in description.sites),
         None if capture is None else tuple(capture),
-        None if layers is None else tuple(layers),
+        None if layers is None else tuple(map(int, layers)),
     )
-    return PassSpec(sites, None if heads is None else tuple(heads), tuple(interventions))
+    return PassSpec(sites, kept, tuple(interventions))
 
 
 # Most requests name the same few globs, and matching them takes longer than cutting a text.

@@ -92,6 +92,14 @@ def test_a_trace_says_what_was_read_by_which_model(checkpoint: Checkpoint) -> No
     assert all(milliseconds > 0 for milliseconds in traced.timings.values())
 
 
+def test_heads_and_layers_may_be_numpy_arrays(checkpoint):
+    heads, layers = np.array([1, 0]), np.array([1])
+    traced = trace(checkpoint, SENTENCE, heads=heads, layers=layers)
+    assert traced.heads == (1, 0)
+    assert all(type(head) is int for head in traced.heads)
+    assert not any(".layers.0." in site for site in traced)
+
+
 def test_heads_and_layers_narrow_a_trace(checkpoint: Checkpoint) -> None:
     whole = trace(checkpoint, SENTENCE)
     traced = trace(checkpoint, SENTENCE, layers=[1], heads=[2, 0])
