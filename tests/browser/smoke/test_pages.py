@@ -47,3 +47,18 @@ def test_a_trace_written_to_a_page_is_drawn_without_a_network(new_context, tmp_p
     page.context.close()
     assert errors == []
     assert set(asked) <= {"file", "data", "blob"}
+
+
+# What a cache answers has no size.
+N_REQUESTS = "1 + performance.getEntriesByType('resource').filter((r) => r.transferSize > 0).length"
+
+
+def test_the_page_is_loaded_in_few_requests_and_again_in_five_at_most(visit):
+    reader = visit()
+    counts = []
+    for _ in range(2):
+        reader.page.goto("about:blank")
+        reader.open_view("attention")
+        counts.append(reader.page.evaluate(N_REQUESTS))
+    assert counts[0] <= 40
+    assert counts[1] <= 5
