@@ -30,7 +30,7 @@ import {
 import { request } from './data/trace.js';
 import { standardsOfText, createAddress } from './state/fields.js';
 import { createComposer, showCard } from './ui/composer.js';
-import { plotly, createTheme, palette } from './ui/dom.js';
+import { createTheme, palette } from './ui/dom.js';
 import {
   createRetrier,
   createSkip,
@@ -79,7 +79,7 @@ const pageStatus = createPageStatus(byId, {
   onOffer: change,
   onCancel: cancel,
 });
-const composer = createComposer(byId('composer'), {
+const composer = createComposer(/** @type {HTMLFormElement} */ (byId('composer')), {
   onTyping: () => {
     controller?.abort();
     retrier.stop();
@@ -396,7 +396,6 @@ new ResizeObserver(([{ contentRect }]) => {
   width = contentRect.width;
   requestAnimationFrame(show);
 }).observe(byId('main'));
-plotly().catch(() => {});
 VIEWS.find(({ id }) => id === state.view)
   ?.load()
   .catch(() => {});

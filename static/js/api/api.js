@@ -10,6 +10,25 @@ export const BASE = '/api/v1';
 
 /** A refusal (RFC 9457) or a failure to reach the server, ready to be shown. */
 export class Problem extends Error {
+  /** @type {string|undefined} */
+  type;
+  /** @type {string} */
+  title;
+  /** @type {string} */
+  detail;
+  /** @type {number} 0: no answer */
+  status;
+  /** @type {number|undefined} */
+  limit;
+  /** @type {number|undefined} */
+  actual;
+  /** @type {number|undefined} seconds */
+  retryAfter;
+  /** @type {string|undefined} the texts that were sent, if there are several */
+  texts;
+  /** @type {{label: string, patch: Object}|undefined} a way out, as a button */
+  offer;
+
   /**
    * @param {{type?: string, title: string, detail?: string, status?: number, limit?: number, actual?: number, retryAfter?: number}} facts `retryAfter` in seconds
    */
@@ -59,7 +78,7 @@ export async function fetchPositional(wanted, signal) {
 
 /** @param {Record<string, string|number>} wanted */
 export function positionalPath(wanted) {
-  return `${BASE}/positional?${new URLSearchParams(wanted)}`;
+  return `${BASE}/positional?${new URLSearchParams(/** @type {Record<string, string>} */ (wanted))}`;
 }
 
 /** @type {(hadKey: boolean) => void} */
@@ -76,7 +95,7 @@ export function askWhenRefused(tell) {
 /**
  * Requests a path of the API.
  * @param {string} url
- * @param {RequestInit} options
+ * @param {Omit<RequestInit, 'headers'> & {headers: Record<string, string>}} options
  * @throws {Problem}
  */
 export async function call(url, options) {
@@ -309,7 +328,7 @@ function reasonOf({ models, unavailable = [] }, id) {
  * @param {Catalogue} catalogue
  * @param {Object} body
  * @param {AbortSignal} signal
- * @returns {Promise<import('../data/trace.js').Trace>}
+ * @returns {Promise<any>} a `Trace` or an `Encoding`
  */
 export async function fetchAnswer(catalogue, body, signal) {
   if (body.positional) return fetchPositional(body.positional, signal);

@@ -357,6 +357,6 @@ export async function* streamGeneration(wanted, signal) {
       if (event === 'end') return;
     }
   } finally {
-    events.return();
+    events.return(undefined);
   }
 }

@@ -123,6 +123,7 @@ export function createRequestCache({ fetch, onArrival }) {
 }
 
 /** How many numbers an answer holds: its tensors, and the arrays of its analyses. */
+/** @param {Answer} answer */
 function sizeOf({ trace }) {
   const arrays = trace
     ? [trace.tensors, ...Object.values(trace.analyses ?? {})].flatMap((found) =>

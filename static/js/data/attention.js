@@ -22,6 +22,7 @@ import { layersWith } from './trace.js';
  * @property {Side} columns whose tokens are attended to
  */
 
+/** @type {Omit<Place, 'rows'|'columns'>[]} */
 const ALL = [
   { id: 'encoder', title: 'Encoder', name: 'encoder', stack: 'encoder', ending: 'self_attention' },
   { id: 'decoder', title: 'Decoder', name: 'decoder', stack: 'decoder', ending: 'self_attention' },

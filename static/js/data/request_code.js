@@ -13,7 +13,7 @@ const TRACE = '/api/v1/trace';
 
 /**
  * @param {import('./trace.js').Trace} trace the page's
- * @param {import('../plot/grid.js').Grid} grid of a drawing; what it asks for goes before what the page asked for
+ * @param {Pick<import('../plot/grid.js').Grid, 'request'|'call'>} grid of a drawing; what it asks for goes before what the page asked for
  * @returns {Call}
  */
 export function callOf({ asked }, { request = {}, call }) {
@@ -30,7 +30,7 @@ export function callOf({ asked }, { request = {}, call }) {
 /**
  * @param {import('./trace.js').Trace} trace the page's
  * @param {import('../plot/grid.js').Grid} grid of a drawing
- * @returns {Call[]} the one, and after it that of the pass it is compared with
+ * @returns {Call[]} the call, and after it that of the pass it is compared with
  */
 export function callsOf(trace, grid) {
   return [callOf(trace, grid), ...(grid.before ? [callOf(trace, { request: grid.before })] : [])];
@@ -132,6 +132,10 @@ export function pythonOf(origin, calls, { quantity, made }) {
   ].join('\n');
 }
 
+/**
+ * @param {string} origin
+ * @param {Call} call
+ */
 function asking(origin, { path, body }) {
   const url = literal(origin + path);
   return [

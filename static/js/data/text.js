@@ -89,7 +89,7 @@ export function nameOf({ text, part }) {
   return visible(bare === '' ? text : bare);
 }
 
-/** @typedef {(token: import('./trace.js').Token, index: number) => number} PlaceOf which token of its text it is, if not the one of its index */
+/** @typedef {(token: any, index: number) => number} PlaceOf which token of its text it is, if not the one of its index */
 
 /** @type {PlaceOf} */
 const byIndex = (_, index) => index;

@@ -78,6 +78,7 @@ export function encodingFromSafetensors(buffer) {
   return { ...facts, tensors: arrays };
 }
 
+/** @returns {{facts: any, arrays: Record<string, NamedArray>}} */
 function read(buffer) {
   const { metadata, arrays } = parseSafetensors(buffer);
   const facts = Object.fromEntries(

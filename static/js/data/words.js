@@ -100,6 +100,7 @@ function mergedCell({ columns, data }, row, column) {
   return isSeen ? sum / (row.last - row.first + 1) : NaN;
 }
 
+/** @param {Unit} unit */
 const firstOf = ({ first }) => first;
 
 /**

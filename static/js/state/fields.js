@@ -45,7 +45,7 @@ export function count() {
  */
 export function counts() {
   return {
-    standard: Object.freeze([]),
+    standard: /** @type {any} */ (Object.freeze([])),
     read: (written) => (isListOfCounts(written) ? written.split('.').map(Number) : undefined),
     write: (list) => list.join('.'),
   };
@@ -118,7 +118,10 @@ export function standardsOfText(fields) {
   );
 }
 
-/** @param {Record<string, Field<any>>} fields */
+/**
+ * @param {Record<string, Field<any>>} fields
+ * @returns {any} the standard value of each
+ */
 export function standardsOf(fields) {
   return Object.fromEntries(Object.entries(fields).map(([name, { standard }]) => [name, standard]));
 }

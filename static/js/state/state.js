@@ -56,7 +56,7 @@ export const INITIAL = Object.freeze(standardsOf(SHARED_FIELDS));
 
 /**
  * The fields of the whole page.
- * @param {import('../plot/figure.js').View[]} views
+ * @param {{id: string, fields?: Record<string, import('./fields.js').Field<any>>}[]} views
  * @returns {Record<string, import('./fields.js').Field<any>>}
  * @throws {Error} where two fields have one name
  */
@@ -258,15 +258,15 @@ export function createMemo() {
 
 /**
  * Are these the same all the way down? Where they differ early, that is known early.
- * @param {unknown} a
- * @param {unknown} b
+ * @param {any} a
+ * @param {any} b
  * @returns {boolean}
  */
 export function deepEqual(a, b) {
   if (Object.is(a, b)) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
   if (a.constructor !== b.constructor) return false;
-  if (Array.isArray(a) || ArrayBuffer.isView(a)) return a.length === b.length && isSameList(a, b);
+  if (Array.isArray(a) || ArrayBuffer.isView(a)) return isSameList(a, b);
   const names = Object.keys(a);
   return (
     names.length === Object.keys(b).length &&
@@ -274,7 +274,12 @@ export function deepEqual(a, b) {
   );
 }
 
+/**
+ * @param {any} a
+ * @param {any} b
+ */
 function isSameList(a, b) {
+  if (a.length !== b.length) return false;
   for (let index = 0; index < a.length; index += 1) {
     if (!deepEqual(a[index], b[index])) return false;
   }

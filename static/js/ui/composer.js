@@ -29,11 +29,15 @@ const KINDS = [
  * @param {(id: string) => void} handlers.onModel
  */
 export function createComposer(form, { onTyping, onText, onExample, onTarget, onModel }) {
+  /** @type {HTMLTextAreaElement} */
   const box = form.querySelector('#text');
+  /** @type {HTMLTextAreaElement} */
   const target = form.querySelector('#target');
+  /** @type {HTMLElement} */
   const translation = form.querySelector('#translation');
   const translated = form.querySelector('#translated');
   const stale = form.querySelector('#stale');
+  /** @type {HTMLSelectElement} */
   const menu = form.querySelector('#model');
   const examples = form.querySelector('#examples');
   let offered = null;
@@ -74,7 +78,7 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
           ...card.examples.map((example) => exampleButton(example, onExample)),
         );
       offered = card.id;
-      for (const button of examples.children)
+      for (const button of examples.querySelectorAll('button'))
         button.setAttribute('aria-pressed', String(button.title === text));
     },
 

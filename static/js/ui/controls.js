@@ -107,6 +107,7 @@ function replace(host, wanted) {
 }
 
 /** What makes a control another one. */
+/** @param {Control} control */
 function keyOf({ kind, name, label, options = [], least, most, step }) {
   return JSON.stringify([kind, name, label, options, least, most, step]);
 }
@@ -139,7 +140,7 @@ function segments({ name, label, options }, id, onState) {
     element('div', { class: 'segmented' }, ...radios),
   );
   box.addEventListener('change', ({ target }) =>
-    onState({ [name]: valueOf(options, target.value) }),
+    onState({ [name]: valueOf(options, /** @type {HTMLInputElement} */ (target).value) }),
   );
   return {
     element: box,
@@ -331,7 +332,7 @@ function labelled(label, id, ...parts) {
   );
 }
 
-/** @typedef {{title: string, parts: [string, string][]}} Explained words that belong together, each with its meaning */
+/** @typedef {{title: string, parts: string[][]}} Explained words that belong together, each with its meaning */
 
 /** An option that is only a number of something explains itself. */
 const COUNTED = /^\S+ \d+$/;

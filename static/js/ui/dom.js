@@ -3,10 +3,12 @@
  */
 
 /**
- * @param {string} tag
+ * Builds an element. Text goes in as text, never as markup.
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag
  * @param {Record<string, any>} [attributes] `class`, `data-…`, `aria-…`, or `on…` listeners; null, undefined and false are left out
  * @param {...(Node|string|null)} children
- * @returns {HTMLElement}
+ * @returns {HTMLElementTagNameMap[T]}
  */
 export function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -75,7 +77,7 @@ export async function copy(text) {
 }
 
 function copyBySelection(text) {
-  const focused = document.activeElement;
+  const focused = /** @type {HTMLElement} */ (document.activeElement);
   const box = element('textarea', { class: 'unseen', 'aria-hidden': 'true', readonly: true });
   box.value = text;
   document.body.append(box);
@@ -108,9 +110,9 @@ const systemIsDark = () => matchMedia('(prefers-color-scheme: dark)');
  */
 export function createTheme(fieldset, onChange) {
   const chosen = document.documentElement.dataset.theme ?? 'system';
-  fieldset.querySelector(`[value="${chosen}"]`).checked = true;
+  /** @type {HTMLInputElement} */ (fieldset.querySelector(`[value="${chosen}"]`)).checked = true;
   fieldset.addEventListener('change', ({ target }) => {
-    choose(target.value);
+    choose(/** @type {HTMLInputElement} */ (target).value);
     onChange();
   });
   systemIsDark().addEventListener('change', onChange);
@@ -132,6 +134,7 @@ function choose(theme) {
 export function palette() {
   const probe = document.createElement('span');
   document.body.append(probe);
+  /** @type {any} */
   const colours = Object.fromEntries(
     PROPERTIES.map((name) => {
       probe.style.color = `var(--${name})`;
@@ -143,8 +146,11 @@ export function palette() {
   return { theme: currentTheme(), font, ...colours };
 }
 
+/** @returns {'light'|'dark'} */
 function currentTheme() {
-  return document.documentElement.dataset.theme ?? (systemIsDark().matches ? 'dark' : 'light');
+  const { theme } = document.documentElement.dataset;
+  if (theme === 'light' || theme === 'dark') return theme;
+  return systemIsDark().matches ? 'dark' : 'light';
 }
 
 let count = 0;
@@ -234,18 +240,34 @@ export function createHelp(title) {
  */
 const MAP_STYLES = '9f215cf04c5486422605d13261cb87401f4e7763b6296af81e98efbc0130da53';
 
+const LONGEST_FRAME = 200;
 let arriving = null;
 
 /**
- * @returns {Promise<Object>} the Plotly global
+ * Plotly, five megabytes that are fetched beside the page. Running them takes longer than all else of
+ * the first drawing, so what can be drawn without Plotly is painted first.
+ * @returns {Promise<any>} the Plotly global
  */
 export function plotly() {
   if (window.Plotly) return Promise.resolve(window.Plotly); // a saved page holds it
-  arriving ??= new Promise((resolve, reject) => {
+  arriving ??= painted().then(runPlotly);
+  return arriving;
+}
+
+/** Resolves after the next paint; a hidden page paints nothing and waits for the timer. */
+function painted() {
+  return new Promise((resolve) => {
+    requestAnimationFrame(() => setTimeout(resolve));
+    setTimeout(resolve, LONGEST_FRAME);
+  });
+}
+
+function runPlotly() {
+  return new Promise((resolve, reject) => {
     const stand = document.getElementById(MAP_STYLES) ?? document.createElement('meta');
     stand.id = MAP_STYLES;
     const script = document.createElement('script');
-    script.src = document.getElementById('plotly').href;
+    script.src = preloaded().href;
     script.addEventListener('load', () => resolve(window.Plotly));
     script.addEventListener('error', () => {
       arriving = null;
@@ -254,7 +276,10 @@ export function plotly() {
     });
     document.head.append(stand, script);
   });
-  return arriving;
+}
+
+function preloaded() {
+  return /** @type {HTMLLinkElement} */ (document.getElementById('plotly'));
 }
 
 /**
@@ -262,7 +287,7 @@ export function plotly() {
  * @throws {Error} which says what to do
  */
 export async function plotlySource() {
-  const answer = await fetch(document.getElementById('plotly').href).catch(() => null);
+  const answer = await fetch(preloaded().href).catch(() => null);
   if (!answer?.ok)
     throw new Error('the server does not answer; check that it is running, then save again');
   return answer.text();

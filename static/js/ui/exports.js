@@ -157,6 +157,7 @@ function factsOf({ trace, grid, origin, address, date }) {
 }
 
 /** The drawing, which tells its numbers at the pointer by itself: no page does it any more. */
+/** @param {import('../plot/figure.js').Figure} figure */
 function drawingOf({ data, layout, grid }) {
   const isTold = grid.rows * grid.columns <= MOST_TOLD;
   return {
@@ -167,10 +168,15 @@ function drawingOf({ data, layout, grid }) {
   };
 }
 
+/**
+ * @param {any} part of Plotly's data
+ * @param {Grid} grid
+ */
 function isOf({ type, z }, { rows, columns, geometry }) {
   return type === 'heatmap' && !geometry && z?.length === rows && z[0]?.length === columns;
 }
 
+/** @param {Grid} grid */
 function tipsOf({ rows, columns, tip }) {
   return Array.from({ length: rows }, (_, row) =>
     Array.from({ length: columns }, (_, column) =>
@@ -234,7 +240,7 @@ function embedded(value) {
 }
 
 function plain(_, value) {
-  return ArrayBuffer.isView(value) ? Array.from(value) : value;
+  return ArrayBuffer.isView(value) ? Array.from(/** @type {any} */ (value)) : value;
 }
 
 function harmless(script) {

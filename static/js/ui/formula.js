@@ -84,6 +84,7 @@ export function formulaLines(lines) {
   });
 }
 
+/** @param {any} term a `Term`, or the whole formula */
 function node({ tag, text, parts = [], role }) {
   const made = document.createElementNS(MATHML, tag);
   if (role) made.setAttribute('class', `is-${role}`);

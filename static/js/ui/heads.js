@@ -184,7 +184,7 @@ function headerOf({ title, help }, order) {
   return element(
     'span',
     { class: 'heads-label is-group', role: 'rowheader', 'aria-label': help, title: help },
-    bareTitle({ title }),
+    bareTitle(/** @type {any} */ ({ title })),
   );
 }
 

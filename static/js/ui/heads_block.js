@@ -97,7 +97,9 @@ export function createHeadsBlock({ onState, announce }) {
         nHeads: trace.card?.n_heads ?? Infinity,
       });
       SWITCHES.forEach(({ field }, index) => {
-        fieldsets[index].querySelector(`[value="${state[field]}"]`).checked = true;
+        /** @type {HTMLInputElement} */
+        const radio = fieldsets[index].querySelector(`[value="${state[field]}"]`);
+        radio.checked = true;
       });
       heading.textContent = areMapsOther(switches) ? 'All weights' : 'All heads';
       heads.show(trace, {
@@ -146,7 +148,9 @@ function radios({ field, label, legend, options }, onState) {
       ),
     ),
   );
-  control.addEventListener('change', ({ target }) => onState({ [field]: target.value }));
+  control.addEventListener('change', ({ target }) =>
+    onState({ [field]: /** @type {HTMLInputElement} */ (target).value }),
+  );
   return control;
 }
 

@@ -216,7 +216,11 @@ export function createTabs(host, views, { onChoose }) {
   );
   host.append(...tabs);
   host.addEventListener('keydown', (event) => {
-    const index = next(event.key, tabs.indexOf(document.activeElement), tabs.length);
+    const index = next(
+      event.key,
+      tabs.indexOf(/** @type {any} */ (document.activeElement)),
+      tabs.length,
+    );
     if (index === null) return;
     event.preventDefault();
     tabs[index].focus();
@@ -258,6 +262,7 @@ function next(key, from, count) {
  * @param {HTMLElement} instead takes the focus while there is nothing to skip to
  */
 export function createSkip(link, instead) {
+  /** @type {HTMLElement} */
   const target = document.querySelector(link.getAttribute('href'));
   link.addEventListener('click', (event) => {
     event.preventDefault();

@@ -8,7 +8,7 @@ import { createPlot } from './plot.js';
 
 /**
  * @param {string} name for saved files: `attention`, `experts-layer-1`
- * @param {{onCell: Function, onChoose: Function, onState: Function, announce: (message: string) => void}} handlers
+ * @param {any} handlers `onCell`, `onChoose`, `onState`, `announce`
  */
 export function createPanel(name, handlers) {
   let trace = null;
@@ -72,6 +72,7 @@ export function createPanel(name, handlers) {
     actions.hidden = offered.length === 0;
     while (actions.children.length > offered.length) actions.lastChild.remove();
     offered.forEach(({ label, patch }, index) => {
+      /** @type {any} */
       const button =
         actions.children[index] ??
         actions.appendChild(element('button', { type: 'button', class: 'button' }));
@@ -165,7 +166,7 @@ const isSaved = () => location.protocol === 'file:';
  * @property {import('../data/trace.js').Trace} trace
  * @property {import('../plot/figure.js').Figure} figure
  * @property {Object[]} cards of all models
- * @property {{image: (format: string, caption: string[]) => Promise<string>}} plot
+ * @property {{image: (format: 'png'|'svg', caption: string[]) => Promise<string>}} plot
  * @property {string} name of a file, without its ending
  * @property {string} help what there is to see, in a sentence
  */
@@ -281,7 +282,7 @@ export function createMenu(label, title, items) {
       ),
     ),
   );
-  const buttons = entries.map((entry) => entry.firstChild);
+  const buttons = entries.map((entry) => entry.querySelector('button'));
   const list = element(
     'ul',
     { class: 'menu-list', role: 'menu', id, 'aria-label': title, hidden: true },
@@ -301,6 +302,7 @@ export function createMenu(label, title, items) {
   );
   const host = element('div', { class: 'menu' }, button, list);
 
+  /** @param {any} event */
   const leave = ({ target }) => {
     if (!host.contains(target)) close(false);
   };
@@ -330,7 +332,7 @@ export function createMenu(label, title, items) {
     act();
   });
   host.addEventListener('focusout', ({ relatedTarget }) => {
-    if (!host.contains(relatedTarget)) close(false);
+    if (!host.contains(/** @type {Node} */ (relatedTarget))) close(false);
   });
 
   /** What a key does, on the button or in the menu. */
@@ -338,7 +340,7 @@ export function createMenu(label, title, items) {
     if (list.hidden) {
       return { ArrowDown: () => open(), ArrowUp: () => open(-1) }[key];
     }
-    const at = buttons.indexOf(document.activeElement);
+    const at = buttons.indexOf(/** @type {any} */ (document.activeElement));
     const to = (index) => () => buttons.at(index % buttons.length).focus();
     const moves = {
       ArrowDown: to(at + 1),

@@ -35,6 +35,7 @@ export function createPlot({ onCell, onChoose }) {
   count += 1;
   const hint = element('p', { class: 'plot-hint', id: `plot-hint-${count}` });
   const note = element('p', { class: 'plot-note' });
+  /** @type {any} a `div` that Plotly extends */
   const drawing = element(
     'div',
     { class: 'plot-drawing' },
@@ -262,7 +263,10 @@ function withZoom({ layout, grid }) {
   };
 }
 
-/** The plot area as Plotly laid it out, with the window of cells it shows. */
+/**
+ * The plot area as Plotly laid it out, with the window of cells it shows.
+ * @returns {{left: number, top: number, width: number, height: number, window: {columns: [number, number], rows: [number, number]}, axes: {x: [number, number], y: [number, number]}}|null}
+ */
 function areaOf(drawing) {
   const pane = drawing.querySelector('.nsewdrag[data-subplot="xy"]');
   if (!pane || !drawing.layout?.xaxis?.range) return null;
@@ -279,6 +283,7 @@ function areaOf(drawing) {
   };
 }
 
+/** @returns {[number, number]} */
 function coordinatesAt(x, y, { x: [left, right], y: [top, bottom] }) {
   return [left + x * (right - left), top + y * (bottom - top)];
 }

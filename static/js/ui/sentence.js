@@ -20,6 +20,7 @@ const MASK_HINT =
  * @param {() => void} handlers.onPoint what is to be shown may be different now
  */
 export function createSentence(host, { onChoose, onPress, onPoint }) {
+  /** @returns {HTMLElement} */
   const find = (name) => host.querySelector(`#${name}`);
   const rows = { source: find('source'), target: find('target-row') };
   /** @type {{side: import('../data/attention.js').Side, index: number}|null} */
@@ -91,18 +92,19 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
 
 /**
  * @typedef {Object} Shown
- * @property {Record<Side, {query?: number|number[], key?: number|number[]}>} marks
- * @property {Record<Side, Float64Array|null>} tints
+ * @property {Partial<Record<Side, {query?: number|number[], key?: number|number[]}>>} marks
+ * @property {Partial<Record<Side, Float64Array|null>>} tints
  * @property {string} readout
  * @property {number} [ceiling]
  * @property {boolean} [isSigned]
  */
 
 /**
- * @typedef {{cell: import('../plot/grid.js').Cell, grid: import('../plot/grid.js').Grid}} PointedCell
- * @typedef {{side: Side, index: number}} PointedToken
+ * @typedef {{cell: import('../plot/grid.js').Cell, grid: import('../plot/grid.js').Grid, side?: undefined, index?: undefined}} PointedCell
+ * @typedef {{side: Side, index: number, cell?: undefined, grid?: undefined}} PointedToken
  */
 
+/** @type {{rows: Side, columns: Side}} */
 const ONE_SIDE = { rows: 'source', columns: 'source' };
 
 /**
@@ -112,9 +114,10 @@ const ONE_SIDE = { rows: 'source', columns: 'source' };
  */
 export function highlightOf(grid, pointed) {
   if (pointed?.cell) return ofCell(pointed.grid, pointed.cell);
-  return (pointed && grid && ofToken(grid, pointed)) ?? atRest(grid);
+  return (pointed && grid && ofToken(grid, /** @type {PointedToken} */ (pointed))) ?? atRest(grid);
 }
 
+/** @returns {Shown} */
 function ofCell(grid, { row, column }) {
   const sides = grid.sides ?? ONE_SIDE;
   const { query, key } = grid.tokens(row, column);
@@ -171,6 +174,7 @@ function scaleOf(grid) {
   return { ceiling: grid?.ceiling ?? 1, isSigned: Boolean(grid?.isSigned) };
 }
 
+/** @returns {Shown} */
 function atRest(grid) {
   return {
     marks: {},
@@ -242,7 +246,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
 
     /**
      * @param {number|null} query null: none of these tokens is the query
-     * @param {boolean} isRevealed whether a long sentence is scrolled to it
+     * @param {boolean} [isRevealed] whether a long sentence is scrolled to it
      */
     choose(query, isRevealed) {
       chips.forEach((node, index) => node.setAttribute('aria-selected', String(index === query)));
@@ -266,10 +270,10 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
 
     /**
      * @param {Float64Array|null|undefined} weights over the tokens
-     * @param {Uint8Array} scale colours
-     * @param {number} ceiling weight at the top of the scale
+     * @param {Uint8Array} [scale] colours
+     * @param {number} [ceiling] weight at the top of the scale
      */
-    tint(weights, scale, ceiling) {
+    tint(weights, scale, ceiling = 1) {
       chips.forEach((node, index) => tintChip(node, weights?.[index], scale, ceiling));
     },
   };

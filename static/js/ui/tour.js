@@ -134,7 +134,7 @@ function reveal(target) {
     target.matches(COVER) ||
     target.compareDocumentPosition(document.querySelector(COVER)) & Node.DOCUMENT_POSITION_FOLLOWING
       ? 0
-      : document.querySelector(COVER).offsetHeight;
+      : /** @type {HTMLElement} */ (document.querySelector(COVER)).offsetHeight;
   const room = window.innerHeight - cover;
   const margin = Math.max(24, (room - height) / 2);
   window.scrollBy(0, top - cover - margin);

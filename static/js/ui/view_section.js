@@ -10,7 +10,7 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
 
 /**
  * @param {{id: string, title: string, overview?: 'heads'|'generation'}} entry of the view
- * @param {{onCell: Function, onChoose: Function, onState: Function, onGoingOn: Function, onRedraw: Function, announce: Function}} handlers
+ * @param {any} handlers `onCell`, `onChoose`, `onState`, `onGoingOn`, `onRedraw`, `announce`
  */
 export function createViewSection(entry, handlers) {
   const stage = element('div', { class: 'panels' });
@@ -130,6 +130,7 @@ export function createViewSection(entry, handlers) {
   };
 }
 
+/** @param {import('../plot/figure.js').View} view */
 function arrangementOf({ arrangement }, trace, state) {
   return typeof arrangement === 'function' ? arrangement(trace, state) : arrangement;
 }
@@ -152,7 +153,9 @@ export function createPlaces(name, onChoose) {
     radios,
   );
   let offered = '';
-  control.addEventListener('change', ({ target }) => onChoose(target.value));
+  control.addEventListener('change', ({ target }) =>
+    onChoose(/** @type {HTMLInputElement} */ (target).value),
+  );
 
   return {
     element: control,
@@ -166,6 +169,7 @@ export function createPlaces(name, onChoose) {
       const wanted = places.map(({ id }) => id).join(' ');
       if (wanted !== offered) radios.replaceChildren(...places.map((place) => radio(name, place)));
       offered = wanted;
+      /** @type {HTMLInputElement} */
       const current = radios.querySelector(`[value="${chosen}"]`);
       if (current) current.checked = true;
     },
