@@ -116,30 +116,27 @@ def body_too_large(limit: int, **members: Any) -> Problem:
     return Problem(413, "body-too-large", detail, limit=limit, **members)
 
 
-def refusal(
-    kind: str, why: str, *, retry_after_seconds: int = RETRY_AFTER_SECONDS, **members: Any
-) -> Problem:
+def refusal(kind: str, why: str, **members: Any) -> Problem:
     """A problem that may go away: 503 with Retry-After.
 
     Args:
         kind: as in `Problem`.
         why: the first half of a sentence that ends with when to try again.
-        retry_after_seconds: how long to wait.
         members: further members of the answer.
     """
     return Problem(
         503,
         kind,
-        f"{why}; try again in {retry_after_seconds} s",
-        headers={"Retry-After": str(retry_after_seconds)},
+        f"{why}; try again in {RETRY_AFTER_SECONDS} s",
+        headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
         **members,
     )
 
 
-def server_stopping(retry_after_seconds: int = RETRY_AFTER_SECONDS) -> Problem:
+def server_stopping() -> Problem:
     """The problem of a server that was told to stop: another may take its place."""
     why = "the server was told to stop"
-    problem = refusal("server-stopping", why, retry_after_seconds=retry_after_seconds)
+    problem = refusal("server-stopping", why)
     problem.headers = {**(problem.headers or {}), "Connection": "close"}
     return problem
 

@@ -24,7 +24,7 @@ from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import Form
 from headlight.serialization.sending import Outgoing
 from headlight.serialization.trace import encode
-from headlight.settings import Settings
+from headlight.settings import MAX_OUTGOING_BYTES, Settings
 from headlight.tracing.generation import Generator, Streams
 from headlight.tracing.service import TraceService, trace_now
 
@@ -67,12 +67,11 @@ class Services:
             queue_length=settings.queue_length,
             queue_seconds=settings.queue_seconds,
             work_seconds=settings.work_seconds,
-            max_batch=settings.max_batch,
             prepare=self._warm_up,
             on_fatal=self._fail,
             metrics=self.metrics,
         )
-        self.outgoing = Outgoing(settings.max_outgoing_bytes)
+        self.outgoing = Outgoing(MAX_OUTGOING_BYTES)
         self.traces = TraceService(
             self.registry,
             settings,

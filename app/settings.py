@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -234,11 +234,6 @@ class Settings(BaseSettings):
         "`10.0.0.0/8`, whose X-Forwarded-For and X-Forwarded-Proto are believed. Without it the "
         "client is the peer of the connection.",
     )
-
-    retry_after_seconds: ClassVar[int] = 1
-    max_batch: ClassVar[int] = 32
-    stream_patience_seconds: ClassVar[float] = 30.0
-    max_outgoing_bytes: ClassVar[int] = MAX_OUTGOING_BYTES
 
     @property
     def max_body_bytes(self) -> int:

@@ -36,7 +36,6 @@ Solve = Callable[[list[Any]], Iterator[tuple[int, Any]]]
 
 logger = logging.getLogger(__name__)
 
-RETRY_AFTER_SECONDS = 1
 STOP_SECONDS = 2
 """How long `close` waits for the worker thread."""
 
@@ -177,7 +176,7 @@ class Engine:
             Problem: 503, as `run`.
         """
         if self.is_stopping:
-            raise server_stopping(RETRY_AFTER_SECONDS)
+            raise server_stopping()
         if self._failure:
             raise self._failed()
         self.start()
@@ -220,7 +219,7 @@ class Engine:
         with self._changed:
             jobs = self._jobs()
         for job in jobs:
-            self._deliver(job, server_stopping(RETRY_AFTER_SECONDS))
+            self._deliver(job, server_stopping())
 
     def close(self) -> None:
         """Finish the batch that runs, reject what waits, and end the thread; it blocks."""
@@ -458,7 +457,7 @@ def without_frames(result: Any) -> Any:
 
 
 def _unavailable(kind: str, why: str, **members: int) -> Problem:
-    return refusal(kind, why, retry_after_seconds=RETRY_AFTER_SECONDS, **members)
+    return refusal(kind, why, **members)
 
 
 def _call(works: list[Callable[[], Any]]) -> Iterator[tuple[int, Any]]:

@@ -42,7 +42,6 @@ ROUTING = (
 EVENT_STREAM = "text/event-stream"
 # An event is of use at once or not at all: no cache may keep it, no proxy may collect several.
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-RETRY_AFTER_SECONDS = 1
 
 EventData = dict[str, Any]
 
@@ -304,7 +303,6 @@ class Streams:
             raise refusal(
                 "too-many-streams",
                 f"{self.n_open} texts are being generated already",
-                retry_after_seconds=RETRY_AFTER_SECONDS,
                 limit=self.limit,
                 actual=self.n_open,
             )

@@ -571,9 +571,9 @@ def test_a_refused_request_gives_its_place_back(client, problem):
     assert len(read(client)[0]) == 6
 
 
-def test_a_client_that_reads_nothing_is_cut_off(serving, settings):
-    impatient = settings.model_copy(update={"stream_patience_seconds": 0.3})
-    with serving(impatient) as server:
+def test_a_client_that_reads_nothing_is_cut_off(serving, settings, monkeypatch):
+    monkeypatch.setattr("headlight.routes.generation.STREAM_PATIENCE_SECONDS", 0.3)
+    with serving(settings) as server:
         connection = socket.socket()
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         url = httpx.URL(server.url)

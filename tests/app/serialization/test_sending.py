@@ -86,8 +86,8 @@ def test_the_sum_is_that_of_all_reservations_and_ends_at_nothing(steps):
 @pytest.fixture
 def small(serving, settings):
     """A server with little room for answers, which waits for slow readers."""
-    changed = {"max_outgoing_bytes": BUDGET, "shutdown_seconds": 0}
-    with serving(settings.model_copy(update=changed)) as server:
+    with serving(settings.model_copy(update={"shutdown_seconds": 0})) as server:
+        server.services.outgoing.limit = BUDGET
         yield server
 
 
@@ -178,7 +178,8 @@ def test_answers_count_as_large_as_they_may_become_while_they_wait(small, proble
 
 
 def test_an_answer_larger_than_all_the_room_is_sent_where_nothing_else_is(serving, settings):
-    with serving(settings.model_copy(update={"max_outgoing_bytes": 1})) as server:
+    with serving(settings) as server:
+        server.services.outgoing.limit = 1
         assert len(get(server).content) > LARGE_CELLS
         wait_for(lambda: server.services.outgoing.n_bytes == 0)
         assert get(server).status_code == 200
