@@ -210,8 +210,16 @@ class HookedModule(nn.Module):
             names = [name for name in names if layer_of(name) in {None, *layers}]
         if heads is not None:
             require_heads(heads, count_heads(points.values()))
-        chosen = {points[name]: name for name in names}
-        capture = Capture(chosen, None if heads is None else tuple(heads))
+        with self.capture_sites(names, None if heads is None else tuple(heads)) as capture:
+            yield capture
+
+    @contextmanager
+    def capture_sites(
+        self, names: Iterable[str], heads: tuple[int, ...] | None = None
+    ) -> Iterator[Capture]:
+        """As `capture`, of names of sites and of heads that are validated already."""
+        chosen = {self.hook_points[name]: name for name in names}
+        capture = Capture(chosen, heads)
         active = _active.get() or _Active()
         captures = {**active.captures}
         for point in chosen:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
@@ -336,10 +337,11 @@ def run_batch(checkpoint: Checkpoint, spec: PassSpec, inputs: Sequence[ModelInpu
     """
     began = perf_counter()
     model = checkpoint.model
+    changes = intervene(model, spec.interventions) if spec.interventions else nullcontext()
     with (
         torch.inference_mode(),
-        intervene(model, spec.interventions),
-        model.capture(spec.sites, heads=spec.heads) as captured,
+        changes,
+        model.capture_sites(spec.sites, spec.heads) as captured,
     ):
         _forward(checkpoint, inputs)
         tensors = _arrays(captured, checkpoint, inputs)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headlight.model.trace import NamedArray, Trace
 from headlight.serialization.trace import Analysis, Answer
-from headlight.tracing.cache import TraceCache, size_of
+from headlight.tracing.service import TraceCache, size_of
 
 
 def answer(name, *arrays, text="a", analyses=()):
