@@ -1,8 +1,8 @@
-"""The models that can be asked: an allow-list of folders, read without their weights.
+"""The registry of models: an allow-list of folders, read without their weights.
 
 A model's id is its folder's name, in the zoo that ships or in `HEADLIGHT_MODELS_DIR`; nothing a
-client sends becomes a path. Weights are loaded when a model is first asked for, once. A damaged
-folder is named with its reason, and the others go on.
+client sends becomes a path. Weights are loaded once, when a model is first used. A damaged folder
+is reported with its reason and does not affect the others.
 """
 
 import logging
@@ -32,9 +32,9 @@ class Registry:
 
     Args:
         parents: directories whose sub-folders are models; of two equal names the first counts.
-        default: the id that answers when a request names none.
-        device: where weights are put.
-        precision: what they are computed in.
+        default: the id of the model for requests that name none.
+        device: of the weights and the computation.
+        precision: of the weights and the computation.
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class Registry:
         self._describe(folder)
 
     def describe(self, model: str | None = None) -> Description:
-        """What a model's folder says of it.
+        """The description of a model, from its folder.
 
         Args:
             model: its id; None: the default.
 
         Raises:
-            Problem: 404 where there is no such model, 503 where its folder is damaged.
+            Problem: 404, there is no such model; 503, its folder is damaged.
         """
         model = self.default if model is None else model
         if reason := self.unavailable.get(model):
@@ -92,13 +92,13 @@ class Registry:
         return {model: found.config.max_tokens for model, found in self.descriptions.items()}
 
     def checkpoint(self, model: str | None = None) -> Checkpoint:
-        """The model itself, loaded when it is first asked for.
+        """The model itself, loaded on first use.
 
         Args:
             model: its id; None: the default.
 
         Raises:
-            Problem: as `describe`, and 503 where the weights turn out to be damaged.
+            Problem: as `describe`; 503, the weights cannot be loaded.
         """
         model = self.describe(model).id
         with self._lock:
@@ -127,7 +127,7 @@ class Registry:
             self._give_up(folder, error)
 
     def _give_up(self, folder: Path, error: Exception) -> None:
-        # Clients learn which file is wrong, not where on this machine it lies.
+        # Clients learn which file is wrong, not its path on this machine.
         name = _shown(folder.name, MAX_MODEL_ID_CHARACTERS)
         reason = _shown(str(error).replace(str(folder), name), MAX_REASON_CHARACTERS)
         logger.warning("the model in %s cannot be used: %s", _shown(str(folder)), reason)
@@ -165,10 +165,10 @@ def _model_folders(parents: Iterable[Path]) -> Iterator[Path]:
 
 
 def _require_own(folder: Path) -> None:
-    """Refuse a folder whose name is no id, or that is a link to elsewhere.
+    """Reject a folder whose name is not an id, or that is a link to elsewhere.
 
     Raises:
-        CheckpointError: so it is.
+        CheckpointError: the folder is rejected.
     """
     if len(folder.name) > MAX_MODEL_ID_CHARACTERS or not MODEL_NAME.fullmatch(folder.name):
         raise CheckpointError(

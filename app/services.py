@@ -44,7 +44,7 @@ def terminate() -> None:
 
 
 class Services:
-    """Everything that one server holds. Nobody's session is in it.
+    """Everything that one server holds; it has no sessions.
 
     Args:
         settings: limits, models and device.
@@ -109,9 +109,10 @@ class Services:
             with cancellable(is_cancelled.is_set):
                 return work()
 
-        running = anyio.to_thread.run_sync(run, limiter=self._threads)
+        running = asyncio.ensure_future(anyio.to_thread.run_sync(run, limiter=self._threads))
+        running.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved
         try:
-            return await unless_client_leaves(asyncio.ensure_future(running), client_left)
+            return await unless_client_leaves(running, client_left)
         finally:
             is_cancelled.set()
 

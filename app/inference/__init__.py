@@ -1,1 +1,1 @@
-"""The parts of the engine: jobs in a queue, the thread that takes them, and who keeps it alive."""
+"""The inference engine: a bounded queue, one worker thread, and single flight."""

@@ -3,7 +3,7 @@
 PyTorch never runs on the event loop, so `/healthz` answers while a trace is computed. Jobs of equal
 batch keys that wait together run as one batch; nothing waits for a batch to fill. A job is rejected
 at once if the queue is full, later if it waited or ran too long, and dropped if its client
-disconnected; a batch that nobody waits for stops between two layers.
+disconnected; a batch without waiting clients stops between two layers.
 
 An error that leaves the device or the process in doubt is fatal: `on_fatal` is called and the
 engine takes no further jobs. A new thread in the same process would inherit the damage.
@@ -93,7 +93,7 @@ class Job:
             return
         if isinstance(result, BaseException):
             self.future.set_exception(result)
-            self.future.exception()  # retrieved, even if nobody is left to see it
+            self.future.exception()  # retrieved, even if no caller is left
         else:
             self.future.set_result(result)
 
@@ -108,7 +108,7 @@ class Engine:
         max_batch: how many jobs run together at most.
         prepare: called first on the worker thread.
         on_fatal: called with a sentence when the engine has failed for good.
-        metrics: where queue and work are measured.
+        metrics: measures the queue and the work.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class Engine:
             self.withdraw(job)
 
     def withdraw(self, job: Job) -> None:
-        """Note, on its event loop, that nobody waits for a job any more."""
+        """Drop a job without waiting clients; call it on the job's event loop."""
         job.is_wanted = False
         if job.timer is not None:
             job.timer.cancel()
@@ -328,7 +328,7 @@ class Engine:
             return batch
 
     def _first_batch(self, queue: deque[Job]) -> list[Job]:
-        """The first job and those that can run with it, so nobody is overtaken for ever."""
+        """The first job and those that can run with it, so no job is overtaken for ever."""
         first = queue[0]
         batch = [first]
         if first.batch_key is not None:

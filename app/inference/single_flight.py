@@ -26,7 +26,7 @@ class SingleFlight:
     A job is withdrawn when the last of its clients disconnects.
 
     Args:
-        engine: where jobs run.
+        engine: runs the jobs.
     """
 
     def __init__(self, engine: Engine) -> None:

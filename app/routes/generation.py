@@ -45,10 +45,10 @@ async def generate(
     services: ServicesDep,
     _: Annotated[None, Depends(_place)],
 ) -> Response:
-    """Write on from a text, token by token.
+    """Continue a text, token by token.
 
-    Each event comes as soon as its token is written. Between two tokens other requests have their
-    turn. Who closes the connection ends the work. Only decoders write on.
+    Each event is sent as soon as its token is generated; the tokens of all open streams share
+    passes. Closing the connection ends the work. Only decoders generate.
     """
     negotiate(request.headers.get("accept", ""), (EVENT_STREAM,))
     begin = partial(services.generator.begin, order)

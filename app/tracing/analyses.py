@@ -1,4 +1,4 @@
-"""The analyses that a request may name: what each needs of a trace, and what it sends."""
+"""The analyses of a trace: the sites that each reads, its arrays and its metadata."""
 
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
@@ -35,8 +35,8 @@ _ALIGNER = ("layer", "head", "shift")
 class _Analyser:
     """An analysis: the sites it needs, how it is computed, and what goes with its arrays.
 
-    One that works layer by layer reads only the layers that are asked for; where it gives more
-    numbers than it reads, `axes` are those of the array that it makes of each site.
+    An analysis by layer reads only the layers of the request. If it makes more numbers than it
+    reads, `axes` are those of the array that it makes of each site.
     """
 
     needs: tuple[str, ...]
@@ -63,10 +63,10 @@ def sites_of(
     Args:
         names: of the analyses.
         description: of the model.
-        layers: those that are asked for, which analyses that work layer by layer keep to.
+        layers: those of the request, to which analyses by layer keep.
 
     Raises:
-        Problem: 422 where the model has nothing that one of them could be computed from.
+        Problem: 422, the model lacks the sites that one of them reads.
     """
     known = [site.name for site in description.sites]
     needed: dict[str, None] = {}
@@ -78,7 +78,7 @@ def sites_of(
                 raise Problem(
                     422,
                     "no-such-analysis",
-                    f"{name} is computed from {glob}, which the model '{description.id}' has not; "
+                    f"{name} is computed from {glob}, which the model '{description.id}' lacks; "
                     f"its analyses are {', '.join(available(description))}",
                 )
             needed.update((site, None) for site in sites if _is_in(site, keeps_to))
@@ -113,7 +113,7 @@ def analyse(name: str, trace: Trace, checkpoint: Checkpoint) -> Analysis:
     """One analysis of a trace that holds its sites.
 
     Raises:
-        Problem: 422 where this text gives it nothing to work on.
+        Problem: 422, this text has nothing for it to work on.
     """
     analyser = ANALYSERS[name]
     try:
@@ -132,7 +132,7 @@ def _named(name: str, tensor: Tensor, n_heads: int) -> NamedArray:
 
 
 def _texts(arrays: Arrays, _: Trace, checkpoint: Checkpoint) -> dict[str, Any]:
-    """What the tokens of an array of ids spell, nested as the ids are."""
+    """The texts of an array of token ids, nested as the ids are."""
     ids = arrays["ids"].data
     tokens, places = np.unique(ids, return_inverse=True)
     spelled = [checkpoint.tokenizer.text_of(int(token)) for token in tokens]

@@ -55,7 +55,7 @@ def encode_event(event: str, data: EventData) -> bytes:
 
 
 class Generation:
-    """A text that is being continued, and the events that tell of it.
+    """A text that is being continued, and its events.
 
     The keys and values of the tokens so far live here and go with the object.
 
@@ -120,7 +120,7 @@ class Generation:
         """The event after the last token.
 
         Args:
-            is_stopping: whether there would be more, had the server not been told to stop.
+            is_stopping: whether the server stops before the text is complete.
         """
         reason = "server_stopping" if is_stopping else self._reason()
         text = self.checkpoint.tokenizer.decode(self.written)
@@ -313,7 +313,7 @@ class Streams:
             self.n_open -= 1
 
     def stop(self) -> None:
-        """Let every stream end after the event in progress: the server was told to stop."""
+        """Let every stream end after the event in progress: the server stops."""
         self.is_stopping = True
 
 

@@ -1,4 +1,4 @@
-"""An encoding of positions that was asked for: its sizes settled, its numbers counted, made."""
+"""Positional encodings by scheme and sizes: validate the request, bound its size, compute."""
 
 from collections.abc import Mapping
 
@@ -24,19 +24,19 @@ _MEANING = {
 
 
 def positional_answer(request: PositionalRequest, registry: Registry, settings: Settings) -> Arrays:
-    """The encoding that was asked for; it blocks, so it belongs off the event loop.
+    """Compute the encoding that a request asks for; it blocks, so call it off the event loop.
 
     Raises:
         Problem: sizes that fit no scheme or are too large, a model that is unknown or encodes
             positions in another way, or a table with fewer positions.
     """
     whole = _of_model(request, registry) if request.model else _of_sizes(request)
-    _require_cells(whole, settings.max_cells)
+    _check_elements(whole, settings.max_cells)
     return Arrays(tensors=_arrays(whole, registry), metadata=whole.model_dump())
 
 
 def _of_sizes(request: PositionalRequest) -> PositionalRequest:
-    """The request, once it says all that its scheme needs and nothing else."""
+    """Check that the request has the size that its scheme needs, and no other."""
     scheme = request.scheme
     if scheme is None:
         raise _invalid("name a scheme, or a model to take it from")
@@ -75,8 +75,8 @@ def _of_model(request: PositionalRequest, registry: Registry) -> PositionalReque
     return request.model_copy(update={"scheme": config.positional, **sizes})
 
 
-def _require_cells(request: PositionalRequest, limit: int) -> None:
-    """Refuse an encoding of more numbers than one answer may hold, before any is computed."""
+def _check_elements(request: PositionalRequest, limit: int) -> None:
+    """Reject an encoding of more numbers than one answer may hold, before computing it."""
     length, width, heads = request.length, request.width or 0, request.heads or 0
     cells = {
         "sinusoidal": length * width + width // 2,

@@ -59,9 +59,9 @@ class TraceService:
     Args:
         registry: the models.
         settings: the limits.
-        engine: where passes run.
-        outgoing: where the bytes of answers are reserved.
-        metrics: where hits and misses are counted.
+        engine: runs the passes.
+        outgoing: reserves the bytes of answers.
+        metrics: counts hits and misses.
         in_thread: runs what is too long for the event loop and for the worker thread.
     """
 
