@@ -79,7 +79,7 @@ def test_an_analysis_without_its_sites_is_refused_with_those_there_are(
     body = problem(response, 422, "no-such-analysis")
     has = client.get(f"/api/v1/models/{model}").json()["analyses"]
     assert body["detail"] == (
-        f"{name} is computed from {site}, which the model '{model}' has not; "
+        f"{name} is computed from {site}, which the model '{model}' lacks; "
         f"its analyses are {', '.join(has)}"
     )
 
