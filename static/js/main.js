@@ -267,7 +267,7 @@ function cancel() {
     controller.abort();
     pageStatus.waitForTrace(false);
     pageStatus.say(
-      `Cancelled. ${trace ? 'What is below is of before; ' : ''}Enter in the box reads its text.`,
+      `Cancelled. ${trace ? 'The results below are of the text before. ' : ''}Press Enter in the box to read its text.`,
     );
   } else {
     answers.cancel();

@@ -112,10 +112,7 @@ export async function arrived(promise) {
     return await promise;
   } catch (error) {
     if (error.name !== 'TypeError') throw error;
-    throw new Problem({
-      title: 'The server did not answer',
-      detail: 'The connection failed before an answer came.',
-    });
+    throw new Problem({ title: 'The server did not respond', detail: 'The connection failed.' });
   }
 }
 
@@ -135,7 +132,7 @@ export async function problemOf(answer) {
   } catch {
     return new Problem({
       ...fallback,
-      detail: `The server answered ${answer.status} without saying why.`,
+      detail: `The server returned ${answer.status} without an explanation.`,
     });
   }
 }
@@ -147,7 +144,11 @@ export async function problemOf(answer) {
  */
 export function asProblem(error) {
   if (error instanceof Problem) return error;
-  return new Problem({ title: 'The answer could not be read', detail: error.message, status: 500 });
+  return new Problem({
+    title: 'The response could not be read',
+    detail: error.message,
+    status: 500,
+  });
 }
 
 /**
@@ -158,17 +159,17 @@ export function asProblem(error) {
  */
 export function advice(problem, goesOn = false) {
   return goesOn
-    ? `${whatToDo(problem)} This page goes on trying by itself.`
+    ? `${whatToDo(problem)} This page keeps trying.`
     : whatToDo(problem, ', then try again');
 }
 
 function whatToDo({ status, texts = 'the text' }, then = '') {
   if (status === 0) return `Check that the server is running${then}.`;
   if (status === 429 || status === 503) return `The server is busy. Wait a moment${then}.`;
-  if (status === 401) return 'Ask whoever runs the server for a key, and load the page again.';
+  if (status === 401) return 'Ask the server’s operator for a key, then reload the page.';
   if (status === 404) return 'Choose another model.';
-  if (status >= 400 && status < 500) return `Change ${texts}, and it is read again.`;
-  return 'Try again; if it stays, the server’s log says more.';
+  if (status >= 400 && status < 500) return `Change ${texts}; it is then read again.`;
+  return 'Try again. If the problem persists, see the server’s log.';
 }
 
 /** @param {Problem} problem is asking again worth a button? */
@@ -293,10 +294,7 @@ export function modelName(card, id = card?.id ?? '') {
  */
 export function refusalOf(catalogue, id) {
   const standard = cardOf(catalogue, '');
-  const offer = standard && {
-    label: `Read it with ${modelName(standard)}`,
-    patch: choosingModel(''),
-  };
+  const offer = standard && { label: `Use ${modelName(standard)}`, patch: choosingModel('') };
   return Object.assign(reasonOf(catalogue, id), { offer });
 }
 
@@ -309,15 +307,11 @@ function reasonOf({ models, unavailable = [] }, id) {
       status: 404,
     });
   if (models.length === 0)
-    return new Problem({
-      title: 'No model is here',
-      detail: 'The server offers none.',
-      status: 500,
-    });
+    return new Problem({ title: 'No models', detail: 'The server offers no model.', status: 500 });
   const known = models.map((card) => card.id).join(', ');
   return new Problem({
     title: 'Unknown model',
-    detail: `There is no model “${id}” here; there are: ${known}.`,
+    detail: `There is no model “${id}”. Available: ${known}.`,
     status: 404,
   });
 }

@@ -49,8 +49,8 @@ const MOST_TOKENS = 256;
 const N_ALTERNATIVES = 10;
 /** Of a link that somebody wrote: no text of the page's own goes on after its end. */
 const TOO_LONG = {
-  title: 'A part is left over',
-  detail: 'The model ends this text before all the tokens of the link are written.',
+  title: 'The link does not fit this text',
+  detail: 'The model ends this text before all tokens of the link.',
   status: 422,
 };
 
@@ -348,8 +348,8 @@ export async function* streamGeneration(wanted, signal) {
       const { done, value } = await arrived(events.next());
       if (done)
         throw new Problem({
-          title: 'The answer broke off',
-          detail: 'The server went away in the middle of it.',
+          title: 'The response was cut off',
+          detail: 'The connection closed before the response was complete.',
         });
       const { event, data } = { ...value, data: JSON.parse(value.data) };
       if (event === 'error') throw new Problem(data);

@@ -108,7 +108,7 @@ export function createRequestCache({ fetch, onArrival }) {
         entry.answer = {
           problem: new Problem({
             title: 'Cancelled',
-            detail: 'Change a switch or the sentence, and it is asked for again.',
+            detail: 'Change a switch or the sentence to request it again.',
           }),
         };
       }

@@ -159,33 +159,25 @@ const TITLES = {
   previous: ['previous token', 'prev', 'mean weight on the token just before the query'],
   next: ['next token', 'next', 'mean weight on the token just after the query'],
   current: ['current token', 'self', 'mean weight on the query itself'],
-  same_token: ['same token', 'same', 'where a token repeats: mean weight on its other occurrences'],
+  same_token: ['same token', 'same', 'for repeated tokens: mean weight on their other occurrences'],
   induction: [
     'induction',
     'ind',
-    'where a token repeats: mean weight on the tokens that followed it before',
+    'for repeated tokens: mean weight on the tokens that followed them before',
   ],
   monotonic: [
     'monotonic',
     'mono',
-    'how steadily queries and keys go along together, as a translation goes along with its source',
+    'how steadily the attended position advances with the query, as in translation',
   ],
   sink: [
     'sink',
     'sink',
-    'mean weight on the first token, or on marks of an end, where a head rests that finds nothing to do',
+    'mean weight on the first token or on end tokens, where idle heads put it',
   ],
-  broad: [
-    'broad',
-    'broad',
-    'how evenly the weights spread: their entropy as a share of the most it can be',
-  ],
-  positional: ['positional', 'pos', 'how much of the weights follows from the distance alone'],
-  narrow: [
-    'narrow',
-    'narr',
-    'how much the weights gather on few keys: 1 less the score of “broad”',
-  ],
+  broad: ['broad', 'broad', 'entropy of the weights, as a share of its maximum'],
+  positional: ['positional', 'pos', 'the share of the weights that distance alone explains'],
+  narrow: ['narrow', 'narr', 'how concentrated the weights are: 1 − “broad”'],
   mixed: ['mixed', 'mix', 'no score of this head reaches its threshold in this text'],
 };
 

@@ -110,7 +110,7 @@ const CONSTANTS = new Map([
  */
 export function pythonOf(origin, calls, { quantity, made }) {
   const name = NAMES.get(calls[0].path.split('?')[0]) ?? 'answer';
-  const lead = made?.steps ? '' : 'The arrays behind: ';
+  const lead = made?.steps ? '' : 'The arrays of: ';
   return [
     `# ${lead}${quantity.replace(/\s+/g, ' ')}`,
     ...(made ? [`# ${made.said}`] : []),
@@ -285,7 +285,7 @@ export function differenceMade(a, b) {
   const map = ({ site, rows, columns }, answer) =>
     `merged(${dataAt(['tensors', site], answer)}[0], ${spans(rows)}, ${spans(columns)})`;
   return {
-    said: 'The first answer is B, the second A: B less A, of the tokens or words that both have, is what is drawn',
+    said: 'The first answer is B, the second A: the drawing shows B less A for the tokens or words that both share',
     steps: [
       ...MERGED,
       `a = ${map(a, 'before')}`,
@@ -303,7 +303,7 @@ export function differenceMade(a, b) {
  */
 export function movedMade(sites, rows, columns) {
   return {
-    said: 'The first answer is B, the second A: half the sum of absolute changes in a row, as a mean of rows, is what is drawn',
+    said: 'The first answer is B, the second A: the drawing shows half the sum of absolute changes of a row, averaged over rows',
     steps: [
       `queries = ${literal(rows)}  # of A and of B`,
       `keys = ${literal(columns)}`,
@@ -341,7 +341,7 @@ export function expectedMade(before, after, { isOneVocabulary, ofEach, most }) {
   const key = isOneVocabulary ? 'found["ids"]["data"][at]' : 'found["texts"][at]';
   const chance = (name) => (isOneVocabulary ? `${name}[token]` : `${name}.get(token, math.nan)`);
   return {
-    said: 'The first answer is B, the second A: the softmax of both at the chosen token, and B less A, is what is drawn',
+    said: 'The first answer is B, the second A: the drawing shows the softmax of both at the chosen token, and B less A',
     steps: [
       'import math',
       '',

@@ -10,13 +10,13 @@ import { element } from './dom.js';
 const PAUSE = 250;
 
 const STALE =
-  'The sentence has changed since you wrote this translation. The model reads yours still.';
+  'The sentence has changed since you wrote this translation; the model still reads yours.';
 
 /** The menu's groups, in this order. */
 const KINDS = [
-  ['decoder', 'Decoders: what comes next'],
-  ['encoder', 'Encoders: what fits here'],
-  ['encoder-decoder', 'Encoder–decoders: one text into another'],
+  ['decoder', 'Decoders: the next token'],
+  ['encoder', 'Encoders: the masked word'],
+  ['encoder-decoder', 'Encoder–decoders: translation'],
 ];
 
 /**
@@ -84,7 +84,7 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
 
     /** @param {string|null} text what the model made of the sentence; null while nobody knows */
     translate(text) {
-      translated.textContent = text === '' ? 'nothing: the model ends at once' : (text ?? '…');
+      translated.textContent = text === '' ? 'empty: the model ended at once' : (text ?? '…');
       translated.classList.toggle('is-nothing', !text);
     },
   };
@@ -160,7 +160,7 @@ export function showCard(host, card) {
     element(
       'p',
       { class: 'card-link' },
-      element('a', { href: `/models/${encodeURIComponent(card.id)}/card` }, 'The whole card'),
+      element('a', { href: `/models/${encodeURIComponent(card.id)}/card` }, 'Full model card'),
     ),
   );
 }

@@ -37,7 +37,7 @@ export function createControls(id, onState) {
   const host = element('div', {
     class: 'controls',
     role: 'group',
-    'aria-label': 'How it is shown',
+    'aria-label': 'Display options',
     hidden: true,
   });
   /** @type {Map<string, {element: HTMLElement, update: (control: Control) => void}>} */

@@ -289,6 +289,6 @@ function preloaded() {
 export async function plotlySource() {
   const answer = await fetch(preloaded().href).catch(() => null);
   if (!answer?.ok)
-    throw new Error('the server does not answer; check that it is running, then save again');
+    throw new Error('the server does not respond; check that it is running, then save again');
   return answer.text();
 }

@@ -188,7 +188,7 @@ function tipsOf({ rows, columns, tip }) {
 function tableOf(grid) {
   const { rows, columns, rowLabels, columnLabels, quantity } = grid;
   if (rows * columns > MOST_IN_TABLE)
-    return `<p>${rows} by ${columns} numbers are too many for a table here; they are in this file as JSON, in its element “numbers”.</p>`;
+    return `<p>${rows} × ${columns} numbers are too many for a table. The file holds them as JSON, in the element “numbers”.</p>`;
   const header = (scope, label) => `<th scope="${scope}"><bdi>${escaped(label)}</bdi></th>`;
   const cell = (row, column) => {
     const value = grid.value(row, column);

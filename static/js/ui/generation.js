@@ -102,7 +102,7 @@ export function statusOf(trace, { steps, isReading, replay, reason, most }) {
   if (replay)
     return `Replaying ${counted(replay.of, 'token')}…${replay.read > 0 ? ` ${replay.read} so far` : ''}`;
   if (isReading) return 'Reading…';
-  if (reason === 'server_stopping') return 'The server was told to stop; what is written is kept.';
+  if (reason === 'server_stopping') return 'The server is shutting down; the text so far is kept.';
   return (
     whyOver(trace, steps, most) ||
     (steps.length > 0 ? `${counted(steps.length, 'token')} written` : '')
@@ -119,10 +119,10 @@ export function statusOf(trace, { steps, isReading, replay, reason, most }) {
 export function whyOver({ tokens, card }, steps, most) {
   const last = steps.at(-1);
   if (last?.is_special && last.text === '</s>')
-    return 'The text ends here: the model wrote its end mark.';
+    return 'End of text: the model generated its end token.';
   if (tokens.length + steps.length >= card?.max_tokens)
-    return `The text ends here: the model reads at most ${card.max_tokens} tokens.`;
-  if (steps.length >= most) return `The text ends here: this server writes at most ${most} tokens.`;
+    return `End of text: the model reads at most ${card.max_tokens} tokens.`;
+  if (steps.length >= most) return `End of text: this server generates at most ${most} tokens.`;
   return '';
 }
 
@@ -130,7 +130,7 @@ export function whyOver({ tokens, card }, steps, most) {
 const FOLLOWING = 500;
 /** Where drawing takes long, it is done less often: most of the time is for whoever types or presses. */
 const TIMES_AS_LONG = 8;
-const STOPPED = 'Stopped: what was written after this text has not been read again.';
+const STOPPED = 'Stopped: the generated text has not been replayed.';
 
 function inWords({ text, probability, rank }) {
   return `“${nameOfGuess(text)}” written, probability ${percent(probability)}, rank ${rank}`;
@@ -188,14 +188,14 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   const status = element('p', { class: 'generation-status' });
   const problem = element('div', { class: 'generation-problem', role: 'alert', hidden: true });
   const strip = element('div', { class: 'chips is-prose' });
-  const chips = createChips(strip, 'The text and what was written after it', {
+  const chips = createChips(strip, 'The text and its continuation', {
     onChoose: choose,
     onPress: choose,
     onPoint: () => {},
   });
   const block = element(
     'section',
-    { class: 'generation', 'aria-label': 'The text, written on' },
+    { class: 'generation', 'aria-label': 'Generated text' },
     element('div', { class: 'generation-buttons' }, run, step, back, over, status),
     problem,
     strip,

@@ -29,11 +29,11 @@ const SMALLEST = 12;
 const ROOM_FOR_WORDS = 62;
 const ORDERS = {
   layer: 'Rows are layers, columns are heads, counted from 0.',
-  label: 'Heads that do the same stand together, those that do it most first.',
+  label: 'Heads grouped by label, highest score first.',
 };
 const HOW = {
-  mouse: 'Point at a map, choose one to see it large.',
-  touch: 'Tap a map to see it large.',
+  mouse: 'Point at a map, or choose one to enlarge it.',
+  touch: 'Tap a map to enlarge it.',
 };
 
 /**
@@ -191,7 +191,7 @@ function headerOf({ title, help }, order) {
 function build(grid, rows, { order, isShort, nColumns }) {
   grid.setAttribute(
     'aria-label',
-    order === 'layer' ? 'Heads: rows are layers, columns are heads' : 'Heads: a row for each label',
+    order === 'layer' ? 'Heads: rows are layers, columns are heads' : 'Heads: one row per label',
   );
   const cells = rows.map(({ heads }) =>
     heads.map((head) =>

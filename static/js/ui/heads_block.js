@@ -15,19 +15,19 @@ const SWITCHES = [
   {
     field: 'range',
     label: 'Colours',
-    legend: 'Range of the colours',
+    legend: 'Colour range',
     options: [
       ['one', '0 to 1', 'The same colours for every head'],
-      ['head', '0 to max', 'To each head’s own strongest weight'],
+      ['head', '0 to max', 'Up to each head’s own maximum'],
     ],
   },
   {
     field: 'attention_order',
     label: 'Sort',
-    legend: 'Order of the heads',
+    legend: 'Order of heads',
     options: [
-      ['layer', 'Layer', 'A row a layer'],
-      ['label', 'Label', 'Heads that do the same together'],
+      ['layer', 'Layer', 'One row per layer'],
+      ['label', 'Label', 'Heads with the same label together'],
     ],
   },
 ];
@@ -41,7 +41,7 @@ export function createHeadsBlock({ onState, announce }) {
   });
   const fieldsets = SWITCHES.map((wanted) => radios(wanted, onState));
   const patterns = element('div', { class: 'patterns' });
-  const help = createHelp('What the labels of heads mean');
+  const help = createHelp('Labels of heads');
   help.show([
     { title: '', parts: labelsExplained() },
     ...SWITCHES.map(({ label, options }) => ({
@@ -54,7 +54,7 @@ export function createHeadsBlock({ onState, announce }) {
     {
       type: 'button',
       class: 'heads-png',
-      title: 'Save the maps of all heads as a picture',
+      title: 'Save the maps of all heads as an image',
       onclick: saveImage,
     },
     'PNG',
@@ -77,7 +77,7 @@ export function createHeadsBlock({ onState, announce }) {
     headsImage(block.querySelector('.heads'))
       .then(
         (blob) => save(blob, 'headlight-all-heads.png'),
-        (error) => `That did not work: ${error.message}.`,
+        (error) => `Export failed: ${error.message}.`,
       )
       .then(announce);
   }
@@ -161,7 +161,7 @@ function patternList(found, onState) {
     element(
       'p',
       { class: 'patterns-note' },
-      'For each label that says where heads look, the head that does it most in this text, with its score.',
+      'The head with the highest score in this text, for each pattern of attention.',
     ),
     element(
       'ul',

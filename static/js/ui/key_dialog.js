@@ -5,10 +5,10 @@
 import { keepKey, keyIn } from '../api/api.js';
 import { element } from './dom.js';
 
-const ASKED = 'Whoever runs it can give you one. This browser keeps it until you close the tab.';
-const REFUSED = 'The server does not take that key.';
-const NO_KEY = 'That is no key: a key is a word of letters, digits and signs.';
-const NOT_KEPT = 'This browser keeps nothing for this page, so the key cannot be used.';
+const ASKED = 'Its operator can give you one. The browser keeps it until you close the tab.';
+const REFUSED = 'The server rejected that key.';
+const NO_KEY = 'That is not a key: a key has letters, digits and signs, and no spaces.';
+const NOT_KEPT = 'The browser blocks storage for this page, so the key cannot be used.';
 
 let dialog = null;
 
@@ -37,12 +37,12 @@ function createDialog(onKept) {
   const form = element(
     'form',
     { method: 'dialog' },
-    element('h2', { id: 'key-title' }, 'This server asks for a key'),
+    element('h2', { id: 'key-title' }, 'This server requires an API key'),
     element('p', { id: 'key-why' }, ASKED),
     element('label', { for: 'key' }, 'Key'),
     input,
     wrong,
-    element('button', { class: 'button' }, 'Read on'),
+    element('button', { class: 'button' }, 'Continue'),
   );
   const made = element('dialog', { class: 'key', 'aria-labelledby': 'key-title' }, form);
   document.body.append(made);

@@ -42,7 +42,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
      * @param {boolean} isKept what was shown before stays, paler
      */
     showProblem(problem, goesOn, isKept) {
-      show(isKept ? results : null, isKept ? 'What is below is of before.' : '');
+      show(isKept ? results : null, isKept ? 'The results below are of the text before.' : '');
       results.classList.toggle('is-stale', isKept);
       notice.show(problem, goesOn);
     },

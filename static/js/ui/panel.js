@@ -194,7 +194,7 @@ export function createExports(subject, announce) {
     try {
       tell(await act(await loadExports(), of));
     } catch (error) {
-      tell(`That did not work: ${error.message}.`);
+      tell(`Export failed: ${error.message}.`);
     }
   };
   const item = (label, help, act) => ({ label, help, act: acting(act) });
@@ -209,7 +209,7 @@ export function createExports(subject, announce) {
   );
   const bar = element(
     'div',
-    { class: 'exports', role: 'group', 'aria-label': 'Take it along' },
+    { class: 'exports', role: 'group', 'aria-label': 'Export' },
     said,
     createMenu('Save', 'Save as a file', [
       item('PNG', 'a picture', (exports, of) => exports.saveImage(of, 'png')),
@@ -223,9 +223,11 @@ export function createExports(subject, announce) {
     ...(isSaved()
       ? []
       : [
-          createMenu('Code', 'Copy code that asks the API for these numbers', [
+          createMenu('Code', 'Copy code that requests these numbers from the API', [
             item('curl', 'a command for a shell', (exports, of) => exports.copyCurl(of)),
-            item('Python', 'a script, nothing to install', (exports, of) => exports.copyPython(of)),
+            item('Python', 'a script without dependencies', (exports, of) =>
+              exports.copyPython(of),
+            ),
           ]),
           link,
         ]),
@@ -238,7 +240,7 @@ async function loadExports() {
   try {
     return await import('./exports.js');
   } catch {
-    throw new Error('the server does not answer; check that it is running, then try again');
+    throw new Error('the server does not respond; check that it is running, then try again');
   }
 }
 

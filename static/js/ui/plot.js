@@ -229,14 +229,12 @@ function sameCell(a, b) {
 function hintFor(grid) {
   const move = 'Arrow keys move from cell to cell, Home and End to the ends of a row';
   return grid.choose
-    ? `${move}; ${grid.chooseHint ?? 'Enter makes the cell’s token the chosen one'}.`
+    ? `${move}; ${grid.chooseHint ?? 'Enter chooses the cell’s token'}.`
     : `${move}.`;
 }
 
 function noteFor(grid) {
-  return (
-    grid.note ?? (isZoomable(grid) ? 'Drag over a part to zoom in, double-click to zoom out.' : '')
-  );
+  return grid.note ?? (isZoomable(grid) ? 'Drag to zoom in, double-click to zoom out.' : '');
 }
 
 function isZoomable(grid) {

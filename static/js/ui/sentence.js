@@ -10,7 +10,7 @@ import { element } from './dom.js';
 
 const SIDES = ['source', 'target'];
 const MASK_HINT =
-  'Click a word, or press Enter on it, to mask it; on a mask the same brings its word back.';
+  'Click a word, or press Enter on it, to mask it; do the same on a mask to restore the word.';
 
 /**
  * @param {HTMLElement} host

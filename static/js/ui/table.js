@@ -92,7 +92,7 @@ function tableOf(grid, first, count) {
 function captionOf({ quantity, chosenWeight, writtenNote }) {
   const name = quantity[0].toUpperCase() + quantity.slice(1);
   if (writtenNote) return `${name}; ${writtenNote}`;
-  return chosenWeight ? `${name}; ✓ marks what was chosen, with the weight of its answer` : name;
+  return chosenWeight ? `${name}; ✓ marks the chosen experts, with their weights` : name;
 }
 
 function header(label, scope, isChosen) {
@@ -101,7 +101,7 @@ function header(label, scope, isChosen) {
 
 function cellOf(grid, row, column) {
   const value = grid.value(row, column);
-  if (Number.isNaN(value)) return element('td', { 'aria-label': 'nothing' }, '');
+  if (Number.isNaN(value)) return element('td', { 'aria-label': 'empty' }, '');
   const weight = grid.chosenWeight?.(row, column);
   if (weight === undefined)
     return element('td', {}, element('bdi', {}, grid.written?.(row, column) ?? grid.format(value)));

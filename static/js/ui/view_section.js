@@ -191,7 +191,7 @@ export function createTerms() {
   const details = element(
     'details',
     { class: 'terms-block' },
-    element('summary', {}, 'What the words mean'),
+    element('summary', {}, 'Terms'),
     list,
   );
   const fold = () => {

@@ -20,7 +20,7 @@ def test_the_switches_are_explained_by_a_key_and_escape_goes_back(reader):
 
 def test_the_labels_of_heads_are_explained_by_a_press(reader):
     reader.open(text=TEXT)
-    reader.view.get_by_role("button", name="What the labels of heads mean").click()
+    reader.view.get_by_role("button", name="Labels of heads").click()
     box = reader.view.locator(".help-box.is-placed")
     box.wait_for()
     assert "Induction" in box.locator("dt").all_text_contents()

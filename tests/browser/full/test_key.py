@@ -25,11 +25,11 @@ def reader(visit, guarded):
 
 def give(reader, key):
     reader.page.get_by_label("Key", exact=True).fill(key)
-    reader.page.get_by_role("button", name="Read on").click()
+    reader.page.get_by_role("button", name="Continue").click()
 
 
 def test_the_key_is_asked_for_once_and_what_the_link_says_is_read(reader):
-    dialog = reader.page.get_by_role("dialog", name="This server asks for a key")
+    dialog = reader.page.get_by_role("dialog", name="This server requires an API key")
     expect(dialog).to_be_visible()
     expect(dialog.get_by_label("Key", exact=True)).to_be_focused()
     give(reader, KEY)
@@ -45,9 +45,9 @@ def test_the_key_is_asked_for_once_and_what_the_link_says_is_read(reader):
 def test_a_wrong_key_is_told_and_asked_for_again(reader):
     give(reader, "wrong-0123456789abcdef")
     alert = reader.page.get_by_role("dialog").get_by_role("alert")
-    expect(alert).to_have_text("The server does not take that key.")
+    expect(alert).to_have_text("The server rejected that key.")
     give(reader, "two words")
-    expect(alert).to_contain_text("That is no key")
+    expect(alert).to_contain_text("not a key")
     give(reader, KEY)
     reader.wait_until_drawn()
 

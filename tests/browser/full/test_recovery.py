@@ -113,7 +113,7 @@ def test_a_busy_server_is_asked_again_after_the_time_it_names_and_not_for_ever(v
     reader.page.clock.install()
     fault.answer = problem(503, **{"Retry-After": "7"})
     fail_on(reader, "Busy now")
-    assert "goes on trying by itself" in reader.page.locator("#notice").text_content()
+    assert "keeps trying" in reader.page.locator("#notice").text_content()
     assert len(fault.asked) == 1
     reader.page.clock.run_for(6000)
     assert len(fault.asked) == 1

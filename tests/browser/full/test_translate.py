@@ -123,7 +123,7 @@ def test_a_model_that_translates_nothing_leads_to_one_that_does(reader):
     reader.open(model="plain", text=TEXT, view="translate")
     assert "does not translate" in reader.view.locator(".panel-notice").text_content()
     with reader.reading_anew():
-        reader.view.get_by_role("button", name="Read it with Pairs").click()
+        reader.view.get_by_role("button", name="Use Pairs").click()
     drawn(reader)
     assert "model=pairs" in reader.fragment
     assert words(reader)[-len(TEXT.split()) :] == TEXT.split()

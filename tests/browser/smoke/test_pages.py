@@ -21,7 +21,7 @@ def test_the_card_of_a_model_leads_back_to_the_page(visit):
     page = reader.page
     page.goto(f"{reader.url}/models/plain/card")
     assert page.locator("h1").text_content() == "The model: Plain"
-    page.get_by_role("link", name="Read a sentence with it").click()
+    page.get_by_role("link", name="Use this model").click()
     reader.wait_until_drawn()
     assert page.locator("#model").input_value() == "plain"
 

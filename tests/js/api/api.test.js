@@ -33,7 +33,7 @@ test('a problem keeps what the server said', async () => {
   assert.equal(problem.message, 'Too many tokens');
   assert.equal(problem.detail, body.detail);
   assert.deepEqual([problem.limit, problem.actual], [256, 300]);
-  assert.equal(advice(problem), 'Change the text, and it is read again.');
+  assert.equal(advice(problem), 'Change the text; it is then read again.');
 });
 
 test('an answer that is no problem document still becomes one', async () => {
@@ -57,7 +57,7 @@ test('trying again is offered where it can help', () => {
 test('who wrote both texts is told that either may be at fault', () => {
   const problem = new Problem({ title: 'x', status: 422 });
   problem.texts = 'the text or your translation';
-  assert.equal(advice(problem), 'Change the text or your translation, and it is read again.');
+  assert.equal(advice(problem), 'Change the text or your translation; it is then read again.');
 });
 
 test('how long a busy server wants to be left alone comes with the problem', async () => {
@@ -70,7 +70,7 @@ test('where the page goes on trying it says so, and does not send anybody to a b
   for (const status of [0, 503]) {
     const problem = new Problem({ title: 'x', status, limit: 64, actual: 65 });
     assert.doesNotMatch(advice(problem, true), /text/, 'a full queue is not the fault of the text');
-    assert.match(advice(problem, true), /goes on trying by itself\.$/);
+    assert.match(advice(problem, true), /keeps trying\.$/);
     assert.doesNotMatch(advice(problem, true), /try again/);
     assert.match(advice(problem), /try again\.$/);
   }
@@ -249,20 +249,17 @@ test('who names no model gets the default one', () => {
 test('a model that cannot be had is refused with what there is', () => {
   assert.equal(
     refusalOf(CATALOGUE, 'x').detail,
-    'There is no model “x” here; there are: fill, stories.',
+    'There is no model “x”. Available: fill, stories.',
   );
   assert.equal(
     refusalOf(CATALOGUE, 'broken').detail,
     'The model “broken” is damaged: its config is no JSON',
   );
-  assert.equal(refusalOf(NO_MODELS, '').title, 'No model is here');
+  assert.equal(refusalOf(NO_MODELS, '').title, 'No models');
 });
 
 test('the default model is offered instead, where there is one', () => {
   const { offer } = refusalOf({ ...CATALOGUE, models: [{ id: 'stories', title: 'Stories' }] }, 'x');
-  assert.deepEqual(
-    [offer.label, offer.patch.model, offer.patch.layer],
-    ['Read it with Stories', '', null],
-  );
+  assert.deepEqual([offer.label, offer.patch.model, offer.patch.layer], ['Use Stories', '', null]);
   assert.equal(refusalOf(NO_MODELS, 'x').offer, undefined);
 });

@@ -246,7 +246,7 @@ test('a path that goes on after the end of the text is a problem, and is asked f
   const path = [3, 4, 1];
   writer.want(SUBJECT, path);
   await settled();
-  assert.match(writer.state().problem.detail, /before all the tokens of the link/);
+  assert.match(writer.state().problem.detail, /before all tokens of the link/);
   writer.want(SUBJECT, path);
   await settled();
   assert.equal(server.asked.length, 1);
@@ -271,7 +271,7 @@ test('a problem in the middle of a run keeps what came', async () => {
   const stream = async function* broken(body, signal) {
     for await (const event of server.stream(body, signal)) {
       count += 1;
-      if (count === 4) throw new Problem({ title: 'The answer broke off' });
+      if (count === 4) throw new Problem({ title: 'The response was cut off' });
       yield event;
     }
   };
@@ -281,7 +281,7 @@ test('a problem in the middle of a run keeps what came', async () => {
   await writer.write(9);
   assert.deepEqual(writer.follow(), [0, 1]);
   assert.deepEqual(ids(writer.state()), [0, 1]);
-  assert.equal(writer.state().problem.title, 'The answer broke off');
+  assert.equal(writer.state().problem.title, 'The response was cut off');
 });
 
 test('a server that writes fewer tokens is asked for as many as it does', async () => {

@@ -153,7 +153,7 @@ test('the script says in its first line what it is for, in one line', () => {
     pythonOf(ORIGIN, [{ path: '/api/v1/trace', body: {} }], {
       quantity: 'attention weight,\nimport os',
     }),
-    /^# The arrays behind: attention weight, import os\nimport json\n/,
+    /^# The arrays of: attention weight, import os\nimport json\n/,
   );
 });
 

@@ -257,9 +257,9 @@ test('what is asked for leaves out what is not set', () => {
 test('a text that is over says why', () => {
   const trace = { ...sampleTrace(), card: { max_tokens: 8 } };
   assert.equal(whyOver(trace, stepsOf([1, 2]), 256), '');
-  assert.match(whyOver(trace, stepsOf([1, 4]), 256), /end mark/);
+  assert.match(whyOver(trace, stepsOf([1, 4]), 256), /end token/);
   assert.match(whyOver(trace, stepsOf(PATH), 256), /at most 8 tokens/);
-  assert.match(whyOver(trace, stepsOf([1, 2]), 2), /writes at most 2/);
+  assert.match(whyOver(trace, stepsOf([1, 2]), 2), /generates at most 2/);
   assert.equal(
     whyOver(trace, [{ ...stepOf(0, 4), is_special: false }], 256),
     '',
@@ -284,8 +284,8 @@ test('beside the buttons stands how far it is, or why it stopped', () => {
     of({ isReading: true, replay: { read: 12, of: 83 } }),
     'Replaying 83 tokens… 12 so far',
   );
-  assert.match(of({ reason: 'server_stopping' }), /told to stop; what is written is kept/);
-  assert.match(of({ steps: stepsOf([4]) }), /end mark/);
+  assert.match(of({ reason: 'server_stopping' }), /shutting down/);
+  assert.match(of({ steps: stepsOf([4]) }), /end token/);
 });
 
 test('every figure of a generated token keeps the contract', () => {
