@@ -29,13 +29,13 @@ const FILLING = {
   preposition: 'At',
   event: 'standing here',
   came: 'stands here',
-  cameInWords: '; it is what stands there',
+  cameInWords: '; this token stands there',
 };
 const GOING_ON = {
   preposition: 'After',
   event: 'coming next',
   came: 'came next',
-  cameInWords: '; it is what came',
+  cameInWords: '; this token came next',
 };
 
 /**

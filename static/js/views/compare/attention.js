@@ -240,7 +240,7 @@ function helpOf({ a, b, match: { rows, columns } }, reach) {
 function factsOf({ changes, match: { rows }, rows: kept_ }, reach) {
   return [
     ['Largest change', reach === 0 ? 'none' : share(reach)],
-    ['Moved, mean of rows', percent(meanMoved(changes))],
+    ['Attention moved, mean over rows', percent(meanMoved(changes))],
     ...(rows.isWhole
       ? []
       : [

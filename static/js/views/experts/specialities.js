@@ -33,7 +33,7 @@ const END = 1.02;
 export function kindsFigure(trace, state, scene) {
   const { stage, stack, nameOf } = scene;
   const takes = tokenSharesOf(trace, stack, stage.layer);
-  const title = `What ${nameOf(stage.layer)} sends where`;
+  const title = `Routing of ${nameOf(stage.layer)} by kind of token`;
   if (!takes) return { title, notice: untold(trace, nameOf(stage.layer)) };
   const kinds = kindsOf(trace.card);
   const columns = ['all tokens', ...kinds.map(kindInWords)];
@@ -214,7 +214,7 @@ export function expertFigure(trace, state, scene) {
     title,
     help: helpFor(trace.card.expert_tokens),
     summary: `The ${found.length} tokens that expert ${expert} of ${nameOf(stage.layer)} takes most above its share.`,
-    facts: [['takes of all tokens', percent(takes.share)]],
+    facts: [['share of all tokens', percent(takes.share)]],
     ...takenDrawing(found, takes.share, state),
     grid: takenGrid(trace, scene, found),
   };

@@ -233,7 +233,7 @@ const WAYS =
 export function startFigure(trace, state) {
   const found = trace.analyses.next_token;
   if (!found?.probabilities)
-    return { title: 'What could come', notice: `Nothing is generated yet. ${WAYS}` };
+    return { title: 'Next token', notice: `Nothing is generated yet. ${WAYS}` };
   const last = trace.tokens.length - 1;
   const guesses = guessesIn(
     { ...found, texts: found.texts[last] },

@@ -147,7 +147,7 @@ function notRead({ generate_path: path }, isReading) {
   const notice = isReading
     ? `Replaying ${counted(path.length, 'token')}…`
     : 'The continuation of this text has not been read again.';
-  return { title: 'What could come', notice };
+  return { title: 'Next token', notice };
 }
 
 /** The API call that reproduces this step. */

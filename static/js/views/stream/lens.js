@@ -128,7 +128,7 @@ function mapFigure(trace, state, subject) {
   return {
     title: `${TITLE}: the prediction of each layer`,
     summary: `Logit lens: the likeliest token after each of ${probabilities.rows} layers at each of ${probabilities.columns} positions.`,
-    help: `Underlined: correct, the token ${words.came}.`,
+    help: `Underlined: the token that ${words.came}.`,
     ...lensMap(lens, state),
     grid: mapGrid(trace, state, subject),
   };
@@ -179,9 +179,9 @@ function sentence(
   layer,
   position,
 ) {
-  const where = layer === last ? `layer ${layer}, the last,` : `layer ${layer}`;
+  const where = layer === last ? `layer ${layer} (the last)` : `layer ${layer}`;
   const { markInWords } = markAt(layer, position);
-  return `${words.preposition} ${named(tokens, position)}, ${where} would expect “${nameOfGuess(textAt(layer, position))}” with probability ${percent(data[layer * columns + position])}${markInWords}`;
+  return `${words.preposition} ${named(tokens, position)}, ${where} predicts “${nameOfGuess(textAt(layer, position))}” with probability ${percent(data[layer * columns + position])}${markInWords}`;
 }
 
 function columnInWords(

@@ -271,7 +271,7 @@ test('specialities: the tokens of the chosen expert, those of the sentence in gr
     },
   ] = specialities(routedTrace(), { layer: 1, experts_expert: 3, query: 0 });
   assert.equal(title, 'Expert 3 of layer 1');
-  assert.deepEqual(facts, [['takes of all tokens', '60.0 %']]);
+  assert.deepEqual(facts, [['share of all tokens', '60.0 %']]);
   assert.match(help, /12,345 tokens of books.txt.* 20 times or more/);
   assert.deepEqual(
     bars.marker.color.map((colour) => colour === FRAME.palette.key),

@@ -109,11 +109,11 @@ test('the likeliest token stands in every cell, its probability in the colour', 
   assert.equal(grid.written(1, 0), '“·saw” 80.0 %');
   assert.equal(
     plain(grid.describe(1, 1)),
-    'After “it” at 1, layer 1, the last, would expect “·saw” with probability 80.0 %; it is what came',
+    'After “it” at 1, layer 1 (the last) predicts “·saw” with probability 80.0 %; this token came next',
   );
   assert.equal(
     plain(grid.describe(0, 2)),
-    'After “saw”, layer 0 would expect “<i>&” with probability 30.0 %',
+    'After “saw”, layer 0 predicts “<i>&” with probability 30.0 %',
   );
 });
 
