@@ -53,7 +53,7 @@ def train_model(
     """Train a model, or resume its training, showing the progress, and write it to its folder.
 
     Args:
-        recipe: a name of `run.RECIPES`.
+        recipe: a name of `model.training.recipes.RECIPES`.
         out: the run's folder.
         corpus: the files to train on.
         config: a YAML file of settings.

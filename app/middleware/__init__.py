@@ -1,1 +1,1 @@
-"""What a request passes on its way to a route, and an answer on its way out: one layer a file."""
+"""ASGI middleware, one concern per file; app/main.py gives the order."""

@@ -1,1 +1,1 @@
-"""The HTTP interface, one file per noun."""
+"""The HTTP interface, one file per noun; app/main.py includes the routers."""

@@ -1,1 +1,1 @@
-"""How an answer becomes bytes: its form, its pieces, its coding, its tag."""
+"""Serialization of answers: format, content negotiation, compression, entity tags, sending."""

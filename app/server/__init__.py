@@ -1,1 +1,1 @@
-"""The server process: its port, its connections, its end, and what it says of itself."""
+"""The server process: uvicorn, its port, its shutdown and its banner."""

@@ -1,1 +1,1 @@
-"""From a request for a trace to an answer: ordered, computed together with others, kept."""
+"""From a request to an answer: validated, batched with others, computed, cached."""

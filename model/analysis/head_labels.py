@@ -39,9 +39,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from headlight.model.analysis._distributions import entropy
+from headlight.model.analysis._layers import Attention, attentions_of
 from headlight.model.analysis.attention_by_distance import distance_index, mean_by_distance
-from headlight.model.analysis.distributions import entropy
-from headlight.model.analysis.layers import Attention, attentions_of
 from headlight.model.trace import NamedArray, Token, Trace
 
 NEEDS = ("*_attention.weights",)

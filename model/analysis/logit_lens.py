@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
-from headlight.model.analysis.distributions import softmax, top_k
-from headlight.model.analysis.layers import STACKS, layers_of, require_all_layers
+from headlight.model.analysis._distributions import softmax, top_k
+from headlight.model.analysis._layers import STACKS, layers_of, require_all_layers
 from headlight.model.trace import NamedArray, Trace
 
 PART = "residual.after"

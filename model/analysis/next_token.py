@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headlight.model.analysis.distributions import softmax, top_k
+from headlight.model.analysis._distributions import softmax, top_k
 from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("logits",)

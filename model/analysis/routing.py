@@ -7,8 +7,8 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
-from headlight.model.analysis.distributions import entropy, normalise
-from headlight.model.analysis.layers import Layers, layers_of
+from headlight.model.analysis._distributions import entropy, normalise
+from headlight.model.analysis._layers import Layers, layers_of
 from headlight.model.trace import NamedArray, Trace
 
 PROBS = "experts.router_probs"

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
+from headlight.model.analysis._layers import attentions_of
 from headlight.model.analysis.head_outputs import projection_of
-from headlight.model.analysis.layers import attentions_of
 from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("*_attention.weights", "*_attention.values")

@@ -14,7 +14,7 @@ from headlight.model.embedding import TooManyPositions
 from headlight.model.training.batches import prepend
 from headlight.model.training.corpus import CorpusError, TokenStream
 from headlight.model.training.losses import token_losses
-from headlight.model.training.positions import PositionsConfig
+from headlight.model.training.recipes.positions import PositionsConfig
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
 DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)

@@ -25,20 +25,14 @@ from headlight.model.checkpoint_files import RUN, TOKENIZER, CheckpointError
 from headlight.model.config import TransformerConfig
 from headlight.model.device import choose_device, choose_precision
 from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
-from headlight.model.training import fill, positions, stories, translate
 from headlight.model.training.config import MAX_INTEGER, PARTS, LoopConfig, Recipe, change, check
 from headlight.model.training.corpus import CorpusError
 from headlight.model.training.distributed import ALONE, Processes
 from headlight.model.training.loop import METRICS, STATE, Loop
+from headlight.model.training.recipes import RECIPES
 from headlight.model.transformer import Transformer
 
 MAX_VOCAB_SIZE = 10_000_000
-RECIPES: dict[str, Recipe] = {
-    "stories": stories.RECIPE,
-    "translate": translate.RECIPE,
-    "fill": fill.RECIPE,
-    "positions": positions.RECIPE,
-}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from headlight.model.checkpoint import load
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.training import run
 from headlight.model.training.config import LoopConfig
-from headlight.model.training.stories import Stage, StoriesConfig
+from headlight.model.training.recipes.stories import Stage, StoriesConfig
 
 SMALL = replace(
     run.RECIPES["stories"],

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from headlight.model.analysis.distributions import entropy, normalise, softmax, top_k
+from headlight.model.analysis._distributions import entropy, normalise, softmax, top_k
 
 
 def test_softmax_of_10_9_8_by_hand():

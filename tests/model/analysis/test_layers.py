@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from headlight.model.analysis.layers import (
+from headlight.model.analysis._layers import (
     attentions_of,
     layers_of,
     require_all_layers,

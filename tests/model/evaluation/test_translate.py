@@ -24,7 +24,7 @@ from headlight.model.evaluation.word_alignment import (
 )
 from headlight.model.training.batches import is_held_out
 from headlight.model.training.corpus import SentencePair
-from headlight.model.training.translate import TranslateConfig
+from headlight.model.training.recipes.translate import TranslateConfig
 from headlight.model.translation import translate
 from tests.model.evaluation.test_word_alignment import gold_pair
 

@@ -7,8 +7,8 @@ from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.training.batches import Batch, generator_of
 from headlight.model.training.config import LoopConfig
 from headlight.model.training.loop import Loop
+from headlight.model.training.recipes.stories import Stage, StoriesConfig
 from headlight.model.training.run import Run
-from headlight.model.training.stories import Stage, StoriesConfig
 from headlight.model.transformer import Transformer
 
 SMALL = TransformerConfig(

@@ -8,7 +8,7 @@ import torch
 
 from headlight.model.training.batches import TextRows
 from headlight.model.training.corpus import CorpusError, TokenStream
-from headlight.model.training.stories import Stage, StoriesBatches, StoriesConfig
+from headlight.model.training.recipes.stories import Stage, StoriesBatches, StoriesConfig
 
 START = 999
 RECIPE = StoriesConfig(

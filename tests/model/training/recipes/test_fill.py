@@ -5,7 +5,7 @@ import torch
 
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.corpus import CorpusError, TokenStream
-from headlight.model.training.fill import FillBatches, FillConfig
+from headlight.model.training.recipes.fill import FillBatches, FillConfig
 
 DOCUMENTS = [
     "".join(f"Number {n} saw the cat of number {n + 1}, and left.\n" for n in range(first, end))

@@ -10,8 +10,13 @@ from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.corpus import CorpusError, SentencePair
 from headlight.model.training.loop import Batches
+from headlight.model.training.recipes.translate import (
+    CONFIG,
+    RECIPE,
+    TranslateBatches,
+    TranslateConfig,
+)
 from headlight.model.training.run import make_run, start
-from headlight.model.training.translate import CONFIG, RECIPE, TranslateBatches, TranslateConfig
 
 SMALL = TransformerConfig(
     kind="encoder-decoder",

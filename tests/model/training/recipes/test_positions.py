@@ -9,7 +9,7 @@ from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.training.batches import TextRows
 from headlight.model.training.corpus import CorpusError, TokenStream
-from headlight.model.training.positions import RECIPE, PositionsBatches, PositionsConfig
+from headlight.model.training.recipes.positions import RECIPE, PositionsBatches, PositionsConfig
 
 # Paragraphs of many lengths, so that rows overlap wherever one begins early enough.
 DOCUMENTS = ["".join(f"Number {n} saw{' the cat' * (n % 5)}, and left.\n" for n in range(150))]

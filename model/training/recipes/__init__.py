@@ -1,0 +1,14 @@
+"""The training recipes: what a model reads, its config and its schedule, one recipe per file.
+
+To add one, define a `RECIPE` in a new file and name it here; `headlight train` offers it.
+"""
+
+from headlight.model.training.config import Recipe
+from headlight.model.training.recipes import fill, positions, stories, translate
+
+RECIPES: dict[str, Recipe] = {
+    "stories": stories.RECIPE,
+    "translate": translate.RECIPE,
+    "fill": fill.RECIPE,
+    "positions": positions.RECIPE,
+}
