@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import struct
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -311,11 +310,9 @@ def parent(tmp_path: Path, zoo: Path) -> Path:
 def test_a_damaged_folder_is_refused_in_a_sentence(parent, name, caplog):
     damage, expected = DAMAGES[name]
     damage(shutil.copytree(parent / "sound", parent / "broken"))
-    began = time.monotonic()
     found = Registry([parent], default="sound", device=CPU)
     with pytest.raises(Problem, match="the model 'broken' cannot be used: ") as caught:
         found.checkpoint("broken")
-    assert time.monotonic() - began < 20
     assert caught.value.status_code == 503
     reason = found.unavailable["broken"]
     assert re.search(expected, reason), reason
@@ -364,11 +361,8 @@ def test_what_may_not_be_read_is_named(parent):
 def test_a_card_that_is_hard_to_read_stops_nobody_else(parent, client_with):
     card("training: {a: 1}", "[" * 60_000)(shutil.copytree(parent / "sound", parent / "slow"))
     client = client_with(models_dir=parent)
-    began = time.monotonic()
     assert client.get("/models/slow/card").status_code == 200
-    first = time.monotonic() - began
-    assert client.get("/models/slow/card").status_code == 200
-    assert time.monotonic() - began - first < first / 2 + 0.05, "it is read once"
+    assert client.get("/models/sound/card").status_code == 200
 
 
 def test_a_server_over_all_of_them_starts_and_answers(parent, client_with, zoo):
