@@ -9,7 +9,7 @@ Settings are read once, in `create_app`, from the environment variables `HEADLIG
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,17 +18,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from headlight.schemas import generation, traces
+
 ENV_PREFIX = "HEADLIGHT_"
 OTHER_VARIABLES = frozenset(
-    {
-        "api_key",
-        "bind",
-        "chromium",
-        "examples",
-        "renew_openapi",
-        "site",
-        "strict_transport_seconds",
-    }
+    ["api_key", "bind", "chromium", "examples", "renew_openapi", "site", "strict_transport_seconds"]
 )
 """Variables with the prefix that the client, compose.yaml and the tests read."""
 
@@ -331,3 +325,75 @@ def warnings_of(names: Iterable[str]) -> Iterator[str]:
         if nearest:
             way_out = f"did you mean {variable_of(nearest[0])}?"
         yield f"{name} sets nothing; {way_out}"
+
+
+def limits_of(settings: Settings, max_tokens: Mapping[str, int]) -> dict[str, Limit]:
+    """Every limit in force: of the settings, fixed ones, and of each model.
+
+    Args:
+        settings: of the server.
+        max_tokens: the longest text of each model, by id.
+    """
+
+    def fixed(
+        value: float | dict[str, int], unit: str, reason: str, refusal: str = "422 invalid-request"
+    ) -> Limit:
+        return Limit(value=value, unit=unit, reason=reason, refusal=refusal, env=None)
+
+    return settings.limits() | {
+        "max_body_bytes": fixed(
+            settings.max_body_bytes,
+            "bytes",
+            "Two texts of max_characters written as 12-byte escapes, and the options.",
+            "413 body-too-large",
+        ),
+        "max_header_bytes": fixed(
+            MAX_HEADER_BYTES,
+            "bytes",
+            "A request's target and headers together: several times what a browser sends with all "
+            "the cookies of a domain.",
+            "431 headers-too-large",
+        ),
+        "body_seconds": fixed(
+            BODY_SECONDS,
+            "seconds",
+            "How long a request's body may take to arrive: any line is fast enough.",
+            "408 body-too-slow",
+        ),
+        "max_outgoing_bytes": fixed(
+            MAX_OUTGOING_BYTES,
+            "bytes",
+            "Memory for all responses from their encoding until their clients have read them: with "
+            "max_cells, three of the largest as JSON and many smaller ones. A single larger "
+            "response is allowed when nothing else is in flight.",
+            "503 too-many-outgoing-bytes",
+        ),
+        "max_globs": fixed(traces.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
+        "max_glob_characters": fixed(
+            traces.MAX_GLOB_CHARACTERS, "characters", "Longer than any site's name."
+        ),
+        "max_model_id_characters": fixed(
+            traces.MAX_MODEL_ID_CHARACTERS, "characters", "Longer than any model's id."
+        ),
+        "max_analyses": fixed(traces.MAX_ANALYSES, "analyses", "More than there are."),
+        "max_positional_size": fixed(
+            traces.MAX_POSITIONAL_SIZE,
+            "positions, dimensions or heads",
+            "Longer and wider than any encoding in use; max_cells limits their product.",
+        ),
+        "max_alternatives": fixed(
+            generation.MAX_ALTERNATIVES, "tokens", "More than a reader compares at one step."
+        ),
+        "max_numbers": fixed(
+            traces.MAX_NUMBERS, "layers, heads or experts", "More than any model here has."
+        ),
+        "max_edits": fixed(
+            traces.MAX_EDITS, "edits", "More than a pass has kinds of parts to change."
+        ),
+        "max_tokens": fixed(
+            dict(max_tokens),
+            "tokens",
+            "The longest text that each model reads, start token included.",
+            "422 too-many-tokens",
+        ),
+    }

@@ -9,9 +9,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from headlight.commands.output import show
-from headlight.limits import limits_of
 from headlight.registry import registry_of
-from headlight.settings import Settings, variable_of
+from headlight.settings import Settings, limits_of, variable_of
 
 
 def write_models(settings: Settings) -> None:

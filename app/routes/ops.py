@@ -7,9 +7,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
 from headlight.errors import Problem, described
-from headlight.limits import limits_of
 from headlight.schemas.server import HealthAnswer, LimitAnswer
 from headlight.services import ServicesDep
+from headlight.settings import limits_of
 from headlight.static_files import DOCS_URL
 
 router = APIRouter()

@@ -11,8 +11,7 @@ import httpx
 import pytest
 
 from headlight.errors import Problem
-from headlight.limits import limits_of
-from headlight.settings import Settings
+from headlight.settings import Settings, limits_of
 
 HERE = Path(__file__).parent
 LIMITS = limits_of(Settings(), {})
