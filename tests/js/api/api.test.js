@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import {
   advice,
   askWhenRefused,
-  asProblem,
   cardOf,
   fetchModels,
   isWorthRetrying,
@@ -54,26 +53,10 @@ test('trying again is offered where it can help', () => {
     assert.ok(advice(of(status)).endsWith('.'), String(status));
 });
 
-test('who wrote both texts is told that either may be at fault', () => {
-  const problem = new Problem({ title: 'x', status: 422 });
-  problem.texts = 'the text or your translation';
-  assert.equal(advice(problem), 'Change the text or your translation; it is then read again.');
-});
-
 test('how long a busy server wants to be left alone comes with the problem', async () => {
   const busy = new Response('{"title":"Busy"}', { status: 503, headers: { 'Retry-After': '4' } });
   assert.equal((await problemOf(busy)).retryAfter, 4);
   assert.equal((await problemOf(new Response('{}', { status: 503 }))).retryAfter, undefined);
-});
-
-test('where the page goes on trying it says so, and does not send anybody to a button', () => {
-  for (const status of [0, 503]) {
-    const problem = new Problem({ title: 'x', status, limit: 64, actual: 65 });
-    assert.doesNotMatch(advice(problem, true), /text/, 'a full queue is not the fault of the text');
-    assert.match(advice(problem, true), /keeps trying\.$/);
-    assert.doesNotMatch(advice(problem, true), /try again/);
-    assert.match(advice(problem), /try again\.$/);
-  }
 });
 
 test('a connection that breaks before or within the answer is a server that did not answer', async (t) => {
@@ -82,12 +65,6 @@ test('a connection that breaks before or within the answer is a server that did 
   await assert.rejects(fetchModels(), { name: 'Problem', status: 0 });
   t.mock.method(globalThis, 'fetch', async () => ({ ok: true, json: broken }));
   await assert.rejects(fetchModels(), { name: 'Problem', status: 0 });
-});
-
-test('whatever else is thrown becomes a problem that is told', () => {
-  assert.equal(asProblem(new RangeError('too short')).detail, 'too short');
-  const problem = new Problem({ title: 'x', status: 422 });
-  assert.equal(asProblem(problem), problem);
 });
 
 async function streamed(t, text, status = 200) {
@@ -216,11 +193,6 @@ test('a busy server is left alone for as long as it says, and asked only a few t
   assert.equal(pauseBefore({ status: 503 }, 0), null, 'it did not ask for it');
 });
 
-test('a proxy whose server is away is asked a few times', () => {
-  for (const status of [502, 504])
-    assert.equal(attempts({ status }).filter((pause) => pause !== null).length, 5);
-});
-
 test('Retry-After is a number of seconds or a date', () => {
   assert.equal(retryAfterOf('12'), 12);
   assert.equal(retryAfterOf('Sat, 21 Nov 2026 10:00:30 GMT', Date.UTC(2026, 10, 21, 10, 0, 0)), 30);
@@ -244,18 +216,6 @@ test('who names no model gets the default one', () => {
   assert.equal(cardOf(CATALOGUE, 'fill').id, 'fill');
   assert.equal(cardOf(CATALOGUE, 'broken'), undefined);
   assert.equal(cardOf(NO_MODELS, ''), undefined);
-});
-
-test('a model that cannot be had is refused with what there is', () => {
-  assert.equal(
-    refusalOf(CATALOGUE, 'x').detail,
-    'There is no model “x”. Available: fill, stories.',
-  );
-  assert.equal(
-    refusalOf(CATALOGUE, 'broken').detail,
-    'The model “broken” is damaged: its config is no JSON',
-  );
-  assert.equal(refusalOf(NO_MODELS, '').title, 'No models');
 });
 
 test('the default model is offered instead, where there is one', () => {

@@ -118,22 +118,6 @@ test('a path of a link is read again, exactly, and shown when all of it is there
   assert.deepEqual(changes, [true]);
 });
 
-test('how far a path is read again is told with every token', async () => {
-  const server = fakeServer();
-  const told = [];
-  const writer = createWriter({
-    stream: server.stream,
-    onChange: () => told.push('over'),
-    onReplay: () => told.push(writer.state().replay),
-  });
-  writer.want(SUBJECT, PATH);
-  assert.deepEqual(writer.state().replay, { read: 0, of: 3 });
-  server.flow();
-  await settled();
-  assert.deepEqual(told, [{ read: 1, of: 3 }, { read: 2, of: 3 }, 'over']);
-  assert.equal(writer.state().replay, null);
-});
-
 test('who does not want to wait for a path stops it, and it is read when wished for', async () => {
   const server = fakeServer();
   const { writer } = writerOn(server);
@@ -180,23 +164,6 @@ test('another token in the middle asks for that one step', async () => {
   assert.deepEqual(ids(writer.state()), [3, 0]);
 });
 
-test('another way to draw reads the same path again, once the slider rests, and keeps it in sight', async () => {
-  const server = fakeServer();
-  const { writer, pauses } = writerOn(server);
-  server.flow();
-  writer.want(SUBJECT, PATH);
-  await settled();
-  const before = writer.state().steps[0].probability;
-  const warmer = { ...SUBJECT, sampling: { temperature: 2, seed: 0 } };
-  writer.want(warmer, PATH);
-  assert.deepEqual(ids(writer.state()), PATH);
-  assert.equal(pauses.length, 1);
-  await settled();
-  assert.equal(server.asked[1].body.skip, 0);
-  assert.deepEqual(ids(writer.state()), PATH);
-  assert.notEqual(writer.state().steps[0].probability, before);
-});
-
 test('another text forgets, and gives up what was asked for the old one', async () => {
   const server = fakeServer();
   const { writer } = writerOn(server);
@@ -204,18 +171,6 @@ test('another text forgets, and gives up what was asked for the old one', async 
   writer.write(9);
   await server.next();
   writer.want({ ...SUBJECT, text: 'other' }, []);
-  assert.ok(server.asked[0].signal.aborted);
-  assert.deepEqual(writer.state().steps, []);
-});
-
-test('to go back while it runs stops it', async () => {
-  const server = fakeServer();
-  const { writer } = writerOn(server);
-  writer.want(SUBJECT, []);
-  writer.write(9);
-  await server.next();
-  writer.want(SUBJECT, writer.follow());
-  writer.want(SUBJECT, []);
   assert.ok(server.asked[0].signal.aborted);
   assert.deepEqual(writer.state().steps, []);
 });
@@ -251,18 +206,6 @@ test('a path that goes on after the end of the text is a problem, and is asked f
   await settled();
   assert.equal(server.asked.length, 1);
   assert.deepEqual(writer.state().steps, []);
-});
-
-test('what was refused where nothing is written yet asks for nothing by itself', async () => {
-  const server = fakeServer({ fail: () => new Problem({ title: 'Queue full', status: 503 }) });
-  const { writer } = writerOn(server);
-  server.flow();
-  writer.want(SUBJECT, []);
-  await writer.write(1);
-  assert.equal(writer.state().problem.title, 'Queue full');
-  writer.want(SUBJECT, []);
-  await writer.retry();
-  assert.equal(server.asked.length, 1);
 });
 
 test('a problem in the middle of a run keeps what came', async () => {
@@ -322,10 +265,6 @@ const PARSED = [
   { event: 'token', data: '{"a":1}' },
   { event: 'end', data: '{}' },
 ];
-
-test('an event has a name and data', () => {
-  assert.deepEqual(parsed(TWO), PARSED);
-});
 
 test('it does not matter where the text is cut', () => {
   assert.deepEqual(parsed(...TWO), PARSED);

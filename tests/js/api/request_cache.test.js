@@ -117,12 +117,6 @@ test('a wish is for the page’s own texts and model unless it names others', ()
   );
 });
 
-test('waiting has words', () => {
-  assert.equal(noticeOf(undefined), 'Reading…');
-  assert.equal(noticeOf({ isWaiting: true }), 'Reading…');
-  assert.equal(noticeOf({ trace: TRACE }), '');
-});
-
 test('an encoding of positions is asked for without any text', () => {
   const positional = { scheme: 'rotary', length: 7, width: 16 };
   assert.deepEqual(bodyOf({ positional }, { asked: { model: 'tiny', text: 'a' }, target: null }), {

@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import {
   arranged,
   bareTitle,
-  helpOf,
   isFilling,
   labelInWords,
   labelledHeads,
@@ -15,7 +14,6 @@ import {
   stackOf,
   strongestHeads,
   tellingHead,
-  weightsAt,
 } from '../../../static/js/data/attention.js';
 import { share } from '../../../static/js/data/number.js';
 import { fillTrace, headLabels, LABELS, pairTrace, sampleTrace } from '../sample.js';
@@ -29,34 +27,10 @@ test('a model has the places whose weights its trace holds', () => {
   assert.equal(placeOf({ where: '' }, { ...sampleTrace(), tensors: {} }), null);
 });
 
-test('cross-attention is between two sentences, self-attention within one', () => {
-  const between = Object.fromEntries(
-    placesOf(pairTrace()).map(({ id, rows, columns }) => [id, [rows, columns]]),
-  );
-  assert.deepEqual(between, {
-    encoder: ['source', 'source'],
-    decoder: ['target', 'target'],
-    cross: ['target', 'source'],
-  });
-  assert.deepEqual(
-    [placesOf(sampleTrace())[0].rows, placesOf(fillTrace())[0].columns],
-    ['source', 'source'],
-  );
-});
-
 test('unless somebody chose, a translator shows its cross-attention', () => {
   assert.equal(placeOf({ where: '' }, pairTrace()).id, 'cross');
   assert.equal(placeOf({ where: 'encoder' }, pairTrace()).id, 'encoder');
   assert.equal(placeOf({ where: 'cross' }, sampleTrace()).id, 'decoder');
-});
-
-test('the weights of a place are those of its stack alone', () => {
-  const trace = pairTrace();
-  assert.deepEqual(
-    weightsAt(placeOf({ where: 'decoder' }, trace), trace).map(({ site }) => site),
-    [0, 1].map((layer) => `decoder.layers.${layer}.self_attention.weights`),
-  );
-  assert.deepEqual(weightsAt(null, trace), []);
 });
 
 test('each stack reads its side, and the last one predicts', () => {
@@ -146,23 +120,6 @@ test('by layer a row is a layer, by label what does the same stands together, mo
     ['sink', ['1.0', '0.1']],
     ['mixed', ['1.1']],
   ]);
-});
-
-test('of each label that says where heads look, the head that does it most among those that are called so', () => {
-  const found = strongestHeads(labelled(), placeIn(labelled()));
-  assert.deepEqual(
-    found.map(({ id, layer, head }) => [id, layer, head]),
-    [
-      ['previous', 0, 0],
-      ['sink', 1, 0],
-    ],
-  );
-});
-
-test('it is said over how many queries a score is', () => {
-  const trace = labelled({ previous: 1 });
-  const [previous] = strongestHeads(trace, placeIn(trace));
-  assert.match(helpOf(previous), /just before the query; here over 1 query$/);
 });
 
 test('an induction head is opened first, else the one before it in what it tells', () => {

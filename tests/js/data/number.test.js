@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import {
   amount,
   anglesOf,
-  blocksOf,
   checked,
   counted,
   decimal,
@@ -13,7 +12,6 @@ import {
   extent,
   frequencies,
   highestIn,
-  largestIn,
   percent,
   rounded,
   share,
@@ -24,14 +22,8 @@ import {
   softmaxSteps,
   tick,
   totalVariation,
-  transposed,
   turned,
 } from '../../../static/js/data/number.js';
-
-test('a share keeps its digits', () => {
-  assert.equal(share(0.3121), '0.312');
-  assert.equal(share(1, 2), '1.00');
-});
 
 test('an amount has the digits that count', () => {
   assert.deepEqual(
@@ -85,11 +77,6 @@ test('where there is little room the 0 before the point is left out', () => {
   ]);
 });
 
-test('signs are true minus signs', () => {
-  assert.equal(signed(-0.5, 2), '−0.50');
-  assert.equal(signed(0.5, 2), '0.50');
-});
-
 test('a tick has no more digits than it needs', () => {
   assert.deepEqual([0.6, 0.1 + 0.2, -1, 0.9250001, 0].map(tick), [
     '0.6',
@@ -141,12 +128,6 @@ const matrix = (columns, ...numbers) => ({
   data: Float64Array.from(numbers),
 });
 
-test('rows become columns, and twice is once too often', () => {
-  const one = matrix(3, 1, 2, 3, 4, 5, 6);
-  assert.deepEqual(transposed(one), matrix(2, 1, 4, 2, 5, 3, 6));
-  assert.deepEqual(transposed(transposed(one)), one);
-});
-
 test('the extent of a matrix is its largest absolute value, and nothing counts for nothing', () => {
   assert.equal(extent(matrix(2, -3, NaN, 1, 2)), 3);
   assert.equal(extent(matrix(2, NaN, NaN, NaN, NaN)), 0);
@@ -156,10 +137,6 @@ test('the highest is found behind what is hidden, and of equals it is the first'
   assert.equal(highestIn([NaN, 0.2, 0.7, 0.7]), 2);
   assert.equal(highestIn([0.7, NaN, 0.2]), 0);
   assert.equal(highestIn([NaN, NaN]), 0);
-});
-
-test('the largest change is found on either side of zero', () => {
-  assert.deepEqual(largestIn(matrix(2, NaN, 0.1, 0.2, -0.4)), { row: 1, column: 1 });
 });
 
 const near = (found, wanted) =>
@@ -234,13 +211,6 @@ test('a quarter turn by hand: (sin 0, cos 0) becomes (sin 90°, cos 90°)', () =
   close([...turned(Float64Array.of(1, 2, 5), Float64Array.of(Math.PI / 2))], [2, -1, 5]);
 });
 
-test('a block by hand: 60°', () => {
-  close(
-    [...blocksOf(Float64Array.of(Math.PI / 3)).data],
-    [0.5, Math.sqrt(3) / 2, -Math.sqrt(3) / 2, 0.5],
-  );
-});
-
 for (const shift of [1, 3, 40, 255]) {
   test(`R(${shift}) carries every PE(p) to PE(p + ${shift}), to 1e-6`, () => {
     for (const position of [0, 1, 17, 200]) {
@@ -260,15 +230,6 @@ test('turning on and back is nothing, and no turn changes a length', () => {
   assert.ok(Math.abs(Math.hypot(there[0], there[1]) - Math.hypot(0.3, 2)) < 1e-12);
 });
 
-test('a query is turned the other way round, as rotary positions have it', () => {
-  const angle = 2;
-  const [even, odd] = turned(Float64Array.of(3, 1), anglesOf(-angle, 2));
-  close(
-    [even, odd],
-    [3 * Math.cos(angle) - Math.sin(angle), 3 * Math.sin(angle) + Math.cos(angle)],
-  );
-});
-
 test('all rows that have another so far on are compared, and one wrong number is found with its pair', () => {
   const rows = Array.from({ length: 12 }, (_, position) => encodingAt(position));
   const angles = anglesOf(5, WIDTH);
@@ -281,13 +242,5 @@ test('all rows that have another so far on are compared, and one wrong number is
   assert.deepEqual(
     [...wrong.byPair].map((value) => value > 0.1),
     [false, false, true, false],
-  );
-});
-
-test('where no row has another so far on, nothing is compared', () => {
-  const encoding = matrixOf([encodingAt(0), encodingAt(1)]);
-  assert.deepEqual(
-    checked(encoding, encoding, { shift: 2, angles: () => anglesOf(2, WIDTH) }).count,
-    0,
   );
 });

@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import { execFileSync } from 'node:child_process';
 import {
   callOf,
-  commandsOf,
   curlOf,
   differenceMade,
   mapSteps,
@@ -37,15 +36,6 @@ test('what a drawing asks for goes before what the page asked for, and nothing i
   assert.deepEqual(body, { model: 'tiny', text: 'another', capture: ['logits'], edits });
 });
 
-test('numbers come as they are, not in the 16 bits that the page saves room with', () => {
-  assert.ok(!('dtype' in callOf(trace, { request: { capture: [], dtype: 'u16' } }).body));
-});
-
-test('a drawing may come from another call', () => {
-  const path = '/api/v1/positional?scheme=rotary&length=8&width=4';
-  assert.deepEqual(callOf(trace, { call: { path } }), { path, body: null });
-});
-
 test('the origin is the model, its revision, the texts and what was changed', () => {
   assert.deepEqual(originOf(trace, {}), {
     model: 'tiny',
@@ -55,23 +45,6 @@ test('the origin is the model, its revision, the texts and what was changed', ()
   });
   const edits = [{ kind: 'no_scaling' }];
   assert.deepEqual(originOf(trace, { request: { edits } }).edits, edits);
-});
-
-test('of another model the card tells the revision, of another text no target is told', () => {
-  const cards = [{ id: 'other', revision: 'r2' }];
-  const origin = originOf(
-    { ...trace, asked: { model: 'tiny', text: 'it saw' } },
-    { request: { model: 'other' } },
-    cards,
-  );
-  assert.deepEqual(origin, { model: 'other', revision: 'r2', text: 'it saw' });
-});
-
-test('a translation that the model made itself is told', () => {
-  assert.equal(
-    originOf({ ...trace, asked: { model: 'tiny', text: 'it saw' } }, {}).target,
-    'il vit',
-  );
 });
 
 test('what came without a text is of no model but the one it names', () => {
@@ -146,35 +119,6 @@ test('what needs no body is asked by its address alone', () => {
     posted(pythonOf(ORIGIN, [{ path, body: null }], { quantity: 'rotation' })),
     ORIGIN + path,
   );
-});
-
-test('the script says in its first line what it is for, in one line', () => {
-  assert.match(
-    pythonOf(ORIGIN, [{ path: '/api/v1/trace', body: {} }], {
-      quantity: 'attention weight,\nimport os',
-    }),
-    /^# The arrays of: attention weight, import os\nimport json\n/,
-  );
-});
-
-test('no line is longer than an editor shows unless a text is', () => {
-  const edits = Array.from({ length: 6 }, (_, layer) => ({
-    kind: 'heads_off',
-    heads: [0, 1, 2, 3],
-    layer,
-    where: 'decoder',
-  }));
-  const script = pythonOf(
-    ORIGIN,
-    [
-      {
-        path: '/api/v1/trace',
-        body: { model: 'tiny', text: 'it saw', capture: ['a', 'b'], edits },
-      },
-    ],
-    { quantity: 'x' },
-  );
-  assert.ok(Math.max(...script.split('\n').map((line) => line.length)) <= 100);
 });
 
 test('events are read line by line, and each token is told', () => {
@@ -252,24 +196,4 @@ test('a difference is B less A, of the tokens that both have', () => {
   assert.deepEqual(shownBy(differenceMade(side([unit(0)]), side([unit(1)])).steps, answers), [
     [0.75],
   ]);
-});
-
-test('each call is a command, and what is done with the answers a comment that harms no shell', () => {
-  const { said } = differenceMade(
-    { site: 'w', rows: [], columns: [] },
-    { site: 'w', rows: [], columns: [] },
-  );
-  const lines = commandsOf(
-    'http://a',
-    [
-      { path: '/b', body: null },
-      { path: '/c', body: null },
-    ],
-    { said },
-  ).split('\n');
-  assert.deepEqual(
-    lines.map((line) => line.split(' ')[0]),
-    ['curl', 'curl', '#'],
-  );
-  assert.match(said, /^[A-Za-z0-9 ,:]+$/);
 });

@@ -5,12 +5,10 @@ import {
   bytesInWords,
   columnsOf,
   directionOf,
-  enumerated,
   escapeForPlotly,
   nameOf,
   partsOf,
   quoted,
-  shortByteRangeOf,
   shortened,
   visible,
 } from '../../../static/js/data/text.js';
@@ -29,10 +27,6 @@ test('joiners do their work inside a token and are named when alone', () => {
   assert.equal(visible('👩\u200d🚀'), '👩\u200d🚀');
   assert.equal(visible('\u200d'), '‹ZWJ›');
   assert.equal(visible('\ufe0f'), '‹VS16›');
-});
-
-test('an accent without a letter gets a place to sit', () => {
-  assert.equal(visible('\u0301'), '◌\u0301');
 });
 
 test('a name is the token without its space, unless space is all there is', () => {
@@ -78,12 +72,6 @@ test('a piece of a character is called by the character, and says which piece it
   );
 });
 
-test('a list is read with “and” before its last', () => {
-  assert.equal(enumerated(['scaled']), 'scaled');
-  assert.equal(enumerated([0, 3]), '0 and 3');
-  assert.equal(enumerated(['scaled', 'biased', 'masked']), 'scaled, biased and masked');
-});
-
 const token = (text, start, end) => ({ text, start, end, is_special: false });
 const START = { text: '<s>', start: 0, end: 0, is_special: true };
 
@@ -102,16 +90,6 @@ test('the bytes of a character know the character and their place in it', () => 
     [null, null, 'byte 1 of 3', 'byte 2 of 3', 'byte 3 of 3', null],
   );
   assert.ok(parts.slice(2, 5).every(({ whole }) => whole === '猫'));
-});
-
-test('the same character twice is two characters', () => {
-  const tokens = [
-    token('\\xc3', 0, 1),
-    token('\\xa9', 0, 1),
-    token('\\xc3', 1, 2),
-    token('\\xa9', 1, 2),
-  ];
-  assert.deepEqual(partsOf(tokens, 'éé').map(shortByteRangeOf), ['1/2', '2/2', '1/2', '2/2']);
 });
 
 test('a piece may hold several bytes, and the space before the character', () => {

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  columnOf,
   encodingFromSafetensors,
-  isCausal,
-  layersWith,
   matches,
   matrixAt,
   parseSafetensors,
@@ -63,33 +60,6 @@ test('tokens that spell one character in bytes come with the character', () => {
   );
 });
 
-test('a target’s tokens come with their characters too', () => {
-  const target = [
-    { ...TOKENS[1], text: '\\xc3', start: 0, end: 1 },
-    { ...TOKENS[1], text: '\\xa9', start: 0, end: 1 },
-  ];
-  const trace = traceFromSafetensors(
-    safetensorsFile({}, { tokens: TOKENS, text: TEXT, target: 'é', target_tokens: target }),
-  );
-  assert.deepEqual(
-    trace.target_tokens.map(({ part }) => part.whole),
-    ['é', 'é'],
-  );
-  assert.equal(
-    traceFromSafetensors(
-      safetensorsFile({}, { tokens: TOKENS, text: TEXT, target: null, target_tokens: null }),
-    ).target_tokens,
-    null,
-  );
-});
-
-test('a column is read down the rows', () => {
-  assert.deepEqual(
-    [...columnOf({ rows: 2, columns: 3, data: Float64Array.of(1, 2, 3, 4, 5, 6) }, 1)],
-    [2, 5],
-  );
-});
-
 test('16-bit weights come back as weights: rows sum to 1', () => {
   const named = arrays();
   const trace = traceFromSafetensors(safetensorsFile(named, metadata(named)));
@@ -144,15 +114,6 @@ test('arrays that start at any byte are read right', () => {
     assert.deepEqual([...arrays.a.data], [1, -2, 0.5, 4], `padding ${padding}`);
     assert.deepEqual([...arrays.b.data], [0, 7, 65535], `padding ${padding}`);
   }
-});
-
-test('aligned arrays share the memory of the answer', () => {
-  for (let padding = 0; padding < 4; padding += 1) {
-    const file = safetensorsFile(NUMBERS, {}, padding);
-    const { arrays } = parseSafetensors(file);
-    if (arrays.a.data.buffer === file) return;
-  }
-  assert.fail('no padding of four made an array share memory');
 });
 
 test('a file cut short is refused, saying what is missing', () => {
@@ -213,23 +174,4 @@ test('a request asks for what the views need and the model has', () => {
     '*.layers.0.self_attention.rotated_queries',
     '*.layers.0.self_attention.queries',
   ]);
-});
-
-test('layers come in the order of their numbers', () => {
-  const tensors = {
-    'decoder.layers.10.self_attention.weights': 1,
-    'decoder.layers.2.self_attention.weights': 1,
-    logits: 1,
-  };
-  assert.deepEqual(
-    layersWith(tensors, 'self_attention.weights').map(({ layer }) => layer),
-    [2, 10],
-  );
-  assert.deepEqual(layersWith(tensors, 'self_attention.weights', 'encoder'), []);
-});
-
-test('only a decoder’s self-attention hides the future', () => {
-  assert.ok(isCausal('decoder.layers.0.self_attention.weights'));
-  assert.ok(!isCausal('encoder.layers.0.self_attention.weights'));
-  assert.ok(!isCausal('decoder.layers.0.cross_attention.weights'));
 });

@@ -7,7 +7,6 @@ import {
   spread,
   toggled,
   unitOf,
-  wordBehind,
   wordsAfter,
   wordsOf,
 } from '../../../static/js/data/words.js';
@@ -50,11 +49,6 @@ test('pieces of one word are read as that word, and a special token stays alone'
   );
 });
 
-test('two special tokens side by side are two', () => {
-  const mask = { id: 2, text: '[MASK]', start: 0, end: 6, word: null, is_special: true };
-  assert.equal(wordsOf([mask, { ...mask, start: 7, end: 13 }], '[MASK] [MASK]').length, 2);
-});
-
 test('the bytes of a letter are the letter, wherever its characters lie in the text', () => {
   const bytes = [
     token('\\xf0\\x9f', 2, 0, { start: 2, end: 3, part: { whole: '🐭' } }),
@@ -62,24 +56,6 @@ test('the bytes of a letter are the letter, wherever its characters lie in the t
   ];
   const [word] = wordsOf(bytes, '🐱 🐭');
   assert.deepEqual([word.text, word.part, word.first, word.last], ['🐭', null, 0, 1]);
-});
-
-test('columns are summed and rows averaged', () => {
-  const matrix = {
-    rows: 3,
-    columns: 3,
-    data: Float64Array.of(1, 0, 0, 0.4, 0.6, 0, 0.2, 0.3, 0.5),
-  };
-  const words = [
-    { first: 0, last: 0 },
-    { first: 1, last: 2 },
-  ];
-  const { rows, columns, data } = merged(matrix, words, words);
-  assert.deepEqual([rows, columns], [2, 2]);
-  assert.deepEqual(
-    [...data].map((value) => Number(value.toFixed(12))),
-    [1, 0, 0.3, 0.7],
-  );
 });
 
 test('what no piece may see stays hidden, and what one piece may see is seen', () => {
@@ -208,11 +184,6 @@ test('pressing a mask brings its own word back', () => {
     words: 'sings',
     query: 1,
   });
-});
-
-test('a mask that somebody typed has no word to bring back', () => {
-  assert.equal(toggled(fillTrace(), 2, ''), null);
-  assert.equal(wordBehind(fillTrace().tokens, 2, ''), '');
 });
 
 test('masking beside a typed mask keeps the words in order', () => {

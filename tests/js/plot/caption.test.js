@@ -19,27 +19,6 @@ test('a caption is the title, the model and the text on one line', () => {
   ]);
 });
 
-test('of an edited pass it also says what its numbers are', () => {
-  const grid = {
-    quantity: 'weight of B less that of A',
-    request: { edits: [{ kind: 'no_scaling' }] },
-  };
-  assert.deepEqual(captionOf(trace, { title: 'B − A', grid }, []), [
-    'B − A',
-    'weight of B less that of A',
-    'tiny · “it↵saw <b>”',
-  ]);
-});
-
-test('the drawing stays as large as it was, below its caption', () => {
-  const layout = captioned(LAYOUT, ['Layer 0', 'tiny'], { width: 600, height: 400 }, PALETTE);
-  const room = layout.height - 400;
-  assert.ok(room > 30);
-  assert.equal(layout.width, 600);
-  assert.deepEqual(layout.margin, { ...LAYOUT.margin, t: LAYOUT.margin.t + room });
-  assert.equal(LAYOUT.margin.t, 20, 'the page’s own layout is left alone');
-});
-
 test('no text becomes markup, and a long one is cut to the picture', () => {
   const { title } = captioned(
     LAYOUT,

@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  css,
   diverging,
   inkOn,
   levelOf,
   luminance,
   peak,
-  plotlyScale,
   rasterise,
   sequential,
 } from '../../../static/js/plot/colour.js';
@@ -101,12 +99,6 @@ test('values find their level, and none falls off the scale', () => {
   assert.equal(levelOf(0.25, 0.5), 128);
   assert.equal(levelOf(2, 1), 255);
   assert.equal(levelOf(0.5, 0), 0);
-});
-
-test('the plot and the canvas agree on colour', () => {
-  const scale = sequential('dark');
-  for (const [position, colour] of plotlyScale(scale))
-    assert.equal(colour, css(scale, Math.round(position * 255)));
 });
 
 const COLOURS = sequential('light');

@@ -45,12 +45,6 @@ test('numbers keep clear of one another, the strongest in the middle of its line
   assert.ok(Math.abs(first.x - second.x) >= 30 || Math.abs(first.y - second.y) >= 14);
 });
 
-test('no more numbers than asked for, and none where there is no room', () => {
-  const same = Array.from({ length: 40 }, (_, at) => ({ row: 0, column: 0, weight: at }));
-  assert.ok(numberPlaces(same, spanOf, { width: 30, height: 14 }, 100).length < 5);
-  assert.equal(numberPlaces(same, spanOf, { width: 1, height: 1 }, 2).length, 2);
-});
-
 test('the line under a point is found, the stronger of two that cross there', () => {
   const lines = [
     { row: 0, column: 1, weight: 0.9 },

@@ -1,16 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { attention } from '../../../../static/js/views/attention/attention.js';
-import {
-  fillTrace,
-  FRAME,
-  longTrace,
-  pairTrace,
-  sampleTrace,
-  TARGET_TOKENS,
-  TOKENS,
-  plain,
-} from '../../sample.js';
+import { FRAME, pairTrace, sampleTrace, TARGET_TOKENS, TOKENS, plain } from '../../sample.js';
 
 const COUNT = TOKENS.length;
 
@@ -67,20 +58,6 @@ test('colours end at 1, or at the head’s own strongest weight', () => {
   assert.equal(scaled.grid.ceiling, scaled.data[0].zmax);
 });
 
-test('on a phone twenty tokens label every row and every column, and the map takes the width', () => {
-  const { layout } = attention.figure(longTrace(20), { ...FRAME, width: 358, height: 724 });
-  for (const axis of [layout.xaxis, layout.yaxis]) assert.equal(axis.tickvals.length, 20);
-  const side = layout.width - layout.margin.l - layout.margin.r;
-  assert.ok(side >= 0.75 * 358, `the map is ${side} of 358 pixels wide`);
-  assert.equal(layout.height - layout.margin.t - layout.margin.b, side, 'cells are square');
-});
-
-test('both axes keep their titles on a phone', () => {
-  const { layout } = attention.figure(sampleTrace(), { ...FRAME, width: 358 });
-  const said = layout.annotations.map(({ text }) => text);
-  assert.ok(said.includes('query: attends ↓') && said.includes('key: attended to →'));
-});
-
 test('cross-attention is shown first: target tokens as rows, source tokens as columns', () => {
   const { data, grid, title, layout } = attention.figure(pairTrace(), FRAME);
   const [map] = data;
@@ -135,24 +112,4 @@ test('a chosen place shows its own sentence on both axes', () => {
     [null, null],
     'a decoder does not see what comes later',
   );
-});
-
-test('only places that exist are offered, and one alone is no choice', () => {
-  assert.deepEqual(
-    attention.places(pairTrace()).map(({ title }) => title),
-    ['Encoder', 'Decoder', 'Cross'],
-  );
-  assert.deepEqual([attention.places(sampleTrace()), attention.places(fillTrace())], [[], []]);
-});
-
-test('what is said fits the way the tokens look', () => {
-  assert.deepEqual(attention.wording(sampleTrace(), FRAME), {
-    help: attention.help,
-    terms: attention.terms,
-  });
-  assert.match(attention.wording(fillTrace(), FRAME).help, /both ways/);
-  assert.match(attention.wording(pairTrace(), FRAME).help, /target looking at the source/);
-  assert.match(attention.wording(pairTrace(), { ...FRAME, where: 'encoder' }).help, /both ways/);
-  assert.match(attention.wording(pairTrace(), { ...FRAME, where: 'decoder' }).help, /looking back/);
-  assert.deepEqual(attention.wording({ ...sampleTrace(), tensors: {} }, FRAME), {});
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { choosingHead, isShown } from '../../../../static/js/state/attention_switches.js';
+import { choosingHead } from '../../../../static/js/state/attention_switches.js';
 import { diverging, plotlyScale, sequential } from '../../../../static/js/plot/colour.js';
 import { highlightOf } from '../../../../static/js/ui/sentence.js';
 import { attention } from '../../../../static/js/views/attention/attention.js';
@@ -73,26 +73,6 @@ test('scores are asked for only when they are looked at, and of one layer', () =
   assert.deepEqual(attention.asks(pairTrace(), { ...FRAME, attention_what: 'scores' }), {
     attention: { capture: ['decoder.layers.1.cross_attention.scores'] },
   });
-});
-
-test('what is on its way, and what was refused, is said in its place', () => {
-  assert.equal(
-    attention.figure(sampleTrace(), {
-      ...FRAME,
-      attention_what: 'scores',
-      answers: { attention: { isWaiting: true } },
-    }).notice,
-    'Reading…',
-  );
-  const problem = { title: 'Too long', detail: 'The text is too long.' };
-  assert.match(
-    attention.figure(sampleTrace(), {
-      ...FRAME,
-      attention_what: 'scores',
-      answers: { attention: { problem } },
-    }).notice,
-    /^Too long/,
-  );
 });
 
 test('scores are signed, and their colours have zero in the middle', () => {
@@ -224,13 +204,6 @@ test('a word tints each of its pieces, and is marked as a whole', () => {
   );
 });
 
-test('scores are never merged: they are no shares', () => {
-  assert.equal(
-    shown({ attention_what: 'scores', attention_words: true }, wordTrace()).grid.rows,
-    COUNT,
-  );
-});
-
 test('the first token is left out as query and as key, and what is left is as it was', () => {
   const figure = shown({ attention_hide: 'first', head: 1 });
   assert.deepEqual([figure.grid.rows, figure.grid.columns], [COUNT - 1, COUNT - 1]);
@@ -251,13 +224,6 @@ test('renormalised rows sum to 1 again, and it is said', () => {
   rowsOf(figure).forEach((row) => close(sum(row), 1));
   assert.match(figure.help, /Special tokens are hidden, and rows are renormalised/);
   assert.match(figure.grid.quantity, /special tokens hidden, renormalised$/);
-});
-
-test('a hidden query is said to be hidden, and pointing at it changes nothing', () => {
-  const { grid } = shown({ attention_hide: 'first', query: 0 });
-  assert.deepEqual([grid.chosen, plain(grid.rest.readout)], [{}, '“<s>” is hidden here']);
-  assert.equal(highlightOf(grid, { side: 'source', index: 0 }).readout, grid.rest.readout);
-  assert.equal(highlightOf(grid, { side: 'source', index: 3 }).readout, grid.ofRow(2).readout);
 });
 
 test('cells under the threshold have the lowest colour, cells of the future none, and both keep their numbers', () => {
@@ -299,48 +265,6 @@ test('a chosen cell is marked, and its arithmetic can be opened', () => {
   assert.deepEqual(hidden.actions[0].patch, actions[0].patch, 'tokens are meant, not rows');
 });
 
-test('a head can be switched off, where it is and nowhere else', () => {
-  const off = (figure) => figure.actions[1].patch;
-  const patch = {
-    view: 'compare',
-    compare_with: 'edit',
-    compare_edit: 'heads',
-    compare_heads: [0],
-    compare_layer: 1,
-    compare_where: 'all',
-  };
-  assert.deepEqual(off(shown({ query: 3, key: 2 })), patch);
-  assert.deepEqual(off(attention.figure(pairTrace(), { ...FRAME, where: 'encoder' })), {
-    ...patch,
-    compare_where: 'encoder',
-  });
-});
-
-test('without a chosen key it is the strongest of the row, and a key that comes later is asked about as such', () => {
-  assert.deepEqual(shown({ query: 3 }).actions[0].patch.key, 2);
-  assert.equal(shown({ query: 3 }).grid.picked, null);
-  assert.equal(shown({ query: 1, key: 3 }).actions[0].label, 'Why is it hidden?');
-  assert.deepEqual(
-    attention.figure(pairTrace(), { ...FRAME, where: 'encoder', source: 1, key: 0 }).actions[0]
-      .patch.source,
-    1,
-  );
-});
-
-test('of several heads, or of words, there is no one arithmetic, and it is said why', () => {
-  for (const state of [
-    { attention_which: 'mean' },
-    { attention_which: 'rollout' },
-    { attention_words: true },
-    { attention_hide: 'first', attention_renormalise: true },
-  ]) {
-    const { actions, help } = shown(state);
-    assert.deepEqual(actions, []);
-    assert.match(help, /“Why” needs /);
-  }
-  assert.equal(shown({}).help, '');
-});
-
 test('lines join the words, those of the chosen query stand out, and hidden pairs have none', () => {
   const { data, grid } = shown({ attention_as: 'lines', query: 2 });
   assert.ok(
@@ -352,22 +276,6 @@ test('lines join the words, those of the chosen query stand out, and hidden pair
   assert.ok(grid.geometry.box(2, undefined));
   for (const what of ['log', 'scores'])
     assert.equal(shown({ attention_as: 'lines', attention_what: what }).data[0].type, 'heatmap');
-});
-
-test('what is said of a row is true of what is drawn', () => {
-  const help = (state, trace = sampleTrace()) =>
-    attention.wording(trace, { ...FRAME, ...state }).help;
-  assert.match(help({}), /A row sums to 1\.$/);
-  for (const state of [
-    { attention_what: 'scores' },
-    { attention_what: 'value_weighted' },
-    { attention_which: 'max' },
-    { attention_hide: 'first' },
-  ]) {
-    assert.doesNotMatch(help(state), /sums to 1/);
-  }
-  assert.match(help({ attention_hide: 'first', attention_renormalise: true }), /sums to 1/);
-  assert.match(help({ attention_as: 'lines' }), /at the left/);
 });
 
 function controlNamed(name, state = {}, trace = sampleTrace()) {
@@ -428,22 +336,6 @@ test('a head chosen among all is shown, or where several are, joins them or leav
     head: 0,
     attention_heads: [0],
   });
-});
-
-test('every head that is shown is marked among all', () => {
-  const marked = (state) => {
-    const { switches } = settingOf(sampleTrace(), { ...FRAME, ...state });
-    return [0, 1].flatMap((layer) =>
-      [0, 1]
-        .filter((head) => isShown(switches, { ...FRAME, ...state }, { layer, head }))
-        .map((head) => `${layer}.${head}`),
-    );
-  };
-  assert.deepEqual(marked({}), ['1.0']);
-  assert.deepEqual(marked({ attention_which: 'heads', attention_heads: [0, 1] }), ['1.0', '1.1']);
-  assert.deepEqual(marked({ attention_which: 'max' }), ['1.0', '1.1']);
-  assert.deepEqual(marked({ attention_which: 'rollout' }), ['0.0', '0.1', '1.0', '1.1']);
-  assert.deepEqual(marked({ attention_which: 'rollout', layer: 0 }), ['0.0', '0.1']);
 });
 
 test('every mode keeps the contract of figures', () => {

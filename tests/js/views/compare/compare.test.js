@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { standardsOf } from '../../../../static/js/state/fields.js';
 import { compare } from '../../../../static/js/views/compare/compare.js';
-import { fillTrace, FRAME, pairTrace, sampleTrace, TOKENS, plain } from '../../sample.js';
+import { fillTrace, FRAME, sampleTrace, TOKENS, plain } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
 const CARD = {
@@ -92,51 +92,6 @@ test('B is asked for with its edit, and A for its logits', () => {
     [asked({ compare_with: 'model' }).after.model, asked({ compare_with: 'model' }).after.text],
     ['other', 'it saw <b> it'],
   );
-});
-
-test('until heads are chosen the shown one is switched off, and so it is named', () => {
-  const asked = (more) => compare.asks(traceA(), stateOf(more)).after.edits[0].heads;
-  assert.deepEqual(
-    [asked({ head: 1 }), asked({ head: 9 }), asked({ head: 1, compare_heads: [0] })],
-    [[1], [1], [0]],
-  );
-  const { b, heads } = figures({ head: 1 });
-  assert.equal(b.title, 'B: head 1 off in all layers');
-  assert.deepEqual(
-    heads.grid.choose(0, 0),
-    { layer: 0, head: 0, compare_heads: [1] },
-    'another head is shown, the same one is off',
-  );
-  assert.deepEqual(figures({ compare_edit: 'no_scaling' }).heads.grid.choose(0, 0), {
-    layer: 0,
-    head: 0,
-  });
-});
-
-test('a second sentence and another translator read A’s own target', () => {
-  const card = { ...CARD, kind: 'encoder-decoder' };
-  const trace = { ...pairTrace(), card };
-  assert.equal(
-    compare.asks(trace, stateOf({ compare_with: 'text', compare_text: 'a dog' })).after.target,
-    'il vit',
-  );
-  assert.equal(
-    compare.asks(trace, stateOf({ compare_with: 'model' })).after.target,
-    null,
-    'a decoder takes none',
-  );
-});
-
-test('a dense model has no experts to switch off', () => {
-  const trace = { ...traceA(), card: { ...CARD, moe: null } };
-  assert.deepEqual(compare.asks(trace, stateOf({ compare_edit: 'experts' })).after.edits, [
-    { kind: 'heads_off', heads: [0] },
-  ]);
-  const kinds = compare
-    .controls(trace, stateOf())
-    .find(({ name }) => name === 'compare_edit')
-    .options.map(({ id }) => id);
-  assert.ok(!kinds.includes('experts'));
 });
 
 test('the signed difference is B − A in every cell, on a scale with zero in its middle', () => {
@@ -250,11 +205,6 @@ test('a second sentence is invited, and one that was refused says why', () => {
   );
 });
 
-test('while B is on its way what was drawn may stay, and A is there', () => {
-  const { a, b } = figures({ answers: { before: before(), after: { isWaiting: true } } });
-  assert.ok(a.grid && b.isWaiting && b.notice);
-});
-
 test('two models that cut a text differently are compared by its words', () => {
   const tokens = [
     TOKENS[0],
@@ -289,18 +239,13 @@ test('two models that cut a text differently are compared by its words', () => {
 });
 
 test('kinds of attention that are not each other’s are not subtracted', () => {
+  const after = { trace: { ...fillTrace(), model: 'fill' } };
   const { difference, next } = figures({
     compare_with: 'model',
-    answers: { before: before(), after: { trace: { ...fillTrace(), model: 'fill' } } },
+    answers: { before: before(), after },
   });
   assert.match(difference.notice, /^Not comparable/);
   assert.match(next.notice, /^Not comparable/);
-});
-
-test('where B has no such head, another stands in and is named', () => {
-  const { b, difference } = figures({ layer: 9, head: 9 });
-  assert.match(b.help, /Layer 1, head 1/);
-  assert.ok(difference.grid);
 });
 
 test('every figure keeps the contract', () => {

@@ -48,13 +48,6 @@ test('on a phone the tokens stand below one another, every choice with its weigh
   assert.deepEqual([line.y0, line.y1], [0.25, 0.25]);
 });
 
-test('forty tokens keep their numbers on a phone, 256 have dots in a map of bounded height', () => {
-  const draw = (count) => figuresOf(experts, longTrace(count), { width: 358 })[0];
-  assert.equal(draw(40).data[1].mode, 'text');
-  assert.equal(draw(256).data[1].mode, 'markers');
-  assert.ok(draw(256).layout.height < 1500);
-});
-
 test('says in words where a token goes, and in which layer, as attention does', () => {
   const [{ grid }] = figuresOf(experts, sampleTrace());
   assert.equal(
@@ -63,13 +56,6 @@ test('says in words where a token goes, and in which layer, as attention does', 
   );
   for (let row = 0; row < grid.rows; row += 1)
     assert.ok(grid.describe(row, 2).endsWith('(layer 1)'));
-});
-
-test('a dense model is called dense, and nothing is drawn for it', () => {
-  const [{ notice, data, grid }] = figuresOf(experts, sampleTrace({ isDense: true }));
-  assert.match(notice, /dense: no routing/);
-  assert.equal(data, undefined);
-  assert.equal(grid, undefined);
 });
 
 test('of an encoder–decoder with experts either stack can be looked at, with its own tokens', () => {
@@ -105,20 +91,6 @@ test('of an encoder–decoder with experts either stack can be looked at, with i
     ['Decoder, layer 1', TARGET_TOKENS.length, 'target', 0],
   );
   assert.deepEqual(decoder.grid.request.capture, ['decoder.layers.1.experts.*']);
-});
-
-test('at rest it speaks of the layer that is looked at, and a cell chooses its layer', () => {
-  const figures = figuresOf(experts, routedTrace(), { layer: 1, query: 2 });
-  for (const { grid } of figures)
-    assert.match(
-      plain(grid.rest.readout),
-      /^“saw” goes through expert 1 with weight 0.950 and expert 0 with weight 0.050 \(layer 1\)/,
-    );
-  assert.match(
-    plain(figuresOf(experts, routedTrace(), { layer: 7, query: 2 })[1].grid.rest.readout),
-    /expert 2 with weight 0.900 .*\(layer 0\)/,
-  );
-  assert.deepEqual(figures[0].grid.choose(3, 1), { query: 1, layer: 0 });
 });
 
 test('router entropy stands token by token in a strip up to ln n, its mean and the balance loss beside the title', () => {
@@ -235,16 +207,6 @@ test('token by token every choice stands with its expert and weight, and can be 
   assert.deepEqual([down.rows, down.columns, down.value(4, 2)], [5, 4, 1]);
 });
 
-test('among very many tokens the chosen one’s ribbon is widened, and that is said', () => {
-  const [short, long] = [sampleTrace(), longTrace(256)].map((trace) => route(trace)[0]);
-  assert.ok(!short.grid.note.includes('wider'));
-  assert.match(long.grid.note, /wider than its share/);
-  const { source, value } = long.data[0].link;
-  const total = value.reduce((sum, part, index) => (source[index] < 2 ? sum + part : sum), 0);
-  const own = value.reduce((sum, part, index) => (source[index] === 0 ? sum + part : sum), 0);
-  assert.ok((own / total) * 280 > 7, 'eight pixels of the least height, less what the gaps take');
-});
-
 test('specialities: every kind of token by expert, beside what the expert takes of all', () => {
   const [{ data, grid }] = specialities(routedTrace(), { layer: 0 });
   const [map] = data;
@@ -285,53 +247,6 @@ test('specialities: the tokens of the chosen expert, those of the sentence in gr
   assert.deepEqual(grid.choose(0), { query: 4 });
   assert.deepEqual(grid.choose(2), {});
   assert.ok(grid.tint(0)[4] > 0.3 && grid.tint(0)[3] === 0);
-});
-
-test('specialities: an expert that prefers nothing, and a card that does not say, are told', () => {
-  const [, nothing] = specialities(routedTrace(), { layer: 0, experts_expert: 2 });
-  assert.match(nothing.notice, /^Expert 2 takes no token/);
-  for (const { notice } of specialities(
-    { ...routedTrace(), card: { kind: 'decoder' } },
-    { layer: 0 },
-  )) {
-    assert.match(notice, /^The card of tiny .*“headlight evaluate tiny --corpus FILE”/);
-  }
-  for (const { notice } of specialities({ ...routedTrace(), card: { kind: 'encoder-decoder' } }))
-    assert.ok(!notice.includes('--corpus'));
-});
-
-test('switches: what is shown, and for specialities the layer and the expert', () => {
-  const names = (state) =>
-    experts.controls(routedTrace(), { ...FRAME, ...state }).map(({ name, value }) => [name, value]);
-  assert.deepEqual(names({}), [['experts_show', 'routing']]);
-  assert.deepEqual(names({ experts_show: 'specialities', layer: 1, query: 3 }), [
-    ['experts_show', 'specialities'],
-    ['layer', 1],
-    ['experts_expert', 2],
-  ]);
-  assert.deepEqual(
-    names({ experts_show: 'specialities', layer: 1, experts_expert: 99, query: 3 })[2],
-    ['experts_expert', 2],
-  );
-  assert.deepEqual(experts.controls(sampleTrace({ isDense: true }), FRAME), []);
-});
-
-test('a stack without experts is called dense while the other has some', () => {
-  const trace = pairTrace();
-  for (const [site, array] of Object.entries(sampleTrace().tensors).filter(([site]) =>
-    site.includes('.experts.'),
-  )) {
-    trace.tensors[site.replace('decoder', 'encoder')] = array;
-  }
-  for (const show of ['routing', 'route', 'specialities']) {
-    const [{ notice }] = figuresOf(experts, trace, { where: 'decoder', experts_show: show });
-    assert.match(notice, /^The decoder is dense: no routing/);
-    assert.ok(
-      figuresOf(experts, trace, { where: 'encoder', experts_show: show })[0].title.match(
-        /encoder/i,
-      ),
-    );
-  }
 });
 
 test('route and specialities keep the contract, at 256 tokens too', () => {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { networkOf, placed } from '../../../../static/js/views/experts/flow.js';
 import { stagesOf } from '../../../../static/js/views/experts/routing.js';
-import { sampleTrace } from '../../sample.js';
 import { routedTrace } from './sample.js';
 
 const BOX = { across: 600, down: 300, thickness: 20, pad: 10 };
@@ -41,26 +40,6 @@ test('the chosen token’s own links lead along its experts, weight by weight', 
     [3, 1, 0.095],
     [3, 0, 0.005],
   ]);
-});
-
-test('experts that nobody goes to have no node, and a single layer has a way to it', () => {
-  const { nodes, links } = networkOf(stagesOf(sampleTrace()), 0, 5);
-  assert.deepEqual(
-    nodes.map(({ column, expert }) => [column, expert]),
-    [
-      [0, null],
-      [0, null],
-      [1, 0],
-      [1, 1],
-    ],
-  );
-  assert.equal(links.length, 4);
-});
-
-test('a text of one token has no others', () => {
-  const { nodes, links } = networkOf(stagesOf(routedTrace()), 0, 1);
-  assert.equal(nodes.filter(({ column }) => column === 0).length, 1);
-  assert.ok(links.every(({ source, target }) => source >= 0 && target >= 0));
 });
 
 test('nodes are as high as their value, do not overlap, and fill the height', () => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  choicesAt,
   flowBetween,
   routingOf,
   pathOverlap,
@@ -45,25 +44,6 @@ test('the balance loss is 1 where all is even, and the number of experts where o
     ),
     4,
   );
-});
-
-test('a token’s choices come with the weightiest first', () => {
-  const [{ routing }] = stagesOf(routedTrace());
-  assert.deepEqual(
-    choicesAt(routing, 3).map(({ expert }) => expert),
-    [3, 0],
-  );
-  const [first, second] = choicesAt(routing, 2);
-  near(first.weight, 0.9);
-  near(second.weight, 0.1);
-});
-
-test('what the experts take of all tokens sums to the number of tokens', () => {
-  for (const { routing } of stagesOf(routedTrace()))
-    near(
-      weightByExpert(routing).reduce((sum, part) => sum + part, 0),
-      5,
-    );
 });
 
 test('what flows between layers is weight times weight, and conserves what each expert takes', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { curlOf, callOf } from '../../../../static/js/data/request_code.js';
 import { standardsOf } from '../../../../static/js/state/fields.js';
-import { isNatural, statusOf, subjectOf, whyOver } from '../../../../static/js/ui/generation.js';
+import { isNatural, subjectOf, whyOver } from '../../../../static/js/ui/generation.js';
 import { numbersOf } from '../../../../static/js/ui/exports.js';
 import { generate } from '../../../../static/js/views/generate/generate.js';
 import { stepOf, stepsOf } from './sample.js';
@@ -58,28 +58,6 @@ test('before anything is written the page shows what the model expects, and begi
   assert.equal(plain(grid.rest.readout), 'After “it” at 4, “·saw” has probability 50.0 %, rank 1');
 });
 
-test('a text that is over has nothing to begin with, and a trace without an answer says what to press', () => {
-  const over = { ...sampleTrace(), card: { max_tokens: TOKENS.length } };
-  assert.equal(figuresOf(generate, over, stateWith([]))[0].grid.choose, undefined);
-  const bare = { ...sampleTrace(), analyses: {} };
-  assert.match(
-    figuresOf(generate, bare, stateWith([]))[0].notice,
-    /Nothing is generated yet\. Step /,
-  );
-});
-
-test('while a path is read again the page waits, and says so where that failed', () => {
-  const waiting = { generation: { steps: [], isReading: true } };
-  assert.match(
-    figuresOf(generate, sampleTrace(), { ...stateWith(PATH), ...waiting })[0].notice,
-    /^Replaying 3 tokens…$/,
-  );
-  assert.match(
-    figuresOf(generate, sampleTrace(), { ...stateWith(PATH), generation: { steps: [] } })[0].notice,
-    /has not been read again/,
-  );
-});
-
 test('the written token is among what could have come, and is marked', () => {
   const [
     {
@@ -95,14 +73,6 @@ test('the written token is among what could have come, and is marked', () => {
     plain(grid.rest.readout),
     'After “it” at 5, “·<b>” has probability 30.0 %, rank 2; it was written',
   );
-});
-
-test('a token from further down stands below the others with its rank', () => {
-  const [{ data, grid }] = figures(PATH, NATURAL);
-  const [bars] = data;
-  assert.equal(bars.text.at(-1), '1.0 % · written, rank 9');
-  assert.equal(grid.rowLabels.at(-1), 'bytes f0 9f');
-  assert.equal(grid.rows, 5);
 });
 
 test('where the draw was bent, both probabilities are told and the model’s own is a line', () => {
@@ -131,17 +101,6 @@ test('an alternative goes on from its place by its id, whatever it spells', () =
     generate_path: PATH,
     generate_step: null,
   });
-});
-
-test('an earlier step shows what it knew then', () => {
-  const [choices, row] = figures(PATH, { generate_step: 0 });
-  assert.equal(plain(choices.title), 'After “it” at 4');
-  assert.equal(row.grid.columns, TOKENS.length);
-  assert.equal(
-    figures(PATH, { generate_step: 99 })[1].grid.columns,
-    TOKENS.length + 2,
-    'a step that is not there is the last',
-  );
 });
 
 test('the row is that of the token before, over all tokens so far', () => {
@@ -265,27 +224,6 @@ test('a text that is over says why', () => {
     '',
     'who writes </s> in letters does not end',
   );
-});
-
-test('beside the buttons stands how far it is, or why it stopped', () => {
-  const of = (more) =>
-    statusOf(sampleTrace(), {
-      steps: stepsOf([1]),
-      isReading: false,
-      reason: null,
-      most: 256,
-      ...more,
-    });
-  assert.equal(of({}), '1 token written');
-  assert.equal(of({ steps: [] }), '');
-  assert.equal(of({ isReading: true }), 'Reading…');
-  assert.equal(of({ isReading: true, replay: { read: 0, of: 83 } }), 'Replaying 83 tokens…');
-  assert.equal(
-    of({ isReading: true, replay: { read: 12, of: 83 } }),
-    'Replaying 83 tokens… 12 so far',
-  );
-  assert.match(of({ reason: 'server_stopping' }), /shutting down/);
-  assert.match(of({ steps: stepsOf([4]) }), /end token/);
 });
 
 test('every figure of a generated token keeps the contract', () => {

@@ -23,18 +23,6 @@ test('the likeliest first, with the one that came marked', () => {
   assert.match(title, /it/);
 });
 
-test('a nearly certain guess that came has room for its words, on a phone too', () => {
-  const trace = sampleTrace();
-  trace.analyses.next_token.probabilities.data.set([0.97, 0.01, 0.001], 3);
-  const { data, layout } = nextToken.figure(trace, { ...FRAME, width: 358, query: 1 });
-  const [bars] = data;
-  const pixels = layout.width - layout.margin.l - layout.margin.r;
-  const left = pixels * (1 - bars.x[0] / layout.xaxis.range[1]);
-  assert.equal(bars.text[0], '97.0 % · came next');
-  assert.equal(layout.xaxis.ticktext.at(-1), '100 %', 'no probability is past 100 %');
-  assert.ok(left >= bars.text[0].length * 6, `${left} pixels behind the bar`);
-});
-
 test('at the end of the text a guess can be added to it', () => {
   const { grid } = nextToken.figure(sampleTrace(), FRAME);
   assert.deepEqual(grid.choose(0, 0), { text: 'it saw <b> it saw', query: null });
@@ -51,12 +39,6 @@ test('bytes are called bytes, and neither they nor end marks can be added', () =
   assert.equal(grid.choose(2, 0).text, 'it saw <b> ita');
 });
 
-test('a model that predicts none says so', () => {
-  const trace = sampleTrace();
-  trace.analyses = {};
-  assert.match(nextToken.figure(trace, FRAME).notice, /does not predict/);
-});
-
 test('a model that sees both ways says what may stand at the mask', () => {
   const trace = fillTrace();
   const { help } = nextToken.wording(trace);
@@ -71,27 +53,11 @@ test('a model that sees both ways says what may stand at the mask', () => {
   );
 });
 
-test('at a token that can be seen the guess that stands there is marked, not the next one', () => {
-  const trace = fillTrace();
-  const [{ data }] = figuresOf(nextToken, trace, { query: 1 });
-  const [bars] = data;
-  assert.deepEqual(
-    bars.text.filter((text) => text.includes('·')),
-    ['&lt;0.1 % · stands here'],
-    'its id is 5, the third guess',
-  );
-});
-
 test('the word behind the mask is marked where it is known', () => {
   const [{ data, grid }] = figuresOf(nextToken, fillTrace(), { words: 'saw' });
   const [bars] = data;
   assert.match(bars.text[0], /50\.0 % · was here/);
   assert.match(grid.describe(0, 0), /the word behind the mask/);
-});
-
-test('masks that are not chosen follow the chosen token', () => {
-  const titles = figuresOf(nextToken, fillTrace(), { query: 4 }).map(({ title }) => plain(title));
-  assert.deepEqual(titles, ['At “it”', 'At “[MASK]”']);
 });
 
 test('a guess can be put in the place of the mask', () => {

@@ -2,15 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Problem } from '../../../../static/js/api/api.js';
 import { positions } from '../../../../static/js/views/positions/positions.js';
-import {
-  figuresOf,
-  fillTrace,
-  FRAME,
-  pairTrace,
-  sampleTrace,
-  schemeTrace,
-  TOKENS,
-} from '../../sample.js';
+import { figuresOf, FRAME, sampleTrace, schemeTrace, TOKENS } from '../../sample.js';
 import { assertContract, assertReadable, WIDTHS } from '../view_contract.js';
 
 const COUNT = TOKENS.length;
@@ -192,26 +184,6 @@ test('rotation: one wrong number shows', () => {
   close(grid.value(0, 6), Math.abs(Math.cos(3)));
 });
 
-test('rotation: k stays within the text, and the position where it starts with it', () => {
-  for (const [shift, query, title] of [
-    [99, null, 'R(4) carries position 0 to 4'],
-    [0, 0, 'R(1) carries position 0 to 1'],
-    [null, null, 'R(3) carries position 1 to 4'],
-  ]) {
-    assert.equal(
-      figuresOf(positions, sinusoidal(), show('rotation', { positions_shift: shift, query }))[0]
-        .title,
-      title,
-    );
-  }
-  assert.deepEqual(
-    [named(controlsOf(sinusoidal(), show('rotation')), 'positions_shift')].map(
-      ({ least, most, value }) => [least, most, value],
-    ),
-    [[1, 4, 3]],
-  );
-});
-
 test('rotation: every number of a circle has its place, and points are found where they are drawn', () => {
   const [{ grid }] = figuresOf(
     positions,
@@ -244,22 +216,6 @@ test('rotation of rotary: queries are turned as captured, by the position they s
   assert.deepEqual(circles.grid.request.heads, [0]);
 });
 
-test('where nothing turns it is said why, with a way to where something does', () => {
-  const learned = withCard(fillTrace());
-  const state = show('rotation', { cards: CARDS });
-  for (const [trace, words] of [
-    [learned, /independent vector/],
-    [withCard(schemeTrace('alibi')), /rotates nothing/],
-    [withCard(schemeTrace('none')), /no positional encoding/],
-  ]) {
-    const [{ notice, actions }, ...others] = figuresOf(positions, trace, state);
-    assert.match(notice, words);
-    assert.equal(actions[0].patch.model, 'positions-sinusoidal');
-    assert.equal(others.length, 0);
-  }
-  assert.deepEqual(figuresOf(positions, learned, show('rotation'))[0].actions, []);
-});
-
 test('lines of ALiBi fall by the slope with every step back; of no scheme there are none', () => {
   const [bias] = figuresOf(positions, withCard(schemeTrace('alibi')), show('waves'));
   assert.deepEqual(
@@ -275,24 +231,6 @@ test('lines of ALiBi fall by the slope with every step back; of no scheme there 
   assert.match(
     figuresOf(positions, withCard(schemeTrace('none')), show('waves'))[0].notice,
     /no positional encoding/,
-  );
-});
-
-test('heads are offered where they matter', () => {
-  const offered = (trace, part) =>
-    Boolean(named(controlsOf(trace, show(part, { cards: CARDS })), 'head'));
-  const [rotary, alibi] = ['rotary', 'alibi'].map((scheme) => withCard(schemeTrace(scheme)));
-  assert.deepEqual(
-    ['encoding', 'waves', 'rotation', 'schemes', 'twins'].map((part) => offered(rotary, part)),
-    [true, true, true, true, false],
-  );
-  assert.deepEqual(
-    ['encoding', 'waves', 'rotation', 'schemes', 'twins'].map((part) => offered(alibi, part)),
-    [true, true, false, true, false],
-  );
-  assert.deepEqual(
-    ['encoding', 'waves', 'rotation'].map((part) => offered(sinusoidal(), part)),
-    [false, false, false],
   );
 });
 
@@ -343,18 +281,6 @@ test('schemes: odd widths become even, a short table is asked for as far as it g
   );
 });
 
-test('schemes: an encoder–decoder with learned positions shows the table of the stack that is looked at', () => {
-  const trace = {
-    ...pairTrace(),
-    card: { ...CARD, kind: 'encoder-decoder', positional: 'learned', max_tokens: 64 },
-  };
-  const tables = { 'encoder.encoding': flat(COUNT, 4, 1), 'decoder.encoding': flat(3, 4, 2) };
-  const answers = { ...ENCODINGS, learned: { trace: { tensors: tables } } };
-  const state = show('schemes', { cards: [trace.card], answers });
-  assert.equal(figuresOf(positions, trace, state)[1].grid.value(0, 0), 2);
-  assert.equal(figuresOf(positions, trace, { ...state, where: 'encoder' })[1].grid.value(0, 0), 1);
-});
-
 test('twins: the same axes in all, whatever each of them has', () => {
   const answers = {
     'positions-sinusoidal': byDistance([0.6, 0.3, 0.1]),
@@ -388,28 +314,4 @@ test('twins: the same axes in all, whatever each of them has', () => {
     sine.grid.describe(1, 2),
     /^positions-sinusoidal, layer 0, head 1: 2 back the mean weight is 0\.050$/,
   );
-});
-
-test('twins: on a logarithmic strip a tenth lies as far above a hundredth as one above a tenth', () => {
-  const answers = { 'positions-rotary': byDistance([1, 0.1, 0.01]) };
-  const [{ data }] = figuresOf(
-    positions,
-    sinusoidal(),
-    show('twins', { cards: [twin('rotary')], answers, positions_scale: 'log' }),
-  );
-  const { y } = data.at(-1);
-  close(y[1] - y[0], y[2] - y[1]);
-});
-
-test('twins: a layer that they have not is the last, and where there are no twins it is said', () => {
-  const [layer] = [
-    named(
-      controlsOf(sinusoidal(), show('twins', { cards: CARDS, positions_layer: 9 })),
-      'positions_layer',
-    ),
-  ];
-  assert.deepEqual([layer.value, layer.options.length], [1, 2]);
-  const [{ notice }] = figuresOf(positions, sinusoidal(), show('twins', { cards: [CARD] }));
-  assert.match(notice, /^No twins/);
-  assert.deepEqual(controlsOf(sinusoidal(), show('twins', { cards: [CARD] })).length, 1);
 });

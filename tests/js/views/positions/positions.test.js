@@ -48,31 +48,6 @@ test('colour bar, ticks and words agree on the range of the similarities', () =>
   assert.ok(summary.endsWith(grid.note));
 });
 
-test('a scale that starts above 0 says where', () => {
-  const trace = sampleTrace();
-  trace.tensors['decoder.embedding.positional'].data = Float32Array.from(
-    { length: COUNT * 4 },
-    (_, at) => (at % 4 === 0 ? Math.floor(at / 4) * 0.2 : 1),
-  );
-  const [, { data, grid }] = figuresOf(positions, trace);
-  const [map] = data;
-  const least = Math.min(...map.z.flat());
-  assert.ok(map.zmin > 0 && map.zmin <= least);
-  assert.ok(grid.note.includes(`from ${map.zmin} to 1`), grid.note);
-});
-
-test('only positions of this text are shown', () => {
-  const trace = sampleTrace();
-  const width = 4;
-  trace.tensors['decoder.embedding.positional'] = {
-    axes: ['position', 'd_model'],
-    shape: [64, width],
-    scale: 1,
-    data: new Float32Array(64 * width).fill(1),
-  };
-  for (const { grid } of figuresOf(positions, trace)) assert.equal(grid.rows, COUNT);
-});
-
 test('of an encoder–decoder either stack can be looked at, with its own tokens', () => {
   const trace = pairTrace();
   assert.deepEqual(
@@ -114,11 +89,4 @@ test('ALiBi: the bias of the chosen head, and nothing for the future', () => {
     '“it” at 1 is 2 away from “<b>”: the score changes by −0.500 (head 1)',
   );
   assert.match(positions.wording(schemeTrace('alibi'), FRAME).help, /slope for each head/);
-});
-
-test('no scheme at all: said, and nothing drawn', () => {
-  const [{ notice, data }, ...others] = figuresOf(positions, schemeTrace('none'));
-  assert.match(notice, /no positional encoding; only the causal mask/);
-  assert.deepEqual([data, others.length], [undefined, 0]);
-  assert.deepEqual(positions.wording(schemeTrace('none'), FRAME).terms, []);
 });

@@ -3,14 +3,6 @@ import { test } from 'node:test';
 import { geometryOf, lensMap, settingFor } from '../../../../static/js/views/stream/lens.js';
 import { FRAME, TOKENS } from '../../sample.js';
 
-test('a short text stands in one line, a long one in lines of nearly equal length', () => {
-  assert.equal(settingFor(5, 4, 1300).lines, 1);
-  const { lines, perLine, cell } = settingFor(256, 4, 1300);
-  assert.ok(lines > 5 && lines * perLine >= 256 && lines * perLine - 256 < lines);
-  assert.ok(cell >= 54, 'room for a token');
-  assert.ok(settingFor(256, 4, 358).cell >= 46);
-});
-
 test('every cell lies where it is found again, and nowhere else', () => {
   const setting = settingFor(50, 3, 700);
   const { box, at } = geometryOf(setting);

@@ -36,21 +36,6 @@ test('the stream is followed from the embedding through every part of every laye
   ]);
 });
 
-test('cross-attention has its step between the two', () => {
-  const depth = streamDepth(streamAnalysis(2, { hasCross: true }), 'decoder');
-  assert.deepEqual(titles(depth).slice(0, 5), [
-    'embedding',
-    '0 · attention',
-    '0 · cross-attention',
-    '0 · feed-forward',
-    '1 · attention',
-  ]);
-  assert.deepEqual(
-    rows(depth).map(([first]) => first),
-    [0, 10, 20, 30, 40, 50, 60],
-  );
-});
-
 test('what is written comes part by part', () => {
   const found = streamAnalysis(2);
   assert.deepEqual(rows(writtenDepth(found, 'decoder', {}, 'cosine')), [

@@ -44,20 +44,6 @@ test('asks for what is shown and nothing else', () => {
   }
 });
 
-test('a model without a lens says so and is not asked for one', () => {
-  const trace = { ...sampleTrace(), card: { kind: 'decoder', analyses: ['next_token'] } };
-  assert.deepEqual(stream.asks(trace, { stream_show: 'lens' }), {});
-  assert.deepEqual(stream.asks(trace, { stream_show: 'norms' }), {});
-  assert.match(
-    figuresOf(stream, trace, { stream_show: 'lens' })[0].notice,
-    /^tiny has no logit lens/,
-  );
-  assert.match(
-    figuresOf(stream, trace, { stream_show: 'norms' })[0].notice,
-    /stream of tiny is not available/,
-  );
-});
-
 test('while an answer is on its way, and when it is refused, one panel says so', () => {
   for (const show of SHOWS) {
     const name = show === 'lens' ? 'lens' : 'stream';
@@ -85,14 +71,6 @@ for (const show of SHOWS) {
         assertContract(shown(trace, show, { stream_layer: 0, width }), width);
       for (const figure of shown(longTrace(256), show, { width })) assertFits(figure, width);
     }
-  });
-
-  test(`${show}: says what it shows and explains its words`, () => {
-    const { help = stream.help, terms = stream.terms } = stream.wording(sampleTrace(), {
-      stream_show: show,
-    });
-    assert.match(help, /\.$/);
-    assert.ok(terms.length >= 2);
   });
 }
 
@@ -138,26 +116,6 @@ test('the chosen cell opens as bars, beside those of the last layer', () => {
   assert.equal(plain(last.title), 'After “it”, by layer 1, the last: what the model predicts');
   assert.equal(last.data[0].text[0], '80.0 % · came next');
   assert.equal(shown(sampleTrace(), 'lens').length, 2, 'the last layer is not shown twice');
-});
-
-test('choosing a cell chooses its token and its layer; the last layer is the standard', () => {
-  const [{ grid }] = shown(sampleTrace(), 'lens');
-  assert.deepEqual(grid.choose(0, 3), { query: 3, stream_layer: 0 });
-  assert.deepEqual(grid.choose(1, 3), { query: 3, stream_layer: null });
-  assert.deepEqual(grid.chosen, { row: 1, column: COUNT - 1 });
-});
-
-test('a link to a layer that this model has not opens the last', () => {
-  const [{ grid }] = shown(sampleTrace(), 'lens', { stream_layer: 11 });
-  assert.equal(grid.chosen.row, 1);
-});
-
-test('a token of the sentence is read layer by layer', () => {
-  const [{ grid }] = shown(sampleTrace(), 'lens');
-  assert.equal(
-    plain(grid.ofColumn(2).readout),
-    'After “saw”, layer by layer: “<i>&” 30.0 %, “·saw” 80.0 %',
-  );
 });
 
 test('the lens of an encoder–decoder is that of the decoder, and there is no stack to choose', () => {
@@ -252,25 +210,4 @@ test('layer norms show mean and deviation, an RMSNorm its root mean square', () 
     }).map(({ title }) => title.replace(/ that each .*/, ''));
   assert.deepEqual(titles({}), ['Mean', 'Deviation', 'Mean', 'Deviation']);
   assert.deepEqual(titles({ isRms: true }), ['Root mean square', 'Root mean square']);
-});
-
-test('where no norm comes last, the lens has none', () => {
-  const meaning = (card) =>
-    Object.fromEntries(stream.wording({ ...sampleTrace(), card }, { stream_show: 'lens' }).terms)[
-      'logit lens'
-    ];
-  assert.match(meaning({ kind: 'decoder', norm_place: 'pre' }), /^the last norm and/);
-  assert.doesNotMatch(meaning({ kind: 'encoder', norm_place: 'post' }), /norm/);
-});
-
-test('the controls choose what is shown', () => {
-  const [control] = stream.controls(sampleTrace(), { stream_show: 'writes' });
-  assert.deepEqual(
-    [control.kind, control.name, control.value],
-    ['choice', 'stream_show', 'writes'],
-  );
-  assert.deepEqual(
-    control.options.map(({ id }) => id),
-    SHOWS,
-  );
 });

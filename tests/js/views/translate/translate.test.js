@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { translate } from '../../../../static/js/views/translate/translate.js';
-import { FRAME, pairTrace, sampleTrace, plain } from '../../sample.js';
+import { FRAME, pairTrace, plain } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
 const WEIGHTS = [0.9, 0.1, 0, 0, 0, 0.25, 0.75, 0];
@@ -100,16 +100,6 @@ test('weak lines are left out below the threshold, never from the numbers', () =
   assert.ok(Math.abs(lines(0.3).grid.value(0, 1) - 0.1) < 1e-6);
 });
 
-test('says which head the alignment is read from, or that it is the mean of all', () => {
-  assert.match(figures()[0].facts.map(String).join(), /layer 1, head 0/);
-  assert.match(
-    figures({ answers: { alignment: { trace: aligned({}) } } })[0]
-      .facts.map(String)
-      .join(),
-    /mean of all heads/,
-  );
-});
-
 test('the alignment is asked for, and beside one’s own translation the model’s', () => {
   assert.deepEqual(translate.asks(pairTrace(), state()), {
     alignment: { analyses: ['alignment'] },
@@ -129,41 +119,6 @@ test('one’s own translation stands beside the model’s, which can be taken ba
   ]);
   assert.equal(actions[0].patch.target, null);
   assert.equal(figures()[0].actions[0].patch.target, 'il vit', 'the model’s may be changed');
-});
-
-test('while the alignment is on its way what was drawn may stay', () => {
-  assert.ok(
-    figures({ answers: { alignment: { isWaiting: true } } }).every(
-      ({ isWaiting, notice }) => isWaiting && notice,
-    ),
-  );
-  assert.equal(
-    figures({ answers: { alignment: { problem: { title: 'No', detail: '' } } } })[0].isWaiting,
-    false,
-  );
-});
-
-test('an empty translation has nothing to align and is not asked for', () => {
-  const trace = {
-    ...pairTrace(),
-    target: '',
-    target_tokens: pairTrace().target_tokens.slice(0, 1),
-  };
-  assert.deepEqual(translate.asks(trace, state()), {});
-  assert.match(translate.figure(trace, state()).notice, /translation is empty/);
-});
-
-test('a model that does not translate says which one does, and leads there', () => {
-  const cards = [
-    { id: 'stories', title: 'Stories', kind: 'decoder' },
-    { id: 'translate', title: 'Translate', kind: 'encoder-decoder' },
-  ];
-  const trace = { ...sampleTrace(), card: cards[0] };
-  const { notice, actions } = translate.figure(trace, { ...FRAME, cards });
-  assert.match(notice, /Stories .*does not translate.*Translate does/);
-  assert.equal(actions[0].patch.model, 'translate');
-  assert.deepEqual(translate.asks(trace, FRAME), {});
-  assert.match(translate.figure(trace, FRAME).notice, /No model here does/);
 });
 
 test('every figure keeps the contract', () => {

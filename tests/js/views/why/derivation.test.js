@@ -4,12 +4,8 @@ import { spoken } from '../../../../static/js/ui/formula.js';
 import {
   derive,
   differences,
-  lengthOf,
   scoreFormula,
   shareOf,
-  sitesOf,
-  softmaxFormula,
-  turnedBy,
 } from '../../../../static/js/views/why/derivation.js';
 import { headTrace } from './sample.js';
 
@@ -130,15 +126,6 @@ test('a number that is not the model’s shows in the differences', () => {
   );
 });
 
-test('a turn keeps lengths, and products depend on the distance alone', () => {
-  const [a, b] = [Float64Array.of(1, 2, 3, 4), Float64Array.of(-2, 1, 0.5, 3)];
-  const product = (m, n) =>
-    turnedBy(a, m).reduce((sum, number, at) => sum + number * turnedBy(b, n)[at], 0);
-  close(lengthOf(turnedBy(a, 7)), lengthOf(a), 1e-12);
-  close(product(9, 4), product(5, 0), 1e-12);
-  assert.deepEqual([...turnedBy(a, 0)], [...a]);
-});
-
 test('a head’s share of the output is its length along the output’s direction', () => {
   const array = (data, ...shape) => ({ axes: shape.map(String), shape, data, scale: 1 });
   const trace = {
@@ -148,27 +135,6 @@ test('a head’s share of the output is its length along the output’s directio
   const { share, cosine } = shareOf(trace, SELF, 0);
   close(share, 9 / 25);
   close(cosine, 3 / 5);
-});
-
-test('only the sites that a scheme has are asked for', () => {
-  const ends = (path, positional) =>
-    sitesOf(path, positional).map((site) => site.split('.').at(-1));
-  assert.deepEqual(ends(SELF, 'sinusoidal'), [
-    'queries',
-    'keys',
-    'scores',
-    'weights',
-    'values',
-    'context',
-    'output',
-  ]);
-  assert.deepEqual(ends(SELF, 'rotary').slice(2, 4), ['rotated_queries', 'rotated_keys']);
-  assert.equal(ends(SELF, 'alibi')[2], 'bias');
-  assert.deepEqual(
-    ends(CROSS, 'rotary'),
-    ends(CROSS, 'sinusoidal'),
-    'cross-attention knows no positions',
-  );
 });
 
 const PATH = 'decoder.layers.1.self_attention';
@@ -221,13 +187,5 @@ test('the score is the product over √d, and whatever else is done to it', () =
   assert.equal(
     last(byHand({ bias: -0.5, temperature: 2 })),
     'equals 1 over 2 8.000 over the square root of 4 minus 0.500 equals 1.750',
-  );
-});
-
-test('the softmax shows its power, its sum and their quotient', () => {
-  const far = said(softmaxFormula(byHand({}, 1, 1))).at(-1);
-  assert.equal(
-    far,
-    'equals e to the power of 1.000 minus 4.000 over 1.050 equals 0.0498 over 1.050 equals 0.0474',
   );
 });
