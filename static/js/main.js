@@ -17,7 +17,6 @@ import { plotHeight } from './plot/figure.js';
 import { toggled, wordsAfter } from './data/words.js';
 import { predictingSide } from './data/attention.js';
 import {
-  readInWords,
   normalized,
   beginning,
   choosing,
@@ -26,9 +25,11 @@ import {
   isQueryLookedAt,
   opened,
   queryOf,
+  standardsOfText,
+  createAddress,
 } from './state/state.js';
+import { readInWords } from './ui/page.js';
 import { request } from './data/trace.js';
-import { standardsOfText, createAddress } from './state/fields.js';
 import { createComposer, showCard } from './ui/composer.js';
 import { createTheme, palette } from './ui/dom.js';
 import {

@@ -7,14 +7,14 @@ import { offlineView } from './state/offline_view.js';
 import { plotHeight } from './plot/figure.js';
 import { predictingSide } from './data/attention.js';
 import {
-  readInWords,
   normalized,
   choosing,
   fieldsOf,
   isQueryLookedAt,
   queryOf,
+  standardsOf,
 } from './state/state.js';
-import { standardsOf } from './state/fields.js';
+import { readInWords } from './ui/page.js';
 import { traceFromSafetensors } from './data/trace.js';
 import { showCard } from './ui/composer.js';
 import { createSentence } from './ui/sentence.js';

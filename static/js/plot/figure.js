@@ -58,7 +58,7 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {(card: Object) => string[]} [also] further globs, by model
  * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {id: string, title: string}[]} [places] the attentions or stacks to choose from, if there are several
  * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => string} [place] the open one
- * @property {Record<string, import('../state/fields.js').Field<any>>} [fields] its own part of the state, under unique names
+ * @property {Record<string, import('../state/state.js').Field<any>>} [fields] its own part of the state, under unique names
  * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => Record<string, Object>} [asks] bodies of the further requests that this state needs, by name
  * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => import('../ui/controls.js').Control[]} [controls] its switches
  * @property {'heads'|'generation'} [overview] the part of the view that is not a figure

@@ -5,7 +5,7 @@
  */
 
 import { extent, share, signed } from '../data/number.js';
-import { choice, counts, flag, number, standardsOf } from './fields.js';
+import { choice, counts, flag, number, standardsOf } from './state.js';
 
 /**
  * @typedef {Object} Quantity

@@ -2,6 +2,7 @@
  * The page around the views: tabs, skip link, status line, notices, waiting and retrying.
  */
 
+import { counted } from '../data/number.js';
 import { advice, isWorthRetrying, mayHurry, pauseBefore } from '../api/api.js';
 import { element } from './dom.js';
 
@@ -311,4 +312,15 @@ function remember() {
   } catch {
     // As above.
   }
+}
+
+/**
+ * How much was read of how much could be, and how fast: `9 tokens of at most 256, read in 20 ms`.
+ * @param {import('../data/trace.js').Trace} trace
+ */
+export function readInWords({ tokens, target_tokens: target, card, timings }) {
+  const total = Object.values(timings).reduce((sum, milliseconds) => sum + milliseconds, 0);
+  const time = total > 0 ? `, read in ${Math.max(1, Math.round(total))} ms` : '';
+  if (!target) return `${counted(tokens.length, 'token')} of at most ${card.max_tokens}${time}`;
+  return `${tokens.length} + ${counted(target.length, 'token')} of at most ${card.max_tokens} each${time}`;
 }

@@ -4,7 +4,7 @@
  */
 
 import { FIELDS as ATTENTION_FIELDS } from '../state/attention_switches.js';
-import { choice, count, counts, flag, number, ofText, text } from '../state/fields.js';
+import { choice, count, counts, flag, number, ofText, text } from '../state/state.js';
 
 /**
  * @typedef {Object} ViewEntry
@@ -13,7 +13,7 @@ import { choice, count, counts, flag, number, ofText, text } from '../state/fiel
  * @property {(card: Object) => string} [titleFor] of its tab, if that depends on the model
  * @property {string[]} needs globs over site names, or `analyses.<id>.<array>`
  * @property {(card: Object) => string[]} [also] further globs, by model
- * @property {Record<string, import('../state/fields.js').Field<any>>} fields its own part of the state
+ * @property {Record<string, import('../state/state.js').Field<any>>} fields its own part of the state
  * @property {'heads'|'generation'} [overview] the part of the view that is not a figure
  * @property {() => Promise<import('../plot/figure.js').View>} load
  */

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { callOf } from '../../../static/js/data/request_code.js';
-import { standardsOf } from '../../../static/js/state/fields.js';
-import { fieldsOf, readFragment, writeFragment } from '../../../static/js/state/state.js';
+import {
+  standardsOf,
+  fieldsOf,
+  readFragment,
+  writeFragment,
+} from '../../../static/js/state/state.js';
 import { csvOf } from '../../../static/js/ui/exports.js';
 import { entryOf, VIEWS } from '../../../static/js/views/registry.js';
 import { figuresOf, FRAME, longTrace, sampleTrace } from '../sample.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { standardsOf } from '../../../../static/js/state/fields.js';
+import { standardsOf } from '../../../../static/js/state/state.js';
 import { compare } from '../../../../static/js/views/compare/compare.js';
 import { fillTrace, FRAME, sampleTrace, TOKENS, plain } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { curlOf, callOf } from '../../../../static/js/data/request_code.js';
-import { standardsOf } from '../../../../static/js/state/fields.js';
+import { standardsOf } from '../../../../static/js/state/state.js';
 import { isNatural, subjectOf, whyOver } from '../../../../static/js/ui/generation.js';
 import { numbersOf } from '../../../../static/js/ui/exports.js';
 import { generate } from '../../../../static/js/views/generate/generate.js';
