@@ -1,8 +1,8 @@
 """Routes that read their body as strict JSON.
 
-The framework's own reader takes `NaN`, `Infinity` and lone surrogates, which then break
-whatever meets them first. This one refuses what RFC 8259 does not allow, and what no UTF-8
-answer could carry. Of two equal keys the last counts, as in every browser.
+FastAPI's reader accepts `NaN`, `Infinity` and lone surrogates, which then break the code that
+meets them first. orjson rejects what RFC 8259 does not allow and what UTF-8 cannot carry. Of two
+equal keys the last counts, as in every browser.
 """
 
 from collections.abc import Callable, Coroutine
@@ -17,7 +17,7 @@ from headlight.request_log import note_text_of
 
 
 class JsonRoute(APIRoute):
-    """A route whose body, where it has one, must be strict JSON."""
+    """A route whose body, if it has one, must be strict JSON."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The framework's handler behind a stricter reader."""
@@ -40,7 +40,7 @@ class StrictRequest(Request):
         """The body as plain data.
 
         Raises:
-            Problem: 400, where the body is no JSON; it says what is wrong and where.
+            Problem: 400, the body is not JSON; the problem names the fault and its position.
         """
         sent = await self.body()
         try:
@@ -54,7 +54,7 @@ class StrictRequest(Request):
 
 
 def _why_malformed(body: bytes, error: orjson.JSONDecodeError) -> tuple[str, int]:
-    """What is wrong, and at which character; where the body is no text, at which byte."""
+    """The fault and its character; its byte if the body is not text."""
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as damage:
@@ -77,7 +77,7 @@ def _require_json_type(request: Request) -> None:
 
 
 def _require_plain(request: Request) -> None:
-    """Refuse a compressed body: a few bytes of it could unfold into any number."""
+    """Reject a compressed body: a few bytes of it could expand to any number."""
     coding = request.headers.get("content-encoding", "").strip().lower()
     if coding in ("", "identity"):
         return

@@ -1,9 +1,7 @@
-"""The description of the API: what the framework knows, told for people and with examples.
+"""The OpenAPI document: FastAPI's, with summaries, middleware errors and examples.
 
-`app/openapi.json` is a copy of it, for client generators and for whoever compares two versions;
-`app/api_examples.json` holds requests that were sent and the answers that came. `make openapi`
-renews both: it asks the models that ship. They lie beside the code they describe, and go with it
-into a wheel.
+`app/openapi.json` is a copy of it, for client generators and comparisons of versions;
+`app/api_examples.json` holds requests and the shipped models' answers. `make openapi` renews both.
 """
 
 import json
@@ -27,7 +25,7 @@ Part = dict[str, Any]
 
 
 def describe_api(app: FastAPI) -> None:
-    """Have `app` describe itself with summaries, with what its layers answer, and with examples."""
+    """Complete the OpenAPI document of an application."""
     describe = app.openapi
     found: Part = {}
 
@@ -60,13 +58,13 @@ def operations_of(document: Part) -> Iterator[tuple[str, Part]]:
 
 @cache
 def examples() -> Part:
-    """By operation what was asked and answered, and by status a problem that was answered."""
+    """Requests and answers by operation, and a problem by status."""
     found: Part = json.loads(EXAMPLES.read_text())
     return found
 
 
 def _unshared(part: Any) -> Any:
-    """A copy in which no two places are one object, and every name is a text."""
+    """A copy without shared objects, whose keys are strings."""
     return json.loads(json.dumps(part))
 
 
