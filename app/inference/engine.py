@@ -5,6 +5,9 @@ batch keys that wait together run as one batch; nothing waits for a batch to fil
 at once if the queue is full, later if it waited or ran too long, and dropped if its client
 disconnected; a batch without waiting clients stops between two layers.
 
+A one-thread `ThreadPoolExecutor`, without batches and cancellation, answers 0.4 × as many requests
+of 16 and of 64 clients (tests/benchmarks/test_throughput.py).
+
 An error that leaves the device or the process in doubt is fatal: `on_fatal` is called and the
 engine takes no further jobs. A new thread in the same process would inherit the damage.
 

@@ -1,6 +1,7 @@
 """Single flight: equal jobs asked for at the same time are computed once.
 
-https://pkg.go.dev/golang.org/x/sync/singleflight
+https://pkg.go.dev/golang.org/x/sync/singleflight. async-lru shares a call too, but goes on with it
+when every caller has left, and fails all of them with the first.
 """
 
 from collections.abc import Callable, Hashable

@@ -1,7 +1,10 @@
-"""What the engine costs a request that need not wait."""
+"""The cost of the engine for a request that need not wait, and the length of its way."""
 
 import asyncio
+import re
 import statistics
+import subprocess
+import sys
 import time
 from timeit import repeat
 
@@ -40,3 +43,15 @@ def test_asking_whether_to_stop_takes_less_than_a_microsecond(table):
     figure, is_met = f"{1e6 * seconds:.2f} µs", seconds < 1e-6
     table.add("Engine", "asking before a layer whether to stop", figure, "< 1 µs", is_met)
     assert seconds < 5e-6
+
+
+def test_a_warm_trace_passes_through_at_most_40_files_and_one_worker_thread(table):
+    script = [sys.executable, "-m", "tests.benchmarks.trip"]
+    text = subprocess.run(script, capture_output=True, text=True, check=True).stdout
+    figures = re.search(r"(\d+) files, (\d+) functions, \d+ calls, (\d+) moves", text)
+    assert figures, text
+    threads = re.findall(r"calls in thread (\w+)", text)
+    n_files = int(figures[1])
+    table.add("Engine", "files on the way of a warm trace", figures[0], "≤ 40", n_files <= 40)
+    assert sorted(threads) == ["MainThread", "inference"]
+    assert n_files < 50
