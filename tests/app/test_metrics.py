@@ -34,17 +34,16 @@ def test_refusals_are_counted_by_kind(metrics):
     assert value(metrics, "refused_total", kind="queue-full") == 1
 
 
-def test_whoever_does_the_work_says_so(metrics):
+def test_the_work_is_counted(metrics):
     metrics.cache_hits.inc()
     metrics.cache_misses.inc()
     metrics.shared.inc()
-    metrics.worker_deaths.inc()
     metrics.tokens_written.inc(3)
     metrics.queue_seconds.observe(0.5)
     metrics.work_seconds.observe(2)
     metrics.batch_size.observe(16)
-    counted = ("cache_hits", "cache_misses", "shared", "worker_deaths", "tokens_written")
-    assert [value(metrics, f"{name}_total") for name in counted] == [1, 1, 1, 1, 3]
+    counted = ("cache_hits", "cache_misses", "shared", "tokens_written")
+    assert [value(metrics, f"{name}_total") for name in counted] == [1, 1, 1, 3]
     measured = ("queue_seconds", "work_seconds", "batch_size")
     assert [value(metrics, f"{name}_sum") for name in measured] == [0.5, 2, 16]
 
