@@ -21,7 +21,7 @@ from headlight.settings import HOME
 from headlight.static_files import package_dir
 
 ENTRY = "offline.js"
-STYLES = ("page", "controls", "results")
+STYLES = ("page", "results")
 
 # Markup below is only a file of ours, JSON without a `<`, or base64.
 _SCRIPTS = HOME / "static" / "js"

@@ -12,7 +12,7 @@ import {
   fetchAnswer,
   NO_MODELS,
   refusalOf,
-} from './api/api.js';
+} from './api/calls.js';
 import { plotHeight } from './plot/figure.js';
 import { toggled, wordsAfter } from './data/words.js';
 import { predictingSide } from './data/attention.js';

@@ -3,7 +3,7 @@
  * not known yet, and tokens after the path. Knows nothing of how the text is drawn.
  */
 
-import { arrived, BASE, call, asProblem, Problem } from './api.js';
+import { arrived, BASE, call, asProblem, Problem } from './calls.js';
 
 /**
  * What the server told of one token.
@@ -34,7 +34,7 @@ import { arrived, BASE, call, asProblem, Problem } from './api.js';
  * @property {boolean} isWriting tokens are on their way
  * @property {boolean} isReading what is known of the path is being asked for
  * @property {{read: number, of: number}|null} replay how many tokens of the path were read again; null: none are being read
- * @property {import('./api.js').Problem|null} problem
+ * @property {import('./calls.js').Problem|null} problem
  * @property {boolean} isCancelled somebody stopped before the path was read
  * @property {string|null} reason why the last run ended, as the server says it
  * @property {number} most tokens that the server writes after a text

@@ -3,10 +3,10 @@
  * nobody looks at what it is for any more.
  */
 
-import { asProblem, Problem } from './api.js';
+import { asProblem, Problem } from './calls.js';
 import { capitalised } from '../data/text.js';
 
-/** @typedef {{trace?: import('../data/trace.js').Trace & Partial<import('../data/trace.js').Encoding>, problem?: import('./api.js').Problem, isWaiting?: boolean}} Answer one of the three */
+/** @typedef {{trace?: import('../data/trace.js').Trace & Partial<import('../data/trace.js').Encoding>, problem?: import('./calls.js').Problem, isWaiting?: boolean}} Answer one of the three */
 
 /** Numbers are what weighs: 32 million of them are 128 MB. */
 const MOST_KEPT = 24;

@@ -5,7 +5,7 @@
  * `head_labels`.
  */
 
-import { counted } from './number.js';
+import { counted } from './format.js';
 import { capitalised } from './text.js';
 import { layersWith } from './trace.js';
 

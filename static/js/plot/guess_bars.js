@@ -2,7 +2,7 @@
  * The likeliest tokens as bars, the likeliest on top; the actual token has the key's colour.
  */
 
-import { percent, tick } from '../data/number.js';
+import { percent, tick } from '../data/format.js';
 import { escapeForPlotly } from '../data/text.js';
 import { css, sequential } from './colour.js';
 import { baseLayout, downwards, labelAxis, labelWidth, roundTicks } from './figure.js';

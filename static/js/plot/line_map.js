@@ -8,7 +8,8 @@
 import { css, levelOf, plotlyScale, sequential } from './colour.js';
 import { baseLayout, colourBar, colourBarTitle, labelWidth, letteringFor } from './figure.js';
 import { along, binned, linesOf, nearestLine, numberPlaces, strongestOf } from './lines.js';
-import { extent, share } from '../data/number.js';
+import { extent } from '../data/arithmetic.js';
+import { share } from '../data/format.js';
 import { escapeForPlotly, shortened } from '../data/text.js';
 
 /** @typedef {import('./lines.js').Line} Line */

@@ -3,7 +3,7 @@
  * numbers without overlap, and hit testing.
  */
 
-import { highestIn } from '../data/number.js';
+import { highestIn } from '../data/arithmetic.js';
 import { columnOf, rowOf } from '../data/trace.js';
 
 /** @typedef {{row: number, column: number, weight: number}} Line */

@@ -2,7 +2,7 @@
  * A matrix as a map of square cells, with labels on both axes and a colour bar.
  */
 
-import { tick } from '../data/number.js';
+import { tick } from '../data/format.js';
 import { escapeForPlotly } from '../data/text.js';
 import { inkOn, levelOf, plotlyScale } from './colour.js';
 import {

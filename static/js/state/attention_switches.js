@@ -4,7 +4,8 @@
  * quantity or the heads asked for win, and a switch that does not go with them counts as not set.
  */
 
-import { extent, share, signed } from '../data/number.js';
+import { extent } from '../data/arithmetic.js';
+import { share, signed } from '../data/format.js';
 import { choice, counts, flag, number, standardsOf } from './state.js';
 
 /**

@@ -3,8 +3,8 @@
  * chosen model.
  */
 
-import { modelName } from '../api/api.js';
-import { counted, rounded } from '../data/number.js';
+import { modelName } from '../api/calls.js';
+import { counted, rounded } from '../data/format.js';
 import { element } from './dom.js';
 
 const PAUSE = 250;

@@ -3,7 +3,7 @@
  * the same numbers, or a link. Loaded when the first export is asked for.
  */
 
-import { exact } from '../data/number.js';
+import { exact } from '../data/format.js';
 import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
 import { escapeForPlotly, visibleLine } from '../data/text.js';
 import { captionOf } from '../plot/caption.js';

@@ -3,11 +3,11 @@
  * tokens is part of the page's state, so that a link restores it.
  */
 
-import { advice, isWorthRetrying } from '../api/api.js';
+import { advice, isWorthRetrying } from '../api/calls.js';
 import { createWriter, streamGeneration } from '../api/generation.js';
 import { hasTwoSides, isFilling } from '../data/attention.js';
 import { nameOfGuess } from '../data/guesses.js';
-import { counted, percent } from '../data/number.js';
+import { counted, percent } from '../data/format.js';
 import { sequential } from '../plot/colour.js';
 import { element } from './dom.js';
 import { createChips } from './sentence.js';

@@ -12,7 +12,7 @@ import {
   placeOf,
   weightsAt,
 } from '../data/attention.js';
-import { share, shortShare } from '../data/number.js';
+import { share, shortShare } from '../data/format.js';
 import { isCausal } from '../data/trace.js';
 import { inksOf, paintInto, peak, sequential } from '../plot/colour.js';
 import { walk } from '../plot/grid.js';

@@ -4,7 +4,7 @@
  */
 
 import { helpOf, labelsExplained, placeOf, strongestHeads } from '../data/attention.js';
-import { share } from '../data/number.js';
+import { share } from '../data/format.js';
 import { capitalised } from '../data/text.js';
 import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
 import { createHelp, element, palette, save } from './dom.js';

@@ -2,7 +2,7 @@
  * Asks for the key, where the server wants one: once, and again where it was not the right one.
  */
 
-import { keepKey, keyIn } from '../api/api.js';
+import { keepKey, keyIn } from '../api/calls.js';
 import { element } from './dom.js';
 
 const ASKED = 'Its operator can give you one. The browser keeps it until you close the tab.';

@@ -2,8 +2,8 @@
  * The page around the views: tabs, skip link, status line, notices, waiting and retrying.
  */
 
-import { counted } from '../data/number.js';
-import { advice, isWorthRetrying, mayHurry, pauseBefore } from '../api/api.js';
+import { counted } from '../data/format.js';
+import { advice, isWorthRetrying, mayHurry, pauseBefore } from '../api/calls.js';
 import { element } from './dom.js';
 
 /**
@@ -38,7 +38,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
     },
 
     /**
-     * @param {import('../api/api.js').Problem} problem
+     * @param {import('../api/calls.js').Problem} problem
      * @param {boolean} goesOn the page asks again on its own
      * @param {boolean} isKept what was shown before stays, paler
      */
@@ -84,7 +84,7 @@ export function createNotice(host, { onRetry, onOffer }) {
 
   return {
     /**
-     * @param {import('../api/api.js').Problem} problem
+     * @param {import('../api/calls.js').Problem} problem
      * @param {boolean} goesOn the page asks again on its own
      */
     show(problem, goesOn) {
@@ -177,7 +177,7 @@ export function createRetrier(act) {
 
   return {
     /**
-     * @param {import('../api/api.js').Problem} problem what came of the attempt before
+     * @param {import('../api/calls.js').Problem} problem what came of the attempt before
      * @returns {boolean} will it ask again?
      */
     after(problem) {

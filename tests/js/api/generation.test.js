@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Problem } from '../../../static/js/api/api.js';
+import { Problem } from '../../../static/js/api/calls.js';
 import { createSseParser, createWriter, eventsOf } from '../../../static/js/api/generation.js';
 import { fakeServer, SUBJECT, written } from '../views/generate/sample.js';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bodyOf, createRequestCache, noticeOf } from '../../../static/js/api/request_cache.js';
-import { positionalPath, Problem } from '../../../static/js/api/api.js';
+import { positionalPath, Problem } from '../../../static/js/api/calls.js';
 
 const TRACE = { tensors: { logits: { data: [1, 2, 3] } } };
 

@@ -15,7 +15,7 @@ import {
   strongestHeads,
   tellingHead,
 } from '../../../static/js/data/attention.js';
-import { share } from '../../../static/js/data/number.js';
+import { share } from '../../../static/js/data/format.js';
 import { fillTrace, headLabels, LABELS, pairTrace, sampleTrace } from '../sample.js';
 
 test('a model has the places whose weights its trace holds', () => {

@@ -3,7 +3,7 @@
  */
 
 import { noticeOf } from '../../api/request_cache.js';
-import { counted, percent } from '../../data/number.js';
+import { counted, percent } from '../../data/format.js';
 import { hasTwoSides, placeOf, placesOf, tokensOf } from '../../data/attention.js';
 import { capitalised, quoted } from '../../data/text.js';
 import { linesFigure } from '../../plot/line_map.js';

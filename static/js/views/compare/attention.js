@@ -2,7 +2,8 @@
  * Attention of both sides on one colour scale, and their difference B − A.
  */
 
-import { extent, largestIn, percent, share, signed } from '../../data/number.js';
+import { extent, largestIn } from '../../data/arithmetic.js';
+import { percent, share, signed } from '../../data/format.js';
 import { tokensOf } from '../../data/attention.js';
 import { differenceMade } from '../../data/request_code.js';
 import { capitalised } from '../../data/text.js';

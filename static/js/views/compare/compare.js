@@ -2,7 +2,7 @@
  * Compare: two passes side by side, and their difference.
  */
 
-import { modelName } from '../../api/api.js';
+import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { placeOf, placesOf, weightsAt } from '../../data/attention.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';

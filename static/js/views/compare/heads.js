@@ -2,7 +2,8 @@
  * The heads that changed: the share of each head's attention that moved between A and B.
  */
 
-import { extent, largestIn, percent, tick } from '../../data/number.js';
+import { extent, largestIn } from '../../data/arithmetic.js';
+import { percent, tick } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
 import { isCausal, matrixAt } from '../../data/trace.js';
 import { movedMade } from '../../data/request_code.js';

@@ -2,7 +2,8 @@
  * The next-token distributions of A and B at the chosen token, and the distance between them.
  */
 
-import { divergence, softmax, totalVariation, decimal, percent } from '../../data/number.js';
+import { divergence, softmax, totalVariation } from '../../data/arithmetic.js';
+import { decimal, percent } from '../../data/format.js';
 import { nameOfGuess, wordsFor } from '../../data/guesses.js';
 import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/attention.js';
 import { expectedMade } from '../../data/request_code.js';

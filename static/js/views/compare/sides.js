@@ -3,8 +3,8 @@
  * sentence, or of another model.
  */
 
-import { modelName } from '../../api/api.js';
-import { counted } from '../../data/number.js';
+import { modelName } from '../../api/calls.js';
+import { counted } from '../../data/format.js';
 import { hasTwoSides, placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { request } from '../../data/trace.js';
 import { shortened } from '../../data/text.js';

@@ -3,7 +3,8 @@
  * colour the weight.
  */
 
-import { transposed, share } from '../../data/number.js';
+import { transposed } from '../../data/arithmetic.js';
+import { share } from '../../data/format.js';
 import { named, tokenLabels } from '../../data/text.js';
 import { inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
 import {

@@ -3,7 +3,7 @@
  * height at the entropy of the uniform distribution.
  */
 
-import { signed } from '../../data/number.js';
+import { signed } from '../../data/format.js';
 import { css, sequential } from '../../plot/colour.js';
 
 export const STRIP = { across: 34, down: 40, gap: 10 };

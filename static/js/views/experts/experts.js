@@ -3,7 +3,7 @@
  * share of the training text that each expert takes.
  */
 
-import { modelName } from '../../api/api.js';
+import { modelName } from '../../api/calls.js';
 import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
 import { layersWith } from '../../data/trace.js';
 import { choosing, queryOf } from '../../state/state.js';

@@ -2,7 +2,8 @@
  * The router of one layer: a probability for every expert and token, and its choices.
  */
 
-import { transposed, percent, share, shortShare, signed } from '../../data/number.js';
+import { transposed } from '../../data/arithmetic.js';
+import { percent, share, shortShare, signed } from '../../data/format.js';
 import { capitalised, escapeForPlotly, named, tokenLabels } from '../../data/text.js';
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
 import {

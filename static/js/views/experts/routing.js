@@ -2,7 +2,8 @@
  * The routing of a mixture of experts, from the arrays of its layers.
  */
 
-import { entropyOf, transposed, share, shortShare } from '../../data/number.js';
+import { entropyOf, transposed } from '../../data/arithmetic.js';
+import { share, shortShare } from '../../data/format.js';
 import { layersWith, columnOf, matrixAt, rowOf } from '../../data/trace.js';
 import { named } from '../../data/text.js';
 

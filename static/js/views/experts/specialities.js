@@ -3,7 +3,7 @@
  * for one expert the tokens that it takes most above its share.
  */
 
-import { counted, percent } from '../../data/number.js';
+import { counted, percent } from '../../data/format.js';
 import { columnsOf, escapeForPlotly, visible } from '../../data/text.js';
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
 import {

@@ -5,7 +5,7 @@
 
 import { whyOver } from '../../ui/generation.js';
 import { guessesIn, wordsFor } from '../../data/guesses.js';
-import { percent, shortShare, tick } from '../../data/number.js';
+import { percent, shortShare, tick } from '../../data/format.js';
 import { escapeForPlotly, named } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';

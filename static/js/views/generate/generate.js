@@ -3,7 +3,7 @@
  * attention row and its experts. The tokens come from `ui/generation.js`.
  */
 
-import { modelName } from '../../api/api.js';
+import { modelName } from '../../api/calls.js';
 import {
   chosenStep,
   isNatural,
@@ -13,7 +13,8 @@ import {
   tokensWith,
 } from '../../ui/generation.js';
 import { nameOfGuess } from '../../data/guesses.js';
-import { highestIn, counted, percent, share } from '../../data/number.js';
+import { highestIn } from '../../data/arithmetic.js';
+import { counted, percent, share } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
 import { named, tokenLabels } from '../../data/text.js';
 import { choosingModel } from '../../state/state.js';

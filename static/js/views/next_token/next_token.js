@@ -5,7 +5,7 @@
 
 import { guessesIn, marker, wordsFor } from '../../data/guesses.js';
 import { filled, isMask, MASK } from '../../data/words.js';
-import { percent } from '../../data/number.js';
+import { percent } from '../../data/format.js';
 import { bytesInWords, named, quoted } from '../../data/text.js';
 import {
   hasTwoSides,

@@ -3,7 +3,7 @@
  * no colour has to tell them apart and each is a row for the keyboard and the table.
  */
 
-import { tick } from '../../data/number.js';
+import { tick } from '../../data/format.js';
 import { css, sequential, translucent } from '../../plot/colour.js';
 import {
   baseLayout,

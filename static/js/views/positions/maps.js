@@ -2,7 +2,8 @@
  * Maps of positions, the parts that their grids share, and the cosine similarity of rows.
  */
 
-import { extent, signed, tick } from '../../data/number.js';
+import { extent } from '../../data/arithmetic.js';
+import { signed, tick } from '../../data/format.js';
 import { quoted } from '../../data/text.js';
 import { diverging, plotlyScale } from '../../plot/colour.js';
 import {

@@ -3,7 +3,7 @@
  * positions. For schemes that add none: their effect inside attention.
  */
 
-import { signed, tick } from '../../data/number.js';
+import { signed, tick } from '../../data/format.js';
 import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
 import { positionLabels, quoted } from '../../data/text.js';
 import { matrixAt } from '../../data/trace.js';

@@ -3,7 +3,7 @@
  * bias from the scores, and some models have no positions. All is captured in layer 0.
  */
 
-import { signed, tick } from '../../data/number.js';
+import { signed, tick } from '../../data/format.js';
 import { isCausal, matrixAt } from '../../data/trace.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
 import { sequential } from '../../plot/colour.js';

@@ -3,17 +3,8 @@
  * R(k)·PE(p) = PE(p + k) for a sinusoidal encoding, a query rotated by p for rotary positions.
  */
 
-import {
-  amount,
-  counted,
-  signed,
-  small,
-  anglesOf,
-  blocksOf,
-  checked,
-  frequencies,
-  turned,
-} from '../../data/number.js';
+import { anglesOf, blocksOf, checked, frequencies, turned } from '../../data/arithmetic.js';
+import { amount, counted, signed, small } from '../../data/format.js';
 import { quoted } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { isNarrow } from '../../plot/figure.js';

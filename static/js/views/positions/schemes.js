@@ -3,9 +3,9 @@
  * The API computes them without a text; a learned table is taken from a model that has one.
  */
 
-import { positionalPath, modelName } from '../../api/api.js';
+import { positionalPath, modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { signed, tick } from '../../data/number.js';
+import { signed, tick } from '../../data/format.js';
 import { positionLabels, quoted } from '../../data/text.js';
 import { matrixAt } from '../../data/trace.js';
 import { sequential } from '../../plot/colour.js';

@@ -3,9 +3,9 @@
  * distance for each head, on shared axes.
  */
 
-import { modelName } from '../../api/api.js';
+import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { share, tick } from '../../data/number.js';
+import { share, tick } from '../../data/format.js';
 import { capitalised } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { stripsDrawing } from './line_plots.js';

@@ -3,7 +3,8 @@
  * that add nothing: the rotation of pairs, and the bias of the scores.
  */
 
-import { signed, small, tick, frequencies } from '../../data/number.js';
+import { frequencies } from '../../data/arithmetic.js';
+import { signed, small, tick } from '../../data/format.js';
 import { named, positionLabels, quoted } from '../../data/text.js';
 import { columnOf, matrixAt } from '../../data/trace.js';
 import { choosing, queryOf } from '../../state/state.js';

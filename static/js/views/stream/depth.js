@@ -3,9 +3,10 @@
  * each as a map of depth by position, and as a line for the chosen token.
  */
 
-import { modelName } from '../../api/api.js';
+import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { extent, amount, signed } from '../../data/number.js';
+import { extent } from '../../data/arithmetic.js';
+import { amount, signed } from '../../data/format.js';
 import { sideOf, stackOf, tokensOf } from '../../data/attention.js';
 import { capitalised, named, tokenLabels } from '../../data/text.js';
 import { columnOf } from '../../data/trace.js';

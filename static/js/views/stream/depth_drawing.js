@@ -3,7 +3,8 @@
  * positions of the map run downwards.
  */
 
-import { transposed, amount } from '../../data/number.js';
+import { transposed } from '../../data/arithmetic.js';
+import { amount } from '../../data/format.js';
 import { escapeForPlotly, tokenLabels } from '../../data/text.js';
 import { diverging, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
 import {

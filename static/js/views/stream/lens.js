@@ -3,10 +3,10 @@
  * tokens of one cell as bars.
  */
 
-import { modelName } from '../../api/api.js';
+import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
 import { guessesIn, marker, nameOfGuess, wordsFor } from '../../data/guesses.js';
-import { percent } from '../../data/number.js';
+import { percent } from '../../data/format.js';
 import {
   bytesInWords,
   escapeForPlotly,

@@ -2,9 +2,9 @@
  * Translate: a sentence, its translation, and the attention between their words.
  */
 
-import { modelName } from '../../api/api.js';
+import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { counted, share } from '../../data/number.js';
+import { counted, share } from '../../data/format.js';
 import { columnOf, matrixAt, rowOf } from '../../data/trace.js';
 import { namedUnit, spread, tokensIn, unitLabels, unitOf, wordsOf } from '../../data/words.js';
 import { sequential } from '../../plot/colour.js';

@@ -3,14 +3,8 @@
  * + bias)·v; and its formulas.
  */
 
-import {
-  entropyOf,
-  softmaxSteps,
-  anglesOf,
-  turned,
-  decimal as written,
-  share,
-} from '../../data/number.js';
+import { entropyOf, softmaxSteps, anglesOf, turned } from '../../data/arithmetic.js';
+import { decimal as written, share } from '../../data/format.js';
 import { name, number, op, over, power, root, row, sub, under, words } from '../../ui/formula.js';
 import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
 

@@ -3,7 +3,8 @@
  * bars.
  */
 
-import { highestIn, decimal, share, small } from '../../data/number.js';
+import { highestIn } from '../../data/arithmetic.js';
+import { decimal, share, small } from '../../data/format.js';
 import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
 import { enumerated, named, quoted, tokenLabels } from '../../data/text.js';
 import {

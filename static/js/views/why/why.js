@@ -4,7 +4,8 @@
  */
 
 import { noticeOf } from '../../api/request_cache.js';
-import { highestIn, signed, small } from '../../data/number.js';
+import { highestIn } from '../../data/arithmetic.js';
+import { signed, small } from '../../data/format.js';
 import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
 import { positionLabels } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Problem } from '../../../../static/js/api/api.js';
+import { Problem } from '../../../../static/js/api/calls.js';
 import { positions } from '../../../../static/js/views/positions/positions.js';
 import { figuresOf, FRAME, sampleTrace, schemeTrace, TOKENS } from '../../sample.js';
 import { assertContract, assertReadable, WIDTHS } from '../view_contract.js';

@@ -1,29 +1,31 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  amount,
   anglesOf,
   checked,
-  counted,
-  decimal,
   divergence,
   entropyOf,
-  exact,
   extent,
   frequencies,
   highestIn,
+  softmax,
+  softmaxSteps,
+  totalVariation,
+  turned,
+} from '../../../static/js/data/arithmetic.js';
+import {
+  amount,
+  counted,
+  decimal,
+  exact,
   percent,
   rounded,
   share,
   shortShare,
   signed,
   small,
-  softmax,
-  softmaxSteps,
   tick,
-  totalVariation,
-  turned,
-} from '../../../static/js/data/number.js';
+} from '../../../static/js/data/format.js';
 
 test('an amount has the digits that count', () => {
   assert.deepEqual(

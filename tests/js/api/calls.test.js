@@ -17,7 +17,7 @@ import {
   refusalOf,
   retryAfterOf,
   withKey,
-} from '../../../static/js/api/api.js';
+} from '../../../static/js/api/calls.js';
 import { streamGeneration } from '../../../static/js/api/generation.js';
 
 test('a problem keeps what the server said', async () => {

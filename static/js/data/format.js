@@ -1,0 +1,131 @@
+/**
+ * Numbers as the page writes them. An exact 0 is `0`, a tiny number `<0.001`, and nearly all of it
+ * `>0.999`, so that the numbers of a row never seem to add up to more than the row holds.
+ */
+
+const MINUS = '−';
+
+/**
+ * @param {number} value 0 or more
+ * @param {number} digits
+ * @param {number} [whole] what nothing goes beyond
+ */
+function bounded(value, digits, whole = Infinity) {
+  const least = 10 ** -digits;
+  const text = value.toFixed(digits);
+  if (value === 0) return '0';
+  if (Number(text) === 0) return `<${least.toFixed(digits)}`;
+  if (value < whole && Number(text) === whole) return `>${(whole - least).toFixed(digits)}`;
+  return text;
+}
+
+/**
+ * A share of one: `0.312`.
+ * @param {number} value between 0 and 1
+ * @param {number} [digits]
+ */
+export function share(value, digits = 3) {
+  return bounded(value, digits, 1);
+}
+
+/**
+ * A share where there is little room: `.31`.
+ * @param {number} value between 0 and 1
+ */
+export function shortShare(value) {
+  return share(value, 2).replace(/^([<>]?)0\./, '$1.');
+}
+
+/**
+ * @param {number} value
+ * @param {number} [digits]
+ * @returns {string} with a true minus sign
+ */
+export function signed(value, digits = 3) {
+  const text = bounded(Math.abs(value), digits);
+  if (value >= 0) return text;
+  return text.startsWith('<') ? `>${MINUS}${text.slice(1)}` : MINUS + text;
+}
+
+/**
+ * An amount of any size.
+ * @param {number} value
+ * @param {number} [figures] how many digits count
+ * @returns {string} `123`, `−4.57`, `0.00183`
+ */
+export function amount(value, figures = 3) {
+  return String(Number(value.toPrecision(figures))).replace('-', MINUS);
+}
+
+/**
+ * The end of a scale, or a tick on it: no more digits than it needs.
+ * @param {number} value
+ * @returns {string} `0.6`, `−1`
+ */
+export function tick(value) {
+  return String(Number(value.toFixed(3))).replace('-', MINUS);
+}
+
+/**
+ * A number of any size, either sign: `−1.355`, and `2.4·10⁻⁵` where the digits would show nothing of it.
+ * @param {number} value
+ * @param {number} [digits]
+ */
+export function decimal(value, digits = 3) {
+  if (!Number.isFinite(value)) return value < 0 ? `${MINUS}∞` : '∞';
+  if (value === 0 || Math.abs(value) >= 10 ** -digits) return signed(value, digits);
+  return (value < 0 ? MINUS : '') + small(Math.abs(value));
+}
+
+/**
+ * @param {number} value between 0 and 1
+ * @param {number} [digits]
+ * @returns {string} `31.2 %`
+ */
+export function percent(value, digits = 1) {
+  return `${bounded(value * 100, digits, 100)} %`;
+}
+
+/**
+ * A number as it is, in as few digits as give it back: nine are enough for any float32.
+ * @param {number} value
+ * @returns {string} `0.1` for the float32 next to it, which is 0.10000000149011612
+ */
+export function exact(value) {
+  if (Math.fround(value) !== value) return String(value);
+  for (let digits = 1; digits < 9; digits += 1) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === value) return String(short);
+  }
+  return String(Number(value.toPrecision(9)));
+}
+
+/**
+ * @param {number} count
+ * @returns {string} `7.4 million`, `950 thousand`
+ */
+export function rounded(count) {
+  if (count >= 1e9) return `${(count / 1e9).toFixed(1)} billion`;
+  if (count >= 1e6) return `${(count / 1e6).toFixed(1)} million`;
+  if (count >= 1e4) return `${Math.round(count / 1e3)} thousand`;
+  return String(count);
+}
+
+/**
+ * @param {number} count
+ * @param {string} noun
+ * @returns {string} `1 token`, `24 tokens`
+ */
+export function counted(count, noun) {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/**
+ * How far two numbers that should be the same are apart: `4.2·10⁻⁸`.
+ * @param {number} difference 0 or more
+ */
+export function small(difference) {
+  if (difference === 0 || difference >= 1e-3) return share(difference);
+  const [digits, power] = difference.toExponential(1).split('e-');
+  return `${digits}·10⁻${[...power].map((digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[digit]).join('')}`;
+}
