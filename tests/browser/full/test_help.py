@@ -10,7 +10,7 @@ def test_the_switches_are_explained_by_a_key_and_escape_goes_back(reader):
     reader.page.keyboard.press("Enter")
     box = reader.view.locator(".help-box.is-placed")
     box.wait_for()
-    assert box.get_by_text("Rollout").is_visible()
+    assert box.get_by_text("Rollout", exact=True).is_visible()
     assert box.get_by_text("Attention through all layers up to this one (rollout)").is_visible()
     assert "help-box" in reader.page.evaluate("document.activeElement.className")
     reader.page.keyboard.press("Escape")

@@ -125,7 +125,7 @@ function noTranslator({ card, model }, { cards }) {
   return {
     notice: `${modelName(card, model)} does not translate. ${choice}`,
     actions: translators.map((translator) => ({
-      label: `Read it with ${modelName(translator)}`,
+      label: `Use ${modelName(translator)}`,
       patch: choosingModel(translator.id),
     })),
   };
