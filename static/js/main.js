@@ -47,7 +47,7 @@ import { entryOf, VIEWS } from './views/registry.js';
 const byId = (id) => document.getElementById(id);
 const FIELDS = fieldsOf(VIEWS);
 const address = createAddress(FIELDS);
-/** What of the state goes with a text and its model. */
+/** The state that a new text or model resets. */
 const AFRESH = { ...NOTHING_CHOSEN, ...standardsOfText(FIELDS) };
 
 /** The views that were opened, by id. @type {Record<string, import('./plot/figure.js').View>} */
@@ -59,7 +59,7 @@ let catalogue = NO_MODELS;
 /** @type {import('./data/trace.js').Trace|null} */
 let trace = null;
 let controller = null;
-/** Is what is shown of an earlier text, since the server could not be had for the present one? */
+/** Whether the results are of an earlier text, because the server did not respond. */
 let isBehind = false;
 let pointed = null;
 let frame = { palette: palette(), height: plotHeight(window.innerHeight) };
@@ -130,14 +130,14 @@ askWhenRefused(async (hadKey) => {
 });
 createSkip(document.querySelector('.skip'), byId('text'));
 
-/** Reads what was written unless it is the very thing that was read. */
+/** Reads the typed text, unless it is the one that was read. */
 function submit(written, isTyped) {
   const isAnew = isReadAnew({ ...state, ...written }, state);
   if (isAnew) change({ ...AFRESH, ...written }, isTyped);
   else if (!trace || isBehind || controller.signal.aborted) read();
 }
 
-/** Reads an example, and looks where there is something to see in it. */
+/** Reads an example and opens it at its own place. */
 function follow({ text, opens }) {
   const written = { text, words: '', target: null, ...opened(opens) };
   if (!isReadAnew({ ...state, ...written }, state)) change(written);
@@ -150,12 +150,12 @@ function isReadAnew(now, before) {
 
 /** A pressed token is chosen; where words can be masked, it is masked, or its word comes back. */
 function press(side, index) {
-  if (trace.text !== state.text) return; // what is shown is no longer what is being read
+  if (trace.text !== state.text) return; // the results are of another text
   const masked = trace.card.has_mask ? toggled(trace, index, state.words) : null;
   change(masked ?? choosing(trace, side, index));
 }
 
-/** Asks what models there are, then for the trace; a restarted server may have others. */
+/** Fetches the models, then the trace; a restarted server may have other models. */
 async function start() {
   const signal = newSignal();
   pageStatus.waitForTrace(true);
@@ -171,7 +171,7 @@ async function start() {
   }
 }
 
-/** Whatever was asked before is no longer wanted. */
+/** Cancels all pending requests. */
 function newSignal() {
   controller?.abort();
   for (const { id } of VIEWS) sections[id].leave();
@@ -197,12 +197,12 @@ function change(patch, isTyped = false, note = address.write) {
   else show();
 }
 
-/** What follows by itself, as in a tour or a running text, is no step of the history. */
+/** Changes the state without a new step of the history, as a tour or a running text does. */
 function goOn(patch) {
   change(patch, false, address.rewrite);
 }
 
-/** Asks for the trace of the text; a request still on its way is dropped. */
+/** Requests the trace of the text; a pending request is cancelled. */
 async function read() {
   if (catalogue.models.length === 0) {
     await start();
@@ -262,7 +262,7 @@ function normalize() {
   );
 }
 
-/** Gives up what is on its way; the server stops working on it. */
+/** Cancels the pending requests; the server stops working on them. */
 function cancel() {
   if (pageStatus.isReading()) {
     controller.abort();
@@ -276,7 +276,7 @@ function cancel() {
   byId('text').focus();
 }
 
-/** What was shown is no more, and nothing more is asked for it. */
+/** Drops the trace and all pending requests. */
 function drop() {
   trace = null;
   isBehind = false;
@@ -291,7 +291,7 @@ function empty() {
   pageStatus.showNothing();
 }
 
-/** A server in trouble takes nothing away: what was read before stays. */
+/** Shows a problem; after a failed connection the earlier results stay. */
 function fail(error) {
   const problem = asProblem(error);
   if (state.target !== null) problem.texts = 'the text or your translation';
@@ -343,7 +343,7 @@ async function load(id) {
   }
 }
 
-/** What the open view asks for besides the trace; while it is on its way, the page says so. */
+/** The further answers of the open view; while they are pending, the page shows it. */
 function answersFor(view) {
   const found = answers.want(
     Object.fromEntries(asksOf(view).map(([name, ask]) => [name, bodyOf(ask, trace)])),
@@ -352,7 +352,7 @@ function answersFor(view) {
   return found;
 }
 
-/** A view that throws here shows it in its own place: its figure lacks an answer. */
+/** A view that throws here reports it in its own place: its figure lacks an answer. */
 function asksOf(view) {
   try {
     return Object.entries(view.asks?.(trace, { ...state, ...frame }) ?? {});
@@ -367,7 +367,7 @@ function choose({ row, column }, of) {
   announce(`Chosen: ${of.describe(row, column)}`);
 }
 
-/** A cell is pointed at, by mouse, finger or keyboard; or none is any more. */
+/** Marks the cell under the mouse, finger or keyboard cursor, or none. */
 function point(cell, of, isKeyboard) {
   pointed = cell && { cell, grid: of };
   markSentence();

@@ -85,8 +85,8 @@ export function positionalPath(wanted) {
 let keyRefused = () => {};
 
 /**
- * Whom to tell that the server wants a key, or another one than it was shown.
- * @param {(hadKey: boolean) => void} tell
+ * Registers what to call when the server requires an API key or rejects one.
+ * @param {(hadKey: boolean) => void} tell `hadKey`: a key was sent
  */
 export function askWhenRefused(tell) {
   keyRefused = tell;
@@ -152,7 +152,7 @@ export function asProblem(error) {
 }
 
 /**
- * What a person can do about a problem, in a sentence or two.
+ * Advice on a problem, in one or two sentences.
  * @param {Problem} problem
  * @param {boolean} [goesOn] the page asks again on its own
  * @returns {string}
@@ -179,7 +179,7 @@ export function isWorthRetrying({ status }) {
 
 const NAME = 'headlight.key';
 
-/** @returns {string} empty where there is none */
+/** @returns {string} empty if there is none */
 export function readKey() {
   try {
     return sessionStorage.getItem(NAME) ?? '';
@@ -210,7 +210,7 @@ export function withKey(headers, key) {
 }
 
 /**
- * What a person typed, as a key that a header can carry; empty where it can be none.
+ * Typed text as a key that a header can carry; empty if it cannot be one.
  * @param {string} typed
  */
 export function keyIn(typed) {
@@ -277,9 +277,9 @@ export function cardOf({ models, default: standard }, id) {
 }
 
 /**
- * What a model is called in a sentence, as the menu calls it.
+ * The name of a model, as in the menu.
  * @param {Object|undefined} card
- * @param {string} [id] where there may be no card
+ * @param {string} [id] if there is no card
  * @returns {string}
  */
 export function modelName(card, id = card?.id ?? '') {
@@ -317,8 +317,8 @@ function reasonOf({ models, unavailable = [] }, id) {
 }
 
 /**
- * A trace with the card of the model that made it; or, where that is what is asked for, an encoding
- * of positions.
+ * A trace with the card of the model that made it; or, if requested, an encoding of
+ * positions.
  * @param {Catalogue} catalogue
  * @param {Object} body
  * @param {AbortSignal} signal

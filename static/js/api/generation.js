@@ -6,7 +6,7 @@
 import { arrived, BASE, call, asProblem, Problem } from './calls.js';
 
 /**
- * What the server told of one token.
+ * One generated token, as the server sends it.
  * @typedef {Object} Step
  * @property {number} index among the written tokens
  * @property {number} position in the whole text
@@ -35,19 +35,19 @@ import { arrived, BASE, call, asProblem, Problem } from './calls.js';
  * @property {boolean} isReading what is known of the path is being asked for
  * @property {{read: number, of: number}|null} replay how many tokens of the path were read again; null: none are being read
  * @property {import('./calls.js').Problem|null} problem
- * @property {boolean} isCancelled somebody stopped before the path was read
+ * @property {boolean} isCancelled stopped before the path was replayed
  * @property {string|null} reason why the last run ended, as the server says it
  * @property {number} most tokens that the server writes after a text
  */
 
-/** Milliseconds between two tokens of a run: as fast as somebody reads along. */
+/** Milliseconds between two tokens of a run: reading speed. */
 const PACE = 80;
 /** A slider that is moved asks when it rests. */
 const REST = 150;
 /** Unless the server says that it writes fewer. */
 const MOST_TOKENS = 256;
 const N_ALTERNATIVES = 10;
-/** Of a link that somebody wrote: no text of the page's own goes on after its end. */
+/** For links that were edited by hand: the page itself never continues a text after its end. */
 const TOO_LONG = {
   title: 'The link does not fit this text',
   detail: 'The model ends this text before all tokens of the link.',
@@ -81,7 +81,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
     job = null;
   }
 
-  /** Asks for the steps after those that are known, up to `count`, taking the path first. */
+  /** Requests the steps after the known ones, up to `count`, following the path first. */
   async function run(kind, count, rest = 0) {
     stop();
     const skip = isStale ? 0 : sharedLength(known, path);
@@ -136,8 +136,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
 
   return {
     /**
-     * Says what is looked at. What is not known of it is asked for; what was asked for something
-     * else is given up.
+     * Sets the text and path to show. Unknown steps are requested; other requests are cancelled.
      * @param {Subject} wanted
      * @param {number[]} ids the path
      */
@@ -175,7 +174,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
       return run('writing', path.length + count);
     },
 
-    /** Says that the path is now as long as what is shown: what is being written goes on. */
+    /** Extends the path to the shown steps; a running generation continues. */
     follow() {
       path = known.map(({ id }) => id);
       return path;
@@ -183,7 +182,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
 
     stop,
 
-    /** Stops because somebody wishes it: what is not known of the path is not asked for again by itself. */
+    /** Stops on request: unknown steps of the path are not requested again automatically. */
     cancel() {
       stop();
       if (isKnown(known, path, isStale)) return;
@@ -191,7 +190,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
       refused = keyOf(subject, path);
     },
 
-    /** Asks again for what is not known of the path, though it was refused. */
+    /** Requests the unknown steps of the path again after a problem. */
     retry() {
       refused = '';
       return path.length > 0 ? run('reading', path.length) : undefined;
@@ -231,7 +230,7 @@ function isKnown(known, path, isStale) {
   return path.length === 0 || (!isStale && sharedLength(known, path) === path.length);
 }
 
-/** How many steps are those of the path. */
+/** The number of known steps that follow the path. */
 function sharedLength(known, path) {
   let length = 0;
   while (length < path.length && known[length]?.id === path[length]) length += 1;
@@ -246,7 +245,7 @@ function keyOf({ model, text, sampling }, path) {
   return JSON.stringify([model, text, sampling, path]);
 }
 
-/** The server writes fewer tokens than were asked for: that many will do. */
+/** The server generates fewer tokens than requested: its limit is used. */
 function isTooMany(problem, most) {
   return (
     Boolean(problem?.type?.endsWith(':too-many-new-tokens')) &&
@@ -268,7 +267,7 @@ const LINE_END = /\r\n|\r|\n/g;
 /**
  * Puts events together from text that comes in pieces of any size.
  * @param {(event: ServerSentEvent) => void} onEvent
- * @returns {{push: (text: string) => void}} what is left unfinished at the end is no event
+ * @returns {{push: (text: string) => void}} an unfinished event at the end is dropped
  */
 export function createSseParser(onEvent) {
   let unfinished = '';

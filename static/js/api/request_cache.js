@@ -1,6 +1,6 @@
 /**
- * Further traces that a view asks for: each is fetched once, kept for a while, and given up when
- * nobody looks at what it is for any more.
+ * A cache of the further traces that views request: each is fetched once, kept within bounds, and
+ * cancelled when its view is left.
  */
 
 import { asProblem, Problem } from './calls.js';
@@ -13,7 +13,7 @@ const MOST_KEPT = 24;
 const MOST_NUMBERS = 32e6;
 
 /**
- * What a view asks for, as the API takes it. Model and texts are those of the page's trace, the
+ * The body of a view's request. Model and texts are those of the page's trace, the
  * translation that it made included, unless the view names its own. An encoding of positions needs
  * no text: `{positional: {scheme, length, width}}`.
  * @param {Object} ask
@@ -35,7 +35,7 @@ export function bodyOf(ask, { asked, target }) {
 /**
  * @param {Object} by
  * @param {(body: Object, signal: AbortSignal) => Promise<import('../data/trace.js').Trace>} by.fetch
- * @param {() => void} by.onArrival an answer that was waited for is here
+ * @param {() => void} by.onArrival a pending answer arrived
  */
 export function createRequestCache({ fetch, onArrival }) {
   /** @type {Map<string, {answer: Answer, controller: AbortController}>} */
@@ -63,7 +63,7 @@ export function createRequestCache({ fetch, onArrival }) {
     kept.delete(key);
   }
 
-  /** Gives up what is on its way to nobody, then the oldest of what nobody looks at. */
+  /** Cancels pending requests that are no longer wanted, then drops the oldest unused answers. */
   function tidy(wanted) {
     for (const [key, { answer }] of kept) {
       if (!wanted.has(key) && !answer.trace) drop(key);
@@ -95,12 +95,12 @@ export function createRequestCache({ fetch, onArrival }) {
       return found;
     },
 
-    /** Forgets refusals, so that they are asked for again. */
+    /** Forgets problems, so that they are requested again. */
     retry() {
       for (const [key, { answer }] of kept) if (answer.problem) kept.delete(key);
     },
 
-    /** Gives up what is on its way, and says so where it was waited for. */
+    /** Cancels pending requests; their answers become problems. */
     cancel() {
       for (const entry of kept.values()) {
         if (!entry.answer.isWaiting) continue;
@@ -122,7 +122,7 @@ export function createRequestCache({ fetch, onArrival }) {
   };
 }
 
-/** How many numbers an answer holds: its tensors, and the arrays of its analyses. */
+/** The number of values in an answer: its tensors and the arrays of its analyses. */
 /** @param {Answer} answer */
 function sizeOf({ trace }) {
   const arrays = trace
@@ -133,13 +133,13 @@ function sizeOf({ trace }) {
   return arrays.reduce((sum, array) => sum + (array?.data?.length ?? 0), 0);
 }
 
-/** What is said while an answer is on its way. */
+/** The notice while an answer is pending. */
 export const READING = 'Reading…';
 
 /**
- * The words for an answer that is not there.
+ * The notice for a missing answer.
  * @param {Answer|undefined} answer
- * @returns {string} '' where it is there
+ * @returns {string} '' if it is there
  */
 export function noticeOf(answer) {
   if (answer?.trace) return '';

@@ -31,7 +31,7 @@ export function transposed({ rows, columns, data }) {
 
 /**
  * @param {{data: Float64Array}} matrix
- * @returns {number} the largest of its absolute values; 0 where it has none
+ * @returns {number} the largest of its absolute values; 0 if it is empty
  */
 export function extent({ data }) {
   let most = 0;
@@ -41,7 +41,7 @@ export function extent({ data }) {
 
 /**
  * @param {ArrayLike<number>} values NaN: none
- * @returns {number} index of the highest, the first of several; 0 where there is none
+ * @returns {number} index of the highest, the first of several; 0 if there is none
  */
 export function highestIn(values) {
   let best = 0;
@@ -53,7 +53,7 @@ export function highestIn(values) {
 
 /**
  * @param {Matrix} matrix
- * @returns {import('../plot/grid.js').Cell} where its absolute value is largest
+ * @returns {import('../plot/grid.js').Cell} the cell with the largest absolute value
  */
 export function largestIn({ columns, data }) {
   const best = highestIn(data.map(Math.abs));

@@ -35,7 +35,7 @@ const ALL = [
   },
 ];
 
-/** What a decoder sees of the source says most of a translation. */
+/** Cross-attention comes first: it shows most of a translation. */
 const FIRST_CHOICE = ['cross', 'decoder', 'encoder'];
 
 /**
@@ -56,7 +56,7 @@ export function placesOf(trace) {
 /**
  * @param {{where?: string}} state
  * @param {import('./trace.js').Trace} trace
- * @returns {Place|null} the chosen place, or the most telling one; null where there is none
+ * @returns {Place|null} the chosen one, or the first of the order above; null if there is none
  */
 export function placeOf({ where }, trace) {
   const places = placesOf(trace);
@@ -143,7 +143,7 @@ export function isFilling({ card }) {
  * @typedef {Object} Label
  * @property {string} id as the API names it
  * @property {string} title
- * @property {string} short where there is little room
+ * @property {string} short for narrow spaces
  * @property {string} help what its score is
  */
 
@@ -189,7 +189,7 @@ export function labelsExplained() {
 /** Labels that say which keys a head looks at; the others say how its weights spread. */
 const LOOKS_AT = ['previous', 'next', 'current', 'same_token', 'induction', 'monotonic', 'sink'];
 
-/** What tells most about a model comes first. */
+/** The most informative labels first. */
 const TELLING = ['induction', 'monotonic', 'previous', 'next', 'same_token', 'current', 'sink'];
 
 /**
@@ -219,7 +219,7 @@ export function labelledHeads(trace, place) {
   });
 }
 
-/** What the analysis found of the attention that has these weights; null where it was not asked for. */
+/** The analysis of the attention with these weights; null if it was not requested. */
 function foundAt({ analyses }, site) {
   const labels = analyses.head_labels;
   const path = site.replace(/\.weights$/, '');
@@ -280,7 +280,7 @@ function strongest(layers, index) {
 }
 
 /**
- * The layer and head to open where nobody chose one.
+ * The layer and head to open by default.
  * @param {Trace} trace
  * @param {Place|null} place
  * @returns {{layer: number, head: number}}
@@ -292,7 +292,7 @@ export function tellingHead(trace, place) {
 }
 
 /**
- * What a score is, and over how much of the text.
+ * The meaning of a score, and the number of queries it covers.
  * @param {{help: string, queries: number}} pattern
  */
 export function helpOf({ help, queries }) {
@@ -300,7 +300,7 @@ export function helpOf({ help, queries }) {
 }
 
 /**
- * A title where there is little room; the words around it say that it is about tokens.
+ * A title without the word “token”, for narrow spaces.
  * @param {Label|null} label
  */
 export function bareTitle(label) {

@@ -29,7 +29,7 @@ export function share(value, digits = 3) {
 }
 
 /**
- * A share where there is little room: `.31`.
+ * A share for narrow spaces: `.31`.
  * @param {number} value between 0 and 1
  */
 export function shortShare(value) {

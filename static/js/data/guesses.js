@@ -1,5 +1,5 @@
 /**
- * What a model expects at a place of its text: the likeliest tokens, and which of them is right.
+ * The predictions of a model at one token: the likeliest tokens, and which of them is right.
  */
 
 import { isMask, wordBehind } from './words.js';
@@ -12,7 +12,7 @@ import { matrixAt, rowOf } from './trace.js';
  * @property {string} text
  * @property {string} name
  * @property {number} probability
- * @property {string} mark what is written beside it where it is right
+ * @property {string} mark text beside the right one
  * @property {string} markInWords
  */
 
@@ -74,10 +74,10 @@ export function nameOfGuess(text) {
 }
 
 /**
- * What is said of the guess that is right: that it came, stands there, or was there.
+ * The mark of the right prediction: that the token follows, stands there, or was masked.
  * @param {import('./trace.js').Trace} trace
  * @param {import('./trace.js').Token[]} tokens
- * @param {number} query where it is guessed
+ * @param {number} query the token at which it is predicted
  * @param {string} hidden the words behind masks
  * @returns {(id: number, text: string) => {mark: string, markInWords: string}} nothing of any other guess
  */

@@ -37,7 +37,7 @@ export function callsOf(trace, grid) {
 }
 
 /**
- * Where the numbers of a drawing come from.
+ * The origin of the numbers of a drawing: model, texts, edits.
  * @param {import('./trace.js').Trace} trace
  * @param {import('../plot/grid.js').Grid} grid
  * @param {Object[]} cards of all models: a drawing may be of another than the page's
@@ -63,7 +63,7 @@ export function originOf(trace, grid, cards = []) {
   };
 }
 
-/** An encoding of positions comes without a text, and of a model only where it is one's own. */
+/** An encoding of positions has no text, and a model only if it is the model's own. */
 function modelIn(path, cards) {
   const model = new URLSearchParams(path.split('?')[1]).get('model');
   return model ? { model, revision: cards.find(({ id }) => id === model)?.revision ?? '' } : {};
@@ -153,7 +153,7 @@ function asking(origin, { path, body }) {
   ];
 }
 
-/** What comes is called; one is a stream of events. */
+/** Variable names of the answers, by path; one is a stream of events. */
 const NAMES = new Map([
   ['/api/v1/trace', 'trace'],
   ['/api/v1/generate', 'event'],

@@ -95,7 +95,7 @@ export function nameOf({ text, part }) {
 const byIndex = (_, index) => index;
 
 /**
- * What stands at the positions of a text: `8 dog`.
+ * Tokens with their positions: `8 dog`.
  * @param {import('./trace.js').Token[]} tokens
  * @param {PlaceOf} [placeOf]
  */
@@ -231,7 +231,7 @@ const BYTE = /\\x[0-9a-f]{2}/gi;
 /**
  * @param {import('./trace.js').Token[]} tokens offsets count code points
  * @param {string} text the whole text
- * @returns {(Part|null)[]} for each token; null where it is no piece of a character
+ * @returns {(Part|null)[]} for each token; null if it is not a piece of a character
  */
 export function partsOf(tokens, text) {
   const characters = [...text];
@@ -264,7 +264,7 @@ function groupsOf(tokens, characters) {
   return groups;
 }
 
-/** A byte is written `\xe7`; somebody may as well have typed that. */
+/** A byte is written `\xe7`; a text may contain that literally. */
 function isPiece({ text, start, end, is_special: isSpecial }, characters) {
   return !isSpecial && bytesOf({ text }) > 0 && characters.slice(start, end).join('') !== text;
 }
@@ -274,7 +274,7 @@ function bytesOf({ text }) {
 }
 
 /**
- * A token that is nothing but bytes, of a character that nobody knows yet.
+ * A token that consists of bytes only, of a character not complete yet.
  * @param {string} text of the token
  * @returns {string|null} `byte e7`, `bytes f0 9f`; null for any other token
  */

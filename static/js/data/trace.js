@@ -13,7 +13,7 @@ import { partsOf } from './text.js';
  * @property {number} end
  * @property {number|null} word index of the word the piece belongs to
  * @property {boolean} is_special
- * @property {import('./text.js').Part|null} [part] where it is a piece of a character
+ * @property {import('./text.js').Part|null} [part] if it is a piece of a character
  */
 
 /**
@@ -235,7 +235,7 @@ export function matches(glob, site) {
 }
 
 /**
- * What to ask the API for, so that every view has what it needs and nothing else travels.
+ * The globs and analyses to request, so that each view has what it needs and nothing more.
  * Globs that name no site of the model are left out: a dense model has no router.
  * @param {{needs: string[], also?: (card: Object) => string[]}[]} views
  * @param {{sites: {name: string}[]}} card
@@ -256,7 +256,7 @@ export function request(views, card) {
  * The layers of a trace that hold a site, in order.
  * @param {Record<string, unknown>} tensors
  * @param {string} ending `self_attention.weights`
- * @param {string} [stack] `encoder` or `decoder`; of both where it is left out
+ * @param {string} [stack] `encoder` or `decoder`; of both if left out
  * @returns {{layer: number, site: string}[]}
  */
 export function layersWith(tensors, ending, stack = '') {

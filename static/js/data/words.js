@@ -34,7 +34,7 @@ export function wordsOf(tokens, text) {
   return units;
 }
 
-/** Whatever the pieces spell, a byte of a letter included, the word is what stands in the text. */
+/** The text of a word is taken from the sentence, as its pieces may be bytes. */
 function joined(before, unit, characters) {
   const end = Math.max(before.end, unit.end);
   return {
@@ -104,7 +104,7 @@ function mergedCell({ columns, data }, row, column) {
 const firstOf = ({ first }) => first;
 
 /**
- * What an axis lists: names, and in a long text the place of the first token besides.
+ * The labels of an axis: names, and in a long text the index of the first token.
  * @param {Unit[]} units
  */
 export function unitLabels(units) {
@@ -151,11 +151,11 @@ function joinWords(words) {
 }
 
 /**
- * The word that a mask hides, where it is known.
+ * The word that a mask hides, if known.
  * @param {import('./trace.js').Token[]} tokens
  * @param {number} index of the mask
  * @param {string} words
- * @returns {string} '' where nobody knows
+ * @returns {string} '' if unknown
  */
 export function wordBehind(tokens, index, words) {
   return wordList(words)[masksBefore(tokens, index)] ?? '';
@@ -170,7 +170,7 @@ function masksBefore(tokens, index) {
  * @param {{text: string, tokens: import('./trace.js').Token[]}} trace
  * @param {number} index of a token of the word, or of the mask
  * @param {string} words
- * @returns {{text: string, words: string, query: number}|null} null where there is no word
+ * @returns {{text: string, words: string, query: number}|null} null if there is no word
  */
 export function toggled(trace, index, words) {
   const token = trace.tokens[index];

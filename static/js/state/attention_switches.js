@@ -199,7 +199,7 @@ export function isShown({ which, heads }, state, { layer, head }) {
 }
 
 /**
- * What changes when a head is chosen among all of them: where several are shown, it joins them or
+ * The change when a head is chosen in the overview: if several are shown, it joins them or
  * leaves them; in another layer it is the first of a new set.
  * @param {Switches} switches
  * @param {{layer: number, head: number}} state

@@ -17,7 +17,7 @@ import { isMask } from '../data/words.js';
 
 /**
  * @typedef {Object} State
- * @property {string|null} text null: nobody has written yet, an example is shown
+ * @property {string|null} text null: nothing was typed, an example is shown
  * @property {string|null} target what a translator's decoder shall read; null: its own translation
  * @property {string} words those behind the masks of the text, as `masks.js` keeps them
  * @property {string} model '' is the server's default
@@ -25,8 +25,8 @@ import { isMask } from '../data/words.js';
  * @property {string} where `encoder`, `decoder` or `cross`; '' leaves it to the page
  * @property {number|null} layer counted from 0; null: the page chooses
  * @property {number|null} head counted from 0; null: the page chooses
- * @property {number|null} query index of the chosen token, of the target where there is one; null: a mask, or the last one
- * @property {number|null} source index of the chosen token of the source, where there is a target
+ * @property {number|null} query index of the chosen token, of the target if there is one; null: a mask, or the last one
+ * @property {number|null} source index of the chosen token of the source, if there is a target
  * @property {number|null} key index of the chosen key; null: the page chooses
  * @property {'one'|'head'} range where the colours end: at 1, or at each head's own maximum
  */
@@ -35,7 +35,7 @@ import { isMask } from '../data/words.js';
 
 const RANGES = ['one', 'head'];
 
-/** What every view shares; a view has fields of its own besides. */
+/** The fields that all views share; a view may have its own. */
 export const SHARED_FIELDS = Object.freeze({
   text: text(null),
   target: { ...text(null), read: (written) => (written.trim() === '' ? undefined : written) },
@@ -134,7 +134,7 @@ function among(index, count) {
  * @param {State} state
  * @param {import('../data/trace.js').Trace} trace
  * @param {import('../data/attention.js').Side} [side] the one the model predicts from
- * @returns {number} the chosen token; unless somebody chose, the first mask, or else the last token
+ * @returns {number} the chosen token; by default the first mask, or else the last token
  */
 export function queryOf(state, trace, side = predictingSide(trace)) {
   const tokens = tokensOf(trace, side);
@@ -145,8 +145,7 @@ export function queryOf(state, trace, side = predictingSide(trace)) {
 }
 
 /**
- * Whether the query is where somebody looks: a token that was chosen, or a mask. The end of a text
- * that was only just opened is not.
+ * Whether the query was chosen or is a mask; the default query, the last token, is neither.
  * @param {State} state
  * @param {import('../data/trace.js').Trace} trace
  * @param {import('../data/attention.js').Side} [side]
@@ -157,7 +156,7 @@ export function isQueryLookedAt(state, trace, side = predictingSide(trace)) {
 }
 
 /**
- * What changes when a token is chosen.
+ * The change when a token is chosen.
  * @param {import('../data/trace.js').Trace} trace
  * @param {import('../data/attention.js').Side} side
  * @param {number} index
@@ -171,11 +170,11 @@ function nameOfChoice(trace, side) {
   return hasTwoSides(trace) && side === 'source' ? 'source' : 'query';
 }
 
-/** What no other sentence and no other model can make use of. */
+/** The choices that a new sentence or model resets. */
 export const NOTHING_CHOSEN = Object.freeze({ query: null, source: null, key: null });
 
 /**
- * What changes when another model is chosen: of where somebody looked in this one nothing is kept.
+ * The change when another model is chosen: layer, head and tokens are reset.
  * @param {string} model
  * @returns {Partial<State>}
  */
@@ -184,7 +183,7 @@ export function choosingModel(model) {
 }
 
 /**
- * What changes when an example is followed to where there is something to see in it.
+ * The change when an example is opened at its own place.
  * @param {Partial<State>} opens
  * @returns {Partial<State>}
  */
@@ -193,7 +192,7 @@ export function opened(opens) {
 }
 
 /**
- * The state that a visitor who brings no text begins with; what a link says already stays.
+ * The initial state without a text: an example, and whatever the link sets.
  * @param {State} state
  * @param {{text: string, opens?: Partial<State>}|undefined} example
  * @returns {State}
@@ -205,7 +204,7 @@ export function beginning(state, example) {
 }
 
 /**
- * Brings the state within what the trace holds; where nobody chose a head, opens a telling one.
+ * Clamps the state to the trace; without a chosen head, opens an informative one.
  * @param {State} state
  * @param {import('../data/trace.js').Trace} trace
  * @param {string[]} views
@@ -246,7 +245,7 @@ export function createMemo() {
 }
 
 /**
- * Are these the same all the way down? Where they differ early, that is known early.
+ * Deep equality of plain data; returns at the first difference.
  * @param {any} a
  * @param {any} b
  * @returns {boolean}
@@ -379,7 +378,7 @@ export function ofText(field) {
 }
 
 /**
- * What these fields are where a text is new.
+ * The standard values of the fields that a new text resets.
  * @param {Record<string, Field<any>>} fields
  */
 export function standardsOfText(fields) {
@@ -422,7 +421,7 @@ export function createAddress(fields) {
       else history.pushState(null, '', fragment);
     },
 
-    /** Says more exactly what the present step shows. */
+    /** Replaces the current history entry. */
     rewrite(state) {
       history.replaceState(null, '', writeFragment(state, fields));
     },

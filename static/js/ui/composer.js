@@ -41,7 +41,7 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
   const menu = form.querySelector('#model');
   const examples = form.querySelector('#examples');
   let offered = null;
-  /** What the own translation says, and the sentence it was written for. */
+  /** The own translation, and the sentence it was written for. */
   let written = { own: null, text: '' };
 
   listen(box, onTyping, onText);
@@ -82,7 +82,7 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
         button.setAttribute('aria-pressed', String(button.title === text));
     },
 
-    /** @param {string|null} text what the model made of the sentence; null while nobody knows */
+    /** @param {string|null} text the model's translation; null while it is pending */
     translate(text) {
       translated.textContent = text === '' ? 'empty: the model ended at once' : (text ?? '…');
       translated.classList.toggle('is-nothing', !text);
@@ -117,7 +117,7 @@ function listen(box, onTyping, onText) {
   return submit;
 }
 
-/** By kind, where there are several kinds. */
+/** Grouped by kind, if there are several kinds. */
 function groupsOf(models) {
   const option = ({ id, title }) => element('option', { value: id }, title || id);
   const groups = KINDS.map(([kind, label]) => [
@@ -202,7 +202,7 @@ function expertsOf(moe) {
   return `${moe.n_experts} in layers ${moe.layers.join(', ')}; the router chooses ${moe.top_k} for each token`;
 }
 
-/** How much was measured is no achievement. */
+/** Sizes of the measured data, which are not results. */
 const AMOUNTS = ['tokens', 'bytes', 'masked_words', 'rows', 'trained_tokens'];
 
 /** Of figures that come in groups, the one that counts, and what to call it. */

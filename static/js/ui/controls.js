@@ -106,7 +106,7 @@ function replace(host, wanted) {
   });
 }
 
-/** What makes a control another one. */
+/** The identity of a control. */
 /** @param {Control} control */
 function keyOf({ kind, name, label, options = [], least, most, step }) {
   return JSON.stringify([kind, name, label, options, least, most, step]);

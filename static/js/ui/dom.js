@@ -27,8 +27,8 @@ const GAP = 12;
 const EDGE = 8;
 
 /**
- * Where a card stands so that it does not cover what it speaks of: at its right, its left, below or
- * above it, and where there is no room for that, at the bottom.
+ * Places a card beside its target: right, left, below or above, wherever it fits; otherwise at the
+ * bottom of the screen.
  * @param {Box} target
  * @param {{width: number, height: number}} card
  * @param {{width: number, height: number}} screen

@@ -249,7 +249,7 @@ function harmless(script) {
 
 /** @typedef {import('../plot/grid.js').Grid} Grid */
 
-/** What a function of row and column gives, cell by cell; nothing is null. */
+/** The values of a function of row and column, cell by cell; missing ones are null. */
 function cellsOf({ rows, columns }, value) {
   const cell = (row, column) => {
     const found = value(row, column);
@@ -261,7 +261,7 @@ function cellsOf({ rows, columns }, value) {
 }
 
 /**
- * Where cells were chosen, their weights follow in rows of their own.
+ * If cells are marked as chosen, their weights follow in rows of their own.
  * @param {Grid} grid
  * @returns {string}
  */

@@ -17,7 +17,7 @@ const branch =
   (tag) =>
   (...parts) => ({ tag, parts: parts.map(termOf) });
 
-/** What is written as text is an operator. */
+/** Plain text is an operator. */
 function termOf(part) {
   return typeof part === 'string' ? op(part) : part;
 }
@@ -58,7 +58,7 @@ const READ = {
 
 /**
  * @param {Term} term
- * @returns {string} for who hears the formula
+ * @returns {string} for screen readers
  */
 export function spoken({ tag, text, parts }) {
   const said = parts ? READ[tag](parts.map(spoken)) : (SPOKEN[text] ?? text);

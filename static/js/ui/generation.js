@@ -31,7 +31,7 @@ export function subjectOf(trace, state) {
   return { model: trace.model, text: trace.text, sampling: samplingOf(state) };
 }
 
-/** What is as the server has it anyway is left out, but for what a reader wants to see. */
+/** Omits the server's defaults, except for temperature and seed. */
 function samplingOf({
   generate_temperature: temperature,
   generate_top_k: topK,
@@ -75,7 +75,7 @@ export function tokensWith(trace, steps) {
 /**
  * @param {Object} state
  * @param {Step[]} steps
- * @returns {number} the chosen step; unless somebody chose, the last; −1 where there is none
+ * @returns {number} the chosen step, by default the last; −1 if there is none
  */
 export function chosenStep({ generate_step: step }, steps) {
   return step !== null && step < steps.length ? step : steps.length - 1;
@@ -94,7 +94,7 @@ export function rowOfStep({ attention: { layers, heads, data } }, layer, head) {
 }
 
 /**
- * What is said beside the buttons.
+ * The status beside the buttons.
  * @param {import('../data/trace.js').Trace} trace
  * @param {import('../api/generation.js').Writing} writing
  */
@@ -128,7 +128,7 @@ export function whyOver({ tokens, card }, steps, most) {
 
 /** Figures and the address follow a run at this pace; the text itself shows every token. */
 const FOLLOWING = 500;
-/** Where drawing takes long, it is done less often: most of the time is for whoever types or presses. */
+/** Slow drawings are drawn less often, so that most of the time is left for input. */
 const TIMES_AS_LONG = 8;
 const STOPPED = 'Stopped: the generated text has not been replayed.';
 
@@ -136,7 +136,7 @@ function inWords({ text, probability, rank }) {
   return `“${nameOfGuess(text)}” written, probability ${percent(probability)}, rank ${rank}`;
 }
 
-/** Is there something to stop? A text that stays in sight while it is read for other ways to draw is not in the way. */
+/** Whether there is something to stop; replaying a visible text is not. */
 function isBusy({ isWriting, isReading, steps }) {
   return isWriting || (isReading && steps.length === 0);
 }
@@ -158,7 +158,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   let state = null;
   let timer = 0;
   let took = 0;
-  let asked = 0; // tokens, by who pressed; 0: the page itself asks for what a link says
+  let asked = 0; // tokens, by a button; 0: the page replays a link
   /** @type {{length: number, isNew: boolean}|null} what is being written: after how many tokens it began */
   let begun = null;
   const writer = createWriter({
@@ -343,7 +343,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
 
     state: () => ({ generation: writer.state() }),
 
-    /** Nobody looks any more: what is on its way is no longer wanted. */
+    /** The view is left: pending requests are cancelled. */
     leave() {
       clearTimeout(timer);
       timer = 0;

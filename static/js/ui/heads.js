@@ -250,7 +250,7 @@ function spoken(head) {
     .join(': ');
 }
 
-/** What stands under a map: in the order of layers its label, in the order of labels its place. */
+/** The caption of a map: its label if sorted by layer, its place if sorted by label. */
 function nameOf({ layer, head, label, score }, { order, isShort }) {
   const words = order === 'label' ? `${layer}.${head}` : isShort ? label?.short : bareTitle(label);
   return element(

@@ -1,5 +1,5 @@
 /**
- * Asks for the key, where the server wants one: once, and again where it was not the right one.
+ * The dialog that asks for an API key, and again if the key is rejected.
  */
 
 import { keepKey, keyIn } from '../api/calls.js';

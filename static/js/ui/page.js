@@ -244,7 +244,7 @@ export function createTabs(host, views, { onChoose }) {
   };
 }
 
-/** Where the tabs do not fit side by side, brings one into the middle; nothing else scrolls. */
+/** Scrolls a tab to the middle if the tabs do not fit; nothing else scrolls. */
 function reveal(host, tab) {
   host.scrollLeft = tab.offsetLeft - host.offsetLeft - (host.clientWidth - tab.offsetWidth) / 2;
 }
@@ -302,7 +302,7 @@ function wasSeen() {
   try {
     return localStorage.getItem(TOUR_SEEN) === 'seen';
   } catch {
-    return true; // Storage may be forbidden; nobody is asked twice then.
+    return true; // Storage may be forbidden; the mark is then left out.
   }
 }
 

@@ -53,7 +53,7 @@ export function createPanel(name, handlers) {
     if (!formula.hidden) formula.replaceChildren(...formulaLines(lines));
   }
 
-  /** What stands around the drawing; an action that stays the same keeps its button, and its focus. */
+  /** Heading, help, facts and actions; an unchanged action keeps its button, and its focus. */
   function surround({
     formula: lines = [],
     help: said = '',
@@ -235,7 +235,7 @@ export function createExports(subject, announce) {
   return { element: bar, quiet };
 }
 
-/** What takes a drawing along, loaded when it is first asked for. */
+/** The exports, loaded when the first one is asked for. */
 async function loadExports() {
   try {
     return await import('./exports.js');
@@ -250,7 +250,7 @@ let count = 0;
 const INSET = 12;
 const MARGIN = 8;
 
-/** Where a menu stands, from its button's left edge: below it, or as far aside as the window asks. */
+/** The offset of a menu from its button's left edge, so that it stays in the window. */
 function shift(left, width) {
   const most = document.documentElement.clientWidth - MARGIN - width;
   return Math.max(MARGIN, Math.min(left - INSET, most)) - left;
@@ -337,7 +337,7 @@ export function createMenu(label, title, items) {
     if (!host.contains(/** @type {Node} */ (relatedTarget))) close(false);
   });
 
-  /** What a key does, on the button or in the menu. */
+  /** The action of a key, on the button or in the menu. */
   function reaction(key) {
     if (list.hidden) {
       return { ArrowDown: () => open(), ArrowUp: () => open(-1) }[key];

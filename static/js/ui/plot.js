@@ -62,7 +62,7 @@ export function createPlot({ onCell, onChoose }) {
   /** @type {{asked: {data: Object[], layout: Object}, done: Promise<unknown>}|null} */
   let painted = null;
 
-  /** What is asked for again, because another cell was chosen, stays as it is. */
+  /** An unchanged drawing, as when another cell is chosen, is not drawn again. */
   function paint(Plotly, wanted) {
     const asked = { data: wanted.data, layout: withZoom(wanted) };
     if (painted && deepEqual(painted.asked, asked)) return painted.done;

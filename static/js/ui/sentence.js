@@ -188,7 +188,7 @@ const MARGIN = 5;
 
 /**
  * @param {HTMLElement} host
- * @param {string} label for who cannot see it
+ * @param {string} label for screen readers
  * @param {Object} handlers
  * @param {(index: number) => void} handlers.onChoose walked to
  * @param {(index: number) => void} handlers.onPress clicked, or Enter pressed on it

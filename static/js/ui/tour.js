@@ -5,7 +5,7 @@
 
 import { element, placeBeside } from './dom.js';
 
-/** What covers the top of the page once it is scrolled. */
+/** Covers the top of the page once it is scrolled. */
 const COVER = '#sentence';
 
 /**

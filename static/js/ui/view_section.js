@@ -62,7 +62,7 @@ export function createViewSection(entry, handlers) {
     stage.replaceChildren(...panels.map(({ panel }) => panel.element));
   }
 
-  /** Says what the view shows of this model; written only where it changed. */
+  /** Shows help and terms, if they changed. */
   function tell({ help: standard, terms: words }, wording) {
     const said = { help: standard, terms: words, ...wording };
     if (JSON.stringify(said) === told) return;
@@ -71,7 +71,7 @@ export function createViewSection(entry, handlers) {
     terms.show(said.terms);
   }
 
-  /** Runs a part of the view; what it throws is told in the view's own place. */
+  /** Runs a part of the view; an error is reported in the view's place. */
   function guarded(part, act) {
     try {
       act();
@@ -86,11 +86,11 @@ export function createViewSection(entry, handlers) {
   return {
     element: section,
 
-    /** It is not looked at: what its own part of the page still asks for is given up. */
+    /** The view is left: pending requests of its overview are cancelled. */
     leave: () => overview?.leave?.(),
 
     /**
-     * Says that the view itself could not be loaded.
+     * Reports that the view could not be loaded.
      * @param {Error} error
      */
     fail: (error) =>
