@@ -1,6 +1,10 @@
 /**
  * The views of the page, in the order of their tabs, with what the page needs before a view is opened.
  * `load` imports the view itself, once.
+ *
+ * To add a view: a folder with a module that exports `{ ...entryOf(id), help, terms, figure }`, the
+ * pure function `figure(trace, state)` (`plot/figure.js` has the types), an entry here, and a test
+ * in tests/js/views.
  */
 
 import { FIELDS as ATTENTION_FIELDS } from '../state/attention_switches.js';

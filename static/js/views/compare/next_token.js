@@ -265,7 +265,7 @@ function geometryOf(tokens, end) {
  * @typedef {Object} NextChange
  * @property {Expected[]} tokens of either side’s likeliest, by the greater probability
  * @property {number|null} moved total variation distance; null: two vocabularies
- * @property {number|null} lost Kullback–Leibler divergence of B from A, in bits
+ * @property {number|null} lost Kullback–Leibler divergence of A from B, in bits
  */
 
 const OF_EACH = 8;
