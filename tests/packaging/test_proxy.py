@@ -114,7 +114,7 @@ def headlight():
 def proxy(headlight, tmp_path_factory):
     """The address of a proxy with the configuration of compose.yaml, in front of that server."""
     folder, port = tmp_path_factory.mktemp("proxy"), free_port()
-    text = filled(CADDYFILE, HEADLIGHT_SITE=f"localhost:{port}")
+    text = filled(CADDYFILE, **TOLD, HEADLIGHT_SITE=f"localhost:{port}")
     assert "headlight:8000" in text
     text = text.replace("headlight:8000", f"127.0.0.1:{headlight}")
     ports = f"{{\n\thttp_port {free_port()}\n\thttps_port {port}\n"
