@@ -4,10 +4,8 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,14 +16,14 @@ import torch
 import uvicorn
 from fastapi.testclient import TestClient
 from safetensors import safe_open
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from headlight import cli
 from headlight.main import create_app
 from headlight.model.card import ModelCard
-from headlight.model.checkpoint import Checkpoint, load, save
+from headlight.model.checkpoint import load, save
 from headlight.model.config import ExpertsConfig, TransformerConfig
-from headlight.model.tokenizer import Tokenizer, train_tokenizer
+from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
 from headlight.server.run import config_of, listen
 from headlight.services import Services
@@ -37,7 +35,7 @@ MOE = ExpertsConfig(n_experts=4, top_k=2, layers=(1,))
 ALIGNER = {"layer": 1, "head": 2, "shift": 0, "error_rate": 0.5}
 
 
-def save_model(folder: Path, tokenizer: Tokenizer, *, metrics: Any = None, **config: Any) -> None:
+def save_model(folder, tokenizer, *, metrics=None, **config):
     """A model of random weights that are the same in every run."""
     torch.manual_seed(7)
     model = Transformer(TransformerConfig(vocab_size=tokenizer.vocab_size, **{**SIZES, **config}))
@@ -49,7 +47,7 @@ def save_model(folder: Path, tokenizer: Tokenizer, *, metrics: Any = None, **con
 
 
 @pytest.fixture(scope="session")
-def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def zoo(tmp_path_factory):
     """A directory with one model of every kind.
 
     `tiny`, the default, has experts in one of its layers and `dense` has none; `turning` has
@@ -70,23 +68,23 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def model_ids(zoo: Path) -> list[str]:
+def model_ids(zoo):
     """The ids of all models, in order."""
     return sorted(folder.name for folder in zoo.iterdir())
 
 
 @pytest.fixture(scope="session")
-def tiny(zoo: Path) -> Checkpoint:
+def tiny(zoo):
     return load(zoo / "tiny")
 
 
 @pytest.fixture(scope="session")
-def translator(zoo: Path) -> Checkpoint:
+def translator(zoo):
     return load(zoo / "translator")
 
 
 @pytest.fixture(scope="session")
-def settings(zoo: Path) -> Settings:
+def settings(zoo):
     """Patient settings, as a slow machine is no failure here; what is asked is always computed."""
     return Settings(
         zoo_dir=zoo,
@@ -100,7 +98,7 @@ def settings(zoo: Path) -> Settings:
 
 
 @pytest.fixture(scope="session")
-def client(settings: Settings) -> Iterator[TestClient]:
+def client(settings):
     """A client of a warm server."""
     with TestClient(create_app(settings), base_url="http://localhost") as client:
         wait_until_ready(client.get)
@@ -108,11 +106,11 @@ def client(settings: Settings) -> Iterator[TestClient]:
 
 
 @pytest.fixture
-def client_with(settings: Settings) -> Iterator[Callable[..., TestClient]]:
+def client_with(settings):
     """Makes a client of a server with other settings."""
     with ExitStack() as stack:
 
-        def make(**changed: Any) -> TestClient:
+        def make(**changed):
             app = create_app(settings.model_copy(update=changed))
             return stack.enter_context(TestClient(app, base_url="http://localhost"))
 
@@ -128,7 +126,7 @@ class Server:
 
 
 @contextmanager
-def serve(settings: Settings) -> Iterator[Server]:
+def serve(settings):
     """A warm server behind real connections."""
     listener = listen("127.0.0.1", 0)
     # Else the system buffers megabytes for a client that does not read.
@@ -149,18 +147,18 @@ def serve(settings: Settings) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def server(settings: Settings) -> Iterator[Server]:
+def server(settings):
     with serve(settings) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def serving() -> Callable[[Settings], AbstractContextManager[Server]]:
+def serving():
     """Opens a server of one's own, for a `with` block."""
     return serve
 
 
-def wait_until_ready(get: Callable[[str], Any], seconds: float = 30) -> None:
+def wait_until_ready(get, seconds=30):
     until = time.monotonic() + seconds
     while (answer := get("/readyz")).status_code != 200:
         is_hopeless = "did not start" in answer.text or time.monotonic() > until
@@ -168,7 +166,7 @@ def wait_until_ready(get: Callable[[str], Any], seconds: float = 30) -> None:
         time.sleep(0.02)
 
 
-def read_problem(response: Any, status: int, kind: str) -> dict[str, Any]:
+def read_problem(response, status, kind):
     """The members of a problem, after checking that it is one."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
@@ -182,33 +180,33 @@ def read_problem(response: Any, status: int, kind: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def problem() -> Callable[[Any, int, str], dict[str, Any]]:
+def problem():
     return read_problem
 
 
-def arrays_of_json(body: dict[str, Any]) -> dict[str, np.ndarray]:
+def arrays_of_json(body):
     """The tensors of a JSON trace; null is -inf, and scaled integers are scaled back."""
     return {site: _array_of_json(found) for site, found in body["tensors"].items()}
 
 
-def _array_of_json(found: dict[str, Any]) -> np.ndarray:
+def _array_of_json(found):
     data = np.array(found["data"], dtype=object)
-    data[data == None] = -np.inf  # noqa: E711 - elementwise
+    data[data == None] = -np.inf
     array = data.astype(found["dtype"])
     assert list(array.shape) == found["shape"]
     return array * np.float32(found["scale"]) if "scale" in found else array
 
 
 @pytest.fixture(scope="session")
-def from_json() -> Callable[[dict[str, Any]], dict[str, np.ndarray]]:
+def from_json():
     return arrays_of_json
 
 
 @pytest.fixture
-def from_safetensors(tmp_path: Path) -> Callable[[bytes], tuple[dict[str, np.ndarray], dict]]:
+def from_safetensors(tmp_path):
     """The arrays of a safetensors answer, as they lie in it, and its metadata."""
 
-    def read(content: bytes) -> tuple[dict[str, np.ndarray], dict]:
+    def read(content):
         path = tmp_path / "trace.safetensors"
         path.write_bytes(content)
         with safe_open(path, framework="numpy") as file:
@@ -219,7 +217,7 @@ def from_safetensors(tmp_path: Path) -> Callable[[bytes], tuple[dict[str, np.nda
 
 
 @pytest.fixture
-def headlight(zoo: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def headlight(zoo, monkeypatch):
     """Runs the command with our tiny models."""
     monkeypatch.setenv("HEADLIGHT_ZOO_DIR", str(zoo))
     monkeypatch.setenv("HEADLIGHT_DEFAULT_MODEL", "tiny")

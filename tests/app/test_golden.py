@@ -5,7 +5,6 @@ rounding; names, axes, order and everything else may not differ at all.
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -35,27 +34,23 @@ OF_ONE_ANSWER = {"id", "timings"}  # differ from one release, or one pass, to th
 
 
 @pytest.fixture(scope="module")
-def shipped() -> Iterator[TestClient]:
+def shipped():
     """A server of the models that ship."""
     settings = Settings(device="cpu", precision="float32")
     with TestClient(create_app(settings), base_url="http://localhost") as client:
         yield client
 
 
-def metadata(path: Path) -> dict[str, object]:
+def metadata(path):
     with safe_open(path, framework="numpy") as file:
         return {name: json.loads(text) for name, text in file.metadata().items()}
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
-def test_a_shipped_model_still_gives_the_numbers_it_always_gave(
-    path: Path, shipped: TestClient, tmp_path: Path
-) -> None:
+def test_a_shipped_model_still_gives_the_numbers_it_always_gave(path, shipped, tmp_path):
     told = metadata(path)
     answer = shipped.post(
-        "/api/v1/trace",
-        json=REQUESTS[path.stem],
-        headers={"Accept": "application/x-safetensors"},
+        "/api/v1/trace", json=REQUESTS[path.stem], headers={"Accept": "application/x-safetensors"}
     )
     assert answer.status_code == 200, answer.text
     (tmp_path / "now").write_bytes(answer.content)

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 SERVE = """
 import json, sys
@@ -32,14 +31,14 @@ HEAVY = {
 }
 
 
-def modules_after(code: str, *arguments: str) -> set[str]:
+def modules_after(code, *arguments):
     """What a fresh Python has loaded after some code that ends with telling it."""
     command = [sys.executable, "-c", code, *arguments]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return set(json.loads(said.splitlines()[-1]))
 
 
-def test_serving_a_trace_loads_nothing_heavy_that_it_does_not_need(zoo: Path) -> None:
+def test_serving_a_trace_loads_nothing_heavy_that_it_does_not_need(zoo):
     loaded = modules_after(SERVE, str(zoo))
     assert "torch" in loaded
     assert loaded & HEAVY == set()

@@ -1,6 +1,5 @@
 """A batch is many texts, and every text is alone in it."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -9,14 +8,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from headlight.model.checkpoint import ZOO, Checkpoint, load
+from headlight.model.checkpoint import ZOO, load
 from headlight.model.config import ExpertsConfig
 from headlight.model.interventions import HeadAblation, NoScaling, Temperature
-from headlight.model.trace import Trace
 from headlight.model.tracing import (
     PASS_TOKENS,
-    ModelInput,
-    PassSpec,
     group_by_length,
     pad,
     pass_spec,
@@ -25,7 +21,6 @@ from headlight.model.tracing import (
     with_translations,
 )
 
-MakeCheckpoint = Callable[..., Checkpoint]
 MOE = ExpertsConfig(n_experts=4, top_k=2, layers=(1,))
 ARCHITECTURES = {
     "decoder, sinusoidal, experts": {"moe": MOE},
@@ -68,7 +63,7 @@ SENTENCES = (
 )
 
 
-def require_equal(batched: Trace, alone: Trace) -> None:
+def require_equal(batched, alone):
     """The same texts and sites, the same numbers to 1e-5, and -inf in the same places."""
     assert (batched.tokens, batched.target_tokens) == (alone.tokens, alone.target_tokens)
     assert list(batched.tensors) == list(alone.tensors)
@@ -80,13 +75,13 @@ def require_equal(batched: Trace, alone: Trace) -> None:
         np.testing.assert_allclose(found.data, array.data, rtol=0, atol=1e-5 * size, err_msg=site)
 
 
-def require_as_alone(checkpoint: Checkpoint, spec: PassSpec, inputs: Sequence[ModelInput]) -> None:
+def require_as_alone(checkpoint, spec, inputs):
     for batched, read in zip(run_batch(checkpoint, spec, inputs), inputs, strict=True):
         require_equal(batched, run_batch(checkpoint, spec, [read])[0])
 
 
 @pytest.fixture(scope="module")
-def checkpoint_of(make_checkpoint: MakeCheckpoint) -> Callable[[str], Checkpoint]:
+def checkpoint_of(make_checkpoint):
     return cache(lambda name: make_checkpoint(**ARCHITECTURES[name]))
 
 
@@ -99,12 +94,8 @@ def checkpoint_of(make_checkpoint: MakeCheckpoint) -> Callable[[str], Checkpoint
     changes=st.sampled_from(sorted(INTERVENTIONS)),
 )
 def test_every_text_of_a_batch_has_the_numbers_that_it_has_alone(
-    checkpoint_of: Callable[[str], Checkpoint],
-    name: str,
-    texts: list[tuple[str, str]],
-    heads: tuple[int, ...] | None,
-    changes: str,
-) -> None:
+    checkpoint_of, name, texts, heads, changes
+):
     checkpoint = checkpoint_of(name)
     has_target = checkpoint.config.kind == "encoder-decoder"
     spec = pass_spec(
@@ -115,7 +106,7 @@ def test_every_text_of_a_batch_has_the_numbers_that_it_has_alone(
 
 
 @pytest.mark.parametrize("folder", sorted(path.name for path in ZOO.iterdir() if path.is_dir()))
-def test_the_models_that_ship_read_sentences_together_as_they_read_them_alone(folder: str) -> None:
+def test_the_models_that_ship_read_sentences_together_as_they_read_them_alone(folder):
     checkpoint = load(ZOO / folder)
     spec = pass_spec(checkpoint.description, capture=["*"])
     inputs = [tokenize(checkpoint, text) for text in SENTENCES]
@@ -127,9 +118,7 @@ def test_the_models_that_ship_read_sentences_together_as_they_read_them_alone(fo
     require_as_alone(checkpoint, spec, together)
 
 
-def test_masked_scores_stay_infinite_and_nothing_of_the_filling_is_seen(
-    checkpoint: Checkpoint,
-) -> None:
+def test_masked_scores_stay_infinite_and_nothing_of_the_filling_is_seen(checkpoint):
     spec = pass_spec(checkpoint.description, capture=["*.scores"])
     inputs = [tokenize(checkpoint, text) for text in ("abc", "a", "abcdefgh abc")]
     for trace in run_batch(checkpoint, spec, inputs):
@@ -139,7 +128,7 @@ def test_masked_scores_stay_infinite_and_nothing_of_the_filling_is_seen(
             assert (np.isneginf(array.data) == future).all()
 
 
-def test_traces_of_one_batch_share_no_memory(checkpoint: Checkpoint) -> None:
+def test_traces_of_one_batch_share_no_memory(checkpoint):
     spec = pass_spec(checkpoint.description, capture=["*"])
     first, second = run_batch(checkpoint, spec, [tokenize(checkpoint, t) for t in ("abc", "abd")])
     for site, array in first.tensors.items():
@@ -147,9 +136,7 @@ def test_traces_of_one_batch_share_no_memory(checkpoint: Checkpoint) -> None:
         assert array.data.flags.c_contiguous, site
 
 
-def test_inputs_without_a_target_are_translated_together_and_others_stay(
-    make_checkpoint: MakeCheckpoint,
-) -> None:
+def test_inputs_without_a_target_are_translated_together_and_others_stay(make_checkpoint):
     translator = make_checkpoint(kind="encoder-decoder", moe=None)
     inputs = [tokenize(translator, *texts) for texts in (("abc",), ("a", "b"), ("cab a",))]
     found = with_translations(translator, inputs)
@@ -161,7 +148,7 @@ def test_inputs_without_a_target_are_translated_together_and_others_stay(
         assert set(read.timings) == {"tokenize", "translate"}
 
 
-def test_rows_are_filled_up_to_the_longest_and_marked_only_where_they_are() -> None:
+def test_rows_are_filled_up_to_the_longest_and_marked_only_where_they_are():
     rows = pad([[5, 6], [7, 8, 9]])
     assert rows.ids.tolist() == [[5, 6, 0], [7, 8, 9]]
     assert rows.is_token is not None
@@ -169,7 +156,7 @@ def test_rows_are_filled_up_to_the_longest_and_marked_only_where_they_are() -> N
     assert pad([[1, 2], [3, 4]]).is_token is None
 
 
-def cost(lengths: Sequence[int], passes: list[list[int]]) -> int:
+def cost(lengths, passes):
     return sum(PASS_TOKENS + len(texts) * max(lengths[text] for text in texts) for texts in passes)
 
 
@@ -177,13 +164,13 @@ LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=7)
 
 
 @given(lengths=LENGTHS)
-def test_no_other_way_to_share_texts_out_is_cheaper(lengths: list[int]) -> None:
+def test_no_other_way_to_share_texts_out_is_cheaper(lengths):
     passes = group_by_length(lengths)
     assert sorted(text for texts in passes for text in texts) == list(range(len(lengths)))
     assert cost(lengths, passes) == min(cost(lengths, way) for way in partitions(len(lengths)))
 
 
-def partitions(count: int) -> list[list[list[int]]]:
+def partitions(count):
     """Every way to share out some texts."""
     ways: list[list[list[int]]] = [[]]
     for text in range(count):
@@ -195,19 +182,17 @@ def partitions(count: int) -> list[list[list[int]]]:
     return ways
 
 
-def test_a_long_text_is_not_read_together_with_short_ones() -> None:
+def test_a_long_text_is_not_read_together_with_short_ones():
     assert group_by_length([5, 250, 6, 5]) == [[0, 3, 2], [1]]
 
 
 @given(lengths=LENGTHS, n_most=st.integers(1, 600))
-def test_a_pass_of_several_texts_has_no_more_tokens_than_it_may(
-    lengths: list[int], n_most: int
-) -> None:
+def test_a_pass_of_several_texts_has_no_more_tokens_than_it_may(lengths, n_most):
     for texts in group_by_length(lengths, max_size=n_most):
         assert len(texts) == 1 or len(texts) * max(lengths[text] for text in texts) <= n_most
 
 
-def test_a_pass_holds_no_more_than_it_may_where_rows_are_as_large_as_the_largest() -> None:
+def test_a_pass_holds_no_more_than_it_may_where_rows_are_as_large_as_the_largest():
     assert group_by_length([5, 5, 5], sizes=[1, 30, 1], max_size=60) == [[0], [1, 2]]
     assert group_by_length([5, 5, 5], sizes=[1, 30, 1], max_size=59) == [[0], [1], [2]]
     assert group_by_length([5, 5, 5], sizes=[1, 30, 1], max_size=90) == [[0, 1, 2]]

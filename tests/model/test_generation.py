@@ -4,7 +4,6 @@ import fnmatch
 import math
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -21,18 +20,17 @@ from headlight.model.generation import (
     next_token_distribution,
 )
 from headlight.model.sites import UnknownHead
-from headlight.model.transformer import Transformer
 
 # Probabilities .1 .4 .05 .3 .15: an order that is neither rising nor falling
 LOGITS = torch.tensor([0.1, 0.4, 0.05, 0.3, 0.15]).log()
 GREEDY = Sampling(temperature=0.0)
 
 
-def distribution(**sampling: Any) -> Tensor:
+def distribution(**sampling):
     return next_token_distribution(LOGITS, Sampling(**sampling))
 
 
-def assert_is(actual: Tensor, expected: list[float]) -> None:
+def assert_is(actual, expected):
     torch.testing.assert_close(
         actual, torch.tensor(expected, dtype=torch.float32), rtol=0, atol=1e-6
     )
@@ -41,15 +39,15 @@ def assert_is(actual: Tensor, expected: list[float]) -> None:
 # --- the distribution, by hand --------------------------------------------------------------------
 
 
-def test_temperature_1_is_the_models_own_distribution() -> None:
+def test_temperature_1_is_the_models_own_distribution():
     assert_is(distribution(), [0.1, 0.4, 0.05, 0.3, 0.15])
 
 
-def test_temperature_0_takes_the_most_likely_token() -> None:
+def test_temperature_0_takes_the_most_likely_token():
     assert_is(distribution(temperature=0.0), [0, 1, 0, 0, 0])
 
 
-def test_temperature_divides_the_logits() -> None:
+def test_temperature_divides_the_logits():
     squares = [0.01, 0.16, 0.0025, 0.09, 0.0225]
     assert_is(distribution(temperature=0.5), [square / sum(squares) for square in squares])
     roots = [math.sqrt(p) for p in (0.1, 0.4, 0.05, 0.3, 0.15)]
@@ -57,7 +55,7 @@ def test_temperature_divides_the_logits() -> None:
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e-45])
-def test_a_tiny_temperature_is_nearly_greedy(temperature: float) -> None:
+def test_a_tiny_temperature_is_nearly_greedy(temperature):
     assert_is(distribution(temperature=temperature), [0, 1, 0, 0, 0])
 
 
@@ -71,7 +69,7 @@ def test_a_tiny_temperature_is_nearly_greedy(temperature: float) -> None:
         (99, [0.1, 0.4, 0.05, 0.3, 0.15]),
     ],
 )
-def test_top_k_keeps_the_k_most_likely(top_k: int, expected: list[float]) -> None:
+def test_top_k_keeps_the_k_most_likely(top_k, expected):
     assert_is(distribution(top_k=top_k), expected)
 
 
@@ -87,23 +85,23 @@ def test_top_k_keeps_the_k_most_likely(top_k: int, expected: list[float]) -> Non
         (1.0, [0.1, 0.4, 0.05, 0.3, 0.15]),
     ],
 )
-def test_top_p_keeps_the_fewest_that_reach_p(top_p: float, expected: list[float]) -> None:
+def test_top_p_keeps_the_fewest_that_reach_p(top_p, expected):
     assert_is(distribution(top_p=top_p), expected)
 
 
-def test_top_p_acts_on_what_top_k_left() -> None:
+def test_top_p_acts_on_what_top_k_left():
     # Of the two that top-k leaves, the first holds 4/7 = .571.
     assert_is(distribution(top_k=2, top_p=0.57), [0, 1, 0, 0, 0])
     assert_is(distribution(top_k=2, top_p=0.58), [0, 4 / 7, 0, 3 / 7, 0])
 
 
-def test_top_p_acts_on_the_distribution_that_temperature_made() -> None:
+def test_top_p_acts_on_the_distribution_that_temperature_made():
     # At temperature .5 the most likely token holds .16/.285 = .561.
     assert_is(distribution(temperature=0.5, top_p=0.55), [0, 1, 0, 0, 0])
     assert_is(distribution(temperature=0.5, top_p=0.57), [0, 16 / 25, 0, 9 / 25, 0])
 
 
-def test_of_equally_likely_tokens_top_k_keeps_the_first() -> None:
+def test_of_equally_likely_tokens_top_k_keeps_the_first():
     kept = next_token_distribution(torch.zeros(4), Sampling(top_k=2))
     assert_is(kept, [0.5, 0.5, 0, 0])
 
@@ -120,7 +118,7 @@ def test_of_equally_likely_tokens_top_k_keeps_the_first() -> None:
         ({"top_p": math.nan}, "top_p (nan) must lie in (0, 1]"),
     ],
 )
-def test_a_number_out_of_range_is_an_error(sampling: dict[str, Any], message: str) -> None:
+def test_a_number_out_of_range_is_an_error(sampling, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Sampling(**sampling)
 
@@ -137,9 +135,7 @@ SAMPLINGS = [
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
-def test_generation_with_a_cache_is_generation_without(
-    model: Transformer, sampling: Sampling, seed: int
-) -> None:
+def test_generation_with_a_cache_is_generation_without(model, sampling, seed):
     cached, uncached = (
         list(
             generate(
@@ -154,7 +150,7 @@ def test_generation_with_a_cache_is_generation_without(
         torch.testing.assert_close(one.distribution, other.distribution, rtol=0, atol=1e-5)
 
 
-def test_greedy_generation_takes_the_likeliest_token_each_time(model: Transformer) -> None:
+def test_greedy_generation_takes_the_likeliest_token_each_time(model):
     text = [0, 5, 9]
     for token in generate(model, text, n_tokens=10, sampling=GREEDY):
         assert token.id == int(model(torch.tensor([text])).logits[0, -1].argmax())
@@ -162,8 +158,8 @@ def test_greedy_generation_takes_the_likeliest_token_each_time(model: Transforme
         text = [*text, token.id]
 
 
-def test_a_seed_decides_what_is_drawn(model: Transformer) -> None:
-    def drawn(seed: int) -> list[int]:
+def test_a_seed_decides_what_is_drawn(model):
+    def drawn(seed):
         tokens = generate(model, [0], n_tokens=20, sampling=Sampling(), seed=seed)
         return [token.id for token in tokens]
 
@@ -171,9 +167,7 @@ def test_a_seed_decides_what_is_drawn(model: Transformer) -> None:
     assert len({tuple(drawn(seed)) for seed in range(5)}) == 5
 
 
-def test_tokens_are_drawn_as_often_as_they_are_likely(
-    make_model: Callable[..., Transformer],
-) -> None:
+def test_tokens_are_drawn_as_often_as_they_are_likely(make_model):
     model, sampling = make_model(n_layers=1, moe=None), Sampling(top_k=3)
     draws = [
         next(iter(generate(model, [0, 7], n_tokens=1, sampling=sampling, seed=seed)))
@@ -186,13 +180,13 @@ def test_tokens_are_drawn_as_often_as_they_are_likely(
     assert all(draw.probability == pytest.approx(float(expected[draw.id])) for draw in draws)
 
 
-def test_every_token_is_drawn_anew(model: Transformer) -> None:
+def test_every_token_is_drawn_anew(model):
     with model.edit("logits", torch.zeros_like):
         drawn = [token.id for token in generate(model, [0], n_tokens=40, sampling=Sampling())]
     assert len(set(drawn)) > 30
 
 
-def test_the_stop_token_ends_the_text_and_is_given(model: Transformer) -> None:
+def test_the_stop_token_ends_the_text_and_is_given(model):
     tokens = [token.id for token in generate(model, [0], n_tokens=20, sampling=Sampling())]
     stop = tokens[7]
     stopped = generate(model, [0], n_tokens=20, sampling=Sampling(), stop_id=stop)
@@ -200,23 +194,21 @@ def test_the_stop_token_ends_the_text_and_is_given(model: Transformer) -> None:
 
 
 @pytest.mark.parametrize("use_cache", [True, False])
-def test_the_longest_text_the_model_reads_is_the_end(model: Transformer, use_cache: bool) -> None:
+def test_the_longest_text_the_model_reads_is_the_end(model, use_cache):
     ids = [0] * 45
     tokens = generate(model, ids, n_tokens=99, sampling=GREEDY, use_cache=use_cache)
     assert len(list(tokens)) == 3
 
 
 @pytest.mark.parametrize("n_ids", [0, 49])
-def test_a_text_that_cannot_be_continued_is_an_error(model: Transformer, n_ids: int) -> None:
+def test_a_text_that_cannot_be_continued_is_an_error(model, n_ids):
     message = f"generation continues 1 to 48 tokens, not {n_ids}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         next(generate(model, [0] * n_ids, n_tokens=1, sampling=GREEDY))
 
 
 @pytest.mark.parametrize("positional", POSITIONALS)
-def test_every_scheme_goes_on_with_a_cache_as_without(
-    make_model: Callable[..., Transformer], positional: str
-) -> None:
+def test_every_scheme_goes_on_with_a_cache_as_without(make_model, positional):
     model = make_model(positional=positional, n_kv_heads=2)
     cached, uncached = (
         [
@@ -232,25 +224,23 @@ def test_every_scheme_goes_on_with_a_cache_as_without(
 
 
 @pytest.mark.parametrize("kind", ["encoder", "encoder-decoder"])
-def test_only_a_decoder_continues_a_text(make_model: Callable[..., Transformer], kind: str) -> None:
+def test_only_a_decoder_continues_a_text(make_model, kind):
     message = f"a model of kind {kind!r} cannot generate; use a decoder"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         next(generate(make_model(kind=kind), [0], n_tokens=1, sampling=GREEDY))
 
 
-def test_generation_leaves_gradients_on_for_others(model: Transformer) -> None:
+def test_generation_leaves_gradients_on_for_others(model):
     for _ in generate(model, [0], n_tokens=2, sampling=GREEDY):
         assert torch.is_grad_enabled()
         assert not torch.is_inference_mode_enabled()
 
 
-def test_reading_on_with_a_cache_reads_one_token_at_a_time(
-    model: Transformer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_on_with_a_cache_reads_one_token_at_a_time(model, monkeypatch):
     lengths: list[int] = []
     embed: Callable[..., Tensor] = model.decoder.embedding.forward
 
-    def note(ids: Tensor, **start: int) -> Tensor:
+    def note(ids, **start):
         lengths.append(ids.shape[1])
         return embed(ids, **start)
 
@@ -262,7 +252,7 @@ def test_reading_on_with_a_cache_reads_one_token_at_a_time(
 # --- forced tokens --------------------------------------------------------------------------------
 
 
-def test_forcing_what_was_drawn_changes_nothing(model: Transformer) -> None:
+def test_forcing_what_was_drawn_changes_nothing(model):
     drawn = list(generate(model, [0, 5, 9], n_tokens=12, sampling=Sampling(), seed=3))
     forced = [token.id for token in drawn[:7]]
     again = list(
@@ -274,7 +264,7 @@ def test_forcing_what_was_drawn_changes_nothing(model: Transformer) -> None:
         assert one.probability == pytest.approx(other.probability, abs=1e-6)
 
 
-def test_a_step_draws_the_same_number_whatever_was_forced_before_it(model: Transformer) -> None:
+def test_a_step_draws_the_same_number_whatever_was_forced_before_it(model):
     with model.edit("logits", torch.zeros_like):  # so that the text makes no difference
         drawn = [token.id for token in generate(model, [0], n_tokens=9, sampling=Sampling())]
         forced = [(token + 1) % 300 for token in drawn[:4]]
@@ -282,7 +272,7 @@ def test_a_step_draws_the_same_number_whatever_was_forced_before_it(model: Trans
         assert [token.id for token in other] == forced + drawn[4:]
 
 
-def test_a_forced_token_is_read_and_measured_like_any_other(model: Transformer) -> None:
+def test_a_forced_token_is_read_and_measured_like_any_other(model):
     (first, second) = generate(model, [0], n_tokens=2, sampling=GREEDY, forced=[17])
     assert (first.id, first.is_forced) == (17, True)
     assert first.probability == 0, "greedy decoding could not have drawn it"
@@ -291,15 +281,13 @@ def test_a_forced_token_is_read_and_measured_like_any_other(model: Transformer) 
     assert second.id == int(model(torch.tensor([[0, 17]])).logits[0, -1].argmax())
 
 
-def test_a_forced_stop_token_ends_the_text(model: Transformer) -> None:
+def test_a_forced_stop_token_ends_the_text(model):
     tokens = generate(model, [0], n_tokens=9, sampling=Sampling(), forced=[7, 1, 8], stop_id=1)
     assert [token.id for token in tokens] == [7, 1]
 
 
 @pytest.mark.parametrize("use_cache", [True, False])
-def test_forced_tokens_that_are_skipped_change_nothing_after_them(
-    model: Transformer, use_cache: bool
-) -> None:
+def test_forced_tokens_that_are_skipped_change_nothing_after_them(model, use_cache):
     options = {"n_tokens": 12, "sampling": Sampling(), "seed": 3, "capture": ["*.weights"]}
     drawn = list(generate(model, [0, 5, 9], **options))
     forced = [token.id for token in drawn[:8]]
@@ -315,13 +303,13 @@ def test_forced_tokens_that_are_skipped_change_nothing_after_them(
                 torch.testing.assert_close(one.row[site], row, rtol=0, atol=1e-5)
 
 
-def test_nothing_comes_after_a_stop_token_that_is_skipped(model: Transformer) -> None:
+def test_nothing_comes_after_a_stop_token_that_is_skipped(model):
     options = {"n_tokens": 9, "sampling": Sampling(), "stop_id": 1}
     assert list(generate(model, [0], **options, forced=[7, 1], skip=2)) == []
 
 
 @pytest.mark.parametrize("token", [-1, 300])
-def test_a_token_that_is_not_there_cannot_be_forced(model: Transformer, token: int) -> None:
+def test_a_token_that_is_not_there_cannot_be_forced(model, token):
     message = f"there is no token {token} to force; the ids are 0 to 299"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         next(generate(model, [0], n_tokens=1, sampling=GREEDY, forced=[5, token]))
@@ -330,7 +318,7 @@ def test_a_token_that_is_not_there_cannot_be_forced(model: Transformer, token: i
 # --- what is kept of a step -----------------------------------------------------------------------
 
 
-def test_the_rank_counts_from_the_likeliest_and_of_equals_the_smaller_id_is_first() -> None:
+def test_the_rank_counts_from_the_likeliest_and_of_equals_the_smaller_id_is_first():
     probabilities = torch.tensor([0.1, 0.4, 0.1, 0.25, 0.15])
     tokens = [
         GeneratedToken(id=token, distribution=probabilities, model_distribution=probabilities)
@@ -341,9 +329,7 @@ def test_the_rank_counts_from_the_likeliest_and_of_equals_the_smaller_id_is_firs
     assert len(tokens[0].likeliest()) == 5
 
 
-def test_the_models_own_distribution_knows_no_temperature_and_no_truncation(
-    model: Transformer,
-) -> None:
+def test_the_models_own_distribution_knows_no_temperature_and_no_truncation(model):
     sampling = Sampling(temperature=0.5, top_k=3)
     token = next(generate(model, [0, 5], n_tokens=1, sampling=sampling))
     own = model(torch.tensor([[0, 5]])).logits[0, -1].softmax(dim=-1)
@@ -353,9 +339,7 @@ def test_the_models_own_distribution_knows_no_temperature_and_no_truncation(
 
 @pytest.mark.parametrize("use_cache", [True, False])
 @pytest.mark.parametrize("positional", POSITIONALS)
-def test_rows_are_those_of_one_pass_over_the_whole_text(
-    make_model: Callable[..., Transformer], positional: str, use_cache: bool
-) -> None:
+def test_rows_are_those_of_one_pass_over_the_whole_text(make_model, positional, use_cache):
     model = make_model(positional=positional, n_kv_heads=2)
     prompt = [0, 5, 9, 31]
     sites = ["*.self_attention.weights", "*.experts.expert_*", "*.residual.after"]
@@ -377,7 +361,7 @@ def test_rows_are_those_of_one_pass_over_the_whole_text(
             torch.testing.assert_close(row, expected, rtol=0, atol=1e-5)
 
 
-def test_only_the_layers_and_heads_asked_for_are_kept(model: Transformer) -> None:
+def test_only_the_layers_and_heads_asked_for_are_kept(model):
     sites = ["*.self_attention.weights"]
     token = next(
         generate(
@@ -392,7 +376,7 @@ def test_only_the_layers_and_heads_asked_for_are_kept(model: Transformer) -> Non
         next(generate(model, [0], n_tokens=1, sampling=GREEDY, capture=sites, heads=[4]))
 
 
-def test_who_keeps_rows_draws_what_others_draw(model: Transformer) -> None:
+def test_who_keeps_rows_draws_what_others_draw(model):
     drawn = [
         [
             token.id
@@ -403,13 +387,11 @@ def test_who_keeps_rows_draws_what_others_draw(model: Transformer) -> None:
     assert drawn[0] == drawn[1]
 
 
-def test_only_the_last_query_is_ever_watched(
-    model: Transformer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_last_query_is_ever_watched(model, monkeypatch):
     lengths: list[int] = []
     embed: Callable[..., Tensor] = model.decoder.embedding.forward
 
-    def note(ids: Tensor, **start: int) -> Tensor:
+    def note(ids, **start):
         lengths.append(ids.shape[1])
         return embed(ids, **start)
 
@@ -418,7 +400,7 @@ def test_only_the_last_query_is_ever_watched(
     assert lengths == [2, 1, 1, 1]
 
 
-def test_logits_that_nothing_can_be_drawn_from_are_named(model: Transformer) -> None:
+def test_logits_that_nothing_can_be_drawn_from_are_named(model):
     with model.edit("logits", lambda logits: logits * math.nan):
         tokens = generate(model, [0, 5], n_tokens=3, sampling=Sampling())
         with pytest.raises(NonFiniteLogits, match="NaN or an infinity"):

@@ -2,14 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 import torch
 
-from headlight.model.checkpoint import Checkpoint, load
+from headlight.model.checkpoint import load
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.tracing import (
@@ -25,10 +24,9 @@ from headlight.model.tracing import (
 from headlight.model.translation import translate
 
 SENTENCE = "The cat chased the mouse."
-MakeCheckpoint = Callable[..., Checkpoint]
 
 
-def test_the_default_is_attention_positions_and_routing(checkpoint: Checkpoint) -> None:
+def test_the_default_is_attention_positions_and_routing(checkpoint):
     assert list(trace(checkpoint, SENTENCE).tensors) == [
         "decoder.embedding.positional",
         "decoder.layers.0.self_attention.weights",
@@ -39,12 +37,12 @@ def test_the_default_is_attention_positions_and_routing(checkpoint: Checkpoint) 
     ]
 
 
-def test_a_dense_model_has_no_routing_in_its_default(make_checkpoint: MakeCheckpoint) -> None:
+def test_a_dense_model_has_no_routing_in_its_default(make_checkpoint):
     dense = make_checkpoint(moe=None)
     assert not any("experts" in site for site in trace(dense, SENTENCE).tensors)
 
 
-def test_arrays_are_named_float32_or_int32_without_a_batch_axis(checkpoint: Checkpoint) -> None:
+def test_arrays_are_named_float32_or_int32_without_a_batch_axis(checkpoint):
     traced = trace(checkpoint, SENTENCE, capture=["*"])
     n_tokens = len(traced.tokens)
     size = {
@@ -67,7 +65,7 @@ def test_arrays_are_named_float32_or_int32_without_a_batch_axis(checkpoint: Chec
     assert weights.axes == ("head", "query", "key")
 
 
-def test_the_numbers_are_those_of_the_pass(checkpoint: Checkpoint) -> None:
+def test_the_numbers_are_those_of_the_pass(checkpoint):
     traced = trace(checkpoint, SENTENCE, capture=["*"])
     ids = torch.tensor([[token.id for token in traced.tokens]])
     with torch.inference_mode(), checkpoint.model.capture(["*"]) as captured:
@@ -78,7 +76,7 @@ def test_the_numbers_are_those_of_the_pass(checkpoint: Checkpoint) -> None:
         assert np.array_equal(array.data, expected.numpy()), site
 
 
-def test_a_trace_says_what_was_read_by_which_model(checkpoint: Checkpoint) -> None:
+def test_a_trace_says_what_was_read_by_which_model(checkpoint):
     traced = trace(checkpoint, SENTENCE)
     assert traced.model == "tiny"
     assert traced.revision == checkpoint.description.revision
@@ -100,7 +98,7 @@ def test_heads_and_layers_may_be_numpy_arrays(checkpoint):
     assert not any(".layers.0." in site for site in traced)
 
 
-def test_heads_and_layers_narrow_a_trace(checkpoint: Checkpoint) -> None:
+def test_heads_and_layers_narrow_a_trace(checkpoint):
     whole = trace(checkpoint, SENTENCE)
     traced = trace(checkpoint, SENTENCE, layers=[1], heads=[2, 0])
     assert traced.heads == (2, 0)
@@ -112,13 +110,13 @@ def test_heads_and_layers_narrow_a_trace(checkpoint: Checkpoint) -> None:
     )
 
 
-def test_the_same_text_gives_the_same_trace(checkpoint: Checkpoint) -> None:
+def test_the_same_text_gives_the_same_trace(checkpoint):
     first, second = (trace(checkpoint, SENTENCE, capture=["*"]) for _ in range(2))
     for site, array in first.tensors.items():
         assert np.array_equal(array.data, second.tensors[site].data), site
 
 
-def test_what_is_done_to_a_trace_leaves_the_model_alone(checkpoint: Checkpoint) -> None:
+def test_what_is_done_to_a_trace_leaves_the_model_alone(checkpoint):
     before = trace(checkpoint, SENTENCE, capture=["logits"]).tensors["logits"].data
     encoding = checkpoint.model.decoder.embedding.encoding.clone()
     for array in trace(checkpoint, SENTENCE, capture=["*"]).tensors.values():
@@ -129,7 +127,7 @@ def test_what_is_done_to_a_trace_leaves_the_model_alone(checkpoint: Checkpoint) 
     assert np.array_equal(after, before)
 
 
-def test_a_bfloat16_model_gives_float32_arrays(make_folder: Callable[..., object]) -> None:
+def test_a_bfloat16_model_gives_float32_arrays(make_folder):
     checkpoint = load(make_folder(), dtype=torch.bfloat16)
     traced = trace(checkpoint, SENTENCE)
     for site, array in traced.tensors.items():
@@ -138,7 +136,7 @@ def test_a_bfloat16_model_gives_float32_arrays(make_folder: Callable[..., object
     np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-6)
 
 
-def test_the_sites_are_known_before_the_pass(checkpoint: Checkpoint) -> None:
+def test_the_sites_are_known_before_the_pass(checkpoint):
     requests: list[tuple[Sequence[str] | None, Sequence[int] | None]] = [
         (None, None),
         (["*"], None),
@@ -153,12 +151,12 @@ def test_the_sites_are_known_before_the_pass(checkpoint: Checkpoint) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t  ", "\u3000"])
-def test_a_blank_text_is_an_error(checkpoint: Checkpoint, text: str) -> None:
+def test_a_blank_text_is_an_error(checkpoint, text):
     with pytest.raises(EmptyText, match=r"^the text is empty; type at least one word$"):
         trace(checkpoint, text)
 
 
-def test_the_longest_text_is_read_and_one_token_more_is_an_error(checkpoint: Checkpoint) -> None:
+def test_the_longest_text_is_read_and_one_token_more_is_an_error(checkpoint):
     limit = checkpoint.config.max_tokens
     longest = "Q" * (limit - 1)
     assert len(read_tokens(checkpoint, longest)) == limit
@@ -169,12 +167,12 @@ def test_the_longest_text_is_read_and_one_token_more_is_an_error(checkpoint: Che
     assert (refused.value.actual, refused.value.limit) == (limit + 1, limit)
 
 
-def test_a_lone_surrogate_is_an_error(checkpoint: Checkpoint) -> None:
+def test_a_lone_surrogate_is_an_error(checkpoint):
     with pytest.raises(ValueError, match=r"^character 4 is a lone surrogate \(U\+D83D\)"):
         trace(checkpoint, "cat \ud83d")
 
 
-def test_unknown_names_are_an_error(checkpoint: Checkpoint) -> None:
+def test_unknown_names_are_an_error(checkpoint):
     with pytest.raises(UnknownSite, match=r"did you mean 'logits'\?$"):
         trace(checkpoint, SENTENCE, capture=["logit"])
     with pytest.raises(UnknownLayer, match=r"^there is no layer 7; the layers are 0 to 1$"):
@@ -185,18 +183,18 @@ def test_unknown_names_are_an_error(checkpoint: Checkpoint) -> None:
         pass_spec(checkpoint.description, heads=[1, 1])
 
 
-def test_refusals_are_value_errors() -> None:
+def test_refusals_are_value_errors():
     assert issubclass(EmptyText, ValueError)
     assert issubclass(TooManyTokens, ValueError)
     assert issubclass(NoTarget, ValueError)
 
 
-def test_layers_that_leave_nothing_of_the_capture_are_an_error(checkpoint: Checkpoint) -> None:
+def test_layers_that_leave_nothing_of_the_capture_are_an_error(checkpoint):
     with pytest.raises(UnknownSite, match=r"nothing of \['decoder.layers.0.\*'\] lies in layers"):
         trace(checkpoint, SENTENCE, capture=["decoder.layers.0.*"], layers=[1])
 
 
-def test_who_captures_nothing_may_name_layers(checkpoint: Checkpoint) -> None:
+def test_who_captures_nothing_may_name_layers(checkpoint):
     assert trace(checkpoint, SENTENCE, capture=[], layers=[1]).tensors == {}
 
 
@@ -207,20 +205,18 @@ TARGET = "Le chat."
 
 
 @pytest.fixture(scope="module")
-def translator(make_checkpoint: MakeCheckpoint) -> Checkpoint:
+def translator(make_checkpoint):
     return make_checkpoint(kind="encoder-decoder", moe=None)
 
 
 @pytest.fixture(scope="module")
-def encoder(make_checkpoint: MakeCheckpoint) -> Checkpoint:
+def encoder(make_checkpoint):
     return make_checkpoint(kind="encoder", moe=None)
 
 
 @pytest.mark.parametrize("positional", ["sinusoidal", "learned", "rotary", "alibi"])
 @pytest.mark.parametrize("kind", ["decoder", "encoder", "encoder-decoder"])
-def test_the_length_of_every_array_is_known_before_the_pass(
-    make_checkpoint: MakeCheckpoint, kind: str, positional: str
-) -> None:
+def test_the_length_of_every_array_is_known_before_the_pass(make_checkpoint, kind, positional):
     checkpoint = make_checkpoint(kind=kind, moe=None, positional=positional)
     target = TARGET if kind == "encoder-decoder" else None
     read = tokenize(checkpoint, SENTENCE, target)
@@ -231,9 +227,7 @@ def test_the_length_of_every_array_is_known_before_the_pass(
         assert array.data.shape == tuple(sizes[axis] for axis in array.axes), site
 
 
-def test_queries_are_of_one_text_and_keys_of_cross_attention_of_the_other(
-    translator: Checkpoint,
-) -> None:
+def test_queries_are_of_one_text_and_keys_of_cross_attention_of_the_other(translator):
     traced = trace(translator, SENTENCE, TARGET, capture=["*.weights", "logits"])
     n_source, n_target = len(traced.tokens), len(traced.target_tokens or ())
     assert n_source != n_target
@@ -249,7 +243,7 @@ def test_queries_are_of_one_text_and_keys_of_cross_attention_of_the_other(
             np.testing.assert_allclose(array.data.sum(axis=-1), 1, atol=1e-6)
 
 
-def test_the_default_of_a_translator_has_all_its_attention(translator: Checkpoint) -> None:
+def test_the_default_of_a_translator_has_all_its_attention(translator):
     assert list(trace(translator, SENTENCE, TARGET).tensors) == [
         "encoder.embedding.positional",
         "encoder.layers.0.self_attention.weights",
@@ -262,7 +256,7 @@ def test_the_default_of_a_translator_has_all_its_attention(translator: Checkpoin
     ]
 
 
-def test_a_target_is_read_as_it_was_sent(translator: Checkpoint) -> None:
+def test_a_target_is_read_as_it_was_sent(translator):
     traced = trace(translator, SENTENCE, TARGET, capture=["logits"])
     assert traced.target == TARGET
     assert traced.target_tokens == tuple(translator.tokenizer.encode(TARGET))
@@ -274,7 +268,7 @@ def test_a_target_is_read_as_it_was_sent(translator: Checkpoint) -> None:
     assert set(traced.timings) == {"tokenize", "forward"}
 
 
-def test_without_a_target_a_translator_reads_its_own_translation(translator: Checkpoint) -> None:
+def test_without_a_target_a_translator_reads_its_own_translation(translator):
     tokenizer = translator.tokenizer
     (ids,) = translate(
         translator.model,
@@ -295,8 +289,8 @@ def test_without_a_target_a_translator_reads_its_own_translation(translator: Che
             assert np.array_equal(array.data, sent.tensors[site].data), site
 
 
-def test_a_translation_of_nothing_is_the_start_token(translator: Checkpoint) -> None:
-    def end(logits: torch.Tensor) -> torch.Tensor:
+def test_a_translation_of_nothing_is_the_start_token(translator):
+    def end(logits):
         logits[..., translator.tokenizer.end_id] += 100
         return logits
 
@@ -307,16 +301,14 @@ def test_a_translation_of_nothing_is_the_start_token(translator: Checkpoint) -> 
 
 
 @pytest.mark.parametrize("kind", ["encoder", "encoder-decoder"])
-def test_a_trace_survives_json_but_for_masked_scores(
-    make_checkpoint: MakeCheckpoint, kind: str
-) -> None:
+def test_a_trace_survives_json_but_for_masked_scores(make_checkpoint, kind):
     traced = trace(make_checkpoint(kind=kind, moe=None), SENTENCE, capture=["*"])
     for site, array in traced.tensors.items():
         if not site.startswith("decoder.") or not site.endswith("self_attention.scores"):
             json.dumps(array.data.tolist(), allow_nan=False)
 
 
-def test_an_encoder_sees_both_sides_and_has_logits_for_every_token(encoder: Checkpoint) -> None:
+def test_an_encoder_sees_both_sides_and_has_logits_for_every_token(encoder):
     traced = trace(encoder, SENTENCE, capture=["*.weights", "logits"])
     assert traced.target is None
     assert traced.target_tokens is None
@@ -326,7 +318,7 @@ def test_an_encoder_sees_both_sides_and_has_logits_for_every_token(encoder: Chec
     assert (weights > 0).all()
 
 
-def test_a_mask_is_traced_as_one_special_token(make_folder: Callable[..., Path]) -> None:
+def test_a_mask_is_traced_as_one_special_token(make_folder):
     masked = train_tokenizer([SENTENCE] * 3, 300, has_mask=True)
     folder = make_folder(kind="encoder", moe=None, vocab_size=masked.vocab_size)
     (folder / "tokenizer.json").write_text(masked.to_json(), encoding="utf-8")
@@ -338,21 +330,19 @@ def test_a_mask_is_traced_as_one_special_token(make_folder: Callable[..., Path])
 
 
 @pytest.mark.parametrize("kind", ["decoder", "encoder"])
-def test_a_target_for_a_model_of_one_text_is_an_error(
-    make_checkpoint: MakeCheckpoint, kind: str
-) -> None:
+def test_a_target_for_a_model_of_one_text_is_an_error(make_checkpoint, kind):
     message = "the model 'tiny' reads one text; leave the target out"
     with pytest.raises(NoTarget, match=f"^{re.escape(message)}$"):
         trace(make_checkpoint(kind=kind, moe=None), SENTENCE, TARGET)
 
 
 @pytest.mark.parametrize("target", ["", " \n"])
-def test_a_blank_target_is_an_error(translator: Checkpoint, target: str) -> None:
+def test_a_blank_target_is_an_error(translator, target):
     with pytest.raises(EmptyText, match=r"^the target is empty; type at least one word$"):
         trace(translator, SENTENCE, target)
 
 
-def test_a_target_that_is_too_long_is_an_error(translator: Checkpoint) -> None:
+def test_a_target_that_is_too_long_is_an_error(translator):
     limit = translator.config.max_tokens
     traced = trace(translator, SENTENCE, "Q" * (limit - 1), capture=["logits"])
     assert len(traced.tensors["logits"].data) == limit
@@ -364,9 +354,7 @@ def test_a_target_that_is_too_long_is_an_error(translator: Checkpoint) -> None:
 
 @pytest.mark.parametrize("heads", [None, [1], [3, 0, 2]])
 @pytest.mark.parametrize("kind", ["decoder", "encoder", "encoder-decoder"])
-def test_the_elements_counted_before_a_pass_are_those_of_its_arrays(
-    make_checkpoint: MakeCheckpoint, kind: str, heads: list[int] | None
-) -> None:
+def test_the_elements_counted_before_a_pass_are_those_of_its_arrays(make_checkpoint, kind, heads):
     checkpoint = make_checkpoint(kind=kind)
     target = TARGET if kind == "encoder-decoder" else None
     read = tokenize(checkpoint, SENTENCE, target)

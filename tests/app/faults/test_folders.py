@@ -25,10 +25,10 @@ SCALE = "decoder.norm.scale"
 Damage = Callable[[Path], object]
 
 
-def config(**changes: object) -> Damage:
+def config(**changes):
     """A config with other members; what is `...` is left out."""
 
-    def damage(folder: Path) -> None:
+    def damage(folder):
         path = folder / "config.json"
         members = {**json.loads(path.read_text()), **changes}
         kept = {name: value for name, value in members.items() if value is not ...}
@@ -37,8 +37,8 @@ def config(**changes: object) -> Damage:
     return damage
 
 
-def tokenizer(change: Callable[[dict], object]) -> Damage:
-    def damage(folder: Path) -> None:
+def tokenizer(change):
+    def damage(folder):
         path = folder / "tokenizer.json"
         members = json.loads(path.read_text())
         change(members)
@@ -47,8 +47,8 @@ def tokenizer(change: Callable[[dict], object]) -> Damage:
     return damage
 
 
-def tensors(change: Callable[[dict[str, np.ndarray]], object]) -> Damage:
-    def damage(folder: Path) -> None:
+def tensors(change):
+    def damage(folder):
         path = folder / "model.safetensors"
         arrays = load_file(path)
         change(arrays)
@@ -57,10 +57,10 @@ def tensors(change: Callable[[dict[str, np.ndarray]], object]) -> Damage:
     return damage
 
 
-def header(change: Callable[[dict], object]) -> Damage:
+def header(change):
     """Another header over the same numbers."""
 
-    def damage(folder: Path) -> None:
+    def damage(folder):
         path = folder / "model.safetensors"
         content = path.read_bytes()
         (length,) = struct.unpack("<Q", content[:8])
@@ -72,50 +72,50 @@ def header(change: Callable[[dict], object]) -> Damage:
     return damage
 
 
-def card(head: str, prose: str = "") -> Damage:
+def card(head, prose=""):
     return text("CARD.md", f"---\ntitle: T\nlicence: MIT\n{head}\n---\n{prose}")
 
 
-def text(file: str, content: str | bytes) -> Damage:
+def text(file, content):
     data = content if isinstance(content, bytes) else content.encode()
     return lambda folder: (folder / file).write_bytes(data)
 
 
-def sparse(file: str, n_bytes: int) -> Damage:
+def sparse(file, n_bytes):
     return lambda folder: os.truncate(folder / file, n_bytes)
 
 
-def replaced(file: str, make: Callable[[Path], object]) -> Damage:
+def replaced(file, make):
     """Something else in the place of a file."""
 
-    def damage(folder: Path) -> None:
+    def damage(folder):
         (folder / file).unlink()
         make(folder / file)
 
     return damage
 
 
-def link_out(file: str) -> Damage:
+def link_out(file):
     """A link to a sound file of another folder."""
     return replaced(file, lambda path: path.symlink_to(path.parent.parent / "sound" / file))
 
 
-def overlap(members: dict) -> None:
+def overlap(members):
     """Every tensor as long as the next one, at its place."""
     names = [name for name in members if name != "__metadata__"]
     for name, other in pairwise(names):
         members[name] = members[other]
 
 
-def shift(n_bytes: int) -> Callable[[dict], object]:
-    def move(members: dict) -> None:
+def shift(n_bytes):
+    def move(members):
         begin, end = members[SCALE]["data_offsets"]
         members[SCALE]["data_offsets"] = [begin + n_bytes, end + n_bytes]
 
     return move
 
 
-def poison(value: float) -> Damage:
+def poison(value):
     return tensors(lambda arrays: arrays[SCALE].__setitem__(0, value))
 
 
@@ -178,10 +178,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "a weight of NaN": (poison(float("nan")), f"{SCALE} holds a weight that is not finite"),
     "an infinite weight": (poison(float("inf")), f"{SCALE} holds a weight that is not finite"),
-    "a terabyte of weights": (
-        sparse("model.safetensors", 2**40),
-        "1,099,511,627,776 bytes exceed",
-    ),
+    "a terabyte of weights": (sparse("model.safetensors", 2**40), "1,099,511,627,776 bytes exceed"),
     # the config
     "no config": (lambda folder: (folder / "config.json").unlink(), "No such file"),
     "a config of 10 MB": (text("config.json", "[" * 10**7), "10,000,000 bytes exceed"),
@@ -300,7 +297,7 @@ NAMES = ["<b>bold", "two\nlines", "a" * 200, "\x1b[31mred", "a'b", "%00", "a\udc
 
 
 @pytest.fixture
-def parent(tmp_path: Path, zoo: Path) -> Path:
+def parent(tmp_path, zoo):
     """A directory with one sound model."""
     shutil.copytree(zoo / "tiny", tmp_path / "sound")
     return tmp_path

@@ -21,7 +21,7 @@ BODY = b'{"text": "a"}'
 CHUNK = b"d\r\n" + BODY + b"\r\n"
 
 
-def ask(method: str, target: str, *headers: str, body: bytes = b"", host: str = "localhost"):
+def ask(method, target, *headers, body=b"", host="localhost"):
     """A request as bytes; a Content-Length is added where there is a body and none is named."""
     lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *headers]
     is_framed = any(line.lower().startswith(("content-length", "transfer-enc")) for line in headers)
@@ -30,11 +30,11 @@ def ask(method: str, target: str, *headers: str, body: bytes = b"", host: str = 
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-def get(target: str, *headers: str, host: str = "localhost") -> bytes:
+def get(target, *headers, host="localhost"):
     return ask("GET", target, *headers, host=host)
 
 
-def post(*headers: str, body: bytes = BODY) -> bytes:
+def post(*headers, body=BODY):
     return ask("POST", TOKENIZE, JSON, *headers, body=body)
 
 
