@@ -191,7 +191,7 @@ def arrays_of_json(body):
 
 def _array_of_json(found):
     data = np.array(found["data"], dtype=object)
-    data[data == None] = -np.inf
+    data[data == None] = -np.inf  # noqa: E711 - elementwise
     array = data.astype(found["dtype"])
     assert list(array.shape) == found["shape"]
     return array * np.float32(found["scale"]) if "scale" in found else array

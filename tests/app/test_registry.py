@@ -14,11 +14,6 @@ from headlight.settings import Settings
 CPU = torch.device("cpu")
 
 
-def damage(folder, name, content):
-    (folder / name).write_text(content)
-    return folder
-
-
 @pytest.fixture
 def parent(tmp_path, zoo):
     """A directory of our own with one sound model."""
@@ -48,26 +43,6 @@ def test_weights_are_loaded_once_when_they_are_first_asked_for(zoo, monkeypatch)
         thread.join()
     assert found.checkpoint() is found.checkpoint("tiny")
     assert len(loads) == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("config.json", "{"),
-        ("config.json", "[]"),
-        ("config.json", '{"n_layers": "two"}'),
-        ("CARD.md", "no card at all"),
-    ],
-)
-def test_a_damaged_folder_is_named_and_the_others_go_on(parent, zoo, name, content):
-    damage(shutil.copytree(zoo / "tiny", parent / "broken"), name, content)
-    found = Registry([parent], default="sound", device=CPU)
-    assert list(found.descriptions) == ["sound"]
-    assert name in found.unavailable["broken"]
-    with pytest.raises(Problem, match="the model 'broken' cannot be used") as caught:
-        found.checkpoint("broken")
-    assert caught.value.status_code == 503
-    assert found.checkpoint().id == "sound"
 
 
 def test_an_unfinished_run_is_not_called_damaged(parent, zoo):
@@ -122,13 +97,6 @@ def _raise(error):
         raise error
 
     return load
-
-
-def test_a_reason_does_not_tell_where_the_folder_lies(parent, zoo):
-    damage(shutil.copytree(zoo / "tiny", parent / "broken"), "config.json", "{")
-    reason = Registry([parent], default="sound", device=CPU).unavailable["broken"]
-    assert str(parent) not in reason
-    assert reason.startswith("broken/config.json")
 
 
 def test_an_unknown_model_is_refused_with_those_that_exist(zoo):

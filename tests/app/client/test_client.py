@@ -80,15 +80,6 @@ def test_uint16_arrays_are_floats_whose_rows_sum_to_1(headlight):
     np.testing.assert_allclose(small[site].sum(-1), 1, atol=1e-3)
 
 
-def test_a_packed_triangle_is_restored(headlight):
-    asked = {"capture": ["*.weights", SCORES], "analyses": ["rollout"]}
-    whole, triangle = headlight.trace(TEXT, **asked), headlight.trace(TEXT, **asked, triangle=True)
-    for site in whole:
-        np.testing.assert_array_equal(triangle[site], whole[site])
-    for name, array in whole.analyses["rollout"].arrays.items():
-        np.testing.assert_array_equal(triangle.analyses["rollout"][name], array.data)
-
-
 def test_an_analysis_holds_arrays_and_metadata(headlight):
     found = headlight.trace(TEXT, analyses=["next_token", "head_labels"]).analyses
     n_tokens = len(found["next_token"]["texts"])
@@ -98,12 +89,6 @@ def test_an_analysis_holds_arrays_and_metadata(headlight):
     assert set(found["next_token"]) == {"ids", "probabilities", "texts"}
     with pytest.raises(KeyError, match="there is no 'odds'; there is ids, probabilities, texts"):
         found["next_token"]["odds"]
-
-
-def test_a_translator_reads_two_texts(headlight):
-    found = headlight.trace("the cat", model="translator", target="a small light")
-    assert found.target == "a small light"
-    assert "".join(token.text for token in found.target_tokens or ()).endswith("a small light")
 
 
 def test_models_and_limits_are_those_of_the_server(headlight):

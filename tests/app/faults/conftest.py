@@ -7,6 +7,7 @@ import socket
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from http.client import BadStatusLine, HTTPResponse
 from urllib.parse import urlsplit
 
 import httpx
@@ -40,7 +41,6 @@ class Connection:
         address = urlsplit(url)
         self.began = time.monotonic()
         self.socket = socket.create_connection((address.hostname, address.port), timeout=PATIENCE)
-        self.unread = b""
 
     def send(self, data):
         with suppress(BrokenPipeError, ConnectionResetError):  # refused: nobody reads it to its end
@@ -48,65 +48,23 @@ class Connection:
 
     def read_reply(self, *, to_head=False):
         """The next final answer; None: the connection ended without one."""
-        while (head := self._read_until(b"\r\n\r\n")) and head[9:10] == b"1":
-            pass  # 100 Continue
-        if not head:
+        reply = HTTPResponse(self.socket, method="HEAD" if to_head else "POST")
+        try:
+            reply.begin()
+        except (ConnectionError, BadStatusLine):
             return None
-        first, *lines = head.decode("latin-1").strip().split("\r\n")
-        headers = {
-            name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)
-        }
-        status = int(first.split()[1])
-        has_body = not to_head and status not in (204, 304)
-        body = self._read_body(headers) if has_body else b""
-        return Reply(status, headers, body, time.monotonic() - self.began)
+        headers = {name.lower(): value for name, value in reply.getheaders()}
+        body = b""
+        with suppress(ConnectionResetError):  # the end of a body without a length
+            while piece := reply.read1():
+                body += piece
+        return Reply(reply.status, headers, body, time.monotonic() - self.began)
 
     def is_closed(self):
         """Whether the server ends the connection, now or soon."""
-        return not self._receive()
-
-    def is_closed_within(self, seconds):
-        """Whether the server has ended the connection by then."""
-        self.socket.settimeout(seconds)
-        try:
-            return not self._receive()
-        except TimeoutError:
-            return False
-        finally:
-            self.socket.settimeout(PATIENCE)
-
-    def _read_body(self, headers):
-        if headers.get("transfer-encoding") == "chunked":
-            return b"".join(iter(self._read_chunk, b""))
-        if "content-length" not in headers:  # the connection's end is that of the body
-            return self.unread + b"".join(iter(self._receive, b""))
-        length = int(headers["content-length"])
-        while len(self.unread) < length and (piece := self._receive()):
-            self.unread += piece
-        body, self.unread = self.unread[:length], self.unread[length:]
-        return body
-
-    def _read_chunk(self):
-        length = int(self._read_until(b"\r\n"), 16)
-        while len(self.unread) < length + 2 and (piece := self._receive()):
-            self.unread += piece
-        chunk, self.unread = self.unread[:length], self.unread[length + 2 :]
-        return chunk
-
-    def _read_until(self, end):
-        while end not in self.unread:
-            piece = self._receive()
-            if not piece:
-                return b""
-            self.unread += piece
-        head, _, self.unread = self.unread.partition(end)
-        return head + end
-
-    def _receive(self):
-        try:
-            return self.socket.recv(2**16)
-        except ConnectionResetError:
-            return b""
+        with suppress(ConnectionResetError):
+            return not self.socket.recv(1)
+        return True
 
 
 @pytest.fixture

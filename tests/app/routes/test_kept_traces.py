@@ -90,15 +90,6 @@ def test_it_is_named_in_the_form_in_which_it_was_sent(client):
     assert client.get(address, headers={"accept": SAFETENSORS}).content == again.content
 
 
-def test_both_forms_of_a_kept_trace_agree(client, from_json, from_safetensors):
-    trace_id = post(client).json()["id"]
-    of_json = from_json(get(client, trace_id).json())
-    arrays, metadata = from_safetensors(get(client, trace_id, accept=SAFETENSORS).content)
-    assert metadata["id"] == trace_id
-    for site, array in of_json.items():
-        np.testing.assert_array_equal(arrays[site], array)
-
-
 def test_every_form_has_a_tag_of_its_own_and_equal_tags_are_equal_bytes(client, keeping):
     """Also after the trace was dropped and computed again."""
     trace_id = post(client).json()["id"]
@@ -189,13 +180,6 @@ def test_an_id_that_is_none_is_refused(client, problem, trace_id):
     problem(
         answer, answer.status_code, {404: "not-found", 422: "invalid-request"}[answer.status_code]
     )
-
-
-def test_other_forms_and_media_types_are_refused(client, problem):
-    trace_id = post(client).json()["id"]
-    problem(get(client, trace_id, query="?dtype=float64"), 422, "invalid-request")
-    problem(get(client, trace_id, query="?layers=1"), 422, "invalid-request")
-    problem(get(client, trace_id, accept="text/html"), 406, "not-acceptable")
 
 
 def test_what_is_too_large_to_be_kept_is_named_nowhere(serving, settings):

@@ -96,11 +96,6 @@ def test_an_answer_is_as_the_documentation_has_it(client, scheme):
     }
 
 
-def test_one_position_is_an_encoding(client, from_json):
-    arrays = from_json(get(client, scheme="sinusoidal", length=1, width=2).json())
-    assert arrays["encoding"].tolist() == [[0, 1]]
-
-
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
@@ -136,10 +131,6 @@ def test_a_table_ends_where_its_model_does(client, problem):
     assert get(client, model="tiny", length=65).status_code == 200
 
 
-def test_an_unknown_model_is_refused(client, problem):
-    problem(get(client, model="gpt", length=3), 404, "unknown-model")
-
-
 @pytest.mark.parametrize(
     ("asked", "cells"),
     [
@@ -154,17 +145,6 @@ def test_numbers_are_counted_before_any_is_computed(client_with, problem, asked,
     assert (body["limit"], body["actual"]) == (cells - 1, cells)
     tensors = get(client_with(max_cells=cells), **asked).json()["tensors"]
     assert sum(math.prod(tensor["shape"]) for tensor in tensors.values()) == cells
-
-
-def test_the_largest_numbers_are_refused_at_once(client, problem):
-    size = client.get("/api/v1/limits").json()["max_positional_size"]["value"]
-    asked = {"scheme": "alibi", "length": size, "heads": size}
-    problem(get(client, **asked), 422, "too-many-cells")
-
-
-def test_an_unwanted_media_type_is_refused(client, problem):
-    response = get(client, "text/csv", scheme="alibi", length=2, heads=2)
-    assert "application/x-safetensors" in problem(response, 406, "not-acceptable")["offered"]
 
 
 @pytest.mark.parametrize("coding", ["identity", "br"])

@@ -384,13 +384,6 @@ def test_no_route_hands_over_a_large_answer_whole(client, method, path, asked):
     assert largest <= CHUNK_BYTES
 
 
-def test_a_large_trace_arrives_whole_over_a_real_connection(server):
-    asked = {"text": "the cat sat " * 8, "capture": ["*"], "analyses": []}
-    answer = httpx.post(f"{server.url}/api/v1/trace", json=asked, timeout=30)
-    assert len(answer.content) > CHUNK_BYTES
-    assert answer.json()["tensors"]
-
-
 WEIGHTS = NamedArray(("query", "key"), np.eye(3, dtype=np.float32))
 TRACE = Trace(
     model="m", revision="r", precision="float32", text="a", tokens=(), tensors={"w": WEIGHTS}

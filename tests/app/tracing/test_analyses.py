@@ -64,26 +64,6 @@ def test_a_card_lists_the_analyses_that_its_model_has_the_sites_for(client, mode
     assert card["analyses"] == [name for name in EVERY if name not in WITHOUT[model]]
 
 
-@pytest.mark.parametrize(
-    ("model", "name", "site"),
-    [
-        ("tiny", "alignment", "*.cross_attention.weights"),
-        ("dense", "routing", "*.experts.router_probs"),
-        ("filler", "alignment", "*.cross_attention.weights"),
-    ],
-)
-def test_an_analysis_without_its_sites_is_refused_with_those_there_are(
-    client, problem, model, name, site
-):
-    response = post(client, model, analyses=["next_token", name])
-    body = problem(response, 422, "no-such-analysis")
-    has = client.get(f"/api/v1/models/{model}").json()["analyses"]
-    assert body["detail"] == (
-        f"{name} is computed from {site}, which the model '{model}' lacks; "
-        f"its analyses are {', '.join(has)}"
-    )
-
-
 @pytest.mark.parametrize("model", WITHOUT)
 def test_json_and_safetensors_agree_and_are_what_the_documentation_says(
     client, from_safetensors, model
@@ -117,14 +97,6 @@ def test_every_number_is_finite_but_masked_scores(client, from_safetensors, mode
         f"decoder.layers.{layer}.self_attention.scores" for layer in (0, 1) if model != "filler"
     }
     assert infinite == causal
-
-
-def test_the_documentation_shows_every_analysis(client):
-    schemas = client.get("/openapi.json").json()["components"]["schemas"]
-    assert set(schemas["AnalysesAnswer"]["properties"]) == set(EVERY)
-    asked = schemas["TraceRequest"]["properties"]["analyses"]
-    assert asked["anyOf"][0]["items"]["enum"] == list(EVERY)
-    assert all(f"{name}:" in asked["description"] for name in EVERY)
 
 
 # --- what they say --------------------------------------------------------------------------------
@@ -204,16 +176,6 @@ def test_a_head_that_is_off_writes_nothing(client):
     for sent in found.values():
         assert (array(sent)[1] == 0).all()
         assert (array(sent)[[0, 2, 3]] != 0).any()
-
-
-@pytest.mark.parametrize("name", ["next_token", "logit_lens"])
-def test_analyses_read_what_an_edit_left(client, name):
-    edits = [{"kind": "temperature", "value": 5.0}]
-    plain, edited = (
-        array(analyses_of(client, "tiny", name, **options)[name]["probabilities"])
-        for options in ({}, {"edits": edits})
-    )
-    assert np.abs(plain[-1] - edited[-1]).max() > 1e-6
 
 
 def test_the_lens_after_the_last_layer_is_the_prediction_of_the_edited_pass(client):

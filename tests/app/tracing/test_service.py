@@ -92,13 +92,6 @@ def test_what_cannot_share_a_pass_waits_for_its_own(server, gate):
     assert sizes == [1] * 6
 
 
-def test_a_trace_needs_no_server(settings):
-    answer = trace_now(TraceRequest(text="the cat", layers=[0]), registry_of(settings), settings)
-    assert answer.trace.model == "tiny"
-    assert "decoder.layers.0.self_attention.weights" in answer.trace.tensors
-    assert "decoder.layers.1.self_attention.weights" not in answer.trace.tensors
-
-
 def test_a_trace_in_bfloat16_has_rows_that_sum_to_1_and_an_id_of_its_own(settings):
     request = TraceRequest(text="the cat sat")
     exact = trace_now(request, registry_of(settings), settings)
