@@ -25,7 +25,6 @@ import {
   text,
   writeFragment,
 } from '../../../static/js/state/state.js';
-import { readInWords } from '../../../static/js/ui/page.js';
 import { fillTrace, pairTrace, sampleTrace } from '../sample.js';
 
 const STATES = {
@@ -99,85 +98,57 @@ test('indices from another model are brought back into what there is', () => {
   assert.equal(clamp({ ...INITIAL, layer: null }, bounds).layer, null);
 });
 
-test('the query is the last token until somebody chooses', () => {
+test('the query is the last token, or the mask, until somebody chooses', () => {
   const trace = { tokens: ['a', 'b', 'c'] };
-  assert.equal(queryOf({ query: null }, trace), 2);
-  assert.equal(queryOf({ query: 0 }, trace), 0);
-  assert.equal(queryOf({ query: 7 }, trace), 2);
-});
-
-test('the query is a mask where there is one and nobody chose', () => {
-  assert.equal(queryOf({ query: null }, fillTrace()), 2);
-  assert.equal(queryOf({ query: 0 }, fillTrace()), 0);
+  const found = [null, 0, 7].map((query) => queryOf({ query }, trace));
+  assert.deepEqual(found, [2, 0, 2]);
+  assert.deepEqual(
+    [queryOf({ query: null }, fillTrace()), queryOf({ query: 0 }, fillTrace())],
+    [2, 0],
+  );
 });
 
 test('the end of a text that was only just opened is not where somebody looks', () => {
-  assert.equal(isQueryLookedAt({ query: null }, pairTrace()), false);
-  assert.equal(isQueryLookedAt({ query: 0 }, pairTrace()), true);
-  assert.equal(isQueryLookedAt({ query: null }, fillTrace()), true);
+  const looked = (query, trace) => isQueryLookedAt({ query }, trace);
+  const found = [looked(null, pairTrace()), looked(0, pairTrace()), looked(null, fillTrace())];
+  assert.deepEqual(found, [false, true, true]);
 });
 
 test('of two sentences each has its own chosen token', () => {
   const trace = pairTrace();
-  assert.deepEqual(
-    [queryOf({ query: 1, source: 3 }, trace), queryOf({ query: 1, source: 3 }, trace, 'source')],
-    [1, 3],
-  );
-  assert.deepEqual(
-    [choosing(trace, 'target', 1), choosing(trace, 'source', 1)],
-    [{ query: 1 }, { source: 1 }],
-  );
+  const state = { query: 1, source: 3 };
+  assert.deepEqual([queryOf(state, trace), queryOf(state, trace, 'source')], [1, 3]);
+  assert.deepEqual(choosing(trace, 'target', 1), { query: 1 });
+  assert.deepEqual(choosing(trace, 'source', 1), { source: 1 });
   assert.deepEqual(choosing(fillTrace(), 'source', 1), { query: 1 });
 });
 
 test('a place that this model does not have is left to the page', () => {
-  const bounds = {
-    layers: 4,
-    heads: 6,
-    tokens: 5,
-    sources: 3,
-    views: ['attention'],
-    places: ['encoder', 'cross'],
-  };
-  assert.equal(clamp({ ...INITIAL, where: 'encoder' }, bounds).where, 'encoder');
-  assert.equal(clamp({ ...INITIAL, where: 'decoder', source: 3 }, bounds).where, '');
-  assert.deepEqual(
-    [2, 3].map((source) => clamp({ ...INITIAL, source }, bounds).source),
-    [2, null],
-  );
+  const places = ['encoder', 'cross'];
+  const bounds = { layers: 4, heads: 6, tokens: 5, sources: 3, views: ['attention'], places };
+  const clamped = (more) => clamp({ ...INITIAL, ...more }, bounds);
+  assert.equal(clamped({ where: 'encoder' }).where, 'encoder');
+  assert.equal(clamped({ where: 'decoder', source: 3 }).where, '');
+  assert.deepEqual([clamped({ source: 2 }).source, clamped({ source: 3 }).source], [2, null]);
 });
 
 test('an example opens where there is something to see; one that says nothing leaves the view as it is', () => {
-  assert.deepEqual(opened({ view: 'attention', layer: 1, head: 3 }), {
-    query: null,
-    source: null,
-    key: null,
-    where: '',
-    view: 'attention',
-    layer: 1,
-    head: 3,
-  });
+  const opens = { view: 'attention', layer: 1, head: 3 };
+  assert.deepEqual(opened(opens), { query: null, source: null, key: null, where: '', ...opens });
   assert.deepEqual(opened({ where: 'cross' }).where, 'cross');
   assert.deepEqual(opened({}), {});
 });
 
 test('who brings no text begins with the first example, and what a link says stays', () => {
-  const example = { text: 'it saw', opens: { view: 'experts', layer: 1, head: 3 } };
-  assert.deepEqual(beginning(INITIAL, example), {
-    ...INITIAL,
-    text: 'it saw',
-    view: 'experts',
-    layer: 1,
-    head: 3,
-  });
+  const opens = { view: 'experts', layer: 1, head: 3 };
+  const example = { text: 'it saw', opens };
+  assert.deepEqual(beginning(INITIAL, example), { ...INITIAL, text: 'it saw', ...opens });
   assert.equal(beginning({ ...INITIAL, head: 0 }, example).head, 0);
   assert.equal(beginning(INITIAL, undefined).text, '');
 });
 
 test('another model starts afresh, whatever was chosen in this one', () => {
-  const looked = {
-    ...INITIAL,
-    model: 'stories',
+  const chosen = {
     target: 'Un chat',
     where: 'cross',
     layer: 2,
@@ -185,36 +156,27 @@ test('another model starts afresh, whatever was chosen in this one', () => {
     query: 4,
     source: 3,
     key: 0,
-    view: 'why',
   };
-  assert.deepEqual(
-    { ...looked, ...choosingModel('fill') },
-    { ...INITIAL, model: 'fill', view: 'why' },
-  );
+  const looked = { ...INITIAL, model: 'stories', view: 'why', ...chosen };
+  const wanted = { ...INITIAL, model: 'fill', view: 'why' };
+  assert.deepEqual({ ...looked, ...choosingModel('fill') }, wanted);
 });
 
 const VIEWS = ['attention', 'experts'];
 
 test('what the trace does not hold is not chosen', () => {
-  const state = normalized(
-    {
-      ...INITIAL,
-      view: 'lost',
-      where: 'cross',
-      layer: 99,
-      head: 99,
-      query: 99,
-      source: 99,
-      key: 99,
-    },
-    sampleTrace(),
-    VIEWS,
-  );
-  const { view, where, layer, head, query, source, key } = state;
-  assert.deepEqual(
-    { view, where, layer, head, query, source, key },
-    { view: 'attention', where: '', layer: 1, head: 1, query: null, source: null, key: null },
-  );
+  const wild = {
+    view: 'lost',
+    where: 'cross',
+    layer: 99,
+    head: 99,
+    query: 99,
+    source: 99,
+    key: 99,
+  };
+  const found = normalized({ ...INITIAL, ...wild }, sampleTrace(), VIEWS);
+  const known = { view: 'attention', where: '', layer: 1, head: 1 };
+  assert.deepEqual(found, { ...found, ...known, query: null, source: null, key: null });
 });
 
 test('where nobody chose a head, one is chosen, and a choice that was made stays', () => {
@@ -226,29 +188,11 @@ test('where nobody chose a head, one is chosen, and a choice that was made stays
 
 test('a key is one of the sentence that is attended to', () => {
   const trace = pairTrace();
-  const last = {
-    encoder: trace.tokens.length - 1,
-    cross: trace.tokens.length - 1,
-    decoder: trace.target_tokens.length - 1,
-  };
-  for (const [where, key] of Object.entries(last)) {
+  const [source, target] = [trace.tokens.length - 1, trace.target_tokens.length - 1];
+  for (const [where, key] of Object.entries({ encoder: source, cross: source, decoder: target })) {
     assert.equal(normalized({ ...INITIAL, where, key }, trace, VIEWS).key, key);
     assert.equal(normalized({ ...INITIAL, where, key: key + 1 }, trace, VIEWS).key, null, where);
   }
-});
-
-test('how much was read is said in words', () => {
-  const trace = {
-    tokens: [1, 2],
-    target_tokens: null,
-    card: { max_tokens: 64 },
-    timings: { a_ms: 0.2, b_ms: 0.1 },
-  };
-  assert.equal(readInWords(trace), '2 tokens of at most 64, read in 1 ms');
-  assert.equal(
-    readInWords({ ...trace, target_tokens: [1], timings: {} }),
-    '2 + 1 token of at most 64 each',
-  );
 });
 
 test('the last result is given again while its parts are the same', () => {
@@ -266,17 +210,12 @@ test('the last result is given again while its parts are the same', () => {
 
 test('what failed is tried again', () => {
   const memo = createMemo();
-  assert.throws(
-    () =>
-      memo([1], () => {
-        throw new Error('no');
-      }),
-    /no/,
-  );
-  assert.equal(
-    memo([1], () => 'yes'),
-    'yes',
-  );
+  const fail = () => {
+    throw new Error('no');
+  };
+  assert.throws(() => memo([1], fail), /no/);
+  const made = memo([1], () => 'yes');
+  assert.equal(made, 'yes');
 });
 
 const drawing = () => ({
@@ -295,59 +234,34 @@ test('what is made alike is the same', () => {
 });
 
 test('any difference is one, however deep', () => {
-  const changes = [
-    (d) => {
-      d.z[1][2] = 4;
-    },
-    (d) => {
-      d.z[0][1] = 0;
-    },
-    (d) => {
-      d.z[0].push(1);
-    },
-    (d) => {
-      d.axis.title.text = 'b';
-    },
-    (d) => {
-      d.axis.range = { 0: 0, 1: 1 };
-    },
-    (d) => {
-      d.bytes[1] = 3;
-    },
-    (d) => {
-      d.bytes = [1, 2];
-    },
-    (d) => {
-      delete d.is;
-    },
-    (d) => {
-      d.more = undefined;
-    },
-    (d) => {
-      delete d.is;
-      d.other = true;
-    },
-    (d) => {
-      d.axis = null;
-    },
-  ];
-  for (const change of changes) {
-    const changed = drawing();
-    change(changed);
-    assert.ok(!deepEqual(drawing(), changed), change.toString());
-    assert.ok(!deepEqual(changed, drawing()), change.toString());
+  const without = ({ is: _, ...rest }) => rest;
+  for (const change of [
+    (d) => ({ ...d, z: [d.z[0], [0.5, 2, 4]] }),
+    (d) => ({ ...d, z: [[1, 0, NaN], d.z[1]] }),
+    (d) => ({ ...d, z: [[...d.z[0], 1], d.z[1]] }),
+    (d) => ({ ...d, axis: { ...d.axis, title: { text: 'b' } } }),
+    (d) => ({ ...d, axis: { ...d.axis, range: { 0: 0, 1: 1 } } }),
+    (d) => ({ ...d, axis: null }),
+    (d) => ({ ...d, bytes: Uint8Array.of(1, 3) }),
+    (d) => ({ ...d, bytes: [1, 2] }),
+    (d) => ({ ...d, more: undefined }),
+    without,
+    (d) => ({ ...without(d), other: true }),
+  ]) {
+    assert.ok(!deepEqual(drawing(), change(drawing())), change.toString());
+    assert.ok(!deepEqual(change(drawing()), drawing()), change.toString());
   }
 });
 
 test('what only looks alike is not the same', () => {
-  for (const [a, b] of [
+  const pairs = [
     [0, '0'],
     [null, {}],
     [[], {}],
     [undefined, null],
     [1, [1]],
-  ])
-    assert.ok(!deepEqual(a, b));
+  ];
+  for (const [a, b] of pairs) assert.ok(!deepEqual(a, b));
 });
 
 const FIELDS = {
@@ -393,16 +307,10 @@ test('nonsense means nothing', () => {
 });
 
 test('two views cannot call their fields alike', () => {
-  assert.throws(
-    () =>
-      fieldsOf([
-        { id: 'a', fields: { what: flag() } },
-        { id: 'b', fields: { what: flag() } },
-      ]),
-    /b names a field what/,
-  );
+  const [a, b] = ['a', 'b'].map((id) => ({ id, fields: { what: flag() } }));
+  assert.throws(() => fieldsOf([a, b]), /b names a field what/);
   assert.throws(() => fieldsOf([{ id: 'a', fields: { layer: count() } }]), /layer/);
-  assert.ok('what' in fieldsOf([{ id: 'a', fields: { what: flag() } }, { id: 'b' }]));
+  assert.ok('what' in fieldsOf([a, { id: 'b' }]));
 });
 
 test('with another text only what says something of a text starts afresh', () => {

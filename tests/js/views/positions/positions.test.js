@@ -31,41 +31,27 @@ test('similarity is computed from what was captured', () => {
   assert.ok(Math.abs(map.z[0][3] - expected) < 1e-6);
 });
 
-test('colour bar, ticks and words agree on the range of the similarities', () => {
-  const [, { data, grid, summary }] = figuresOf(positions, sampleTrace());
+test('the colours of similarities cover their range, and the colour bar says so', () => {
+  const [, { data }] = figuresOf(positions, sampleTrace());
   const [map] = data;
   const all = map.z.flat();
-  const least = Math.min(...all);
-  const [, said, from, to] = grid.note.match(
-    /from (−?[\d.]+) to 1; the colours run from (−?[\d.]+) to ([\d.]+)\.$/,
-  );
-  const number = (text) => Number(text.replace('−', '-'));
-  assert.ok(number(said) <= least && least - number(said) < 0.01);
-  assert.deepEqual([number(from), number(to)], [map.zmin, map.zmax]);
-  assert.deepEqual([map.colorbar.tickvals[0], map.colorbar.tickvals.at(-1)], [map.zmin, map.zmax]);
-  assert.deepEqual([map.colorbar.ticktext[0], map.colorbar.ticktext.at(-1)], [from, to]);
-  assert.ok(map.zmin <= least && map.zmax >= Math.max(...all));
-  assert.ok(summary.endsWith(grid.note));
+  assert.ok(map.zmin <= Math.min(...all) && map.zmax >= Math.max(...all));
+  const { tickvals } = map.colorbar;
+  assert.deepEqual([tickvals[0], tickvals.at(-1)], [map.zmin, map.zmax]);
 });
 
 test('of an encoder–decoder either stack can be looked at, with its own tokens', () => {
   const trace = pairTrace();
-  assert.deepEqual(
-    positions.places(trace).map(({ id }) => id),
-    ['encoder', 'decoder'],
-  );
-  assert.deepEqual(
-    ['', 'cross', 'encoder'].map((where) => positions.place(trace, { where })),
-    ['decoder', 'decoder', 'encoder'],
-  );
-  const [encoder] = figuresOf(positions, trace, { where: 'encoder' });
-  assert.deepEqual(
-    [encoder.grid.rows, encoder.grid.sides.rows, encoder.grid.request.capture],
-    [COUNT, 'source', ['encoder.embedding.positional']],
-  );
+  const places = positions.places(trace).map(({ id }) => id);
+  assert.deepEqual(places, ['encoder', 'decoder']);
+  assert.deepEqual(positions.places(sampleTrace()), []);
+  const stacks = ['', 'cross', 'encoder'].map((where) => positions.place(trace, { where }));
+  assert.deepEqual(stacks, ['decoder', 'decoder', 'encoder']);
+  const [{ grid }] = figuresOf(positions, trace, { where: 'encoder' });
+  assert.deepEqual([grid.rows, grid.sides.rows], [COUNT, 'source']);
+  assert.deepEqual(grid.request.capture, ['encoder.embedding.positional']);
   const [decoder] = figuresOf(positions, trace);
   assert.deepEqual([decoder.grid.rows, decoder.grid.sides.rows], [TARGET_TOKENS.length, 'target']);
-  assert.deepEqual(positions.places(sampleTrace()), []);
 });
 
 test('rotary: the turned queries of layer 0, and how far each pair was turned', () => {
