@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { ok } from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { test } from 'node:test';
@@ -16,32 +16,31 @@ function modules(folder = join(ROOT, 'static/js')) {
 }
 
 test('the page has no inline script, style or handler', () => {
-  assert.ok(!/<script(?![^>]*\bsrc=)/.test(page));
-  assert.ok(!/<style|\sstyle=|\son[a-z]+=/.test(page));
+  ok(!/<script(?![^>]*\bsrc=)/.test(page));
+  ok(!/<style|\sstyle=|\son[a-z]+=/.test(page));
 });
 
 test('every file the page names is there, and none is on another host', () => {
   for (const [, url] of page.matchAll(/(?:src|href)="([^"]+)"/g)) {
-    assert.ok(!/^(https?:)?\/\//.test(url), url);
-    if (url.startsWith('/static/')) assert.ok(existsSync(join(ROOT, url)), url);
+    ok(!/^(https?:)?\/\//.test(url), url);
+    if (url.startsWith('/static/')) ok(existsSync(join(ROOT, url)), url);
   }
 });
 
 test('every id the code looks for is in the page', () => {
   const main = readFileSync(join(ROOT, 'static/js/main.js'), 'utf8');
-  for (const [, id] of main.matchAll(/byId\('([a-z]+)'\)/g))
-    assert.ok(page.includes(`id="${id}"`), id);
+  for (const [, id] of main.matchAll(/byId\('([a-z]+)'\)/g)) ok(page.includes(`id="${id}"`), id);
 });
 
 test('only ui, main.js and offline.js touch the DOM', () => {
   for (const path of modules().filter((name) => /\/js\/(api|data|plot|state|views)\//.test(name))) {
-    assert.ok(!/\b(document|window|localStorage)\b\./.test(readFileSync(path, 'utf8')), path);
+    ok(!/\b(document|window|localStorage)\b\./.test(readFileSync(path, 'utf8')), path);
   }
 });
 
 test('markup is never made from text', () => {
   for (const path of modules())
-    assert.ok(
+    ok(
       !/innerHTML|insertAdjacentHTML|outerHTML|document\.write/.test(readFileSync(path, 'utf8')),
       path,
     );

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   advice,
@@ -29,42 +29,42 @@ test('a problem keeps what the server said', async () => {
     actual: 300,
   };
   const problem = await problemOf(new Response(JSON.stringify(body), { status: 422 }));
-  assert.equal(problem.message, 'Too many tokens');
-  assert.equal(problem.detail, body.detail);
-  assert.deepEqual([problem.limit, problem.actual], [256, 300]);
-  assert.equal(advice(problem), 'Change the text; it is then read again.');
+  equal(problem.message, 'Too many tokens');
+  equal(problem.detail, body.detail);
+  deepEqual([problem.limit, problem.actual], [256, 300]);
+  equal(advice(problem), 'Change the text; it is then read again.');
 });
 
 test('an answer that is no problem document still becomes one', async () => {
   const problem = await problemOf(
     new Response('<h1>bad gateway</h1>', { status: 502, statusText: 'Bad Gateway' }),
   );
-  assert.equal(problem.message, 'Bad Gateway');
-  assert.match(problem.detail, /502/);
+  equal(problem.message, 'Bad Gateway');
+  match(problem.detail, /502/);
 });
 
 test('trying again is offered where it can help', () => {
   const of = (status) => new Problem({ title: 'x', status });
-  assert.deepEqual(
+  deepEqual(
     [0, 429, 503, 500, 422, 404].map((status) => isWorthRetrying(of(status))),
     [true, true, true, true, false, false],
   );
   for (const status of [0, 404, 413, 422, 429, 500, 503])
-    assert.ok(advice(of(status)).endsWith('.'), String(status));
+    ok(advice(of(status)).endsWith('.'), String(status));
 });
 
 test('how long a busy server wants to be left alone comes with the problem', async () => {
   const busy = new Response('{"title":"Busy"}', { status: 503, headers: { 'Retry-After': '4' } });
-  assert.equal((await problemOf(busy)).retryAfter, 4);
-  assert.equal((await problemOf(new Response('{}', { status: 503 }))).retryAfter, undefined);
+  equal((await problemOf(busy)).retryAfter, 4);
+  equal((await problemOf(new Response('{}', { status: 503 }))).retryAfter, undefined);
 });
 
 test('a connection that breaks before or within the answer is a server that did not answer', async (t) => {
   const broken = () => Promise.reject(new TypeError('network error'));
   t.mock.method(globalThis, 'fetch', broken);
-  await assert.rejects(fetchModels(), { name: 'Problem', status: 0 });
+  await rejects(fetchModels(), { name: 'Problem', status: 0 });
   t.mock.method(globalThis, 'fetch', async () => ({ ok: true, json: broken }));
-  await assert.rejects(fetchModels(), { name: 'Problem', status: 0 });
+  await rejects(fetchModels(), { name: 'Problem', status: 0 });
 });
 
 async function streamed(t, text, status = 200) {
@@ -84,12 +84,12 @@ test('a text written on comes event by event', async (t) => {
     t,
     'event: start\ndata: {}\n\nevent: token\ndata: {"id":3}\n\nevent: end\ndata: {"reason":"length"}\n\n',
   );
-  assert.equal(problem, undefined);
-  assert.deepEqual(
+  equal(problem, undefined);
+  deepEqual(
     events.map(({ event }) => event),
     ['start', 'token', 'end'],
   );
-  assert.deepEqual(events[1].data, { id: 3 });
+  deepEqual(events[1].data, { id: 3 });
 });
 
 test('what goes wrong in the middle of a stream is a problem, and so is a stream that breaks off', async (t) => {
@@ -97,16 +97,16 @@ test('what goes wrong in the middle of a stream is a problem, and so is a stream
     t,
     'event: token\ndata: {}\n\nevent: error\ndata: {"title":"Queue full","status":503,"type":"urn:x"}\n\n',
   );
-  assert.equal(told.events.length, 1);
-  assert.deepEqual(
+  equal(told.events.length, 1);
+  deepEqual(
     [told.problem.title, told.problem.status, told.problem.type],
     ['Queue full', 503, 'urn:x'],
   );
   const broken = await streamed(t, 'event: token\ndata: {}\n\nevent: tok');
-  assert.equal(broken.events.length, 1);
-  assert.deepEqual([broken.problem.name, broken.problem.status], ['Problem', 0]);
+  equal(broken.events.length, 1);
+  deepEqual([broken.problem.name, broken.problem.status], ['Problem', 0]);
   const refused = await streamed(t, '{"title":"No generation","status":422}', 422);
-  assert.equal(refused.problem.title, 'No generation');
+  equal(refused.problem.title, 'No generation');
 });
 
 function keeping(t, kept = {}) {
@@ -125,27 +125,27 @@ function keeping(t, kept = {}) {
 
 test('a key is kept with the tab', (t) => {
   keeping(t);
-  assert.equal(readKey(), '');
-  assert.equal(keepKey('sesame'), true);
-  assert.equal(readKey(), 'sesame');
+  equal(readKey(), '');
+  equal(keepKey('sesame'), true);
+  equal(readKey(), 'sesame');
 });
 
 test('a browser that keeps nothing is none to fail in', () => {
-  assert.equal(readKey(), '');
-  assert.equal(keepKey('sesame'), false);
+  equal(readKey(), '');
+  equal(keepKey('sesame'), false);
 });
 
 test('a key goes with a call as a bearer token, and without one nothing does', () => {
-  assert.deepEqual(withKey({ Accept: 'a/b' }, 'sesame'), {
+  deepEqual(withKey({ Accept: 'a/b' }, 'sesame'), {
     Accept: 'a/b',
     Authorization: 'Bearer sesame',
   });
-  assert.deepEqual(withKey({ Accept: 'a/b' }, ''), { Accept: 'a/b' });
+  deepEqual(withKey({ Accept: 'a/b' }, ''), { Accept: 'a/b' });
 });
 
 test('what a person pastes is a key only where a header can carry it', () => {
-  assert.equal(keyIn('  sesame-1\n'), 'sesame-1');
-  for (const typed of ['', '   ', 'two words', 'ключ', 'a\nb', '🗝']) assert.equal(keyIn(typed), '');
+  equal(keyIn('  sesame-1\n'), 'sesame-1');
+  for (const typed of ['', '   ', 'two words', 'ключ', 'a\nb', '🗝']) equal(keyIn(typed), '');
 });
 
 test('a call shows the key, and a refusal of it is told with whether there was one', async (t) => {
@@ -157,11 +157,11 @@ test('a call shows the key, and a refusal of it is told with whether there was o
   });
   const told = [];
   askWhenRefused((hadKey) => told.push(hadKey));
-  await assert.rejects(fetchModels(), { status: 401 });
+  await rejects(fetchModels(), { status: 401 });
   kept['headlight.key'] = 'sesame';
-  await assert.rejects(fetchModels(), { status: 401 });
-  assert.deepEqual(shown, [undefined, 'Bearer sesame']);
-  assert.deepEqual(told, [false, true]);
+  await rejects(fetchModels(), { status: 401 });
+  deepEqual(shown, [undefined, 'Bearer sesame']);
+  deepEqual(told, [false, true]);
 });
 
 const attempts = (problem, count = 50) =>
@@ -169,14 +169,14 @@ const attempts = (problem, count = 50) =>
 
 test('a server that cannot be reached is asked again and again, in pauses that grow and end at a quarter of a minute', () => {
   const pauses = attempts({ status: 0 });
-  assert.deepEqual(pauses.slice(0, 4), [1000, 2000, 4000, 8000]);
-  assert.ok(pauses.every((pause, at) => at === 0 || pause >= pauses[at - 1]));
-  assert.equal(Math.max(...pauses), 15_000);
+  deepEqual(pauses.slice(0, 4), [1000, 2000, 4000, 8000]);
+  ok(pauses.every((pause, at) => at === 0 || pause >= pauses[at - 1]));
+  equal(Math.max(...pauses), 15_000);
 });
 
 test('a refusal is never asked again', () => {
   for (const status of [400, 404, 408, 413, 422, 429, 500]) {
-    assert.ok(
+    ok(
       attempts({ status, retryAfter: 1 }).every((pause) => pause === null),
       String(status),
     );
@@ -184,25 +184,22 @@ test('a refusal is never asked again', () => {
 });
 
 test('a busy server is left alone for as long as it says, and asked only a few times', () => {
-  assert.equal(pauseBefore({ status: 503, retryAfter: 7 }, 0), 7000);
-  assert.equal(
-    attempts({ status: 503, retryAfter: 1 }).filter((pause) => pause !== null).length,
-    5,
-  );
-  assert.equal(pauseBefore({ status: 503, retryAfter: 3600 }, 0), null);
-  assert.equal(pauseBefore({ status: 503 }, 0), null, 'it did not ask for it');
+  equal(pauseBefore({ status: 503, retryAfter: 7 }, 0), 7000);
+  equal(attempts({ status: 503, retryAfter: 1 }).filter((pause) => pause !== null).length, 5);
+  equal(pauseBefore({ status: 503, retryAfter: 3600 }, 0), null);
+  equal(pauseBefore({ status: 503 }, 0), null, 'it did not ask for it');
 });
 
 test('Retry-After is a number of seconds or a date', () => {
-  assert.equal(retryAfterOf('12'), 12);
-  assert.equal(retryAfterOf('Sat, 21 Nov 2026 10:00:30 GMT', Date.UTC(2026, 10, 21, 10, 0, 0)), 30);
-  assert.equal(retryAfterOf('Sat, 21 Nov 2026 10:00:30 GMT', Date.UTC(2026, 10, 21, 11, 0, 0)), 0);
-  for (const nothing of [null, '', 'soon']) assert.equal(retryAfterOf(nothing), undefined);
+  equal(retryAfterOf('12'), 12);
+  equal(retryAfterOf('Sat, 21 Nov 2026 10:00:30 GMT', Date.UTC(2026, 10, 21, 10, 0, 0)), 30);
+  equal(retryAfterOf('Sat, 21 Nov 2026 10:00:30 GMT', Date.UTC(2026, 10, 21, 11, 0, 0)), 0);
+  for (const nothing of [null, '', 'soon']) equal(retryAfterOf(nothing), undefined);
 });
 
 test('only where the server did not say how long to wait may it be sooner', () => {
-  assert.ok(mayHurry({ status: 0 }));
-  assert.ok(!mayHurry({ status: 503 }));
+  ok(mayHurry({ status: 0 }));
+  ok(!mayHurry({ status: 503 }));
 });
 
 const CATALOGUE = {
@@ -212,14 +209,14 @@ const CATALOGUE = {
 };
 
 test('who names no model gets the default one', () => {
-  assert.equal(cardOf(CATALOGUE, '').id, 'stories');
-  assert.equal(cardOf(CATALOGUE, 'fill').id, 'fill');
-  assert.equal(cardOf(CATALOGUE, 'broken'), undefined);
-  assert.equal(cardOf(NO_MODELS, ''), undefined);
+  equal(cardOf(CATALOGUE, '').id, 'stories');
+  equal(cardOf(CATALOGUE, 'fill').id, 'fill');
+  equal(cardOf(CATALOGUE, 'broken'), undefined);
+  equal(cardOf(NO_MODELS, ''), undefined);
 });
 
 test('the default model is offered instead, where there is one', () => {
   const { offer } = refusalOf({ ...CATALOGUE, models: [{ id: 'stories', title: 'Stories' }] }, 'x');
-  assert.deepEqual([offer.label, offer.patch.model, offer.patch.layer], ['Use Stories', '', null]);
-  assert.equal(refusalOf(NO_MODELS, 'x').offer, undefined);
+  deepEqual([offer.label, offer.patch.model, offer.patch.layer], ['Use Stories', '', null]);
+  equal(refusalOf(NO_MODELS, 'x').offer, undefined);
 });

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { bodyOf, createRequestCache, noticeOf } from '../../../static/js/api/request_cache.js';
 import { positionalPath, Problem } from '../../../static/js/api/calls.js';
@@ -29,27 +29,27 @@ const settled = () =>
 
 test('the same wish is asked for once, and its answer is kept', async () => {
   const { answers, calls, arrivals } = byHand();
-  assert.deepEqual(answers.want({ lens: { text: 'a' } }), { lens: { isWaiting: true } });
+  deepEqual(answers.want({ lens: { text: 'a' } }), { lens: { isWaiting: true } });
   answers.want({ other: { text: 'a' } });
-  assert.equal(calls.length, 1);
+  equal(calls.length, 1);
   calls[0].resolve(TRACE);
   await settled();
-  assert.equal(arrivals(), 1);
-  assert.equal(answers.want({ lens: { text: 'a' } }).lens.trace, TRACE);
+  equal(arrivals(), 1);
+  equal(answers.want({ lens: { text: 'a' } }).lens.trace, TRACE);
   answers.want({});
-  assert.equal(answers.want({ lens: { text: 'a' } }).lens.trace, TRACE, 'kept while nobody looks');
-  assert.equal(calls.length, 1);
+  equal(answers.want({ lens: { text: 'a' } }).lens.trace, TRACE, 'kept while nobody looks');
+  equal(calls.length, 1);
 });
 
 test('what nobody waits for any more is given up, and says nothing', async () => {
   const { answers, calls, arrivals } = byHand();
   answers.want({ lens: { text: 'a' } });
   answers.want({ lens: { text: 'b' } });
-  assert.ok(calls[0].signal.aborted);
+  ok(calls[0].signal.aborted);
   calls[0].resolve(TRACE);
   await settled();
-  assert.equal(arrivals(), 0);
-  assert.deepEqual(answers.want({ lens: { text: 'b' } }), { lens: { isWaiting: true } });
+  equal(arrivals(), 0);
+  deepEqual(answers.want({ lens: { text: 'b' } }), { lens: { isWaiting: true } });
 });
 
 test('a refusal is an answer until it is asked for again', async () => {
@@ -57,11 +57,11 @@ test('a refusal is an answer until it is asked for again', async () => {
   answers.want({ lens: { text: 'a' } });
   calls[0].reject(new Problem({ title: 'Too much', detail: 'Ask for less.', status: 422 }));
   await settled();
-  assert.equal(noticeOf(answers.want({ lens: { text: 'a' } }).lens), 'Too much. Ask for less.');
-  assert.equal(calls.length, 1);
+  equal(noticeOf(answers.want({ lens: { text: 'a' } }).lens), 'Too much. Ask for less.');
+  equal(calls.length, 1);
   answers.retry();
   answers.want({ lens: { text: 'a' } });
-  assert.equal(calls.length, 2);
+  equal(calls.length, 2);
 });
 
 test('what is kept is bounded, and what is looked at stays', async () => {
@@ -86,31 +86,27 @@ async function dropsTheOlder(big) {
     calls.at(-1).resolve(big);
     await settled();
   }
-  assert.ok(answers.want({ lens: { text: 'b' } }).lens.trace);
+  ok(answers.want({ lens: { text: 'b' } }).lens.trace);
   answers.want({ lens: { text: 'a' } });
-  assert.equal(calls.length, 3, 'the older of two that are too much was dropped');
+  equal(calls.length, 3, 'the older of two that are too much was dropped');
 }
 
 test('a wish is for the page’s own texts and model unless it names others', () => {
   const trace = { asked: { model: 'translate', text: 'A cat', target: null }, target: 'Un chat' };
-  assert.deepEqual(bodyOf({ analyses: ['alignment'] }, trace), {
+  deepEqual(bodyOf({ analyses: ['alignment'] }, trace), {
     model: 'translate',
     text: 'A cat',
     target: 'Un chat',
     capture: [],
     analyses: ['alignment'],
   });
-  assert.deepEqual(bodyOf({ model: 'stories', capture: ['logits'] }, trace), {
+  deepEqual(bodyOf({ model: 'stories', capture: ['logits'] }, trace), {
     model: 'stories',
     text: 'A cat',
     capture: ['logits'],
   });
-  assert.deepEqual(bodyOf({ text: 'A dog' }, trace), {
-    model: 'translate',
-    text: 'A dog',
-    capture: [],
-  });
-  assert.equal(
+  deepEqual(bodyOf({ text: 'A dog' }, trace), { model: 'translate', text: 'A dog', capture: [] });
+  equal(
     'target' in bodyOf({}, { ...trace, target: ' ' }),
     false,
     'a blank translation cannot be sent',
@@ -119,22 +115,22 @@ test('a wish is for the page’s own texts and model unless it names others', ()
 
 test('an encoding of positions is asked for without any text', () => {
   const positional = { scheme: 'rotary', length: 7, width: 16 };
-  assert.deepEqual(bodyOf({ positional }, { asked: { model: 'tiny', text: 'a' }, target: null }), {
+  deepEqual(bodyOf({ positional }, { asked: { model: 'tiny', text: 'a' }, target: null }), {
     positional,
   });
-  assert.equal(positionalPath(positional), '/api/v1/positional?scheme=rotary&length=7&width=16');
+  equal(positionalPath(positional), '/api/v1/positional?scheme=rotary&length=7&width=16');
 });
 
 test('what is cancelled is stopped, says so, and is asked for again once it was left', async () => {
   const { answers, calls, arrivals } = byHand();
   answers.want({ lens: { text: 'a' } });
   answers.cancel();
-  assert.ok(calls[0].signal.aborted);
-  assert.equal(arrivals(), 1);
+  ok(calls[0].signal.aborted);
+  equal(arrivals(), 1);
   const { lens } = answers.want({ lens: { text: 'a' } });
-  assert.match(noticeOf(lens), /^Cancelled\. ./);
+  match(noticeOf(lens), /^Cancelled\. ./);
   await settled();
-  assert.equal(calls.length, 1);
+  equal(calls.length, 1);
   answers.want({});
-  assert.deepEqual(answers.want({ lens: { text: 'a' } }), { lens: { isWaiting: true } });
+  deepEqual(answers.want({ lens: { text: 'a' } }), { lens: { isWaiting: true } });
 });

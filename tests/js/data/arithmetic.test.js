@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, doesNotMatch, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   anglesOf,
@@ -28,80 +28,68 @@ import {
 } from '../../../static/js/data/format.js';
 
 test('an amount has the digits that count', () => {
-  assert.deepEqual(
+  deepEqual(
     [123.4, -4.567, 0.0018349, 0, 1234].map((value) => amount(value)),
     ['123', '−4.57', '0.00183', '0', '1230'],
   );
-  assert.equal(amount(123.45, 4), '123.5');
+  equal(amount(123.45, 4), '123.5');
 });
 
 test('a number keeps its decimals, and one too small for them its size', () => {
-  assert.deepEqual(
+  deepEqual(
     [1.3554, -0.001, 0, -0.0000241, 0.00099, -Infinity].map((value) => decimal(value)),
     ['1.355', '−0.001', '0', '−2.4·10⁻⁵', '9.9·10⁻⁴', '−∞'],
   );
-  assert.equal(decimal(0.00031, 4), '0.0003');
+  equal(decimal(0.00031, 4), '0.0003');
 });
 
 test('an exact 0 is 0, and what is nearly nothing is not called nothing', () => {
-  for (const digits of [2, 3, 4]) assert.equal(share(0, digits), '0');
-  assert.equal(share(0.0001), '<0.001');
-  assert.equal(share(0.00004, 4), '<0.0001');
-  assert.equal(percent(0), '0 %');
-  assert.equal(percent(0.0001), '<0.1 %');
-  assert.equal(signed(0, 4), '0');
-  assert.equal(signed(0.00001, 4), '<0.0001');
-  assert.equal(signed(-0.00001, 4), '>−0.0001');
+  for (const digits of [2, 3, 4]) equal(share(0, digits), '0');
+  equal(share(0.0001), '<0.001');
+  equal(share(0.00004, 4), '<0.0001');
+  equal(percent(0), '0 %');
+  equal(percent(0.0001), '<0.1 %');
+  equal(signed(0, 4), '0');
+  equal(signed(0.00001, 4), '<0.0001');
+  equal(signed(-0.00001, 4), '>−0.0001');
 });
 
 test('what is not all is not called all, so that a row never looks like more than 1', () => {
-  assert.equal(share(0.99999, 4), '>0.9999');
-  assert.equal(percent(0.9999), '>99.9 %');
-  assert.equal(percent(1), '100.0 %');
-  assert.equal(signed(0.99999, 4), '1.0000', 'a signed number is no share of anything');
+  equal(share(0.99999, 4), '>0.9999');
+  equal(percent(0.9999), '>99.9 %');
+  equal(percent(1), '100.0 %');
+  equal(signed(0.99999, 4), '1.0000', 'a signed number is no share of anything');
 });
 
 test('no number is written as a 0 with digits', () => {
   for (let value = 0; value < 0.01; value += 1e-5)
-    assert.doesNotMatch(
+    doesNotMatch(
       `${share(value)} ${share(value, 4)} ${percent(value)} ${signed(-value)}`,
       /(^|[ −])0\.0+( |$)/,
     );
 });
 
 test('where there is little room the 0 before the point is left out', () => {
-  assert.deepEqual([0.625, 0.001, 0.9999, 0, 1].map(shortShare), [
-    '.63',
-    '<.01',
-    '>.99',
-    '0',
-    '1.00',
-  ]);
+  deepEqual([0.625, 0.001, 0.9999, 0, 1].map(shortShare), ['.63', '<.01', '>.99', '0', '1.00']);
 });
 
 test('a tick has no more digits than it needs', () => {
-  assert.deepEqual([0.6, 0.1 + 0.2, -1, 0.9250001, 0].map(tick), [
-    '0.6',
-    '0.3',
-    '−1',
-    '0.925',
-    '0',
-  ]);
+  deepEqual([0.6, 0.1 + 0.2, -1, 0.9250001, 0].map(tick), ['0.6', '0.3', '−1', '0.925', '0']);
 });
 
 test('percentages, counts and sizes read as words do', () => {
-  assert.equal(percent(0.1234), '12.3 %');
-  assert.equal(percent(0.1234, 0), '12 %');
-  assert.equal(rounded(6_122_880), '6.1 million');
-  assert.equal(rounded(950_000), '950 thousand');
-  assert.equal(rounded(31), '31');
-  assert.equal(counted(1, 'token'), '1 token');
-  assert.equal(counted(0, 'token'), '0 tokens');
+  equal(percent(0.1234), '12.3 %');
+  equal(percent(0.1234, 0), '12 %');
+  equal(rounded(6_122_880), '6.1 million');
+  equal(rounded(950_000), '950 thousand');
+  equal(rounded(31), '31');
+  equal(counted(1, 'token'), '1 token');
+  equal(counted(0, 'token'), '0 tokens');
 });
 
 test('an exact number has the digits that give it back, and no more', () => {
-  assert.equal(exact(Math.fround(0.1)), '0.1');
-  assert.equal(exact(Math.fround(4.39e-6)), '0.00000439');
+  equal(exact(Math.fround(0.1)), '0.1');
+  equal(exact(Math.fround(4.39e-6)), '0.00000439');
   for (const value of [
     0,
     1,
@@ -111,17 +99,17 @@ test('an exact number has the digits that give it back, and no more', () => {
     2 ** -149,
     Math.fround(3e38),
   ]) {
-    assert.equal(Math.fround(Number(exact(value))), value);
-    assert.ok(exact(value).length <= String(value).length);
+    equal(Math.fround(Number(exact(value))), value);
+    ok(exact(value).length <= String(value).length);
   }
-  assert.equal(exact(0.1), '0.1', 'a float64 stays as it is');
+  equal(exact(0.1), '0.1', 'a float64 stays as it is');
 });
 
 test('a tiny difference is told by its power of ten', () => {
-  assert.equal(small(0), '0');
-  assert.equal(small(0.25), '0.250');
-  assert.equal(small(4.2e-8), '4.2·10⁻⁸');
-  assert.equal(small(1.26e-12), '1.3·10⁻¹²');
+  equal(small(0), '0');
+  equal(small(0.25), '0.250');
+  equal(small(4.2e-8), '4.2·10⁻⁸');
+  equal(small(1.26e-12), '1.3·10⁻¹²');
 });
 
 const matrix = (columns, ...numbers) => ({
@@ -131,18 +119,17 @@ const matrix = (columns, ...numbers) => ({
 });
 
 test('the extent of a matrix is its largest absolute value, and nothing counts for nothing', () => {
-  assert.equal(extent(matrix(2, -3, NaN, 1, 2)), 3);
-  assert.equal(extent(matrix(2, NaN, NaN, NaN, NaN)), 0);
+  equal(extent(matrix(2, -3, NaN, 1, 2)), 3);
+  equal(extent(matrix(2, NaN, NaN, NaN, NaN)), 0);
 });
 
 test('the highest is found behind what is hidden, and of equals it is the first', () => {
-  assert.equal(highestIn([NaN, 0.2, 0.7, 0.7]), 2);
-  assert.equal(highestIn([0.7, NaN, 0.2]), 0);
-  assert.equal(highestIn([NaN, NaN]), 0);
+  equal(highestIn([NaN, 0.2, 0.7, 0.7]), 2);
+  equal(highestIn([0.7, NaN, 0.2]), 0);
+  equal(highestIn([NaN, NaN]), 0);
 });
 
-const near = (found, wanted) =>
-  assert.ok(Math.abs(found - wanted) < 1e-12, `${found} is not ${wanted}`);
+const near = (found, wanted) => ok(Math.abs(found - wanted) < 1e-12, `${found} is not ${wanted}`);
 
 test('softmax sums to 1 and overflows nowhere', () => {
   const found = softmax([1000, 1000 + Math.log(3)]);
@@ -152,14 +139,14 @@ test('softmax sums to 1 and overflows nowhere', () => {
 
 test('a hidden score gets no weight, and the steps of a softmax are those of its formula', () => {
   const { weights, total, greatest } = softmaxSteps(Float64Array.of(2000, 2001, -Infinity));
-  assert.equal(greatest, 2001);
+  equal(greatest, 2001);
   near(total, 1 + Math.exp(-1));
   near(weights[1], 1 / (1 + Math.exp(-1)));
-  assert.equal(weights[2], 0);
+  equal(weights[2], 0);
 });
 
 test('entropy is 0 where one takes all and log n where all take the same, in nats or bits', () => {
-  assert.equal(entropyOf([0, 1, 0]), 0);
+  equal(entropyOf([0, 1, 0]), 0);
   near(entropyOf([0.25, 0.25, 0.25, 0.25]), Math.log(4));
   near(entropyOf([0.5, 0.25, 0.25]), 1.5 * Math.LN2);
   near(entropyOf([0.25, 0.25, 0.25, 0.25], Math.log2), 2);
@@ -167,24 +154,21 @@ test('entropy is 0 where one takes all and log n where all take the same, in nat
 
 test('the distance is the probability that moved', () => {
   near(totalVariation([0.5, 0.5, 0], [0.2, 0.5, 0.3]), 0.3);
-  assert.equal(totalVariation([0.5, 0.5], [0.5, 0.5]), 0);
-  assert.equal(totalVariation([1, 0], [0, 1]), 1);
+  equal(totalVariation([0.5, 0.5], [0.5, 0.5]), 0);
+  equal(totalVariation([1, 0], [0, 1]), 1);
 });
 
 test('the divergence counts bits', () => {
   near(divergence([1, 0], [0.25, 0.75]), 2);
-  assert.equal(divergence([0.5, 0.5], [0.5, 0.5]), 0);
-  assert.equal(divergence([0.5, 0.5], [1, 0]), Infinity);
+  equal(divergence([0.5, 0.5], [0.5, 0.5]), 0);
+  equal(divergence([0.5, 0.5], [1, 0]), Infinity);
 });
 
 const WIDTH = 8;
 const close = (found, expected, within = 1e-12) => {
-  assert.equal(found.length, expected.length);
+  equal(found.length, expected.length);
   found.forEach((value, index) =>
-    assert.ok(
-      Math.abs(value - expected[index]) < within,
-      `${index}: ${value} is not ${expected[index]}`,
-    ),
+    ok(Math.abs(value - expected[index]) < within, `${index}: ${value} is not ${expected[index]}`),
   );
 };
 
@@ -203,8 +187,8 @@ const matrixOf = (rows) => ({
 test('frequencies fall from 1 by the paper’s formula', () => {
   close([...frequencies(8)], [1, 0.1, 0.01, 0.001]);
   close([...frequencies(2)], [1]);
-  assert.equal(frequencies(1).length, 0);
-  assert.equal(frequencies(5).length, 2);
+  equal(frequencies(1).length, 0);
+  equal(frequencies(5).length, 2);
 });
 
 test('a quarter turn by hand: (sin 0, cos 0) becomes (sin 90°, cos 90°)', () => {
@@ -229,19 +213,19 @@ test('turning on and back is nothing, and no turn changes a length', () => {
   const vector = Float64Array.of(0.3, -2, 5, 0.01);
   const there = turned(vector, anglesOf(7, 4));
   close([...turned(there, anglesOf(-7, 4))], [...vector]);
-  assert.ok(Math.abs(Math.hypot(there[0], there[1]) - Math.hypot(0.3, 2)) < 1e-12);
+  ok(Math.abs(Math.hypot(there[0], there[1]) - Math.hypot(0.3, 2)) < 1e-12);
 });
 
 test('all rows that have another so far on are compared, and one wrong number is found with its pair', () => {
   const rows = Array.from({ length: 12 }, (_, position) => encodingAt(position));
   const angles = anglesOf(5, WIDTH);
   const right = checked(matrixOf(rows), matrixOf(rows), { shift: 5, angles: () => angles });
-  assert.equal(right.count, 7);
-  assert.ok(right.greatest < 1e-6);
+  equal(right.count, 7);
+  ok(right.greatest < 1e-6);
   rows[9][5] += 0.25;
   const wrong = checked(matrixOf(rows), matrixOf(rows), { shift: 5, angles: () => angles });
-  assert.ok(Math.abs(wrong.greatest - 0.25) < 1e-6);
-  assert.deepEqual(
+  ok(Math.abs(wrong.greatest - 0.25) < 1e-6);
+  deepEqual(
     [...wrong.byPair].map((value) => value > 0.1),
     [false, false, true, false],
   );

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
 import { execFileSync } from 'node:child_process';
 import {
@@ -22,10 +22,7 @@ const trace = {
 
 test('a drawing’s call asks for its numbers of the page’s texts', () => {
   const call = callOf(trace, { request: { capture: ['a.b'], heads: [1] } });
-  assert.deepEqual(call, {
-    path: '/api/v1/trace',
-    body: { ...asked, capture: ['a.b'], heads: [1] },
-  });
+  deepEqual(call, { path: '/api/v1/trace', body: { ...asked, capture: ['a.b'], heads: [1] } });
 });
 
 test('what a drawing asks for goes before what the page asked for, and nothing is null', () => {
@@ -33,24 +30,24 @@ test('what a drawing asks for goes before what the page asked for, and nothing i
   const { body } = callOf(trace, {
     request: { capture: ['logits'], text: 'another', target: null, edits },
   });
-  assert.deepEqual(body, { model: 'tiny', text: 'another', capture: ['logits'], edits });
+  deepEqual(body, { model: 'tiny', text: 'another', capture: ['logits'], edits });
 });
 
 test('the origin is the model, its revision, the texts and what was changed', () => {
-  assert.deepEqual(originOf(trace, {}), {
+  deepEqual(originOf(trace, {}), {
     model: 'tiny',
     revision: 'r1',
     text: 'it saw',
     target: 'il vit',
   });
   const edits = [{ kind: 'no_scaling' }];
-  assert.deepEqual(originOf(trace, { request: { edits } }).edits, edits);
+  deepEqual(originOf(trace, { request: { edits } }).edits, edits);
 });
 
 test('what came without a text is of no model but the one it names', () => {
   const of = (path) => originOf(trace, { call: { path } }, [{ id: 'learner', revision: 'r3' }]);
-  assert.deepEqual(of('/api/v1/positional?scheme=rotary&length=2&width=4'), { text: 'it saw' });
-  assert.deepEqual(of('/api/v1/positional?model=learner&length=2'), {
+  deepEqual(of('/api/v1/positional?scheme=rotary&length=2&width=4'), { text: 'it saw' });
+  deepEqual(of('/api/v1/positional?model=learner&length=2'), {
     model: 'learner',
     revision: 'r3',
     text: 'it saw',
@@ -64,13 +61,13 @@ test('a shell hands curl exactly what was asked', () => {
     'printf "%s\\0"',
   );
   const words = execFileSync('/bin/sh', ['-c', line], { encoding: 'utf8' }).split('\0');
-  assert.deepEqual(words.slice(0, 4), [
+  deepEqual(words.slice(0, 4), [
     '--silent',
     'http://127.0.0.1:8000/api/v1/trace',
     '--header',
     'Content-Type: application/json',
   ]);
-  assert.deepEqual(JSON.parse(words[5]), body);
+  deepEqual(JSON.parse(words[5]), body);
 });
 
 const ORIGIN = 'http://127.0.0.1:8000';
@@ -107,7 +104,7 @@ test('Python posts exactly what was asked', () => {
       { kind: 'heads_off', heads: [0, 1, 2], layer: 1, where: 'decoder' },
     ],
   };
-  assert.deepEqual(
+  deepEqual(
     posted(pythonOf(ORIGIN, [{ path: '/api/v1/trace', body }], { quantity: 'attention weight' })),
     [`${ORIGIN}/api/v1/trace`, body, 'application/json'],
   );
@@ -115,10 +112,7 @@ test('Python posts exactly what was asked', () => {
 
 test('what needs no body is asked by its address alone', () => {
   const path = '/api/v1/positional?scheme=rotary&length=8&width=4';
-  assert.equal(
-    posted(pythonOf(ORIGIN, [{ path, body: null }], { quantity: 'rotation' })),
-    ORIGIN + path,
-  );
+  equal(posted(pythonOf(ORIGIN, [{ path, body: null }], { quantity: 'rotation' })), ORIGIN + path);
 });
 
 test('events are read line by line, and each token is told', () => {
@@ -140,7 +134,7 @@ test('events are read line by line, and each token is told', () => {
     [{ path: '/api/v1/generate', body: { text: 'a', n_tokens: 1 } }],
     { quantity: 'probability' },
   );
-  assert.equal(
+  equal(
     execFileSync('python3', ['-I', '-c', spy], { encoding: 'utf8', input: script }),
     ' was 0.5\n',
   );
@@ -162,7 +156,7 @@ test('columns of a word are summed, its rows averaged, and what is left of a row
     isMax: false,
     isRenormalised: false,
   });
-  assert.deepEqual(shownBy(steps, []), [[0.625]]);
+  deepEqual(shownBy(steps, []), [[0.625]]);
   const again = mapSteps({
     heads,
     rows: [unit(1), unit(2)],
@@ -170,7 +164,7 @@ test('columns of a word are summed, its rows averaged, and what is left of a row
     isMax: false,
     isRenormalised: true,
   });
-  assert.deepEqual(
+  deepEqual(
     shownBy(again, []).map(([a, b]) => Math.round(3 * (a + b))),
     [3, 3],
   );
@@ -183,8 +177,8 @@ test('several heads are their mean, or cell by cell the largest', () => {
     columns: [unit(0), unit(1)],
     isRenormalised: false,
   };
-  assert.deepEqual(shownBy(mapSteps({ ...of, isMax: false }), []), [[0.25, 0.75]]);
-  assert.deepEqual(shownBy(mapSteps({ ...of, isMax: true }), []), [[0.5, 1]]);
+  deepEqual(shownBy(mapSteps({ ...of, isMax: false }), []), [[0.25, 0.75]]);
+  deepEqual(shownBy(mapSteps({ ...of, isMax: true }), []), [[0.5, 1]]);
 });
 
 test('a difference is B less A, of the tokens that both have', () => {
@@ -193,7 +187,5 @@ test('a difference is B less A, of the tokens that both have', () => {
     'before = {"tensors": {"w": {"data": [[[0.25], [9]]]}}}',
     'trace = {"tensors": {"w": {"data": [[[9], [1.0]]]}}}',
   ];
-  assert.deepEqual(shownBy(differenceMade(side([unit(0)]), side([unit(1)])).steps, answers), [
-    [0.75],
-  ]);
+  deepEqual(shownBy(differenceMade(side([unit(0)]), side([unit(1)])).steps, answers), [[0.75]]);
 });

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, ok, throws } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   encodingFromSafetensors,
@@ -35,16 +35,16 @@ function metadata(named) {
 test('a trace holds its tokens, its axes and its analyses', () => {
   const named = arrays();
   const trace = traceFromSafetensors(safetensorsFile(named, metadata(named)));
-  assert.equal(trace.text, TEXT);
-  assert.equal(trace.tokens[3].text, ' <b>');
-  assert.deepEqual(trace.tensors['decoder.layers.0.self_attention.weights'].axes, [
+  equal(trace.text, TEXT);
+  equal(trace.tokens[3].text, ' <b>');
+  deepEqual(trace.tensors['decoder.layers.0.self_attention.weights'].axes, [
     'head',
     'query',
     'key',
   ]);
-  assert.deepEqual(trace.analyses.next_token.texts, [['a']]);
-  assert.deepEqual(trace.analyses.next_token.ids.shape, [5, 3]);
-  assert.ok(!Object.keys(trace.tensors).some((name) => name.startsWith('analyses')));
+  deepEqual(trace.analyses.next_token.texts, [['a']]);
+  deepEqual(trace.analyses.next_token.ids.shape, [5, 3]);
+  ok(!Object.keys(trace.tensors).some((name) => name.startsWith('analyses')));
 });
 
 test('tokens that spell one character in bytes come with the character', () => {
@@ -54,7 +54,7 @@ test('tokens that spell one character in bytes come with the character', () => {
     { ...TOKENS[1], text: '\\xa9', start: 0, end: 1 },
   ];
   const trace = traceFromSafetensors(safetensorsFile({}, { tokens, text: 'é' }));
-  assert.deepEqual(
+  deepEqual(
     trace.tokens.map(({ part }) => part),
     [null, { whole: 'é', from: 1, to: 1, of: 2 }, { whole: 'é', from: 2, to: 2, of: 2 }],
   );
@@ -67,7 +67,7 @@ test('16-bit weights come back as weights: rows sum to 1', () => {
     const weights = matrixAt(trace.tensors[`decoder.layers.${layer}.self_attention.weights`], 1);
     for (let query = 0; query < weights.rows; query += 1) {
       const sum = rowOf(weights, query).reduce((total, weight) => total + weight, 0);
-      assert.ok(Math.abs(sum - 1) < 1e-4, `row ${query} sums to ${sum}`);
+      ok(Math.abs(sum - 1) < 1e-4, `row ${query} sums to ${sum}`);
     }
   }
 });
@@ -78,8 +78,8 @@ test('leading indices choose the matrix', () => {
     scale: 0.5,
     data: Float32Array.from({ length: 24 }, (_, i) => i),
   };
-  assert.deepEqual([...matrixAt(array, 1, 2).data], [10, 10.5, 11, 11.5]);
-  assert.deepEqual([...rowOf(matrixAt(array, 0, 1), 1)], [3, 3.5]);
+  deepEqual([...matrixAt(array, 1, 2).data], [10, 10.5, 11, 11.5]);
+  deepEqual([...rowOf(matrixAt(array, 0, 1), 1)], [3, 3.5]);
 });
 
 test('an encoding of positions comes without tokens', () => {
@@ -87,9 +87,9 @@ test('an encoding of positions comes without tokens', () => {
   const encoding = encodingFromSafetensors(
     safetensorsFile(named, { scheme: 'alibi', model: null, heads: 2, axes: { slopes: ['head'] } }),
   );
-  assert.deepEqual([encoding.scheme, encoding.model, encoding.heads], ['alibi', null, 2]);
-  assert.deepEqual(encoding.tensors.slopes.axes, ['head']);
-  assert.deepEqual([...encoding.tensors.slopes.data], [0.5, 0.25]);
+  deepEqual([encoding.scheme, encoding.model, encoding.heads], ['alibi', null, 2]);
+  deepEqual(encoding.tensors.slopes.axes, ['head']);
+  deepEqual([...encoding.tensors.slopes.data], [0.5, 0.25]);
 });
 
 const NUMBERS = {
@@ -100,40 +100,40 @@ const NUMBERS = {
 
 test('every array comes back with its dtype, shape and values', () => {
   const { arrays, metadata } = parseSafetensors(safetensorsFile(NUMBERS, { text: 'hé' }));
-  assert.deepEqual([...arrays.a.data], [1, -2, 0.5, 4]);
-  assert.deepEqual(arrays.a.shape, [2, 2]);
-  assert.deepEqual([...arrays.b.data], [0, 7, 65535]);
-  assert.equal(arrays.b.dtype, 'U16');
-  assert.deepEqual([...arrays.c.data], [-9]);
-  assert.equal(JSON.parse(metadata.text), 'hé');
+  deepEqual([...arrays.a.data], [1, -2, 0.5, 4]);
+  deepEqual(arrays.a.shape, [2, 2]);
+  deepEqual([...arrays.b.data], [0, 7, 65535]);
+  equal(arrays.b.dtype, 'U16');
+  deepEqual([...arrays.c.data], [-9]);
+  equal(JSON.parse(metadata.text), 'hé');
 });
 
 test('arrays that start at any byte are read right', () => {
   for (let padding = 0; padding < 8; padding += 1) {
     const { arrays } = parseSafetensors(safetensorsFile(NUMBERS, {}, padding));
-    assert.deepEqual([...arrays.a.data], [1, -2, 0.5, 4], `padding ${padding}`);
-    assert.deepEqual([...arrays.b.data], [0, 7, 65535], `padding ${padding}`);
+    deepEqual([...arrays.a.data], [1, -2, 0.5, 4], `padding ${padding}`);
+    deepEqual([...arrays.b.data], [0, 7, 65535], `padding ${padding}`);
   }
 });
 
 test('a file cut short is refused, saying what is missing', () => {
   const file = safetensorsFile(NUMBERS);
-  assert.throws(() => parseSafetensors(file.slice(0, 5)), /at least 8 bytes, this one 5/);
-  assert.throws(() => parseSafetensors(file.slice(0, 20)), /header claims/);
-  assert.throws(() => parseSafetensors(file.slice(0, file.byteLength - 1)), /c needs 4 bytes/);
+  throws(() => parseSafetensors(file.slice(0, 5)), /at least 8 bytes, this one 5/);
+  throws(() => parseSafetensors(file.slice(0, 20)), /header claims/);
+  throws(() => parseSafetensors(file.slice(0, file.byteLength - 1)), /c needs 4 bytes/);
 });
 
 test('a dtype that cannot be read is named', () => {
   const bytes = new Uint8Array(safetensorsFile({ a: NUMBERS.a }));
   const text = new TextDecoder('latin1').decode(bytes).replace('"F32"', '"F16"');
   const changed = Uint8Array.from(text, (character) => character.charCodeAt(0));
-  assert.throws(() => parseSafetensors(changed.buffer), /a has dtype F16; readable are F64/);
+  throws(() => parseSafetensors(changed.buffer), /a has dtype F16; readable are F64/);
 });
 
 test('offsets that contradict the shape are refused', () => {
   const bytes = new Uint8Array(safetensorsFile({ b: NUMBERS.b }));
   const text = new TextDecoder('latin1').decode(bytes).replace('"shape":[3]', '"shape":[9]');
-  assert.throws(
+  throws(
     () => parseSafetensors(Uint8Array.from(text, (c) => c.charCodeAt(0)).buffer),
     /b needs 18 bytes for shape \[9\]/,
   );
@@ -142,12 +142,10 @@ test('offsets that contradict the shape are refused', () => {
 const site = (name) => ({ name });
 
 test('a star stands for anything, a dot for a dot', () => {
-  assert.ok(matches('*.self_attention.weights', 'decoder.layers.0.self_attention.weights'));
-  assert.ok(
-    matches('decoder.layers.*.experts.router_probs', 'decoder.layers.10.experts.router_probs'),
-  );
-  assert.ok(!matches('*.weights', 'decoder.layers.0.expert_weights'));
-  assert.ok(!matches('logits', 'logitsx'));
+  ok(matches('*.self_attention.weights', 'decoder.layers.0.self_attention.weights'));
+  ok(matches('decoder.layers.*.experts.router_probs', 'decoder.layers.10.experts.router_probs'));
+  ok(!matches('*.weights', 'decoder.layers.0.expert_weights'));
+  ok(!matches('logits', 'logitsx'));
 });
 
 test('a request asks for what the views need and the model has', () => {
@@ -158,19 +156,19 @@ test('a request asks for what the views need and the model has', () => {
       'logits',
     ].map(site),
   };
-  assert.deepEqual(request(VIEWS, dense), {
+  deepEqual(request(VIEWS, dense), {
     capture: ['*.self_attention.weights', '*.embedding.positional'],
     analyses: ['head_labels', 'next_token'],
   });
   const routed = { sites: [...dense.sites, site('decoder.layers.0.experts.router_probs')] };
-  assert.ok(request(VIEWS, routed).capture.includes('*.experts.router_probs'));
+  ok(request(VIEWS, routed).capture.includes('*.experts.router_probs'));
   const rotary = {
     positional: 'rotary',
     sites: ['queries', 'rotated_queries'].map((name) =>
       site(`decoder.layers.0.self_attention.${name}`),
     ),
   };
-  assert.deepEqual(request(VIEWS, rotary).capture, [
+  deepEqual(request(VIEWS, rotary).capture, [
     '*.layers.0.self_attention.rotated_queries',
     '*.layers.0.self_attention.queries',
   ]);

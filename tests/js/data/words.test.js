@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   alone,
@@ -34,7 +34,7 @@ const TOKENS = [
 
 test('pieces of one word are read as that word, and a special token stays alone', () => {
   const words = wordsOf(TOKENS, TEXT);
-  assert.deepEqual(
+  deepEqual(
     words.map(({ text, first, last }) => [text, first, last]),
     [
       ['<s>', 0, 0],
@@ -43,7 +43,7 @@ test('pieces of one word are read as that word, and a special token stays alone'
       [' hen', 4, 6],
     ],
   );
-  assert.deepEqual(
+  deepEqual(
     words.map((word) => word.is_special),
     [true, false, false, false],
   );
@@ -55,7 +55,7 @@ test('the bytes of a letter are the letter, wherever its characters lie in the t
     token('\\x90\\xad', 2, 0, { start: 2, end: 3, part: { whole: '🐭' } }),
   ];
   const [word] = wordsOf(bytes, '🐱 🐭');
-  assert.deepEqual([word.text, word.part, word.first, word.last], ['🐭', null, 0, 1]);
+  deepEqual([word.text, word.part, word.first, word.last], ['🐭', null, 0, 1]);
 });
 
 test('what no piece may see stays hidden, and what one piece may see is seen', () => {
@@ -68,7 +68,7 @@ test('what no piece may see stays hidden, and what one piece may see is seen', (
     { first: 0, last: 0 },
     { first: 1, last: 2 },
   ];
-  assert.deepEqual(
+  deepEqual(
     [...merged(matrix, words, words).data].map((value) => Number(value.toFixed(12))),
     [1, NaN, 0.3, 0.7],
   );
@@ -103,24 +103,24 @@ test('rows still sum to 1 after merging, however the pieces fall', () => {
       const cells = [...found.data.slice(row * words.length, (row + 1) * words.length)].filter(
         (value) => !Number.isNaN(value),
       );
-      assert.ok(Math.abs(cells.reduce((a, b) => a + b) - 1) < 1e-12, `trial ${trial}, row ${row}`);
+      ok(Math.abs(cells.reduce((a, b) => a + b) - 1) < 1e-12, `trial ${trial}, row ${row}`);
     }
   }
 });
 
 test('a token is found in its word, and one that is hidden is not', () => {
   const words = wordsOf(TOKENS, TEXT);
-  assert.deepEqual(
+  deepEqual(
     [0, 1, 2, 3, 4, 5, 6].map((index) => unitOf(words, index)),
     [0, 1, 2, 2, 3, 3, 3],
   );
-  assert.equal(unitOf(words.slice(1), 0), -1);
+  equal(unitOf(words.slice(1), 0), -1);
 });
 
 test('a word’s value is that of each of its pieces', () => {
   const words = wordsOf(TOKENS, TEXT).slice(1);
-  assert.deepEqual([...spread(words, [1, 2, 3], TOKENS.length)], [NaN, 1, 2, 2, 3, 3, 3]);
-  assert.deepEqual(
+  deepEqual([...spread(words, [1, 2, 3], TOKENS.length)], [NaN, 1, 2, 2, 3, 3, 3]);
+  deepEqual(
     alone(TOKENS)
       .map(({ first, last }) => [first, last])
       .slice(0, 2),
@@ -147,8 +147,8 @@ test('a word gives way to a mask, with the space before it kept', () => {
     text: 'a man sings',
     tokens: [START, tokenAt('a', 0, 0), tokenAt(' man', 1, 1), tokenAt(' sings', 5, 2)],
   };
-  assert.deepEqual(toggled(trace, 2, ''), { text: 'a [MASK] sings', words: 'man', query: 2 });
-  assert.deepEqual(toggled(trace, 1, ''), { text: '[MASK] man sings', words: 'a', query: 1 });
+  deepEqual(toggled(trace, 2, ''), { text: 'a [MASK] sings', words: 'man', query: 2 });
+  deepEqual(toggled(trace, 1, ''), { text: '[MASK] man sings', words: 'a', query: 1 });
 });
 
 test('a word of several pieces goes as a whole, whichever piece is pressed', () => {
@@ -163,23 +163,23 @@ test('a word of several pieces goes as a whole, whichever piece is pressed', () 
     ],
   };
   for (const piece of [2, 3])
-    assert.deepEqual(toggled(trace, piece, ''), { text: '👩 [MASK]!', words: 'guitars', query: 2 });
+    deepEqual(toggled(trace, piece, ''), { text: '👩 [MASK]!', words: 'guitars', query: 2 });
 });
 
 test('special tokens and blanks are no words', () => {
   const trace = { text: 'a\n', tokens: [START, tokenAt('a', 0, 0), tokenAt('\n', 1, 1)] };
-  assert.deepEqual([toggled(trace, 0, ''), toggled(trace, 2, '')], [null, null]);
+  deepEqual([toggled(trace, 0, ''), toggled(trace, 2, '')], [null, null]);
 });
 
 test('pressing a mask brings its own word back', () => {
   const text = '[MASK] man [MASK] songs';
   const tokens = [START, mask(0, 6), tokenAt(' man', 6, 0), mask(10, 17), tokenAt(' songs', 17, 1)];
-  assert.deepEqual(toggled({ text, tokens }, 3, 'The sings'), {
+  deepEqual(toggled({ text, tokens }, 3, 'The sings'), {
     text: '[MASK] man sings songs',
     words: 'The',
     query: 3,
   });
-  assert.deepEqual(toggled({ text, tokens }, 1, 'The sings'), {
+  deepEqual(toggled({ text, tokens }, 1, 'The sings'), {
     text: 'The man [MASK] songs',
     words: 'sings',
     query: 1,
@@ -189,21 +189,21 @@ test('pressing a mask brings its own word back', () => {
 test('masking beside a typed mask keeps the words in order', () => {
   const trace = fillTrace();
   const after = toggled(trace, 4, '');
-  assert.deepEqual(after, { text: 'it [MASK] <b> [MASK]', words: ' it', query: 4 });
-  assert.equal(toggled(trace, 1, 'saw').words, 'it saw');
+  deepEqual(after, { text: 'it [MASK] <b> [MASK]', words: ' it', query: 4 });
+  equal(toggled(trace, 1, 'saw').words, 'it saw');
 });
 
 test('a guess takes the place of the mask, with or without a space', () => {
   const trace = fillTrace();
-  assert.deepEqual(filled(trace, 2, ' ran', ''), { text: 'it ran <b> it', words: '', query: 2 });
-  assert.equal(filled(trace, 2, 's', '').text, 'its <b> it');
+  deepEqual(filled(trace, 2, ' ran', ''), { text: 'it ran <b> it', words: '', query: 2 });
+  equal(filled(trace, 2, 's', '').text, 'its <b> it');
 });
 
 test('after editing, masks that were left alone keep their words', () => {
-  assert.equal(wordsAfter(FILL_TEXT, `${FILL_TEXT} again`, 'saw'), 'saw');
-  assert.equal(wordsAfter(FILL_TEXT, `So ${FILL_TEXT}`, 'saw'), 'saw');
-  assert.equal(wordsAfter('a [MASK] b [MASK]', 'a [MASK]', 'x y'), 'x');
-  assert.equal(wordsAfter('a [MASK]', 'a [MASK] and [MASK]', 'x'), 'x');
-  assert.equal(wordsAfter('a [MASK]', 'quite different', 'x'), '');
-  assert.equal(wordsAfter('', 'a [MASK]', ''), '');
+  equal(wordsAfter(FILL_TEXT, `${FILL_TEXT} again`, 'saw'), 'saw');
+  equal(wordsAfter(FILL_TEXT, `So ${FILL_TEXT}`, 'saw'), 'saw');
+  equal(wordsAfter('a [MASK] b [MASK]', 'a [MASK]', 'x y'), 'x');
+  equal(wordsAfter('a [MASK]', 'a [MASK] and [MASK]', 'x'), 'x');
+  equal(wordsAfter('a [MASK]', 'quite different', 'x'), '');
+  equal(wordsAfter('', 'a [MASK]', ''), '');
 });

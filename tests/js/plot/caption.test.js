@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { captioned, captionOf } from '../../../static/js/plot/caption.js';
 
@@ -13,7 +13,7 @@ const PALETTE = { ink: 'rgb(0, 0, 0)', muted: 'rgb(90, 90, 90)' };
 const LAYOUT = { margin: { l: 10, r: 5, t: 20, b: 30 }, xaxis: { range: [0, 1] } };
 
 test('a caption is the title, the model and the text on one line', () => {
-  assert.deepEqual(captionOf(trace, { title: 'Layer 0', grid: { request: {} } }, []), [
+  deepEqual(captionOf(trace, { title: 'Layer 0', grid: { request: {} } }, []), [
     'Layer 0',
     'tiny · “it↵saw <b>”',
   ]);
@@ -26,7 +26,7 @@ test('no text becomes markup, and a long one is cut to the picture', () => {
     { width: 500, height: 400 },
     PALETTE,
   );
-  assert.ok(title.text.startsWith('<b>&lt;i&gt;</b><br>'));
-  assert.ok(title.text.includes('&lt;b&gt;long'));
-  assert.ok(title.text.endsWith('…</span>'));
+  ok(title.text.startsWith('<b>&lt;i&gt;</b><br>'));
+  ok(title.text.includes('&lt;b&gt;long'));
+  ok(title.text.endsWith('…</span>'));
 });

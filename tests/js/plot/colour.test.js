@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   diverging,
@@ -23,20 +23,17 @@ for (const theme of ['light', 'dark']) {
     const scale = sequential(theme);
     const from = lightness(scale, 0);
     const to = lightness(scale, 255);
-    assert.ok(Math.abs(to - from) > 0.65, 'the ends are far apart');
+    ok(Math.abs(to - from) > 0.65, 'the ends are far apart');
     for (let level = 0; level < 256; level += 1) {
       const even = from + (to - from) * (level / 255);
-      assert.ok(Math.abs(lightness(scale, level) - even) < 0.02, `level ${level}`);
+      ok(Math.abs(lightness(scale, level) - even) < 0.02, `level ${level}`);
     }
   });
 
   test(`the ${theme} scale for signed values is symmetric about zero`, () => {
     const scale = diverging(theme);
     for (let step = 0; step < 128; step += 1) {
-      assert.ok(
-        Math.abs(lightness(scale, step) - lightness(scale, 255 - step)) < 0.03,
-        `level ${step}`,
-      );
+      ok(Math.abs(lightness(scale, step) - lightness(scale, 255 - step)) < 0.03, `level ${step}`);
     }
   });
 
@@ -45,13 +42,13 @@ for (const theme of ['light', 'dark']) {
       const scale = sequential(theme);
       const upwards = Math.sign(lightness(scale, 255, eyes) - lightness(scale, 0, eyes));
       for (let level = 8; level < 256; level += 1) {
-        assert.ok(
+        ok(
           upwards * (lightness(scale, level, eyes) - lightness(scale, level - 8, eyes)) > 0.01,
           `levels ${level - 8} and ${level}`,
         );
       }
       for (let level = 16; level < 256; level += 1) {
-        assert.ok(
+        ok(
           apart(at(scale, level, eyes), at(scale, level - 16, eyes)) > JUST_SEEN,
           `levels ${level - 16} and ${level}`,
         );
@@ -66,14 +63,14 @@ for (const theme of ['light', 'dark']) {
           [level - 8, level],
           [263 - level, 255 - level],
         ]) {
-          assert.ok(
+          ok(
             towardsZero * (lightness(scale, near, eyes) - lightness(scale, out, eyes)) > 0.01,
             `levels ${out} and ${near}`,
           );
         }
       }
       for (let level = 0; level <= 96; level += 1) {
-        assert.ok(
+        ok(
           apart(at(scale, level, eyes), at(scale, 255 - level, eyes)) > 3 * JUST_SEEN,
           `levels ${level} and ${255 - level}`,
         );
@@ -87,18 +84,18 @@ for (const theme of ['light', 'dark']) {
         const ground = luminance(scale.subarray(level * 3, level * 3 + 3));
         const ink = inkOn(scale, level) === '#000' ? 0 : 1;
         const contrast = (Math.max(ground, ink) + 0.05) / (Math.min(ground, ink) + 0.05);
-        assert.ok(contrast >= 4.5, `level ${level}: ${contrast.toFixed(2)}`);
+        ok(contrast >= 4.5, `level ${level}: ${contrast.toFixed(2)}`);
       }
     }
   });
 }
 
 test('values find their level, and none falls off the scale', () => {
-  assert.equal(levelOf(0, 1), 0);
-  assert.equal(levelOf(1, 1), 255);
-  assert.equal(levelOf(0.25, 0.5), 128);
-  assert.equal(levelOf(2, 1), 255);
-  assert.equal(levelOf(0.5, 0), 0);
+  equal(levelOf(0, 1), 0);
+  equal(levelOf(1, 1), 255);
+  equal(levelOf(0.25, 0.5), 128);
+  equal(levelOf(2, 1), 255);
+  equal(levelOf(0.5, 0), 0);
 });
 
 const COLOURS = sequential('light');
@@ -135,29 +132,29 @@ test('few cells are painted as sharp squares', () => {
     [0, 0],
     [2, 2],
   ])
-    assert.deepEqual(pixel(pixels, 6, x, y), colour(255));
+    deepEqual(pixel(pixels, 6, x, y), colour(255));
   for (const [x, y] of [
     [0, 3],
     [2, 5],
   ])
-    assert.deepEqual(pixel(pixels, 6, x, y), colour(128));
-  assert.deepEqual(pixel(pixels, 6, 3, 3), colour(0));
+    deepEqual(pixel(pixels, 6, x, y), colour(128));
+  deepEqual(pixel(pixels, 6, 3, 3), colour(0));
 });
 
 test('the masked future stays transparent, and only there', () => {
   const pixels = rasterise(picture(2, []), 6, COLOURS);
-  assert.equal(pixel(pixels, 6, 3, 0)[3], 0);
-  assert.equal(pixel(pixels, 6, 5, 2)[3], 0);
-  assert.equal(pixel(pixels, 6, 3, 3)[3], 255);
+  equal(pixel(pixels, 6, 3, 0)[3], 0);
+  equal(pixel(pixels, 6, 5, 2)[3], 0);
+  equal(pixel(pixels, 6, 3, 3)[3], 255);
   const twoWay = rasterise(picture(2, [], { isCausal: false }), 6, COLOURS);
-  assert.equal(pixel(twoWay, 6, 3, 0)[3], 255);
+  equal(pixel(twoWay, 6, 3, 0)[3], 255);
 });
 
 test('one bright cell among 256 by 256 never disappears', () => {
   for (const at of [0, 3, 100, 101, 254, 255]) {
     const pixels = rasterise(picture(256, [[255, at, 1]]), 24, COLOURS);
     const row = Array.from({ length: 24 }, (_, x) => pixel(pixels, 24, x, 23).join());
-    assert.ok(row.includes(colour(255).join()), `column ${at}`);
+    ok(row.includes(colour(255).join()), `column ${at}`);
   }
 });
 
@@ -169,7 +166,7 @@ test('a head is read at its own place in the array', () => {
     columns: 2,
     scale: 1,
   };
-  assert.equal(peak(both), 0.75);
+  equal(peak(both), 0.75);
   const pixels = rasterise({ ...both, isCausal: true, ceiling: 0.75 }, 2, COLOURS);
-  assert.deepEqual(pixel(pixels, 2, 0, 1), colour(255));
+  deepEqual(pixel(pixels, 2, 0, 1), colour(255));
 });

@@ -1,30 +1,27 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { roundTicks, ticksFor } from '../../../static/js/plot/figure.js';
 
 test('all labels where there is room for all', () => {
-  assert.deepEqual(ticksFor(0, 4, 100, 15), [0, 1, 2, 3, 4]);
+  deepEqual(ticksFor(0, 4, 100, 15), [0, 1, 2, 3, 4]);
 });
 
 test('labels thin out evenly, and no two are nearer than they need', () => {
   const ticks = ticksFor(0, 255, 600, 15);
   const steps = new Set(ticks.slice(1).map((tick, index) => tick - ticks[index]));
-  assert.equal(steps.size, 1);
-  assert.ok([...steps][0] * (600 / 256) >= 15);
+  equal(steps.size, 1);
+  ok([...steps][0] * (600 / 256) >= 15);
 });
 
 test('a zoomed axis labels what it shows, at the same multiples', () => {
-  assert.deepEqual(ticksFor(7, 20, 100, 15), [8, 12, 16, 20]);
+  deepEqual(ticksFor(7, 20, 100, 15), [8, 12, 16, 20]);
 });
 
 test('an axis of amounts has round ticks, few of them, and none past its end', () => {
-  assert.deepEqual(roundTicks(1, 4), [0, 0.25, 0.5, 0.75, 1]);
-  assert.deepEqual(roundTicks(0.026, 4), [0, 0.01, 0.02]);
+  deepEqual(roundTicks(1, 4), [0, 0.25, 0.5, 0.75, 1]);
+  deepEqual(roundTicks(0.026, 4), [0, 0.01, 0.02]);
   for (let end = 0.02; end < 1; end *= 1.07) {
     const ticks = roundTicks(end, 4);
-    assert.ok(
-      ticks.length >= 2 && ticks.length <= 5 && ticks.at(-1) <= end + 1e-9,
-      `${end}: ${ticks}`,
-    );
+    ok(ticks.length >= 2 && ticks.length <= 5 && ticks.at(-1) <= end + 1e-9, `${end}: ${ticks}`);
   }
 });

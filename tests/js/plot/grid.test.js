@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
 import { cellAt, transposedGrid, walk } from '../../../static/js/plot/grid.js';
 
@@ -22,31 +22,31 @@ const GRID = {
 
 test('a transposedGrid grid says of every cell what it said before', () => {
   const grid = transposedGrid(GRID);
-  assert.deepEqual(
+  deepEqual(
     [grid.rows, grid.columns, grid.rowTitle, grid.columnLabels],
     [3, 2, 'token', ['0', '1']],
   );
   for (const name of ['value', 'describe', 'tip', 'tokens', 'choose', 'chosenWeight'])
-    assert.deepEqual(grid[name](2, 1), GRID[name](1, 2), name);
-  assert.deepEqual(grid.chosen, { row: 2, column: undefined });
-  assert.deepEqual(grid.start, { row: 2, column: 0 });
+    deepEqual(grid[name](2, 1), GRID[name](1, 2), name);
+  deepEqual(grid.chosen, { row: 2, column: undefined });
+  deepEqual(grid.start, { row: 2, column: 0 });
 });
 
 const LARGE = { rows: 20, columns: 30 };
 const from = (row, column) => ({ row, column });
 
 test('arrow keys move one cell and stop at the edge', () => {
-  assert.deepEqual(walk(from(3, 3), 'ArrowUp', LARGE), from(2, 3));
-  assert.deepEqual(walk(from(3, 3), 'ArrowRight', LARGE), from(3, 4));
-  assert.deepEqual(walk(from(0, 0), 'ArrowLeft', LARGE), from(0, 0));
-  assert.deepEqual(walk(from(19, 29), 'ArrowDown', LARGE), from(19, 29));
+  deepEqual(walk(from(3, 3), 'ArrowUp', LARGE), from(2, 3));
+  deepEqual(walk(from(3, 3), 'ArrowRight', LARGE), from(3, 4));
+  deepEqual(walk(from(0, 0), 'ArrowLeft', LARGE), from(0, 0));
+  deepEqual(walk(from(19, 29), 'ArrowDown', LARGE), from(19, 29));
 });
 
 test('Home and End reach the ends of a row, with Ctrl the corners', () => {
-  assert.deepEqual(walk(from(3, 3), 'Home', LARGE), from(3, 0));
-  assert.deepEqual(walk(from(3, 3), 'End', LARGE), from(3, 29));
-  assert.deepEqual(walk(from(3, 3), 'Home', LARGE, true), from(0, 0));
-  assert.deepEqual(walk(from(3, 3), 'End', LARGE, true), from(19, 29));
+  deepEqual(walk(from(3, 3), 'Home', LARGE), from(3, 0));
+  deepEqual(walk(from(3, 3), 'End', LARGE), from(3, 29));
+  deepEqual(walk(from(3, 3), 'Home', LARGE, true), from(0, 0));
+  deepEqual(walk(from(3, 3), 'End', LARGE, true), from(19, 29));
 });
 
 test('every cell of a grid is reached by walking', () => {
@@ -61,14 +61,14 @@ test('every cell of a grid is reached by walking', () => {
     }
     cell = walk(cell, 'ArrowDown', small);
   }
-  assert.equal(seen.size, 12);
+  equal(seen.size, 12);
 });
 
 test('a point finds its cell, zoomed in or not, and none outside', () => {
   const whole = { columns: [0, 30], rows: [0, 20] };
-  assert.deepEqual(cellAt(0, 0, whole, LARGE), from(0, 0));
-  assert.deepEqual(cellAt(0.999, 0.999, whole, LARGE), from(19, 29));
-  assert.deepEqual(cellAt(0.5, 0.25, { columns: [10, 20], rows: [4, 8] }, LARGE), from(5, 15));
-  assert.equal(cellAt(-0.01, 0.5, whole, LARGE), null);
-  assert.equal(cellAt(0.5, 1.2, whole, LARGE), null);
+  deepEqual(cellAt(0, 0, whole, LARGE), from(0, 0));
+  deepEqual(cellAt(0.999, 0.999, whole, LARGE), from(19, 29));
+  deepEqual(cellAt(0.5, 0.25, { columns: [10, 20], rows: [4, 8] }, LARGE), from(5, 15));
+  equal(cellAt(-0.01, 0.5, whole, LARGE), null);
+  equal(cellAt(0.5, 1.2, whole, LARGE), null);
 });

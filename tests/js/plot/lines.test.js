@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { binned, linesOf, nearestLine, numberPlaces } from '../../../static/js/plot/lines.js';
 
@@ -10,7 +10,7 @@ const spanOf = ({ row, column }) => ({
 
 test('a line is drawn for each pair that reaches the threshold, the strongest last', () => {
   const { lines, left } = linesOf(WEIGHTS, { threshold: 0.3 });
-  assert.deepEqual(
+  deepEqual(
     lines.map(({ row, column, weight }) => [row, column, weight]),
     [
       [0, 1, 0.3],
@@ -18,17 +18,17 @@ test('a line is drawn for each pair that reaches the threshold, the strongest la
       [1, 2, 0.95],
     ],
   );
-  assert.equal(left, 0);
+  equal(left, 0);
 });
 
 test('of too many lines the strongest are drawn, and the others are counted', () => {
   const { lines, left } = linesOf(WEIGHTS, { most: 2 });
-  assert.deepEqual([lines.map(({ weight }) => weight), left], [[0.7, 0.95], 2]);
+  deepEqual([lines.map(({ weight }) => weight), left], [[0.7, 0.95], 2]);
 });
 
 test('steps of strength share the lines out, and the greatest weight is in the last', () => {
   const bins = binned(linesOf(WEIGHTS).lines, 0.95, 4);
-  assert.deepEqual(
+  deepEqual(
     bins.map((bin) => bin.map(({ weight }) => weight)),
     [[0.05], [0.3], [0.7], [0.95]],
   );
@@ -40,9 +40,9 @@ test('numbers keep clear of one another, the strongest in the middle of its line
     { row: 1, column: 0, weight: 0.6 },
   ];
   const places = numberPlaces(lines, spanOf, { width: 30, height: 14 }, 10);
-  assert.deepEqual(places[0], { line: lines[1], at: { x: 50, y: 10 } });
+  deepEqual(places[0], { line: lines[1], at: { x: 50, y: 10 } });
   const [first, second] = places.map(({ at }) => at);
-  assert.ok(Math.abs(first.x - second.x) >= 30 || Math.abs(first.y - second.y) >= 14);
+  ok(Math.abs(first.x - second.x) >= 30 || Math.abs(first.y - second.y) >= 14);
 });
 
 test('the line under a point is found, the stronger of two that cross there', () => {
@@ -50,7 +50,7 @@ test('the line under a point is found, the stronger of two that cross there', ()
     { row: 0, column: 1, weight: 0.9 },
     { row: 1, column: 0, weight: 0.1 },
   ];
-  assert.equal(nearestLine({ x: 50, y: 10 }, lines, spanOf, 6, 1), lines[0]);
-  assert.equal(nearestLine({ x: 90, y: 2 }, lines, spanOf, 6, 1), lines[1]);
-  assert.equal(nearestLine({ x: 50, y: 60 }, lines, spanOf, 6, 1), null);
+  equal(nearestLine({ x: 50, y: 10 }, lines, spanOf, 6, 1), lines[0]);
+  equal(nearestLine({ x: 90, y: 2 }, lines, spanOf, 6, 1), lines[1]);
+  equal(nearestLine({ x: 50, y: 60 }, lines, spanOf, 6, 1), null);
 });

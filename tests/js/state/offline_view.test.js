@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, ok } from 'node:assert/strict';
 import test from 'node:test';
 
 import { holds, offlineView } from '../../../static/js/state/offline_view.js';
@@ -19,11 +19,11 @@ const VIEW = {
 };
 
 test('a trace holds what was captured and what was computed from it', () => {
-  assert.ok(holds({}, TRACE));
-  assert.ok(holds({ capture: ['a.weights'], analyses: ['rollout'] }, TRACE));
-  assert.ok(!holds({ capture: ['a.weights', 'a.scores'] }, TRACE));
-  assert.ok(!holds({ analyses: ['value_weighted'] }, TRACE));
-  assert.ok(!holds({ analyses: ['empty'] }, TRACE));
+  ok(holds({}, TRACE));
+  ok(holds({ capture: ['a.weights'], analyses: ['rollout'] }, TRACE));
+  ok(!holds({ capture: ['a.weights', 'a.scores'] }, TRACE));
+  ok(!holds({ analyses: ['value_weighted'] }, TRACE));
+  ok(!holds({ analyses: ['empty'] }, TRACE));
 });
 
 test('what a server would have to be asked for is not offered', () => {
@@ -31,11 +31,11 @@ test('what a server would have to be asked for is not offered', () => {
     what: 'weights',
     which: 'head',
   });
-  assert.deepEqual(what.options, [{ id: 'weights' }]);
-  assert.deepEqual(which.options, [{ id: 'head' }, { id: 'rollout' }]);
-  assert.deepEqual(words, { kind: 'flag', name: 'words' });
+  deepEqual(what.options, [{ id: 'weights' }]);
+  deepEqual(which.options, [{ id: 'head' }, { id: 'rollout' }]);
+  deepEqual(words, { kind: 'flag', name: 'words' });
 });
 
 test('a view that leads to others leads nowhere', () => {
-  assert.deepEqual(offlineView(VIEW, TRACE).figure(TRACE, {}), { title: 'A', actions: [] });
+  deepEqual(offlineView(VIEW, TRACE).figure(TRACE, {}), { title: 'A', actions: [] });
 });

@@ -13,7 +13,6 @@ import {
   fieldsOf,
   flag,
   INITIAL,
-  isQueryLookedAt,
   normalized,
   number,
   ofText,
@@ -106,12 +105,6 @@ test('the query is the last token, or the mask, until somebody chooses', () => {
     [queryOf({ query: null }, fillTrace()), queryOf({ query: 0 }, fillTrace())],
     [2, 0],
   );
-});
-
-test('the end of a text that was only just opened is not where somebody looks', () => {
-  const looked = (query, trace) => isQueryLookedAt({ query }, trace);
-  const found = [looked(null, pairTrace()), looked(0, pairTrace()), looked(null, fillTrace())];
-  assert.deepEqual(found, [false, true, true]);
 });
 
 test('of two sentences each has its own chosen token', () => {

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { csv, standaloneOf } from '../../../static/js/ui/exports.js';
 import { attention } from '../../../static/js/views/attention/attention.js';
@@ -34,7 +34,7 @@ test('the file says what it shows, of what, from where and since when', () => {
     'curl --silent &#39;',
     '/api/v1/trace',
   ]) {
-    assert.ok(page.includes(said) || page.includes(said.replace('&#39;', "'")), said);
+    ok(page.includes(said) || page.includes(said.replace('&#39;', "'")), said);
   }
 });
 
@@ -42,8 +42,8 @@ test('the numbers inside are those of the grid', () => {
   const trace = sampleTrace();
   const [{ grid }] = figuresOf(attention, trace);
   const { values, rows } = jsonIn(pageOf(attention, trace), 'numbers');
-  assert.deepEqual(rows, grid.rowLabels);
-  assert.ok(Math.abs(values[2][1] - grid.value(2, 1)) < 1e-8);
+  deepEqual(rows, grid.rowLabels);
+  ok(Math.abs(values[2][1] - grid.value(2, 1)) < 1e-8);
 });
 
 test('the drawing inside is the drawing, with typed arrays as lists', () => {
@@ -54,38 +54,38 @@ test('the drawing inside is the drawing, with typed arrays as lists', () => {
     trace: { ...sampleTrace(), asked: ASKED },
     figure: wanted,
   });
-  assert.deepEqual(jsonIn(page, 'figure').data[0].x, [1, 2]);
+  deepEqual(jsonIn(page, 'figure').data[0].x, [1, 2]);
 });
 
 test('a map tells its numbers at the pointer, a huge one does not', () => {
-  assert.match(jsonIn(pageOf(attention), 'figure').data[0].hovertext[1][0], /<br>/);
+  match(jsonIn(pageOf(attention), 'figure').data[0].hovertext[1][0], /<br>/);
   const huge = jsonIn(pageOf(attention, longTrace(256), {}), 'figure');
-  assert.equal(huge.data[0].hovertext, undefined);
+  equal(huge.data[0].hovertext, undefined);
 });
 
 test('a token never becomes markup, in the table, at the pointer or in JSON', () => {
   const page = pageOf(attention);
-  assert.ok(!/<b>|<s>/.test(page.replace(/id="figure">.*?<\/script>/s, '')));
+  ok(!/<b>|<s>/.test(page.replace(/id="figure">.*?<\/script>/s, '')));
   const { data } = jsonIn(page, 'figure');
-  assert.ok(!/<[bs]>/.test(JSON.stringify(data).replace(/<br>/g, '')));
+  ok(!/<[bs]>/.test(JSON.stringify(data).replace(/<br>/g, '')));
 });
 
 test('a script that names its own element’s end, or a comment’s beginning, stays whole', () => {
   const page = pageOf(attention, sampleTrace(), { script: 'const a = "</SCRIPT><!--";' });
   const [, script] = page.match(/<script>(const a.*?)<\/script>/s);
-  assert.equal(new Function(`${script} return a;`)(), '</SCRIPT><!--');
+  equal(new Function(`${script} return a;`)(), '</SCRIPT><!--');
 });
 
 test('it may load nothing, and has no address of ours to load from', () => {
   const page = pageOf(attention);
-  assert.ok(page.includes("default-src 'none'"));
-  assert.ok(!/<[^>]+\b(src|href)="(?!data:)/.test(page));
+  ok(page.includes("default-src 'none'"));
+  ok(!/<[^>]+\b(src|href)="(?!data:)/.test(page));
 });
 
 test('commas, quotes and line breaks stay inside their field', () => {
-  assert.equal(csv([['a,b', 'say "hi"', '1\n2']]), '"a,b","say ""hi""","1\n2"\r\n');
+  equal(csv([['a,b', 'say "hi"', '1\n2']]), '"a,b","say ""hi""","1\n2"\r\n');
 });
 
 test('a token that looks like a formula stays text, a number stays a number', () => {
-  assert.equal(csv([['=1+1', '-0.5', '-', '+x']]), '"\t=1+1",-0.5,"\t-","\t+x"\r\n');
+  equal(csv([['=1+1', '-0.5', '-', '+x']]), '"\t=1+1",-0.5,"\t-","\t+x"\r\n');
 });

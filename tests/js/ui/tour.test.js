@@ -1,7 +1,7 @@
-import assert from 'node:assert/strict';
+import { deepEqual, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { placeBeside } from '../../../static/js/ui/dom.js';
-import { STOPS, stopsFor } from '../../../static/js/ui/tour.js';
+import { stopsFor } from '../../../static/js/ui/tour.js';
 import { VIEWS } from '../../../static/js/views/registry.js';
 
 const SCREEN = { width: 1000, height: 800 };
@@ -24,7 +24,7 @@ test('a card stands beside what it speaks of and does not cover it', () => {
     { left: 20, top: 600, width: 960, height: 180 },
   ];
   for (const target of targets)
-    assert.ok(!covers(CARD, placeBeside(target, CARD, SCREEN), target), JSON.stringify(target));
+    ok(!covers(CARD, placeBeside(target, CARD, SCREEN), target), JSON.stringify(target));
 });
 
 test('a card never leaves the screen', () => {
@@ -34,7 +34,7 @@ test('a card never leaves the screen', () => {
     { left: 990, top: -10, width: 5, height: 5 },
   ]) {
     const { left, top } = placeBeside(target, CARD, SCREEN);
-    assert.ok(
+    ok(
       left >= 0 &&
         top >= 0 &&
         left + CARD.width <= SCREEN.width &&
@@ -43,29 +43,12 @@ test('a card never leaves the screen', () => {
   }
 });
 
-test('on a phone, where nothing fits beside, it stands at the bottom', () => {
-  assert.deepEqual(
-    placeBeside(
-      { left: 0, top: 0, width: 390, height: 844 },
-      { width: 350, height: 200 },
-      { width: 390, height: 844 },
-    ),
-    { left: 32, top: 636 },
-  );
-});
-
 test('stops of views that the page does not have are left out', () => {
-  assert.deepEqual(
+  deepEqual(
     stopsFor(['attention'])
       .map(({ view }) => view)
       .filter(Boolean),
     ['attention', 'attention'],
   );
-  assert.ok(stopsFor(VIEWS.map(({ id }) => id)).length >= 6);
-});
-
-test('two minutes are enough to read all of it', () => {
-  const words = STOPS.flatMap(({ title, text }) => `${title} ${text}`.split(/\s+/)).length;
-  assert.ok(words <= 2 * 200, `${words} words`);
-  for (const { title, text } of STOPS) assert.ok(/[^.]$/.test(title) && /\.$/.test(text));
+  ok(stopsFor(VIEWS.map(({ id }) => id)).length >= 6);
 });

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, match, notEqual, ok, throws } from 'node:assert/strict';
 import { test } from 'node:test';
 import { callOf } from '../../../static/js/data/request_code.js';
 import {
@@ -18,38 +18,32 @@ const drawn = (figures) => figures.filter(({ notice }) => !notice);
 test('the registry loads each view, and a view keeps what the registry says of it', async () => {
   for (const { load, ...entry } of VIEWS) {
     const view = await load();
-    for (const [name, value] of Object.entries(entry)) assert.equal(view[name], value);
+    for (const [name, value] of Object.entries(entry)) equal(view[name], value);
   }
-  assert.throws(() => entryOf('nothing'), /nothing/);
-});
-
-test('a tab may be named after what the model does', () => {
-  const { title, titleFor } = entryOf('next_token');
-  assert.equal(titleFor({ kind: 'decoder' }), title);
-  assert.equal(titleFor({ kind: 'encoder' }), 'What fits here');
+  throws(() => entryOf('nothing'), /nothing/);
 });
 
 for (const view of await Promise.all(VIEWS.map(({ load }) => load()))) {
   test(`${view.id}: has id, title, help, needs and figure`, () => {
-    assert.match(view.id, /^[a-z_]+$/);
-    assert.ok(view.title.length > 0);
-    assert.match(view.help, /\.$/);
-    assert.ok(Array.isArray(view.needs) && (view.needs.length > 0 || view.asks || view.overview));
-    assert.equal(typeof view.figure, 'function');
-    for (const [word, meaning] of view.terms) assert.ok(word && meaning);
+    match(view.id, /^[a-z_]+$/);
+    ok(view.title.length > 0);
+    match(view.help, /\.$/);
+    ok(Array.isArray(view.needs) && (view.needs.length > 0 || view.asks || view.overview));
+    equal(typeof view.figure, 'function');
+    for (const [word, meaning] of view.terms) ok(word && meaning);
   });
 
   test(`${view.id}: the same trace and state give the same figure, and neither is changed`, () => {
     const trace = sampleTrace();
     const before = JSON.stringify([trace, FRAME]);
     const strip = (figures) => JSON.stringify(figures);
-    assert.equal(strip(figuresOf(view, trace)), strip(figuresOf(view, trace)));
-    assert.equal(JSON.stringify([trace, FRAME]), before);
+    equal(strip(figuresOf(view, trace)), strip(figuresOf(view, trace)));
+    equal(JSON.stringify([trace, FRAME]), before);
   });
 
   test(`${view.id}: every figure says what it is, and every cell can be read`, () => {
     for (const figure of figuresOf(view, sampleTrace())) {
-      if (figure.notice) assert.ok(figure.title && figure.notice);
+      if (figure.notice) ok(figure.title && figure.notice);
       else assertReadable(figure);
     }
   });
@@ -73,13 +67,11 @@ for (const view of await Promise.all(VIEWS.map(({ load }) => load()))) {
   test(`${view.id}: its state goes into the link and comes back`, () => {
     const fields = fieldsOf(VIEWS);
     for (const [name, field] of Object.entries(view.fields ?? {})) {
-      assert.ok(name.startsWith(view.id), `${name} is a field of ${view.id}`);
-      assert.deepEqual(readFragment(writeFragment({ [name]: field.standard }, fields), fields), {});
+      ok(name.startsWith(view.id), `${name} is a field of ${view.id}`);
+      deepEqual(readFragment(writeFragment({ [name]: field.standard }, fields), fields), {});
       const other = anotherValueOf(field);
-      assert.notEqual(other, undefined, `a link can say nothing about ${name}`);
-      assert.deepEqual(readFragment(writeFragment({ [name]: other }, fields), fields), {
-        [name]: other,
-      });
+      notEqual(other, undefined, `a link can say nothing about ${name}`);
+      deepEqual(readFragment(writeFragment({ [name]: other }, fields), fields), { [name]: other });
     }
   });
 
@@ -90,19 +82,19 @@ for (const view of await Promise.all(VIEWS.map(({ load }) => load()))) {
       ...standardsOf(fields),
     }) ?? []) {
       const { values } = fields[name] ?? {};
-      for (const { id } of options) assert.ok(values?.includes(id) ?? true, `${name}: ${id}`);
+      for (const { id } of options) ok(values?.includes(id) ?? true, `${name}: ${id}`);
       for (const set of kind === 'button' ? Object.keys(patch) : [name])
-        assert.ok(set in fields, `${set} is no field`);
+        ok(set in fields, `${set} is no field`);
     }
   });
 
   test(`${view.id}: its numbers can be taken along, and asked for by code`, () => {
     for (const { title, grid } of drawn(figuresOf(view, sampleTrace()))) {
-      assert.ok(grid.rows > 0 && grid.columns > 0 && grid.quantity, title);
-      assert.ok(csvOf(grid).split('\r\n').length > grid.rows, title);
+      ok(grid.rows > 0 && grid.columns > 0 && grid.quantity, title);
+      ok(csvOf(grid).split('\r\n').length > grid.rows, title);
       const { path, body } = callOf(sampleTrace(), grid);
-      assert.match(path, /^\/api\/v1\/[a-z]+/, title);
-      assert.ok(
+      match(path, /^\/api\/v1\/[a-z]+/, title);
+      ok(
         grid.call || body.capture?.length > 0 || body.analyses?.length > 0,
         `${title}: the code asks for nothing`,
       );

@@ -3,50 +3,48 @@
  * its own figures by these, with the answers that it gets.
  */
 
-import assert from 'node:assert/strict';
+import { equal, ok } from 'node:assert/strict';
 
 /** @param {import('../../../static/js/plot/figure.js').Figure} figure one that is drawn */
 export function assertReadable(figure) {
-  assert.ok(figure.title && figure.summary);
+  ok(figure.title && figure.summary);
   for (const [term, value] of figure.facts ?? [])
-    assert.ok(term && String(value).length > 0, `${figure.title}: ${term}`);
+    ok(term && String(value).length > 0, `${figure.title}: ${term}`);
   const { grid } = figure;
-  assert.equal(grid.rowLabels.length, grid.rows);
-  assert.equal(grid.columnLabels.length, grid.columns);
+  equal(grid.rowLabels.length, grid.rows);
+  equal(grid.columnLabels.length, grid.columns);
   for (let row = 0; row < grid.rows; row += 1) {
     for (let column = 0; column < grid.columns; column += 1) {
-      assert.ok(grid.describe(row, column).length > 10);
+      ok(grid.describe(row, column).length > 10);
       const [what, much] = grid.tip(row, column);
-      assert.ok(what && much);
-      assert.ok(
-        Number.isNaN(grid.value(row, column)) || grid.format(grid.value(row, column)).length > 0,
-      );
+      ok(what && much);
+      ok(Number.isNaN(grid.value(row, column)) || grid.format(grid.value(row, column)).length > 0);
     }
   }
-  assert.ok(grid.start.row < grid.rows && grid.start.column < grid.columns);
+  ok(grid.start.row < grid.rows && grid.start.column < grid.columns);
 }
 
 /** Tokens of the sample hold tags; Plotly would read them. */
 export function assertNoMarkup(figures) {
   const text = JSON.stringify(figures.map(({ data, layout }) => [data, layout]));
-  assert.ok(
+  ok(
     !text.includes('<b>') && !text.includes('<s>') && !text.includes('<i>'),
     text.match(/.{20}<[bsi]>.{20}/)?.[0],
   );
-  assert.ok(!text.includes('hovertemplate'));
+  ok(!text.includes('hovertemplate'));
 }
 
 /** Axes count cells, so that equal tokens stay apart. */
 export function assertAxesCount({ layout }) {
   for (const axis of [layout.xaxis, layout.yaxis].filter(Boolean)) {
-    if (axis.tickmode === 'array') assert.ok(axis.tickvals.every(Number.isInteger));
+    if (axis.tickmode === 'array') ok(axis.tickvals.every(Number.isInteger));
   }
 }
 
 export function assertFits({ title, layout }, width) {
-  assert.ok(layout.width <= width, `${title}: ${layout.width} in ${width}`);
+  ok(layout.width <= width, `${title}: ${layout.width} in ${width}`);
   const ticks = layout.xaxis?.tickvals;
-  assert.ok(
+  ok(
     ticks === undefined || ticks.length <= width / 12,
     `${title}: ${ticks?.length} ticks in ${width}`,
   );
@@ -58,7 +56,7 @@ export function assertFits({ title, layout }, width) {
  * @param {number} width they were given
  */
 export function assertContract(figures, width) {
-  assert.ok(figures.length > 0);
+  ok(figures.length > 0);
   assertNoMarkup(figures);
   for (const figure of figures) {
     assertReadable(figure);

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { choosingHead } from '../../../../static/js/state/attention_switches.js';
 import { diverging, plotlyScale, sequential } from '../../../../static/js/plot/colour.js';
@@ -11,7 +11,7 @@ import { assertContract, WIDTHS } from '../view_contract.js';
 const COUNT = TOKENS.length;
 const SITE = 'decoder.layers.1.self_attention';
 const close = (actual, expected) =>
-  assert.ok(Math.abs(actual - expected) < 1e-4, `${actual} is not ${expected}`);
+  ok(Math.abs(actual - expected) < 1e-4, `${actual} is not ${expected}`);
 
 /** Numbers by row and column of each head, as an answer holds them; the future is what the API sends. */
 function square(value, { heads = 2, hidden = 0 } = {}) {
@@ -60,17 +60,17 @@ const rowsOf = ({ grid }) =>
 const sum = (row) => row.filter((value) => !Number.isNaN(value)).reduce((a, b) => a + b, 0);
 
 test('scores are asked for only when they are looked at, and of one layer', () => {
-  assert.deepEqual(attention.asks(sampleTrace(), FRAME), {});
-  assert.deepEqual(attention.asks(sampleTrace(), { ...FRAME, attention_what: 'scores' }), {
+  deepEqual(attention.asks(sampleTrace(), FRAME), {});
+  deepEqual(attention.asks(sampleTrace(), { ...FRAME, attention_what: 'scores' }), {
     attention: { capture: [`${SITE}.scores`] },
   });
-  assert.deepEqual(attention.asks(sampleTrace(), { ...FRAME, attention_what: 'value_weighted' }), {
+  deepEqual(attention.asks(sampleTrace(), { ...FRAME, attention_what: 'value_weighted' }), {
     attention: { analyses: ['value_weighted'], layers: [1] },
   });
-  assert.deepEqual(attention.asks(sampleTrace(), { ...FRAME, attention_which: 'rollout' }), {
+  deepEqual(attention.asks(sampleTrace(), { ...FRAME, attention_which: 'rollout' }), {
     attention: { analyses: ['rollout'] },
   });
-  assert.deepEqual(attention.asks(pairTrace(), { ...FRAME, attention_what: 'scores' }), {
+  deepEqual(attention.asks(pairTrace(), { ...FRAME, attention_what: 'scores' }), {
     attention: { capture: ['decoder.layers.1.cross_attention.scores'] },
   });
 });
@@ -78,21 +78,18 @@ test('scores are asked for only when they are looked at, and of one layer', () =
 test('scores are signed, and their colours have zero in the middle', () => {
   const { data, grid, title } = shown({ attention_what: 'scores' });
   const [map] = data;
-  assert.equal(title, 'Layer 1, head 0: scores before the softmax');
-  assert.deepEqual([map.zmin, map.zmax], [-8, 8], 'as for every head of the layer');
-  assert.deepEqual(map.colorscale, plotlyScale(diverging('light')));
-  assert.deepEqual(map.z[2], [2, 0, -2, null, null]);
-  assert.equal(
-    plain(grid.describe(2, 2)),
-    '“saw” gives itself a score of −2.000 (layer 1, head 0)',
-  );
-  assert.match(grid.describe(1, 3), /cannot attend/);
-  assert.deepEqual(
+  equal(title, 'Layer 1, head 0: scores before the softmax');
+  deepEqual([map.zmin, map.zmax], [-8, 8], 'as for every head of the layer');
+  deepEqual(map.colorscale, plotlyScale(diverging('light')));
+  deepEqual(map.z[2], [2, 0, -2, null, null]);
+  equal(plain(grid.describe(2, 2)), '“saw” gives itself a score of −2.000 (layer 1, head 0)');
+  match(grid.describe(1, 3), /cannot attend/);
+  deepEqual(
     [shown({ attention_what: 'scores', range: 'head' }).data[0].zmin, grid.isSigned],
     [-4, true],
   );
   const strip = highlightOf(grid, { side: 'source', index: 2 });
-  assert.deepEqual(
+  deepEqual(
     [[...strip.tints.source], strip.ceiling, strip.isSigned],
     [[10, 8, 6, NaN, NaN], 16, true],
   );
@@ -104,31 +101,23 @@ test('log weights are coloured by decimal powers, down to a floor; the numbers s
   weights.data[2 * COUNT] = 1; // 1/65535, under the floor
   const { data, grid } = shown({ attention_what: 'log' }, trace);
   const [map] = data;
-  assert.deepEqual([map.zmin, map.zmax, map.z[2][0]], [-4, 0, -4]);
+  deepEqual([map.zmin, map.zmax, map.z[2][0]], [-4, 0, -4]);
   close(map.z[2][1], Math.log10(0.8));
-  assert.deepEqual(map.colorbar.ticktext, ['≤0.0001', '0.001', '0.01', '0.1', '1']);
-  assert.deepEqual(map.colorbar.tickvals, [-4, -3, -2, -1, 0]);
-  assert.equal(grid.format(grid.value(2, 1)), '0.8000');
+  deepEqual(map.colorbar.ticktext, ['≤0.0001', '0.001', '0.01', '0.1', '1']);
+  deepEqual(map.colorbar.tickvals, [-4, -3, -2, -1, 0]);
+  equal(grid.format(grid.value(2, 1)), '0.8000');
   close(grid.ofRow(2).tint[1], 4 + Math.log10(0.8));
-  assert.equal(grid.ceiling, 4);
+  equal(grid.ceiling, 4);
 });
 
 test('value-weighted cells are lengths, on a scale that is the same for every head', () => {
   const { data, grid, help } = shown({ attention_what: 'value_weighted', head: 0 });
   const [map] = data;
-  assert.deepEqual([map.zmin, map.zmax, map.z[4][4]], [0, 10, 5]);
-  assert.equal(
-    shown({ attention_what: 'value_weighted', head: 1, range: 'head' }).data[0].zmax,
-    10,
-  );
-  assert.deepEqual(map.colorscale, plotlyScale(sequential('light')));
-  assert.match(help, /Rows do not sum to 1/);
-  assert.deepEqual(grid.request, {
-    capture: [],
-    analyses: ['value_weighted'],
-    layers: [1],
-    heads: [0],
-  });
+  deepEqual([map.zmin, map.zmax, map.z[4][4]], [0, 10, 5]);
+  equal(shown({ attention_what: 'value_weighted', head: 1, range: 'head' }).data[0].zmax, 10);
+  deepEqual(map.colorscale, plotlyScale(sequential('light')));
+  match(help, /Rows do not sum to 1/);
+  deepEqual(grid.request, { capture: [], analyses: ['value_weighted'], layers: [1], heads: [0] });
 });
 
 test('the mean of heads sums to 1 in every row, the largest to more', () => {
@@ -143,25 +132,25 @@ test('the mean of heads sums to 1 in every row, the largest to more', () => {
   const largest = shown({ attention_which: 'max' });
   close(largest.grid.value(2, 0), 0.8);
   close(sum(rowsOf(largest)[2]), 1.7);
-  assert.match(largest.help, /1 or more/);
+  match(largest.help, /1 or more/);
 });
 
 test('rollout is all layers together, and of cross-attention there is none', () => {
   const { title, grid } = shown({ attention_which: 'rollout' });
-  assert.equal(title, 'Rollout up to layer 1');
+  equal(title, 'Rollout up to layer 1');
   close(grid.value(3, 2), 0.25);
-  assert.equal(
+  equal(
     plain(grid.describe(3, 2)),
     '0.250 of what stands at “<b>” came in at “saw” (rollout up to layer 1)',
   );
   const cross = attention.figure(pairTrace(), { ...FRAME, attention_which: 'rollout' });
-  assert.equal(cross.title, 'Cross-attention, layer 1, head 0');
-  assert.ok(
+  equal(cross.title, 'Cross-attention, layer 1, head 0');
+  ok(
     !controlNamed('attention_which', { attention_which: 'rollout' }, pairTrace()).options.some(
       ({ id }) => id === 'rollout',
     ),
   );
-  assert.equal(
+  equal(
     shown({
       attention_which: 'rollout',
       attention_what: 'scores',
@@ -173,31 +162,24 @@ test('rollout is all layers together, and of cross-attention there is none', () 
 
 test('merged into words, columns are summed and rows averaged, and rows still sum to 1', () => {
   const figure = shown({ attention_words: true }, wordTrace());
-  assert.deepEqual(figure.grid.rowLabels, ['<s>', 'itsaw', '<b>', 'it']);
+  deepEqual(figure.grid.rowLabels, ['<s>', 'itsaw', '<b>', 'it']);
   close(figure.grid.value(1, 0), (0.8 + 0.1) / 2);
   close(figure.grid.value(2, 1), 0.8667);
   rowsOf(figure).forEach((row) => close(sum(row), 1));
-  assert.ok(Number.isNaN(figure.grid.value(1, 2)), 'what comes later stays hidden');
-  assert.match(figure.help, /rows still sum to 1/);
+  ok(Number.isNaN(figure.grid.value(1, 2)), 'what comes later stays hidden');
+  match(figure.help, /rows still sum to 1/);
 });
 
 test('a word tints each of its pieces, and is marked as a whole', () => {
   const { grid } = shown({ attention_words: true }, wordTrace());
   const cell = highlightOf(grid, { cell: { row: 2, column: 1 }, grid });
-  assert.deepEqual(cell.marks, { source: { query: 3, key: [1, 2] } });
-  assert.equal(cell.tints.source[1], cell.tints.source[2]);
-  assert.equal(cell.tints.source.length, COUNT);
+  deepEqual(cell.marks, { source: { query: 3, key: [1, 2] } });
+  equal(cell.tints.source[1], cell.tints.source[2]);
+  equal(cell.tints.source.length, COUNT);
   const piece = highlightOf(grid, { side: 'source', index: 2 });
-  assert.deepEqual(
-    [piece.marks, piece.readout],
-    [{ source: { query: [1, 2] } }, grid.ofRow(1).readout],
-  );
-  assert.deepEqual(
-    grid.choose(2, 1),
-    { query: 3, key: 2 },
-    'the last piece has read all of the word',
-  );
-  assert.deepEqual(
+  deepEqual([piece.marks, piece.readout], [{ source: { query: [1, 2] } }, grid.ofRow(1).readout]);
+  deepEqual(grid.choose(2, 1), { query: 3, key: 2 }, 'the last piece has read all of the word');
+  deepEqual(
     shown({ attention_words: true, query: 1 }, wordTrace()).grid.choose(1, 0),
     { query: 1, key: 0 },
     'a piece that was chosen stays chosen',
@@ -206,76 +188,68 @@ test('a word tints each of its pieces, and is marked as a whole', () => {
 
 test('the first token is left out as query and as key, and what is left is as it was', () => {
   const figure = shown({ attention_hide: 'first', head: 1 });
-  assert.deepEqual([figure.grid.rows, figure.grid.columns], [COUNT - 1, COUNT - 1]);
+  deepEqual([figure.grid.rows, figure.grid.columns], [COUNT - 1, COUNT - 1]);
   close(sum(rowsOf(figure)[3]), 0.2);
-  assert.match(plain(figure.help), /“<s>”, is hidden; rows are not renormalised/);
-  assert.deepEqual([...figure.grid.ofRow(0).tint].map(Number.isNaN), [
-    true,
-    false,
-    true,
-    true,
-    true,
-  ]);
-  assert.match(figure.grid.describe(3, 0), /first token hidden\)$/);
+  match(plain(figure.help), /“<s>”, is hidden; rows are not renormalised/);
+  deepEqual([...figure.grid.ofRow(0).tint].map(Number.isNaN), [true, false, true, true, true]);
+  match(figure.grid.describe(3, 0), /first token hidden\)$/);
 });
 
 test('renormalised rows sum to 1 again, and it is said', () => {
   const figure = shown({ attention_hide: 'special', attention_renormalise: true, head: 1 });
   rowsOf(figure).forEach((row) => close(sum(row), 1));
-  assert.match(figure.help, /Special tokens are hidden, and rows are renormalised/);
-  assert.match(figure.grid.quantity, /special tokens hidden, renormalised$/);
+  match(figure.help, /Special tokens are hidden, and rows are renormalised/);
+  match(figure.grid.quantity, /special tokens hidden, renormalised$/);
 });
 
 test('cells under the threshold have the lowest colour, cells of the future none, and both keep their numbers', () => {
   const { data, grid, help } = shown({ attention_threshold: 0.1 });
   const [map] = data;
-  assert.deepEqual(
+  deepEqual(
     map.z[4].map((weight) => weight > 0),
     [false, false, false, true, false],
   );
-  assert.deepEqual(
+  deepEqual(
     map.z[1].map((weight) => weight === null),
     [false, false, true, true, true],
     'masked is not cut',
   );
-  assert.deepEqual([grid.written(4, 0), grid.written(4, 3)], ['(0.0500)', '0.8000']);
-  assert.match(grid.writtenNote, /in brackets/);
-  assert.equal(shown({}).grid.written, undefined);
+  deepEqual([grid.written(4, 0), grid.written(4, 3)], ['(0.0500)', '0.8000']);
+  match(grid.writtenNote, /in brackets/);
+  equal(shown({}).grid.written, undefined);
   close(grid.value(4, 0), 0.05);
-  assert.match(grid.tip(4, 0)[1], /under the threshold/);
-  assert.match(help, /Cells under 0.1 have the lowest colour/);
+  match(grid.tip(4, 0)[1], /under the threshold/);
+  match(help, /Cells under 0.1 have the lowest colour/);
   const norms = shown({ attention_what: 'value_weighted', attention_threshold: 0.2 });
-  assert.deepEqual(norms.data[0].z[4], [0, 2, 3, 4, 5], 'of lengths it is a share of the scale');
+  deepEqual(norms.data[0].z[4], [0, 2, 3, 4, 5], 'of lengths it is a share of the scale');
 });
 
 test('a chosen cell is marked, and its arithmetic can be opened', () => {
   const { grid, actions } = shown({ query: 3, key: 2 });
-  assert.deepEqual(grid.picked, { row: 3, column: 2 });
-  assert.deepEqual(grid.start, { row: 3, column: 2 });
-  assert.match(
+  deepEqual(grid.picked, { row: 3, column: 2 });
+  deepEqual(grid.start, { row: 3, column: 2 });
+  match(
     plain(shown({ query: 3, key: 1 }).grid.rest.readout),
     /^“<b>” attends to “it” at 1 with weight 0.067/,
   );
-  assert.match(plain(shown({ query: 1, key: 3 }).grid.rest.readout), /^“it” at 1 attends most to/);
-  assert.deepEqual(actions[0], {
+  match(plain(shown({ query: 1, key: 3 }).grid.rest.readout), /^“it” at 1 attends most to/);
+  deepEqual(actions[0], {
     label: 'Why 0.800?',
     patch: { view: 'why', query: 3, key: 2, layer: 1, head: 0 },
   });
   const hidden = shown({ query: 3, key: 2, attention_hide: 'first' });
-  assert.deepEqual(hidden.actions[0].patch, actions[0].patch, 'tokens are meant, not rows');
+  deepEqual(hidden.actions[0].patch, actions[0].patch, 'tokens are meant, not rows');
 });
 
 test('lines join the words, those of the chosen query stand out, and hidden pairs have none', () => {
   const { data, grid } = shown({ attention_as: 'lines', query: 2 });
-  assert.ok(
-    data.some(({ mode }) => mode === 'lines') && data.every(({ type }) => type === 'scatter'),
-  );
+  ok(data.some(({ mode }) => mode === 'lines') && data.every(({ type }) => type === 'scatter'));
   const text = data.filter(({ mode }) => mode === 'text').flatMap((trace) => trace.text);
-  assert.ok(text.includes('0.80'), 'the number stands on the line');
-  assert.equal(grid.kind, 'diagram of lines');
-  assert.ok(grid.geometry.box(2, undefined));
+  ok(text.includes('0.80'), 'the number stands on the line');
+  equal(grid.kind, 'diagram of lines');
+  ok(grid.geometry.box(2, undefined));
   for (const what of ['log', 'scores'])
-    assert.equal(shown({ attention_as: 'lines', attention_what: what }).data[0].type, 'heatmap');
+    equal(shown({ attention_as: 'lines', attention_what: what }).data[0].type, 'heatmap');
 });
 
 function controlNamed(name, state = {}, trace = sampleTrace()) {
@@ -287,9 +261,9 @@ test('switches that do not go with what is chosen are not offered', () => {
     attention
       .controls(sampleTrace(), { ...FRAME, ...state })
       .map(({ name }) => name.replace('attention_', ''));
-  assert.deepEqual(names({}), ['what', 'which', 'as', 'words', 'hide', 'threshold']);
-  assert.deepEqual(names({ attention_what: 'scores' }), ['what', 'which', 'hide']);
-  assert.deepEqual(names({ attention_which: 'heads', attention_hide: 'first' }), [
+  deepEqual(names({}), ['what', 'which', 'as', 'words', 'hide', 'threshold']);
+  deepEqual(names({ attention_what: 'scores' }), ['what', 'which', 'hide']);
+  deepEqual(names({ attention_which: 'heads', attention_hide: 'first' }), [
     'what',
     'which',
     'heads',
@@ -299,11 +273,11 @@ test('switches that do not go with what is chosen are not offered', () => {
     'renormalise',
     'threshold',
   ]);
-  assert.deepEqual(
+  deepEqual(
     controlNamed('attention_what', { attention_which: 'rollout' }).options.map(({ id }) => id),
     ['weights', 'log'],
   );
-  assert.deepEqual(
+  deepEqual(
     controlNamed('attention_heads', { attention_which: 'heads', head: 1 }).value,
     [1],
     'the set starts with the head that is open',
@@ -316,22 +290,15 @@ const choosingIn = (state, chosen) => {
 };
 
 test('a head chosen among all is shown, or where several are, joins them or leaves them', () => {
-  assert.deepEqual(choosingIn({}, { layer: 0, head: 1 }), { layer: 0, head: 1 });
-  assert.deepEqual(choosingIn({ attention_which: 'mean' }, { layer: 0, head: 1 }), {
-    layer: 0,
-    head: 1,
-  });
+  deepEqual(choosingIn({}, { layer: 0, head: 1 }), { layer: 0, head: 1 });
+  deepEqual(choosingIn({ attention_which: 'mean' }, { layer: 0, head: 1 }), { layer: 0, head: 1 });
   const several = { attention_which: 'heads', attention_heads: [1] };
-  assert.deepEqual(choosingIn(several, { layer: 1, head: 0 }), { attention_heads: [0, 1] });
-  assert.deepEqual(choosingIn({ ...several, attention_heads: [0, 1] }, { layer: 1, head: 0 }), {
+  deepEqual(choosingIn(several, { layer: 1, head: 0 }), { attention_heads: [0, 1] });
+  deepEqual(choosingIn({ ...several, attention_heads: [0, 1] }, { layer: 1, head: 0 }), {
     attention_heads: [1],
   });
-  assert.deepEqual(
-    choosingIn(several, { layer: 1, head: 1 }),
-    { layer: 1, head: 1 },
-    'one always stays',
-  );
-  assert.deepEqual(choosingIn(several, { layer: 0, head: 0 }), {
+  deepEqual(choosingIn(several, { layer: 1, head: 1 }), { layer: 1, head: 1 }, 'one always stays');
+  deepEqual(choosingIn(several, { layer: 0, head: 0 }), {
     layer: 0,
     head: 0,
     attention_heads: [0],

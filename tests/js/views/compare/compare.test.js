@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { standardsOf } from '../../../../static/js/state/state.js';
 import { compare } from '../../../../static/js/views/compare/compare.js';
@@ -72,33 +72,33 @@ test('B is asked for with its edit, and A for its logits', () => {
   const card = { ...CARD, sites: [{ name: SITE }, { name: 'logits' }] };
   const asked = (more) => compare.asks({ ...traceA(), card }, stateOf(more));
   const edits = (more) => asked(more).after.edits;
-  assert.deepEqual(asked({}).before, { capture: ['logits'] });
-  assert.deepEqual(asked({}).after.analyses, ['next_token']);
-  assert.deepEqual(asked({}).after.capture, ['*.self_attention.weights', 'logits']);
+  deepEqual(asked({}).before, { capture: ['logits'] });
+  deepEqual(asked({}).after.analyses, ['next_token']);
+  deepEqual(asked({}).after.capture, ['*.self_attention.weights', 'logits']);
   const off = { kind: 'heads_off', heads: [0] };
-  assert.deepEqual(edits({}), [off]);
-  assert.deepEqual(edits({ head: 1 }), [{ ...off, heads: [1] }], 'the head that is shown');
+  deepEqual(edits({}), [off]);
+  deepEqual(edits({ head: 1 }), [{ ...off, heads: [1] }], 'the head that is shown');
   const unknown = { compare_heads: [1, 7], compare_layer: 1 };
-  assert.deepEqual(edits(unknown), [{ kind: 'heads_off', heads: [1], layer: 1 }]);
+  deepEqual(edits(unknown), [{ kind: 'heads_off', heads: [1], layer: 1 }]);
   const dense = { compare_edit: 'experts', compare_layer: 0 };
-  assert.deepEqual(edits(dense), [{ kind: 'experts_off', experts: [0] }]);
-  assert.equal(asked({ compare_with: 'text', compare_text: ' a dog' }).after.text, ' a dog');
+  deepEqual(edits(dense), [{ kind: 'experts_off', experts: [0] }]);
+  equal(asked({ compare_with: 'text', compare_text: ' a dog' }).after.text, ' a dog');
   const { model, text } = asked({ compare_with: 'model' }).after;
-  assert.deepEqual([model, text], ['other', 'it saw <b> it']);
+  deepEqual([model, text], ['other', 'it saw <b> it']);
 });
 
 test('the signed difference is B − A in every cell, on a scale with zero in its middle', () => {
   const { a, b, difference } = figures();
   const [map] = difference.data;
-  assert.equal(map.zmin, -map.zmax);
+  equal(map.zmin, -map.zmax);
   for (let row = 0; row < TOKENS.length; row += 1) {
     for (let column = 0; column < TOKENS.length; column += 1) {
       const wanted = b.grid.value(row, column) - a.grid.value(row, column);
-      assert.equal(difference.grid.value(row, column), wanted);
-      assert.equal(map.z[row][column], Number.isNaN(wanted) ? null : wanted);
+      equal(difference.grid.value(row, column), wanted);
+      equal(map.z[row][column], Number.isNaN(wanted) ? null : wanted);
     }
   }
-  assert.equal(
+  equal(
     plain(difference.grid.describe(2, 0)),
     'From “saw” to “<s>” the weight is 0.100 in A and 1.000 in B: 0.900 (B − A, layer 1, head 0)',
   );
@@ -107,35 +107,35 @@ test('the signed difference is B − A in every cell, on a scale with zero in it
 test('both sides share one scale of colours', () => {
   for (const range of ['one', 'head']) {
     const { a, b } = figures({ range });
-    assert.equal(a.data[0].zmax, b.data[0].zmax);
+    equal(a.data[0].zmax, b.data[0].zmax);
   }
 });
 
 test('bars pair what A and B expect, and say what moved', () => {
   const { next } = figures();
-  assert.deepEqual(next.grid.columnLabels, ['A', 'B', 'B − A']);
+  deepEqual(next.grid.columnLabels, ['A', 'B', 'B − A']);
   const [high, low] = [Math.E / (Math.E + 9), 1 / (Math.E + 9)];
   const row = next.grid.rowLabels.indexOf('·saw');
   const found = [0, 1, 2].map((column) => next.grid.value(row, column));
   for (const [at, wanted] of [high, low, low - high].entries())
-    assert.ok(Math.abs(found[at] - wanted) < 1e-6);
+    ok(Math.abs(found[at] - wanted) < 1e-6);
   const drawn = next.data.map(({ x }) => x[row]);
-  assert.deepEqual(drawn, found.slice(0, 2));
+  deepEqual(drawn, found.slice(0, 2));
   const moved = Object.fromEntries(next.facts)['Moved from token to token'];
-  assert.equal(moved, `${(100 * (high - low)).toFixed(1)} % (total variation)`);
+  equal(moved, `${(100 * (high - low)).toFixed(1)} % (total variation)`);
 });
 
 test('of each head it is told how much of its attention moved, and the way leads to the one that moved most', () => {
   const { heads, difference } = figures({ layer: 0 });
-  assert.equal(heads.grid.value(0, 0), 0);
-  assert.ok(heads.grid.value(1, 0) > heads.grid.value(1, 1));
-  assert.deepEqual(
+  equal(heads.grid.value(0, 0), 0);
+  ok(heads.grid.value(1, 0) > heads.grid.value(1, 1));
+  deepEqual(
     difference.actions.map(({ patch }) => patch),
     [{ layer: 1, head: 0, compare_heads: [0] }],
     'what is switched off stays',
   );
-  assert.deepEqual(heads.grid.choose(1, 1), { layer: 1, head: 1, compare_heads: [0] });
-  assert.match(difference.help, /No difference/);
+  deepEqual(heads.grid.choose(1, 1), { layer: 1, head: 1, compare_heads: [0] });
+  match(difference.help, /No difference/);
 });
 
 test('of two sentences only what both read is taken the difference of', () => {
@@ -145,24 +145,24 @@ test('of two sentences only what both read is taken the difference of', () => {
   const after = { trace: { ...traceB(), text: compare_text, tokens } };
   const state = { compare_with: 'text', compare_text, answers: { before: before(), after } };
   const { b, difference, next } = figures(state);
-  assert.deepEqual(difference.grid.rowLabels, ['<s>', 'it', '<b>', 'it']);
-  assert.equal(Object.fromEntries(difference.facts)['Shared tokens'], '4 of 5 and 5');
-  assert.deepEqual(difference.grid.tokens(2, 0), { query: 3, key: 0 });
-  assert.deepEqual(b.grid.tokens(2, 0), { query: undefined, key: 0 }, 'a token of B alone');
-  assert.deepEqual(b.grid.tokens(3, 1), { query: 3, key: 1 });
-  assert.ok(next.grid);
-  assert.match(plain(figures({ ...state, query: 2 }).next.notice), /“saw” has no counterpart in B/);
+  deepEqual(difference.grid.rowLabels, ['<s>', 'it', '<b>', 'it']);
+  equal(Object.fromEntries(difference.facts)['Shared tokens'], '4 of 5 and 5');
+  deepEqual(difference.grid.tokens(2, 0), { query: 3, key: 0 });
+  deepEqual(b.grid.tokens(2, 0), { query: undefined, key: 0 }, 'a token of B alone');
+  deepEqual(b.grid.tokens(3, 1), { query: 3, key: 1 });
+  ok(next.grid);
+  match(plain(figures({ ...state, query: 2 }).next.notice), /“saw” has no counterpart in B/);
 });
 
 test('a second sentence is invited, and one that was refused says why', () => {
   const invited = figures({ compare_with: 'text', answers: {} });
-  assert.deepEqual(Object.keys(invited), ['a', 'b']);
-  assert.deepEqual(invited.b.actions[0].patch, { compare_text: traceA().text });
+  deepEqual(Object.keys(invited), ['a', 'b']);
+  deepEqual(invited.b.actions[0].patch, { compare_text: traceA().text });
   const problem = { title: 'Too many tokens', detail: 'send a shorter text' };
   const answers = { before: before(), after: { problem } };
   const refused = figures({ compare_with: 'text', compare_text: 'x', answers });
-  assert.deepEqual(Object.keys(refused), ['a', 'b']);
-  assert.match(refused.b.notice, /^Too many tokens/);
+  deepEqual(Object.keys(refused), ['a', 'b']);
+  match(refused.b.notice, /^Too many tokens/);
 });
 
 test('two models that cut a text differently are compared by its words', () => {
@@ -187,10 +187,10 @@ test('two models that cut a text differently are compared by its words', () => {
   const other = { model: 'other', card: OTHER, tokens, tensors, analyses: { next_token } };
   const answers = { before: before(), after: { trace: { ...traceB(), ...other } } };
   const { difference, next, ...others } = figures({ compare_with: 'model', answers });
-  assert.ok(!('heads' in others), 'heads of two models are not each other’s');
-  assert.deepEqual(difference.grid.rowLabels, ['<s>', 'it', 'saw', '<b>', 'it']);
-  assert.ok(Math.abs(difference.grid.value(2, 2) - (1 - 0.1)) < 1e-4);
-  assert.match(next.grid.tip(next.grid.rowLabels.indexOf('x'), 0)[1], /^unknown/);
+  ok(!('heads' in others), 'heads of two models are not each other’s');
+  deepEqual(difference.grid.rowLabels, ['<s>', 'it', 'saw', '<b>', 'it']);
+  ok(Math.abs(difference.grid.value(2, 2) - (1 - 0.1)) < 1e-4);
+  match(next.grid.tip(next.grid.rowLabels.indexOf('x'), 0)[1], /^unknown/);
 });
 
 test('kinds of attention that are not each other’s are not subtracted', () => {
@@ -199,8 +199,8 @@ test('kinds of attention that are not each other’s are not subtracted', () => 
     compare_with: 'model',
     answers: { before: before(), after },
   });
-  assert.match(difference.notice, /^Not comparable/);
-  assert.match(next.notice, /^Not comparable/);
+  match(difference.notice, /^Not comparable/);
+  match(next.notice, /^Not comparable/);
 });
 
 test('every figure keeps the contract', () => {

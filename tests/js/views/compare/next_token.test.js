@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { nextChange } from '../../../../static/js/views/compare/next_token.js';
 
@@ -22,12 +22,11 @@ function seen(probabilities, { texts = TEXTS, most = 2 } = {}) {
   };
 }
 
-const near = (found, wanted) =>
-  assert.ok(Math.abs(found - wanted) < 1e-9, `${found} is not ${wanted}`);
+const near = (found, wanted) => ok(Math.abs(found - wanted) < 1e-9, `${found} is not ${wanted}`);
 
 test('tokens of either list have both probabilities, those too that one list leaves out', () => {
   const { tokens, moved } = nextChange(seen([0.6, 0.3, 0.1, 0]), seen([0.1, 0.2, 0.3, 0.4]), 9);
-  assert.deepEqual(
+  deepEqual(
     tokens.map(({ name }) => name),
     ['a', '↵', '·b', '·c'],
   );
@@ -44,7 +43,7 @@ test('tokens of either list have both probabilities, those too that one list lea
 });
 
 test('no more tokens than there is room for, the likeliest of either first', () => {
-  assert.deepEqual(
+  deepEqual(
     nextChange(seen([0.6, 0.3, 0.1, 0]), seen([0.1, 0.2, 0.3, 0.4]), 2).tokens.map(
       ({ text }) => text,
     ),
@@ -58,7 +57,7 @@ test('of two vocabularies tokens are matched by what they spell, and no distance
     seen([0.5, 0.4, 0.1, 0], { texts: [' b', 'x', ' c', '\n'] }),
     9,
   );
-  assert.equal(moved, null);
+  equal(moved, null);
   const found = Object.fromEntries(tokens.map(({ text, a, b }) => [text, [a, b]]));
-  assert.deepEqual(found, { a: [0.6, NaN], ' b': [0.3, 0.5], x: [NaN, 0.4] });
+  deepEqual(found, { a: [0.6, NaN], ' b': [0.3, 0.5], x: [NaN, 0.4] });
 });

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
 import { commonPairs, editsOf } from '../../../../static/js/views/compare/sides.js';
 
@@ -12,15 +12,15 @@ const WISH = {
 };
 
 test('an edit is asked for as the API takes it', () => {
-  assert.deepEqual(editsOf(WISH), [{ kind: 'heads_off', heads: [0, 3] }]);
-  assert.deepEqual(editsOf({ ...WISH, layer: 0, where: 'cross' }), [
+  deepEqual(editsOf(WISH), [{ kind: 'heads_off', heads: [0, 3] }]);
+  deepEqual(editsOf({ ...WISH, layer: 0, where: 'cross' }), [
     { kind: 'heads_off', heads: [0, 3], layer: 0, where: 'cross' },
   ]);
-  assert.deepEqual(editsOf({ ...WISH, kind: 'experts', layer: 1 }), [
+  deepEqual(editsOf({ ...WISH, kind: 'experts', layer: 1 }), [
     { kind: 'experts_off', experts: [2], layer: 1 },
   ]);
-  assert.deepEqual(editsOf({ ...WISH, kind: 'no_scaling' }), [{ kind: 'no_scaling' }]);
-  assert.deepEqual(editsOf({ ...WISH, kind: 'temperature', where: 'encoder' }), [
+  deepEqual(editsOf({ ...WISH, kind: 'no_scaling' }), [{ kind: 'no_scaling' }]);
+  deepEqual(editsOf({ ...WISH, kind: 'temperature', where: 'encoder' }), [
     { kind: 'temperature', value: 1.5, where: 'encoder' },
   ]);
 });
@@ -31,8 +31,8 @@ const common = (a, b) =>
     .join('');
 
 test('what two lists share is found in order', () => {
-  assert.equal(common('XMJYAUZ', 'MZJAWXU'), 'MJAU');
-  assert.deepEqual(commonPairs(['a', 'b', 'c'], ['a', 'x', 'c']), [
+  equal(common('XMJYAUZ', 'MZJAWXU'), 'MJAU');
+  deepEqual(commonPairs(['a', 'b', 'c'], ['a', 'x', 'c']), [
     [0, 0],
     [2, 2],
   ]);
@@ -53,6 +53,6 @@ test('it is as long as any can be', () => {
   };
   for (let trial = 0; trial < 60; trial += 1) {
     const [a, b] = [7, 8].map((length) => Array.from({ length }, letter).join(''));
-    assert.equal(commonPairs([...a], [...b]).length, longest(a, b), `${a} ${b}`);
+    equal(commonPairs([...a], [...b]).length, longest(a, b), `${a} ${b}`);
   }
 });

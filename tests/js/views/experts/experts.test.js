@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { experts } from '../../../../static/js/views/experts/experts.js';
 import { CHOSEN, routedTrace } from './sample.js';
@@ -23,44 +23,28 @@ const specialities = (trace, state) =>
 test('probabilities stand by expert and token, the chosen ones marked with their weight', () => {
   const [{ data, grid }] = figuresOf(experts, sampleTrace());
   const [map, marks] = data;
-  assert.equal(map.z.length, 4);
-  assert.ok(map.z[1].every((probability) => Math.abs(probability - 0.3) < 1e-6));
-  assert.equal(marks.x.length, COUNT * 2);
-  assert.ok(marks.text.includes('.63') && marks.text.includes('.38'));
-  assert.ok(grid.chosenWeight(0, 3) > 0 && grid.chosenWeight(1, 3) > 0);
-  assert.equal(grid.chosenWeight(2, 3), undefined);
-  assert.match(grid.describe(0, 1), /probability 0\.500 .*: chosen, with weight 0\.625/);
-  assert.match(grid.describe(3, 1), /not chosen/);
-});
-
-test('on a phone the tokens stand below one another, every choice with its weight and every expert with its load', () => {
-  const [{ data, grid, layout }] = figuresOf(experts, sampleTrace(), { width: 358 });
-  const [map, marks, bars, numbers] = data;
-  assert.deepEqual([map.z.length, map.z[0].length], [COUNT, 4]);
-  assert.deepEqual([grid.rows, grid.columns, grid.rowTitle], [COUNT, 4, 'token']);
-  assert.equal(grid.value(3, 1), map.z[3][1]);
-  assert.equal(marks.mode, 'text');
-  assert.deepEqual([marks.x[1], marks.y[1], marks.text[1]], [1, 0, '.38']);
-  assert.deepEqual(bars.y, [0.5, 0.5, 0, 0]);
-  assert.deepEqual(numbers.text, ['50.0 %', '50.0 %', '0 %', '0 %']);
-  assert.equal(layout.yaxis.tickvals.length, COUNT);
-  const line = layout.shapes.find(({ type }) => type === 'line');
-  assert.deepEqual([line.y0, line.y1], [0.25, 0.25]);
+  equal(map.z.length, 4);
+  ok(map.z[1].every((probability) => Math.abs(probability - 0.3) < 1e-6));
+  equal(marks.x.length, COUNT * 2);
+  ok(marks.text.includes('.63') && marks.text.includes('.38'));
+  ok(grid.chosenWeight(0, 3) > 0 && grid.chosenWeight(1, 3) > 0);
+  equal(grid.chosenWeight(2, 3), undefined);
+  match(grid.describe(0, 1), /probability 0\.500 .*: chosen, with weight 0\.625/);
+  match(grid.describe(3, 1), /not chosen/);
 });
 
 test('says in words where a token goes, and in which layer, as attention does', () => {
   const [{ grid }] = figuresOf(experts, sampleTrace());
-  assert.equal(
+  equal(
     plain(grid.rest.readout),
     '“it” at 4 goes through expert 0 with weight 0.625 and expert 1 with weight 0.375 (layer 1); router entropy 1.14 of at most 1.39 nats',
   );
-  for (let row = 0; row < grid.rows; row += 1)
-    assert.ok(grid.describe(row, 2).endsWith('(layer 1)'));
+  for (let row = 0; row < grid.rows; row += 1) ok(grid.describe(row, 2).endsWith('(layer 1)'));
 });
 
 test('of an encoder–decoder with experts either stack can be looked at, with its own tokens', () => {
   const trace = pairTrace();
-  assert.deepEqual(experts.places(trace), [], 'a dense one has nothing to choose from');
+  deepEqual(experts.places(trace), [], 'a dense one has nothing to choose from');
   const routed = Object.entries(sampleTrace().tensors).filter(([site]) =>
     site.includes('.experts.'),
   );
@@ -78,36 +62,36 @@ test('of an encoder–decoder with experts either stack can be looked at, with i
     }
   }
   const places = experts.places(trace).map(({ id }) => id);
-  assert.deepEqual(places, ['encoder', 'decoder']);
+  deepEqual(places, ['encoder', 'decoder']);
   const seen = ({ grid }) => [grid.columns, grid.sides.rows, grid.request.capture];
   const [encoder] = figuresOf(experts, trace, { where: 'encoder' });
-  assert.deepEqual(seen(encoder), [COUNT, 'source', ['encoder.layers.1.experts.*']]);
+  deepEqual(seen(encoder), [COUNT, 'source', ['encoder.layers.1.experts.*']]);
   const [decoder, ...others] = figuresOf(experts, trace);
-  assert.deepEqual(seen(decoder), [TARGET_TOKENS.length, 'target', ['decoder.layers.1.experts.*']]);
-  assert.deepEqual(others, []);
+  deepEqual(seen(decoder), [TARGET_TOKENS.length, 'target', ['decoder.layers.1.experts.*']]);
+  deepEqual(others, []);
 });
 
 test('router entropy stands token by token in a strip up to ln n, its mean and the balance loss beside the title', () => {
   for (const width of [358, 900]) {
     const [{ data, layout, facts }] = figuresOf(experts, sampleTrace(), { width });
     const along = width === 358 ? data.at(-1).x : data.at(-1).y;
-    assert.equal(along.length, COUNT);
-    assert.ok(along.every((entropy) => Math.abs(entropy - 1.1421) < 1e-3));
-    assert.deepEqual((layout.yaxis3 ?? layout.xaxis3).range, [0, Math.log(4)]);
-    assert.deepEqual(facts[1], ['balance loss', '1.600']);
+    equal(along.length, COUNT);
+    ok(along.every((entropy) => Math.abs(entropy - 1.1421) < 1e-3));
+    deepEqual((layout.yaxis3 ?? layout.xaxis3).range, [0, Math.log(4)]);
+    deepEqual(facts[1], ['balance loss', '1.600']);
   }
 });
 
 test('pointing at an expert tints the sentence by what it takes of every token', () => {
   const [{ grid }] = figuresOf(experts, routedTrace());
   const tint = Array.from(grid.tint(0, 2), (weight) => Number(weight.toFixed(2)));
-  assert.deepEqual(tint, [0.75, 0.6, 0, 0.5, 0.8]);
+  deepEqual(tint, [0.75, 0.6, 0, 0.5, 0.8]);
   const [{ grid: down }] = figuresOf(experts, routedTrace(), { width: 358 });
-  assert.deepEqual(down.tint(2, 0), grid.tint(0, 2));
-  assert.equal(grid.ofToken(1).tint[1], 1);
+  deepEqual(down.tint(2, 0), grid.tint(0, 2));
+  equal(grid.ofToken(1).tint[1], 1);
   for (const experts_show of ['routing', 'route', 'specialities']) {
     for (const figure of figuresOf(experts, routedTrace(), { experts_show, experts_expert: 3 }))
-      assert.equal(figure.grid.ceiling, 1, 'a tint counts up to 1');
+      equal(figure.grid.ceiling, 1, 'a tint counts up to 1');
   }
 });
 
@@ -118,16 +102,16 @@ test('the route is a Sankey whose nodes are the experts of each layer, the chose
       grid,
     },
   ] = route(routedTrace(), { query: 2 });
-  assert.equal(sankey.type, 'sankey');
+  equal(sankey.type, 'sankey');
   const blue = sankey.link.color.filter((colour) => colour === FRAME.palette.query);
-  assert.equal(blue.length, 6);
-  assert.equal(sankey.node.x.length, 2 + 4 + 4);
-  assert.deepEqual([grid.rows, grid.columns], [4, 2]);
-  assert.equal(grid.format(grid.value(0, 0)), '53.0 %');
-  assert.match(plain(grid.describe(2, 0)), /^Expert 2 of layer 0 takes 22.0 % .* “saw” with 0.90;/);
-  assert.match(plain(grid.rest.readout), /^“saw” goes through experts 2 \(.90\) and 3 \(.10\)/);
+  equal(blue.length, 6);
+  equal(sankey.node.x.length, 2 + 4 + 4);
+  deepEqual([grid.rows, grid.columns], [4, 2]);
+  equal(grid.format(grid.value(0, 0)), '53.0 %');
+  match(plain(grid.describe(2, 0)), /^Expert 2 of layer 0 takes 22.0 % .* “saw” with 0.90;/);
+  match(plain(grid.rest.readout), /^“saw” goes through experts 2 \(.90\) and 3 \(.10\)/);
   const patch = { experts_show: 'specialities', layer: 1, experts_expert: 3 };
-  assert.deepEqual(grid.choose(3, 1), patch);
+  deepEqual(grid.choose(3, 1), patch);
 });
 
 test('the cursor finds an expert where its node stands, and nothing between', () => {
@@ -135,44 +119,44 @@ test('the cursor finds an expert where its node stands, and nothing between', ()
   for (let at = 0; at < 8; at += 1) {
     const [row, column] = [Math.floor(at / 2), at % 2];
     const { x0, x1, y0, y1 } = geometry.box(row, column);
-    assert.deepEqual(geometry.at((x0 + x1) / 2, (y0 + y1) / 2), { row, column });
+    deepEqual(geometry.at((x0 + x1) / 2, (y0 + y1) / 2), { row, column });
   }
   const { x0, x1, y0 } = geometry.box(0, 0);
-  assert.equal(geometry.at((x1 + geometry.box(0, 1).x0) / 2, y0 + 2), null);
-  assert.ok(x0 > 0 && geometry.at(2, y0 + 2) === null, 'the tokens are no expert');
-  assert.equal(route(sampleTrace())[0].grid.geometry.box(3, 0), null, 'nobody goes to expert 3');
+  equal(geometry.at((x1 + geometry.box(0, 1).x0) / 2, y0 + 2), null);
+  ok(x0 > 0 && geometry.at(2, y0 + 2) === null, 'the tokens are no expert');
+  equal(route(sampleTrace())[0].grid.geometry.box(3, 0), null, 'nobody goes to expert 3');
 });
 
 test('token by token every choice stands with its expert and weight, and can be walked', () => {
   const [, { data, grid }] = route(routedTrace(), { query: 2, layer: 1 });
   const [map, numbers] = data;
-  assert.deepEqual([map.z.length, ...map.z.map((row) => row.length)], [4, 5, 5, 5, 5]);
+  deepEqual([map.z.length, ...map.z.map((row) => row.length)], [4, 5, 5, 5, 5]);
   const first = CHOSEN[0].map(([expert]) => String(expert));
-  assert.deepEqual(numbers.text.slice(0, 5), first);
-  assert.deepEqual([grid.value(2, 4), Number(grid.chosenWeight(2, 4).toFixed(2))], [1, 0.65]);
+  deepEqual(numbers.text.slice(0, 5), first);
+  deepEqual([grid.value(2, 4), Number(grid.chosenWeight(2, 4).toFixed(2))], [1, 0.65]);
   for (const [width, axis] of Object.entries({ 700: 'yaxis', 358: 'xaxis' })) {
     const [, { layout }] = route(routedTrace(), { width: Number(width) });
-    assert.deepEqual(layout[axis].ticktext, grid.rowLabels, 'layer and choice, uncut');
+    deepEqual(layout[axis].ticktext, grid.rowLabels, 'layer and choice, uncut');
   }
-  assert.deepEqual(grid.start, { row: 2, column: 2 });
-  assert.match(plain(grid.describe(3, 4)), /^“it” at 4 goes .* layer 1; choice 2 is expert 3$/);
-  assert.deepEqual(grid.choose(3, 4), { query: 4, layer: 1 });
+  deepEqual(grid.start, { row: 2, column: 2 });
+  match(plain(grid.describe(3, 4)), /^“it” at 4 goes .* layer 1; choice 2 is expert 3$/);
+  deepEqual(grid.choose(3, 4), { query: 4, layer: 1 });
   const [, { grid: down }] = route(routedTrace(), { width: 358 });
-  assert.deepEqual([down.rows, down.columns, down.value(4, 2)], [5, 4, 1]);
+  deepEqual([down.rows, down.columns, down.value(4, 2)], [5, 4, 1]);
 });
 
 test('specialities: every kind of token by expert, beside what the expert takes of all', () => {
   const [{ data, grid }] = specialities(routedTrace(), { layer: 0 });
   const [map] = data;
-  assert.deepEqual(grid.columnLabels, ['all tokens', 'punctuation', 'start of word']);
-  assert.deepEqual(map.z[0], [0.6, 0.9, 0.2]);
-  assert.equal(
+  deepEqual(grid.columnLabels, ['all tokens', 'punctuation', 'start of word']);
+  deepEqual(map.z[0], [0.6, 0.9, 0.2]);
+  equal(
     grid.describe(0, 1),
     'Expert 0 takes 90.0 % of the tokens of the kind “punctuation”; most of all “·it” “·<b>” “↵” (layer 0)',
   );
-  assert.deepEqual(grid.choose(3), { experts_expert: 3 });
-  assert.deepEqual(grid.chosen, { row: 0 }, 'the expert that weighs most for the chosen token');
-  assert.equal(grid.call.path, '/api/v1/models/tiny');
+  deepEqual(grid.choose(3), { experts_expert: 3 });
+  deepEqual(grid.chosen, { row: 0 }, 'the expert that weighs most for the chosen token');
+  equal(grid.call.path, '/api/v1/models/tiny');
 });
 
 test('specialities: the tokens of the chosen expert, those of the sentence in green', () => {
@@ -187,15 +171,15 @@ test('specialities: the tokens of the chosen expert, those of the sentence in gr
       help,
     },
   ] = specialities(routedTrace(), state);
-  assert.equal(title, 'Expert 3 of layer 1');
-  assert.deepEqual(facts, [['share of all tokens', '60.0 %']]);
-  assert.match(help, /12,345 tokens of books.txt.* 20 times or more/);
+  equal(title, 'Expert 3 of layer 1');
+  deepEqual(facts, [['share of all tokens', '60.0 %']]);
+  match(help, /12,345 tokens of books.txt.* 20 times or more/);
   const isGreen = bars.marker.color.map((colour) => colour === FRAME.palette.key);
-  assert.deepEqual(isGreen, [true, true, false]);
-  assert.match(grid.describe(0), /^98\.0 % of the 1,200 occurrences of “·it” .* 1 of 1 does/);
-  assert.match(grid.describe(2), /“↵” .*; it is not in this sentence \(layer 1\)$/);
-  assert.deepEqual([grid.choose(0), grid.choose(2)], [{ query: 4 }, {}]);
-  assert.ok(grid.tint(0)[4] > 0.3 && grid.tint(0)[3] === 0);
+  deepEqual(isGreen, [true, true, false]);
+  match(grid.describe(0), /^98\.0 % of the 1,200 occurrences of “·it” .* 1 of 1 does/);
+  match(grid.describe(2), /“↵” .*; it is not in this sentence \(layer 1\)$/);
+  deepEqual([grid.choose(0), grid.choose(2)], [{ query: 4 }, {}]);
+  ok(grid.tint(0)[4] > 0.3 && grid.tint(0)[3] === 0);
 });
 
 test('route and specialities keep the contract, at 256 tokens too', () => {

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { networkOf, placed } from '../../../../static/js/views/experts/flow.js';
 import { stagesOf } from '../../../../static/js/views/experts/routing.js';
@@ -6,13 +6,13 @@ import { routedTrace } from './sample.js';
 
 const BOX = { across: 600, down: 300, thickness: 20, pad: 10 };
 const near = (value, expected) =>
-  assert.ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
+  ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
 const sum = (links) => links.reduce((total, { value }) => total + value, 0);
 
 for (const emphasis of [1, 3]) {
   test(`what comes to a node is what it holds and what goes on, with the chosen token counted ${emphasis} times`, () => {
     const { nodes, links } = networkOf(stagesOf(routedTrace()), 2, 5, emphasis);
-    assert.deepEqual(
+    deepEqual(
       nodes.filter(({ column }) => column === 0).map(({ value }) => value),
       [emphasis, 4],
     );
@@ -32,7 +32,7 @@ test('the chosen token’s own links lead along its experts, weight by weight', 
       nodes[target].expert,
       Number(value.toFixed(4)),
     ]);
-  assert.deepEqual(own, [
+  deepEqual(own, [
     [null, 2, 0.9],
     [null, 3, 0.1],
     [2, 1, 0.855],
@@ -51,7 +51,7 @@ test('nodes are as high as their value, do not overlap, and fill the height', ()
     const stack = boxes.filter((_, index) => nodes[index].column === column);
     near(stack[0].y0, 0);
     near(stack.at(-1).y1, BOX.down);
-    stack.slice(1).forEach(({ y0 }, index) => assert.ok(y0 - stack[index].y1 >= BOX.pad - 1e-9));
+    stack.slice(1).forEach(({ y0 }, index) => ok(y0 - stack[index].y1 >= BOX.pad - 1e-9));
   }
-  assert.deepEqual([boxes[0].x0, boxes.at(-1).x1], [0, 600]);
+  deepEqual([boxes[0].x0, boxes.at(-1).x1], [0, 600]);
 });

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   flowBetween,
@@ -11,18 +11,18 @@ import { sampleTrace } from '../../sample.js';
 import { CHOSEN, routedTrace, WEIGHTS } from './sample.js';
 
 const near = (value, expected) =>
-  assert.ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
+  ok(Math.abs(value - expected) < 1e-9, `${value} is not ${expected}`);
 
 test('the balance loss is n times the sum of load and mean probability, by hand', () => {
   const { balanceLoss, load, entropies, mostEntropy, meanEntropy } = routingOf(
     sampleTrace().tensors,
     1,
   );
-  assert.deepEqual(load, [0.5, 0.5, 0, 0]);
-  assert.ok(Math.abs(balanceLoss - 4 * (0.5 * 0.5 + 0.5 * 0.3)) < 1e-6);
+  deepEqual(load, [0.5, 0.5, 0, 0]);
+  ok(Math.abs(balanceLoss - 4 * (0.5 * 0.5 + 0.5 * 0.3)) < 1e-6);
   near(mostEntropy, Math.log(4));
   for (const entropy of entropies)
-    assert.ok(Math.abs(entropy - meanEntropy) < 1e-12 && entropy > 1 && entropy < mostEntropy);
+    ok(Math.abs(entropy - meanEntropy) < 1e-12 && entropy > 1 && entropy < mostEntropy);
 });
 
 test('the balance loss is 1 where all is even, and the number of experts where one takes all', () => {

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { nextToken } from '../../../../static/js/views/next_token/next_token.js';
 import {
@@ -14,56 +14,53 @@ import {
 test('the likeliest first, with the one that came marked', () => {
   const { data, title } = nextToken.figure(sampleTrace(), { ...FRAME, query: 1 });
   const [bars] = data;
-  assert.deepEqual(
+  deepEqual(
     bars.x.map((p) => Number(p.toFixed(4))),
     [0.5, 0.25, 0.0001],
   );
-  assert.match(bars.text[0], /50\.0 % · came next/);
-  assert.equal(bars.text[2], '&lt;0.1 %');
-  assert.match(title, /it/);
+  match(bars.text[0], /50\.0 % · came next/);
+  equal(bars.text[2], '&lt;0.1 %');
+  match(title, /it/);
 });
 
 test('at the end of the text a guess can be added to it', () => {
   const { grid } = nextToken.figure(sampleTrace(), FRAME);
-  assert.deepEqual(grid.choose(0, 0), { text: 'it saw <b> it saw', query: null });
-  assert.equal(nextToken.figure(sampleTrace(), { ...FRAME, query: 1 }).grid.choose, undefined);
+  deepEqual(grid.choose(0, 0), { text: 'it saw <b> it saw', query: null });
+  equal(nextToken.figure(sampleTrace(), { ...FRAME, query: 1 }).grid.choose, undefined);
 });
 
 test('bytes are called bytes, and neither they nor end marks can be added', () => {
   const trace = sampleTrace();
   trace.analyses.next_token.texts = TOKENS.map(() => ['\\xf0\\x9f', '</s>', 'a']);
   const { grid, layout } = nextToken.figure(trace, FRAME);
-  assert.deepEqual([grid.rowLabels[0], layout.yaxis.ticktext[0]], ['bytes f0 9f', 'bytes f0 9f']);
-  assert.match(grid.describe(0, 0), /“bytes f0 9f” has probability/);
-  assert.deepEqual([grid.choose(0, 0), grid.choose(1, 0)], [{}, {}]);
-  assert.equal(grid.choose(2, 0).text, 'it saw <b> ita');
+  deepEqual([grid.rowLabels[0], layout.yaxis.ticktext[0]], ['bytes f0 9f', 'bytes f0 9f']);
+  match(grid.describe(0, 0), /“bytes f0 9f” has probability/);
+  deepEqual([grid.choose(0, 0), grid.choose(1, 0)], [{}, {}]);
+  equal(grid.choose(2, 0).text, 'it saw <b> ita');
 });
 
 test('a model that sees both ways says what may stand at the mask', () => {
   const trace = fillTrace();
   const { help } = nextToken.wording(trace);
-  assert.doesNotMatch(help, /next/);
+  doesNotMatch(help, /next/);
   const [{ grid, layout, ...figure }, ...others] = figuresOf(nextToken, trace);
-  assert.equal(others.length, 0);
-  assert.equal(plain(figure.title), 'At “[MASK]”');
-  assert.equal(layout.xaxis.title.text, 'probability of standing here');
-  assert.match(
-    plain(grid.rest.readout),
-    /^At “\[MASK\]”, “·saw” has probability 50\.0 %, rank 1 \(/,
-  );
+  equal(others.length, 0);
+  equal(plain(figure.title), 'At “[MASK]”');
+  equal(layout.xaxis.title.text, 'probability of standing here');
+  match(plain(grid.rest.readout), /^At “\[MASK\]”, “·saw” has probability 50\.0 %, rank 1 \(/);
 });
 
 test('the word behind the mask is marked where it is known', () => {
   const [{ data, grid }] = figuresOf(nextToken, fillTrace(), { words: 'saw' });
   const [bars] = data;
-  assert.match(bars.text[0], /50\.0 % · was here/);
-  assert.match(grid.describe(0, 0), /the word behind the mask/);
+  match(bars.text[0], /50\.0 % · was here/);
+  match(grid.describe(0, 0), /the word behind the mask/);
 });
 
 test('a guess can be put in the place of the mask', () => {
   const [{ grid }] = figuresOf(nextToken, fillTrace(), { words: 'saw' });
-  assert.deepEqual(grid.choose(0, 0), { text: 'it saw <b> it', words: '', query: 2 });
-  assert.equal(figuresOf(nextToken, fillTrace(), { query: 1 })[0].grid.choose, undefined);
+  deepEqual(grid.choose(0, 0), { text: 'it saw <b> it', words: '', query: 2 });
+  equal(figuresOf(nextToken, fillTrace(), { query: 1 })[0].grid.choose, undefined);
 });
 
 test('a translator’s guesses are about its target, and are added to it', () => {
@@ -72,9 +69,9 @@ test('a translator’s guesses are about its target, and are added to it', () =>
     grid,
     data: [bars],
   } = nextToken.figure(pairTrace(), FRAME);
-  assert.equal(plain(title), 'After “vit”');
-  assert.deepEqual(grid.sides, { rows: 'target', columns: 'target' });
-  assert.deepEqual(grid.choose(0, 0), { target: 'il vit saw', query: null });
-  assert.deepEqual(grid.choose(2, 0), {}, 'an end mark cannot be written');
-  assert.ok(bars.text.every((text) => !text.includes('came next')));
+  equal(plain(title), 'After “vit”');
+  deepEqual(grid.sides, { rows: 'target', columns: 'target' });
+  deepEqual(grid.choose(0, 0), { target: 'il vit saw', query: null });
+  deepEqual(grid.choose(2, 0), {}, 'an end mark cannot be written');
+  ok(bars.text.every((text) => !text.includes('came next')));
 });

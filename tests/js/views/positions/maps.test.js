@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   byDistance,
@@ -10,10 +10,10 @@ test('it is symmetric and 1 on the diagonal, and a row of zeros is like nothing'
   const rows = Float64Array.from({ length: 12 }, (_, i) => (i < 9 ? Math.sin(i * 7.3) : 0));
   const { data } = cosineSimilarity({ rows: 4, columns: 3, data: rows });
   for (let a = 0; a < 3; a += 1) {
-    assert.ok(Math.abs(data[a * 4 + a] - 1) < 1e-12);
-    for (let b = 0; b < 4; b += 1) assert.equal(data[a * 4 + b], data[b * 4 + a]);
+    ok(Math.abs(data[a * 4 + a] - 1) < 1e-12);
+    for (let b = 0; b < 4; b += 1) equal(data[a * 4 + b], data[b * 4 + a]);
   }
-  assert.equal(data[15], 0);
+  equal(data[15], 0);
 });
 
 test('sinusoidal positions are as alike as their distance says, wherever they stand', () => {
@@ -28,7 +28,7 @@ test('sinusoidal positions are as alike as their distance says, wherever they st
   }
   const cosines = cosineSimilarity({ rows: 40, columns: width, data }).data;
   for (const distance of [1, 5, 20])
-    assert.ok(Math.abs(cosines[distance] - cosines[10 * 40 + 10 + distance]) < 1e-9);
+    ok(Math.abs(cosines[distance] - cosines[10 * 40 + 10 + distance]) < 1e-9);
 });
 
 test('by distance: mean, least and greatest of all pairs so far apart', () => {
@@ -38,14 +38,14 @@ test('by distance: mean, least and greatest of all pairs so far apart', () => {
     data: Float64Array.of(1, 0.5, -0.2, 0.5, 1, 0.1, -0.2, 0.1, 1),
   };
   const { mean, least, most } = byDistance(cosines);
-  mean.forEach((value, distance) => assert.ok(Math.abs(value - [1, 0.3, -0.2][distance]) < 1e-12));
-  assert.deepEqual([...least], [1, 0.1, -0.2]);
-  assert.deepEqual([...most], [1, 0.5, -0.2]);
+  mean.forEach((value, distance) => ok(Math.abs(value - [1, 0.3, -0.2][distance]) < 1e-12));
+  deepEqual([...least], [1, 0.1, -0.2]);
+  deepEqual([...most], [1, 0.5, -0.2]);
 });
 
 test('it is worked out once for each matrix, and anew for another', () => {
   const matrix = { rows: 2, columns: 2, data: Float64Array.of(1, 0, 0, 1) };
-  assert.equal(similarityOf(matrix), similarityOf(matrix));
-  assert.deepEqual(similarityOf({ ...matrix, data: Float64Array.of(1, 0, 1, 0) }).data[1], 1);
-  assert.equal(similarityOf(matrix).data[1], 0);
+  equal(similarityOf(matrix), similarityOf(matrix));
+  deepEqual(similarityOf({ ...matrix, data: Float64Array.of(1, 0, 1, 0) }).data[1], 1);
+  equal(similarityOf(matrix).data[1], 0);
 });

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { Problem } from '../../../../static/js/api/calls.js';
 import { positions } from '../../../../static/js/views/positions/positions.js';
@@ -20,7 +20,7 @@ const show = (part, more = {}) => ({ positions_show: part, ...more });
 const controlsOf = (trace, state) => positions.controls(trace, { ...FRAME, ...state });
 const named = (controls, name) => controls.find((control) => control.name === name);
 const close = (found, expected, within = 1e-6) =>
-  assert.ok(Math.abs(found - expected) < within, `${found} is not ${expected}`);
+  ok(Math.abs(found - expected) < within, `${found} is not ${expected}`);
 
 const twin = (positional, more = {}) => ({
   ...CARD,
@@ -106,11 +106,11 @@ for (const [what, trace, state] of SHOWN) {
 test('lines: the dots are what was captured, and lie on the formula', () => {
   const state = show('waves', { positions_dimensions: [0, 3], positions_dimension: 2 });
   const [waves, similarity] = figuresOf(positions, sinusoidal(), state);
-  assert.deepEqual(waves.grid.rowLabels, ['0', '2', '3']);
+  deepEqual(waves.grid.rowLabels, ['0', '2', '3']);
   close(waves.grid.value(0, 3), Math.sin(3));
   close(waves.grid.value(2, 4), Math.cos(0.04));
-  assert.match(waves.facts[0][1], /^\d\.\d·10⁻[⁸⁹]/);
-  assert.equal(similarity.grid.rowLabels.join(), 'mean,least,greatest');
+  match(waves.facts[0][1], /^\d\.\d·10⁻[⁸⁹]/);
+  equal(similarity.grid.rowLabels.join(), 'mean,least,greatest');
   close(similarity.grid.value(0, 3), (Math.cos(3) + Math.cos(0.03)) / 2);
   close(similarity.grid.value(2, 3) - similarity.grid.value(1, 3), 0);
 });
@@ -120,37 +120,37 @@ test('lines of a learned encoding claim no formula, odd widths too', () => {
   const wave = tensor(['position', 'd_model'], [COUNT, 5], (at) => Math.sin(at * 7));
   trace.tensors['decoder.embedding.positional'] = wave;
   const [waves] = figuresOf(positions, trace, show('waves'));
-  assert.deepEqual(waves.facts, []);
-  assert.deepEqual(waves.grid.rowLabels, ['0', '1', '2', '4']);
+  deepEqual(waves.facts, []);
+  deepEqual(waves.grid.rowLabels, ['0', '1', '2', '4']);
 });
 
 test('an encoding of one dimension, and a text of one token', () => {
   const card = { ...CARD, positional: 'learned', d_model: 1, n_heads: 1 };
   const trace = { ...sinusoidal(), card };
   trace.tensors['decoder.embedding.positional'] = flat(COUNT, 1, 1);
-  assert.equal(figuresOf(positions, trace, show('waves'))[0].grid.rows, 1);
-  assert.equal(named(controlsOf(trace, show('waves')), 'positions_dimension'), undefined);
+  equal(figuresOf(positions, trace, show('waves'))[0].grid.rows, 1);
+  equal(named(controlsOf(trace, show('waves')), 'positions_dimension'), undefined);
   const single = { ...sinusoidal(), tokens: TOKENS.slice(0, 1) };
   for (const part of ['encoding', 'waves'])
     figuresOf(positions, single, show(part)).forEach(assertReadable);
-  assert.ok(figuresOf(positions, single, show('rotation'))[0].notice);
+  ok(figuresOf(positions, single, show('rotation'))[0].notice);
 });
 
 test('rotation: R(k)·PE(p) is PE(p + k), and the page says how exactly', () => {
   const state = show('rotation', { positions_shift: 2, query: 1, positions_pairs: [0, 1] });
   const [circles, blocks] = figuresOf(positions, sinusoidal(), state);
-  assert.equal(circles.title, 'R(2) carries position 1 to 3');
+  equal(circles.title, 'R(2) carries position 1 to 3');
   close(circles.grid.value(0, 2), Math.sin(3));
   close(circles.grid.value(0, 3), Math.cos(3));
-  assert.ok(circles.grid.value(0, 6) < 1e-6);
-  assert.match(circles.facts[0][1], /·10⁻[⁷⁸⁹]$/);
-  assert.equal(circles.facts[1][1], '3 positions × 2 pairs');
+  ok(circles.grid.value(0, 6) < 1e-6);
+  match(circles.facts[0][1], /·10⁻[⁷⁸⁹]$/);
+  equal(circles.facts[1][1], '3 positions × 2 pairs');
   close(blocks.grid.value(0, 0), Math.cos(2));
   close(blocks.grid.value(0, 2), -Math.sin(2));
   close(blocks.grid.value(1, 1), Math.sin(0.02));
   for (const [positions_shift, to] of Object.entries({ 99: 4, 0: 1 })) {
     const clamped = show('rotation', { positions_shift: Number(positions_shift), query: 0 });
-    assert.match(figuresOf(positions, sinusoidal(), clamped)[0].title, new RegExp(`0 to ${to}$`));
+    match(figuresOf(positions, sinusoidal(), clamped)[0].title, new RegExp(`0 to ${to}$`));
   }
 });
 
@@ -158,10 +158,10 @@ test('rotation: one wrong number shows', () => {
   const trace = sinusoidal();
   trace.tensors['decoder.embedding.positional'].data[13] = 0;
   const [circles] = figuresOf(positions, trace, show('rotation'));
-  assert.ok(Number(circles.facts[0][1]) > 0.1, circles.facts[0][1]);
+  ok(Number(circles.facts[0][1]) > 0.1, circles.facts[0][1]);
   const first = show('rotation', { query: 0, positions_pairs: [0] });
   const [{ grid }] = figuresOf(positions, trace, first);
-  assert.equal(grid.value(0, 5), 0, 'what was captured is shown as it is');
+  equal(grid.value(0, 5), 0, 'what was captured is shown as it is');
   close(grid.value(0, 3), Math.cos(3));
   close(grid.value(0, 6), Math.abs(Math.cos(3)));
 });
@@ -176,10 +176,10 @@ test('rotation: every number of a circle has its place, and points are found whe
     for (const column of [0, 2, 6]) {
       const { x0, x1, y0, y1 } = grid.geometry.box(row, column);
       const found = grid.geometry.at((x0 + x1) / 2, (y0 + y1) / 2);
-      assert.deepEqual(found, { row, column: row === 0 ? column : found.column });
+      deepEqual(found, { row, column: row === 0 ? column : found.column });
     }
   }
-  assert.equal(grid.geometry.at(-1, 0.5), null);
+  equal(grid.geometry.at(-1, 0.5), null);
 });
 
 test('rotation of rotary: queries are turned as captured, by the position they stand at', () => {
@@ -189,50 +189,50 @@ test('rotation of rotary: queries are turned as captured, by the position they s
   close(value(0, 0), 2);
   close(value(0, 2), 2 * Math.cos(3));
   close(value(0, 4), 2 * Math.cos(3));
-  assert.ok(value(0, 6) < 1e-6);
+  ok(value(0, 6) < 1e-6);
   close(blocks.grid.value(0, 1), -Math.sin(3));
-  assert.deepEqual(circles.grid.request.heads, [0]);
+  deepEqual(circles.grid.request.heads, [0]);
 });
 
 test('lines of ALiBi fall by the slope with every step back; of no scheme there are none', () => {
   const [bias] = figuresOf(positions, withCard(schemeTrace('alibi')), show('waves'));
   const { value } = bias.grid;
-  assert.deepEqual([value(0, 1), value(0, 2), value(1, 4)], [-0.5, -1, -1]);
-  assert.deepEqual(bias.grid.choose(1, 3), { head: 1 });
-  assert.deepEqual(bias.grid.tokens(0, 1), { query: COUNT - 1, key: COUNT - 2 });
+  deepEqual([value(0, 1), value(0, 2), value(1, 4)], [-0.5, -1, -1]);
+  deepEqual(bias.grid.choose(1, 3), { head: 1 });
+  deepEqual(bias.grid.tokens(0, 1), { query: COUNT - 1, key: COUNT - 2 });
   for (const part of ['waves', 'rotation'])
-    assert.ok(figuresOf(positions, withCard(schemeTrace('none')), show(part))[0].notice);
+    ok(figuresOf(positions, withCard(schemeTrace('none')), show(part))[0].notice);
 });
 
 test('only what is shown is asked for', () => {
   const asks = (part) => positions.asks(sinusoidal(), { ...FRAME, cards: CARDS, ...show(part) });
-  for (const part of ['encoding', 'waves', 'rotation']) assert.deepEqual(asks(part), {});
+  for (const part of ['encoding', 'waves', 'rotation']) deepEqual(asks(part), {});
   const size = { length: COUNT };
-  assert.deepEqual(asks('schemes'), {
+  deepEqual(asks('schemes'), {
     sinusoidal: { positional: { scheme: 'sinusoidal', ...size, width: 4 } },
     learned: { positional: { model: 'positions-learned', ...size } },
     rotary: { positional: { scheme: 'rotary', ...size, width: 2 } },
     alibi: { positional: { scheme: 'alibi', ...size, heads: 2 } },
   });
   const { 'positions-rotary': rotary, ...others } = asks('twins');
-  assert.equal(Object.keys(others).length, 3);
+  equal(Object.keys(others).length, 3);
   const analyses = ['attention_by_distance'];
-  assert.deepEqual(rotary, { model: 'positions-rotary', capture: [], analyses });
+  deepEqual(rotary, { model: 'positions-rotary', capture: [], analyses });
 });
 
 test('schemes: odd widths become even, a short table is asked for as far as it goes', () => {
   const trace = { ...sinusoidal(), card: { ...CARD, d_model: 9, n_heads: 3 } };
   const cards = [twin('learned', { max_tokens: 3 })];
   const asked = positions.asks(trace, { ...FRAME, cards, ...show('schemes') });
-  assert.equal(asked.sinusoidal.positional.width, 10);
-  assert.equal(asked.rotary.positional.width, 4);
-  assert.equal(asked.learned.positional.length, 3);
+  equal(asked.sinusoidal.positional.width, 10);
+  equal(asked.rotary.positional.width, 4);
+  equal(asked.learned.positional.length, 3);
   const answers = { ...ENCODINGS, learned: { trace: { tensors: { encoding: flat(3, 6, 2) } } } };
   const [, learned] = figuresOf(positions, trace, show('schemes', { cards, answers }));
   assertReadable(learned);
   const none = show('schemes', { cards: [CARD], answers: ENCODINGS });
-  assert.equal('learned' in positions.asks(trace, { ...FRAME, ...none }), false);
-  assert.ok(figuresOf(positions, trace, none)[1].notice);
+  equal('learned' in positions.asks(trace, { ...FRAME, ...none }), false);
+  ok(figuresOf(positions, trace, none)[1].notice);
 });
 
 test('twins: the same axes in all, whatever each of them has', () => {
@@ -245,15 +245,15 @@ test('twins: the same axes in all, whatever each of them has', () => {
   };
   const figures = figuresOf(positions, sinusoidal(), show('twins', { cards: CARDS, answers }));
   const titles = figures.map(({ title }) => title);
-  assert.deepEqual(titles, ['Sinusoidal', 'Learned', 'Rotary', 'ALiBi']);
+  deepEqual(titles, ['Sinusoidal', 'Learned', 'Rotary', 'ALiBi']);
   const [sine, learned, rotary, alibi] = figures;
-  assert.match(learned.notice, /65 tokens, .* reads at most 64/);
-  assert.ok(alibi.notice);
-  assert.deepEqual(sine.layout.xaxis.range, rotary.layout.xaxis.range);
-  assert.deepEqual(rotary.layout.annotations, sine.layout.annotations);
+  match(learned.notice, /65 tokens, .* reads at most 64/);
+  ok(alibi.notice);
+  deepEqual(sine.layout.xaxis.range, rotary.layout.xaxis.range);
+  deepEqual(rotary.layout.annotations, sine.layout.annotations);
   close(rotary.grid.value(1, 0), 0.45);
-  assert.ok(Number.isNaN(rotary.grid.value(0, 2)));
-  assert.equal(rotary.grid.request.model, 'positions-rotary');
+  ok(Number.isNaN(rotary.grid.value(0, 2)));
+  equal(rotary.grid.request.model, 'positions-rotary');
   const log = show('twins', { cards: [twin('rotary')], positions_scale: 'log' });
   log.answers = { 'positions-rotary': byDistance([1, 0.1, 0.01]) };
   const { y } = figuresOf(positions, sinusoidal(), log)[0].data.at(-1);

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { geometryOf, lensMap, settingFor } from '../../../../static/js/views/stream/lens.js';
 import { FRAME, TOKENS } from '../../sample.js';
@@ -10,12 +10,12 @@ test('every cell lies where it is found again, and nowhere else', () => {
   for (let row = 0; row < 3; row += 1) {
     for (let column = 0; column < 50; column += 1) {
       const { x0, x1, y0, y1 } = box(row, column);
-      assert.deepEqual(at((x0 + x1) / 2, (y0 + y1) / 2), { row, column });
-      assert.deepEqual(at(x0 + 0.01, y1 - 0.01), { row, column });
+      deepEqual(at((x0 + x1) / 2, (y0 + y1) / 2), { row, column });
+      deepEqual(at(x0 + 0.01, y1 - 0.01), { row, column });
       seen.add(`${x0} ${y0}`);
     }
   }
-  assert.equal(seen.size, 150);
+  equal(seen.size, 150);
 });
 
 test('the map shows tokens, numbers and names in the places that the geometry says', () => {
@@ -34,17 +34,17 @@ test('the map shows tokens, numbers and names in the places that the geometry sa
   const { data, layout } = lensMap(lens, state);
   const [map, heads, names, underlines] = data;
   const { box } = geometryOf(settingFor(5, 2, 260));
-  assert.ok(map.z.length > 3, 'more lines than one');
+  ok(map.z.length > 3, 'more lines than one');
   for (let at = 0; at < 10; at += 1) {
     const { x0, y0 } = box(Math.floor(at / 5), at % 5);
-    assert.equal(map.z[y0 + 0.5][x0 + 0.5], at / 10);
+    equal(map.z[y0 + 0.5][x0 + 0.5], at / 10);
     const written = names.x.findIndex((x, index) => x === x0 + 0.5 && names.y[index] === y0 + 0.5);
-    assert.equal(names.text[written], `${Math.floor(at / 5)}&lt;${at % 5}`);
+    equal(names.text[written], `${Math.floor(at / 5)}&lt;${at % 5}`);
   }
-  assert.deepEqual(map.z[0], new Array(map.z[0].length).fill(null), 'no number beside the tokens');
-  assert.equal(heads.text[0], '&lt;s&gt;');
+  deepEqual(map.z[0], new Array(map.z[0].length).fill(null), 'no number beside the tokens');
+  equal(heads.text[0], '&lt;s&gt;');
   const { x0, y1 } = box(1, 3);
-  assert.equal(underlines.x.length, 3);
-  assert.ok(underlines.x[0] > x0 && underlines.y[0] < y1 && underlines.y[0] > y1 - 0.1);
-  assert.deepEqual(layout.yaxis.ticktext.slice(0, 3), ['layer', '0', '1']);
+  equal(underlines.x.length, 3);
+  ok(underlines.x[0] > x0 && underlines.y[0] < y1 && underlines.y[0] > y1 - 0.1);
+  deepEqual(layout.yaxis.ticktext.slice(0, 3), ['layer', '0', '1']);
 });

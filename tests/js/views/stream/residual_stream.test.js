@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   normDepth,
@@ -16,23 +16,23 @@ const rows = ({ matrix: { rows: count, columns, data } }) =>
 test('the stream is followed from the embedding through every part of every layer', () => {
   const depth = streamDepth(streamAnalysis(3), 'decoder');
   const parts = ['0 · attention', '0 · feed-forward', '1 · attention', '1 · feed-forward'];
-  assert.deepEqual(titles(depth), ['embedding', ...parts]);
+  deepEqual(titles(depth), ['embedding', ...parts]);
   const wanted = [0, 10, 20, 30, 40].map((norm) => [norm, norm + 1, norm + 2]);
-  assert.deepEqual(rows(depth), wanted);
+  deepEqual(rows(depth), wanted);
   const cross = streamDepth(streamAnalysis(2, { hasCross: true }), 'decoder');
-  assert.equal(titles(cross)[2], '0 · cross-attention');
+  equal(titles(cross)[2], '0 · cross-attention');
 });
 
 test('what is written comes part by part', () => {
   const found = streamAnalysis(2);
-  assert.deepEqual(rows(writtenDepth(found, 'decoder', {}, 'cosine')), [
+  deepEqual(rows(writtenDepth(found, 'decoder', {}, 'cosine')), [
     [-0.5, -0.5],
     [0.25, 0.25],
     [-1, -1],
     [0.5, 0.5],
   ]);
   const written = rows(writtenDepth(found, 'decoder', {}, 'written_norm')).map(([first]) => first);
-  assert.deepEqual(
+  deepEqual(
     written.map((value) => Math.round(value * 100)),
     [0, 10, 20, 30],
   );
@@ -40,15 +40,15 @@ test('what is written comes part by part', () => {
 
 test('a last norm follows where norms stand before the parts, and none where they stand after', () => {
   const before = normDepth(streamAnalysis(2), 'decoder', { norm_place: 'pre' }, 'deviation');
-  assert.equal(titles(before).at(-1), 'last norm');
-  assert.deepEqual(rows(before).at(-1), [0, 1]);
-  assert.equal(before.steps[0].name, 'the norm before the attention of layer 0');
+  equal(titles(before).at(-1), 'last norm');
+  deepEqual(rows(before).at(-1), [0, 1]);
+  equal(before.steps[0].name, 'the norm before the attention of layer 0');
   const after = normDepth(
     streamAnalysis(2, { isPost: true }),
     'decoder',
     { norm_place: 'post' },
     'deviation',
   );
-  assert.equal(titles(after).length, 4);
-  assert.equal(after.steps[0].name, 'the norm after the attention of layer 0');
+  equal(titles(after).length, 4);
+  equal(after.steps[0].name, 'the norm after the attention of layer 0');
 });

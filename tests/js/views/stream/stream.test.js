@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { stream } from '../../../../static/js/views/stream/stream.js';
 import {
@@ -34,11 +34,11 @@ const shown = (trace, show, state) => figuresOf(stream, trace, stateOf(trace, sh
 
 test('asks for what is shown and nothing else', () => {
   const trace = sampleTrace();
-  assert.deepEqual(stream.asks(trace, { stream_show: 'lens' }), {
+  deepEqual(stream.asks(trace, { stream_show: 'lens' }), {
     lens: { capture: [], analyses: ['logit_lens'] },
   });
   for (const show of SHOWS.slice(1)) {
-    assert.deepEqual(stream.asks(trace, { stream_show: show }), {
+    deepEqual(stream.asks(trace, { stream_show: show }), {
       stream: { capture: [], analyses: ['residual_stream'] },
     });
   }
@@ -58,8 +58,8 @@ test('while an answer is on its way, when it is refused and without the analysis
       figures({ problem: { title: 'No' } }),
       without,
     ])
-      assert.ok(found.length === 1 && found[0].notice);
-    assert.deepEqual(stream.asks({ ...sampleTrace(), card }, { stream_show: show }), {});
+      ok(found.length === 1 && found[0].notice);
+    deepEqual(stream.asks({ ...sampleTrace(), card }, { stream_show: show }), {});
   }
 });
 
@@ -77,50 +77,47 @@ test('the likeliest token stands in every cell, its probability in the colour', 
   const [{ data, grid }] = shown(sampleTrace(), 'lens');
   const [map, heads, names] = data;
   const column = map.z.slice(1).map(([first]) => Number(first.toFixed(3)));
-  assert.deepEqual([...column, map.zmin, map.zmax], [0.3, 0.8, 0, 1]);
-  assert.deepEqual(heads.text, ['&lt;s&gt;', 'it', 'saw', '&lt;b&gt;', 'it']);
-  assert.deepEqual([names.text[0], names.text[1]], ['&lt;i&gt;&amp;', 'saw']);
-  assert.equal(grid.written(1, 0), '“·saw” 80.0 %');
-  assert.match(
-    plain(grid.describe(1, 1)),
-    /“·saw” with probability 80\.0 %; this token came next$/,
-  );
-  assert.match(plain(grid.describe(0, 2)), /“<i>&” with probability 30\.0 %$/);
-  assert.deepEqual(grid.choose(0, 3), { query: 3, stream_layer: 0 });
-  assert.deepEqual(grid.choose(1, 3), { query: 3, stream_layer: null });
-  assert.deepEqual(grid.chosen, { row: 1, column: COUNT - 1 });
+  deepEqual([...column, map.zmin, map.zmax], [0.3, 0.8, 0, 1]);
+  deepEqual(heads.text, ['&lt;s&gt;', 'it', 'saw', '&lt;b&gt;', 'it']);
+  deepEqual([names.text[0], names.text[1]], ['&lt;i&gt;&amp;', 'saw']);
+  equal(grid.written(1, 0), '“·saw” 80.0 %');
+  match(plain(grid.describe(1, 1)), /“·saw” with probability 80\.0 %; this token came next$/);
+  match(plain(grid.describe(0, 2)), /“<i>&” with probability 30\.0 %$/);
+  deepEqual(grid.choose(0, 3), { query: 3, stream_layer: 0 });
+  deepEqual(grid.choose(1, 3), { query: 3, stream_layer: null });
+  deepEqual(grid.chosen, { row: 1, column: COUNT - 1 });
 });
 
 test('guesses that came are underlined, and only those', () => {
   const [{ data, help }] = shown(sampleTrace(), 'lens');
   const [, , , underlines] = data;
-  assert.deepEqual(
+  deepEqual(
     underlines.x.filter((x) => x !== null).map(Math.round),
     [1, 1],
     '“saw” follows the first “it”, in the last layer',
   );
-  assert.match(help, /came next/);
-  assert.match(shown(fillTrace(), 'lens')[0].help, /stands here/);
+  match(help, /came next/);
+  match(shown(fillTrace(), 'lens')[0].help, /stands here/);
 });
 
 test('the chosen cell opens as bars, beside those of the last layer', () => {
   const [map, cell, last, ...others] = shown(sampleTrace(), 'lens', { stream_layer: 0, query: 1 });
-  assert.equal(others.length, 0);
-  assert.deepEqual(map.grid.chosen, { row: 0, column: 1 });
-  assert.equal(plain(cell.title), 'After “it”, by layer 0');
-  assert.deepEqual(cell.grid.rowLabels, ['<i>&', 'bytes f0 9f', '</s>']);
-  assert.equal(plain(last.title), 'After “it”, by layer 1, the last: what the model predicts');
-  assert.equal(last.data[0].text[0], '80.0 % · came next');
-  assert.equal(shown(sampleTrace(), 'lens').length, 2, 'the last layer is not shown twice');
+  equal(others.length, 0);
+  deepEqual(map.grid.chosen, { row: 0, column: 1 });
+  equal(plain(cell.title), 'After “it”, by layer 0');
+  deepEqual(cell.grid.rowLabels, ['<i>&', 'bytes f0 9f', '</s>']);
+  equal(plain(last.title), 'After “it”, by layer 1, the last: what the model predicts');
+  equal(last.data[0].text[0], '80.0 % · came next');
+  equal(shown(sampleTrace(), 'lens').length, 2, 'the last layer is not shown twice');
 });
 
 test('the lens of an encoder–decoder is that of the decoder, and there is no stack to choose', () => {
   const trace = pairTrace();
   const [{ grid }] = shown(trace, 'lens', { where: 'encoder' });
-  assert.equal(grid.columns, TARGET_TOKENS.length);
-  assert.deepEqual(grid.sides, { rows: 'target', columns: 'target' });
-  assert.deepEqual(stream.places(trace, { stream_show: 'lens' }), []);
-  assert.deepEqual(
+  equal(grid.columns, TARGET_TOKENS.length);
+  deepEqual(grid.sides, { rows: 'target', columns: 'target' });
+  deepEqual(stream.places(trace, { stream_show: 'lens' }), []);
+  deepEqual(
     stream.places(trace, { stream_show: 'norms' }).map(({ id }) => id),
     ['encoder', 'decoder'],
   );
@@ -133,43 +130,29 @@ test('norms of either stack, with the tokens that it reads', () => {
   const state = { stream_show: 'norms', answers: answersOf(trace, { stream: found }) };
   const of = (where) => figuresOf(stream, trace, { ...state, where })[0].grid;
   const size = ({ columns, rows, sides }) => [columns, rows, sides.rows];
-  assert.deepEqual(size(of('encoder')), [COUNT, 5, 'source']);
-  assert.deepEqual(size(of('decoder')), [TARGET_TOKENS.length, 7, 'target']);
-  assert.deepEqual(of('encoder').choose(0, 2), { source: 2 });
-  assert.deepEqual(of('decoder').choose(0, 2), { query: 2 });
+  deepEqual(size(of('encoder')), [COUNT, 5, 'source']);
+  deepEqual(size(of('decoder')), [TARGET_TOKENS.length, 7, 'target']);
+  deepEqual(of('encoder').choose(0, 2), { source: 2 });
+  deepEqual(of('decoder').choose(0, 2), { query: 2 });
 });
 
 test('the map and the line tell the same numbers, and the line adds the mean', () => {
   const [map, line] = shown(sampleTrace(), 'norms', { query: 2 });
-  assert.equal(map.grid.value(3, 2), 32);
-  assert.deepEqual(line.data[0].y, [2, 12, 22, 32, 42]);
-  assert.deepEqual(line.data[1].y, [2, 12, 22, 32, 42], 'the mean of 0 to 4 is 2');
+  equal(map.grid.value(3, 2), 32);
+  deepEqual(line.data[0].y, [2, 12, 22, 32, 42]);
+  deepEqual(line.data[1].y, [2, 12, 22, 32, 42], 'the mean of 0 to 4 is 2');
   const { box, at } = line.grid.geometry;
-  assert.deepEqual(at(1.2, 11), { row: 0, column: 1 });
+  deepEqual(at(1.2, 11), { row: 0, column: 1 });
   const { x0, x1, y0, y1 } = box(0, 3);
-  assert.ok(x0 < 3 && x1 > 3 && y0 < 32 && y1 > 32);
-  assert.equal(at(-1, 0), null);
+  ok(x0 < 3 && x1 > 3 && y0 < 32 && y1 > 32);
+  equal(at(-1, 0), null);
 });
 
 test('cosines are on a scale that is the same on both sides of 0', () => {
   const [norms, cosines] = shown(sampleTrace(), 'writes');
-  assert.deepEqual([cosines.data[0].zmin, cosines.data[0].zmax], [-1, 1]);
-  assert.equal(norms.data[0].zmin, 0);
-  assert.deepEqual([cosines.grid.value(0, 1), cosines.grid.value(1, 1)], [-0.5, 0.25]);
-});
-
-test('on a phone positions stand below one another', () => {
-  const [
-    {
-      grid,
-      data: [map],
-    },
-  ] = shown(sampleTrace(), 'norms', { width: 358 });
-  assert.deepEqual([grid.rows, grid.columns], [COUNT, 5]);
-  assert.equal(map.z.length, COUNT);
-  assert.equal(grid.value(2, 3), 32);
-  assert.equal(map.z[2][3], 32);
-  assert.deepEqual(grid.choose(2, 3), { query: 2 });
+  deepEqual([cosines.data[0].zmin, cosines.data[0].zmax], [-1, 1]);
+  equal(norms.data[0].zmin, 0);
+  deepEqual([cosines.grid.value(0, 1), cosines.grid.value(1, 1)], [-0.5, 0.25]);
 });
 
 test('layer norms show mean and deviation, an RMSNorm its root mean square', () => {
@@ -179,6 +162,6 @@ test('layer norms show mean and deviation, an RMSNorm its root mean square', () 
       stream_show: 'layer_norm',
       answers: answersOf(trace, { stream: streamAnalysis(COUNT, options) }),
     }).map(({ title }) => title.replace(/ that each .*/, ''));
-  assert.deepEqual(titles({}), ['Mean', 'Deviation', 'Mean', 'Deviation']);
-  assert.deepEqual(titles({ isRms: true }), ['Root mean square', 'Root mean square']);
+  deepEqual(titles({}), ['Mean', 'Deviation', 'Mean', 'Deviation']);
+  deepEqual(titles({ isRms: true }), ['Root mean square', 'Root mean square']);
 });

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { translate } from '../../../../static/js/views/translate/translate.js';
 import { FRAME, pairTrace, plain } from '../../sample.js';
@@ -35,7 +35,7 @@ const figures = (more) =>
 test('the lines and the map show the weights of words on words', () => {
   const [lines, map] = figures();
   for (const { grid } of [lines, map]) {
-    assert.deepEqual(
+    deepEqual(
       [grid.rowLabels, grid.columnLabels],
       [
         ['il', 'vit'],
@@ -43,10 +43,10 @@ test('the lines and the map show the weights of words on words', () => {
       ],
     );
     WEIGHTS.forEach((weight, at) =>
-      assert.ok(Math.abs(grid.value(Math.floor(at / 4), at % 4) - weight) < 1e-6),
+      ok(Math.abs(grid.value(Math.floor(at / 4), at % 4) - weight) < 1e-6),
     );
   }
-  assert.deepEqual(
+  deepEqual(
     map.data[0].z.flat().map((weight) => Number(weight.toFixed(3))),
     WEIGHTS,
   );
@@ -55,13 +55,13 @@ test('the lines and the map show the weights of words on words', () => {
 test('links are outlined in the map and said in words', () => {
   const [, { layout, grid }] = figures();
   const outlined = new Set(layout.shapes.map(({ x0, y0 }) => `${y0 + 0.5} ${x0 + 0.5}`));
-  assert.deepEqual([...outlined], ['0 0', '1 2']);
-  assert.equal(
+  deepEqual([...outlined], ['0 0', '1 2']);
+  equal(
     plain(grid.describe(0, 0)),
     '“il” looks at “it” at 1 with weight 0.900; the two are linked',
   );
-  assert.equal(plain(grid.describe(0, 1)), '“il” looks at “saw” with weight 0.100');
-  assert.equal(
+  equal(plain(grid.describe(0, 1)), '“il” looks at “saw” with weight 0.100');
+  equal(
     plain(grid.rest.readout),
     '2 of 2 words of the translation are linked, to 2 of 4 words of the sentence',
   );
@@ -69,25 +69,25 @@ test('links are outlined in the map and said in words', () => {
 
 test('a word marks and tints the pieces of both sentences', () => {
   const [{ grid }] = figures();
-  assert.deepEqual(grid.tokens(1, 2), { query: 2, key: 3 });
-  assert.deepEqual(
+  deepEqual(grid.tokens(1, 2), { query: 2, key: 3 });
+  deepEqual(
     [grid.rowOf(0), grid.rowOf(2), grid.columnOf(4)],
     [-1, 1, 3],
     'a special token is no word',
   );
   const { tint } = grid.ofRow(0);
-  assert.ok(Number.isNaN(tint[0]) && Math.abs(tint[1] - 0.9) < 1e-6);
-  assert.equal(grid.ofColumn(2).tint.length, 3);
+  ok(Number.isNaN(tint[0]) && Math.abs(tint[1] - 0.9) < 1e-6);
+  equal(grid.ofColumn(2).tint.length, 3);
 });
 
 test('a word that is chosen keeps its lines, and choosing it again lets go of them', () => {
   const [{ grid }] = figures();
-  assert.equal(grid.chosen, undefined);
-  assert.deepEqual(grid.choose(1, 2), { query: 2, source: 3 });
+  equal(grid.chosen, undefined);
+  deepEqual(grid.choose(1, 2), { query: 2, source: 3 });
   const [chosen] = figures({ query: 2 });
-  assert.deepEqual(chosen.grid.chosen, { row: 1 });
-  assert.deepEqual(chosen.grid.choose(1, 2), { query: null, source: null });
-  assert.ok(chosen.data.some(({ opacity }) => opacity < 0.5));
+  deepEqual(chosen.grid.chosen, { row: 1 });
+  deepEqual(chosen.grid.choose(1, 2), { query: null, source: null });
+  ok(chosen.data.some(({ opacity }) => opacity < 0.5));
 });
 
 test('weak lines are left out below the threshold, never from the numbers', () => {
@@ -96,15 +96,13 @@ test('weak lines are left out below the threshold, never from the numbers', () =
     data
       .filter(({ mode, opacity }) => mode === 'lines' && opacity === 1)
       .reduce((sum, { x }) => sum + x.length / 3, 0);
-  assert.deepEqual([drawn(lines(0.05)), drawn(lines(0.3))], [4, 2]);
-  assert.ok(Math.abs(lines(0.3).grid.value(0, 1) - 0.1) < 1e-6);
+  deepEqual([drawn(lines(0.05)), drawn(lines(0.3))], [4, 2]);
+  ok(Math.abs(lines(0.3).grid.value(0, 1) - 0.1) < 1e-6);
 });
 
 test('the alignment is asked for, and beside one’s own translation the model’s', () => {
-  assert.deepEqual(translate.asks(pairTrace(), state()), {
-    alignment: { analyses: ['alignment'] },
-  });
-  assert.deepEqual(translate.asks(pairTrace(), state({ target: 'il vit' })).made, { target: null });
+  deepEqual(translate.asks(pairTrace(), state()), { alignment: { analyses: ['alignment'] } });
+  deepEqual(translate.asks(pairTrace(), state({ target: 'il vit' })).made, { target: null });
 });
 
 test('one’s own translation stands beside the model’s, which can be taken back', () => {
@@ -113,12 +111,12 @@ test('one’s own translation stands beside the model’s, which can be taken ba
     made: { trace: { target: 'il <i>a</i> vu' } },
   };
   const [{ facts, actions }] = figures({ target: 'il vit', answers });
-  assert.deepEqual(facts.slice(0, 2), [
+  deepEqual(facts.slice(0, 2), [
     ['Translated by', 'you'],
     ['The model’s own', 'il <i>a</i> vu'],
   ]);
-  assert.equal(actions[0].patch.target, null);
-  assert.equal(figures()[0].actions[0].patch.target, 'il vit', 'the model’s may be changed');
+  equal(actions[0].patch.target, null);
+  equal(figures()[0].actions[0].patch.target, 'il vit', 'the model’s may be changed');
 });
 
 test('every figure keeps the contract', () => {

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { spoken } from '../../../../static/js/ui/formula.js';
 import {
@@ -13,7 +13,7 @@ const SELF = 'decoder.layers.1.self_attention';
 const CROSS = 'decoder.layers.1.cross_attention';
 
 const close = (found, expected, within = 1e-12) =>
-  assert.ok(Math.abs(found - expected) <= within, `${found} is not ${expected}`);
+  ok(Math.abs(found - expected) <= within, `${found} is not ${expected}`);
 
 /** Two queries, two keys, two dimensions, by hand. */
 function handMade(path) {
@@ -37,8 +37,8 @@ test('a cell by hand: products, scale, softmax, values', () => {
     query: 1,
     key: 0,
   });
-  assert.deepEqual([...products], [6, 0]);
-  assert.deepEqual([...row.products], [6, -1]);
+  deepEqual([...products], [6, 0]);
+  deepEqual([...row.products], [6, -1]);
   close(divisor, Math.SQRT2);
   close(row.scores[0], 6 / Math.SQRT2);
   const weight = 1 / (1 + Math.exp(-7 / Math.SQRT2));
@@ -54,15 +54,15 @@ test('scaling can be left out, and a temperature divides the scores', () => {
     { query: 1, key: 0 },
     { isScaled: false, temperature: 2 },
   );
-  assert.deepEqual([...row.scores], [3, -0.5]);
+  deepEqual([...row.scores], [3, -0.5]);
 });
 
 test('a causal query does not see what comes later: −∞, weight 0, and nothing of its value', () => {
   const { isHidden, row, weighted } = derive(handMade(SELF), SELF, { query: 0, key: 1 });
-  assert.ok(isHidden);
-  assert.deepEqual([...row.scores], [2 / Math.SQRT2, -Infinity]);
-  assert.deepEqual([...row.weights], [1, 0]);
-  assert.deepEqual([...weighted], [0, 0]);
+  ok(isHidden);
+  deepEqual([...row.scores], [2 / Math.SQRT2, -Infinity]);
+  deepEqual([...row.weights], [1, 0]);
+  deepEqual([...weighted], [0, 0]);
 });
 
 for (const [positional, path] of [
@@ -91,9 +91,9 @@ for (const [positional, path] of [
         [1, 2],
       ]) {
         const derivation = derive(trace, path, { query, key }, change);
-        assert.equal(derivation.isTurned, positional === 'rotary' && path === SELF);
+        equal(derivation.isTurned, positional === 'rotary' && path === SELF);
         for (const [name, off] of Object.entries(differences(derivation, trace, path)))
-          assert.ok(off < 1e-5, `${name} of ${query}, ${key}: ${off}`);
+          ok(off < 1e-5, `${name} of ${query}, ${key}: ${off}`);
         close(
           derivation.row.weights.reduce((sum, weight) => sum + weight, 0),
           1,
@@ -119,7 +119,7 @@ test('a number that is not the model’s shows in the differences', () => {
     [context, 0.125],
   ])
     close(found, expected, 1e-5);
-  assert.equal(
+  equal(
     differences(derive(trace, SELF, { query: 1, key: 2 }), trace, SELF).score,
     0,
     'two hidden cells do not differ',
@@ -167,24 +167,21 @@ function byHand({ bias, ...softmax } = {}, query = 1, key = 0) {
 
 test('the score is the product over √d, and whatever else is done to it', () => {
   const last = (derivation) => said(scoreFormula(derivation)).at(-1);
-  assert.deepEqual(said(scoreFormula(byHand())), [
+  deepEqual(said(scoreFormula(byHand())), [
     's equals q times k over the square root of d',
     'equals 8.000 over the square root of 4 equals 4.000',
   ]);
-  assert.equal(last(byHand({ isScaled: false })), 'equals 8.000 equals 8.000');
-  assert.equal(
+  equal(last(byHand({ isScaled: false })), 'equals 8.000 equals 8.000');
+  equal(
     last(byHand({ temperature: 2 })),
     'equals 8.000 over 2 times the square root of 4 equals 2.000',
   );
-  assert.equal(
-    last(byHand({ isScaled: false, temperature: 0.5 })),
-    'equals 8.000 over 0.5 equals 16.000',
-  );
-  assert.equal(
+  equal(last(byHand({ isScaled: false, temperature: 0.5 })), 'equals 8.000 over 0.5 equals 16.000');
+  equal(
     last(byHand({ bias: -0.5 })),
     'equals 8.000 over the square root of 4 minus 0.500 equals 3.500',
   );
-  assert.equal(
+  equal(
     last(byHand({ bias: -0.5, temperature: 2 })),
     'equals 1 over 2 8.000 over the square root of 4 minus 0.500 equals 1.750',
   );

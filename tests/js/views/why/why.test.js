@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { spoken } from '../../../../static/js/ui/formula.js';
 import { why } from '../../../../static/js/views/why/why.js';
@@ -22,36 +22,33 @@ test('it asks for one layer and one head, and for nothing that the scheme has no
     ...PLAIN,
     head: 1,
   });
-  assert.deepEqual([ask.layers, ask.heads, ask.analyses], [[1], [1], ['head_outputs']]);
-  assert.ok(ask.capture.every((site) => site.startsWith('decoder.layers.1.self_attention.')));
-  assert.ok(ask.capture.some((site) => site.endsWith('rotated_keys')));
-  assert.deepEqual(others, {});
+  deepEqual([ask.layers, ask.heads, ask.analyses], [[1], [1], ['head_outputs']]);
+  ok(ask.capture.every((site) => site.startsWith('decoder.layers.1.self_attention.')));
+  ok(ask.capture.some((site) => site.endsWith('rotated_keys')));
+  deepEqual(others, {});
 });
 
 test('switches ask for one more pass, changed in this attention alone', () => {
   const state = { ...FRAME, why_unscaled: true, why_temperature: 2 };
-  assert.deepEqual(why.asks(asked().trace, state).changed.edits, [
+  deepEqual(why.asks(asked().trace, state).changed.edits, [
     { kind: 'no_scaling', layer: 1, where: 'decoder' },
     { kind: 'temperature', value: 2, layer: 1, where: 'decoder' },
   ]);
-  assert.equal(why.asks(pairTrace(), { ...state, where: '' }).changed.edits[0].where, 'cross');
+  equal(why.asks(pairTrace(), { ...state, where: '' }).changed.edits[0].where, 'cross');
 });
 
 test('the steps follow each other, numbered; a turn comes first where positions are rotary', () => {
   const found = titles(figures(asked()));
-  assert.deepEqual(found, [
+  deepEqual(found, [
     '1. Query times key',
     '2. The score: scaled and masked',
     '3. The softmax of the row',
     '4. Weight times value',
     '5. The head’s share of the output',
   ]);
-  assert.equal(titles(figures(asked('rotary')))[0], '1. Rotation by position');
-  assert.equal(titles(figures(asked('alibi')))[1], '2. The score: scaled, biased and masked');
-  assert.equal(
-    titles(figures(askedOfPair('cross'), { where: 'cross' }))[1],
-    '2. The score: scaled',
-  );
+  equal(titles(figures(asked('rotary')))[0], '1. Rotation by position');
+  equal(titles(figures(asked('alibi')))[1], '2. The score: scaled, biased and masked');
+  equal(titles(figures(askedOfPair('cross'), { where: 'cross' }))[1], '2. The score: scaled');
 });
 
 for (const positional of ['sinusoidal', 'rotary', 'alibi']) {
@@ -59,8 +56,7 @@ for (const positional of ['sinusoidal', 'rotary', 'alibi']) {
     for (const width of WIDTHS) {
       const found = figures(asked(positional), { width });
       assertContract(found, width);
-      for (const line of found.flatMap(({ formula }) => formula))
-        assert.ok(spoken(line).length > 2);
+      for (const line of found.flatMap(({ formula }) => formula)) ok(spoken(line).length > 2);
     }
   });
 }
@@ -77,16 +73,16 @@ for (const where of ['encoder', 'decoder', 'cross']) {
       cross: [trace.target_tokens, trace.tokens],
     }[where];
     const { grid } = found[1];
-    assert.equal(grid.columns, keys.length);
+    equal(grid.columns, keys.length);
     const query = where === 'encoder' ? 2 : 1;
-    assert.deepEqual(grid.tokens(0, 0), { query, key: 0 });
+    deepEqual(grid.tokens(0, 0), { query, key: 0 });
     const controls = why.controls(trace, { ...FRAME, ...PLAIN, answers, ...state });
     const menu = controls.find(({ label }) => label === 'Query');
-    assert.deepEqual(
+    deepEqual(
       [menu.name, menu.value, menu.options.length],
       [where === 'encoder' ? 'source' : 'query', query, queries.length],
     );
-    assert.equal(plain(grid.rest.readout).includes(plain(queries[query].text.trim())), true);
+    equal(plain(grid.rest.readout).includes(plain(queries[query].text.trim())), true);
   });
 }
 
@@ -96,10 +92,10 @@ test('the sum of the products is the number that is scaled, and the weight that 
   const sum = Array.from({ length: product.grid.columns }, (_, at) =>
     product.grid.value(2, at),
   ).reduce((a, b) => a + b, 0);
-  assert.ok(Math.abs(score.grid.value(0, 1) - sum / 2) < 1e-12);
+  ok(Math.abs(score.grid.value(0, 1) - sum / 2) < 1e-12);
   const { data } = answers.plain.trace.tensors[`${path}.weights`];
-  assert.ok(Math.abs(softmax.grid.value(0, 1) - data[4 * TOKENS.length + 1]) < 1e-6);
-  assert.ok(
+  ok(Math.abs(softmax.grid.value(0, 1) - data[4 * TOKENS.length + 1]) < 1e-6);
+  ok(
     plain(softmax.grid.rest.readout).startsWith(
       `“it” at 4 attends to “it” at 1 with weight ${data[4 * TOKENS.length + 1].toFixed(3)}`,
     ),
@@ -109,37 +105,23 @@ test('the sum of the products is the number that is scaled, and the weight that 
 test('a weight too far from the model’s is said to be so', () => {
   const { trace, answers, path } = asked();
   const help = () => why.wording(trace, { ...FRAME, ...PLAIN, query: 4, key: 1, answers }).help;
-  assert.doesNotMatch(help(), /more than/);
+  doesNotMatch(help(), /more than/);
   answers.plain.trace.tensors[`${path}.weights`].data[4 * TOKENS.length + 1] += 0.01;
-  assert.match(help(), /more than the usual rounding/);
+  match(help(), /more than the usual rounding/);
 });
 
 test('a key that comes later says −∞ and 0, and has no bar', () => {
   const [, score, softmax, value] = figures(asked(), { query: 1, key: 3 });
-  assert.match(plain(score.help), /“<b>” comes later and is masked: its score is −∞/);
-  assert.match(score.formula.map(spoken).join(' '), /minus infinity/);
-  assert.match(softmax.formula.map(spoken).join(' '), /equals 0$/);
-  assert.ok(Number.isNaN(softmax.grid.value(0, 3)));
-  assert.match(softmax.grid.describe(0, 3), /hidden: comes later/);
-  assert.equal(softmax.data[0].y[3], null);
-  assert.ok(
-    Array.from({ length: 4 }, (_, at) => value.grid.value(1, at)).every((number) => number === 0),
-  );
-  assert.match(
+  match(plain(score.help), /“<b>” comes later and is masked: its score is −∞/);
+  match(score.formula.map(spoken).join(' '), /minus infinity/);
+  match(softmax.formula.map(spoken).join(' '), /equals 0$/);
+  ok(Number.isNaN(softmax.grid.value(0, 3)));
+  match(softmax.grid.describe(0, 3), /hidden: comes later/);
+  equal(softmax.data[0].y[3], null);
+  ok(Array.from({ length: 4 }, (_, at) => value.grid.value(1, at)).every((number) => number === 0));
+  match(
     plain(softmax.grid.rest.readout),
     /“it” at 1 cannot attend to “<b>”, which comes later: its weight is 0/,
-  );
-});
-
-test('the sentence keeps the row’s tint under a cell, and shows another row for another token', () => {
-  const { grid } = figures(asked(), { query: 4, key: 1 })[0];
-  assert.deepEqual([...grid.tint(2, 3)], [...grid.rest.tint]);
-  const other = grid.ofToken(1);
-  assert.equal(other.tint.length, TOKENS.length);
-  assert.equal(other.tint[3], 0, 'what comes later has no weight');
-  assert.match(
-    plain(other.readout),
-    /^“it” at 1 attends most to “.+” with weight 0\.\d{3} \(layer 1, head 0\)$/,
   );
 });
 
@@ -147,8 +129,8 @@ test('product, bias and score are drawn to one scale, so that the eye can add th
   const { data, grid } = figures(asked('alibi'), { query: 4, key: 1 })[1];
   const height = (lane, key) => data[lane].y[key] / grid.value(lane, key);
   for (const key of [0, 1, 2]) {
-    assert.ok(Math.abs(height(0, key) - height(1, key)) < 1e-9);
-    assert.ok(Math.abs(data[0].y[key] + data[1].y[key] - data[2].y[key]) < 1e-9);
+    ok(Math.abs(height(0, key) - height(1, key)) < 1e-9);
+    ok(Math.abs(data[0].y[key] + data[1].y[key] - data[2].y[key]) < 1e-9);
   }
 });
 
@@ -158,14 +140,14 @@ test('a change is shown beside what was trained, with the entropy of both', () =
     query: 4,
     key: 1,
   })[2];
-  assert.deepEqual(found.grid.rowLabels, ['weight', 'weight as trained']);
+  deepEqual(found.grid.rowLabels, ['weight', 'weight as trained']);
   const entropy = (name) => Number.parseFloat(fact(found, name));
-  assert.ok(
+  ok(
     entropy('entropy of the row') > entropy('entropy as trained'),
     'a row at a high temperature is more even',
   );
-  assert.match(fact(found, 'weight: difference'), /10⁻|^0$/);
-  assert.deepEqual(found.grid.request.edits, [
+  match(fact(found, 'weight: difference'), /10⁻|^0$/);
+  deepEqual(found.grid.request.edits, [
     { kind: 'temperature', value: 3, layer: 1, where: 'decoder' },
   ]);
 });
@@ -175,23 +157,8 @@ test('until the changed pass is here its row is worked out, and only the output 
   const state = { why_unscaled: true, query: 4, key: 1 };
   const waiting = figures({ trace, answers: { ...answers, changed: { isWaiting: true } } }, state);
   const arrived = figures(asked('sinusoidal', { isScaled: false }), state);
-  assert.equal(fact(waiting[1], 'score'), 'waiting for the model');
-  assert.ok(Math.abs(waiting[2].grid.value(0, 1) - arrived[2].grid.value(0, 1)) < 1e-12);
-  assert.equal(waiting[4].notice, 'Reading…');
-  assert.ok(arrived[4].data);
-});
-
-test('while nothing is here it says so, and a refusal is said once', () => {
-  const { trace } = asked();
-  assert.deepEqual(
-    [...new Set(figures({ trace, answers: {} }).map(({ notice }) => notice))],
-    ['Reading…'],
-  );
-  const problem = { title: 'Too many cells', detail: 'Send a shorter text.' };
-  assert.deepEqual(
-    figures({ trace, answers: { plain: { problem } } }).map(({ notice }) => notice),
-    ['Too many cells. Send a shorter text.'],
-  );
-  const { answers } = asked();
-  assert.equal(figures({ trace, answers: { ...answers, changed: { problem } } }).length, 1);
+  equal(fact(waiting[1], 'score'), 'waiting for the model');
+  ok(Math.abs(waiting[2].grid.value(0, 1) - arrived[2].grid.value(0, 1)) < 1e-12);
+  equal(waiting[4].notice, 'Reading…');
+  ok(arrived[4].data);
 });
