@@ -9,7 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from headlight.model.checkpoint import ZOO, load
-from headlight.model.config import ExpertsConfig
+from headlight.model.config import KINDS, ExpertsConfig
 from headlight.model.interventions import HeadAblation, NoScaling, Temperature
 from headlight.model.tracing import (
     PASS_TOKENS,
@@ -22,34 +22,16 @@ from headlight.model.tracing import (
 )
 
 MOE = ExpertsConfig(n_experts=4, top_k=2, layers=(1,))
+SCHEMES = {
+    "sinusoidal, experts": {"moe": MOE},
+    "learned, post-norm": {"positional": "learned", "norm_place": "post"},
+    "rotary, shared keys": {"positional": "rotary", "n_kv_heads": 2},
+    "ALiBi": {"positional": "alibi"},
+}
 ARCHITECTURES = {
-    "decoder, sinusoidal, experts": {"moe": MOE},
-    "decoder, learned, post-norm": {"positional": "learned", "norm_place": "post", "moe": None},
-    "decoder, rotary, shared keys": {"positional": "rotary", "n_kv_heads": 2, "moe": None},
-    "decoder, ALiBi, experts": {"positional": "alibi", "moe": MOE},
-    "encoder, sinusoidal, experts": {"kind": "encoder", "moe": MOE},
-    "encoder, learned, post-norm": {
-        "kind": "encoder",
-        "positional": "learned",
-        "norm_place": "post",
-        "moe": None,
-    },
-    "encoder, rotary, one key": {
-        "kind": "encoder",
-        "positional": "rotary",
-        "n_kv_heads": 1,
-        "moe": None,
-    },
-    "encoder, ALiBi": {"kind": "encoder", "positional": "alibi", "moe": None},
-    "both, sinusoidal, experts": {"kind": "encoder-decoder", "moe": MOE},
-    "both, learned": {"kind": "encoder-decoder", "positional": "learned", "moe": None},
-    "both, rotary, shared keys": {
-        "kind": "encoder-decoder",
-        "positional": "rotary",
-        "n_kv_heads": 2,
-        "moe": None,
-    },
-    "both, ALiBi": {"kind": "encoder-decoder", "positional": "alibi", "moe": None},
+    f"{kind}, {name}": {"kind": kind, "moe": None} | scheme
+    for kind in KINDS
+    for name, scheme in SCHEMES.items()
 }
 INTERVENTIONS = {
     "none": (),

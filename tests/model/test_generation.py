@@ -207,22 +207,6 @@ def test_a_text_that_cannot_be_continued_is_an_error(model, n_ids):
         next(generate(model, [0] * n_ids, n_tokens=1, sampling=GREEDY))
 
 
-@pytest.mark.parametrize("positional", POSITIONALS)
-def test_every_scheme_goes_on_with_a_cache_as_without(make_model, positional):
-    model = make_model(positional=positional, n_kv_heads=2)
-    cached, uncached = (
-        [
-            token.id
-            for token in generate(
-                model, [0, 5, 9], n_tokens=45, sampling=GREEDY, use_cache=use_cache
-            )
-        ]
-        for use_cache in (True, False)
-    )
-    assert cached == uncached
-    assert len(cached) == 45
-
-
 @pytest.mark.parametrize("kind", ["encoder", "encoder-decoder"])
 def test_only_a_decoder_continues_a_text(make_model, kind):
     message = f"a model of kind {kind!r} cannot generate; use a decoder"
@@ -234,19 +218,6 @@ def test_generation_leaves_gradients_on_for_others(model):
     for _ in generate(model, [0], n_tokens=2, sampling=GREEDY):
         assert torch.is_grad_enabled()
         assert not torch.is_inference_mode_enabled()
-
-
-def test_reading_on_with_a_cache_reads_one_token_at_a_time(model, monkeypatch):
-    lengths: list[int] = []
-    embed: Callable[..., Tensor] = model.decoder.embedding.forward
-
-    def note(ids, **start):
-        lengths.append(ids.shape[1])
-        return embed(ids, **start)
-
-    monkeypatch.setattr(model.decoder.embedding, "forward", note)
-    list(generate(model, [0, 5, 9], n_tokens=4, sampling=GREEDY))
-    assert lengths == [2, 1, 1, 1, 1]
 
 
 # --- forced tokens --------------------------------------------------------------------------------
@@ -374,17 +345,6 @@ def test_only_the_layers_and_heads_asked_for_are_kept(model):
     torch.testing.assert_close(token.row[site], whole[[3, 0]], rtol=0, atol=1e-6)
     with pytest.raises(UnknownHead):
         next(generate(model, [0], n_tokens=1, sampling=GREEDY, capture=sites, heads=[4]))
-
-
-def test_who_keeps_rows_draws_what_others_draw(model):
-    drawn = [
-        [
-            token.id
-            for token in generate(model, [0, 5], n_tokens=20, sampling=Sampling(), capture=sites)
-        ]
-        for sites in ([], ["*.weights"])
-    ]
-    assert drawn[0] == drawn[1]
 
 
 def test_only_the_last_query_is_ever_watched(model, monkeypatch):

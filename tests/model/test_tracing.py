@@ -1,6 +1,5 @@
 """From a text to a Trace: what is kept, in which form, and what is refused."""
 
-import json
 import re
 from collections.abc import Sequence
 
@@ -42,29 +41,6 @@ def test_a_dense_model_has_no_routing_in_its_default(make_checkpoint):
     assert not any("experts" in site for site in trace(dense, SENTENCE).tensors)
 
 
-def test_arrays_are_named_float32_or_int32_without_a_batch_axis(checkpoint):
-    traced = trace(checkpoint, SENTENCE, capture=["*"])
-    n_tokens = len(traced.tokens)
-    size = {
-        "query": n_tokens,
-        "key": n_tokens,
-        "position": n_tokens,
-        "head": 4,
-        "d_model": 32,
-        "d_head": 8,
-        "d_ff": 48,
-        "expert": 4,
-        "top_k": 2,
-        "vocab": checkpoint.config.vocab_size,
-    }
-    assert set(traced.tensors) == {site.name for site in checkpoint.description.sites}
-    for site, array in traced.tensors.items():
-        assert array.data.shape == tuple(size[axis] for axis in array.axes), site
-        assert array.data.dtype == (np.int32 if site.endswith("expert_indices") else np.float32)
-    weights = traced.tensors["decoder.layers.0.self_attention.weights"]
-    assert weights.axes == ("head", "query", "key")
-
-
 def test_the_numbers_are_those_of_the_pass(checkpoint):
     traced = trace(checkpoint, SENTENCE, capture=["*"])
     ids = torch.tensor([[token.id for token in traced.tokens]])
@@ -90,17 +66,9 @@ def test_a_trace_says_what_was_read_by_which_model(checkpoint):
     assert all(milliseconds > 0 for milliseconds in traced.timings.values())
 
 
-def test_heads_and_layers_may_be_numpy_arrays(checkpoint):
-    heads, layers = np.array([1, 0]), np.array([1])
-    traced = trace(checkpoint, SENTENCE, heads=heads, layers=layers)
-    assert traced.heads == (1, 0)
-    assert all(type(head) is int for head in traced.heads)
-    assert not any(".layers.0." in site for site in traced)
-
-
 def test_heads_and_layers_narrow_a_trace(checkpoint):
     whole = trace(checkpoint, SENTENCE)
-    traced = trace(checkpoint, SENTENCE, layers=[1], heads=[2, 0])
+    traced = trace(checkpoint, SENTENCE, layers=np.array([1]), heads=np.array([2, 0]))
     assert traced.heads == (2, 0)
     assert "decoder.embedding.positional" in traced.tensors
     assert not any(".layers.0." in site for site in traced.tensors)
@@ -108,12 +76,6 @@ def test_heads_and_layers_narrow_a_trace(checkpoint):
     np.testing.assert_allclose(
         traced.tensors[site].data, whole.tensors[site].data[[2, 0]], atol=1e-6
     )
-
-
-def test_the_same_text_gives_the_same_trace(checkpoint):
-    first, second = (trace(checkpoint, SENTENCE, capture=["*"]) for _ in range(2))
-    for site, array in first.tensors.items():
-        assert np.array_equal(array.data, second.tensors[site].data), site
 
 
 def test_what_is_done_to_a_trace_leaves_the_model_alone(checkpoint):
@@ -183,12 +145,6 @@ def test_unknown_names_are_an_error(checkpoint):
         pass_spec(checkpoint.description, heads=[1, 1])
 
 
-def test_refusals_are_value_errors():
-    assert issubclass(EmptyText, ValueError)
-    assert issubclass(TooManyTokens, ValueError)
-    assert issubclass(NoTarget, ValueError)
-
-
 def test_layers_that_leave_nothing_of_the_capture_are_an_error(checkpoint):
     with pytest.raises(UnknownSite, match=r"nothing of \['decoder.layers.0.\*'\] lies in layers"):
         trace(checkpoint, SENTENCE, capture=["decoder.layers.0.*"], layers=[1])
@@ -225,22 +181,6 @@ def test_the_length_of_every_array_is_known_before_the_pass(make_checkpoint, kin
     for site, array in traced.tensors.items():
         sizes = SIZES | read.axis_lengths(site)
         assert array.data.shape == tuple(sizes[axis] for axis in array.axes), site
-
-
-def test_queries_are_of_one_text_and_keys_of_cross_attention_of_the_other(translator):
-    traced = trace(translator, SENTENCE, TARGET, capture=["*.weights", "logits"])
-    n_source, n_target = len(traced.tokens), len(traced.target_tokens or ())
-    assert n_source != n_target
-    shapes = {site: array.data.shape for site, array in traced.tensors.items()}
-    for layer in (0, 1):
-        source, target = f"encoder.layers.{layer}", f"decoder.layers.{layer}"
-        assert shapes[f"{source}.self_attention.weights"] == (4, n_source, n_source)
-        assert shapes[f"{target}.self_attention.weights"] == (4, n_target, n_target)
-        assert shapes[f"{target}.cross_attention.weights"] == (4, n_target, n_source)
-    assert shapes["logits"] == (n_target, 300)
-    for site, array in traced.tensors.items():
-        if site.endswith("weights"):
-            np.testing.assert_allclose(array.data.sum(axis=-1), 1, atol=1e-6)
 
 
 def test_the_default_of_a_translator_has_all_its_attention(translator):
@@ -298,14 +238,6 @@ def test_a_translation_of_nothing_is_the_start_token(translator):
         traced = trace(translator, SENTENCE)
     assert traced.target == ""
     assert [token.text for token in traced.target_tokens or ()] == ["<s>"]
-
-
-@pytest.mark.parametrize("kind", ["encoder", "encoder-decoder"])
-def test_a_trace_survives_json_but_for_masked_scores(make_checkpoint, kind):
-    traced = trace(make_checkpoint(kind=kind, moe=None), SENTENCE, capture=["*"])
-    for site, array in traced.tensors.items():
-        if not site.startswith("decoder.") or not site.endswith("self_attention.scores"):
-            json.dumps(array.data.tolist(), allow_nan=False)
 
 
 def test_an_encoder_sees_both_sides_and_has_logits_for_every_token(encoder):

@@ -162,15 +162,6 @@ def test_a_part_without_a_counted_target_adds_nothing(make_loop):
     assert all(tensor.isfinite().all() for tensor in weights(loop).values())
 
 
-def test_the_schedule_and_the_optimizer_are_those_of_the_config(make_loop):
-    loop = make_loop(steps=4, schedule="noam", warmup=1, optimizer="adamw", learning_rate=0.01)
-    (optimizer,) = loop.optimizers
-    assert isinstance(optimizer, torch.optim.AdamW)
-    rates: list[float] = []
-    loop.run(lambda _: rates.append(optimizer.param_groups[1]["lr"]))
-    assert rates == pytest.approx([0.01 / step**0.5 for step in (1, 2, 3, 4)])
-
-
 def test_the_learning_rate_follows_the_schedule(make_loop):
     loop = make_loop(steps=10, warmup=4, decay=0.2, learning_rate=0.01, adam_share=0.5)
     rates: list[list[float]] = []
