@@ -210,29 +210,19 @@ test('a problem in the middle of a run keeps what came', async () => {
 });
 
 test('a server that writes fewer tokens is asked for as many as it does', async () => {
-  const refusal = new Problem({
-    type: 'urn:headlight:problem:too-many-new-tokens',
-    title: 'Too many new tokens',
-    status: 422,
-    limit: 3,
-    actual: 200,
-  });
-  const server = fakeServer({
-    mostTokens: 3,
-    fail: (body, most) => body.n_tokens > most && refusal,
-  });
+  const type = 'urn:headlight:problem:too-many-new-tokens';
+  const refusal = new Problem({ type, title: 'Too many', status: 422, limit: 3, actual: 200 });
+  const fail = (body, most) => body.n_tokens > most && refusal;
+  const server = fakeServer({ mostTokens: 3, fail });
   const { writer } = writerOn(server);
   server.flow();
   writer.want(SUBJECT, []);
   await writer.write(200);
   await settled();
-  deepEqual(
-    server.asked.map(({ body }) => body.n_tokens),
-    [200, 3],
-  );
+  const asked = server.asked.map(({ body }) => body.n_tokens);
+  deepEqual(asked, [200, 3]);
   deepEqual(writer.follow(), [0, 1, 2]);
-  equal(writer.state().most, 3);
-  equal(writer.state().problem, null);
+  deepEqual([writer.state().most, writer.state().problem], [3, null]);
 });
 
 function parsed(...pieces) {

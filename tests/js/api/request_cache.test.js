@@ -93,24 +93,13 @@ async function dropsTheOlder(big) {
 
 test('a wish is for the page’s own texts and model unless it names others', () => {
   const trace = { asked: { model: 'translate', text: 'A cat', target: null }, target: 'Un chat' };
-  deepEqual(bodyOf({ analyses: ['alignment'] }, trace), {
-    model: 'translate',
-    text: 'A cat',
-    target: 'Un chat',
-    capture: [],
-    analyses: ['alignment'],
-  });
-  deepEqual(bodyOf({ model: 'stories', capture: ['logits'] }, trace), {
-    model: 'stories',
-    text: 'A cat',
-    capture: ['logits'],
-  });
-  deepEqual(bodyOf({ text: 'A dog' }, trace), { model: 'translate', text: 'A dog', capture: [] });
-  equal(
-    'target' in bodyOf({}, { ...trace, target: ' ' }),
-    false,
-    'a blank translation cannot be sent',
-  );
+  const own = { model: 'translate', text: 'A cat', capture: [] };
+  const alignment = { analyses: ['alignment'] };
+  deepEqual(bodyOf(alignment, trace), { ...own, target: 'Un chat', ...alignment });
+  const other = { model: 'stories', capture: ['logits'] };
+  deepEqual(bodyOf(other, trace), { text: 'A cat', ...other });
+  deepEqual(bodyOf({ text: 'A dog' }, trace), { ...own, text: 'A dog' });
+  equal('target' in bodyOf({}, { ...trace, target: ' ' }), false, 'a blank one cannot be sent');
 });
 
 test('an encoding of positions is asked for without any text', () => {

@@ -34,20 +34,13 @@ test('unless somebody chose, a translator shows its cross-attention', () => {
 });
 
 test('each stack reads its side, and the last one predicts', () => {
-  const pair = pairTrace();
-  deepEqual(
-    [sideOf('encoder', pair), sideOf('decoder', pair), sideOf('decoder', sampleTrace())],
-    ['source', 'target', 'source'],
-  );
-  deepEqual([predictingSide(pair), predictingSide(fillTrace())], ['target', 'source']);
-  deepEqual(
-    [stackOf({ where: '' }, fillTrace()), stackOf({ where: 'encoder' }, sampleTrace())],
-    ['encoder', 'decoder'],
-  );
-  deepEqual(
-    [isFilling(fillTrace()), isFilling(pair), isFilling(sampleTrace())],
-    [true, false, false],
-  );
+  const [pair, fill, decoder] = [pairTrace(), fillTrace(), sampleTrace()];
+  deepEqual([sideOf('encoder', pair), sideOf('decoder', pair)], ['source', 'target']);
+  equal(sideOf('decoder', decoder), 'source');
+  deepEqual([predictingSide(pair), predictingSide(fill)], ['target', 'source']);
+  const stacks = [stackOf({ where: '' }, fill), stackOf({ where: 'encoder' }, decoder)];
+  deepEqual(stacks, ['encoder', 'decoder']);
+  deepEqual([fill, pair, decoder].map(isFilling), [true, false, false]);
 });
 
 const FOUND = {

@@ -10,32 +10,15 @@ import { sampleTrace } from '../../sample.js';
 
 test('what moved in a head is what the matrix of its changes says', () => {
   const site = 'decoder.layers.1.self_attention.weights';
-  const a = sampleTrace();
-  const b = {
-    tensors: {
-      [site]: {
-        ...a.tensors[site],
-        scale: 1,
-        data: Float32Array.from({ length: 50 }, (_, at) => (at % 5 === 0 ? 1 : 0)),
-      },
-    },
-  };
-  const pairs = [
-    [0, 0],
-    [1, 1],
-    [3, 2],
-    [4, 4],
-  ];
+  const a = sampleTrace().tensors[site];
+  const data = Float32Array.from({ length: 50 }, (_, at) => (at % 5 === 0 ? 1 : 0));
+  const b = { ...a, scale: 1, data };
+  const pairs = [0, 1, 3, 4].map((row, at) => [row, [0, 1, 2, 4][at]]);
   for (const head of [0, 1]) {
-    const changes = difference(
-      weightsSeen(a, site, head),
-      weightsSeen(b, site, head),
-      pairs,
-      pairs,
+    const [from, to] = [a, b].map((array) =>
+      weightsSeen({ tensors: { [site]: array } }, site, head),
     );
-    ok(
-      Math.abs(movedIn(a.tensors[site], b.tensors[site], head, pairs, pairs) - meanMoved(changes)) <
-        1e-12,
-    );
+    const moved = meanMoved(difference(from, to, pairs, pairs));
+    ok(Math.abs(movedIn(a, b, head, pairs, pairs) - moved) < 1e-12);
   }
 });

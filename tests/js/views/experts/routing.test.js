@@ -49,32 +49,19 @@ test('the balance loss is 1 where all is even, and the number of experts where o
 test('what flows between layers is weight times weight, and conserves what each expert takes', () => {
   const [{ routing: from }, { routing: to }] = stagesOf(routedTrace());
   const { data, columns } = flowBetween(from, to, () => true);
-  let byHand = 0;
-  CHOSEN[0].forEach((first, token) => {
-    const weights = [WEIGHTS[0][token], 1 - WEIGHTS[0][token]];
-    const next = [WEIGHTS[1][token], 1 - WEIGHTS[1][token]];
-    first.forEach((expert, rank) =>
-      CHOSEN[1][token].forEach((other, at) => {
-        if (expert === 0 && other === 1) byHand += weights[rank] * next[at];
-      }),
-    );
-  });
-  near(data[0 * columns + 1], byHand);
-  weightByExpert(from).forEach((taken, expert) =>
-    near(
-      data.slice(expert * columns, (expert + 1) * columns).reduce((sum, part) => sum + part, 0),
-      taken,
-    ),
-  );
-  weightByExpert(to).forEach((taken, expert) =>
-    near(
-      Array.from({ length: 4 }, (_, row) => data[row * columns + expert]).reduce(
-        (sum, part) => sum + part,
-        0,
-      ),
-      taken,
-    ),
-  );
+  const share = (layer, token, expert) => {
+    const rank = CHOSEN[layer][token].indexOf(expert);
+    return rank < 0 ? 0 : [WEIGHTS[layer][token], 1 - WEIGHTS[layer][token]][rank];
+  };
+  const total = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
+  near(data[1], total(CHOSEN[0].map((_, token) => share(0, token, 0) * share(1, token, 1))));
+  const experts = [0, 1, 2, 3];
+  for (const expert of experts) {
+    const row = data.slice(expert * columns, (expert + 1) * columns);
+    near(total(row), weightByExpert(from)[expert]);
+    const column = experts.map((other) => data[other * columns + expert]);
+    near(total(column), weightByExpert(to)[expert]);
+  }
 });
 
 test('a token shares all of its way with itself, and with another what both weights cover', () => {
