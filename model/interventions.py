@@ -44,7 +44,7 @@ class ImpossibleIntervention(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class _Place:
-    """Where an intervention acts.
+    """The place of an intervention in the model.
 
     ``layer``: in one layer; None: in all. ``where``: in one attention (encoder, decoder, cross) or
     in the experts of one stack; None: in all.

@@ -1,4 +1,4 @@
-"""Who may ask: allowed hosts, API keys and other pages' scripts."""
+"""Access: allowed hosts, API keys and the scripts of other pages (CORS)."""
 
 import hashlib
 import hmac
@@ -80,7 +80,7 @@ class Cors(CORSMiddleware):
         )
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """What a browser may do, or a problem that says what it may not."""
+        """Starlette's answer, or a problem if the preflight is rejected."""
         response = super().preflight_response(request_headers)
         if response.status_code < 400:
             return response

@@ -35,7 +35,7 @@ IPV6_PREFIX = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Allowance:
-    """What a client has left: it must `wait` seconds, and has all of it in `full_after` seconds."""
+    """A client's allowance: it must `wait` seconds, and has all of it in `full_after` seconds."""
 
     n_left: int
     wait: float
@@ -127,7 +127,7 @@ class RateLimit:
 
 
 def client_of(scope: Scope) -> str:
-    """Who counts as one client by address: an IPv4 address, or an IPv6 network."""
+    """The name of a client: its IPv4 address or its IPv6 network."""
     client = scope.get("client")
     return _network_of(client[0][:64]) if client else ""
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 
 from headlight.errors import Problem, described, unexpected
-from headlight.json_route import JsonRoute
+from headlight.routes import JsonRoute
 from headlight.schemas.generation import GenerateRequest, GenerationEvent
 from headlight.serialization.negotiation import negotiate
 from headlight.services import Services, ServicesDep, client_left

@@ -32,7 +32,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 async def positional(
     order: Annotated[PositionalRequest, Query()], request: Request, services: ServicesDep
 ) -> Response:
-    """What a scheme adds, by how much it turns or how far it lowers, position by position.
+    """Return a positional encoding, position by position.
 
     `scheme` with its sizes, or `model` alone: then scheme, width and heads are the model's.
     Equal `ETag`s are equal bytes; `If-None-Match` spares sending them again.

@@ -1,20 +1,35 @@
-"""Traces: one forward pass, with exactly the tensors asked for."""
+"""Traces: the tokens of a text, and one forward pass with exactly the tensors asked for."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from headlight.errors import Problem, described
-from headlight.json_route import JsonRoute
-from headlight.schemas.traces import TraceAnswer, TraceForm, TraceRequest
+from headlight.model.trace import Token
+from headlight.registry import Registry
+from headlight.routes import JsonRoute
+from headlight.schemas.traces import (
+    TokenAnswer,
+    TokenizeAnswer,
+    TokenizeRequest,
+    TraceAnswer,
+    TraceForm,
+    TraceRequest,
+)
 from headlight.serialization.formats import SAFETENSORS, Form
 from headlight.serialization.negotiation import is_known, negotiate_form
 from headlight.serialization.sending import ChunkedResponse
 from headlight.services import ServicesDep, client_left
+from headlight.tracing.jobs import check_text, model_errors_as_problems
 from headlight.tracing.service import Encoded
 
-router = APIRouter(prefix="/api/v1", tags=["traces"], route_class=JsonRoute)
+router = APIRouter(prefix="/api/v1", route_class=JsonRoute)
+
+QUICK_CHARACTERS = 500
+"""A text of as many is cut on the event loop, in under a millisecond."""
 
 TraceId = Annotated[
     str, Path(pattern="^[0-9a-f]{32}$", description="The `id` of a trace computed before.")
@@ -43,7 +58,7 @@ _KEPT_ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.post("/trace", response_class=Response, responses=_ANSWERS)
+@router.post("/trace", tags=["traces"], response_class=Response, responses=_ANSWERS)
 async def trace(order: TraceRequest, request: Request, services: ServicesDep) -> Response:
     """Read a text and return what its forward pass computed.
 
@@ -62,6 +77,7 @@ async def trace(order: TraceRequest, request: Request, services: ServicesDep) ->
 
 @router.get(
     "/traces/{trace_id}",
+    tags=["traces"],
     operation_id="trace_by_id",
     response_class=Response,
     responses=_KEPT_ANSWERS,
@@ -108,3 +124,24 @@ def _location(request: Request, trace_id: str, form: Form) -> str:
     if form.triangle:
         asked["triangle"] = "true"
     return f"{path}?{urlencode(asked)}" if asked else str(path)
+
+
+@router.post("/tokenize", tags=["tokens"], responses=described(400, 404, 413, 415, 422, 503, 504))
+async def tokenize(
+    order: TokenizeRequest, request: Request, services: ServicesDep
+) -> TokenizeAnswer:
+    """Cut a text into a model's tokens, each with its place in the text."""
+    check_text(order.text, services.settings.max_characters)
+    model = services.registry.describe(order.model).id
+    cut = partial(_cut, services.registry, model, order.text)
+    if len(order.text) <= QUICK_CHARACTERS and services.registry.is_loaded(model):
+        tokens = cut()
+    else:
+        tokens = await services.in_thread(cut, client_left(request))
+    answers = [TokenAnswer.model_validate(token, from_attributes=True) for token in tokens]
+    return TokenizeAnswer(model=model, tokens=answers)
+
+
+def _cut(registry: Registry, model: str, text: str) -> Sequence[Token]:
+    with model_errors_as_problems():
+        return registry.checkpoint(model).tokenizer.encode(text)

@@ -16,7 +16,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from headlight.schemas.base import Answer
+from headlight.schemas import Answer
 from headlight.schemas.server import ProblemAnswer
 from headlight.schemas.traces import ModelId, Numbers, TokenAnswer, TokenizeRequest
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from headlight.schemas.base import Answer
+from headlight.schemas import Answer
 
 
 class SiteAnswer(Answer):

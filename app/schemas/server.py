@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from headlight.schemas.base import Answer
+from headlight.schemas import Answer
 
 
 class LimitAnswer(Answer):

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from headlight.schemas.base import Answer, Request
+from headlight.schemas import Answer, Request
 
 MAX_GLOBS = 16
 MAX_GLOB_CHARACTERS = 80

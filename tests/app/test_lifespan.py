@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headlight.server import lifespan
+from headlight import main as lifespan
 
 needs_glibc = pytest.mark.skipif(lifespan.memory_trimmer() is None, reason="another C library")
 
