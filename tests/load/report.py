@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from rich.table import Table
-from service import Metrics, Watch
+from service import Watch
 
 PROBLEM = "application/problem+json"
 REFUSED = 503
@@ -111,12 +111,6 @@ MAX_HEALTH_SECONDS = 0.5
 MIN_SECONDS_FOR_MEMORY = 100
 """In a shorter run the first tenth is over before everything was in use once."""
 
-# Of what is counted as found and as not found, how much was found.
-RATES = {
-    "finished traces found in the cache": ("cache_hits", "cache_misses"),
-    "requests that shared a computation in flight": ("shared", "cache_misses"),
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -127,7 +121,6 @@ class Run:
     think: float
     tally: Tally
     watch: Watch
-    metrics: Metrics
     log: str
     stop_seconds: float
     exit_status: int | None
@@ -224,21 +217,4 @@ def _sentences(run):
         f"/healthz, {len(run.watch.health)} times: p50 {health[0]:.1f} ms, p99 {health[1]:.0f} ms, "
         f"slowest {health[2]:.0f} ms.",
         f"Memory in MB: {samples}.",
-        *_rates(run.metrics),
     ]
-
-
-def _rates(metrics):
-    found = []
-    for what, (hits, misses) in RATES.items():
-        n = {
-            name: sum(
-                value
-                for metric, value in metrics.items()
-                if metric in (f"headlight_{name}_total", f"headlight_{name}")
-            )
-            for name in (hits, misses)
-        }
-        if total := sum(n.values()):
-            found.append(f"{what}: {n[hits] / total:.0%} ({n[hits]:.0f} of {total:.0f}).")
-    return found

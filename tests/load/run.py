@@ -19,7 +19,7 @@ from client import Connection
 from people import Person, live
 from report import REFUSED, Run, Tally, print_report, promises
 from rich.console import Console
-from service import SAMPLE_SECONDS, Watcher, metrics, rss_of, service
+from service import SAMPLE_SECONDS, Watcher, rss_of, service
 
 SEED = 1
 FILES_BESIDE_CONNECTIONS = 100
@@ -37,14 +37,12 @@ def main():
         with service(log) as running:
             console.print(f"{asked.users} people ask {running.address}", markup=False)
             tally, watch = asyncio.run(_crowd(running, asked.users, asked.seconds, think))
-            counted = metrics(running)
         run = Run(
             n_users=asked.users,
             seconds=asked.seconds,
             think=think,
             tally=tally,
             watch=watch,
-            metrics=counted,
             log=log.read_text(errors="replace"),
             stop_seconds=running.stop_seconds,
             exit_status=running.process.returncode,

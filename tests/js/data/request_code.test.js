@@ -149,25 +149,13 @@ function shownBy(steps, answers) {
 
 test('columns of a word are summed, its rows averaged, and what is left of a row sums to 1 again', () => {
   const heads = '[[[1, None, None], [0.5, 0.5, None], [0.25, 0.25, 0.5]]]';
-  const steps = mapSteps({
-    heads,
-    rows: [unit(1, 2)],
-    columns: [unit(1, 2)],
-    isMax: false,
-    isRenormalised: false,
-  });
-  deepEqual(shownBy(steps, []), [[0.625]]);
-  const again = mapSteps({
-    heads,
-    rows: [unit(1), unit(2)],
-    columns: [unit(1), unit(2)],
-    isMax: false,
-    isRenormalised: true,
-  });
-  deepEqual(
-    shownBy(again, []).map(([a, b]) => Math.round(3 * (a + b))),
-    [3, 3],
+  const steps = (units, isRenormalised) =>
+    mapSteps({ heads, rows: units, columns: units, isMax: false, isRenormalised });
+  deepEqual(shownBy(steps([unit(1, 2)], false), []), [[0.625]]);
+  const sums = shownBy(steps([unit(1), unit(2)], true), []).map(([a, b]) =>
+    Math.round(3 * (a + b)),
   );
+  deepEqual(sums, [3, 3]);
 });
 
 test('several heads are their mean, or cell by cell the largest', () => {

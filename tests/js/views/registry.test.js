@@ -24,15 +24,6 @@ test('the registry loads each view, and a view keeps what the registry says of i
 });
 
 for (const view of await Promise.all(VIEWS.map(({ load }) => load()))) {
-  test(`${view.id}: has id, title, help, needs and figure`, () => {
-    match(view.id, /^[a-z_]+$/);
-    ok(view.title.length > 0);
-    match(view.help, /\.$/);
-    ok(Array.isArray(view.needs) && (view.needs.length > 0 || view.asks || view.overview));
-    equal(typeof view.figure, 'function');
-    for (const [word, meaning] of view.terms) ok(word && meaning);
-  });
-
   test(`${view.id}: the same trace and state give the same figure, and neither is changed`, () => {
     const trace = sampleTrace();
     const before = JSON.stringify([trace, FRAME]);

@@ -33,15 +33,6 @@ test('probabilities stand by expert and token, the chosen ones marked with their
   match(grid.describe(3, 1), /not chosen/);
 });
 
-test('says in words where a token goes, and in which layer, as attention does', () => {
-  const [{ grid }] = figuresOf(experts, sampleTrace());
-  equal(
-    plain(grid.rest.readout),
-    '“it” at 4 goes through expert 0 with weight 0.625 and expert 1 with weight 0.375 (layer 1); router entropy 1.14 of at most 1.39 nats',
-  );
-  for (let row = 0; row < grid.rows; row += 1) ok(grid.describe(row, 2).endsWith('(layer 1)'));
-});
-
 test('of an encoder–decoder with experts either stack can be looked at, with its own tokens', () => {
   const trace = pairTrace();
   deepEqual(experts.places(trace), [], 'a dense one has nothing to choose from');
