@@ -4,31 +4,10 @@ import pytest
 
 from headlight.main import create_app
 
-CALLS = {
-    ("get", "/api/v1/models"),
-    ("get", "/api/v1/models/{model}"),
-    ("post", "/api/v1/trace"),
-    ("get", "/api/v1/traces/{trace_id}"),
-    ("post", "/api/v1/generate"),
-    ("post", "/api/v1/tokenize"),
-    ("get", "/api/v1/limits"),
-    ("get", "/api/v1/positional"),
-    ("get", "/healthz"),
-    ("get", "/readyz"),
-    ("get", "/metrics"),
-}
-
 
 @pytest.fixture(scope="module")
 def openapi(client):
     return client.get("/openapi.json").json()
-
-
-def test_every_call_is_documented_and_no_other(openapi):
-    documented = {
-        (method, path) for path, methods in openapi["paths"].items() for method in methods
-    }
-    assert documented == CALLS
 
 
 def test_every_call_says_what_it_does_and_how_it_fails(openapi):
@@ -38,11 +17,6 @@ def test_every_call_says_what_it_does_and_how_it_fails(openapi):
             for status, response in operation["responses"].items():
                 if status not in ("200", "304"):
                     assert list(response["content"]) == ["application/problem+json"]
-
-
-def test_a_trace_is_documented_in_both_of_its_forms(openapi):
-    content = openapi["paths"]["/api/v1/trace"]["post"]["responses"]["200"]["content"]
-    assert set(content) == {"application/json", "application/x-safetensors"}
 
 
 def test_a_real_trace_is_what_the_documentation_says(client):

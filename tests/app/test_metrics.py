@@ -14,24 +14,11 @@ def value(metrics, name, **labels):
     return metrics.registry.get_sample_value(f"headlight_{name}", labels)
 
 
-def test_answers_are_counted_by_route_method_and_status(metrics):
-    for _ in range(2):
-        metrics.answered(route="/models/{model}", method="GET", status=200, seconds=0.02)
-    labels = {"route": "/models/{model}", "method": "GET", "status": "200"}
-    assert value(metrics, "requests_total", **labels) == 2
-    assert value(metrics, "request_seconds_sum", route="/models/{model}") == 0.04
-
-
 def test_a_method_that_nobody_knows_is_no_label_of_its_own(metrics):
     for method in ("BREW", "X" * 500):
         metrics.answered(route=NO_ROUTE, method=known_method(method), status=404, seconds=0)
     labels = {"route": NO_ROUTE, "method": "OTHER", "status": "404"}
     assert value(metrics, "requests_total", **labels) == 2
-
-
-def test_refusals_are_counted_by_kind(metrics):
-    metrics.refused("queue-full")
-    assert value(metrics, "refused_total", kind="queue-full") == 1
 
 
 def test_the_work_is_counted(metrics):

@@ -40,11 +40,6 @@ def test_a_name_that_is_long_or_strange_is_replaced(client, given):
     assert SANE.fullmatch(answer.headers["x-request-id"])
 
 
-def test_two_requests_have_two_names(client):
-    names = {client.get("/healthz").headers["x-request-id"] for _ in range(5)}
-    assert len(names) == 5
-
-
 @pytest.mark.parametrize(
     ("method", "path", "status", "kind"),
     [
@@ -111,12 +106,6 @@ def test_a_server_that_stops_closes_its_connections(client_with):
     assert "connection" not in client.get("/healthz").headers
     client.app.state.services.streams.stop()
     assert client.get("/healthz").headers["connection"] == "close"
-
-
-def test_nothing_is_in_flight_when_all_is_answered(client):
-    client.get("/nowhere")
-    registry = client.app.state.services.metrics.registry
-    assert registry.get_sample_value("headlight_requests_in_flight") == 0
 
 
 def test_a_request_leaves_one_line(client, lines):

@@ -16,13 +16,6 @@ def warm_up(services):
     services.close()
 
 
-def test_warming_up_loads_and_runs_the_default_model(settings):
-    services = Services(settings)
-    assert not services.is_ready
-    warm_up(services)
-    assert services.is_ready
-
-
 def test_warming_up_is_not_held_to_the_limits_of_clients(settings):
     services = Services(settings.model_copy(update={"max_cells": 1, "max_characters": 1}))
     warm_up(services)

@@ -72,14 +72,6 @@ def test_arguments_may_be_numpy_or_a_single_item(headlight):
     assert headlight.positional(np.int64(8), model="tiny").length == 8
 
 
-def test_uint16_arrays_are_floats_whose_rows_sum_to_1(headlight):
-    exact, small = headlight.trace(TEXT), headlight.trace(TEXT, dtype="uint16")
-    site = WEIGHTS.format(1)
-    assert small[site].dtype == np.float32
-    np.testing.assert_allclose(small[site], exact[site], atol=8e-6)
-    np.testing.assert_allclose(small[site].sum(-1), 1, atol=1e-3)
-
-
 def test_an_analysis_holds_arrays_and_metadata(headlight):
     found = headlight.trace(TEXT, analyses=["next_token", "head_labels"]).analyses
     n_tokens = len(found["next_token"]["texts"])

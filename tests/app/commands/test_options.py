@@ -40,12 +40,6 @@ def test_all_errors_are_reported_together(headlight, monkeypatch):
     ]
 
 
-def test_the_source_of_a_wrong_setting_is_named(headlight, monkeypatch):
-    monkeypatch.setenv("HEADLIGHT_PRECISION", "int8")
-    assert headlight("serve").stderr.startswith("HEADLIGHT_PRECISION is int8: ")
-    assert headlight("serve", "--precision", "int4").stderr.startswith("--precision is int4: ")
-
-
 def test_a_key_is_not_repeated(headlight, monkeypatch):
     monkeypatch.setenv("HEADLIGHT_API_KEYS", SECRET)
     reported = headlight("settings").stderr

@@ -137,11 +137,6 @@ def test_an_unknown_name_is_a_usage_error(arguments):
     assert set(get_args(Recipe)) == set(run.RECIPES)
 
 
-def test_a_run_that_would_read_no_line_of_its_corpus_is_a_usage_error(corpus):
-    assert_fails(train("--corpus", corpus, "--steps", "1"), "--steps 2 or more", code=2)
-    assert not Path("out").exists()
-
-
 @pytest.mark.parametrize("content", [None, "{"])
 def test_a_folder_without_a_run_cannot_be_resumed(content):
     if content is not None:
@@ -188,12 +183,6 @@ def test_a_flag_wins_over_an_assignment_and_that_over_the_file(corpus):
     asked = run.read_run(Path("out"))
     assert asked.loop == replace(SMALL.loop, steps=2, seed=7, clip=4.0, warmup=2)
     assert asked.model == replace(SMALL.model, d_ff=40)
-
-
-def test_the_number_of_layers_can_be_set_alone(corpus):
-    result = train("--corpus", corpus, "--set", "model.n_layers=2", "--steps", "2")
-    assert result.exit_code == 0, result.output
-    assert load(Path("out")).config.moe.layers == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -309,11 +298,6 @@ def test_a_value_is_read_as_yaml(written, value):
     found = read_settings([f"loop.x={written}"])
     assert found == {"loop": {"x": value}}
     assert type(found["loop"]["x"]) is type(value)
-
-
-def test_settings_are_merged_by_their_parts():
-    found = read_settings(["loop.steps=5", "model.d_model = 64", "loop.steps=6", "loop.seed=1"])
-    assert found == {"loop": {"steps": 6, "seed": 1}, "model": {"d_model": 64}}
 
 
 @pytest.mark.parametrize(

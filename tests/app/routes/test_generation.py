@@ -108,13 +108,6 @@ def test_the_start_tells_the_model_and_the_tokens_of_the_text(client, tiny):
     assert data["tokens"] == tokenized["tokens"]
 
 
-def test_tokens_are_counted_from_the_text_on(client, tiny):
-    n_before = len(tiny.tokenizer.encode(TEXT))
-    tokens, _ = read(client)
-    assert [token["index"] for token in tokens] == list(range(6))
-    assert [token["position"] for token in tokens] == list(range(n_before, n_before + 6))
-
-
 def test_rows_and_experts_are_those_of_a_trace_of_the_whole_text(client, tiny):
     tokens, _ = read(client, n_tokens=8)
     trace = trace_of(tiny, [token["id"] for token in tokens])
@@ -158,11 +151,6 @@ def test_a_dense_model_has_no_experts(client):
     assert all(token["experts"] is None for token in read(client, model="dense")[0])
 
 
-@pytest.mark.parametrize("model", ["turning", "slanted"])
-def test_every_decoder_writes(client, model):
-    assert len(read(client, model=model)[0]) == 6
-
-
 def test_alternatives_are_the_likeliest_tokens_with_both_probabilities(client):
     (token,), _ = read(client, n_tokens=1, n_alternatives=5, top_k=2, temperature=0.5)
     own, drawn = (
@@ -196,16 +184,6 @@ def test_skipped_tokens_have_no_event_and_count(client):
     assert [token["position"] for token in rest] == [token["position"] for token in tokens[6:]]
     assert same_end == end
     assert read(client, n_tokens=6, seed=4, forced=forced, skip=6)[0] == []
-
-
-def test_an_alternative_can_be_taken_by_its_id(client):
-    (first,), _ = read(client, n_tokens=1)
-    other = first["alternatives"][7]["id"]
-    tokens, _ = read(client, n_tokens=3, forced=[other])
-    assert tokens[0]["id"] == other
-    assert tokens[0]["rank"] == 8
-    ids = {token["position"]: token["id"] for token in tokens}
-    assert len(ids) == 3
 
 
 def test_the_end_says_why(client, tiny):

@@ -147,14 +147,6 @@ def test_what_the_client_has_is_not_sent_again(client, header, status):
     assert "accept-encoding" in answer.headers["vary"].lower()
 
 
-def test_the_tag_of_one_form_stands_for_no_other(client):
-    trace_id = post(client).json()["id"]
-    tag = get(client, trace_id, coding="gzip").headers["etag"]
-    assert get(client, trace_id, coding="gzip", **{"if-none-match": tag}).status_code == 304
-    assert get(client, trace_id, coding="br", **{"if-none-match": tag}).status_code == 200
-    assert get(client, trace_id, **{"if-none-match": tag}).status_code == 200
-
-
 def test_head_says_what_get_would_and_sends_nothing(client):
     trace_id = post(client).json()["id"]
     full = get(client, trace_id, coding="gzip", query="?dtype=uint16")
@@ -245,13 +237,3 @@ def test_a_client_that_leaves_first_takes_nobodys_answer_away(client, keeping, h
 
     assert asyncio.run(scene()) == [200, 200]
     assert begun == ["one leaves"]
-
-
-def test_hits_are_counted_and_the_bytes_are_shown(client):
-    post(client, "count me")
-    hits, misses = counted(client, "cache_hits_total"), counted(client, "cache_misses_total")
-    post(client, "count me")
-    post(client, "count me too")
-    assert counted(client, "cache_hits_total") == hits + 1
-    assert counted(client, "cache_misses_total") == misses + 1
-    assert 0 < counted(client, "cache_bytes") <= 10_000_000

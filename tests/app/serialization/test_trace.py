@@ -93,12 +93,6 @@ def test_json_has_every_member():
     }
 
 
-def test_json_numbers_are_the_exact_float32(from_json):
-    numbers = np.random.default_rng(0).random((1, 50, 50), dtype=np.float32)
-    body = json.loads(encode(answer_with(weights=numbers), Form()))
-    np.testing.assert_array_equal(from_json(body)[WEIGHTS], numbers)
-
-
 def test_safetensors_keeps_masked_scores_as_they_are(from_safetensors):
     arrays, metadata = from_safetensors(encode(answer_with(scores=MASKED), FILE))
     np.testing.assert_array_equal(arrays[SCORES], MASKED)

@@ -129,19 +129,6 @@ def test_a_request_whose_client_left_the_queue_is_never_computed(server, hold_an
     assert begun == ["first", "third"]
 
 
-def test_a_full_queue_answers_503_at_once(serving, settings, hold_answers, problem):
-    strict = settings.model_copy(update={"queue_length": 0})
-    with serving(strict) as server, connect(server) as first:
-        begun, may_end = hold_answers(server)
-        first.sendall(raw_trace("first"))
-        wait_for(lambda: begun == ["first"])
-        response = httpx.post(f"{server.url}/api/v1/trace", json={"text": "b"}, timeout=5)
-        problem(response, 503, "queue-full")
-        assert response.headers["retry-after"] == "1"
-        may_end.set()
-        assert b"200 OK" in first.recv(1000)
-
-
 def test_open_responses_finish_when_the_server_is_told_to_stop(serving, settings, hold_answers):
     with ThreadPoolExecutor() as pool:
         with serving(settings) as server:

@@ -219,11 +219,6 @@ def test_analyses_read_only_the_heads_that_heads_says(client, tiny):
     np.testing.assert_allclose(array(found["head_labels"][label]), every[[2, 0]], atol=1e-6)
 
 
-def test_what_an_analysis_reads_is_not_sent_unless_it_is_asked_for(client):
-    body = post(client, "translator", analyses=["value_weighted", "logit_lens"]).json()
-    assert body["tensors"] == {}
-
-
 def test_an_analysis_named_again_and_again_is_computed_once(client):
     once = post(client, "tiny", analyses=["rollout"]).json()
     often = post(client, "tiny", analyses=["rollout"] * 64).json()
@@ -308,11 +303,3 @@ def test_an_error_in_an_analysis_names_it(translator):
     trace = replace(traced(translator), target_tokens=None)
     with pytest.raises(Problem, match=r"head_labels: decoder\.layers\.0"):
         analyse("head_labels", trace, translator)
-
-
-def test_what_each_head_of_another_layer_writes_has_another_id(client):
-    ids = {
-        post(client, "tiny", capture=[], analyses=["head_outputs"], layers=[layer]).json()["id"]
-        for layer in (0, 1)
-    }
-    assert len(ids) == 2

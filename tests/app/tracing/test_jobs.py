@@ -75,7 +75,3 @@ def test_jobs_of_one_batch_key_differ_in_their_texts_and_analyses_alone(tiny):
 
 def test_in_bfloat16_every_job_is_computed_alone(tiny):
     assert job(tiny, torch.bfloat16).batch_key is None
-
-
-def test_half_a_character_is_named_like_any_text(tiny):
-    assert job(tiny, text="\ud800").id != job(tiny, text="\ud801").id
