@@ -521,21 +521,16 @@ def tokens_of(content):
     return [data for name, data in events_of(content) if name == "token"]
 
 
-def test_open_streams_share_a_pass(server, hold_tokens, monkeypatch):
+def test_open_streams_share_a_pass(server, monkeypatch):
     """Streams that wait for the worker thread at the same time are continued together."""
-    begun, permits = hold_tokens
     sizes, real = [], streaming.advance
     monkeypatch.setattr(streaming, "advance", lambda all_: sizes.append(len(all_)) or real(all_))
-    gate = threading.Event()
+    gate, engine = threading.Event(), server.services.engine
     with ThreadPoolExecutor() as pool:
-        streams = [pool.submit(read_slowly, server, text) for text in ("the cat", "a small light")]
-        engine = server.services.engine
-        wait_for(lambda: len(begun) == 3)  # each has begun, and one waits for its second token
         held = pool.submit(lambda: asyncio.run(engine.run(lambda: gate.wait(20))))
+        wait_for(lambda: engine.n_jobs == 1)
+        streams = [pool.submit(read_slowly, server, text) for text in ("the cat", "a small light")]
         wait_for(lambda: engine.n_jobs == 3)
-        permits.release()
-        wait_for(lambda: len(engine._continuing) == 2)
-        permits.release(100)
         gate.set()
         assert held.result()
         assert [len(stream.result()) for stream in streams] == [20, 20]
