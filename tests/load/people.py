@@ -266,38 +266,32 @@ def look_at(reply, order):
 
     It may be about somebody else's text, and its rows may sum to anything but 1.
     """
-    body = reply.body
-    if reply.headers["content-type"] == "application/json":
-        members, tensors = _from_json(body)
-    else:
-        members, tensors = _from_safetensors(body)
+    members, tensors = _read(reply)
     found = []
     if members["text"] != order["text"]:
         found.append("the answer is about another text")
     for site, weights in tensors.items():
-        if site.endswith("_attention.weights") and abs(weights.sum(-1) - 1).max() > TOLERANCE:
+        if abs(weights.sum(-1) - 1).max() > TOLERANCE:
             found.append(f"rows of {site} do not sum to 1")
     return str(members["id"]), found
 
 
-def _from_json(body):
-    members = orjson.loads(body)
-    tensors = members["tensors"].items()
-    return members, {
-        site: np.array(tensor["data"])
-        for site, tensor in tensors
-        if site.endswith("_attention.weights")
-    }
-
-
-def _from_safetensors(body):
+def _read(reply):
+    """The members and the attention weights of a trace, of JSON or of safetensors."""
+    body, end = reply.body, "_attention.weights"
+    if reply.headers["content-type"] == "application/json":
+        members = orjson.loads(body)
+        tensors = members["tensors"].items()
+        return members, {site: np.array(of["data"]) for site, of in tensors if site.endswith(end)}
     length = int.from_bytes(body[:8], "little")
     members = orjson.loads(body[8 : 8 + length])["__metadata__"]
-    tensors = {
+    found = safetensors.numpy.load(body).items()
+    weights = {
         site: array * UINT16_STEP if array.dtype == np.uint16 else array
-        for site, array in safetensors.numpy.load(body).items()
+        for site, array in found
+        if site.endswith(end)
     }
-    return {name: orjson.loads(text) for name, text in members.items()}, tensors
+    return {name: orjson.loads(text) for name, text in members.items()}, weights
 
 
 async def read_stream(line, order, tally, kind, until):

@@ -1,8 +1,6 @@
-import { deepEqual, ok } from 'node:assert/strict';
+import { ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { placeBeside } from '../../../static/js/ui/dom.js';
-import { stopsFor } from '../../../static/js/ui/tour.js';
-import { VIEWS } from '../../../static/js/views/registry.js';
 
 const SCREEN = { width: 1000, height: 800 };
 const CARD = { width: 300, height: 200 };
@@ -41,14 +39,4 @@ test('a card never leaves the screen', () => {
         top + CARD.height <= SCREEN.height,
     );
   }
-});
-
-test('stops of views that the page does not have are left out', () => {
-  deepEqual(
-    stopsFor(['attention'])
-      .map(({ view }) => view)
-      .filter(Boolean),
-    ['attention', 'attention'],
-  );
-  ok(stopsFor(VIEWS.map(({ id }) => id)).length >= 6);
 });

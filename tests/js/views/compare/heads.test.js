@@ -13,7 +13,7 @@ test('what moved in a head is what the matrix of its changes says', () => {
   const a = sampleTrace().tensors[site];
   const data = Float32Array.from({ length: 50 }, (_, at) => (at % 5 === 0 ? 1 : 0));
   const b = { ...a, scale: 1, data };
-  const pairs = [0, 1, 3, 4].map((row, at) => [row, [0, 1, 2, 4][at]]);
+  const pairs = [0, 1, 3].map((row) => [row, Math.min(row, 2)]);
   for (const head of [0, 1]) {
     const [from, to] = [a, b].map((array) =>
       weightsSeen({ tensors: { [site]: array } }, site, head),
