@@ -35,13 +35,6 @@ def test_dashes_in_a_value_do_not_end_the_card(tmp_path, title):
     assert read_card(tmp_path / "CARD.md") == card
 
 
-def test_a_card_is_yaml_and_then_prose(tmp_path):
-    write_card(tmp_path / "CARD.md", FULL)
-    text = (tmp_path / "CARD.md").read_text(encoding="utf-8")
-    assert text.startswith("---\ntitle: Stories — für alle 🦊\nlicence: CC-BY-4.0\n")
-    assert "\n---\n\n# Stories\n\nReads books.\n\n---\n\nAnd more: after a rule.\n" in text
-
-
 def test_the_figures_are_a_table_at_the_end(tmp_path):
     write_card(tmp_path / "CARD.md", FULL)
     text = (tmp_path / "CARD.md").read_text(encoding="utf-8")

@@ -122,27 +122,6 @@ def test_layers_are_sorted_and_none_is_named_twice():
         ExpertsConfig(n_experts=4, top_k=2, layers=(1, 1))
 
 
-def test_experts_are_in_the_layers_named_and_no_others(make_config):
-    moe = ExpertsConfig(n_experts=4, top_k=2, layers=(1, 2))
-    config = make_config(n_layers=4, moe=moe)
-    assert [config.has_experts(layer) for layer in range(4)] == [False, True, True, False]
-    assert not make_config(moe=None).has_experts(0)
-
-
-@pytest.mark.parametrize(
-    ("kind", "stacks"),
-    [("decoder", (False, True)), ("encoder", (True, False)), ("encoder-decoder", (True, True))],
-)
-def test_the_kind_says_which_stacks_there_are(make_config, kind, stacks):
-    config = make_config(kind=kind)
-    assert (config.has_encoder, config.has_decoder) == stacks
-
-
 @pytest.mark.parametrize("positional", ["learned", "alibi", "none"])
 def test_an_odd_width_is_an_error_only_where_dimensions_go_in_pairs(make_config, positional):
     assert make_config(positional=positional, d_model=9, n_heads=3).d_head == 3
-
-
-def test_a_config_is_frozen(make_config):
-    with pytest.raises(AttributeError):
-        make_config().n_layers = 3  # type: ignore[misc]

@@ -163,11 +163,6 @@ def test_each_part_reads_the_normalised_stream(make_layer, watch, x, has_experts
         torch.testing.assert_close(captured["part.feed_forward.output"], layer.feed_forward(read))
 
 
-def test_a_dense_layer_has_no_balance_loss_and_one_with_experts_has(make_layer, x):
-    assert make_layer()(x).balance_loss.item() == 0
-    assert make_layer(has_experts=True)(x).balance_loss.item() >= 0.5
-
-
 # --- cross-attention ------------------------------------------------------------------------------
 
 

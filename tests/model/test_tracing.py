@@ -240,16 +240,6 @@ def test_a_translation_of_nothing_is_the_start_token(translator):
     assert [token.text for token in traced.target_tokens or ()] == ["<s>"]
 
 
-def test_an_encoder_sees_both_sides_and_has_logits_for_every_token(encoder):
-    traced = trace(encoder, SENTENCE, capture=["*.weights", "logits"])
-    assert traced.target is None
-    assert traced.target_tokens is None
-    assert set(traced.timings) == {"tokenize", "forward"}
-    assert traced.tensors["logits"].data.shape == (len(traced.tokens), 300)
-    weights = traced.tensors["encoder.layers.0.self_attention.weights"].data
-    assert (weights > 0).all()
-
-
 def test_a_mask_is_traced_as_one_special_token(make_folder):
     masked = train_tokenizer([SENTENCE] * 3, 300, has_mask=True)
     folder = make_folder(kind="encoder", moe=None, vocab_size=masked.vocab_size)

@@ -121,14 +121,6 @@ def test_no_target_holds_a_special_token(make_translator):
 
 
 @pytest.mark.parametrize(
-    ("n_source", "max_tokens", "expected"),
-    [(1, 128, 12), (20, 128, 50), (100, 128, 127), (5, 1, 0)],
-)
-def test_a_target_has_twice_the_source_and_ten_but_fits_the_model(n_source, max_tokens, expected):
-    assert longest_target(n_source, max_tokens) == expected
-
-
-@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"width": 0}, "width (0) must be at least 1"),

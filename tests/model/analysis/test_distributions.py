@@ -31,13 +31,6 @@ def test_entropy_is_ln_n_when_even_and_0_when_certain():
     np.testing.assert_allclose(found, [math.log(4), 0])
 
 
-def test_the_likeliest_come_first_and_are_at_most_all():
-    indices, probabilities = top_k(np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3]]), k=2)
-    assert indices.tolist() == [[1, 2], [0, 2]]
-    assert probabilities.tolist() == [[0.6, 0.3], [0.5, 0.3]]
-    assert top_k(np.array([0.4, 0.6]), k=9)[0].tolist() == [1, 0]
-
-
 def test_the_top_none_are_an_error():
     with pytest.raises(ValueError, match=r"top \(0\) must be at least 1"):
         top_k(np.array([1.0]), k=0)

@@ -220,12 +220,6 @@ def test_the_committed_gold_cuts_words_as_the_tokenizer_does(committed_gold):
         assert list(pair.french_words) == split_words(pair.french)
 
 
-def test_the_committed_gold_links_the_ends_of_sentences_surely(committed_gold):
-    for pair in committed_gold:
-        ends = (len(pair.english_words) - 1, len(pair.french_words) - 1)
-        assert {link for link in pair.sure if link[0] == ends[0] or link[1] == ends[1]} == {ends}
-
-
 # --- cross-attention ------------------------------------------------------------------------------
 
 
@@ -310,12 +304,6 @@ def test_a_head_that_looks_at_no_word_links_nothing(translator, rig):
         found = aligner(translator, GOLD, layer=RIGGED_LAYER, head=head, shift=0)
         assert found.score == (1, 0, 0)
     assert aligner(translator, GOLD, layer=0, head=None, shift=0).score.error_rate == 1
-
-
-def test_a_head_that_is_a_word_behind_is_wrong(translator, rig):
-    rig(0)
-    found = aligner(translator, GOLD, layer=RIGGED_LAYER, head=RIGGED_HEAD, shift=1)
-    assert found.score.error_rate > 0.3
 
 
 def test_links_are_between_the_words_of_the_gold(translator, rig):

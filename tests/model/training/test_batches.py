@@ -12,7 +12,6 @@ from headlight.model.training.batches import (
     Pair,
     PairBatches,
     TextRows,
-    encode_pairs,
     generator_of,
     is_held_out,
     repeated_rows,
@@ -95,15 +94,6 @@ def test_a_segment_repeats_until_the_row_is_full_and_its_first_round_does_not_co
     assert min(sizes) >= 4
     assert max(sizes) <= 24
     assert len(sizes) > 5
-
-
-def test_segments_are_unrelated_tokens_drawn_by_their_frequency():
-    ids = torch.tensor([1] * 9 + [2])
-    rows = repeated_rows(
-        ids, count=200, length=32, start_id=0, generator=generator_of(0), longest=16
-    )
-    share = (rows.targets == 2).float().mean().item()
-    assert share == pytest.approx(0.1, abs=0.03)
 
 
 # --- batches --------------------------------------------------------------------------------------
@@ -319,15 +309,6 @@ def test_the_loss_of_a_batch_is_that_of_its_rows_alone(make_model):
 
 
 # --- text -----------------------------------------------------------------------------------------
-
-
-def test_pairs_are_encoded_side_by_side(tokenizer):
-    (pair,) = encode_pairs(["The cat"], ["the mouse."], tokenizer)
-    assert pair.source[0] == tokenizer.start_id
-    assert tokenizer.decode(pair.source) == "The cat"
-    assert tokenizer.decode(pair.target) == "the mouse."
-    assert tokenizer.start_id not in pair.target
-    assert tokenizer.end_id not in pair.target
 
 
 def test_the_held_out_share_is_about_what_was_asked_for_and_grows_with_it():

@@ -177,12 +177,6 @@ def test_every_kind_of_file_gives_the_same_pairs(tmp_path, kind):
     assert read_pairs(paths) == PAIRS
 
 
-def test_blank_lines_between_pairs_do_not_count(tmp_path):
-    paths = write_pairs(tmp_path, "tsv")
-    paths[0].write_text(paths[0].read_text().replace("\n", "\n\n"))
-    assert read_pairs(paths) == PAIRS
-
-
 def test_the_members_can_be_named(tmp_path):
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(json.dumps({"fr": fr, "en": en}) + "\n" for en, fr in PAIRS))

@@ -69,14 +69,6 @@ def test_a_resumed_run_ends_with_exactly_the_same_weights(tmp_path, run):
     assert steps_of(tmp_path / "stopped") == list(range(1, 9))
 
 
-def test_a_run_can_be_resumed_to_more_steps(tmp_path, run):
-    start(run, tmp_path / "out", device="cpu").run()
-    prolonged = resume(tmp_path / "out", steps=10, device="cpu")
-    assert prolonged.run()
-    assert prolonged.step == 10
-    assert resume(tmp_path / "out", device="cpu").config.steps == 10
-
-
 def test_a_folder_with_a_run_is_not_overwritten(tmp_path, run):
     out = tmp_path / "out"
     start(run, out, device="cpu").run()

@@ -86,14 +86,6 @@ def test_a_batch_depends_on_the_seed_and_the_step_alone(batches):
     assert not batches.batch(5).targets[-4].equal(batches.batch(5).targets[-1])
 
 
-def test_validation_is_always_the_same_in_batches_of_16():
-    batches = StoriesBatches(text_rows(400), replace(RECIPE, held_out=35), seed=0)
-    sizes = [len(batch.targets) for batch in batches.validation()]
-    assert sizes == [16, 16, 3]
-    for one, other in zip(batches.validation(), batches.validation(), strict=True):
-        assert one.targets.equal(other.targets)
-
-
 @pytest.mark.parametrize(("n_rows", "n_held_out"), [(2, 1), (9, 1), (25, 2), (1000, 64)])
 def test_at_most_a_tenth_is_held_out_but_at_least_one_row(n_rows, n_held_out):
     batches = StoriesBatches(text_rows(n_rows), replace(RECIPE, held_out=64), seed=0)
