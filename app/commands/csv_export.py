@@ -6,10 +6,12 @@
 An axis that an array does not have is empty. The `_token` column beside an axis has the text of the
 token there; the column `token` has the likely token whose id or probability is in `value`. Masked
 numbers are `-inf`.
+
+The csv module of Python 3.11 does not quote a carriage return, which a token may be.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
+from itertools import product, repeat
 
 import numpy as np
 
@@ -23,72 +25,44 @@ _QUOTED = frozenset(',"\r\n')
 
 
 def csv_lines(trace: Trace) -> Iterator[str]:
-    """The lines of the table, several at a time; the first names the columns."""
-    table = _Table(trace)
-    yield table.head()
-    for site, array in table.arrays.items():
-        yield from table.lines(site, array)
+    """The lines of the table; the first names the columns."""
+    arrays, texts = dict(_arrays_of(trace)), dict(_texts_of(trace))
+    named = dict.fromkeys(axis for array in arrays.values() for axis in array.axes)
+    axes = sorted(named, key=lambda axis: AXES.index(axis) if axis in AXES else len(AXES))
+    with_tokens = {
+        axis
+        for site, array in arrays.items()
+        for axis, size in zip(array.axes, array.data.shape, strict=True)
+        if tokens_along(trace, site, axis, size)
+    }
+    columns = [f"{axis},{axis}_token" if axis in with_tokens else axis for axis in axes]
+    yield ",".join(["site", *columns, *(["token"] if texts else []), "value"]) + "\n"
+    blank = ["," if axis in with_tokens else "" for axis in axes]
+    for site, array in arrays.items():
+        slots = [1 + axes.index(axis) for axis in array.axes]
+        cells = [
+            _cells_along(trace, site, axis, size, has_tokens=axis in with_tokens)
+            for axis, size in zip(array.axes, array.data.shape, strict=True)
+        ]
+        # Each number as the shortest text that gives the same float32 again.
+        values: Iterable[str] = array.data.ravel().astype(str).tolist()
+        if texts:
+            values = map("{},{}".format, texts.get(site, repeat("")), values)
+        row = [site, *blank, ""]
+        for index, value in zip(product(*cells), values, strict=True):
+            for slot, cell in zip(slots, index, strict=True):
+                row[slot] = cell
+            row[-1] = value
+            yield ",".join(row) + "\n"
 
 
-class _Table:
-    """The arrays of a trace and the columns that describe them."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-        self.arrays = dict(_arrays_of(trace))
-        self.token_texts = dict(_token_texts(trace))
-        named = dict.fromkeys(axis for array in self.arrays.values() for axis in array.axes)
-        self.axes = sorted(named, key=lambda axis: AXES.index(axis) if axis in AXES else len(AXES))
-        self.of_tokens = {
-            axis
-            for site, array in self.arrays.items()
-            for axis, size in _sizes(array)
-            if tokens_along(trace, site, axis, size)
-        }
-
-    def head(self) -> str:
-        """The names of the columns."""
-        columns = [f"{axis},{axis}_token" if axis in self.of_tokens else axis for axis in self.axes]
-        return (
-            ",".join(["site", *columns, *(["token"] if self.token_texts else []), "value"]) + "\n"
-        )
-
-    def lines(self, site: str, array: NamedArray) -> Iterator[str]:
-        """The lines of one array, those along its last axis together."""
-        empty = {axis: "," if axis in self.of_tokens else "" for axis in self.axes}
-        if not array.axes:
-            line = ",".join([site, *empty.values(), *([""] if self.token_texts else [])])
-            yield f"{line},{array.data}\n"
-            return
-        places = {axis: self._places(site, axis, size) for axis, size in _sizes(array)}
-        last = self.axes.index(array.axes[-1])
-        texts = self.token_texts.get(site)
-        for index in np.ndindex(array.data.shape[:-1]):
-            chosen = {axis: places[axis][at] for axis, at in zip(array.axes, index, strict=False)}
-            cells = list((empty | chosen).values())
-            before = ",".join([site, *cells[:last], ""])
-            after = ",".join(["", *cells[last + 1 :], ""])
-            # Each number as the shortest text that gives the same float32 again.
-            values = array.data[index].astype(str).tolist()
-            if self.token_texts:
-                tokens = _along(texts, index) if texts is not None else [""] * len(values)
-                values = [f"{token},{value}" for token, value in zip(tokens, values, strict=True)]
-            yield "".join(
-                f"{before}{place}{after}{value}\n"
-                for place, value in zip(places[array.axes[-1]], values, strict=True)
-            )
-
-    def _places(self, site: str, axis: str, size: int) -> list[str]:
-        """The index of each place of an axis, with its token if the axis has a token column.
-
-        Heads keep their numbers if only some were captured.
-        """
-        heads = self.trace.heads
-        numbers = heads if axis == "head" and heads is not None else range(size)
-        if axis not in self.of_tokens:
-            return list(map(str, numbers))
-        tokens = [_cell(token.text) for token in tokens_along(self.trace, site, axis, size)]
-        return [f"{n},{text}" for n, text in zip(numbers, tokens or [""] * size, strict=True)]
+def _cells_along(trace: Trace, site: str, axis: str, size: int, *, has_tokens: bool) -> list[str]:
+    """The cells of each index of an axis; heads keep their numbers if only some were captured."""
+    numbers = trace.heads if axis == "head" and trace.heads is not None else range(size)
+    if not has_tokens:
+        return list(map(str, numbers))
+    tokens = [_cell(token.text) for token in tokens_along(trace, site, axis, size)]
+    return [f"{n},{text}" for n, text in zip(numbers, tokens or [""] * size, strict=True)]
 
 
 def _arrays_of(trace: Trace) -> Iterator[tuple[str, NamedArray]]:
@@ -98,20 +72,13 @@ def _arrays_of(trace: Trace) -> Iterator[tuple[str, NamedArray]]:
             yield f"analyses.{name}.{key}", array
 
 
-def _token_texts(trace: Trace) -> Iterator[tuple[str, Any]]:
-    """The token texts that belong to the numbers of an array, by the array's name."""
+def _texts_of(trace: Trace) -> Iterator[tuple[str, list[str]]]:
+    """The texts of the likely tokens whose ids or probabilities an array holds, by its name."""
     for name, analysis in trace.analyses.items():
         if "texts" in analysis.metadata:
-            for key in ("ids", "probabilities"):
-                if key in analysis.arrays:
-                    yield f"analyses.{name}.{key}", analysis.metadata["texts"]
-
-
-def _along(texts: Any, index: Sequence[int]) -> list[str]:
-    """The texts along the last axis at an index."""
-    for at in index:
-        texts = texts[at]
-    return [_cell(text) for text in texts]
+            texts = np.array(analysis.metadata["texts"], dtype=object).ravel()
+            for key in {"ids", "probabilities"} & set(analysis.arrays):
+                yield f"analyses.{name}.{key}", list(map(_cell, texts))
 
 
 def _cell(text: str) -> str:
@@ -119,7 +86,3 @@ def _cell(text: str) -> str:
     if _QUOTED.isdisjoint(text):
         return text
     return '"{}"'.format(text.replace('"', '""'))
-
-
-def _sizes(array: NamedArray) -> Iterator[tuple[str, int]]:
-    yield from zip(array.axes, array.data.shape, strict=True)

@@ -1,1 +1,0 @@
-"""The server process: uvicorn, its port, its shutdown and its banner."""
