@@ -110,8 +110,8 @@ def serve(
     ] = None,
 ) -> None:
     """Start the server: the page, the API and its documentation."""
+    from headlight import server
     from headlight.errors import Problem
-    from headlight.server import run
 
     settings = settings_of(
         host=host,
@@ -127,9 +127,9 @@ def serve(
     )
     check_models_dir(settings)
     try:
-        with run.listen(settings.host, settings.port) as listener:
-            run.serve(listener, settings.host, settings)
+        with server.listen(settings.host, settings.port) as listener:
+            server.serve(listener, settings.host, settings)
     except Problem as problem:  # the default model
         fail(problem.detail, code=USAGE_ERROR if problem.status_code == 404 else 1)
-    except (OSError, ValueError, run.EngineLost) as error:
+    except (OSError, ValueError, server.EngineLost) as error:
         fail(str(error))

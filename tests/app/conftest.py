@@ -25,7 +25,7 @@ from headlight.model.checkpoint import load, save
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
-from headlight.server.run import config_of, listen
+from headlight.server import config_of, listen
 from headlight.services import Services
 from headlight.settings import Settings
 

@@ -19,7 +19,7 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
-from headlight.server.run import listen, serve
+from headlight.server import listen, serve
 from headlight.settings import Settings
 
 ROOT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from headlight import server
 from headlight.cli import app
-from headlight.server import run as server
 from headlight.settings import Settings
 
 SERVE = get_command(app).commands["serve"]

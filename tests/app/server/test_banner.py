@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from headlight.registry import registry_of
-from headlight.server.run import greet, is_loopback
+from headlight.server import greet, is_loopback
 
 SECRET = "0123456789abcdefSECRET"
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 import torch
 
-from headlight.server.run import PortError, address_of, listen
+from headlight.server import PortError, address_of, listen
 from headlight.tracing import service
 
 
