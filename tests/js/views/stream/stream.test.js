@@ -64,6 +64,13 @@ test('while an answer is on its way, when it is refused and without the analysis
 });
 
 for (const show of SHOWS) {
+  test(`${show}: explains its words and is offered`, () => {
+    const { terms = stream.terms } = stream.wording(sampleTrace(), { stream_show: show });
+    ok(terms.length >= 2);
+    const [{ options }] = stream.controls(sampleTrace(), { stream_show: show });
+    ok(options.some(({ id }) => id === show));
+  });
+
   test(`${show}: keeps the contract, at 256 tokens too`, () => {
     for (const width of WIDTHS) {
       for (const trace of [sampleTrace(), fillTrace(), pairTrace()])
