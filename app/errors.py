@@ -53,8 +53,8 @@ class Problem(HTTPException):
         status: the HTTP status.
         kind: a short name in kebab case; `type` is `urn:headlight:problem:<kind>`.
         detail: one sentence: the value, the rule and the way out.
-        members: further members of the answer, such as `limit` and `actual`.
-        headers: further headers, such as `Retry-After`.
+        headers: of the response, such as `Retry-After`.
+        members: of the answer, such as `limit` and `actual`.
     """
 
     def __init__(
@@ -97,14 +97,7 @@ def echo(value: object) -> str:
 
 
 def over_limit(what: str, *, limit: int, actual: int, way_out: str) -> Problem:
-    """The problem of more than a limit allows: 422 with `limit` and `actual`.
-
-    Args:
-        what: is counted, in the plural: "characters".
-        limit: how many are allowed.
-        actual: how many there are.
-        way_out: what to do about it.
-    """
+    """The problem of more than a limit allows: 422; `what` is a plural, such as "characters"."""
     detail = f"{actual:,} {what} are more than the {limit:,} that are allowed; {way_out}"
     kind = f"too-many-{what.replace(' ', '-')}"
     return Problem(422, kind, detail, limit=limit, actual=actual)
@@ -117,13 +110,7 @@ def body_too_large(limit: int, **members: Any) -> Problem:
 
 
 def refusal(kind: str, why: str, **members: Any) -> Problem:
-    """A problem that may go away: 503 with Retry-After.
-
-    Args:
-        kind: as in `Problem`.
-        why: the first half of a sentence that ends with when to try again.
-        members: further members of the answer.
-    """
+    """A problem that may go away: 503 with Retry-After."""
     return Problem(
         503,
         kind,

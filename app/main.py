@@ -16,7 +16,7 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from headlight.errors import ANY_ERROR, install_problems
-from headlight.middleware.access import ApiKeys, Cors, KeyRing, TrustedHosts, document_keys
+from headlight.middleware.access import ApiKeys, Cors, KeyRing, TrustedHosts
 from headlight.middleware.conditional_get import ConditionalGet
 from headlight.middleware.errors import Errors
 from headlight.middleware.rate_limit import RateLimit
@@ -68,9 +68,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.services = services
     install_problems(app)
-    describe_api(app)
-    if services.settings.api_keys:
-        document_keys(app)
+    describe_api(app, needs_key=bool(services.settings.api_keys))
     for routes in (models, traces, generation, positional, ops, page):
         app.include_router(routes.router)
     app.mount(DOCS_URL, HashedFiles(packages=[("fastapi_swagger", "resources")]))

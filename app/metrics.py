@@ -97,14 +97,7 @@ class Metrics:
         self.tokens_written = self._counter("tokens_written", "Generated tokens.")
 
     def answered(self, *, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request.
-
-        Args:
-            route: the template of its route, or `NO_ROUTE`.
-            method: from `known_method`.
-            status: 499 if the client left before there was one.
-            seconds: that it took.
-        """
+        """Count a request; its status is 499 if the client left before there was one."""
         count, duration = self._answers(route, method, status)
         count.inc()
         duration.observe(seconds)

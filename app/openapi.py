@@ -13,7 +13,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from headlight.errors import MEDIA_TYPE, described
-from headlight.middleware.access import GUARDED
+from headlight.middleware.access import GUARDED, KEY_HEADER
 
 FOLDER = Path(__file__).parent
 DOCUMENT = FOLDER / "openapi.json"
@@ -21,24 +21,21 @@ EXAMPLES = FOLDER / "api_examples.json"
 
 JSON = "application/json"
 
+_SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "header": {"type": "apiKey", "in": "header", "name": KEY_HEADER},
+}
+
 Part = dict[str, Any]
 
 
-def describe_api(app: FastAPI) -> None:
-    """Complete the OpenAPI document of an application."""
+def describe_api(app: FastAPI, *, needs_key: bool) -> None:
+    """Complete the OpenAPI document; with its keys, /docs asks its reader for one."""
     describe = app.openapi
-    found: Part = {}
-
-    def openapi() -> Part:
-        if not found:
-            found.update(told(describe()))
-        return found
-
-    app.openapi = openapi  # type: ignore[method-assign]
+    app.openapi = cache(lambda: _complete(describe(), needs_key))  # type: ignore[method-assign]
 
 
-def told(document: Part) -> Part:
-    """The framework's description, completed."""
+def _complete(document: Part, needs_key: bool) -> Part:
     document = _unshared(document)
     for path, operation in operations_of(document):
         _summarise(operation)
@@ -46,6 +43,9 @@ def told(document: Part) -> Part:
             operation["responses"] |= _unshared(described(401, 429))
         operation["responses"] = dict(sorted(operation["responses"].items()))
         _exemplify(operation)
+    if needs_key:
+        document["components"]["securitySchemes"] = _SCHEMES
+        document["security"] = [{scheme: []} for scheme in _SCHEMES]
     return document
 
 

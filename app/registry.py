@@ -71,10 +71,7 @@ class Registry:
         self._describe(folder)
 
     def describe(self, model: str | None = None) -> Description:
-        """The description of a model, from its folder.
-
-        Args:
-            model: its id; None: the default.
+        """The description of a model, from its folder; of the default one for None.
 
         Raises:
             Problem: 404, there is no such model; 503, its folder is damaged.
@@ -92,10 +89,7 @@ class Registry:
         return {model: found.config.max_tokens for model, found in self.descriptions.items()}
 
     def checkpoint(self, model: str | None = None) -> Checkpoint:
-        """The model itself, loaded on first use.
-
-        Args:
-            model: its id; None: the default.
+        """The model itself, loaded on first use; the default one for None.
 
         Raises:
             Problem: as `describe`; 503, the weights cannot be loaded.

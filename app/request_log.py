@@ -60,10 +60,7 @@ current: ContextVar[RequestContext | None] = ContextVar("request", default=None)
 class RequestLog:
     """Gives each request an id, counts it, and logs one line when it is answered.
 
-    Args:
-        app: the next layer.
-        metrics: counts requests, problems and bytes.
-        is_stopping: whether the server was told to stop: responses then close their connections.
+    If the server is stopping, responses close their connections.
     """
 
     def __init__(

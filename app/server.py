@@ -177,14 +177,7 @@ def _shared_metrics(workers: int) -> Iterator[None]:
 
 
 def greet(console: Console, address: str, settings: Settings, registry: "Registry") -> None:
-    """Print the address, a line each for model, limits and access, then hints.
-
-    Args:
-        console: to print on.
-        address: of the server.
-        settings: of the server.
-        registry: its models.
-    """
+    """Print the banner: address, model, limits, access and hints; nothing of a request."""
     console.print(f"Headlight is at {address} (API: {address}/docs)", style="bold", soft_wrap=True)
     facts = Table.grid(padding=(0, 2))
     for name, what in (

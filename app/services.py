@@ -120,10 +120,6 @@ class Services:
         """Begin to get ready, without waiting for it."""
         self.engine.start()
 
-    def stop(self) -> None:
-        """Reject what is still open: the server's time is up."""
-        self.engine.stop()
-
     def close(self) -> None:
         """Finish what runs and end the worker thread; it blocks."""
         self.engine.close()

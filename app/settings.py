@@ -61,15 +61,7 @@ class Limit:
 
 
 def _limit(default: float, unit: str, reason: str, *, refusal: str = "", **rules: Any) -> Any:
-    """A setting that is a limit.
-
-    Args:
-        default: its value.
-        unit: what is counted, in the plural.
-        reason: why there is a limit, and why this one.
-        refusal: status and kind of the problem that exceeding it returns; empty: none.
-        rules: of the value, as `pydantic.Field` takes them.
-    """
+    """A setting that is a limit; `refusal` is the status and kind of the problem beyond it."""
     shown: dict[str, Any] = {"unit": unit, "refusal": refusal}
     return Field(default, description=reason, json_schema_extra=shown, **rules)
 
@@ -310,11 +302,7 @@ def variable_of(setting: str) -> str:
 
 
 def warnings_of(names: Iterable[str]) -> Iterator[str]:
-    """A sentence for every variable that has the prefix of a setting and sets none.
-
-    Args:
-        names: of the variables in the environment.
-    """
+    """A sentence for every variable that has the prefix of a setting and sets none."""
     settings = list(Settings.model_fields)
     for name in sorted(names):
         meant = name.lower().removeprefix(ENV_PREFIX.lower())
@@ -328,12 +316,7 @@ def warnings_of(names: Iterable[str]) -> Iterator[str]:
 
 
 def limits_of(settings: Settings, max_tokens: Mapping[str, int]) -> dict[str, Limit]:
-    """Every limit in force: of the settings, fixed ones, and of each model.
-
-    Args:
-        settings: of the server.
-        max_tokens: the longest text of each model, by id.
-    """
+    """Every limit in force: of the settings, fixed ones, and of each model."""
 
     def fixed(
         value: float | dict[str, int], unit: str, reason: str, refusal: str = "422 invalid-request"

@@ -170,10 +170,7 @@ def _async_stream(
 def _documented(method: Method, endpoint: Callable[..., Call[Any]], returns: Any = None) -> Method:
     """Give a method the name, the documentation and the signature of an endpoint.
 
-    Args:
-        method: sends the calls of the endpoint.
-        endpoint: makes calls.
-        returns: the type of the method's result; None: the type of a call's answer.
+    `returns` is the type of its result; None: that of the call's answer.
     """
     functools.update_wrapper(method, endpoint)
     signature = inspect.signature(endpoint)

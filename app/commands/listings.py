@@ -38,12 +38,7 @@ def write_models(settings: Settings) -> None:
 
 
 def write_limits(settings: Settings, *, as_json: bool = False) -> None:
-    """Print every limit: its value, the error beyond it, its environment variable and its reason.
-
-    Args:
-        settings: of a server started here.
-        as_json: print the answer of `GET /api/v1/limits`.
-    """
+    """Print every limit, as a list or as the answer of `GET /api/v1/limits`."""
     limits = limits_of(settings, registry_of(settings).max_tokens)
     if as_json:
         _write_json({name: asdict(limit) for name, limit in limits.items()})
@@ -56,12 +51,7 @@ def write_limits(settings: Settings, *, as_json: bool = False) -> None:
 
 
 def write_settings(settings: Settings, *, as_json: bool = False) -> None:
-    """Print every setting that is not a limit: its variable, value and description, but no key.
-
-    Args:
-        settings: of a server started here.
-        as_json: print an object with a member for each setting; keys are masked.
-    """
+    """Print every setting that is not a limit; the values of API keys are masked."""
     limits = settings.limits()
     fields = {
         name: field.description or ""

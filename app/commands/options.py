@@ -47,12 +47,7 @@ class UsageError(ValueError):
 
 
 def fail(message: str, *, code: int = 1) -> NoReturn:
-    """Print an error and end the command.
-
-    Args:
-        message: the error.
-        code: 1 for a failure, 2 for a usage error.
-    """
+    """Print an error and end the command."""
     typer.secho(message, fg=typer.colors.RED, err=True)
     sys.exit(code)
 
@@ -95,12 +90,7 @@ def option_of(setting: str) -> str:
 
 
 def request_errors(error: ValidationError, request: Mapping[str, Any]) -> str:
-    """A line for every wrong option of those that make a request.
-
-    Args:
-        error: of the request's validation.
-        request: its members.
-    """
+    """A line for every wrong option of those that make a request."""
     from headlight.errors import validation_path
 
     def name(location: Sequence[str | int]) -> str:

@@ -3,9 +3,8 @@
 import hashlib
 import hmac
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
-from fastapi import FastAPI, Response
+from fastapi import Response
 from pydantic import SecretStr
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
@@ -20,10 +19,6 @@ PROBES = frozenset({"/healthz", "/readyz"})
 
 KEY_HEADER = "X-API-Key"
 CHALLENGE = 'Bearer realm="Headlight"'
-_SCHEMES = {
-    "bearer": {"type": "http", "scheme": "bearer"},
-    "header": {"type": "apiKey", "in": "header", "name": KEY_HEADER},
-}
 
 _REQUEST_HEADERS = (
     "Accept",
@@ -64,10 +59,6 @@ class Cors(CORSMiddleware):
 
     The browser's cookies are never accepted, so a page can only send a key its script was given.
     https://fetch.spec.whatwg.org/#http-cors-protocol
-
-    Args:
-        app: the next layer.
-        origins: pages whose scripts may call the API.
     """
 
     def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
@@ -112,10 +103,6 @@ class ApiKeys:
     """Rejects calls of the API that show no valid key.
 
     FastAPI's security dependencies were considered: they run per route, after the body was read.
-
-    Args:
-        app: the next layer.
-        keys: any of which is good.
     """
 
     def __init__(self, app: ASGIApp, keys: KeyRing) -> None:
@@ -146,19 +133,6 @@ def shown_keys(headers: Headers) -> Iterator[bytes]:
         yield credentials.strip().encode("latin-1")
     if key := headers.get(KEY_HEADER, "").strip():
         yield key.encode("latin-1")
-
-
-def document_keys(app: FastAPI) -> None:
-    """Add the keys to the OpenAPI document, so that /docs asks its reader for one."""
-    describe = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        document = describe()
-        document.setdefault("components", {})["securitySchemes"] = _SCHEMES
-        document["security"] = [{scheme: []} for scheme in _SCHEMES]
-        return document
-
-    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def _digest(key: bytes) -> bytes:

@@ -43,13 +43,7 @@ class Allowance:
 
 
 class RateLimiter:
-    """The allowances of the clients that asked last.
-
-    Args:
-        per_minute: requests of each client.
-        max_clients: how many clients are remembered.
-        clock: seconds that never go back.
-    """
+    """The allowances of the clients that asked last."""
 
     def __init__(
         self,
@@ -78,10 +72,7 @@ class RateLimiter:
 class RateLimit:
     """Rejects clients that ask too often, and sends all of them the state of their allowance.
 
-    Args:
-        app: the next layer.
-        per_minute: requests of each client.
-        keys: a valid key is a client of its own, wherever it is used.
+    A valid key is a client of its own, wherever it is used.
     """
 
     def __init__(self, app: ASGIApp, per_minute: int, keys: KeyRing) -> None:

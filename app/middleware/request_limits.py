@@ -52,10 +52,6 @@ class BodyTimeout:
     """Rejects a body that takes too long to arrive.
 
     A reverse proxy does this too; without one a slow body would keep its place in the queue.
-
-    Args:
-        app: the next layer.
-        seconds: that a body may take.
     """
 
     def __init__(self, app: ASGIApp, seconds: float = BODY_SECONDS) -> None:

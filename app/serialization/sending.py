@@ -130,12 +130,6 @@ class ChunkedResponse(Response):
 
     Handed over whole, tens of megabytes are copied on the event loop before the first byte leaves,
     and lie in the connection's buffer. Starlette's StreamingResponse runs a task per response.
-
-    Args:
-        content: the body.
-        media_type: its type.
-        headers: further headers.
-        reservation: of the body's bytes.
     """
 
     def __init__(

@@ -315,11 +315,7 @@ def _json_object(members: Iterable[tuple[str, Iterable[bytes]]]) -> Iterator[byt
 
 
 def json_array(data: NDArray[Any]) -> Iterator[bytes]:
-    """Nested lists of numbers; -inf is null.
-
-    Args:
-        data: C-contiguous, of one axis at least.
-    """
+    """Nested lists of numbers; -inf is null. `data` is C-contiguous and has an axis at least."""
     if data.size <= JSON_CHUNK_ELEMENTS:
         yield orjson.dumps(data, option=orjson.OPT_SERIALIZE_NUMPY)
         return
@@ -345,9 +341,7 @@ def safetensors_chunks(
 ) -> Iterator[bytes]:
     """A safetensors file: eight bytes of header length, a JSON header, then the raw arrays.
 
-    Args:
-        arrays: C-contiguous float32, int32 or uint16, by name.
-        metadata: texts stored with them.
+    The arrays are C-contiguous float32, int32 or uint16.
     """
     order = list(_FILE_TYPES)
     ordered = sorted(arrays.items(), key=lambda item: (order.index(item[1].dtype.name), item[0]))

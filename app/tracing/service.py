@@ -201,7 +201,7 @@ class TraceCache:
 
     @property
     def n_bytes(self) -> int:
-        """What the answers take together."""
+        """The bytes of all answers."""
         return int(self._answers.currsize)
 
     def __len__(self) -> int:
