@@ -3,7 +3,6 @@
 import json
 import re
 import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from headlight.errors import Problem
 from headlight.settings import Settings, limits_of
+from tests.app.connections import wait_for
 
 HERE = Path(__file__).parent
 LIMITS = limits_of(Settings(), {})
@@ -46,9 +46,9 @@ class Servers:
         """A client of a server whose inference thread has its hands full."""
         client, is_done = self.client_with(**changed), threading.Event()
         engine = client.app.state.services.engine
-        wait_until(lambda: client.get("/readyz").status_code == 200)
+        wait_for(lambda: client.get("/readyz").status_code == 200)
         work = client.portal.start_task_soon(engine.run, is_done.wait)
-        wait_until(lambda: engine.n_jobs)
+        wait_for(lambda: engine.n_jobs)
         try:
             yield client
         finally:
@@ -59,13 +59,6 @@ class Servers:
 @pytest.fixture
 def servers(client_with, serving, settings):
     return Servers(client_with, serving, settings)
-
-
-def wait_until(condition, seconds=20):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def requests_per_minute(servers):
@@ -100,7 +93,7 @@ def queue_seconds(servers):
 
 def work_seconds(servers):
     client, is_done = servers.client_with(work_seconds=0.2), threading.Event()
-    wait_until(lambda: client.get("/readyz").status_code == 200)
+    wait_for(lambda: client.get("/readyz").status_code == 200)
     try:
         client.portal.call(client.app.state.services.engine.run, is_done.wait)
     except Problem as problem:

@@ -23,6 +23,7 @@ from headlight.model import generation, tracing
 from headlight.model.generation import Sampling
 from headlight.schemas.generation import GenerationEvent
 from headlight.tracing import generation as streaming
+from tests.app.connections import connect, raw_post, wait_for
 
 TEXT = "the cat sat on the mat"
 DECODERS = ["dense", "slanted", "tiny", "turning"]
@@ -54,13 +55,6 @@ def read(client, *args, **options):
     assert (start[0], end[0]) == ("start", "end")
     assert {name for name, _ in tokens} <= {"token"}
     return [data for _, data in tokens], end[1]
-
-
-def wait_for(condition, seconds=10):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 # --- what is written ------------------------------------------------------------------------------
@@ -346,16 +340,10 @@ def hold_tokens(monkeypatch):
         permits.release()
 
 
-def connect(server, text=TEXT, n_tokens=200):
+def open_stream(server, text=TEXT, n_tokens=200):
     """A connection on which a stream was asked for."""
-    url = httpx.URL(server.url)
-    body = json.dumps({"text": text, "n_tokens": n_tokens}).encode()
-    head = (
-        "POST /api/v1/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    )
-    connection = socket.create_connection((url.host, url.port), timeout=10)
-    connection.sendall(head.encode() + body)
+    connection = connect(server)
+    connection.sendall(raw_post("generate", text=text, n_tokens=n_tokens))
     return connection
 
 
@@ -372,7 +360,7 @@ def is_idle(server):
 
 def test_who_leaves_ends_the_work_after_the_token_in_progress(server, hold_tokens):
     begun, permits = hold_tokens
-    with connect(server) as connection:
+    with open_stream(server) as connection:
         receive(connection, b"event: token")
         wait_for(lambda: len(begun) == 2)
         assert server.services.streams.n_open == 1
@@ -385,7 +373,7 @@ def test_who_leaves_ends_the_work_after_the_token_in_progress(server, hold_token
 
 def test_other_requests_have_their_turn_between_two_tokens(server, hold_tokens):
     begun, permits = hold_tokens
-    with connect(server) as connection, ThreadPoolExecutor() as pool:
+    with open_stream(server) as connection, ThreadPoolExecutor() as pool:
         receive(connection, b"event: token")
         wait_for(lambda: len(begun) == 2)
         ask = {"text": "the cat"}
@@ -403,7 +391,7 @@ def test_a_full_queue_breaks_no_text_off(serving, settings, hold_tokens):
     may_end = threading.Event()
     with serving(settings) as server, ThreadPoolExecutor() as pool:
         engine = server.services.engine
-        with connect(server, n_tokens=3) as connection:
+        with open_stream(server, n_tokens=3) as connection:
             received = receive(connection, b"event: token")
             wait_for(lambda: len(begun) == 2)
             other = pool.submit(lambda: asyncio.run(engine.run(lambda: may_end.wait(20))))
@@ -419,7 +407,7 @@ def test_a_full_queue_breaks_no_text_off(serving, settings, hold_tokens):
 
 def test_each_token_is_sent_as_soon_as_it_is_written(server, hold_tokens):
     _, permits = hold_tokens
-    with connect(server, n_tokens=3) as connection:
+    with open_stream(server, n_tokens=3) as connection:
         received = b""
         for count in (1, 2, 3):
             received = receive(connection, b"event: token", count, received)
@@ -433,7 +421,7 @@ def test_more_streams_than_there_are_places_are_refused(serving, settings, hold_
     begun, permits = hold_tokens
     strict = settings.model_copy(update={"max_streams": 1})
     with serving(strict) as server:
-        with connect(server) as connection:
+        with open_stream(server) as connection:
             receive(connection, b"event: token")
             body = {"text": "b", "n_tokens": 1}
             response = httpx.post(f"{server.url}/api/v1/generate", json=body, timeout=5)
@@ -470,9 +458,7 @@ def test_a_client_that_reads_nothing_is_cut_off(serving, settings, monkeypatch):
 def forever(server, connection):
     """Ask for a stream that never ends by itself and fills every buffer on its way."""
     server.services.generator.begin = lambda _: (Flood(), b"event: token\n\n")
-    body = b'{"text": "a", "n_tokens": 2}'
-    head = "POST /api/v1/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    connection.sendall(raw_post("generate", text="a", n_tokens=2))
 
 
 class Flood:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from headlight.tracing import service
+from tests.app.connections import wait_for
 
 TEXT = "The cat sat on the mat because it was tired, and the little dog ran over to the river."
 JSON, SAFETENSORS = "application/json", "application/x-safetensors"
@@ -196,14 +197,6 @@ def held(keeping, monkeypatch):
     monkeypatch.setattr(service, "solve", solve)
     yield begun, may_end
     may_end.set()
-
-
-def wait_for(condition):
-    for _ in range(2000):
-        if condition():
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError("it never came")
 
 
 def test_equal_requests_in_flight_share_one_pass_whatever_form_they_ask_for(client, keeping, held):

@@ -27,6 +27,7 @@ from headlight.serialization.sending import (
 )
 from headlight.serialization.trace import Analysis, Answer, Arrays, encode
 from headlight.tracing import service
+from tests.app.connections import wait_for
 
 LARGE = "/api/v1/positional?scheme=sinusoidal&length=2000&width=100"
 LARGE_CELLS = 200_000
@@ -109,13 +110,6 @@ def length_of(connection):
     assert head.startswith(b"HTTP/1.1 200"), head
     (line,) = (line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
     return int(line.split(b":")[1])
-
-
-def wait_for(condition, seconds=20):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def get(server, path=LARGE, **headers):

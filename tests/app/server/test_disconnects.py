@@ -2,8 +2,6 @@
 
 import asyncio
 import gc
-import json
-import socket
 import threading
 import time
 from contextlib import contextmanager
@@ -14,28 +12,15 @@ import pytest
 from headlight.inference.engine import Job
 from headlight.model.layers import TransformerLayer
 from headlight.model.transformer import Stack
+from tests.app.connections import connect, raw_post, wait_for
 
 N_ABANDONED = 100
 SECONDS_PER_TEXT = 0.02
 
 
-def raw_trace(text):
-    body = json.dumps({"text": text}).encode()
-    head = (
-        "POST /api/v1/trace HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-def connect(server):
-    url = httpx.URL(server.url)
-    return socket.create_connection((url.host, url.port), timeout=10)
-
-
 def abandon(server, text):
     with connect(server) as connection:
-        connection.sendall(raw_trace(text))
+        connection.sendall(raw_post("trace", text=text))
 
 
 def trace(server, text):
@@ -56,13 +41,6 @@ def n_requests(server):
 def n_alive(kind):
     gc.collect()
     return sum(type(found) is kind for found in gc.get_objects())
-
-
-def wait_for(condition, seconds=20):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 @contextmanager
@@ -135,7 +113,7 @@ def test_a_pass_stops_before_its_next_layer_when_its_client_leaves(server, monke
     monkeypatch.setattr(TransformerLayer, "forward", forward)
     engine = server.services.engine
     with connect(server) as connection:
-        connection.sendall(raw_trace("nobody waits for this"))
+        connection.sendall(raw_post("trace", text="nobody waits for this"))
         wait_for(lambda: entered)
         (job,) = engine._jobs()
     wait_for(lambda: not job.is_wanted)

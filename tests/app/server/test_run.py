@@ -1,6 +1,5 @@
 """The server on a real port: addresses, concurrency, stop signals and memory."""
 
-import json
 import os
 import socket
 import subprocess
@@ -16,28 +15,7 @@ import torch
 
 from headlight.server import PortError, address_of, listen
 from headlight.tracing import service
-
-
-def raw_trace(text):
-    """A trace request as bytes, for a connection that is cut."""
-    body = json.dumps({"text": text}).encode()
-    head = (
-        "POST /api/v1/trace HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-def connect(server):
-    url = httpx.URL(server.url)
-    return socket.create_connection((url.host, url.port), timeout=10)
-
-
-def wait_for(condition, seconds=10):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+from tests.app.connections import connect, raw_post, wait_for
 
 
 @pytest.fixture
@@ -117,9 +95,9 @@ def test_health_answers_while_the_inference_thread_is_busy(server, monkeypatch):
 def test_a_request_whose_client_left_the_queue_is_never_computed(server, hold_answers):
     begun, may_end = hold_answers(server)
     with connect(server) as first, connect(server) as second:
-        first.sendall(raw_trace("first"))
+        first.sendall(raw_post("trace", text="first"))
         wait_for(lambda: begun == ["first"])
-        second.sendall(raw_trace("second"))
+        second.sendall(raw_post("trace", text="second"))
         wait_for(lambda: server.services.engine.n_jobs == 2)
         second.close()
         wait_for(lambda: server.services.engine.n_jobs == 1)
