@@ -216,14 +216,6 @@ class Engine:
             job.future.cancel()
             self._dequeue(job)
 
-    def stop(self) -> None:
-        """Reject what runs, what waits and what comes: the server's time is up."""
-        self.is_stopping = True
-        with self._changed:
-            jobs = self._jobs()
-        for job in jobs:
-            self._deliver(job, server_stopping())
-
     def close(self) -> None:
         """Finish the batch that runs, reject what waits, and end the thread; it blocks."""
         self.is_stopping = True
@@ -231,7 +223,10 @@ class Engine:
             self._changed.notify()
         if self._thread.ident is not None:
             self._thread.join(STOP_SECONDS)
-        self.stop()
+        with self._changed:
+            jobs = self._jobs()
+        for job in jobs:
+            self._deliver(job, server_stopping())
 
     @property
     def _has_ended(self) -> bool:
