@@ -44,10 +44,7 @@ TICK_SECONDS = 0.2
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The application.
-
-    Args:
-        settings: None reads the environment.
+    """The application; without settings, those of the environment.
 
     Raises:
         ValueError: the device is missing.

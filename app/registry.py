@@ -30,11 +30,8 @@ MAX_REASON_CHARACTERS = 300
 class Registry:
     """Models by id.
 
-    Args:
-        parents: directories whose sub-folders are models; of two equal names the first counts.
-        default: the id of the model for requests that name none.
-        device: of the weights and the computation.
-        precision: of the weights and the computation.
+    The sub-folders of `parents` are models; of two equal names the first counts. `default` is the
+    id of the model for requests that name none.
     """
 
     def __init__(

@@ -96,10 +96,7 @@ def address_of(listener: socket.socket) -> str:
 def serve(listener: socket.socket, host: str, settings: Settings) -> None:
     """Serve until a signal comes, then let open responses finish.
 
-    Args:
-        listener: from `listen`.
-        host: the host that was asked for; the server answers to it, too.
-        settings: of the application.
+    The server also answers to the name `host`, which was asked for.
 
     Raises:
         ValueError: the device is missing.

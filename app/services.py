@@ -46,10 +46,8 @@ def terminate() -> None:
 class Services:
     """Everything that one server holds; it has no sessions.
 
-    Args:
-        settings: limits, models and device.
-        on_fatal: called once the engine has failed for good; by default it ends the process, for
-            the container to restart.
+    `on_fatal` is called once the engine has failed for good; by default it ends the process, for
+    the container to restart.
 
     Raises:
         ValueError: the device asked for does not exist.

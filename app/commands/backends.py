@@ -31,9 +31,6 @@ class Local:
 
     Every method raises UsageError if the request breaks a rule, and ValueError if it fails.
 
-    Args:
-        settings: limits, models and device.
-
     Raises:
         ValueError: the device does not exist here.
     """
@@ -63,11 +60,7 @@ class Local:
 
 
 class Remote:
-    """Asks a server; with the methods and errors of `Local`.
-
-    Args:
-        client: of the server; the caller closes it.
-    """
+    """Asks a server; with the methods and errors of `Local`. The caller closes the client."""
 
     def __init__(self, client: Client) -> None:
         self.client = client

@@ -39,11 +39,8 @@ def offline_page(
 ) -> str:
     """The page as HTML.
 
-    Args:
-        answer: a trace as a safetensors file, without packed triangles.
-        card: its model's card, the answer of `GET /api/v1/models/{id}`.
-        trace: the same trace.
-        edits: of the pass.
+    `answer` is the trace as a safetensors file without packed triangles, and `card` the answer of
+    `GET /api/v1/models/{id}`.
     """
     templates = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True)
     return templates.get_template("offline.html").render(

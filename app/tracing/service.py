@@ -56,13 +56,7 @@ class Encoded:
 class TraceService:
     """Computes traces, each once while it is kept.
 
-    Args:
-        registry: the models.
-        settings: the limits.
-        engine: runs the passes.
-        outgoing: reserves the bytes of answers.
-        metrics: counts hits and misses.
-        in_thread: runs what is too long for the event loop and for the worker thread.
+    `in_thread` runs what is too long for the event loop and for the worker thread.
     """
 
     def __init__(
@@ -189,11 +183,7 @@ class _Found:
 
 
 class TraceCache:
-    """Answers by the ids of their traces; any thread may ask.
-
-    Args:
-        max_bytes: what all answers may take together; 0 keeps none.
-    """
+    """Answers by the ids of their traces; any thread may ask. `max_bytes` of 0 keeps none."""
 
     def __init__(self, max_bytes: int) -> None:
         self._answers: LRUCache[str, Answer] = LRUCache(max_bytes, getsizeof=size_of)
