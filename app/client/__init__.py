@@ -28,7 +28,7 @@ from headlight.client.errors import (
 )
 from headlight.model.trace import NamedArray, Token
 from headlight.schemas.generation import Ended, Started, TokenWritten
-from headlight.schemas.models import ModelAnswer, ModelsAnswer
+from headlight.schemas.models import ModelAnswer, ModelsAnswer, ModelSummary
 from headlight.schemas.server import LimitAnswer
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "InvalidRequest",
     "LimitAnswer",
     "ModelAnswer",
+    "ModelSummary",
     "ModelsAnswer",
     "NamedArray",
     "NotFound",

@@ -67,12 +67,12 @@ class Call(Generic[Answer]):
 
 
 def models() -> Call[ModelsAnswer]:
-    """Every model of the server."""
+    """Every model of the server, in short: `model` adds its sites and figures."""
     return Call(method="GET", path=f"{BASE}/models", read=_read_models)
 
 
 def model(model: str) -> Call[ModelAnswer]:
-    """One model's card."""
+    """One model's card, with its sites and figures."""
     return Call(method="GET", path=f"{BASE}/models/{_segment(model)}", read=_read_model)
 
 

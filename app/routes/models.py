@@ -14,6 +14,7 @@ from headlight.schemas.models import (
     ExpertTokensAnswer,
     ModelAnswer,
     ModelsAnswer,
+    ModelSummary,
     SiteAnswer,
     UnavailableModel,
 )
@@ -25,11 +26,11 @@ router = APIRouter(prefix="/api/v1", tags=["models"])
 
 @router.get("/models")
 async def models(services: ServicesDep) -> ModelsAnswer:
-    """Every model, and the folders that hold none and why."""
+    """Every model in short, and each folder that cannot be used with the reason."""
     registry = services.registry
     return ModelsAnswer(
         default=registry.default,
-        models=[model_answer(found) for found in registry.descriptions.values()],
+        models=[model_summary(found) for found in registry.descriptions.values()],
         unavailable=[
             UnavailableModel(id=model, reason=reason)
             for model, reason in registry.unavailable.items()
@@ -41,14 +42,14 @@ async def models(services: ServicesDep) -> ModelsAnswer:
 async def model(
     model: Annotated[str, Path(description="The model's id.")], services: ServicesDep
 ) -> ModelAnswer:
-    """One model's card."""
+    """One model's card, with its sites and figures."""
     return model_answer(services.registry.describe(model))
 
 
-def model_answer(description: Description) -> ModelAnswer:
-    """A model's card as it is sent; sites have no batch axis, as a trace is of one text."""
+def model_summary(description: Description) -> ModelSummary:
+    """A model's card without its sites, sources and figures."""
     config, card = description.config, description.card
-    return ModelAnswer(
+    return ModelSummary(
         id=description.id,
         title=card.title,
         kind=config.kind,
@@ -68,6 +69,16 @@ def model_answer(description: Description) -> ModelAnswer:
         parameters=description.n_parameters,
         revision=description.revision,
         licence=card.licence,
+        analyses=available(description),
+        examples=[example_answer(title, found) for title, found in card.examples.items()],
+    )
+
+
+def model_answer(description: Description) -> ModelAnswer:
+    """A model's card as it is sent; sites have no batch axis, as a trace is of one text."""
+    card = description.card
+    return ModelAnswer(
+        **dict(model_summary(description)),
         trained_on=list(card.trained_on),
         attribution=list(card.attribution),
         metrics=dict(card.metrics),
@@ -78,8 +89,6 @@ def model_answer(description: Description) -> ModelAnswer:
             SiteAnswer(name=site.name, axes=[axis for axis in site.axes if axis != "batch"])
             for site in description.sites
         ],
-        analyses=available(description),
-        examples=[example_answer(title, found) for title, found in card.examples.items()],
     )
 
 

@@ -63,8 +63,8 @@ class ExampleAnswer(Answer):
     )
 
 
-class ModelAnswer(Answer):
-    """A model's card."""
+class ModelSummary(Answer):
+    """A model's card without its sites, sources and figures."""
 
     id: str
     title: str
@@ -87,6 +87,13 @@ class ModelAnswer(Answer):
     parameters: int
     revision: str
     licence: str
+    analyses: list[str] = Field(description="The analyses that its sites support.")
+    examples: list[ExampleAnswer]
+
+
+class ModelAnswer(ModelSummary):
+    """A model's card."""
+
     trained_on: list[str]
     attribution: list[str]
     metrics: dict[str, Any]
@@ -94,8 +101,6 @@ class ModelAnswer(Answer):
         description="null: the model is dense, or they were not counted."
     )
     sites: list[SiteAnswer]
-    analyses: list[str] = Field(description="The analyses that its sites support.")
-    examples: list[ExampleAnswer]
 
 
 class UnavailableModel(Answer):
@@ -109,10 +114,10 @@ class ModelsAnswer(Answer):
     """Every available model."""
 
     default: str
-    models: list[ModelAnswer]
+    models: list[ModelSummary]
     unavailable: list[UnavailableModel]
 
-    def __getitem__(self, model: str) -> ModelAnswer:
+    def __getitem__(self, model: str) -> ModelSummary:
         """A model by its id.
 
         Raises:

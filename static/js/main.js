@@ -56,6 +56,10 @@ const loaded = {};
 /** @type {import('./state/state.js').State} */
 let state = address.read();
 let catalogue = NO_MODELS;
+/** The card of the model in use, in short. @type {Object|null} */
+let card = null;
+/** The card below the page: in short until the full one arrives. @type {Object|null} */
+let shownCard = null;
 /** @type {import('./data/trace.js').Trace|null} */
 let trace = null;
 let controller = null;
@@ -70,7 +74,10 @@ let width = 0;
 const retrier = createRetrier(start);
 const answers = createRequestCache({
   fetch: (body, signal) => fetchAnswer(catalogue, body, signal),
-  onArrival: show,
+  onArrival: () => {
+    showFacts();
+    show();
+  },
 });
 const pageStatus = createPageStatus(byId, {
   onRetry: () => {
@@ -210,11 +217,11 @@ async function read() {
   }
   const signal = newSignal();
   const wanted = cardOf(catalogue, state.model);
-  const card = wanted ?? cardOf(catalogue, '') ?? catalogue.models[0];
+  card = wanted ?? cardOf(catalogue, '') ?? catalogue.models[0];
   if (state.text === null) state = beginning(state, card.examples[0]);
   if (card.kind !== 'encoder-decoder') state.target = null;
   composer.show({ text: state.text, target: state.target, model: wanted?.id ?? '', card });
-  showCard(byId('card'), card);
+  showFacts();
   if (!wanted) {
     fail(refusalOf(catalogue, state.model));
     return;
@@ -238,6 +245,14 @@ async function read() {
   } catch (error) {
     if (!signal.aborted) fail(error);
   }
+}
+
+/** The facts about the model, whose full card is on its way together with the trace. */
+function showFacts() {
+  const found = answers.find({ card: card.id }).trace?.card ?? card;
+  if (found === shownCard) return;
+  shownCard = found;
+  showCard(byId('card'), found);
 }
 
 function arrived() {
@@ -280,7 +295,7 @@ function cancel() {
 function drop() {
   trace = null;
   isBehind = false;
-  answers.want({});
+  want({});
   pageStatus.waitForAnswers(false);
   pageStatus.waitForTrace(false);
 }
@@ -345,10 +360,19 @@ async function load(id) {
 
 /** The further answers of the open view; while they are pending, the page shows it. */
 function answersFor(view) {
-  const found = answers.want(
+  const found = want(
     Object.fromEntries(asksOf(view).map(([name, ask]) => [name, bodyOf(ask, trace)])),
   );
   pageStatus.waitForAnswers(Object.values(found).some((answer) => answer.isWaiting));
+  return found;
+}
+
+/** Answers by name. The card of the model in use stays wanted, but nothing is held up for it. */
+function want(bodies) {
+  const { ofPage, ...found } = answers.want({
+    ...bodies,
+    ...(card && { ofPage: { card: card.id } }),
+  });
   return found;
 }
 

@@ -41,10 +41,19 @@ export class Problem extends Error {
 
 /**
  * @param {AbortSignal} signal
- * @returns {Promise<{default: string, models: Object[], unavailable: {id: string, reason: string}[]}>}
+ * @returns {Promise<Catalogue>}
  */
-export async function fetchModels(signal) {
-  const answer = await call(`${BASE}/models`, { signal, headers: { Accept: 'application/json' } });
+export function fetchModels(signal) {
+  return fetchJson(`${BASE}/models`, signal);
+}
+
+/** The path of a model's full card. @param {string} model */
+export function cardPath(model) {
+  return `${BASE}/models/${encodeURIComponent(model)}`;
+}
+
+async function fetchJson(path, signal) {
+  const answer = await call(path, { signal, headers: { Accept: 'application/json' } });
   return arrived(answer.json());
 }
 
@@ -262,7 +271,7 @@ export function mayHurry({ status }) {
   return status === 0;
 }
 
-/** @typedef {{default: string, models: Object[], unavailable?: {id: string, reason: string}[]}} Catalogue */
+/** @typedef {{default: string, models: Object[], unavailable?: {id: string, reason: string}[]}} Catalogue with cards in short */
 
 /** @type {Catalogue} before the server was asked */
 export const NO_MODELS = Object.freeze({ default: '', models: [] });
@@ -317,15 +326,16 @@ function reasonOf({ models, unavailable = [] }, id) {
 }
 
 /**
- * A trace with the card of the model that made it; or, if requested, an encoding of
- * positions.
+ * A trace with the short card of its model; or, if that is what is asked for, an encoding of
+ * positions, or the full card of a model.
  * @param {Catalogue} catalogue
  * @param {Object} body
  * @param {AbortSignal} signal
- * @returns {Promise<any>} a `Trace` or an `Encoding`
+ * @returns {Promise<any>} a `Trace`, an `Encoding` or `{card}`
  */
 export async function fetchAnswer(catalogue, body, signal) {
   if (body.positional) return fetchPositional(body.positional, signal);
+  if (body.card) return { card: await fetchJson(cardPath(body.card), signal) };
   const { model, text, target } = body;
   const trace = await fetchTrace(body, signal);
   return {

@@ -15,13 +15,14 @@ const MOST_NUMBERS = 32e6;
 /**
  * The body of a view's request. Model and texts are those of the page's trace, the
  * translation that it made included, unless the view names its own. An encoding of positions needs
- * no text: `{positional: {scheme, length, width}}`.
+ * no text: `{positional: {scheme, length, width}}`. Nor does the full card of a model: `{card: id}`.
  * @param {Object} ask
  * @param {import('../data/trace.js').Trace} trace
- * @returns {Object} a body for `POST /api/v1/trace`, or what to ask of `GET /api/v1/positional`
+ * @returns {Object} a body for `POST /api/v1/trace`, or what to ask of `GET /api/v1/positional` or `GET /api/v1/models/{id}`
  */
 export function bodyOf(ask, { asked, target }) {
   if (ask.positional) return { positional: ask.positional };
+  if (ask.card) return { card: ask.card };
   const isOther = 'text' in ask || 'model' in ask;
   const texts = isOther
     ? { model: asked.model, text: asked.text }
@@ -95,6 +96,17 @@ export function createRequestCache({ fetch, onArrival }) {
       return found;
     },
 
+    /**
+     * Asks for one thing, giving up nothing else.
+     * @param {Object} body
+     * @returns {Answer}
+     */
+    find(body) {
+      const key = JSON.stringify(body);
+      if (!kept.has(key)) ask(key, body);
+      return kept.get(key).answer;
+    },
+
     /** Forgets problems, so that they are requested again. */
     retry() {
       for (const [key, { answer }] of kept) if (answer.problem) kept.delete(key);
@@ -125,7 +137,7 @@ export function createRequestCache({ fetch, onArrival }) {
 /** The number of values in an answer: its tensors and the arrays of its analyses. */
 /** @param {Answer} answer */
 function sizeOf({ trace }) {
-  const arrays = trace
+  const arrays = trace?.tensors
     ? [trace.tensors, ...Object.values(trace.analyses ?? {})].flatMap((found) =>
         Object.values(found),
       )

@@ -222,33 +222,27 @@ function view(buffer, ArrayType, offset, length) {
 }
 
 /**
- * Does a glob (`*` stands for anything) name this site?
- * @param {string} glob
- * @param {string} site
+ * Globs for all attention weights of a model. A glob that names no site is an error of the request.
+ * @param {{kind?: string}} card
  */
-export function matches(glob, site) {
-  const pattern = glob
-    .split('*')
-    .map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
-    .join('.*');
-  return new RegExp(`^${pattern}$`).test(site);
+export function weightSites({ kind }) {
+  const own = '*.self_attention.weights';
+  return kind === 'encoder-decoder' ? [own, '*.cross_attention.weights'] : [own];
 }
 
 /**
  * The globs and analyses to request, so that each view has what it needs and nothing more.
- * Globs that name no site of the model are left out: a dense model has no router.
  * @param {{needs: string[], also?: (card: Object) => string[]}[]} views
- * @param {{sites: {name: string}[]}} card
+ * @param {Object} card
  * @returns {{capture: string[], analyses: string[]}}
  */
 export function request(views, card) {
   const needs = [
     ...new Set(views.flatMap((view) => [...view.needs, ...(view.also?.(card) ?? [])])),
   ];
-  const analyses = needs
-    .filter((need) => need.startsWith('analyses.'))
-    .map((need) => need.split('.')[1]);
-  const capture = needs.filter((need) => card.sites.some(({ name }) => matches(need, name)));
+  const isAnalysis = (need) => need.startsWith('analyses.');
+  const analyses = needs.filter(isAnalysis).map((need) => need.split('.')[1]);
+  const capture = needs.filter((need) => !isAnalysis(need));
   return { capture, analyses: [...new Set(analyses)] };
 }
 

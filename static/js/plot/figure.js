@@ -30,7 +30,7 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {number} layer
  * @property {number} head
  * @property {Record<string, import('../api/request_cache.js').Answer>} answers to the view's requests, by name
- * @property {Object[]} cards of all models
+ * @property {Object[]} cards of all models, in short
  */
 
 /**
@@ -54,8 +54,8 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {string} help one sentence
  * @property {string[][]} terms pairs of a word and its meaning
  * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {help?: string, terms?: string[][]}} [wording] texts that depend on the model
- * @property {string[]} needs globs over site names, or `analyses.<id>.<array>`
- * @property {(card: Object) => string[]} [also] further globs, by model
+ * @property {string[]} needs globs over sites that every model has, or `analyses.<id>.<array>`
+ * @property {(card: Object) => string[]} [also] globs over sites that only some models have
  * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {id: string, title: string}[]} [places] the attentions or stacks to choose from, if there are several
  * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => string} [place] the open one
  * @property {Record<string, import('../state/state.js').Field<any>>} [fields] its own part of the state, under unique names

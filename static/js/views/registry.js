@@ -8,6 +8,7 @@
  */
 
 import { FIELDS as ATTENTION_FIELDS } from '../state/attention_switches.js';
+import { weightSites } from '../data/trace.js';
 import { choice, count, counts, flag, number, ofText, text } from '../state/state.js';
 
 /**
@@ -15,22 +16,29 @@ import { choice, count, counts, flag, number, ofText, text } from '../state/stat
  * @property {string} id
  * @property {string} title of its tab
  * @property {(card: Object) => string} [titleFor] of its tab, if that depends on the model
- * @property {string[]} needs globs over site names, or `analyses.<id>.<array>`
- * @property {(card: Object) => string[]} [also] further globs, by model
+ * @property {string[]} needs globs over sites that every model has, or `analyses.<id>.<array>`
+ * @property {(card: Object) => string[]} [also] globs over sites that only some models have
  * @property {Record<string, import('../state/state.js').Field<any>>} fields its own part of the state
  * @property {'heads'|'generation'} [overview] the part of the view that is not a figure
  * @property {() => Promise<import('../plot/figure.js').View>} load
  */
 
-const WEIGHTS = ['*.self_attention.weights', '*.cross_attention.weights'];
 const NEXT_TOKEN = ['analyses.next_token.ids', 'analyses.next_token.probabilities'];
+const POSITIONAL = {
+  sinusoidal: ['*.embedding.positional'],
+  learned: ['*.embedding.positional'],
+  rotary: ['*.layers.0.self_attention.rotated_queries', '*.layers.0.self_attention.queries'],
+  alibi: ['*.layers.0.self_attention.bias'],
+};
+const ROUTING = ['router_probs', 'expert_indices', 'expert_weights'];
 
 /** @type {ViewEntry[]} */
 export const VIEWS = [
   {
     id: 'attention',
     title: 'Attention',
-    needs: [...WEIGHTS, 'analyses.head_labels'],
+    needs: ['analyses.head_labels'],
+    also: weightSites,
     fields: ATTENTION_FIELDS,
     overview: 'heads',
     load: async () => {
@@ -42,20 +50,16 @@ export const VIEWS = [
   {
     id: 'why',
     title: 'Why this cell',
-    needs: WEIGHTS,
+    needs: [],
+    also: weightSites,
     fields: { why_unscaled: flag(), why_temperature: number({ least: 0.2, most: 5, standard: 1 }) },
     load: async () => (await import('./why/why.js')).why,
   },
   {
     id: 'positions',
     title: 'Positions',
-    needs: [
-      '*.embedding.positional',
-      '*.layers.0.self_attention.rotated_queries',
-      '*.layers.0.self_attention.bias',
-    ],
-    also: ({ positional }) =>
-      positional === 'rotary' ? ['*.layers.0.self_attention.queries'] : [],
+    needs: [],
+    also: ({ positional }) => POSITIONAL[positional] ?? [],
     fields: {
       positions_show: choice(['encoding', 'waves', 'rotation', 'schemes', 'twins']),
       positions_dimensions: counts(),
@@ -70,7 +74,8 @@ export const VIEWS = [
   {
     id: 'experts',
     title: 'Experts',
-    needs: ['*.experts.router_probs', '*.experts.expert_indices', '*.experts.expert_weights'],
+    needs: [],
+    also: ({ moe }) => (moe ? ROUTING.map((site) => `*.experts.${site}`) : []),
     fields: { experts_show: choice(['routing', 'route', 'specialities']), experts_expert: count() },
     load: async () => (await import('./experts/experts.js')).experts,
   },
@@ -122,7 +127,8 @@ export const VIEWS = [
   {
     id: 'compare',
     title: 'Compare',
-    needs: [...WEIGHTS, ...NEXT_TOKEN],
+    needs: NEXT_TOKEN,
+    also: weightSites,
     fields: {
       compare_with: choice(['edit', 'text', 'model']),
       compare_text: text(),

@@ -15,6 +15,16 @@ def test_every_model_is_listed_and_the_default_is_named(client, model_ids):
     assert body["unavailable"] == []
 
 
+LONG = {"sites", "metrics", "expert_tokens", "trained_on", "attribution"}
+
+
+def test_the_list_leaves_out_what_is_long_and_the_card_has_it(client):
+    for short in client.get("/api/v1/models").json()["models"]:
+        card = client.get(f"/api/v1/models/{short['id']}").json()
+        assert set(card) - set(short) == LONG
+        assert {name: card[name] for name in short} == short
+
+
 def test_a_card_says_what_the_model_is(client, tiny):
     card = client.get("/api/v1/models/tiny").json()
     sites = card.pop("sites")

@@ -41,6 +41,18 @@ test('the same wish is asked for once, and its answer is kept', async () => {
   equal(calls.length, 1);
 });
 
+test('what is asked for ahead gives up nothing, and is the same answer later', async () => {
+  const { answers, calls } = byHand();
+  answers.want({ lens: { text: 'a' } });
+  ok(answers.find({ card: 'tiny' }).isWaiting);
+  ok(!calls[0].signal.aborted);
+  calls[1].resolve({ card: { id: 'tiny' } });
+  await settled();
+  equal(answers.find({ card: 'tiny' }).trace.card.id, 'tiny');
+  deepEqual(answers.want({ card: { card: 'tiny' } }).card, answers.find({ card: 'tiny' }));
+  equal(calls.length, 2);
+});
+
 test('what nobody waits for any more is given up, and says nothing', async () => {
   const { answers, calls, arrivals } = byHand();
   answers.want({ lens: { text: 'a' } });

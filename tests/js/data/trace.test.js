@@ -2,7 +2,6 @@ import { deepEqual, equal, ok, throws } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   encodingFromSafetensors,
-  matches,
   matrixAt,
   parseSafetensors,
   request,
@@ -139,37 +138,20 @@ test('offsets that contradict the shape are refused', () => {
   );
 });
 
-const site = (name) => ({ name });
-
-test('a star stands for anything, a dot for a dot', () => {
-  ok(matches('*.self_attention.weights', 'decoder.layers.0.self_attention.weights'));
-  ok(matches('decoder.layers.*.experts.router_probs', 'decoder.layers.10.experts.router_probs'));
-  ok(!matches('*.weights', 'decoder.layers.0.expert_weights'));
-  ok(!matches('logits', 'logitsx'));
-});
-
 test('a request asks for what the views need and the model has', () => {
-  const dense = {
-    sites: [
-      'decoder.embedding.positional',
-      'decoder.layers.0.self_attention.weights',
-      'logits',
-    ].map(site),
-  };
+  const dense = { kind: 'decoder', positional: 'none', moe: null };
   deepEqual(request(VIEWS, dense), {
-    capture: ['*.self_attention.weights', '*.embedding.positional'],
+    capture: ['*.self_attention.weights'],
     analyses: ['head_labels', 'next_token'],
   });
-  const routed = { sites: [...dense.sites, site('decoder.layers.0.experts.router_probs')] };
-  ok(request(VIEWS, routed).capture.includes('*.experts.router_probs'));
-  const rotary = {
-    positional: 'rotary',
-    sites: ['queries', 'rotated_queries'].map((name) =>
-      site(`decoder.layers.0.self_attention.${name}`),
-    ),
-  };
-  deepEqual(request(VIEWS, rotary).capture, [
-    '*.layers.0.self_attention.rotated_queries',
-    '*.layers.0.self_attention.queries',
-  ]);
+  const more = (facts) =>
+    request(VIEWS, { ...dense, ...facts })
+      .capture.slice(1)
+      .map((site) => site.split('.').at(-1));
+  deepEqual(more({ kind: 'encoder-decoder' }), ['weights']);
+  deepEqual(more({ positional: 'sinusoidal' }), ['positional']);
+  deepEqual(more({ positional: 'learned' }), ['positional']);
+  deepEqual(more({ positional: 'alibi' }), ['bias']);
+  deepEqual(more({ positional: 'rotary' }), ['rotated_queries', 'queries']);
+  deepEqual(more({ moe: { layers: [0] } }), ['router_probs', 'expert_indices', 'expert_weights']);
 });

@@ -6,16 +6,11 @@
 import { modelName } from '../../api/calls.js';
 import { counted } from '../../data/format.js';
 import { hasTwoSides, placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
-import { request } from '../../data/trace.js';
+import { request, weightSites } from '../../data/trace.js';
 import { shortened } from '../../data/text.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
 
-const NEEDS = [
-  '*.self_attention.weights',
-  '*.cross_attention.weights',
-  'logits',
-  'analyses.next_token.ids',
-];
+const NEEDED = { needs: ['logits', 'analyses.next_token.ids'], also: weightSites };
 const NAME_LETTERS = 48;
 /** Letters kept of a shared beginning, before the first difference. */
 const LEAD_LETTERS = 16;
@@ -124,10 +119,7 @@ export function asks(trace, state) {
   const member = trace.card && memberOfB(trace, state);
   if (!member) return {};
   const card = state.compare_with === 'model' ? otherOf(trace, state) : trace.card;
-  return {
-    before: { capture: ['logits'] },
-    after: { ...request([{ needs: NEEDS }], card), ...member },
-  };
+  return { before: { capture: ['logits'] }, after: { ...request([NEEDED], card), ...member } };
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 
 import { modelName } from '../../api/calls.js';
+import { noticeOf } from '../../api/request_cache.js';
 import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
 import { layersWith } from '../../data/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
@@ -57,13 +58,8 @@ const HELP = {
     'Experts specialise during training, without being assigned a subject: these are the tokens that the router sends to each more often than to the others.',
 };
 
-const FIGURES = {
-  routing: routingFigure,
-  flow: flowFigure,
-  ways: choicesFigure,
-  kinds: kindsFigure,
-  taken: expertFigure,
-};
+const FIGURES = { routing: routingFigure, flow: flowFigure, ways: choicesFigure };
+const SPECIALITIES = { kinds: kindsFigure, taken: expertFigure };
 
 /** @type {import('../../plot/figure.js').View} */
 export const experts = {
@@ -76,12 +72,22 @@ export const experts = {
   place: (trace, state) => stackOf(state, trace),
   arrangement: (_, { experts_show: show }) => (show === 'specialities' ? 'pair' : undefined),
   controls,
+  asks,
   panels,
   figure,
 };
 
 function isDense({ tensors }) {
   return layersWith(tensors, 'experts.router_probs').length === 0;
+}
+
+/**
+ * Only the full card says what the experts take.
+ * @param {import('../../data/trace.js').Trace} trace
+ * @param {Record<string, any>} state
+ */
+function asks(trace, { experts_show: show }) {
+  return show === 'specialities' && !isDense(trace) ? { card: { card: trace.model } } : {};
 }
 
 /** @returns {import('../../ui/controls.js').Control[]} */
@@ -166,7 +172,11 @@ function sceneOf(trace, state) {
 function figure(trace, state) {
   const scene = sceneOf(trace, state);
   if (scene.stages.length === 0) return dense(trace, scene);
-  return FIGURES[state.part ?? 'routing'](trace, state, scene);
+  const { part = 'routing' } = state;
+  if (!(part in SPECIALITIES)) return FIGURES[part](trace, state, scene);
+  const answer = state.answers.card;
+  if (!answer?.trace) return { title: 'Specialities', notice: noticeOf(answer) };
+  return SPECIALITIES[part]({ ...trace, card: answer.trace.card }, state, scene);
 }
 
 function dense(trace, { stack }) {

@@ -3,6 +3,7 @@
  * for one expert the tokens that it takes most above its share.
  */
 
+import { cardPath } from '../../api/calls.js';
 import { counted, percent } from '../../data/format.js';
 import { columnsOf, escapeForPlotly, visible } from '../../data/text.js';
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
@@ -25,7 +26,7 @@ const ROOM_FOR_NUMBERS = 30;
 const END = 1.02;
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('../../data/trace.js').Trace} trace with the full card
  * @param {import('../../plot/figure.js').Frame} state
  * @param {import('./experts.js').Scene} scene
  * @returns {import('../../plot/figure.js').Figure}
@@ -175,7 +176,7 @@ function kindsGrid(trace, scene, parts, columns) {
 
 /** The call that returns the card with these numbers. */
 function callFor({ model }) {
-  return { path: `/api/v1/models/${encodeURIComponent(model)}` };
+  return { path: cardPath(model) };
 }
 
 function ofToken({ tokens, stage, nameOf }) {
@@ -190,7 +191,7 @@ function restOf({ tokens, query, stage, nameOf }) {
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
+ * @param {import('../../data/trace.js').Trace} trace with the full card
  * @param {import('../../plot/figure.js').Frame} state
  * @param {import('./experts.js').Scene} scene
  * @returns {import('../../plot/figure.js').Figure}

@@ -12,7 +12,6 @@ const CARD = {
   n_layers: 2,
   n_heads: 2,
   moe: { n_experts: 4, top_k: 2, layers: [1] },
-  sites: [],
 };
 const OTHER = { ...CARD, id: 'other', title: 'Other' };
 const VOCABULARY = 10;
@@ -69,12 +68,11 @@ function figures(more, trace = traceA()) {
 }
 
 test('B is asked for with its edit, and A for its logits', () => {
-  const card = { ...CARD, sites: [{ name: SITE }, { name: 'logits' }] };
-  const asked = (more) => compare.asks({ ...traceA(), card }, stateOf(more));
+  const asked = (more) => compare.asks({ ...traceA(), card: CARD }, stateOf(more));
   const edits = (more) => asked(more).after.edits;
   deepEqual(asked({}).before, { capture: ['logits'] });
   deepEqual(asked({}).after.analyses, ['next_token']);
-  deepEqual(asked({}).after.capture, ['*.self_attention.weights', 'logits']);
+  deepEqual(asked({}).after.capture, ['logits', '*.self_attention.weights']);
   const off = { kind: 'heads_off', heads: [0] };
   deepEqual(edits({}), [off]);
   deepEqual(edits({ head: 1 }), [{ ...off, heads: [1] }], 'the head that is shown');

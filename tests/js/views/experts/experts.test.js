@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { experts } from '../../../../static/js/views/experts/experts.js';
-import { CHOSEN, routedTrace } from './sample.js';
+import { CARD, CHOSEN, routedTrace } from './sample.js';
 import {
   figuresOf,
   FRAME,
@@ -15,10 +15,15 @@ import {
 import { assertContract, assertFits, WIDTHS } from '../view_contract.js';
 
 const COUNT = TOKENS.length;
+const ANSWERS = { card: { trace: { card: CARD } } };
 
 const route = (trace, state) => figuresOf(experts, trace, { experts_show: 'route', ...state });
 const specialities = (trace, state) =>
-  figuresOf(experts, trace, { experts_show: 'specialities', ...state });
+  figuresOf(experts, trace, {
+    experts_show: 'specialities',
+    answers: { card: { trace: { card: trace.card } } },
+    ...state,
+  });
 
 test('probabilities stand by expert and token, the chosen ones marked with their weight', () => {
   const [{ data, grid }] = figuresOf(experts, sampleTrace());
@@ -81,7 +86,8 @@ test('pointing at an expert tints the sentence by what it takes of every token',
   deepEqual(down.tint(2, 0), grid.tint(0, 2));
   equal(grid.ofToken(1).tint[1], 1);
   for (const experts_show of ['routing', 'route', 'specialities']) {
-    for (const figure of figuresOf(experts, routedTrace(), { experts_show, experts_expert: 3 }))
+    const state = { experts_show, experts_expert: 3, answers: ANSWERS };
+    for (const figure of figuresOf(experts, routedTrace(), state))
       equal(figure.grid.ceiling, 1, 'a tint counts up to 1');
   }
 });
@@ -173,9 +179,18 @@ test('specialities: the tokens of the chosen expert, those of the sentence in gr
   ok(grid.tint(0)[4] > 0.3 && grid.tint(0)[3] === 0);
 });
 
+test('specialities: the full card is asked for, and waited for', () => {
+  const state = { ...FRAME, experts_show: 'specialities' };
+  deepEqual(experts.asks(routedTrace(), state), { card: { card: 'tiny' } });
+  deepEqual(experts.asks(routedTrace(), { ...state, experts_show: 'routing' }), {});
+  deepEqual(experts.asks(sampleTrace({ isDense: true }), state), {});
+  for (const { notice } of specialities(routedTrace(), { answers: { card: { isWaiting: true } } }))
+    equal(notice, 'Reading…');
+});
+
 test('route and specialities keep the contract, at 256 tokens too', () => {
   for (const show of ['route', 'specialities']) {
-    const state = { experts_show: show, experts_expert: 3 };
+    const state = { experts_show: show, experts_expert: 3, answers: ANSWERS };
     for (const width of WIDTHS) {
       assertContract(figuresOf(experts, routedTrace(), { ...state, width }), width);
       const long = figuresOf(experts, longTrace(256), { ...state, width });
