@@ -509,14 +509,26 @@ def tokens_of(content):
 
 def test_open_streams_share_a_pass(server, monkeypatch):
     """Streams that wait for the worker thread at the same time are continued together."""
-    sizes, real = [], streaming.advance
-    monkeypatch.setattr(streaming, "advance", lambda all_: sizes.append(len(all_)) or real(all_))
-    gate, engine = threading.Event(), server.services.engine
+    engine, real = server.services.engine, streaming.advance
+    sizes, go, gate = [], threading.Event(), threading.Event()
+
+    def n_waiting():
+        return len(engine._waiting) + len(engine._continuing)
+
+    def advance(generations):
+        if any(each.written for each in generations):
+            sizes.append(len(generations))
+            assert go.wait(20)
+        return real(generations)
+
+    monkeypatch.setattr(streaming, "advance", advance)
     with ThreadPoolExecutor() as pool:
-        held = pool.submit(lambda: asyncio.run(engine.run(lambda: gate.wait(20))))
-        wait_for(lambda: engine.n_jobs == 1)
         streams = [pool.submit(read_slowly, server, text) for text in ("the cat", "a small light")]
-        wait_for(lambda: engine.n_jobs == 3)
+        wait_for(lambda: sizes and n_waiting() == 1)  # one is at its second token
+        held = pool.submit(lambda: asyncio.run(engine.run(lambda: gate.wait(20))))
+        wait_for(lambda: n_waiting() == 2)
+        go.set()
+        wait_for(lambda: len(engine._continuing) == 2)  # while the job that holds the gate runs
         gate.set()
         assert held.result()
         assert [len(stream.result()) for stream in streams] == [20, 20]
