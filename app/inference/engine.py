@@ -144,9 +144,9 @@ class Engine:
 
     @property
     def n_jobs(self) -> int:
-        """How many jobs run or wait."""
+        """How many jobs run or wait; those of a running batch that have their result do not."""
         with self._changed:
-            return len(self._jobs())
+            return sum(not job.future.done() for job in self._jobs())
 
     @property
     def is_alive(self) -> bool:
