@@ -339,8 +339,11 @@ class Engine:
         return batch
 
     def _run(self, batch: list[Job]) -> None:
-        """Solve a batch, and after each of its results the continuations that wait."""
-        self._solve_and_settle(batch, after_each=self._run_continuations)
+        """Solve a batch; after each result of other work, waiting continuations have a turn."""
+        if batch[0].is_continuation:
+            self._solve_and_settle(batch)
+        else:
+            self._solve_and_settle(batch, after_each=self._run_continuations)
         with self._changed:
             self._running = []
 
