@@ -1,4 +1,4 @@
-"""What a server loads: what it needs to serve, and none of what its dependencies could bring."""
+"""A server imports the modules that it needs, and none that its dependencies could bring."""
 
 import json
 import subprocess
@@ -32,7 +32,7 @@ HEAVY = {
 
 
 def modules_after(code, *arguments):
-    """What a fresh Python has loaded after some code that ends with telling it."""
+    """The modules that a fresh Python has loaded after code that prints them last."""
     command = [sys.executable, "-c", code, *arguments]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return set(json.loads(said.splitlines()[-1]))

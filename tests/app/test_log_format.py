@@ -1,4 +1,4 @@
-"""What is logged is one line a time, in either format, and never a word that a client sent."""
+"""A log record is one line in either format, and never holds a word that a client sent."""
 
 import io
 import json

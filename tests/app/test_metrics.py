@@ -1,4 +1,4 @@
-"""What the server counts: names, labels, and that no label holds what a client sent."""
+"""The server's metrics: names and labels, none of which holds text that a client sent."""
 
 import pytest
 

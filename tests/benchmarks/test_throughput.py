@@ -41,7 +41,7 @@ WORDS = (
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server listens."""
+    """The address of a server."""
 
     host: str
     port: int
@@ -127,7 +127,7 @@ async def wait_until_ready(address):
 
 @dataclass
 class Load:
-    """What many clients measured together."""
+    """The measurements of many clients together."""
 
     rate: float
     health_ms: list[float]

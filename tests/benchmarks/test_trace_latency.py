@@ -1,4 +1,4 @@
-"""What a client waits for a default trace, against the bare forward pass of the same text.
+"""The latency of a default trace, compared with the forward pass of the same text.
 
     make bench
 

@@ -17,7 +17,7 @@ SIZES = {"n_layers": 1, "n_heads": 3, "d_model": 12, "d_ff": 8, "vocab_size": 20
 
 
 def captured(site, length, **choices):
-    """What a model computes at a site as it reads a text of that length."""
+    """The activation of a model at a site for a text of that length."""
     model = Transformer(TransformerConfig(**SIZES, **choices))
     with torch.no_grad(), model.capture([site]) as found:
         model(torch.arange(length)[None])

@@ -63,6 +63,7 @@ def modules(folder):
 OF_APP, OF_MODEL = modules("app"), modules("model")
 MODULES = OF_APP | OF_MODEL
 TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
+TESTS = {name: ast.parse(path.read_text()) for name, path in modules("tests").items()}
 
 
 def imported_names(module):
@@ -153,7 +154,7 @@ def test_docstrings_begin_with_their_subject():
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     awkward = [
         f"{name}: {docstring.splitlines()[0]}"
-        for name, tree in TREES.items()
+        for name, tree in (TREES | TESTS).items()
         for node in ast.walk(tree)
         if isinstance(node, documented)
         and AWKWARD.match(docstring := ast.get_docstring(node) or "")

@@ -219,7 +219,7 @@ def test_unreadable_standard_input_exits_with_2(zoo, sent):
 
 
 def piped(zoo, sent, **written):
-    """What a trace of standard input, as JSON, comes to."""
+    """The result of `headlight trace - --json` with this standard input."""
     environment = {"HEADLIGHT_ZOO_DIR": str(zoo), "HEADLIGHT_DEFAULT_MODEL": "tiny", **written}
     return CliRunner().invoke(app, ["trace", "-", "--json"], input=sent, env=environment)
 

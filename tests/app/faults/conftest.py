@@ -23,7 +23,7 @@ PATIENCE = 20.0
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back, and how long that took."""
+    """An answer, and the seconds that it took."""
 
     status: int
     headers: dict[str, str]
@@ -129,7 +129,7 @@ def assert_problem(problem_schema):
 
 @pytest.fixture(scope="session")
 def mistakes(server):
-    """What the server has logged as an error of its own, so far."""
+    """The errors that the server has logged so far."""
     records: list[logging.LogRecord] = []
 
     class Keeper(logging.Handler):

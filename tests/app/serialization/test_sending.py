@@ -1,4 +1,4 @@
-"""What answers take in memory until they are read is bounded, and nothing of it is ever lost."""
+"""The memory of unread answers is bounded, and all of it is released."""
 
 import asyncio
 import random
@@ -103,7 +103,7 @@ def reader(server, path=LARGE, method="GET", more=""):
 
 
 def length_of(connection):
-    """What an answer says that it is long."""
+    """The Content-Length of an answer."""
     head = b""
     while b"\r\n\r\n" not in head:
         head += connection.recv(512)

@@ -1,4 +1,4 @@
-"""A server that goes away and comes back, or asks for patience."""
+"""A server that goes away and comes back, or asks the client to wait."""
 
 import json
 

@@ -52,7 +52,7 @@ def test_the_norms_are_those_of_what_adds_up_to_the_output(
 
 
 def _written(tensors, path, model):
-    """What every key adds to every query through every head: (head, query, key, d_model)."""
+    """The contribution of every key to every query in each head: (head, query, key, d_model)."""
     weights, values = (
         torch.tensor(tensors[f"{path}.{part}"].data) for part in ("weights", "values")
     )

@@ -57,7 +57,7 @@ def test_first_guesses_and_first_fives_counted_by_hand(encoder, answers, first, 
 
 
 def test_the_answer_is_read_where_the_mask_stands(encoder):
-    """Where the answer depends on the text, places and rows of a batch must not be mixed up."""
+    """If the answer depends on the text, mixing up places or rows of a batch shows."""
     documents = [f"{' the' * n} cat{' saw' * n}\n" for n in range(1, 6)]
 
     def rig(logits):

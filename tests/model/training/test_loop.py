@@ -29,7 +29,7 @@ def lines(loop):
 
 
 class StopError(Exception):
-    """What ends a run from outside, without warning."""
+    """An error that ends a run from outside, without warning."""
 
 
 def repeat(loop, n_counted):

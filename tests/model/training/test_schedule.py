@@ -20,7 +20,7 @@ def cosine_factors(steps, warmup, floor):
 
 
 def pytorch_factors(steps, warmup, floor):
-    """What PyTorch makes of a rate of 1: the line to 1 in the warmup's last step, then the cosine.
+    """PyTorch's factors of a rate of 1: a line to 1 in the warmup's last step, then the cosine.
 
     Its cosine begins at the step after the warmup.
     """

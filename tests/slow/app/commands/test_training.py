@@ -51,7 +51,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def small_translator():
-    """What makes `train` learn from eighty pairs in milliseconds a step."""
+    """The arguments with which `train` learns eighty pairs in milliseconds a step."""
     Path("small.yaml").write_text(SMALL_TRANSLATOR)
     nouns = {"cat": "chat", "dog": "chien", "king": "roi", "tree": "arbre"}
     pairs = [

@@ -89,7 +89,7 @@ def split_experts(name, stacked):
 
 
 def agreement(reference, model, ids, is_token, by_layer, **asked):
-    """What was captured, and what the reference gives at the same sites."""
+    """The captured activations, and the reference's at the same sites."""
     mask = torch.ones_like(ids) if is_token is None else is_token.long()
     with torch.no_grad(), model.capture(["*"]) as captured:
         expected = reference(

@@ -21,7 +21,7 @@ def free_port():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where two processes have left what they saw."""
+    """The folder in which two processes have left their results."""
     folder = tmp_path_factory.mktemp("together")
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     done = subprocess.run(
@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def seen(folder):
-    """What each of the two saw."""
+    """The results of each process."""
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in (0, 1)]
 
 

@@ -1,4 +1,4 @@
-"""What two processes do together, a script that `test_two_processes.py` starts through torchrun.
+"""The work of two processes, a script that `test_two_processes.py` starts with torchrun.
 
 Each process writes what it saw to ``<rank>.json`` in the folder named by the first argument.
 """
@@ -89,7 +89,7 @@ def curves(out, processes=ALONE):
 
 
 def exchanged(processes):
-    """What comes of every exchange where the two put in different things."""
+    """The result of every exchange if the two processes put in different values."""
     rank = processes.rank
     parameters = [nn.Parameter(torch.zeros(2, 3)) for _ in range(4)]
     parameters[0].grad = torch.full((2, 3), 1.0 + rank)
@@ -117,7 +117,7 @@ def stopped(out, processes):
 
 
 def diverged(out, processes):
-    """What a run says when the weights of the second process alone are spoilt."""
+    """The error of a run in which only the weights of the second process are spoilt."""
     loop = make_loop(out / "diverged", processes, DENSE, 5)
 
     def listen(report):
