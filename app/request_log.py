@@ -4,7 +4,7 @@ The log keeps of a text only its length, and a hash under a key that dies with t
 texts have equal hashes, and a guessed text cannot be confirmed.
 
 asgi-correlation-id was considered for the ids: it logs a warning for every malformed id a client
-sends, and the log needs a context of its own beside it.
+sends, and the log needs a context of its own as well.
 """
 
 import hashlib

@@ -288,7 +288,7 @@ def _tick_labels(axis: Mapping[str, Any], side: float, *, is_column: bool) -> li
 
 
 def _colour_bar(trace: Mapping[str, Any], left: int, height: int) -> list[str]:
-    """The colour scale from bottom to top, with five values beside it."""
+    """The colour scale from bottom to top, labelled with five values."""
     stops = [f'<stop offset="{at}" stop-color="{rgb}"/>' for at, rgb in trace["colorscale"]]
     lowest, highest = trace["zmin"], trace["zmax"]
     values = [
@@ -308,7 +308,7 @@ def _colour_bar(trace: Mapping[str, Any], left: int, height: int) -> list[str]:
 MAX_LETTERS = 12
 _FIRST_STRONG_ISOLATE, _POP_DIRECTIONAL_ISOLATE = "\u2068", "\u2069"
 _NAMED = {"\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u3000": "□", "\u007f": "␡", " ": "·"}
-# Format characters that join the letters or emoji beside them: combining grapheme joiner,
+# Format characters that join the letters or emoji next to them: combining grapheme joiner,
 # zero-width (non-)joiner, variation selectors 15 and 16.
 _JOINERS = frozenset("\u034f\u200c\u200d\ufe0e\ufe0f")
 

@@ -3,7 +3,7 @@
     site,head,query,query_token,key,key_token,position,position_token,d_model,value
     decoder.layers.0.self_attention.weights,0,0,<s>,0,<s>,,,,1.0
 
-An axis that an array does not have is empty. The `_token` column beside an axis has the text of the
+An axis that an array does not have is empty. The `_token` column of an axis has the text of the
 token there; the column `token` has the likely token whose id or probability is in `value`. Masked
 numbers are `-inf`.
 

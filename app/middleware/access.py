@@ -120,7 +120,7 @@ class ApiKeys:
     def _rejection(self, headers: Headers) -> Problem:
         if any(shown_keys(headers)):
             challenge = f'{CHALLENGE}, error="invalid_token"'
-            detail = "the API key is not valid here; ask whoever runs this server for one"
+            detail = "the API key is not valid here; ask the operator of this server for one"
             return Problem(401, "key-refused", detail, headers={"WWW-Authenticate": challenge})
         detail = f"this needs a key: send it as 'Authorization: Bearer KEY' or '{KEY_HEADER}: KEY'"
         return Problem(401, "key-missing", detail, headers={"WWW-Authenticate": CHALLENGE})

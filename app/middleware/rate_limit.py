@@ -1,7 +1,7 @@
 """A rate limit by API key, or by address if no keys are used.
 
-The generic cell rate algorithm keeps one number per client: the time at which its allowance will be
-whole again. A minute's requests may come at once, then one every 1/n of a minute.
+The generic cell rate algorithm keeps one number per client: the time at which its quota is full
+again. A minute's requests may come at once, then one every 1/n of a minute.
 
 slowapi was considered: it limits decorated routes only and sends no RateLimit headers of the IETF
 draft; the moving window of its `limits` keeps a timestamp for every request.
@@ -34,16 +34,16 @@ IPV6_PREFIX = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Allowance:
-    """A client's allowance: it must `wait` seconds, and has all of it in `full_after` seconds."""
+class Quota:
+    """A client's remaining requests; seconds until the next one, and until the quota is full."""
 
-    n_left: int
+    remaining: int
     wait: float
     full_after: float
 
 
 class RateLimiter:
-    """The allowances of the clients that asked last."""
+    """The quotas of the clients that asked last."""
 
     def __init__(
         self,
@@ -53,24 +53,24 @@ class RateLimiter:
     ) -> None:
         self.per_minute = per_minute
         self.clock = clock
-        self.whole_at: LRUCache[str, float] = LRUCache(max_clients)
+        self.full_at: LRUCache[str, float] = LRUCache(max_clients)
 
-    def take(self, client: str) -> Allowance:
-        """Take one request off a client's allowance, if it has one left."""
+    def take(self, client: str) -> Quota:
+        """Take one request from a client's quota, if it has one left."""
         now, each = self.clock(), MINUTE / self.per_minute
-        whole_at = max(self.whole_at.get(client, now), now)
-        wait = max(0.0, whole_at + each - now - MINUTE)
+        full_at = max(self.full_at.get(client, now), now)
+        wait = max(0.0, full_at + each - now - MINUTE)
         if wait <= 0:
-            whole_at += each
-            self.whole_at[client] = whole_at
-        full_after = whole_at - now
+            full_at += each
+            self.full_at[client] = full_at
+        full_after = full_at - now
         # Rounded, as a sum of many thirds of a second is not quite what it should be.
-        n_left = max(0, math.floor(round((MINUTE - full_after) / each, 6)))
-        return Allowance(n_left=n_left, wait=wait, full_after=full_after)
+        remaining = max(0, math.floor(round((MINUTE - full_after) / each, 6)))
+        return Quota(remaining=remaining, wait=wait, full_after=full_after)
 
 
 class RateLimit:
-    """Rejects clients that ask too often, and sends all of them the state of their allowance.
+    """Rejects clients that ask too often, and sends all of them the state of their quota.
 
     A valid key is a client of its own, wherever it is used.
     """
@@ -87,12 +87,12 @@ class RateLimit:
             await self.app(scope, receive, send)
             return
         client = self.keys.valid_key(Headers(scope=scope)) or client_of(scope)
-        if scope["path"] == METRICS:  # a scraper beside a client has an allowance of its own
+        if scope["path"] == METRICS:  # a scraper on a client's machine has its own quota
             client = f"{client} {METRICS}"
-        allowance = self.limiter.take(client)
-        headers = self._headers(allowance)
-        if allowance.wait:
-            raise self._rejection(allowance, headers)
+        quota = self.limiter.take(client)
+        headers = self._headers(quota)
+        if quota.wait:
+            raise self._rejection(quota, headers)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -101,13 +101,13 @@ class RateLimit:
 
         await self.app(scope, receive, send_with_headers)
 
-    def _headers(self, allowance: Allowance) -> dict[str, str]:
-        seconds = math.ceil(allowance.wait or allowance.full_after)
-        left = f'"client";r={allowance.n_left};t={seconds}'
+    def _headers(self, quota: Quota) -> dict[str, str]:
+        seconds = math.ceil(quota.wait or quota.full_after)
+        left = f'"client";r={quota.remaining};t={seconds}'
         return {"RateLimit-Policy": self.policy, "RateLimit": left}
 
-    def _rejection(self, allowance: Allowance, headers: dict[str, str]) -> Problem:
-        limit, wait = self.limiter.per_minute, math.ceil(allowance.wait)
+    def _rejection(self, quota: Quota, headers: dict[str, str]) -> Problem:
+        limit, wait = self.limiter.per_minute, math.ceil(quota.wait)
         return Problem(
             429,
             "too-many-requests",

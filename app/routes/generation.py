@@ -16,7 +16,7 @@ from headlight.tracing.generation import EVENT_STREAM, EventStream, Generation, 
 
 logger = logging.getLogger(__name__)
 
-STREAM_PATIENCE_SECONDS = 30.0
+STREAM_READ_SECONDS = 30.0
 """How long a client may leave an event unread before its stream is cut: it holds a place."""
 
 router = APIRouter(prefix="/api/v1", tags=["generation"], route_class=JsonRoute)
@@ -53,7 +53,7 @@ async def generate(
     negotiate(request.headers.get("accept", ""), (EVENT_STREAM,))
     begin = partial(services.generator.begin, order)
     generation, first = await services.engine.run(begin, client_left(request))
-    return EventStream(_events(services, generation, first), STREAM_PATIENCE_SECONDS)
+    return EventStream(_events(services, generation, first), STREAM_READ_SECONDS)
 
 
 async def _events(services: Services, generation: Generation, first: bytes) -> AsyncIterator[bytes]:

@@ -1,6 +1,6 @@
 """Content codings, at levels fast enough to pay on most networks.
 
-Equal bytes are compressed to equal bytes. No response holds a secret beside what a client sent, so
+Equal bytes are compressed to equal bytes. No response holds a secret next to what a client sent, so
 its compressed length reveals nothing (BREACH).
 """
 

@@ -45,7 +45,7 @@ class Form:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of a response in this format, beside Content-Type."""
+        """The headers of a response in this format, except Content-Type."""
         vary = {"Vary": "Accept, Accept-Encoding"}
         return vary if self.coding == "identity" else vary | {"Content-Encoding": self.coding}
 

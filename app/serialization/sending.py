@@ -116,12 +116,12 @@ class Reservation:
         self.resize(n_bytes)
 
     def resize(self, n_bytes: int) -> None:
-        """Take as much as the answer turned out to need."""
+        """Reserve the bytes that the answer needs, now that they are known."""
         self.outgoing.n_bytes += n_bytes - self.n_bytes
         self.n_bytes = n_bytes
 
     def release(self) -> None:
-        """Take nothing any more: the answer is sent, or nobody waits for it."""
+        """Free the bytes: the answer is sent, or its client has disconnected."""
         self.resize(0)
 
 

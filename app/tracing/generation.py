@@ -322,23 +322,23 @@ class EventStream(StreamingResponse):
 
     Args:
         events: each encoded, as they come to be.
-        patience: seconds that a client may leave an event unread.
+        read_timeout: seconds that a client may leave an event unread.
     """
 
     media_type = EVENT_STREAM
 
-    def __init__(self, events: AsyncIterator[bytes], patience: float) -> None:
+    def __init__(self, events: AsyncIterator[bytes], read_timeout: float) -> None:
         super().__init__(events, headers=HEADERS)
-        self.patience = patience
+        self.read_timeout = read_timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events; a client that does not read them is cut off."""
 
         async def send_in_time(message: Message) -> None:
-            async with asyncio.timeout(self.patience):
+            async with asyncio.timeout(self.read_timeout):
                 await send(message)
 
         try:
             await super().__call__(scope, receive, send_in_time)
         except TimeoutError:
-            logger.warning("a stream was cut: its client read nothing for %g s", self.patience)
+            logger.warning("a stream was cut: its client read nothing for %g s", self.read_timeout)

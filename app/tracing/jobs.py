@@ -58,7 +58,7 @@ class TraceJob:
         spec: of the pass; it captures `sites` and what the analyses read.
         sites: the sites that are sent.
         derived: the arrays that analyses make beyond what they read: a site and its axes.
-        is_batched: whether a pass may read other texts beside this one.
+        is_batched: whether a pass may read other texts together with this one.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The figures of `translate`: BLEU, and word alignment beside that of the IBM models."""
+"""The figures of `translate`: BLEU, and word alignment compared with the IBM models."""
 
 from __future__ import annotations
 

@@ -321,5 +321,5 @@ def load_state(
 
 
 def _placed(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """Put an optimizer's tensor beside its parameter; a step counter stays on the CPU."""
+    """Move an optimizer's tensor to its parameter's device; a step counter stays on the CPU."""
     return tensor.to(parameter.device) if tensor.ndim else tensor

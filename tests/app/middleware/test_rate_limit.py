@@ -1,4 +1,4 @@
-"""Each client has an allowance that refills steadily; one request more is rejected."""
+"""Each client has a quota that refills steadily; one request more is rejected."""
 
 import httpx
 import pytest
@@ -25,13 +25,13 @@ def clock():
 
 def test_a_minute_of_requests_may_come_at_once(clock):
     limiter = RateLimiter(3, 10, clock)
-    assert [limiter.take("ada").n_left for _ in range(3)] == [2, 1, 0]
+    assert [limiter.take("ada").remaining for _ in range(3)] == [2, 1, 0]
     rejected = limiter.take("ada")
-    assert (rejected.n_left, rejected.wait) == (0, pytest.approx(20))
+    assert (rejected.remaining, rejected.wait) == (0, pytest.approx(20))
     assert limiter.take("grace").wait == 0
 
 
-def test_an_allowance_refills_steadily(clock):
+def test_a_quota_refills_steadily(clock):
     limiter = RateLimiter(3, 10, clock)
     for _ in range(3):
         limiter.take("ada")
@@ -40,8 +40,8 @@ def test_an_allowance_refills_steadily(clock):
         assert limiter.take("ada").wait == 0
         assert limiter.take("ada").wait > 0
     clock.now += 3600
-    allowance = limiter.take("ada")
-    assert (allowance.n_left, allowance.full_after) == (2, pytest.approx(20))
+    quota = limiter.take("ada")
+    assert (quota.remaining, quota.full_after) == (2, pytest.approx(20))
 
 
 def test_a_rejected_request_costs_nothing(clock):
@@ -57,7 +57,7 @@ def test_the_least_recent_client_is_forgotten(clock):
     limiter = RateLimiter(1, 3, clock)
     for client in ("ada", "grace", "edith", "joan"):
         limiter.take(client)
-    assert len(limiter.whole_at) == 3
+    assert len(limiter.full_at) == 3
     assert limiter.take("joan").wait > 0
     assert limiter.take("ada").wait == 0
 
@@ -67,7 +67,7 @@ def strict(client_with):
     return client_with(requests_per_minute=3)
 
 
-def test_the_state_of_the_allowance_is_sent(strict):
+def test_the_state_of_the_quota_is_sent(strict):
     left = [strict.get("/api/v1/limits").headers["ratelimit"] for _ in range(2)]
     assert left == ['"client";r=2;t=20', '"client";r=1;t=40']
     assert strict.get("/api/v1/limits").headers["ratelimit-policy"] == '"client";q=3;w=60'
@@ -82,7 +82,7 @@ def test_one_request_too_many_is_rejected(strict, problem):
     assert answer.headers["ratelimit"] == '"client";r=0;t=20'
 
 
-def test_metrics_have_an_allowance_of_their_own(strict, problem):
+def test_metrics_have_a_quota_of_their_own(strict, problem):
     for _ in range(4):
         strict.get("/api/v1/limits")
     for _ in range(3):

@@ -48,7 +48,7 @@ def post(client, text=TEXT, n_tokens=6, **options):
 
 
 def read(client, *args, **options):
-    """What is told of every token, and the end."""
+    """The data of every token event, and of the end event."""
     answer = post(client, *args, **options)
     assert answer.status_code == 200, answer.text
     start, *tokens, end = events_of(answer.content)
@@ -348,7 +348,7 @@ def open_stream(server, text=TEXT, n_tokens=200):
 
 
 def receive(connection, what, count=1, received=b""):
-    """What has come when something has come so often."""
+    """The bytes received when they hold `what` `count` times."""
     while received.count(what) < count:
         received += connection.recv(100_000)
     return received
@@ -443,7 +443,7 @@ def test_a_refused_request_gives_its_place_back(client, problem):
 
 
 def test_a_client_that_reads_nothing_is_cut_off(serving, settings, monkeypatch):
-    monkeypatch.setattr("headlight.routes.generation.STREAM_PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr("headlight.routes.generation.STREAM_READ_SECONDS", 0.3)
     with serving(settings) as server:
         connection = socket.socket()
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
