@@ -178,5 +178,6 @@ def _shown(text: str, limit: int = MAX_REASON_CHARACTERS) -> str:
 
 def _unknown_model(model: str, known: Mapping[str, Description]) -> Problem:
     available = sorted(known)
-    detail = f"there is no model {echo(model)}; there is {', '.join(available) or 'none at all'}"
+    ids = f"the models are {', '.join(available)}" if available else "there are none at all"
+    detail = f"there is no model {echo(model)}; {ids}"
     return Problem(404, "unknown-model", detail, available=available)

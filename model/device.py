@@ -30,7 +30,7 @@ def choose_device(name: str = "auto") -> torch.device:
         raise ValueError(f"device {name!r} is unknown; choose one of {', '.join(DEVICES)}")
     if not available[name]:
         there = ", ".join(kind for kind, is_there in available.items() if is_there)
-        raise ValueError(f"device {name!r} is not on this machine; there is: {there}")
+        raise ValueError(f"device {name!r} is not on this machine; the devices are: {there}")
     return torch.device(name)
 
 

@@ -39,7 +39,7 @@ class Analysis:
             return self.arrays[name].data
         if name in self.metadata:
             return self.metadata[name]
-        raise KeyError(f"there is no {name!r}; there is {', '.join(self)}")
+        raise KeyError(f"there is no {name!r}; the names are {', '.join(self)}")
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self.arrays, *self.metadata))
@@ -78,7 +78,7 @@ class Positional:
     def __getitem__(self, name: str) -> NDArray[np.generic]:
         """An array by name: `encoding`, `angles`, `slopes`."""
         if name not in self.tensors:
-            raise KeyError(f"there is no {name!r}; there is {', '.join(self.tensors)}")
+            raise KeyError(f"there is no {name!r}; the arrays are {', '.join(self.tensors)}")
         return self.tensors[name].data
 
 

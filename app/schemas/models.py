@@ -127,4 +127,4 @@ class ModelsAnswer(Answer):
             if found.id == model:
                 return found
         known = ", ".join(found.id for found in self.models)
-        raise KeyError(f"there is no model {model!r}; there is {known}")
+        raise KeyError(f"there is no model {model!r}; the models are {known}")

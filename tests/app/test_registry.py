@@ -100,7 +100,9 @@ def _raise(error):
 
 
 def test_an_unknown_model_is_refused_with_those_that_exist(zoo):
-    with pytest.raises(Problem, match="there is no model 'gpt'; there is dense, fi") as caught:
+    with pytest.raises(
+        Problem, match="there is no model 'gpt'; the models are dense, fi"
+    ) as caught:
         Registry([zoo], default="tiny", device=CPU).describe("gpt")
     assert caught.value.status_code == 404
 

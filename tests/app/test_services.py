@@ -28,7 +28,7 @@ def test_a_missing_default_model_is_the_reason_for_not_being_ready(settings, mod
     assert not services.is_ready
     assert services.why_not_ready == (
         "the default model did not start: there is no model 'gone'; "
-        f"there is {', '.join(model_ids)}"
+        f"the models are {', '.join(model_ids)}"
     )
 
 

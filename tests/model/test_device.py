@@ -1,4 +1,4 @@
-"""Where a model runs: what is asked for, or the best there is."""
+"""The choice of a device: the one asked for, or the best available."""
 
 import os
 
@@ -34,11 +34,13 @@ def test_a_device_that_is_there_is_taken(monkeypatch):
 
 def test_a_device_that_is_not_there_is_rejected(monkeypatch):
     pretend(monkeypatch, cuda=False, mps=False)
-    with pytest.raises(ValueError, match=r"^device 'cuda' is not on this machine; there is: cpu$"):
+    with pytest.raises(
+        ValueError, match=r"^device 'cuda' is not on this machine; the devices are: cpu$"
+    ):
         choose_device("cuda")
     pretend(monkeypatch, cuda=False, mps=True)
     with pytest.raises(
-        ValueError, match=r"^device 'cuda' is not on this machine; there is: mps, cpu$"
+        ValueError, match=r"^device 'cuda' is not on this machine; the devices are: mps, cpu$"
     ):
         choose_device("cuda")
 
