@@ -7,6 +7,7 @@ request but short names, and shows no stack trace.
 https://www.rfc-editor.org/rfc/rfc9457
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from pydantic.fields import FieldInfo
 from starlette.exceptions import HTTPException
 
 from headlight.request_log import current
@@ -39,6 +41,8 @@ _MEANINGS = {
     "damaged or not ready, or the server is stopping.",
     504: "The computation took longer than `work_seconds`.",
 }
+_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+_OUT_OF_RANGE = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
 _CONTENT = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemAnswer.__name__}"}}}
 ANY_ERROR: dict[int | str, dict[str, Any]] = {
     "default": {"description": "Any error.", "content": _CONTENT}
@@ -155,7 +159,7 @@ def problem_from_status(error: HTTPException, request: Request) -> Problem:
 
 
 def _allowed(headers: Mapping[str, str]) -> str:
-    """The methods of a route, HEAD beside GET; mounted files name none and allow both."""
+    """The methods of a route, with HEAD if it has GET; mounted files name none and allow both."""
     methods = headers.get("Allow", "GET").split(", ")
     if "GET" in methods and "HEAD" not in methods:
         methods.append("HEAD")
@@ -183,8 +187,9 @@ def install_problems(app: FastAPI) -> None:
         return problem.response()
 
     @app.exception_handler(RequestValidationError)
-    async def _invalid(_: Request, error: RequestValidationError) -> Response:
-        return _invalid_request(error.errors(), error.body).response()
+    async def _invalid(request: Request, error: RequestValidationError) -> Response:
+        fields = _fields_of(request.scope.get("route"))
+        return _invalid_request(error.errors(), error.body, fields).response()
 
 
 def _body_refused(request: Request) -> Problem:
@@ -195,8 +200,18 @@ def _body_refused(request: Request) -> Problem:
     return body_too_large(limit)
 
 
-def _invalid_request(errors: Sequence[Mapping[str, Any]], body: Any) -> Problem:
-    found = [_described_error(error, body) for error in errors]
+def _fields_of(route: object) -> dict[str, FieldInfo]:
+    """The members of the model that a route reads, from its body or its query."""
+    query = getattr(getattr(route, "dependant", None), "query_params", None) or [None]
+    field = getattr(route, "body_field", None) or query[0]
+    model = getattr(getattr(field, "field_info", None), "annotation", None)
+    return dict(getattr(model, "model_fields", {}))
+
+
+def _invalid_request(
+    errors: Sequence[Mapping[str, Any]], body: Any, fields: Mapping[str, FieldInfo]
+) -> Problem:
+    found = [_described_error(error, body, fields) for error in errors]
     shown = [f"{error['field']}: {error['message']}" for error in found[:3]]
     detail = NO_OBJECT if found[0]["message"] == NO_OBJECT else "; ".join(shown)
     if len(found) > 3:
@@ -204,13 +219,52 @@ def _invalid_request(errors: Sequence[Mapping[str, Any]], body: Any) -> Problem:
     return Problem(422, "invalid-request", detail, errors=found[:20], **_exceeded_limit(errors))
 
 
-def _described_error(error: Mapping[str, Any], body: Any) -> dict[str, str]:
+def _described_error(
+    error: Mapping[str, Any], body: Any, fields: Mapping[str, FieldInfo]
+) -> dict[str, str]:
     """The field and message of one error."""
     where, *names = error["loc"]
     if where not in ("body", "query"):
         names = [where, *names]
-    message = NO_OBJECT if where == "body" and not names else error["msg"]
+    message = NO_OBJECT if where == "body" and not names else _message(error, names, fields)
     return {"field": _field(validation_path(names, body)), "message": message}
+
+
+def _message(
+    error: Mapping[str, Any], names: Sequence[str | int], fields: Mapping[str, FieldInfo]
+) -> str:
+    """The message of an error: pydantic's, or one that names the members or the range."""
+    is_top = len(names) == 1
+    if error["type"] == "extra_forbidden":
+        noun = "parameter" if error["loc"][0] == "query" else "member"
+        known = f"; the {noun}s are {', '.join(fields)}" if is_top and fields else ""
+        return f"unknown {noun}{known}"
+    if is_top and names[0] in fields and _is_out_of_range(error):
+        return f"must be {_range_of(fields[str(names[0])])}"
+    return str(error["msg"])
+
+
+def _is_out_of_range(error: Mapping[str, Any]) -> bool:
+    """Whether a number is out of range; orjson reads an integer beyond 64 bits as a float."""
+    value = error["input"]
+    is_huge = isinstance(value, float) and abs(value) >= 2**63
+    return error["type"] in _OUT_OF_RANGE or (error["type"] == "int_type" and is_huge)
+
+
+def _range_of(field: FieldInfo) -> str:
+    """The range of a number, such as "at least 0 and less than 2^63"."""
+    return " and ".join(
+        f"{words} {_power(bound)}"
+        for rule in field.metadata
+        for name, words in _BOUNDS.items()
+        if (bound := getattr(rule, name, None)) is not None
+    )
+
+
+def _power(number: float) -> str:
+    """A number; a large power of two as one."""
+    exponent = math.log2(number) if number > 2**15 else 0.5
+    return f"2^{int(exponent)}" if exponent.is_integer() else str(number)
 
 
 def validation_path(location: Sequence[str | int], body: Any) -> list[str | int]:

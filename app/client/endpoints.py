@@ -62,7 +62,7 @@ class Call(Generic[Answer]):
         if self.body is None:
             return {**request, "headers": headers}
         # ASCII escapes carry lone surrogates, which UTF-8 cannot: the server reports them.
-        content = json.dumps(self.body, allow_nan=False, default=_plain).encode("ascii")
+        content = f"{{{', '.join(map(_json_member, self.body.items()))}}}".encode("ascii")
         return {**request, "headers": {**headers, "Content-Type": JSON}, "content": content}
 
 
@@ -239,6 +239,19 @@ def _given(**members: Any) -> dict[str, Any]:
 def _listed(value: Any) -> list[Any]:
     is_list = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
     return list(value) if is_list else [value]
+
+
+def _json_member(member: tuple[str, Any]) -> str:
+    """A member of a request as JSON.
+
+    Raises:
+        ValueError: its value is or holds NaN or an infinity.
+    """
+    name, value = member
+    try:
+        return f"{json.dumps(name)}: {json.dumps(value, allow_nan=False, default=_plain)}"
+    except ValueError as error:
+        raise ValueError(f"{name} is {value!r}; JSON holds finite numbers only") from error
 
 
 def _plain(value: Any) -> Any:

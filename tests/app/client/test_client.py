@@ -47,6 +47,11 @@ def test_a_trace_holds_the_arrays_of_a_direct_computation(headlight, tiny):
     assert len(repr(found).splitlines()) == 1 + len(found.tensors)
 
 
+def test_nan_is_an_error_that_names_the_argument(headlight):
+    with pytest.raises(ValueError, match=r"^layers is \[nan\]; JSON holds finite numbers only$"):
+        headlight.trace(TEXT, layers=np.nan)
+
+
 def test_options_are_sent_with_the_text(headlight):
     off = {"kind": "heads_off", "heads": [1], "layer": 0}
     options = {"capture": ["*.self_attention.*"], "layers": [0], "heads": [2, 1]}

@@ -38,6 +38,19 @@ def test_a_wrong_member_is_named_as_it_was_sent(client, problem):
     assert [each["field"] for each in found["errors"]] == ["edits.0.value", "edits.1.heads"]
 
 
+def test_an_unknown_member_names_the_members(client, problem):
+    response = client.post("/api/v1/tokenize", json={"text": "a", "txt": "b"})
+    found = problem(response, 422, "invalid-request")
+    assert found["detail"] == "txt: unknown member; the members are text, model"
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 10**30])
+def test_a_number_out_of_range_names_the_range(client, problem, seed):
+    body = {"text": "a", "n_tokens": 1, "seed": seed}
+    found = problem(client.post("/api/v1/generate", json=body), 422, "invalid-request")
+    assert found["detail"] == "seed: must be at least 0 and less than 2^63"
+
+
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(
     "content_type", ["", "text/plain", "application/x-www-form-urlencoded", "jsonish", "\xe4"]
