@@ -39,8 +39,8 @@ KEEP_ALIVE_SECONDS = 75
 SWITCH_SECONDS = 5e-4
 """How long one Python thread may hold the interpreter while others wait.
 
-At Python's own 5 ms each of the event loop's system calls may cost that much beside the inference
-thread, and a request makes half a dozen.
+At Python's own 5 ms each of the event loop's system calls may cost that much while the
+inference thread runs, and a request makes half a dozen.
 """
 
 MEBIBYTE = 2**20
@@ -221,11 +221,12 @@ def _limits(settings: Settings) -> str:
 
 def _access(settings: Settings) -> str:
     rate = settings.requests_per_minute
+    in_worker = " in each worker" if settings.workers > 1 else ""
     return " · ".join(
         (
             "this machine only" if is_loopback(settings.host) else "other machines, too",
             "with a key" if settings.api_keys else "no key",
-            f"{rate} calls a minute each" if rate else "no rate limit",
+            f"{rate} calls a minute each{in_worker}" if rate else "no rate limit",
         )
     )
 

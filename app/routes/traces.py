@@ -90,12 +90,17 @@ async def kept_trace(
 ) -> Response:
     """Return a trace that was computed before, while it is kept; nothing is computed.
 
+    Each worker of a server keeps its own traces: with several, the one that answers may not hold
+    this one, and answers 404. POST gives the same trace from each.
+
     Equal `ETag`s are equal bytes; `If-None-Match` spares sending them again.
     """
     form = negotiate_form(request.headers, query.dtype, triangle=query.triangle)
     answer = services.traces.kept(trace_id)
     if answer is None:
-        detail = f"the trace '{trace_id}' is not kept here; ask for it again with POST {_POST}"
+        others = "with several workers another one may hold it; "
+        others = others if services.settings.workers > 1 else ""
+        detail = f"the trace '{trace_id}' is not kept here; {others}POST it to {_POST} again"
         raise Problem(404, "unknown-trace", detail, headers={"Cache-Control": "no-store"})
     form = form.sized(answer.n_bytes)
     tag = await services.traces.tag(answer, form, client_left(request))

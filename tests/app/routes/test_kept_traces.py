@@ -163,8 +163,13 @@ def test_head_says_what_get_would_and_sends_nothing(client):
 
 def test_what_is_not_kept_is_a_problem_that_says_how_to_get_it(client, problem):
     body = problem(get(client, "0" * 32), 404, "unknown-trace")
-    assert body["detail"].endswith("is not kept here; ask for it again with POST /api/v1/trace")
+    assert body["detail"].endswith("is not kept here; POST it to /api/v1/trace again")
     assert get(client, "0" * 32).headers["cache-control"] == "no-store"
+
+
+def test_with_several_workers_another_one_may_hold_a_trace(client_with, problem):
+    body = problem(get(client_with(workers=2), "0" * 32), 404, "unknown-trace")
+    assert "another one may hold it" in body["detail"]
 
 
 @pytest.mark.parametrize("trace_id", ["a", "0" * 31, "0" * 33, "A" * 32, "..%2f" * 8, "g" * 32])

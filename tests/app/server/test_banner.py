@@ -1,4 +1,4 @@
-"""What the server says of itself when it starts."""
+"""The banner that the server prints when it starts."""
 
 import io
 
@@ -13,7 +13,7 @@ SECRET = "0123456789abcdefSECRET"
 
 @pytest.fixture
 def said(settings):
-    """What is printed, with settings changed."""
+    """A function that prints the banner of changed settings."""
 
     def print_it(**changed):
         console = Console(file=io.StringIO(), width=100, highlight=False, markup=False)
@@ -33,6 +33,10 @@ def test_address_model_limits_and_access_take_a_line_each(said):
         "access  this machine only · no key · 60 calls a minute each",
         "Ctrl-C stops.",
     ]
+
+
+def test_a_rate_limit_is_counted_in_each_worker(said):
+    assert "60 calls a minute each in each worker" in said(requests_per_minute=60, workers=2)
 
 
 def test_where_others_can_reach_it_what_to_mind_is_said(said):
@@ -56,7 +60,8 @@ def test_a_key_is_never_printed(said):
 
 def test_a_damaged_model_is_named(said, tmp_path):
     (tmp_path / "broken").mkdir()
-    assert "model broken is left out: broken/config.json" in said(models_dir=tmp_path)
+    text = said(models_dir=tmp_path)
+    assert "model broken is left out: broken holds no model (config.json is missing)" in text
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
