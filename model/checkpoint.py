@@ -58,13 +58,20 @@ class Description:
     sites: tuple[Site, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Checkpoint:
     """A model in eval mode with its tokenizer and its metadata."""
 
     model: Transformer
     tokenizer: Tokenizer
     description: Description
+
+    def __repr__(self) -> str:
+        n_parameters = f"{self.description.n_parameters / 1e6:.1f} M parameters"
+        return (
+            f"<Checkpoint {self.id}: {self.config.kind}, {self.config.n_layers} layers, "
+            f"{n_parameters}>"
+        )
 
     @property
     def id(self) -> str:
@@ -116,10 +123,11 @@ def describe(folder: Path | str) -> Description:
     )
 
 
-def find_model(model: Path | str) -> Path:
+def find_model(model: Path | str, models_dir: Path | None = None) -> Path:
     """The folder of a model: of a shipped model if `model` is its name, else `model` itself.
 
-    A name takes precedence over a folder of that name; write ``./stories`` for the folder.
+    A name takes precedence over a folder of that name; write ``./stories`` for the folder. Names
+    in `models_dir` come after those of the shipped models.
 
     Raises:
         CheckpointError: there is neither a shipped model nor a folder of that name.
@@ -127,6 +135,8 @@ def find_model(model: Path | str) -> Path:
     shipped = sorted(path.name for path in ZOO.iterdir() if (path / CONFIG).is_file())
     if model in shipped:
         return ZOO / model
+    if models_dir and model in [path.name for path in models_dir.iterdir() if path.is_dir()]:
+        return models_dir / model
     if not Path(model).is_dir():
         raise CheckpointError(
             f"there is no model or folder {str(model)!r}; "

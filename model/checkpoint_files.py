@@ -57,6 +57,8 @@ def require_file(folder: Path, name: str, max_bytes: int) -> Path:
         found = target.stat()
         home = folder.resolve(strict=True)
     except (OSError, RuntimeError) as error:  # RuntimeError: a cycle of symbolic links
+        if name == CONFIG and isinstance(error, FileNotFoundError) and not path.is_symlink():
+            raise CheckpointError(f"{folder} holds no model ({name} is missing)") from error
         raise CheckpointError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     if not target.is_relative_to(home):
         raise CheckpointError(f"{path}: a symbolic link must not leave the folder")

@@ -16,6 +16,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
+from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
@@ -305,10 +306,14 @@ def trace(
         interventions: the changes to the pass.
 
     Raises:
+        TypeError: `checkpoint` is not a loaded model.
         EmptyText, TooManyTokens, NoTarget, ValueError: as `tokenize`.
         UnknownSite, UnknownLayer, UnknownHead, UnknownExpert, ImpossibleIntervention: as
             `pass_spec`.
     """
+    if isinstance(checkpoint, str | Path):
+        name = f'load("{checkpoint}")'
+        raise TypeError(f"'{checkpoint}' is not a loaded model; pass {name} in its place")
     spec = pass_spec(
         checkpoint.description,
         capture=capture,

@@ -165,7 +165,11 @@ def read_run(out: Path) -> Run:
     """
     try:
         return _from_json((out / RUN).read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise CheckpointError(f"{out} holds no run to resume; leave out --resume") from error
+    except OSError as error:
+        raise CheckpointError(f"{out} holds no run: {RUN}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{out} holds no run: {error}") from error
 
 

@@ -54,6 +54,7 @@ def test_a_model_comes_back_as_it_was_saved(tmp_path, model, tokenizer, card, id
     assert checkpoint.tokenizer.encode("the cat") == tokenizer.encode("the cat")
     assert checkpoint.description.card == card
     assert checkpoint.id == "mine"
+    assert repr(checkpoint) == "<Checkpoint mine: decoder, 2 layers, 0.0 M parameters>"
     assert checkpoint.device == torch.device("cpu")
     assert not checkpoint.model.training
 

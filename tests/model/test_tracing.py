@@ -36,6 +36,11 @@ def test_the_default_is_attention_positions_and_routing(checkpoint):
     ]
 
 
+def test_the_name_of_a_model_is_not_a_loaded_model():
+    with pytest.raises(TypeError, match=re.escape('load("stories")')):
+        trace("stories", SENTENCE)
+
+
 def test_a_dense_model_has_no_routing_in_its_default(make_checkpoint):
     dense = make_checkpoint(moe=None)
     assert not any("experts" in site for site in trace(dense, SENTENCE).tensors)

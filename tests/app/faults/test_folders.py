@@ -180,7 +180,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "an infinite weight": (poison(float("inf")), f"{SCALE} holds a weight that is not finite"),
     "a terabyte of weights": (sparse("model.safetensors", 2**40), "1,099,511,627,776 bytes exceed"),
     # the config
-    "no config": (lambda folder: (folder / "config.json").unlink(), "No such file"),
+    "no config": (lambda folder: (folder / "config.json").unlink(), "config.json is missing"),
     "a config of 10 MB": (text("config.json", "[" * 10**7), "10,000,000 bytes exceed"),
     "a config of 60,000 levels": (text("config.json", "[" * 60_000), "nests too deeply"),
     "a config of bytes": (text("config.json", b"\xff\xfe\x00"), "codec"),

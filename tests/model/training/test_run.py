@@ -15,7 +15,7 @@ from headlight.model.training.run import RECIPES, RUN, finish, make_run, read_ru
 
 
 class StopError(Exception):
-    """What ends a run from outside, without warning."""
+    """An error that ends a run from outside, without warning."""
 
 
 def stop_at(step, loop):
@@ -93,6 +93,12 @@ def test_a_damaged_run_file_is_rejected(tmp_path, run, contents):
     (out / RUN).write_text(contents)
     with pytest.raises(CheckpointError, match=f"^{re.escape(str(out))} holds no run: "):
         resume(out, device="cpu")
+
+
+def test_a_folder_without_a_run_cannot_be_resumed(tmp_path):
+    with pytest.raises(CheckpointError) as caught:
+        resume(tmp_path, device="cpu")
+    assert str(caught.value) == f"{tmp_path} holds no run to resume; leave out --resume"
 
 
 def test_a_run_cannot_be_resumed_to_a_step_that_is_past(tmp_path, run):
