@@ -11,7 +11,9 @@ from typing import Annotated, Literal
 import typer
 
 from headlight.commands.options import (
+    Command,
     Device,
+    Group,
     ModelsDir,
     Precision,
     check_models_dir,
@@ -22,6 +24,7 @@ from headlight.commands.serve import EPILOG, serve
 
 app = typer.Typer(
     name="headlight",
+    cls=Group,
     help="Type a sentence, watch a transformer read it.",
     no_args_is_help=True,
     add_completion=False,
@@ -34,31 +37,40 @@ TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
-app.command(epilog=EPILOG)(serve)
+app.command(cls=Command, epilog=EPILOG)(serve)
 
 
-@app.command()
+@app.command(cls=Command)
 def trace(
-    text: Annotated[str, typer.Argument(help="The text; - reads standard input.")],
+    text: Annotated[str, typer.Argument(help="The text; - reads standard input.", metavar="TEXT")],
     model: Annotated[
         str | None,
-        typer.Option(help="A model's id, or its folder.", show_default="stories"),
+        typer.Option(help="A model's id, or its folder.", show_default="stories", metavar="ID"),
     ] = None,
     target: Annotated[
         str | None,
         typer.Option(
             help="The text that a translator's decoder reads.",
             show_default="the model's translation",
+            metavar="TEXT",
         ),
     ] = None,
     capture: Annotated[
-        list[str] | None, typer.Option(help="A site or a glob; repeat it for more.")
+        list[str] | None,
+        typer.Option(help="A site or a glob; repeat it for more.", metavar="SITE"),
     ] = None,
-    layers: Annotated[list[int] | None, typer.Option(help="Only this layer; repeatable.")] = None,
-    heads: Annotated[list[int] | None, typer.Option(help="Only this head; repeatable.")] = None,
+    layers: Annotated[
+        list[int] | None, typer.Option(help="Only this layer; repeatable.", metavar="LAYER")
+    ] = None,
+    heads: Annotated[
+        list[int] | None, typer.Option(help="Only this head; repeatable.", metavar="HEAD")
+    ] = None,
     analyses: Annotated[
         list[str] | None,
-        typer.Option(help="A quantity computed from the trace, such as rollout; repeatable."),
+        typer.Option(
+            help="A quantity computed from the trace, such as rollout; repeatable.",
+            metavar="NAME",
+        ),
     ] = None,
     edits: Annotated[
         str | None,
@@ -145,19 +157,26 @@ def trace(
         )
 
 
-@app.command()
+@app.command(cls=Command)
 def train(
-    recipe: Annotated[Recipe, typer.Argument(help="The kind of model.")],
-    out: Annotated[Path, typer.Option(help="The run's folder: the model, and its training state.")],
+    recipe: Annotated[Recipe, typer.Argument(help="The kind of model.", metavar="RECIPE")],
+    out: Annotated[
+        Path,
+        typer.Option(help="The run's folder: the model, and its training state.", metavar="DIR"),
+    ],
     corpus: Annotated[
-        list[Path] | None, typer.Option(help="A file or folder to train on; repeat it for more.")
+        list[Path] | None,
+        typer.Option(help="A file or folder to train on; repeat it for more.", metavar="FILE"),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(help="The number of steps.", show_default="the recipe's")
+        int | None,
+        typer.Option(help="The number of steps.", show_default="the recipe's", metavar="N"),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="Decides the initial weights and every batch.", show_default="0"),
+        typer.Option(
+            help="Decides the initial weights and every batch.", show_default="0", metavar="N"
+        ),
     ] = None,
     device: Device = None,
     precision: Annotated[
@@ -169,6 +188,7 @@ def train(
         typer.Option(
             help="Threads on the CPU.",
             show_default="1 while other processes keep the machine busy, otherwise one per core",
+            metavar="N",
         ),
     ] = None,
     config: Annotated[
@@ -219,33 +239,44 @@ def train(
         raise typer.Exit(INTERRUPTED)
 
 
-@app.command()
+@app.command(cls=Command)
 def evaluate(
-    model: Annotated[str, typer.Argument(help="A model's id, or its folder.")],
+    model: Annotated[str, typer.Argument(help="A model's id, or its folder.", metavar="MODEL")],
     text: Annotated[
         list[Path] | None,
-        typer.Option(help="Held-out text, or held-out pairs for a translator; repeat it for more."),
+        typer.Option(
+            help="Held-out text, or held-out pairs for a translator; repeat it for more.",
+            metavar="FILE",
+        ),
     ] = None,
     pairs: Annotated[
-        Path | None, typer.Option(help="Minimal pairs: JSON lines of paradigm, good and bad.")
+        Path | None,
+        typer.Option(help="Minimal pairs: JSON lines of paradigm, good and bad.", metavar="FILE"),
     ] = None,
     corpus: Annotated[
         list[Path] | None,
         typer.Option(
             help="The training corpus, to count the tokens of each expert or to train the IBM "
-            "models; repeat it for more."
+            "models; repeat it for more.",
+            metavar="FILE",
         ),
     ] = None,
     gold: Annotated[
         Path | None,
-        typer.Option(help="A second word alignment to compare a translator's attention with."),
+        typer.Option(
+            help="A second word alignment to compare a translator's attention with.",
+            metavar="FILE",
+        ),
     ] = None,
     device: Device = None,
+    models_dir: ModelsDir = None,
 ) -> None:
     """Measure a model on unseen text and write the figures to its card.
 
     Without files, the model is measured on the texts that ship with the project.
     """
+    settings = settings_of(models_dir=models_dir)
+    check_models_dir(settings)
     with reporting_errors():
         from headlight.commands.evaluation import evaluate_model
         from headlight.model.evaluation.figures import Evidence
@@ -253,10 +284,10 @@ def evaluate(
         evidence = Evidence(
             text=tuple(text or ()), corpus=tuple(corpus or ()), minimal_pairs=pairs, gold=gold
         )
-        evaluate_model(model, evidence, device or settings_of().device)
+        evaluate_model(model, evidence, device or settings.device, settings.models_dir)
 
 
-@app.command()
+@app.command(cls=Command)
 def models(models_dir: ModelsDir = None) -> None:
     """List the available models."""
     settings = settings_of(models_dir=models_dir)
@@ -267,7 +298,7 @@ def models(models_dir: ModelsDir = None) -> None:
         write_models(settings)
 
 
-@app.command()
+@app.command(cls=Command)
 def limits(models_dir: ModelsDir = None, as_json: AsJson = False) -> None:
     """List the limits of a server started here, with the reason and the variable of each."""
     settings = settings_of(models_dir=models_dir)
@@ -278,7 +309,7 @@ def limits(models_dir: ModelsDir = None, as_json: AsJson = False) -> None:
         write_limits(settings, as_json=as_json)
 
 
-@app.command()
+@app.command(cls=Command)
 def settings(as_json: AsJson = False) -> None:
     """List the other settings of a server started here: variable, value and description."""
     with reporting_errors():

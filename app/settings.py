@@ -85,6 +85,7 @@ class Settings(BaseSettings):
         refusal="422 too-many-characters",
         ge=1,
     )
+    # The name is frozen with the API (max_cells, too-many-cells); the code counts elements.
     max_cells: int = _limit(
         8_000_000,
         "numbers",
@@ -164,7 +165,8 @@ class Settings(BaseSettings):
         1,
         ge=1,
         le=256,
-        description="Processes that share the port, each with its own models, queue and cache.",
+        description="Processes that share the port, each with its own models, queue and cache, "
+        "so a trace that one keeps is not found by its id in another.",
     )
     device: Device = Field(
         "auto", description="Where models run; auto takes cuda, then mps, then cpu."
@@ -346,9 +348,10 @@ def limits_of(settings: Settings, max_tokens: Mapping[str, int]) -> dict[str, Li
         "max_outgoing_bytes": fixed(
             MAX_OUTGOING_BYTES,
             "bytes",
-            "Memory for all responses from their encoding until their clients have read them: with "
-            "max_cells, three of the largest as JSON and many smaller ones. A single larger "
-            "response is allowed when nothing else is in flight.",
+            "Memory for all responses from their encoding until their clients have read them. "
+            "JSON reserves 17 bytes for each number until its length is known, so three responses "
+            "of 8 million numbers fit, and many smaller ones. A single larger response is allowed "
+            "when nothing else is in flight.",
             "503 too-many-outgoing-bytes",
         ),
         "max_globs": fixed(traces.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
@@ -358,7 +361,11 @@ def limits_of(settings: Settings, max_tokens: Mapping[str, int]) -> dict[str, Li
         "max_model_id_characters": fixed(
             traces.MAX_MODEL_ID_CHARACTERS, "characters", "Longer than any model's id."
         ),
-        "max_analyses": fixed(traces.MAX_ANALYSES, "analyses", "More than there are."),
+        "max_analyses": fixed(
+            traces.MAX_ANALYSES,
+            "analyses",
+            "Several times as many as there are; one that is named twice is computed once.",
+        ),
         "max_positional_size": fixed(
             traces.MAX_POSITIONAL_SIZE,
             "positions, dimensions or heads",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
@@ -17,7 +18,9 @@ from headlight.model.device import choose_device
 from headlight.model.evaluation.figures import Evidence, measure, measure_expert_tokens
 
 
-def evaluate_model(model: str, evidence: Evidence, device: str) -> dict[str, Any]:
+def evaluate_model(
+    model: str, evidence: Evidence, device: str, models_dir: Path | None = None
+) -> dict[str, Any]:
     """Measure a model, print the figures and write them to its card.
 
     Figures that need other evidence stay on the card: without any, only those on the project's own
@@ -27,6 +30,7 @@ def evaluate_model(model: str, evidence: Evidence, device: str) -> dict[str, Any
         model: a model's id, or its folder.
         evidence: the files to measure on.
         device: auto, cpu, cuda or mps.
+        models_dir: a directory with more models, one folder each.
 
     Raises:
         UsageError: the model or the device is unknown, or the model takes no such evidence.
@@ -34,7 +38,7 @@ def evaluate_model(model: str, evidence: Evidence, device: str) -> dict[str, Any
         ImportError: a library that a figure needs is not installed.
     """
     try:
-        folder = find_model(model)
+        folder = find_model(model, models_dir)
     except CheckpointError as error:
         raise UsageError(str(error)) from error
     with usage_errors():

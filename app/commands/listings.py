@@ -44,10 +44,12 @@ def write_limits(settings: Settings, *, as_json: bool = False) -> None:
         _write_json({name: asdict(limit) for name, limit in limits.items()})
         return
     for name, limit in limits.items():
-        values = limit.value if isinstance(limit.value, dict) else {"": limit.value}
-        shown = ", ".join(f"{value:,} {model}".strip() for model, value in values.items())
         facts = " · ".join((limit.refusal or "not an error", limit.env or "fixed"))
-        _write_entry(f"{name}  {shown} {limit.unit}", facts, limit.reason)
+        if isinstance(limit.value, dict):
+            by_model = [f"{model}: {value:,} {limit.unit}" for model, value in limit.value.items()]
+            _write_entry(f"{name}  of each model", *by_model, facts, limit.reason)
+        else:
+            _write_entry(f"{name}  {limit.value:,} {limit.unit}", facts, limit.reason)
 
 
 def write_settings(settings: Settings, *, as_json: bool = False) -> None:

@@ -8,6 +8,7 @@ setting or option is reported with its name, its value and the rule:
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from headlight.commands.output import in_words
 
@@ -34,9 +36,11 @@ Precision = Annotated[
     typer.Option(help="float32 or bfloat16.", show_default="float32", metavar="NAME"),
 ]
 ModelsDir = Annotated[
-    Path | None, typer.Option(help="A directory with more models, one folder each.")
+    Path | None,
+    typer.Option(help="A directory with more models, one folder each.", metavar="DIR"),
 ]
 
+PYDANTIC_PREFIX = "Value error, "
 _LONGEST_VALUE = 80
 _WITHOUT_VALUE = ("missing", "extra_forbidden", "union_tag_invalid", "value_error")
 """Errors whose message needs no value, or quotes it unless it is a secret."""
@@ -44,6 +48,50 @@ _WITHOUT_VALUE = ("missing", "extra_forbidden", "union_tag_invalid", "value_erro
 
 class UsageError(ValueError):
     """The command line breaks a rule: an unknown model, options that exclude each other."""
+
+
+class Command(TyperCommand):
+    """A command of typer with plainer help and errors.
+
+    Flags and free arguments show no type, the lines of a paragraph are joined, and the errors of
+    pydantic lose their prefix.
+    """
+
+    def __init__(self, name: str | None, **options: Any) -> None:
+        super().__init__(name, **options)
+        paragraphs = inspect.cleandoc(self.help or "").split("\n\n")
+        self.help = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters, `--help` included."""
+        return _without_types(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix(PYDANTIC_PREFIX)
+            raise
+
+
+class Group(TyperGroup):
+    """The group of the commands, with plainer help."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters, `--help` included."""
+        return _without_types(super().get_params(ctx))
+
+
+def _without_types(params: list[Any]) -> list[Any]:
+    """The parameters; flags and free arguments show no type in the help."""
+    for param in params:
+        if isinstance(param, TyperArgument):
+            if not param.type_descriptor.is_choice:
+                param.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
+        elif param.is_flag:
+            param.metavar = ""
+    return params
 
 
 def fail(message: str, *, code: int = 1) -> NoReturn:
@@ -114,7 +162,8 @@ def _lines(error: ValidationError, name: Callable[[Sequence[str | int]], str]) -
 
 
 def _sentence(name: str, found: Mapping[str, Any]) -> str:
-    message = found["msg"].removeprefix("Value error, ")
+    is_unknown = found["type"] == "extra_forbidden"
+    message = "unknown member" if is_unknown else found["msg"].removeprefix(PYDANTIC_PREFIX)
     message = message[0].lower() + message[1:]
     if found["type"] in _WITHOUT_VALUE:
         return f"{name}: {message}"

@@ -44,15 +44,18 @@ def serve(
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, _option("port", LISTENING, "Port; 0 takes a free one.", min=0, max=65535)
+        int,
+        _option("port", LISTENING, "Port; 0 takes a free one.", min=0, max=65535, metavar="PORT"),
     ] = 8000,
     workers: Annotated[
         int | None,
         _option(
             "workers",
             LISTENING,
-            "Processes that share the port, each with its own models and cache.",
+            "Processes that share the port, each with its own models and cache: a trace that one "
+            "keeps is not found by id in another.",
             min=1,
+            metavar="N",
             show_default="1",
         ),
     ] = None,
@@ -83,6 +86,7 @@ def serve(
             MODELS,
             "CPU threads of a forward pass; 0: PyTorch's default.",
             min=0,
+            metavar="N",
             show_default="1",
         ),
     ] = None,

@@ -186,6 +186,13 @@ def test_a_model_that_ships_is_known_by_its_name(decoder, folder, monkeypatch):
     assert "sample" in read_card(Path("zoo/mine/CARD.md")).metrics
 
 
+def test_a_model_of_another_directory_is_known_by_its_name(decoder):
+    Path("models").mkdir()
+    Path("out").rename("models/mine")
+    assert evaluate("mine", "--models-dir", "models").exit_code == 0
+    assert "sample" in read_card(Path("models/mine/CARD.md")).metrics
+
+
 def test_a_corpus_says_what_each_expert_takes_and_leaves_the_figures_alone(decoder, corpus):
     result = evaluate(decoder, "--corpus", corpus)
     assert result.exit_code == 0, result.output

@@ -22,7 +22,7 @@ def test_a_folder_without_a_usable_model_is_listed_with_the_reason(headlight, tm
     (tmp_path / "broken").mkdir()
     result = headlight("models", "--models-dir", str(tmp_path))
     assert result.exit_code == 0
-    assert "broken/config.json" in result.output
+    assert "broken holds no model (config.json is missing)" in result.output
 
 
 def test_a_missing_device_is_a_failure(headlight, monkeypatch):
@@ -37,6 +37,7 @@ def test_limits_are_those_of_a_server_started_here(headlight, monkeypatch, clien
     result = headlight("limits")
     assert result.exit_code == 0
     assert "max_cells  98,765 numbers" in result.output
+    assert "\n  dense: 64 tokens\n" in result.output
     assert "422 too-many-cells · HEADLIGHT_MAX_CELLS" in result.output
     for name in client.get("/api/v1/limits").json():
         assert f"\n{name}  " in f"\n{result.output}"
