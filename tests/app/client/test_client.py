@@ -84,7 +84,9 @@ def test_an_analysis_holds_arrays_and_metadata(headlight):
     assert found["next_token"].arrays["ids"].axes == ("query", "rank")
     assert "induction" in found["head_labels"]["labels"]
     assert set(found["next_token"]) == {"ids", "probabilities", "texts"}
-    with pytest.raises(KeyError, match="there is no 'odds'; there is ids, probabilities, texts"):
+    with pytest.raises(
+        KeyError, match="there is no 'odds'; the names are ids, probabilities, texts"
+    ):
         found["next_token"]["odds"]
 
 
