@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -75,6 +75,45 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+class SharedPort(socket.socket):
+    """A bound socket that arrives in another process as a new one on the same port (SO_REUSEPORT).
+
+    The kernel spreads connections over the workers' sockets. If they share one listening socket,
+    asyncio lets the worker that wakes first accept all that wait: 64 clients who connected at once
+    all got the same of two workers.
+    """
+
+    @classmethod
+    def bound(cls, family: int, address: Any, v6only: int) -> "SharedPort":
+        """A socket on that address that does not listen yet."""
+        port = cls(family, socket.SOCK_STREAM)
+        port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        port.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if family == socket.AF_INET6:
+            port.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, v6only)
+        port.bind(address)
+        return port
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SharedPort.bound, (self.family, self.getsockname(), _v6only(self))
+
+
+def share_port(listener: socket.socket) -> socket.socket:
+    """The port of a listener for several processes; on a system without that, the listener."""
+    if not hasattr(socket, "SO_REUSEPORT"):
+        return listener
+    family, address, v6only = listener.family, listener.getsockname(), _v6only(listener)
+    listener.close()  # it had the port alone, so no other server has it
+    return SharedPort.bound(family, address, v6only)
+
+
+def _v6only(listener: socket.socket) -> int:
+    if listener.family != socket.AF_INET6:
+        return 0
+    return listener.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY)
+
+
 def _reason(error: OSError) -> str:
     """Why an address cannot be listened on, and the way out."""
     if isinstance(error.__context__, socket.gaierror) or error.errno in _NOT_HERE:
@@ -115,7 +154,8 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
         console = Console(highlight=False, markup=False)
         greet(console, address_of(listener), services.settings, services.registry)
         if settings.workers > 1:
-            Multiprocess(config_of(partial(build, settings), settings), [listener]).run()
+            port = share_port(listener)
+            Multiprocess(config_of(partial(build, settings), settings), [port]).run()
             return
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config_of(application, settings)).run(sockets=[listener])
