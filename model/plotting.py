@@ -307,7 +307,7 @@ def _colour_bar(trace: Mapping[str, Any], left: int, height: int) -> list[str]:
 
 MAX_LETTERS = 12
 _FIRST_STRONG_ISOLATE, _POP_DIRECTIONAL_ISOLATE = "\u2068", "\u2069"
-_NAMED = {"\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u3000": "□", "\u007f": "␡", " ": "·"}
+_NAMED = {"\n": "↵", "\t": "⇥", "\u00a0": "⍽", "\u3000": "□", " ": "·"}
 # Format characters that join the letters or emoji next to them: combining grapheme joiner,
 # zero-width (non-)joiner, variation selectors 15 and 16.
 _JOINERS = frozenset("\u034f\u200c\u200d\ufe0e\ufe0f")
@@ -340,8 +340,6 @@ def ticks_of(labels: Sequence[str]) -> tuple[list[int], list[str]]:
 def _visible(letter: str) -> str:
     if letter in _NAMED:
         return _NAMED[letter]
-    if ord(letter) < 0x20:
-        return chr(0x2400 + ord(letter))
     is_format = unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp") and letter not in _JOINERS
     if is_format or letter in "\ufffe\uffff":  # the last two are not allowed in XML
         return f"‹U+{ord(letter):04X}›"

@@ -174,7 +174,7 @@ def test_a_square_of_a_large_svg_shows_the_greatest_value_of_its_block(trace):
         ("</s>", "&lt;/s&gt;"),
         ("a&b", "a&amp;b"),
         ("a\tb", "a⇥b"),
-        ("\x07", "␇"),
+        ("\x07", "‹U+0007›"),
         ("a\u202eb", "a‹U+202E›b"),
         ("\u200b", "‹U+200B›"),
         ("\uffff", "‹U+FFFF›"),

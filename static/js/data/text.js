@@ -5,11 +5,9 @@
 
 const NAMED = new Map([
   ['\n', '↵'],
-  ['\r', '␍'],
   ['\t', '⇥'],
   ['\u00a0', '⍽'],
   ['\u3000', '□'],
-  ['\u007f', '␡'],
 ]);
 
 /** Characters that show nothing by themselves, by the name people know them by. */
@@ -61,8 +59,8 @@ function visibleCharacter(character, alone) {
   if (INVISIBLE.has(character))
     return JOINERS.test(character) && !alone ? character : `‹${INVISIBLE.get(character)}›`;
   const code = character.codePointAt(0);
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-  if (code >= 0x80 && code < 0xa0) return `‹U+00${code.toString(16).toUpperCase()}›`;
+  if (code < 0x20 || (code >= 0x7f && code < 0xa0))
+    return `‹U+${code.toString(16).toUpperCase().padStart(4, '0')}›`;
   return character;
 }
 

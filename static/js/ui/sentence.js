@@ -341,10 +341,10 @@ function textOf({ text, part }) {
 /** Stand-ins for what cannot be seen are set paler than the letters. */
 function pieces(text) {
   return text
-    .split(/([·↵⇥⍽␍␡◌]+|‹[^›]*›)/)
+    .split(/([·↵⇥⍽◌]+|‹[^›]*›)/)
     .filter(Boolean)
     .map((part) =>
-      /^([·↵⇥⍽␍␡◌]+|‹.*›)$/.test(part) ? element('span', { class: 'blank' }, part) : part,
+      /^([·↵⇥⍽◌]+|‹.*›)$/.test(part) ? element('span', { class: 'blank' }, part) : part,
     );
 }
 

@@ -13,11 +13,12 @@ import {
   visible,
 } from '../../../static/js/data/text.js';
 
-test('what cannot be seen is shown', () => {
+test('invisible characters are shown by a symbol, a name or their code point', () => {
   equal(visible(' it'), '·it');
   equal(visible('a\n\t'), 'a↵⇥');
   equal(visible('\u00a0'), '⍽');
-  equal(visible('\u0000'), '␀');
+  for (const code of ['0000', '0005', '000D', '001F', '007F', '009F'])
+    equal(visible(String.fromCodePoint(parseInt(code, 16))), `‹U+${code}›`);
   equal(visible('\u0085'), '‹U+0085›');
   equal(visible('\u202eabc'), '‹RLO›abc');
   equal(visible('\u200b'), '‹ZWSP›');
