@@ -4,7 +4,7 @@
  */
 
 import { asProblem, Problem } from './calls.js';
-import { capitalised } from '../data/text.js';
+import { asSentence } from '../data/text.js';
 
 /** @typedef {{trace?: import('../data/trace.js').Trace & Partial<import('../data/trace.js').Encoding>, problem?: import('./calls.js').Problem, isWaiting?: boolean}} Answer one of the three */
 
@@ -157,5 +157,5 @@ export function noticeOf(answer) {
   if (answer?.trace) return '';
   if (!answer?.problem) return READING;
   const { title, detail } = answer.problem;
-  return detail ? `${title}. ${capitalised(detail)}` : `${title}.`;
+  return detail ? `${title}. ${asSentence(detail)}` : `${title}.`;
 }

@@ -108,7 +108,15 @@ export function rounded(count) {
   if (count >= 1e9) return `${(count / 1e9).toFixed(1)} billion`;
   if (count >= 1e6) return `${(count / 1e6).toFixed(1)} million`;
   if (count >= 1e4) return `${Math.round(count / 1e3)} thousand`;
-  return String(count);
+  return grouped(count);
+}
+
+/**
+ * @param {number} count a whole number
+ * @returns {string} `1,803`
+ */
+export function grouped(count) {
+  return count.toLocaleString('en');
 }
 
 /**
@@ -117,7 +125,7 @@ export function rounded(count) {
  * @returns {string} `1 token`, `24 tokens`
  */
 export function counted(count, noun) {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+  return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /**

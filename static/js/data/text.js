@@ -160,6 +160,18 @@ export function capitalised(text) {
 }
 
 /**
+ * A clause, such as a problem’s detail, as a sentence: capitalised unless it begins with a name from
+ * code, and with a full stop.
+ * @param {string} text
+ */
+export function asSentence(text) {
+  const clause = text.trim();
+  if (clause === '') return '';
+  const begun = /^\p{Ll}\p{L}*[\s,;]/u.test(clause) ? capitalised(clause) : clause;
+  return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
+}
+
+/**
  * Plotly reads HTML in every label; a token must never become a tag.
  * @param {string} text
  */

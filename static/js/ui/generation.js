@@ -7,7 +7,8 @@ import { advice, isWorthRetrying } from '../api/calls.js';
 import { createWriter, streamGeneration } from '../api/generation.js';
 import { hasTwoSides, isFilling } from '../data/attention.js';
 import { nameOfGuess } from '../data/guesses.js';
-import { counted, percent } from '../data/format.js';
+import { counted, grouped, percent } from '../data/format.js';
+import { asSentence } from '../data/text.js';
 import { sequential } from '../plot/colour.js';
 import { element } from './dom.js';
 import { createChips } from './sentence.js';
@@ -100,7 +101,7 @@ export function rowOfStep({ attention: { layers, heads, data } }, layer, head) {
  */
 export function statusOf(trace, { steps, isReading, replay, reason, most }) {
   if (replay)
-    return `Replaying ${counted(replay.of, 'token')}…${replay.read > 0 ? ` ${replay.read} so far` : ''}`;
+    return `Replaying ${counted(replay.of, 'token')}…${replay.read > 0 ? ` ${grouped(replay.read)} so far` : ''}`;
   if (isReading) return 'Reading…';
   if (reason === 'server_stopping') return 'The server is shutting down; the text so far is kept.';
   return (
@@ -121,8 +122,9 @@ export function whyOver({ tokens, card }, steps, most) {
   if (last?.is_special && last.text === '</s>')
     return 'End of text: the model generated its end token.';
   if (tokens.length + steps.length >= card?.max_tokens)
-    return `End of text: the model reads at most ${card.max_tokens} tokens.`;
-  if (steps.length >= most) return `End of text: this server generates at most ${most} tokens.`;
+    return `End of text: the model reads at most ${counted(card.max_tokens, 'token')}.`;
+  if (steps.length >= most)
+    return `End of text: this server generates at most ${counted(most, 'token')}.`;
   return '';
 }
 
@@ -133,7 +135,7 @@ const TIMES_AS_LONG = 8;
 const STOPPED = 'Stopped: the generated text has not been replayed.';
 
 function inWords({ text, probability, rank }) {
-  return `“${nameOfGuess(text)}” written, probability ${percent(probability)}, rank ${rank}`;
+  return `“${nameOfGuess(text)}” written, probability ${percent(probability)}, rank ${grouped(rank)}`;
 }
 
 /** Whether there is something to stop; replaying a visible text is not. */
@@ -187,8 +189,8 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   const again = button('Try again', () => (asked > 0 ? write(asked) : writer.retry()));
   const status = element('p', { class: 'generation-status' });
   const problem = element('div', { class: 'generation-problem', role: 'alert', hidden: true });
-  const strip = element('div', { class: 'chips is-prose' });
-  const chips = createChips(strip, 'The text and its continuation', {
+  const chipList = element('div', { class: 'chips is-prose' });
+  const chips = createChips(chipList, 'The text and its continuation', {
     onChoose: choose,
     onPress: choose,
     onPoint: () => {},
@@ -198,7 +200,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     { class: 'generation', 'aria-label': 'Generated text' },
     element('div', { class: 'generation-buttons' }, run, step, back, over, status),
     problem,
-    strip,
+    chipList,
   );
 
   /** A written token shows its step; the tokens of the text itself have none. */
@@ -289,7 +291,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   /** The text takes the tint of the row that led to the chosen token. */
   function mark(steps) {
     const chosen = chosenStep(state, steps);
-    strip
+    chipList
       .querySelectorAll('.chip')
       .forEach((node, index) => node.classList.toggle('is-written', index >= trace.tokens.length));
     if (chosen < 0) {
@@ -311,7 +313,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     const message = isCancelled
       ? STOPPED
       : found
-        ? `${found.title}. ${found.detail} ${isWorthRetrying(found) ? advice(found) : 'Start over, or change the text.'}`
+        ? `${found.title}. ${asSentence(found.detail)} ${isWorthRetrying(found) ? advice(found) : 'Start over or change the text.'}`
         : '';
     problem.hidden = message === '';
     if (problem.dataset.message === message) return;

@@ -2,7 +2,8 @@
  * The page around the views: tabs, skip link, status line, notices, waiting and retrying.
  */
 
-import { counted } from '../data/format.js';
+import { counted, grouped } from '../data/format.js';
+import { asSentence } from '../data/text.js';
 import { advice, isWorthRetrying, mayHurry, pauseBefore } from '../api/calls.js';
 import { element } from './dom.js';
 
@@ -43,7 +44,10 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
      * @param {boolean} isKept what was shown before stays, paler
      */
     showProblem(problem, goesOn, isKept) {
-      show(isKept ? results : null, isKept ? 'The results below are of the text before.' : '');
+      show(
+        isKept ? results : null,
+        isKept ? 'The results below are those of the previous text.' : '',
+      );
       results.classList.toggle('is-stale', isKept);
       notice.show(problem, goesOn);
     },
@@ -88,9 +92,9 @@ export function createNotice(host, { onRetry, onOffer }) {
      * @param {boolean} goesOn the page asks again on its own
      */
     show(problem, goesOn) {
-      const lines = [problem.message, problem.detail, advice(problem, goesOn)];
+      const lines = [problem.message, asSentence(problem.detail), advice(problem, goesOn)];
       host.hidden = false;
-      // An alert that is written anew is read out anew, and a button in it loses the focus.
+      // Writing an alert again announces it again and takes the focus from its button.
       if (told === lines.join('\n')) return;
       told = lines.join('\n');
       host.replaceChildren(
@@ -321,6 +325,7 @@ function remember() {
 export function readInWords({ tokens, target_tokens: target, card, timings }) {
   const total = Object.values(timings).reduce((sum, milliseconds) => sum + milliseconds, 0);
   const time = total > 0 ? `, read in ${Math.max(1, Math.round(total))} ms` : '';
-  if (!target) return `${counted(tokens.length, 'token')} of at most ${card.max_tokens}${time}`;
-  return `${tokens.length} + ${counted(target.length, 'token')} of at most ${card.max_tokens} each${time}`;
+  if (!target)
+    return `${counted(tokens.length, 'token')} of at most ${grouped(card.max_tokens)}${time}`;
+  return `${grouped(tokens.length)} + ${counted(target.length, 'token')} of at most ${grouped(card.max_tokens)} each${time}`;
 }

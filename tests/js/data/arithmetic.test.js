@@ -43,7 +43,7 @@ test('a number keeps its decimals, and one too small for them its size', () => {
   equal(decimal(0.00031, 4), '0.0003');
 });
 
-test('an exact 0 is 0, and what is nearly nothing is not called nothing', () => {
+test('an exact 0 is written 0, a tiny number is not', () => {
   for (const digits of [2, 3, 4]) equal(share(0, digits), '0');
   equal(share(0.0001), '<0.001');
   equal(share(0.00004, 4), '<0.0001');
@@ -54,7 +54,7 @@ test('an exact 0 is 0, and what is nearly nothing is not called nothing', () => 
   equal(signed(-0.00001, 4), '>−0.0001');
 });
 
-test('what is not all is not called all, so that a row never looks like more than 1', () => {
+test('a share below 1 is never written as 1', () => {
   equal(share(0.99999, 4), '>0.9999');
   equal(percent(0.9999), '>99.9 %');
   equal(percent(1), '100.0 %');
@@ -69,7 +69,7 @@ test('no number is written as a 0 with digits', () => {
     );
 });
 
-test('where there is little room the 0 before the point is left out', () => {
+test('a short share omits the 0 before the point', () => {
   deepEqual([0.625, 0.001, 0.9999, 0, 1].map(shortShare), ['.63', '<.01', '>.99', '0', '1.00']);
 });
 
@@ -83,8 +83,10 @@ test('percentages, counts and sizes read as words do', () => {
   equal(rounded(6_122_880), '6.1 million');
   equal(rounded(950_000), '950 thousand');
   equal(rounded(31), '31');
+  equal(rounded(1_803), '1,803');
   equal(counted(1, 'token'), '1 token');
   equal(counted(0, 'token'), '0 tokens');
+  equal(counted(1_803, 'token'), '1,803 tokens');
 });
 
 test('an exact number has the digits that give it back, and no more', () => {
@@ -105,7 +107,7 @@ test('an exact number has the digits that give it back, and no more', () => {
   equal(exact(0.1), '0.1', 'a float64 stays as it is');
 });
 
-test('a tiny difference is told by its power of ten', () => {
+test('a tiny difference is written as a power of ten', () => {
   equal(small(0), '0');
   equal(small(0.25), '0.250');
   equal(small(4.2e-8), '4.2·10⁻⁸');
@@ -123,7 +125,7 @@ test('the extent of a matrix is its largest absolute value, and nothing counts f
   equal(extent(matrix(2, NaN, NaN, NaN, NaN)), 0);
 });
 
-test('the highest is found behind what is hidden, and of equals it is the first', () => {
+test('the highest value skips hidden cells, and the first of equals wins', () => {
   equal(highestIn([NaN, 0.2, 0.7, 0.7]), 2);
   equal(highestIn([0.7, NaN, 0.2]), 0);
   equal(highestIn([NaN, NaN]), 0);
@@ -145,7 +147,7 @@ test('a hidden score gets no weight, and the steps of a softmax are those of its
   equal(weights[2], 0);
 });
 
-test('entropy is 0 where one takes all and log n where all take the same, in nats or bits', () => {
+test('entropy is 0 for one certain outcome and log n for even ones, in nats or bits', () => {
   equal(entropyOf([0, 1, 0]), 0);
   near(entropyOf([0.25, 0.25, 0.25, 0.25]), Math.log(4));
   near(entropyOf([0.5, 0.25, 0.25]), 1.5 * Math.LN2);
@@ -216,7 +218,7 @@ test('turning on and back is nothing, and no turn changes a length', () => {
   ok(Math.abs(Math.hypot(there[0], there[1]) - Math.hypot(0.3, 2)) < 1e-12);
 });
 
-test('all rows that have another so far on are compared, and one wrong number is found with its pair', () => {
+test('all row pairs at the shift are compared, and one wrong number is located', () => {
   const rows = Array.from({ length: 12 }, (_, position) => encodingAt(position));
   const angles = anglesOf(5, WIDTH);
   const right = checked(matrixOf(rows), matrixOf(rows), { shift: 5, angles: () => angles });

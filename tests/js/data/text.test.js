@@ -1,6 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  asSentence,
   byteRangeOf,
   bytesInWords,
   columnsOf,
@@ -35,6 +36,14 @@ test('a name is the token without its space, unless space is all there is', () =
   equal(nameOf({ text: '  ' }), '··');
   equal(nameOf({ text: '\n' }), '↵');
   equal(quoted({ text: ' it' }), '“\u2068it\u2069”');
+});
+
+test('a clause becomes a sentence; a name from code keeps its case', () => {
+  equal(asSentence('send a shorter text'), 'Send a shorter text.');
+  equal(asSentence('Ask for less.'), 'Ask for less.');
+  equal(asSentence('n_tokens: must be at least 1'), 'n_tokens: must be at least 1.');
+  equal(asSentence('text: is empty'), 'text: is empty.');
+  equal(asSentence(''), '');
 });
 
 test('a token never becomes markup in a plot', () => {
@@ -101,12 +110,12 @@ test('offsets count characters, not the halves of a surrogate pair', () => {
   );
 });
 
-test('somebody who types a byte’s name gets no character of bytes', () => {
+test('a typed byte name is not taken for a byte', () => {
   deepEqual(partsOf([token('\\xd9', 0, 4)], '\\xd9'), [null]);
   deepEqual(partsOf([token('xd9', 0, 3)], 'xd9'), [null]);
 });
 
-test('bytes of a character that nobody knows yet are called bytes', () => {
+test('bytes of an unknown character are called bytes', () => {
   equal(bytesInWords('\\xe7'), 'byte e7');
   equal(bytesInWords(' \\xf0\\x9f'), 'bytes f0 9f');
   for (const text of ['a', 'x\\xe7', '', ' ']) equal(bytesInWords(text), null);

@@ -4,7 +4,7 @@
  */
 
 import { cardPath } from '../../api/calls.js';
-import { counted, percent } from '../../data/format.js';
+import { counted, grouped, percent } from '../../data/format.js';
 import { columnsOf, escapeForPlotly, visible } from '../../data/text.js';
 import { css, inkOn, levelOf, plotlyScale, sequential } from '../../plot/colour.js';
 import {
@@ -222,7 +222,7 @@ export function expertFigure(trace, state, scene) {
 }
 
 function helpFor({ text, tokens, least_count: least }) {
-  return `The tokens it takes most above its share, counted over ${tokens.toLocaleString('en')} tokens of ${text.join(' and ')}, of tokens that occur ${least} times or more; green ones occur in the sentence.`;
+  return `The tokens it takes most above its share, counted over ${grouped(tokens)} tokens of ${text.join(' and ')}, of tokens that occur ${least} times or more; green ones occur in the sentence.`;
 }
 
 function takenDrawing(found, share, { palette, width }) {
@@ -280,7 +280,7 @@ function bars(found, numbers, palette) {
 }
 
 function numberOf({ share, count }) {
-  return `${percent(share)} of ${count.toLocaleString('en')}`;
+  return `${percent(share)} of ${grouped(count)}`;
 }
 
 /** One tick marks the share that the expert would take by chance. */
@@ -347,7 +347,7 @@ function sentence({ name, share, count, places, went }, expert, where) {
     places.length === 0
       ? 'it is not in this sentence'
       : `in this sentence ${went} of ${places.length} ${places.length === 1 ? 'does' : 'do'}`;
-  return `${percent(share)} of the ${count.toLocaleString('en')} occurrences of “${name}” in the training text go to expert ${expert}; ${here} (${where})`;
+  return `${percent(share)} of the ${grouped(count)} occurrences of “${name}” in the training text go to expert ${expert}; ${here} (${where})`;
 }
 
 /**

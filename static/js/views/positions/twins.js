@@ -5,7 +5,7 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { share, tick } from '../../data/format.js';
+import { counted, grouped, share, tick } from '../../data/format.js';
 import { capitalised } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { stripsDrawing } from './line_plots.js';
@@ -92,7 +92,7 @@ function figure(trace, state) {
     return {
       title: 'Twins',
       notice:
-        'No twins are available: models named “positions-…” that differ only in their positional encoding.',
+        'This server offers no models named “positions-…” that differ only in their positional encoding.',
     };
   const title = capitalised(card.positional).replace('Alibi', 'ALiBi');
   const answer = state.answers[card.id];
@@ -100,7 +100,7 @@ function figure(trace, state) {
   if (!curves) return { title, notice: noticeInWords(answer, card) };
   return {
     title,
-    help: `In “${modelName(card)}” ${HELP[card.positional] ?? 'the positional encoding is of another kind'}.`,
+    help: `In “${modelName(card)}” ${HELP[card.positional] ?? 'the positional encoding is another one'}.`,
     ...draw(trace, state, { card, curves, ...sharedAxes(state) }),
   };
 }
@@ -115,7 +115,7 @@ const HELP = {
 function noticeInWords(answer, card) {
   const { message, limit, actual } = answer?.problem ?? {};
   if (message === 'Too many tokens')
-    return `This text has ${actual} tokens, and “${modelName(card)}” reads at most ${limit}. The others may read more.`;
+    return `This text has ${counted(actual, 'token')}, and “${modelName(card)}” reads at most ${grouped(limit)}. The others may read more.`;
   return noticeOf(answer) || 'This model has no self-attention.';
 }
 
