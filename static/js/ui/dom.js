@@ -21,6 +21,19 @@ export function element(tag, attributes = {}, ...children) {
   return node;
 }
 
+/**
+ * A sentence with W_O set as in the formulas.
+ * @param {string} text
+ * @returns {(Node|string)[]}
+ */
+export function withSymbols(text) {
+  const [first, ...others] = text.split('W_O');
+  return [
+    first,
+    ...others.flatMap((part) => [element('i', {}, 'W'), element('sub', {}, 'O'), part]),
+  ];
+}
+
 /** @typedef {{left: number, top: number, width: number, height: number}} Box */
 
 const GAP = 12;

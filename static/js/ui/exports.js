@@ -124,7 +124,7 @@ export function standaloneOf({ trace, figure, cards, palette, help, address, dat
 <main>
 <h1>${escaped(title)}</h1>
 <p class="text" dir="auto">${escaped(visibleLine(origin.text))}</p>
-${origin.target === undefined ? '' : `<p class="text" dir="auto">${escaped(visibleLine(origin.target))}</p>\n`}<p>${escaped(help)}</p>
+${origin.target === undefined ? '' : `<p class="text" dir="auto">${escaped(visibleLine(origin.target))}</p>\n`}<p>${escaped(help).replaceAll('W_O', '<i>W</i><sub>O</sub>')}</p>
 <div class="drawing" id="drawing" role="img" aria-label="${escaped(summary)}"></div>
 <dl>
 ${factsOf({ trace, grid, origin, address, date })

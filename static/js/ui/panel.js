@@ -3,7 +3,7 @@
  */
 
 import { READING } from '../api/request_cache.js';
-import { element } from './dom.js';
+import { element, withSymbols } from './dom.js';
 import { createPlot } from './plot.js';
 
 /**
@@ -61,7 +61,7 @@ export function createPanel(name, handlers) {
     actions: offered = [],
   }) {
     showFormula(lines);
-    help.textContent = said;
+    help.replaceChildren(...withSymbols(said));
     help.hidden = said === '';
     facts.replaceChildren(
       ...found.map(([term, value]) =>

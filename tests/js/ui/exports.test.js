@@ -24,7 +24,7 @@ function jsonIn(page, id) {
   return JSON.parse(page.match(new RegExp(`id="${id}">(.*?)</script>`, 's'))[1]);
 }
 
-test('the file says what it shows, of what, from where and since when', () => {
+test('the file names its content, its model, its source and its date', () => {
   const page = pageOf(attention);
   for (const said of [
     'A row sums to 1.',
@@ -36,6 +36,11 @@ test('the file says what it shows, of what, from where and since when', () => {
   ]) {
     ok(page.includes(said) || page.includes(said.replace('&#39;', "'")), said);
   }
+});
+
+test('W_O is set with a subscript, as in the formulas', () => {
+  const page = pageOf(attention, sampleTrace(), { help: 'After W_O.' });
+  ok(page.includes('<p>After <i>W</i><sub>O</sub>.</p>'));
 });
 
 test('the numbers inside are those of the grid', () => {
@@ -57,7 +62,7 @@ test('the drawing inside is the drawing, with typed arrays as lists', () => {
   deepEqual(jsonIn(page, 'figure').data[0].x, [1, 2]);
 });
 
-test('a map tells its numbers at the pointer, a huge one does not', () => {
+test('a map shows its numbers at the pointer, a huge one does not', () => {
   match(jsonIn(pageOf(attention), 'figure').data[0].hovertext[1][0], /<br>/);
   const huge = jsonIn(pageOf(attention, longTrace(256), {}), 'figure');
   equal(huge.data[0].hovertext, undefined);
@@ -76,7 +81,7 @@ test('a script that names its own element’s end, or a comment’s beginning, s
   equal(new Function(`${script} return a;`)(), '</SCRIPT><!--');
 });
 
-test('it may load nothing, and has no address of ours to load from', () => {
+test('it loads nothing and names no address to load from', () => {
   const page = pageOf(attention);
   ok(page.includes("default-src 'none'"));
   ok(!/<[^>]+\b(src|href)="(?!data:)/.test(page));
