@@ -283,7 +283,7 @@ function cancel() {
     controller.abort();
     pageStatus.waitForTrace(false);
     pageStatus.say(
-      `Cancelled. ${trace ? 'The results below are of the text before. ' : ''}Press Enter in the box to read its text.`,
+      `Cancelled. ${trace ? 'The results below are those of the previous text. ' : ''}Press Enter in the text box to read its text.`,
     );
   } else {
     answers.cancel();

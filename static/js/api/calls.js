@@ -147,7 +147,7 @@ export async function problemOf(answer) {
 }
 
 /**
- * Whatever was thrown, as a problem.
+ * Converts a thrown error to a problem.
  * @param {Error} error
  * @returns {Problem}
  */
@@ -177,7 +177,7 @@ function whatToDo({ status, texts = 'the text' }, then = '') {
   if (status === 429 || status === 503) return `The server is busy. Wait a moment${then}.`;
   if (status === 401) return 'Ask the server’s operator for a key, then reload the page.';
   if (status === 404) return 'Choose another model.';
-  if (status >= 400 && status < 500) return `Change ${texts}; it is then read again.`;
+  if (status >= 400 && status < 500) return `Edit ${texts} and it is read again.`;
   return 'Try again. If the problem persists, see the server’s log.';
 }
 
@@ -263,8 +263,8 @@ export function retryAfterOf(header, now = Date.now()) {
 }
 
 /**
- * May the next attempt come before its time, because the network is back or the page is looked at again?
- * Not where the server said how long to wait.
+ * Whether the next attempt may be hurried when the network or the page comes back: not if the server
+ * set a Retry-After.
  * @param {Problem} problem
  */
 export function mayHurry({ status }) {

@@ -306,7 +306,7 @@ export function createSseParser(onEvent) {
 }
 
 /**
- * The events of an answer, as they arrive. Who stops reading them cancels the answer.
+ * The events of an answer, as they arrive. Cancelling the reader cancels the answer.
  * @param {ReadableStream<Uint8Array>} body
  * @returns {AsyncGenerator<ServerSentEvent>}
  */

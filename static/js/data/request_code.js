@@ -171,13 +171,13 @@ const READING_EVENTS = [
 /** Numbers in rows, as many as a window has room for. */
 const SHOW = [
   'def rows_of(data):',
-  '    """The innermost of nested lists, one after the other."""',
+  '    """The innermost lists, in order."""',
   '    if not any(isinstance(part, list) for part in data):',
   '        return [data]',
   '    return [row for part in data for row in rows_of(part)]',
   '',
   'def show(data, most=32):',
-  '    """At most so many rows, and so many numbers of each."""',
+  '    """Print the first rows, and the first numbers of each."""',
   '    rows = rows_of(data)',
   '    for row in rows[:most]:',
   '        cells = [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row[:most]]',
@@ -200,7 +200,7 @@ const READING = [
 ];
 
 /**
- * A plain value as Python writes it. What JSON escapes in a text Python reads in the same way.
+ * A plain value as a Python literal. Python reads the escapes of JSON in the same way.
  * @param {any} value
  * @param {string} [indent] of the line it stands in
  * @returns {string}
@@ -233,7 +233,7 @@ export function literal(value, indent = '') {
 
 const MERGED = [
   'def merged(weights, rows, columns):',
-  '    """Columns from first to last summed, rows averaged; what may not be seen is 0."""',
+  '    """Columns from first to last summed, rows averaged; hidden cells count as 0."""',
   '    def cell(top, bottom, left, right):',
   '        parts = [part or 0 for row in weights[top : bottom + 1] for part in row[left : right + 1]]',
   '        return sum(parts) / (bottom + 1 - top)',

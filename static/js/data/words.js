@@ -69,8 +69,8 @@ export function spread(units, values, count) {
 }
 
 /**
- * Columns summed, rows averaged. What no piece may see is NaN, and a word of which no piece may be
- * seen stays so.
+ * Columns summed, rows averaged. A hidden cell counts as 0; a merged cell is NaN if all of its cells
+ * are hidden.
  * @param {import('./trace.js').Matrix} matrix by token
  * @param {Unit[]} rows
  * @param {Unit[]} columns

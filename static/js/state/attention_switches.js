@@ -1,7 +1,7 @@
 /**
- * What the Attention view shows: its quantities, and how its switches combine. A link may ask for what
- * does not go together: rollout is made of weights, and scores are not shares that could be summed. The
- * quantity or the heads asked for win, and a switch that does not go with them counts as not set.
+ * The quantities of the Attention view, and how its switches combine. A link may hold incompatible
+ * switches: rollout is made of weights, and scores are not shares that could be summed. The quantity
+ * or the heads win, and a switch that is incompatible with them counts as not set.
  */
 
 import { extent } from '../data/arithmetic.js';
@@ -71,9 +71,9 @@ export const ROLLOUT = {
   ...WEIGHTS,
   noun: 'rollout',
   note: 'The share of a row’s token that originates from each column’s token, with attention averaged over heads and half of each layer passed on by the residual connection (attention rollout).',
-  say: (query, key, much) => `${much} of what stands at ${query} came in at ${key}`,
-  sayMost: (query, key, much) => `Of what stands at ${query}, most came in at ${key}: ${much}`,
-  sayLookedAt: (query, key, much) => `What came in at ${key} went most to ${query}: ${much}`,
+  say: (query, key, much) => `${much} of ${query} originates from ${key}`,
+  sayMost: (query, key, much) => `The largest share of ${query} originates from ${key}: ${much}`,
+  sayLookedAt: (query, key, much) => `${key} contributes most to ${query}: ${much}`,
 };
 
 /**

@@ -202,7 +202,7 @@ function number({ name, label, least, most, step }, id, onState) {
   };
 }
 
-/** A whole number that is typed. What is none, or out of range, sets nothing and gives way to the last that was. */
+/** A typed whole number. Any other input, or one out of range, restores the last value. */
 function integer({ name, label, least, most }, id, onState) {
   const box = element('input', {
     type: 'number',

@@ -207,7 +207,7 @@ def test_python_makes_what_the_switches_of_attention_show(writer, tmp_path, sett
     shown, printed = shown_by(script)
     assert numbers(shown) == pytest.approx(numbers(seen["values"]), abs=1e-4)
     assert len(printed.splitlines()) == len(seen["rows"])
-    assert writer.copy("curl").splitlines()[-1].startswith("# Of what is answered ")
+    assert writer.copy("curl").splitlines()[-1].startswith("# From the response: ")
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_where_nothing_turns_a_button_leads_to_where_something_does(at_positions
     reader = at_positions("rotation", model=model)
     assert words in notice(reader)
     with reader.reading_anew():
-        reader.view.get_by_role("button", name="Open a model with rotating positions").click()
+        reader.view.get_by_role("button", name="Open a model with rotary positions").click()
     settle(reader)
     assert "model=positions-sinusoidal" in reader.fragment
     assert "carries position" in titles(reader)[0]

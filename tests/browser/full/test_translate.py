@@ -61,7 +61,7 @@ def test_pointing_at_a_word_brings_out_its_lines(shown, alignment):
     assert highlight.locator("line").count() == sum(weight > 0 for weight in weights[1])
     best = strongest(weights[1])
     assert highlight.locator("text.is-strong").text_content() == f"{weights[1][best]:.2f}"
-    assert shown.readout.startswith("“chat” looks at")
+    assert shown.readout.startswith("“chat” attends to")
     assert "is-query" in shown.page.locator("#target-chips .chip", has_text="chat").get_attribute(
         "class"
     )
@@ -77,7 +77,7 @@ def test_every_pair_of_words_is_reached_and_read_by_keyboard(shown, alignment):
     shown.page.keyboard.press("ArrowDown")
     shown.page.keyboard.press("ArrowRight")
     shown.page.keyboard.press("ArrowRight")
-    assert shown.announced.startswith(f"“chat” looks at “sat” with weight {weights[1][2]:.3f}")
+    assert shown.announced.startswith(f"“chat” attends to “sat” with weight {weights[1][2]:.3f}")
     assert shown.tip().startswith("“sat” — “chat”")
     shown.page.keyboard.press("Enter")
     assert "query=2" in shown.fragment
@@ -93,7 +93,7 @@ def test_a_translation_of_ones_own_is_aligned_and_the_models_stays_in_sight(read
     drawn(reader)
     assert words(reader)[-len(TEXT.split()) - 3 : -len(TEXT.split())] == OWN.split()
     assert facts(reader)["Translated by"] == "you"
-    assert facts(reader)["The model’s own"] == (made["target"] or "nothing: it ends at once")
+    assert facts(reader)["The model’s own"] == (made["target"] or "empty: it ends at once")
     with reader.reading_anew():
         reader.view.get_by_role("button", name="Back to the model’s translation").click()
     assert "target=" not in reader.fragment

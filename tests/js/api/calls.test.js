@@ -32,10 +32,10 @@ test('a problem keeps what the server said', async () => {
   equal(problem.message, 'Too many tokens');
   equal(problem.detail, body.detail);
   deepEqual([problem.limit, problem.actual], [256, 300]);
-  equal(advice(problem), 'Change the text; it is then read again.');
+  equal(advice(problem), 'Edit the text and it is read again.');
 });
 
-test('an answer that is no problem document still becomes one', async () => {
+test('a response that is not a problem document still becomes a problem', async () => {
   const problem = await problemOf(
     new Response('<h1>bad gateway</h1>', { status: 502, statusText: 'Bad Gateway' }),
   );
@@ -43,7 +43,7 @@ test('an answer that is no problem document still becomes one', async () => {
   match(problem.detail, /502/);
 });
 
-test('trying again is offered where it can help', () => {
+test('a retry is offered if it can help', () => {
   const of = (status) => new Problem({ title: 'x', status });
   deepEqual(
     [0, 429, 503, 500, 422, 404].map((status) => isWorthRetrying(of(status))),
@@ -53,13 +53,13 @@ test('trying again is offered where it can help', () => {
     ok(advice(of(status)).endsWith('.'), String(status));
 });
 
-test('how long a busy server wants to be left alone comes with the problem', async () => {
+test('the Retry-After of a busy server is part of the problem', async () => {
   const busy = new Response('{"title":"Busy"}', { status: 503, headers: { 'Retry-After': '4' } });
   equal((await problemOf(busy)).retryAfter, 4);
   equal((await problemOf(new Response('{}', { status: 503 }))).retryAfter, undefined);
 });
 
-test('a connection that breaks before or within the answer is a server that did not answer', async (t) => {
+test('a connection lost before or during the response is reported as no response', async (t) => {
   const broken = () => Promise.reject(new TypeError('network error'));
   t.mock.method(globalThis, 'fetch', broken);
   await rejects(fetchModels(), { name: 'Problem', status: 0 });
@@ -92,7 +92,7 @@ test('a text written on comes event by event', async (t) => {
   deepEqual(events[1].data, { id: 3 });
 });
 
-test('what goes wrong in the middle of a stream is a problem, and so is a stream that breaks off', async (t) => {
+test('an error event in a stream, or a stream cut short, becomes a problem', async (t) => {
   const told = await streamed(
     t,
     'event: token\ndata: {}\n\nevent: error\ndata: {"title":"Queue full","status":503,"type":"urn:x"}\n\n',
@@ -130,7 +130,7 @@ test('a key is kept with the tab', (t) => {
   equal(readKey(), 'sesame');
 });
 
-test('a browser that keeps nothing is none to fail in', () => {
+test('a browser without storage does not fail', () => {
   equal(readKey(), '');
   equal(keepKey('sesame'), false);
 });
@@ -143,12 +143,12 @@ test('a key goes with a call as a bearer token, and without one nothing does', (
   deepEqual(withKey({ Accept: 'a/b' }, ''), { Accept: 'a/b' });
 });
 
-test('what a person pastes is a key only where a header can carry it', () => {
+test('a pasted key is accepted only if a header can carry it', () => {
   equal(keyIn('  sesame-1\n'), 'sesame-1');
   for (const typed of ['', '   ', 'two words', 'ключ', 'a\nb', '🗝']) equal(keyIn(typed), '');
 });
 
-test('a call shows the key, and a refusal of it is told with whether there was one', async (t) => {
+test('a call sends the key, and a 401 reports whether there was one', async (t) => {
   const kept = keeping(t);
   const shown = [];
   t.mock.method(globalThis, 'fetch', async (_, { headers }) => {
@@ -167,14 +167,14 @@ test('a call shows the key, and a refusal of it is told with whether there was o
 const attempts = (problem, count = 50) =>
   Array.from({ length: count }, (_, attempt) => pauseBefore(problem, attempt));
 
-test('a server that cannot be reached is asked again and again, in pauses that grow and end at a quarter of a minute', () => {
+test('an unreachable server is retried at growing intervals of at most 15 s', () => {
   const pauses = attempts({ status: 0 });
   deepEqual(pauses.slice(0, 4), [1000, 2000, 4000, 8000]);
   ok(pauses.every((pause, at) => at === 0 || pause >= pauses[at - 1]));
   equal(Math.max(...pauses), 15_000);
 });
 
-test('a refusal is never asked again', () => {
+test('a rejected request is never retried automatically', () => {
   for (const status of [400, 404, 408, 413, 422, 429, 500]) {
     ok(
       attempts({ status, retryAfter: 1 }).every((pause) => pause === null),
@@ -183,7 +183,7 @@ test('a refusal is never asked again', () => {
   }
 });
 
-test('a busy server is left alone for as long as it says, and asked only a few times', () => {
+test('a busy server is retried after its Retry-After, a few times only', () => {
   equal(pauseBefore({ status: 503, retryAfter: 7 }, 0), 7000);
   equal(attempts({ status: 503, retryAfter: 1 }).filter((pause) => pause !== null).length, 5);
   equal(pauseBefore({ status: 503, retryAfter: 3600 }, 0), null);
@@ -197,7 +197,7 @@ test('Retry-After is a number of seconds or a date', () => {
   for (const nothing of [null, '', 'soon']) equal(retryAfterOf(nothing), undefined);
 });
 
-test('only where the server did not say how long to wait may it be sooner', () => {
+test('a retry is hurried only if the server set no Retry-After', () => {
   ok(mayHurry({ status: 0 }));
   ok(!mayHurry({ status: 503 }));
 });
@@ -208,14 +208,14 @@ const CATALOGUE = {
   unavailable: [{ id: 'broken', reason: 'its config is no JSON' }],
 };
 
-test('who names no model gets the default one', () => {
+test('the default model is used if none is named', () => {
   equal(cardOf(CATALOGUE, '').id, 'stories');
   equal(cardOf(CATALOGUE, 'fill').id, 'fill');
   equal(cardOf(CATALOGUE, 'broken'), undefined);
   equal(cardOf(NO_MODELS, ''), undefined);
 });
 
-test('the default model is offered instead, where there is one', () => {
+test('the default model is offered instead, if there is one', () => {
   const { offer } = refusalOf({ ...CATALOGUE, models: [{ id: 'stories', title: 'Stories' }] }, 'x');
   deepEqual([offer.label, offer.patch.model, offer.patch.layer], ['Use Stories', '', null]);
   equal(refusalOf(NO_MODELS, 'x').offer, undefined);

@@ -169,12 +169,13 @@ function madeOf({ layer }, { switches }, { keys, rows, columns }) {
       `${hidden === 'first' ? 'the first token is' : 'special tokens are'} hidden`,
     isRenormalised && 'rows are renormalised',
   ].filter(Boolean);
-  const isDrawnLess = threshold > 0 && 'what is under the threshold is not drawn, but is here';
+  const isDrawnLess =
+    threshold > 0 && 'values under the threshold are not drawn but are included here';
   if (done.length === 0)
-    return isDrawnLess ? { said: `Of these numbers ${isDrawnLess}` } : undefined;
+    return isDrawnLess ? { said: `These are the numbers of the pass: ${isDrawnLess}` } : undefined;
   const heads = which === 'rollout' ? `[${dataAt(keys)}[${layer}]]` : dataAt(keys);
   return {
-    said: `Of what is answered ${enumerated([...done, isDrawnLess].filter(Boolean))}`,
+    said: `From the response: ${enumerated([...done, isDrawnLess].filter(Boolean))}`,
     steps: mapSteps({ heads, rows, columns, isMax: which === 'max', isRenormalised }),
   };
 }

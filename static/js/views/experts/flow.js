@@ -44,7 +44,7 @@ export function flowFigure(trace, state, scene) {
   const boxes = placed(network.nodes, box);
   return {
     title: hasTwoSides(trace) ? `Through the layers of the ${stack}` : 'Through the layers',
-    summary: `The way of ${counted(tokens.length, 'token')} through the experts of ${counted(stages.length, 'layer')}, as ribbons from layer to layer.`,
+    summary: `The path of ${counted(tokens.length, 'token')} through the experts of ${counted(stages.length, 'layer')}, as ribbons from layer to layer.`,
     data: [sankey(network, boxes, state.palette, box), anchor()],
     layout: layoutOf({ stages, network, boxes, names }, state.palette, box),
     grid: { ...gridOf(scene, network, boxes), note: noteOf(emphasis) },

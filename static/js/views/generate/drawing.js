@@ -266,7 +266,7 @@ function gridOf(guesses, after, last) {
     columnTitle: '',
     rowLabels: guesses.map(({ name }) => name),
     columnLabels: ['probability'],
-    quantity: `probability of coming as token ${last + 1}`,
+    quantity: `probability of being token ${last + 1}`,
     request: REQUEST,
     value: (row) => guesses[row].probability,
     format: (probability) => percent(probability),
@@ -291,7 +291,7 @@ function beginning(trace, { generation }, ids) {
   if (whyOver(trace, [], generation?.most ?? Infinity) !== '') return {};
   return {
     choose: (row) => ({ generate_path: [ids[row]], generate_step: null }),
-    chooseHint: 'Enter begins with this token',
-    note: 'Choose a bar to begin with it.',
+    chooseHint: 'Enter starts with this token',
+    note: 'Choose a bar to start with it.',
   };
 }

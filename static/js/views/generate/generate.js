@@ -14,7 +14,7 @@ import {
 } from '../../ui/generation.js';
 import { nameOfGuess } from '../../data/guesses.js';
 import { highestIn } from '../../data/arithmetic.js';
-import { counted, percent, share } from '../../data/format.js';
+import { counted, grouped, percent, share } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
 import { named, tokenLabels } from '../../data/text.js';
 import { choosingModel } from '../../state/state.js';
@@ -23,7 +23,7 @@ import { entryOf } from '../registry.js';
 
 const PATH = '/api/v1/generate';
 const { fields: FIELDS } = entryOf('generate');
-const WORDS = { event: 'being drawn' };
+const WORDS = { event: 'being sampled' };
 
 /** @type {import('../../plot/figure.js').View} */
 export const generate = {
@@ -136,10 +136,10 @@ function figure(trace, state) {
 
 function ofAnotherModel(trace, { cards = [] }) {
   const decoders = cards.filter(({ kind }) => kind === 'decoder');
-  const wayOut = decoders.length > 0 ? 'These models do:' : 'No model here does.';
+  const wayOut = decoders.length > 0 ? '. These models can:' : ', and this server offers none.';
   return {
-    title: 'No writing on',
-    notice: `${modelName(trace.card, trace.model)} cannot continue a text: only decoder models can. ${wayOut}`,
+    title: 'This model cannot generate text',
+    notice: `${modelName(trace.card, trace.model)} cannot continue a text: only decoders can${wayOut}`,
     actions: decoders.map((card) => ({ label: modelName(card), patch: choosingModel(card.id) })),
   };
 }
@@ -147,7 +147,7 @@ function ofAnotherModel(trace, { cards = [] }) {
 function notRead({ generate_path: path }, isReading) {
   const notice = isReading
     ? `Replaying ${counted(path.length, 'token')}…`
-    : 'The continuation of this text has not been read again.';
+    : 'The continuation of this text has not been replayed.';
   return { title: 'Next token', notice };
 }
 
@@ -206,14 +206,14 @@ function candidatesOf(step) {
 
 /** A token from beyond the list is marked with its rank. */
 function writtenMark(rank, nListed) {
-  return rank > nListed ? `written, rank ${rank}` : 'written';
+  return rank > nListed ? `written, rank ${grouped(rank)}` : 'written';
 }
 
 function factsOf({ probability, model_probability: own, rank, id, position }, natural) {
   return [
     ['Probability', percent(probability)],
     ...(natural ? [] : [['Model’s own', percent(own)]]),
-    ['Rank', String(rank)],
+    ['Rank', grouped(rank)],
     ['Position', String(position)],
     ['Token id', String(id)],
   ];
@@ -227,8 +227,8 @@ function gridOfChoices(subject, bars, natural) {
   const say = ({ id, name, probability, own, rank }) => {
     const luck = natural
       ? percent(probability)
-      : `${percent(probability)} of being drawn, ${percent(own)} by the model itself`;
-    return `After ${after}, “${name}” has probability ${luck}, rank ${rank}${id === step.id ? '; it was written' : ''}`;
+      : `${percent(probability)} of being sampled, the model’s own is ${percent(own)}`;
+    return `After ${after}, “${name}” has probability ${luck}, rank ${grouped(rank)}${id === step.id ? '; it was written' : ''}`;
   };
   const value = (row, column) => (column === 1 ? bars[row].own : bars[row].probability);
   return {
@@ -238,8 +238,8 @@ function gridOfChoices(subject, bars, natural) {
     rowTitle: 'token',
     columnTitle: '',
     rowLabels: bars.map(({ name }) => name),
-    columnLabels: natural ? ['probability'] : ['probability of being drawn', 'by the model itself'],
-    quantity: `probability of coming as token ${step.position}`,
+    columnLabels: natural ? ['probability'] : ['probability of being sampled', 'the model’s own'],
+    quantity: `probability of being token ${step.position}`,
     call: callOf(subject, { n_alternatives: step.alternatives.length }),
     value,
     format: (probability) => percent(probability),
@@ -255,8 +255,8 @@ function gridOfChoices(subject, bars, natural) {
       ...(attention && { tint: attention.slice(0, trace.tokens.length) }),
     },
     choose: (row) => ({ generate_path: [...path.slice(0, -1), bars[row].id], generate_step: null }),
-    chooseHint: 'Enter puts this token here and drops what came after',
-    note: 'Choose a bar to continue from it instead; what came after is dropped.',
+    chooseHint: 'Enter puts this token here and drops the tokens after it',
+    note: 'Choose a bar to continue from it instead; the tokens after it are dropped.',
   };
 }
 

@@ -202,7 +202,7 @@ const known = new WeakMap();
 
 /**
  * The same, cached by matrix: for a long text it takes longer than drawing.
- * @param {import('../../data/trace.js').Matrix} matrix that nobody changes
+ * @param {import('../../data/trace.js').Matrix} matrix not modified by the caller
  */
 export function similarityOf(matrix) {
   if (!known.has(matrix)) known.set(matrix, cosineSimilarity(matrix));

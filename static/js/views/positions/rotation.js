@@ -58,9 +58,9 @@ function figure(trace, state, subject) {
     return {
       title: 'Rotation',
       notice: noticeFor(trace, subject),
-      actions: [
-        { label: 'Open a model with rotating positions', patch: turningModel(state) },
-      ].filter(({ patch }) => patch),
+      actions: [{ label: 'Open a model with rotary positions', patch: turningModel(state) }].filter(
+        ({ patch }) => patch,
+      ),
     };
   return (state.plot === 'blocks' ? blocks : circles)(trace, state, { ...subject, turn });
 }
@@ -240,7 +240,7 @@ function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
     value,
     format: numberOrDifference,
     describe: (row) =>
-      `Pair ${pairs[row]}: ${from} ${words(row, 0)}, turned by ${angleInWords(speeds[pairs[row]] * turn.steps)}, is ${words(row, 2)}; captured was ${words(row, 4)}, at most ${small(value(row, 6))} away`,
+      `Pair ${pairs[row]}: ${from} ${words(row, 0)}, turned by ${angleInWords(speeds[pairs[row]] * turn.steps)}, is ${words(row, 2)}; the captured value is ${words(row, 4)}, at most ${small(value(row, 6))} away`,
     tip: (row, column) => [
       `pair ${pairs[row]}: ${columns[column]}`,
       column === 6 ? small(value(row, 6)) : words(row, column - (column % 2)),

@@ -79,16 +79,16 @@ const HELP = {
   learned: ({ model, end }) =>
     `A trained vector for each position, added to the embeddings; the table is from “${model}”${end ? `, which ends at position ${end}` : ''}.`,
   rotary: () =>
-    'Queries and keys are rotated; shown is the cosine of the rotation of each pair of dimensions.',
+    'Queries and keys are rotated; the map shows the cosine of the rotation of each pair of dimensions.',
   alibi: ({ head }) =>
-    `Scores are lowered in proportion to the distance from query to key, with a slope for each head; shown is head ${head}. A decoder uses the half below the diagonal.`,
+    `Scores are lowered in proportion to the distance from query to key, with a slope for each head; the map shows head ${head}. A decoder uses the half below the diagonal.`,
 };
 
 function figure(trace, state, subject) {
   const scheme = state.plot;
   const title = TITLES[scheme];
   const asked = askedOf(trace, state, subject)[scheme];
-  if (!asked) return { title, notice: 'No model here has learned positions.' };
+  if (!asked) return { title, notice: 'No model on this server has learned positions.' };
   const answer = state.answers[scheme];
   const notice = noticeOf(answer);
   if (notice) return { title, notice };

@@ -39,15 +39,15 @@ const QUANTITIES = {
       `${capitalised(name)} the stream has norm ${value} at ${token}`,
   },
   written_norm: {
-    title: 'Norm of what each part writes',
-    unit: 'norm of what is written',
+    title: 'Norm of the vector that each part adds',
+    unit: 'norm of the added vector',
     help: 'The norm of the vector that each part adds to the stream.',
     read: (found, stack, card) => writtenDepth(found, stack, card, 'written_norm'),
     say: ({ name }, value, token) =>
       `${capitalised(name)} writes a vector of norm ${value} at ${token}`,
   },
   cosine: {
-    title: 'Along the stream, or against it',
+    title: 'Along or against the stream',
     unit: 'cosine with the stream',
     help: 'The cosine between the vector that a part adds and the stream it is added to: above 0 it lengthens the stream, below 0 it cancels part of it.',
     read: (found, stack, card) => writtenDepth(found, stack, card, 'cosine'),
@@ -57,28 +57,28 @@ const QUANTITIES = {
     reach: 1,
   },
   mean: {
-    title: 'Mean that each norm sees',
+    title: 'Mean of the input of each norm',
     unit: 'mean over d_model',
     help: 'LayerNorm subtracts this mean from each of the token’s d_model numbers.',
     read: (found, stack, card) => normDepth(found, stack, card, 'mean'),
-    say: ({ name }, value, token) => `What enters ${name} has mean ${value} at ${token}`,
+    say: ({ name }, value, token) => `The input of ${name} has mean ${value} at ${token}`,
     isSigned: true,
   },
   deviation: {
-    title: 'Deviation that each norm sees',
+    title: 'Deviation of the input of each norm',
     unit: 'standard deviation over d_model',
     help: 'LayerNorm divides by this standard deviation, so the inputs of all parts have the same scale, however long the stream has become.',
     read: (found, stack, card) => normDepth(found, stack, card, 'deviation'),
     say: ({ name }, value, token) =>
-      `What enters ${name} has standard deviation ${value} at ${token}`,
+      `The input of ${name} has standard deviation ${value} at ${token}`,
   },
   root_mean_square: {
-    title: 'Root mean square that each norm sees',
+    title: 'Root mean square of the input of each norm',
     unit: 'root mean square over d_model',
     help: 'RMSNorm divides by it and keeps the mean.',
     read: (found, stack, card) => normDepth(found, stack, card, 'root_mean_square'),
     say: ({ name }, value, token) =>
-      `What enters ${name} has root mean square ${value} at ${token}`,
+      `The input of ${name} has root mean square ${value} at ${token}`,
   },
 };
 

@@ -119,9 +119,7 @@ function figure(trace, state) {
  */
 function noTranslator({ card, model }, { cards }) {
   const translators = cards.filter(({ kind }) => kind === 'encoder-decoder');
-  const named = translators.map((translator) => modelName(translator)).join(', ');
-  const choice =
-    translators.length === 0 ? 'No model here does.' : `Of the models here ${named} does.`;
+  const choice = translators.length > 0 ? 'These models do:' : 'No model on this server does.';
   return {
     notice: `${modelName(card, model)} does not translate. ${choice}`,
     actions: translators.map((translator) => ({
@@ -192,7 +190,7 @@ function factsOf(trace, state, { aligner }, { drawn, left }) {
       ? [['Translated by', 'the model']]
       : [
           ['Translated by', 'you'],
-          ['The model’s own', made === undefined ? '…' : made || 'nothing: it ends at once'],
+          ['The model’s own', made === undefined ? '…' : made || 'empty: it ends at once'],
         ]),
     [
       'Read from',
@@ -263,7 +261,7 @@ function rowShown(trace, subject, row) {
   const tint = spread(subject.columns, rowOf(subject.weights, row), trace.tokens.length);
   return {
     tint,
-    readout: sentence(subject, row, strongestOf(subject.weights, { row }), 'looks most at'),
+    readout: sentence(subject, row, strongestOf(subject.weights, { row }), 'attends most to'),
   };
 }
 
@@ -272,11 +270,11 @@ function columnShown(trace, subject, column) {
   const row = strongestOf(subject.weights, { column });
   return {
     tint,
-    readout: `${namedUnit(subject.columns, column)} is looked at most by ${namedUnit(subject.rows, row)}, with weight ${share(subject.weights.data[row * subject.weights.columns + column])}`,
+    readout: `${namedUnit(subject.columns, column)} is attended to most by ${namedUnit(subject.rows, row)}, with weight ${share(subject.weights.data[row * subject.weights.columns + column])}`,
   };
 }
 
-function sentence(subject, row, column, verb = 'looks at') {
+function sentence(subject, row, column, verb = 'attends to') {
   const { rows, columns, weights } = subject;
   const weight = weights.data[row * weights.columns + column];
   return `${namedUnit(rows, row)} ${verb} ${namedUnit(columns, column)} with weight ${share(weight)}${isLinked(subject, row, column) ? '; the two are linked' : ''}`;

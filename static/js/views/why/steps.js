@@ -51,7 +51,7 @@ function turn({ now, pass, path, queries, keys }) {
     title: 'Rotation by position',
     help: `Each pair of dimensions is rotated by an angle proportional to the position: ${quoted(queries[now.query])} stands at ${now.query}, ${quoted(keys[now.key])} at ${now.key}.`,
     formula: turnFormula(now),
-    facts: [compared('farthest from the model’s', off)],
+    facts: [compared('largest difference from the model’s', off)],
     over: 'dimensions',
     lanes: [
       { name: 'query as projected', values: now.projected.query, side: 'query' },
@@ -204,7 +204,7 @@ function value({ now, pass, path, keys, queries }) {
     facts: [
       ['length of the value', decimal(lengthOf(now.value))],
       ['length of the context', decimal(lengthOf(now.context))],
-      compared('context, farthest from the model’s', off),
+      compared('context: largest difference from the model’s', off),
     ],
     over: 'dimensions',
     lanes: [
@@ -241,7 +241,7 @@ function capturedFacts({ now, pass, path }, name) {
   const own = now.row[`${name}s`][now.key];
   const off = pass && differences(now, pass, path)[name];
   const far = off > ROUNDING ? [['more than rounding', farther(pass, own)]] : [];
-  return [compared(`${name}: difference to the model’s`, off), ...far];
+  return [compared(`${name}: difference from the model’s`, off), ...far];
 }
 
 function farther({ precision }, own) {

@@ -26,7 +26,7 @@ function stateWith(path, more = {}, options = {}) {
 const figures = (path, more, options) =>
   figuresOf(generate, sampleTrace(), stateWith(path, more, options));
 
-test('before anything is written the page shows what the model expects, and begins with what is chosen', () => {
+test('before generation the page shows the prediction, and a chosen bar starts the text', () => {
   for (const width of WIDTHS) {
     const [figure, ...others] = figures([], { width });
     equal(others.length, 0);
@@ -43,7 +43,7 @@ test('before anything is written the page shows what the model expects, and begi
   deepEqual(paths, [[6], [9], [5]]);
 });
 
-test('the written token is among what could have come, and is marked', () => {
+test('the written token is marked among the alternatives', () => {
   const [
     {
       title,
@@ -60,14 +60,14 @@ test('the written token is among what could have come, and is marked', () => {
   );
 });
 
-test('where the draw was bent, both probabilities are told and the model’s own is a line', () => {
+test('with modified sampling both probabilities are shown, the model’s own as a line', () => {
   const [{ data, grid, facts, layout }] = figures([3], {}, { temperature: 0.5 });
   const [bars, numbers, lines] = data;
   ok(bars.x[0] > 0.4);
   deepEqual(lines.x, [0.4, 0.3, 0.2, 0.06]);
   deepEqual([grid.value(0, 0), grid.value(0, 1)], [bars.x[0], 0.4]);
-  deepEqual(grid.columnLabels, ['probability of being drawn', 'by the model itself']);
-  match(grid.describe(0, 0), /of being drawn, 40\.0 % by the model itself, rank 1/);
+  deepEqual(grid.columnLabels, ['probability of being sampled', 'the model’s own']);
+  match(grid.describe(0, 0), /of being sampled, the model’s own is 40\.0 %, rank 1/);
   ok(facts.some(([term]) => term === 'Model’s own'));
   deepEqual(
     numbers.x,
@@ -79,7 +79,7 @@ test('where the draw was bent, both probabilities are told and the model’s own
   equal(grid.geometry.at(0.1, 7), null);
 });
 
-test('an alternative goes on from its place by its id, whatever it spells', () => {
+test('an alternative continues from its place by its id', () => {
   const [{ grid }] = figures(PATH, { generate_step: 1 });
   deepEqual(grid.choose(2, 0), { generate_path: [3, 2], generate_step: null });
   deepEqual(figures(PATH)[0].grid.choose(4, 0), { generate_path: PATH, generate_step: null });
@@ -146,7 +146,7 @@ test('a seed is any whole number that the server takes', () => {
   deepEqual(['-1', '1e99', 'luck'].map(read), [undefined, undefined, undefined]);
 });
 
-test('what is asked for leaves out what is not set', () => {
+test('the request omits unset options', () => {
   const of = (state) =>
     subjectOf(sampleTrace(), { ...standardsOf(generate.fields), ...state }).sampling;
   deepEqual(of({}), { temperature: 0.8, seed: 0 });
@@ -160,7 +160,7 @@ test('what is asked for leaves out what is not set', () => {
   ok(!isNatural({ sampling: { temperature: 1, seed: 0, top_k: 3 } }));
 });
 
-test('a text that is over says why', () => {
+test('a finished text gives the reason', () => {
   const trace = { ...sampleTrace(), card: { max_tokens: 8 } };
   equal(whyOver(trace, stepsOf([1, 2]), 256), '');
   match(whyOver(trace, stepsOf([1, 4]), 256), /end token/);

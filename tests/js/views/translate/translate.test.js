@@ -56,9 +56,9 @@ test('links are outlined in the map and said in words', () => {
   deepEqual([...outlined], ['0 0', '1 2']);
   equal(
     plain(grid.describe(0, 0)),
-    '“il” looks at “it” at 1 with weight 0.900; the two are linked',
+    '“il” attends to “it” at 1 with weight 0.900; the two are linked',
   );
-  equal(plain(grid.describe(0, 1)), '“il” looks at “saw” with weight 0.100');
+  equal(plain(grid.describe(0, 1)), '“il” attends to “saw” with weight 0.100');
   equal(
     plain(grid.rest.readout),
     '2 of 2 words of the translation are linked, to 2 of 4 words of the sentence',
@@ -78,7 +78,7 @@ test('a word marks and tints the pieces of both sentences', () => {
   equal(grid.ofColumn(2).tint.length, 3);
 });
 
-test('a word that is chosen keeps its lines, and choosing it again lets go of them', () => {
+test('a chosen word keeps its lines until it is chosen again', () => {
   const [{ grid }] = figures();
   equal(grid.chosen, undefined);
   deepEqual(grid.choose(1, 2), { query: 2, source: 3 });
@@ -98,7 +98,7 @@ test('weak lines are left out below the threshold, never from the numbers', () =
   ok(Math.abs(lines(0.3).grid.value(0, 1) - 0.1) < 1e-6);
 });
 
-test('the alignment is asked for, and beside one’s own translation the model’s', () => {
+test('the alignment is requested, and with one’s own translation the model’s too', () => {
   deepEqual(translate.asks(pairTrace(), state()), { alignment: { analyses: ['alignment'] } });
   deepEqual(translate.asks(pairTrace(), state({ target: 'il vit' })).made, { target: null });
 });
