@@ -66,7 +66,7 @@ test('a run shows every token as it comes, at the pace of a reader, and its page
   ok(pauses.length === 3 && pauses.every((pause) => pause > 0 && pause < 500));
 });
 
-test('who stops keeps what came and the server is told', async () => {
+test('a stopped run keeps its tokens and closes the stream', async () => {
   const server = fakeServer();
   const { writer } = writerOn(server);
   writer.want(SUBJECT, []);
@@ -82,7 +82,7 @@ test('who stops keeps what came and the server is told', async () => {
   equal(writer.state().problem, null, 'to stop is no problem');
 });
 
-test('a path of a link is read again, exactly, and shown when all of it is there', async () => {
+test('a path of a link is replayed exactly, and shown when it is complete', async () => {
   const server = fakeServer();
   const { writer, changes } = writerOn(server);
   writer.want(SUBJECT, PATH);
@@ -100,7 +100,7 @@ test('a path of a link is read again, exactly, and shown when all of it is there
   deepEqual(changes, [true]);
 });
 
-test('who does not want to wait for a path stops it, and it is read when wished for', async () => {
+test('a replay can be cancelled and resumed', async () => {
   const server = fakeServer();
   const { writer } = writerOn(server);
   writer.want(SUBJECT, PATH);
@@ -120,7 +120,7 @@ test('who does not want to wait for a path stops it, and it is read when wished 
   equal(writer.state().isCancelled, false, 'there was nothing to stop');
 });
 
-test('a step back asks nothing, and forth again neither', async () => {
+test('stepping back and forth requests nothing', async () => {
   const server = fakeServer();
   const { writer } = writerOn(server);
   server.flow();
@@ -146,7 +146,7 @@ test('another token in the middle asks for that one step', async () => {
   deepEqual(ids(writer.state()), [3, 0]);
 });
 
-test('another text forgets, and gives up what was asked for the old one', async () => {
+test('another text drops the path and cancels its requests', async () => {
   const server = fakeServer();
   const { writer } = writerOn(server);
   writer.want(SUBJECT, []);
@@ -157,7 +157,7 @@ test('another text forgets, and gives up what was asked for the old one', async 
   deepEqual(writer.state().steps, []);
 });
 
-test('what goes wrong is told, is not asked for again by itself, and can be', async () => {
+test('a failure is reported and repeated on demand only', async () => {
   let isBusy = true;
   const server = fakeServer({
     fail: () => isBusy && new Problem({ title: 'Queue full', status: 503 }),
@@ -176,7 +176,7 @@ test('what goes wrong is told, is not asked for again by itself, and can be', as
   deepEqual(ids(writer.state()), PATH);
 });
 
-test('a path that goes on after the end of the text is a problem, and is asked for once', async () => {
+test('a path beyond the end of the text is a problem, and requested once', async () => {
   const server = fakeServer();
   const { writer } = writerOn(server);
   server.flow();
@@ -190,7 +190,7 @@ test('a path that goes on after the end of the text is a problem, and is asked f
   deepEqual(writer.state().steps, []);
 });
 
-test('a problem in the middle of a run keeps what came', async () => {
+test('a problem in the middle of a run keeps the received tokens', async () => {
   let count = 0;
   const server = fakeServer();
   const stream = async function* broken(body, signal) {
@@ -209,7 +209,7 @@ test('a problem in the middle of a run keeps what came', async () => {
   equal(writer.state().problem.title, 'The response was cut off');
 });
 
-test('a server that writes fewer tokens is asked for as many as it does', async () => {
+test('a server that generates fewer tokens is asked for at most its limit', async () => {
   const type = 'urn:headlight:problem:too-many-new-tokens';
   const refusal = new Problem({ type, title: 'Too many', status: 422, limit: 3, actual: 200 });
   const fail = (body, most) => body.n_tokens > most && refusal;
@@ -238,7 +238,7 @@ const PARSED = [
   { event: 'end', data: '{}' },
 ];
 
-test('it does not matter where the text is cut', () => {
+test('chunks may be cut anywhere', () => {
   deepEqual(parsed(...TWO), PARSED);
   for (let cut = 0; cut <= TWO.length; cut += 1)
     deepEqual(parsed(TWO.slice(0, cut), TWO.slice(cut)), PARSED);
@@ -262,7 +262,7 @@ test('comments, other fields and events without data are passed over', () => {
   ]);
 });
 
-test('what is unfinished at the end is no event', () => {
+test('an unfinished event at the end is dropped', () => {
   deepEqual(parsed('data: a\n\ndata: b\n'), [{ event: 'message', data: 'a' }]);
   deepEqual(parsed('', 'data: a'), []);
 });
@@ -289,7 +289,7 @@ test('a letter that arrives in two parts is one letter', async () => {
   deepEqual(await collected(eventsOf(bodyOf(chunks))), [{ event: 'message', data: 'né 😀' }]);
 });
 
-test('who stops reading cancels the answer', async () => {
+test('cancelling the reader cancels the response', async () => {
   let isCancelled = false;
   const chunk = new TextEncoder().encode(TWO);
   for await (const { event } of eventsOf(

@@ -27,7 +27,7 @@ const settled = () =>
     setImmediate(resolve);
   });
 
-test('the same wish is asked for once, and its answer is kept', async () => {
+test('the same request is sent once, and its answer cached', async () => {
   const { answers, calls, arrivals } = byHand();
   deepEqual(answers.want({ lens: { text: 'a' } }), { lens: { isWaiting: true } });
   answers.want({ other: { text: 'a' } });
@@ -41,7 +41,7 @@ test('the same wish is asked for once, and its answer is kept', async () => {
   equal(calls.length, 1);
 });
 
-test('what is asked for ahead gives up nothing, and is the same answer later', async () => {
+test('prefetching cancels nothing and is reused later', async () => {
   const { answers, calls } = byHand();
   answers.want({ lens: { text: 'a' } });
   ok(answers.find({ card: 'tiny' }).isWaiting);
@@ -53,7 +53,7 @@ test('what is asked for ahead gives up nothing, and is the same answer later', a
   equal(calls.length, 2);
 });
 
-test('what nobody waits for any more is given up, and says nothing', async () => {
+test('an abandoned request is cancelled silently', async () => {
   const { answers, calls, arrivals } = byHand();
   answers.want({ lens: { text: 'a' } });
   answers.want({ lens: { text: 'b' } });
@@ -64,7 +64,7 @@ test('what nobody waits for any more is given up, and says nothing', async () =>
   deepEqual(answers.want({ lens: { text: 'b' } }), { lens: { isWaiting: true } });
 });
 
-test('a refusal is an answer until it is asked for again', async () => {
+test('a rejected request stays cached until it is retried', async () => {
   const { answers, calls } = byHand();
   answers.want({ lens: { text: 'a' } });
   calls[0].reject(new Problem({ title: 'Too much', detail: 'Ask for less.', status: 422 }));
@@ -76,7 +76,7 @@ test('a refusal is an answer until it is asked for again', async () => {
   equal(calls.length, 2);
 });
 
-test('what is kept is bounded, and what is looked at stays', async () => {
+test('the cache is bounded and keeps the displayed answers', async () => {
   await dropsTheOlder({ tensors: { logits: { data: new Uint8Array(20e6) } } });
 });
 
@@ -103,7 +103,7 @@ async function dropsTheOlder(big) {
   equal(calls.length, 3, 'the older of two that are too much was dropped');
 }
 
-test('a wish is for the page’s own texts and model unless it names others', () => {
+test('a request uses the page’s texts and model unless it names others', () => {
   const trace = { asked: { model: 'translate', text: 'A cat', target: null }, target: 'Un chat' };
   const own = { model: 'translate', text: 'A cat', capture: [] };
   const alignment = { analyses: ['alignment'] };
@@ -114,7 +114,7 @@ test('a wish is for the page’s own texts and model unless it names others', ()
   equal('target' in bodyOf({}, { ...trace, target: ' ' }), false, 'a blank one cannot be sent');
 });
 
-test('an encoding of positions is asked for without any text', () => {
+test('an encoding of positions is requested without a text', () => {
   const positional = { scheme: 'rotary', length: 7, width: 16 };
   deepEqual(bodyOf({ positional }, { asked: { model: 'tiny', text: 'a' }, target: null }), {
     positional,
@@ -122,7 +122,7 @@ test('an encoding of positions is asked for without any text', () => {
   equal(positionalPath(positional), '/api/v1/positional?scheme=rotary&length=7&width=16');
 });
 
-test('what is cancelled is stopped, says so, and is asked for again once it was left', async () => {
+test('a cancelled request is reported, and repeated after its view was left', async () => {
   const { answers, calls, arrivals } = byHand();
   answers.want({ lens: { text: 'a' } });
   answers.cancel();

@@ -27,7 +27,7 @@ test('a model has the places whose weights its trace holds', () => {
   equal(placeOf({ where: '' }, { ...sampleTrace(), tensors: {} }), null);
 });
 
-test('unless somebody chose, a translator shows its cross-attention', () => {
+test('a translator shows cross-attention by default', () => {
   equal(placeOf({ where: '' }, pairTrace()).id, 'cross');
   equal(placeOf({ where: 'encoder' }, pairTrace()).id, 'encoder');
   equal(placeOf({ where: 'cross' }, sampleTrace()).id, 'decoder');
@@ -99,7 +99,7 @@ test('without labels there are heads all the same', () => {
   equal(arranged(heads, 'label').length, 1);
 });
 
-test('by layer a row is a layer, by label what does the same stands together, most of it first', () => {
+test('rows are layers, or labels with their highest scores first', () => {
   const heads = headsOf(labelled());
   const names = (rows) =>
     rows.map(({ title, heads: of }) => [title, of.map(({ layer, head }) => `${layer}.${head}`)]);
@@ -114,7 +114,7 @@ test('by layer a row is a layer, by label what does the same stands together, mo
   ]);
 });
 
-test('an induction head is opened first, else the one before it in what it tells', () => {
+test('an induction head is opened first, otherwise the next label in order', () => {
   const trace = labelled();
   const found = {
     ...FOUND,

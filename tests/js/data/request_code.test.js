@@ -25,7 +25,7 @@ test('a drawing’s call asks for its numbers of the page’s texts', () => {
   deepEqual(call, { path: '/api/v1/trace', body: { ...asked, capture: ['a.b'], heads: [1] } });
 });
 
-test('what a drawing asks for goes before what the page asked for, and nothing is null', () => {
+test('a drawing’s request overrides the page’s, and no member is null', () => {
   const edits = [{ kind: 'heads_off', heads: [0], layer: 1 }];
   const { body } = callOf(trace, {
     request: { capture: ['logits'], text: 'another', target: null, edits },
@@ -44,7 +44,7 @@ test('the origin is the model, its revision, the texts and what was changed', ()
   deepEqual(originOf(trace, { request: { edits } }).edits, edits);
 });
 
-test('what came without a text is of no model but the one it names', () => {
+test('data without a text belongs to the model it names', () => {
   const of = (path) => originOf(trace, { call: { path } }, [{ id: 'learner', revision: 'r3' }]);
   deepEqual(of('/api/v1/positional?scheme=rotary&length=2&width=4'), { text: 'it saw' });
   deepEqual(of('/api/v1/positional?model=learner&length=2'), {
@@ -72,7 +72,7 @@ test('a shell hands curl exactly what was asked', () => {
 
 const ORIGIN = 'http://127.0.0.1:8000';
 
-/** What Python makes of the script, with the network taken out. */
+/** The output of the Python script, with the network replaced. */
 function posted(script) {
   const spy = [
     'import io, json, urllib.request',
@@ -110,7 +110,7 @@ test('Python posts exactly what was asked', () => {
   );
 });
 
-test('what needs no body is asked by its address alone', () => {
+test('a request without a body is a GET', () => {
   const path = '/api/v1/positional?scheme=rotary&length=8&width=4';
   equal(posted(pythonOf(ORIGIN, [{ path, body: null }], { quantity: 'rotation' })), ORIGIN + path);
 });
@@ -147,7 +147,7 @@ function shownBy(steps, answers) {
   return JSON.parse(execFileSync('python3', ['-I', '-'], { encoding: 'utf8', input }));
 }
 
-test('columns of a word are summed, its rows averaged, and what is left of a row sums to 1 again', () => {
+test('columns of a word are summed, its rows averaged, and renormalised rows sum to 1', () => {
   const heads = '[[[1, None, None], [0.5, 0.5, None], [0.25, 0.25, 0.5]]]';
   const steps = (units, isRenormalised) =>
     mapSteps({ heads, rows: units, columns: units, isMax: false, isRenormalised });

@@ -58,7 +58,7 @@ test('the bytes of a letter are the letter, wherever its characters lie in the t
   deepEqual([word.text, word.part, word.first, word.last], ['🐭', null, 0, 1]);
 });
 
-test('what no piece may see stays hidden, and what one piece may see is seen', () => {
+test('a word is hidden only if it is hidden from all pieces', () => {
   const matrix = {
     rows: 3,
     columns: 3,
@@ -166,7 +166,7 @@ test('a word of several pieces goes as a whole, whichever piece is pressed', () 
     deepEqual(toggled(trace, piece, ''), { text: '👩 [MASK]!', words: 'guitars', query: 2 });
 });
 
-test('special tokens and blanks are no words', () => {
+test('special tokens and blanks are not words', () => {
   const trace = { text: 'a\n', tokens: [START, tokenAt('a', 0, 0), tokenAt('\n', 1, 1)] };
   deepEqual([toggled(trace, 0, ''), toggled(trace, 2, '')], [null, null]);
 });

@@ -1,6 +1,5 @@
 /**
- * What a colour looks like to somebody who lacks one kind of cone, by the matrices for the whole
- * deficiency of Machado, Oliveira and Fernandes 2009, table 1, over linear RGB:
+ * Simulates dichromacy (one missing cone type) by the matrices of full deficiency of Machado, Oliveira and Fernandes 2009, table 1, over linear RGB:
  * https://doi.org/10.1109/TVCG.2009.113
  */
 

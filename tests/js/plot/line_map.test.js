@@ -39,12 +39,12 @@ test('lines end where their words stand', () => {
   ok(query.y0 < y[0] && y[0] < query.y1 && key.y0 < y[1] && y[1] < key.y1);
 });
 
-test('words are no markup', () => {
+test('words never become markup', () => {
   const written = texts(linesFigure(WANTED));
   ok(written.includes('&lt;b&gt;') && written.includes('&lt;i&gt;'));
 });
 
-test('whatever is pointed at is found again where its box is', () => {
+test('every cell is found at the position of its box', () => {
   const { geometry } = linesFigure(WANTED);
   for (const [row, column] of [
     [0, 0],
@@ -70,7 +70,7 @@ test('a word that is pointed at brings out all of its lines with their numbers',
   );
 });
 
-test('two columns of 128 words are a bounded number of traces and lines, and tell how many are left out', () => {
+test('two columns of 128 words give a bounded number of lines, and count the rest', () => {
   const count = 128;
   const data = Float64Array.from({ length: count * count }, (_, at) => ((at * 7919) % 1000) / 1000);
   const names = Array.from({ length: count }, (_, at) => `${at} word`);

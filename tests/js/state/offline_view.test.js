@@ -26,7 +26,7 @@ test('a trace holds what was captured and what was computed from it', () => {
   ok(!holds({ analyses: ['empty'] }, TRACE));
 });
 
-test('what a server would have to be asked for is not offered', () => {
+test('switches that need a server are not offered offline', () => {
   const [what, which, words] = offlineView(VIEW, TRACE).controls(TRACE, {
     what: 'weights',
     which: 'head',
@@ -36,6 +36,6 @@ test('what a server would have to be asked for is not offered', () => {
   deepEqual(words, { kind: 'flag', name: 'words' });
 });
 
-test('a view that leads to others leads nowhere', () => {
+test('actions that lead to other views are removed', () => {
   deepEqual(offlineView(VIEW, TRACE).figure(TRACE, {}), { title: 'A', actions: [] });
 });

@@ -97,7 +97,7 @@ test('indices from another model are brought back into what there is', () => {
   assert.equal(clamp({ ...INITIAL, layer: null }, bounds).layer, null);
 });
 
-test('the query is the last token, or the mask, until somebody chooses', () => {
+test('the query is the last token, or the mask, by default', () => {
   const trace = { tokens: ['a', 'b', 'c'] };
   const found = [null, 0, 7].map((query) => queryOf({ query }, trace));
   assert.deepEqual(found, [2, 0, 2]);
@@ -125,14 +125,14 @@ test('a place that this model does not have is left to the page', () => {
   assert.deepEqual([clamped({ source: 2 }).source, clamped({ source: 3 }).source], [2, null]);
 });
 
-test('an example opens where there is something to see; one that says nothing leaves the view as it is', () => {
+test('an example opens its own view, if it names one', () => {
   const opens = { view: 'attention', layer: 1, head: 3 };
   assert.deepEqual(opened(opens), { query: null, source: null, key: null, where: '', ...opens });
   assert.deepEqual(opened({ where: 'cross' }).where, 'cross');
   assert.deepEqual(opened({}), {});
 });
 
-test('who brings no text begins with the first example, and what a link says stays', () => {
+test('the first example opens if the link has no text, and the link’s other fields stay', () => {
   const opens = { view: 'experts', layer: 1, head: 3 };
   const example = { text: 'it saw', opens };
   assert.deepEqual(beginning(INITIAL, example), { ...INITIAL, text: 'it saw', ...opens });
@@ -140,7 +140,7 @@ test('who brings no text begins with the first example, and what a link says sta
   assert.equal(beginning(INITIAL, undefined).text, '');
 });
 
-test('another model starts afresh, whatever was chosen in this one', () => {
+test('choosing another model resets the choices', () => {
   const chosen = {
     target: 'Un chat',
     where: 'cross',
@@ -157,7 +157,7 @@ test('another model starts afresh, whatever was chosen in this one', () => {
 
 const VIEWS = ['attention', 'experts'];
 
-test('what the trace does not hold is not chosen', () => {
+test('a choice outside the trace is dropped', () => {
   const wild = {
     view: 'lost',
     where: 'cross',
@@ -172,7 +172,7 @@ test('what the trace does not hold is not chosen', () => {
   assert.deepEqual(found, { ...found, ...known, query: null, source: null, key: null });
 });
 
-test('where nobody chose a head, one is chosen, and a choice that was made stays', () => {
+test('a head is chosen by default, and an explicit choice stays', () => {
   const { layer, head } = normalized(INITIAL, sampleTrace(), VIEWS);
   assert.ok(Number.isInteger(layer) && Number.isInteger(head));
   assert.equal(normalized({ ...INITIAL, layer: 0 }, sampleTrace(), VIEWS).layer, 0);
@@ -201,7 +201,7 @@ test('the last result is given again while its parts are the same', () => {
   assert.equal(made, 4, 'only the last one is kept');
 });
 
-test('what failed is tried again', () => {
+test('a failed call is not memoised', () => {
   const memo = createMemo();
   const fail = () => {
     throw new Error('no');
@@ -221,12 +221,12 @@ const drawing = () => ({
   is: true,
 });
 
-test('what is made alike is the same', () => {
+test('equal structures compare equal', () => {
   assert.ok(deepEqual(drawing(), drawing()));
   assert.ok(deepEqual([undefined], [undefined]));
 });
 
-test('any difference is one, however deep', () => {
+test('a difference at any depth makes values unequal', () => {
   const without = ({ is: _, ...rest }) => rest;
   for (const change of [
     (d) => ({ ...d, z: [d.z[0], [0.5, 2, 4]] }),
@@ -246,7 +246,7 @@ test('any difference is one, however deep', () => {
   }
 });
 
-test('what only looks alike is not the same', () => {
+test('values of different types are not equal', () => {
   const pairs = [
     [0, '0'],
     [null, {}],
@@ -285,12 +285,12 @@ test('every kind of field comes back as it was written', () => {
   );
 });
 
-test('what is as it would be anyway is not written', () => {
+test('defaults are not written', () => {
   assert.equal(writeFragment(standardsOf(FIELDS), FIELDS), '#');
   assert.equal(writeFragment({}, FIELDS), '#');
 });
 
-test('nonsense means nothing', () => {
+test('invalid values are ignored', () => {
   assert.deepEqual(
     readFragment('#what=all&is_merged=yes&heads=1,2&path=.&dimension=-1&temperature=0', FIELDS),
     {},
@@ -299,14 +299,14 @@ test('nonsense means nothing', () => {
   assert.deepEqual(readFragment(`#path=${'1.'.repeat(2000)}1`, FIELDS), {});
 });
 
-test('two views cannot call their fields alike', () => {
+test('two views cannot share a field name', () => {
   const [a, b] = ['a', 'b'].map((id) => ({ id, fields: { what: flag() } }));
   assert.throws(() => fieldsOf([a, b]), /b names a field what/);
   assert.throws(() => fieldsOf([{ id: 'a', fields: { layer: count() } }]), /layer/);
   assert.ok('what' in fieldsOf([a, { id: 'b' }]));
 });
 
-test('with another text only what says something of a text starts afresh', () => {
+test('another text resets only the fields that depend on the text', () => {
   const fields = {
     path: ofText(counts()),
     step: ofText(count()),

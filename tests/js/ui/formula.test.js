@@ -14,7 +14,7 @@ import {
   words,
 } from '../../../static/js/ui/formula.js';
 
-test('a formula can be said', () => {
+test('a formula is written out for screen readers', () => {
   const formula = row(
     name('s'),
     '=',

@@ -8,7 +8,7 @@ import { figuresOf, FRAME, pairTrace, sampleTrace } from '../sample.js';
 
 const gridOf = (trace, state) => attention.figure(trace, { ...FRAME, ...state }).grid;
 
-test('at rest the chosen token’s row tints what it looks at', () => {
+test('at rest the sentence is tinted by the chosen token’s row', () => {
   const cross = highlightOf(gridOf(pairTrace(), { query: 1 }), null);
   deepEqual(cross.marks, {});
   equal(cross.tints.source.length, 5);
@@ -39,7 +39,7 @@ test('a pointed token of the target shows its row, one of the source its column'
   );
 });
 
-test('a pointed token that the drawing says nothing of changes nothing', () => {
+test('a pointed token outside the drawing changes nothing', () => {
   const decoder = gridOf(pairTrace(), { where: 'decoder' });
   deepEqual(highlightOf(decoder, { side: 'source', index: 2 }), highlightOf(decoder, null));
   const [{ grid }] = figuresOf(nextToken, sampleTrace());
@@ -47,7 +47,7 @@ test('a pointed token that the drawing says nothing of changes nothing', () => {
   equal(highlightOf(null, { side: 'source', index: 2 }).readout, '');
 });
 
-test('a drawing whose rows are no tokens may say of a token what it has to say', () => {
+test('a drawing whose rows are not tokens may describe a token itself', () => {
   const [{ grid }] = figuresOf(experts, sampleTrace());
   const { readout, marks, tints } = highlightOf(grid, { side: 'source', index: 2 });
   match(readout, /saw.* goes through expert 0/);

@@ -15,7 +15,7 @@ function covers(card, { left, top }, target) {
   );
 }
 
-test('a card stands beside what it speaks of and does not cover it', () => {
+test('a card stands beside its target and does not cover it', () => {
   const targets = [
     { left: 20, top: 100, width: 400, height: 300 },
     { left: 20, top: 20, width: 960, height: 150 },

@@ -32,7 +32,7 @@ for (const view of await Promise.all(VIEWS.map(({ load }) => load()))) {
     equal(JSON.stringify([trace, FRAME]), before);
   });
 
-  test(`${view.id}: every figure says what it is, and every cell can be read`, () => {
+  test(`${view.id}: every figure has a summary, and every cell a description`, () => {
     for (const figure of figuresOf(view, sampleTrace())) {
       if (figure.notice) ok(figure.title && figure.notice);
       else assertReadable(figure);
@@ -66,7 +66,7 @@ for (const view of await Promise.all(VIEWS.map(({ load }) => load()))) {
     }
   });
 
-  test(`${view.id}: what its switches set is kept in the link`, () => {
+  test(`${view.id}: the values of its switches are kept in the link`, () => {
     const fields = fieldsOf(VIEWS);
     for (const { kind, name, patch, options = [] } of view.controls?.(sampleTrace(), {
       ...FRAME,

@@ -1,5 +1,5 @@
 /**
- * What holds for every figure of every view; a view that asks for more than the page's trace checks
+ * The invariants of every figure of every view; a view that requests more than the page's trace checks
  * its own figures by these, with the answers that it gets.
  */
 

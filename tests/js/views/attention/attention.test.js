@@ -22,7 +22,7 @@ function sampleWeight(query, key) {
   return key === query - 1 ? 0.8 : 0.2 / query;
 }
 
-test('says in words who attends to whom, and how much', () => {
+test('describes in words which token attends to which, and how much', () => {
   const { grid } = attention.figure(sampleTrace(), FRAME);
   equal(
     plain(grid.describe(2, 1)),

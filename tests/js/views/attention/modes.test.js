@@ -59,7 +59,7 @@ const rowsOf = ({ grid }) =>
   );
 const sum = (row) => row.filter((value) => !Number.isNaN(value)).reduce((a, b) => a + b, 0);
 
-test('scores are asked for only when they are looked at, and of one layer', () => {
+test('scores are requested only when displayed, for one layer', () => {
   deepEqual(attention.asks(sampleTrace(), FRAME), {});
   deepEqual(attention.asks(sampleTrace(), { ...FRAME, attention_what: 'scores' }), {
     attention: { capture: [`${SITE}.scores`] },
@@ -135,7 +135,7 @@ test('the mean of heads sums to 1 in every row, the largest to more', () => {
   match(largest.help, /1 or more/);
 });
 
-test('rollout is all layers together, and of cross-attention there is none', () => {
+test('rollout covers all layers, and does not exist for cross-attention', () => {
   const rollout = { attention_which: 'rollout' };
   const { title, grid } = shown(rollout);
   equal(title, 'Rollout up to layer 1');
@@ -169,7 +169,7 @@ test('a word tints each of its pieces, and is marked as a whole', () => {
   deepEqual(chosen.choose(1, 0), { query: 1, key: 0 }, 'a piece that was chosen stays chosen');
 });
 
-test('the first token is left out as query and as key, and what is left is as it was', () => {
+test('the first token is left out as query and key, and the rest is unchanged', () => {
   const figure = shown({ attention_hide: 'first', head: 1 });
   deepEqual([figure.grid.rows, figure.grid.columns], [COUNT - 1, COUNT - 1]);
   close(sum(rowsOf(figure)[3]), 0.2);
@@ -178,7 +178,7 @@ test('the first token is left out as query and as key, and what is left is as it
   match(figure.grid.describe(3, 0), /first token hidden\)$/);
 });
 
-test('renormalised rows sum to 1 again, and it is said', () => {
+test('renormalised rows sum to 1 again, and the help says so', () => {
   const figure = shown({ attention_hide: 'special', attention_renormalise: true, head: 1 });
   rowsOf(figure).forEach((row) => close(sum(row), 1));
   match(figure.help, /Special tokens are hidden, and rows are renormalised/);
@@ -239,7 +239,7 @@ function controlNamed(name, state = {}, trace = sampleTrace()) {
   return attention.controls(trace, { ...FRAME, ...state }).find((control) => control.name === name);
 }
 
-test('switches that do not go with what is chosen are not offered', () => {
+test('incompatible switches are not offered', () => {
   const names = (state) =>
     attention
       .controls(sampleTrace(), { ...FRAME, ...state })
@@ -259,7 +259,7 @@ const choosingIn = (state, chosen) => {
   return choosingHead(setting.switches, { ...FRAME, ...state }, chosen);
 };
 
-test('a head chosen among all is shown, or where several are, joins them or leaves them', () => {
+test('a chosen head is shown, or joins or leaves the shown set', () => {
   deepEqual(choosingIn({}, { layer: 0, head: 1 }), { layer: 0, head: 1 });
   deepEqual(choosingIn({ attention_which: 'mean' }, { layer: 0, head: 1 }), { layer: 0, head: 1 });
   const several = { attention_which: 'heads', attention_heads: [1] };

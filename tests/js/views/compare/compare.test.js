@@ -67,7 +67,7 @@ function figures(more, trace = traceA()) {
   );
 }
 
-test('B is asked for with its edit, and A for its logits', () => {
+test('B is requested with its edit, and A for its logits', () => {
   const asked = (more) => compare.asks({ ...traceA(), card: CARD }, stateOf(more));
   const edits = (more) => asked(more).after.edits;
   deepEqual(asked({}).before, { capture: ['logits'] });
@@ -109,7 +109,7 @@ test('both sides share one scale of colours', () => {
   }
 });
 
-test('bars pair what A and B expect, and say what moved', () => {
+test('bars pair the predictions of A and B with their difference', () => {
   const { next } = figures();
   deepEqual(next.grid.columnLabels, ['A', 'B', 'B − A']);
   const [high, low] = [Math.E / (Math.E + 9), 1 / (Math.E + 9)];
@@ -123,7 +123,7 @@ test('bars pair what A and B expect, and say what moved', () => {
   equal(moved, `${(100 * (high - low)).toFixed(1)} % (total variation)`);
 });
 
-test('of each head it is told how much of its attention moved, and the way leads to the one that moved most', () => {
+test('each head shows how much of its attention moved, and an action opens the one that moved most', () => {
   const { heads, difference } = figures({ layer: 0 });
   equal(heads.grid.value(0, 0), 0);
   ok(heads.grid.value(1, 0) > heads.grid.value(1, 1));
@@ -136,7 +136,7 @@ test('of each head it is told how much of its attention moved, and the way leads
   match(difference.help, /No difference/);
 });
 
-test('of two sentences only what both read is taken the difference of', () => {
+test('the difference of two sentences covers only the tokens they share', () => {
   const ran = { id: 8, text: ' ran', start: 2, end: 6, word: 1, is_special: false };
   const tokens = TOKENS.map((token, index) => (index === 2 ? ran : token));
   const compare_text = 'it ran <b> it';
@@ -152,7 +152,7 @@ test('of two sentences only what both read is taken the difference of', () => {
   match(plain(figures({ ...state, query: 2 }).next.notice), /“saw” has no counterpart in B/);
 });
 
-test('a second sentence is invited, and one that was refused says why', () => {
+test('a second sentence is requested, and a rejected one shows its problem', () => {
   const invited = figures({ compare_with: 'text', answers: {} });
   deepEqual(Object.keys(invited), ['a', 'b']);
   deepEqual(invited.b.actions[0].patch, { compare_text: traceA().text });
@@ -191,7 +191,7 @@ test('two models that cut a text differently are compared by its words', () => {
   match(next.grid.tip(next.grid.rowLabels.indexOf('x'), 0)[1], /^unknown/);
 });
 
-test('kinds of attention that are not each other’s are not subtracted', () => {
+test('different kinds of attention are not subtracted', () => {
   const after = { trace: { ...fillTrace(), model: 'fill' } };
   const { difference, next } = figures({
     compare_with: 'model',

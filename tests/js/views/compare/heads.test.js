@@ -8,7 +8,7 @@ import {
 } from '../../../../static/js/views/compare/heads.js';
 import { sampleTrace } from '../../sample.js';
 
-test('what moved in a head is what the matrix of its changes says', () => {
+test('the attention moved in a head matches its matrix of changes', () => {
   const site = 'decoder.layers.1.self_attention.weights';
   const a = sampleTrace().tensors[site];
   const data = Float32Array.from({ length: 50 }, (_, at) => (at % 5 === 0 ? 1 : 0));

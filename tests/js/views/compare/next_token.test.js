@@ -4,7 +4,7 @@ import { nextChange } from '../../../../static/js/views/compare/next_token.js';
 
 const TEXTS = ['a', ' b', ' c', '\n'];
 
-/** What a pass over a vocabulary of four expects at its one place. */
+/** The prediction of a pass over a vocabulary of four, at its one position. */
 function seen(probabilities, { texts = TEXTS, most = 2 } = {}) {
   const ids = [0, 1, 2, 3]
     .sort((one, other) => probabilities[other] - probabilities[one])
@@ -51,7 +51,7 @@ test('no more tokens than there is room for, the likeliest of either first', () 
   );
 });
 
-test('of two vocabularies tokens are matched by what they spell, and no distance is taken', () => {
+test('tokens of two vocabularies are matched by text, without a distance', () => {
   const { tokens, moved } = nextChange(
     seen([0.6, 0.3, 0.1, 0]),
     seen([0.5, 0.4, 0.1, 0], { texts: [' b', 'x', ' c', '\n'] }),

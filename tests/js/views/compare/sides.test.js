@@ -11,7 +11,7 @@ const WISH = {
   where: 'all',
 };
 
-test('an edit is asked for as the API takes it', () => {
+test('an edit is sent as the API takes it', () => {
   deepEqual(editsOf(WISH), [{ kind: 'heads_off', heads: [0, 3] }]);
   deepEqual(editsOf({ ...WISH, layer: 0, where: 'cross' }), [
     { kind: 'heads_off', heads: [0, 3], layer: 0, where: 'cross' },
@@ -30,7 +30,7 @@ const common = (a, b) =>
     .map(([i]) => a[i])
     .join('');
 
-test('what two lists share is found in order', () => {
+test('the longest common subsequence is found in order', () => {
   equal(common('XMJYAUZ', 'MZJAWXU'), 'MJAU');
   deepEqual(commonPairs(['a', 'b', 'c'], ['a', 'x', 'c']), [
     [0, 0],
@@ -45,7 +45,7 @@ function longest(a, b) {
   return Math.max(longest(a.slice(1), b), longest(a, b.slice(1)));
 }
 
-test('it is as long as any can be', () => {
+test('the common subsequence has maximal length', () => {
   let seed = 7;
   const letter = () => {
     seed = (seed * 16807) % 2147483647;

@@ -38,7 +38,7 @@ test('probabilities stand by expert and token, the chosen ones marked with their
   match(grid.describe(3, 1), /not chosen/);
 });
 
-test('of an encoder–decoder with experts either stack can be looked at, with its own tokens', () => {
+test('either stack of an encoder–decoder with experts can be shown, with its own tokens', () => {
   const trace = pairTrace();
   deepEqual(experts.places(trace), [], 'a dense one has nothing to choose from');
   const routed = Object.entries(sampleTrace().tensors).filter(([site]) =>

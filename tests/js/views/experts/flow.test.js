@@ -10,7 +10,7 @@ const near = (value, expected) =>
 const sum = (links) => links.reduce((total, { value }) => total + value, 0);
 
 for (const emphasis of [1, 3]) {
-  test(`what comes to a node is what it holds and what goes on, with the chosen token counted ${emphasis} times`, () => {
+  test(`inflow, value and outflow of a node agree, with the chosen token counted ${emphasis} times`, () => {
     const { nodes, links } = networkOf(stagesOf(routedTrace()), 2, 5, emphasis);
     deepEqual(
       nodes.filter(({ column }) => column === 0).map(({ value }) => value),
@@ -42,7 +42,7 @@ test('the chosen token’s own links lead along its experts, weight by weight', 
   ]);
 });
 
-test('nodes are as high as their value, do not overlap, and fill the height', () => {
+test('the height of nodes is their value; they do not overlap and fill the height', () => {
   const { nodes } = networkOf(stagesOf(routedTrace()), 2, 5);
   const boxes = placed(nodes, BOX);
   const unit = (boxes[0].y1 - boxes[0].y0) / nodes[0].value;

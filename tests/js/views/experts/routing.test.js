@@ -25,7 +25,7 @@ test('the balance loss is n times the sum of load and mean probability, by hand'
     ok(Math.abs(entropy - meanEntropy) < 1e-12 && entropy > 1 && entropy < mostEntropy);
 });
 
-test('the balance loss is 1 where all is even, and the number of experts where one takes all', () => {
+test('the balance loss is 1 for even load, and the number of experts if one takes all', () => {
   const named = (axes, columns, data) => ({ axes, shape: [4, columns], scale: 1, data });
   const routed = (probs, indices) =>
     routingOf(
@@ -46,7 +46,7 @@ test('the balance loss is 1 where all is even, and the number of experts where o
   );
 });
 
-test('what flows between layers is weight times weight, and conserves what each expert takes', () => {
+test('the flow between layers is weight times weight and conserves each expert’s total', () => {
   const [{ routing: from }, { routing: to }] = stagesOf(routedTrace());
   const { data, columns } = flowBetween(from, to, () => true);
   const share = (layer, token, expert) => {
@@ -64,7 +64,7 @@ test('what flows between layers is weight times weight, and conserves what each 
   }
 });
 
-test('a token shares all of its way with itself, and with another what both weights cover', () => {
+test('the path of a token overlaps fully with itself, and with another by the smaller weights', () => {
   const stages = stagesOf(routedTrace());
   const shared = pathOverlap(stages, 1);
   near(shared[1], 1);

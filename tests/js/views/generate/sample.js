@@ -60,7 +60,7 @@ export function stepsOf(path, options) {
   return path.map((id, index) => stepOf(index, id, options));
 }
 
-/** What the server writes where nothing is forced. */
+/** The token that the fake server samples. */
 export function written(index, seed) {
   return (index + seed) % 4;
 }

@@ -39,7 +39,7 @@ test('bytes are called bytes, and neither they nor end marks can be added', () =
   equal(grid.choose(2, 0).text, 'it saw <b> ita');
 });
 
-test('a model that sees both ways says what may stand at the mask', () => {
+test('a bidirectional model predicts the mask', () => {
   const trace = fillTrace();
   const { help } = nextToken.wording(trace);
   doesNotMatch(help, /next/);
@@ -50,7 +50,7 @@ test('a model that sees both ways says what may stand at the mask', () => {
   match(plain(grid.rest.readout), /^At “\[MASK\]”, “·saw” has probability 50\.0 %, rank 1 \(/);
 });
 
-test('the word behind the mask is marked where it is known', () => {
+test('the word behind the mask is marked if it is known', () => {
   const [{ data, grid }] = figuresOf(nextToken, fillTrace(), { words: 'saw' });
   const [bars] = data;
   match(bars.text[0], /50\.0 % · was here/);

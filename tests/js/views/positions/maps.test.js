@@ -43,7 +43,7 @@ test('by distance: mean, least and greatest of all pairs so far apart', () => {
   deepEqual([...most], [1, 0.5, -0.2]);
 });
 
-test('it is worked out once for each matrix, and anew for another', () => {
+test('it is computed once for each matrix', () => {
   const matrix = { rows: 2, columns: 2, data: Float64Array.of(1, 0, 0, 1) };
   equal(similarityOf(matrix), similarityOf(matrix));
   deepEqual(similarityOf({ ...matrix, data: Float64Array.of(1, 0, 1, 0) }).data[1], 1);

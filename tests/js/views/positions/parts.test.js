@@ -194,7 +194,7 @@ test('rotation of rotary: queries are turned as captured, by the position they s
   deepEqual(circles.grid.request.heads, [0]);
 });
 
-test('lines of ALiBi fall by the slope with every step back; of no scheme there are none', () => {
+test('lines of ALiBi fall by the slope with every step back; without a scheme there are none', () => {
   const [bias] = figuresOf(positions, withCard(schemeTrace('alibi')), show('waves'));
   const { value } = bias.grid;
   deepEqual([value(0, 1), value(0, 2), value(1, 4)], [-0.5, -1, -1]);
@@ -204,7 +204,7 @@ test('lines of ALiBi fall by the slope with every step back; of no scheme there 
     ok(figuresOf(positions, withCard(schemeTrace('none')), show(part))[0].notice);
 });
 
-test('only what is shown is asked for', () => {
+test('only the displayed parts are requested', () => {
   const asks = (part) => positions.asks(sinusoidal(), { ...FRAME, cards: CARDS, ...show(part) });
   for (const part of ['encoding', 'waves', 'rotation']) deepEqual(asks(part), {});
   const size = { length: COUNT };
@@ -235,7 +235,7 @@ test('schemes: odd widths become even, a short table is asked for as far as it g
   ok(figuresOf(positions, trace, none)[1].notice);
 });
 
-test('twins: the same axes in all, whatever each of them has', () => {
+test('twins: the same axes in all', () => {
   const problem = new Problem({ title: 'Too many tokens', limit: 64, actual: 65 });
   const answers = {
     'positions-sinusoidal': byDistance([0.6, 0.3, 0.1]),

@@ -40,7 +40,7 @@ test('the colours of similarities cover their range, and the colour bar says so'
   deepEqual([tickvals[0], tickvals.at(-1)], [map.zmin, map.zmax]);
 });
 
-test('of an encoder–decoder either stack can be looked at, with its own tokens', () => {
+test('either stack of an encoder–decoder can be shown, with its own tokens', () => {
   const trace = pairTrace();
   const places = positions.places(trace).map(({ id }) => id);
   deepEqual(places, ['encoder', 'decoder']);

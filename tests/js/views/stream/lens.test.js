@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { geometryOf, lensMap, settingFor } from '../../../../static/js/views/stream/lens.js';
 import { FRAME, TOKENS } from '../../sample.js';
 
-test('every cell lies where it is found again, and nowhere else', () => {
+test('every cell is found at its own position only', () => {
   const setting = settingFor(50, 3, 700);
   const { box, at } = geometryOf(setting);
   const seen = new Set();

@@ -23,7 +23,7 @@ test('the stream is followed from the embedding through every part of every laye
   equal(titles(cross)[2], '0 · cross-attention');
 });
 
-test('what is written comes part by part', () => {
+test('written vectors come part by part', () => {
   const found = streamAnalysis(2);
   deepEqual(rows(writtenDepth(found, 'decoder', {}, 'cosine')), [
     [-0.5, -0.5],
@@ -38,7 +38,7 @@ test('what is written comes part by part', () => {
   );
 });
 
-test('a last norm follows where norms stand before the parts, and none where they stand after', () => {
+test('a last norm follows in pre-norm models only', () => {
   const before = normDepth(streamAnalysis(2), 'decoder', { norm_place: 'pre' }, 'deviation');
   equal(titles(before).at(-1), 'last norm');
   deepEqual(rows(before).at(-1), [0, 1]);

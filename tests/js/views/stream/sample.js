@@ -1,5 +1,5 @@
 /**
- * What the analyses `logit_lens` and `residual_stream` of the sample would be.
+ * The analyses `logit_lens` and `residual_stream` of the sample.
  */
 
 import { tensor } from '../../sample.js';

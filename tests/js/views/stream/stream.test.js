@@ -32,7 +32,7 @@ const stateOf = (trace, show, state = {}) => {
 };
 const shown = (trace, show, state) => figuresOf(stream, trace, stateOf(trace, show, state));
 
-test('asks for what is shown and nothing else', () => {
+test('requests only the displayed analyses', () => {
   const trace = sampleTrace();
   deepEqual(stream.asks(trace, { stream_show: 'lens' }), {
     lens: { capture: [], analyses: ['logit_lens'] },
@@ -44,7 +44,7 @@ test('asks for what is shown and nothing else', () => {
   }
 });
 
-test('while an answer is on its way, when it is refused and without the analysis, one panel says so', () => {
+test('a pending, rejected or missing analysis shows one notice', () => {
   const card = { kind: 'decoder', analyses: ['next_token'] };
   for (const show of SHOWS) {
     const figures = (answer, trace = sampleTrace()) =>

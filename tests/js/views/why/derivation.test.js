@@ -57,7 +57,7 @@ test('scaling can be left out, and a temperature divides the scores', () => {
   deepEqual([...row.scores], [3, -0.5]);
 });
 
-test('a causal query does not see what comes later: −∞, weight 0, and nothing of its value', () => {
+test('a causal query masks later keys: −∞, weight 0, and no value', () => {
   const { isHidden, row, weighted } = derive(handMade(SELF), SELF, { query: 0, key: 1 });
   ok(isHidden);
   deepEqual([...row.scores], [2 / Math.SQRT2, -Infinity]);
@@ -77,7 +77,7 @@ for (const [positional, path] of [
     { temperature: 2.5 },
     { isScaled: false, temperature: 0.5 },
   ]) {
-    test(`${positional}, ${path.split('.').at(-1)}, ${JSON.stringify(change)}: what is derived is what was computed`, () => {
+    test(`${positional}, ${path.split('.').at(-1)}, ${JSON.stringify(change)}: the derived values match the captured ones`, () => {
       const trace = headTrace(path, {
         queries: 5,
         keys: path === CROSS ? 3 : 5,
@@ -103,7 +103,7 @@ for (const [positional, path] of [
   }
 }
 
-test('a number that is not the model’s shows in the differences', () => {
+test('a wrong number shows in the differences', () => {
   const trace = headTrace(SELF, { queries: 5, keys: 5 });
   trace.tensors[`${SELF}.scores`].data[4 * 5 + 1] += 0.5;
   trace.tensors[`${SELF}.weights`].data[4 * 5 + 1] += 0.25;
@@ -155,7 +155,7 @@ function byHand({ bias, ...softmax } = {}, query = 1, key = 0) {
   return derive({ tensors }, PATH, { query, key }, softmax);
 }
 
-test('the score is the product over √d, and whatever else is done to it', () => {
+test('the score is the product over √d, with bias and temperature', () => {
   const last = (derivation) => said(scoreFormula(derivation)).at(-1);
   deepEqual(said(scoreFormula(byHand())), [
     's equals q times k over the square root of d',

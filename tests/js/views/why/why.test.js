@@ -16,7 +16,7 @@ function figures({ trace, answers }, state = {}) {
 const titles = (found) => found.map(({ title }) => title);
 const fact = (figure, start) => figure.facts.find(([term]) => term.startsWith(start))?.[1];
 
-test('it asks for one layer and one head, and for nothing that the scheme has not', () => {
+test('it requests one layer and one head, and only sites of the scheme', () => {
   const { plain: ask, ...others } = why.asks(asked('rotary').trace, {
     ...FRAME,
     ...PLAIN,
@@ -102,7 +102,7 @@ test('the sum of the products is the number that is scaled, and the weight that 
   );
 });
 
-test('a weight too far from the model’s is said to be so', () => {
+test('a weight too far from the model’s is reported', () => {
   const { trace, answers, path } = asked();
   const help = () => why.wording(trace, { ...FRAME, ...PLAIN, query: 4, key: 1, answers }).help;
   doesNotMatch(help(), /more than/);
@@ -152,7 +152,7 @@ test('a change is shown beside what was trained, with the entropy of both', () =
   ]);
 });
 
-test('until the changed pass is here its row is worked out, and only the output waits', () => {
+test('the row is derived before the changed pass arrives; only the output waits', () => {
   const { trace, answers } = asked();
   const state = { why_unscaled: true, query: 4, key: 1 };
   const waiting = figures({ trace, answers: { ...answers, changed: { isWaiting: true } } }, state);
