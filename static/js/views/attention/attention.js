@@ -378,7 +378,7 @@ function ofHidden(trace, { place, switches: { hidden, isRenormalised, isShare } 
       : 'Special tokens are hidden';
   if (!isShare) return `${what}.`;
   return isRenormalised
-    ? `${what}, and the rest of each row is renormalised to sum to 1.`
+    ? `${what}, and rows are renormalised, so that the rest of each sums to 1.`
     : `${what}; rows are not renormalised, so they sum to less than 1.`;
 }
 

@@ -65,7 +65,7 @@ const QUANTITIES = {
     isSigned: true,
   },
   deviation: {
-    title: 'Deviation of the input of each norm',
+    title: 'Standard deviation of the input of each norm',
     unit: 'standard deviation over d_model',
     help: 'LayerNorm divides by this standard deviation, so the inputs of all parts have the same scale, however long the stream has become.',
     read: (found, stack, card) => normDepth(found, stack, card, 'deviation'),

@@ -168,7 +168,7 @@ test('layer norms show mean and deviation, an RMSNorm its root mean square', () 
     figuresOf(stream, trace, {
       stream_show: 'layer_norm',
       answers: answersOf(trace, { stream: streamAnalysis(COUNT, options) }),
-    }).map(({ title }) => title.replace(/ that each .*/, ''));
-  deepEqual(titles({}), ['Mean', 'Deviation', 'Mean', 'Deviation']);
+    }).map(({ title }) => title.replace(/ of the input .*/, ''));
+  deepEqual(titles({}), ['Mean', 'Standard deviation', 'Mean', 'Standard deviation']);
   deepEqual(titles({ isRms: true }), ['Root mean square', 'Root mean square']);
 });
