@@ -321,8 +321,9 @@ class Reader:
         """Copy code; the window must be allowed to read the clipboard."""
         self.page.evaluate("navigator.clipboard.writeText('')")
         self.take(label, panel)
-        self.page.wait_for_function("navigator.clipboard.readText().then((text) => text !== '')")
-        return self.page.evaluate("navigator.clipboard.readText()")
+        while not (text := self.page.evaluate("navigator.clipboard.readText()")):
+            self.page.wait_for_timeout(20)  # the code for exports loads with the first of them
+        return text
 
     def colour(self, x, y):
         """The colour at a point of the screen."""
