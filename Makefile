@@ -91,10 +91,10 @@ bench-page: $(VENV)/.installed-test $(VENV)/bench/.installed ## Measure how fast
 		--override-ini timeout=900 --capture=no
 
 load: $(VENV)/.installed-test ## Let USERS (1000) people use a server for SECONDS (600)
-	$(BIN)/python tests/load/run.py --users $(USERS) --seconds $(SECONDS)
+	$(BIN)/python -m tests.load.run --users $(USERS) --seconds $(SECONDS)
 
 soak: $(VENV)/.installed-test ## Draw a server's memory over REQUESTS (10000) of every kind
-	$(BIN)/python tests/load/memory.py --requests $(REQUESTS)
+	$(BIN)/python -m tests.load.memory --requests $(REQUESTS)
 
 openapi: $(VENV)/.installed-test ## Renew app/openapi.json and its examples, which the models answer
 	HEADLIGHT_RENEW_OPENAPI=1 $(BIN)/pytest --quiet tests/packaging/test_openapi.py

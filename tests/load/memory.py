@@ -15,21 +15,17 @@ import asyncio
 import gc
 import random
 import sys
-import tempfile
-from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
-import orjson
-from client import Connection
-from people import ACTIONS, Person
-from report import Tally
 from rich.console import Console
 from rich.table import Table
-from service import metrics, rss_of, service
+
+from tests.load.people import ACTIONS, Person
+from tests.load.report import MAX_GROWTH, MEGABYTE, Tally
+from tests.load.run import rss_of
+from tests.server_process import serving
 
 SEED = 2
-MEGABYTE = 10**6
-MOST_GROWTH = 50 * MEGABYTE
 SETTLED = 500
 SAMPLE = 250
 QUIET_SECONDS = 12.0
@@ -45,22 +41,32 @@ LARGE = [
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """The server's memory after so many requests."""
+class Point(NamedTuple):
+    """The server's memory after so many requests, and the part of it that is finished traces."""
 
     n_requests: int
     rss: int
-    cache_bytes: float
+    cache_bytes: float = 0.0
 
 
 def main():
     """Ask, print the curve; 1 where memory grew too much or something else went wrong."""
-    asked = _arguments()
-    with tempfile.TemporaryDirectory() as folder, service(Path(folder) / "server.log") as running:
-        tally, curve = asyncio.run(_ask(running, asked.requests, asked.people))
-    _print(curve, tally)
-    return 1 if growth(curve) > MOST_GROWTH or tally.surprises else 0
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--requests", type=int, default=10_000, help="how many")
+    parser.add_argument("--people", type=int, default=3, help="who ask them, each one at a time")
+    asked = parser.parse_args()
+    tally = Tally()
+    with serving() as server:
+        curve = asyncio.run(ask(server, tally, asked.requests, asked.people))
+    table = Table("requests", "memory, MB", "of it finished traces, MB", title="Memory")
+    for n_requests, *sizes in curve:
+        table.add_row(f"{n_requests:,}", *(f"{size / MEGABYTE:.0f}" for size in sizes))
+    console.print(table)
+    for surprise, count in tally.surprises.most_common(10):
+        console.print(f"{count} × {surprise}", markup=False)
+    figures = (growth(curve) / MEGABYTE, MAX_GROWTH / MEGABYTE)
+    console.print("grown by {:.1f} MB; {:.0f} MB are allowed".format(*figures))
+    return 1 if growth(curve) > MAX_GROWTH or tally.surprises else 0
 
 
 def growth(curve):
@@ -69,78 +75,41 @@ def growth(curve):
     return curve[-1].rss - settled.rss
 
 
-async def _ask(running, n_requests, n_people):
-    tally, chance = Tally(), random.Random(SEED)
-    people = [
-        Person(
-            Connection(running.address),
-            tally,
-            random.Random(chance.random()),
-        )
-        for _ in range(n_people)
-    ]
-    curve: list[Point] = []
+async def ask(server, tally, n_requests, n_people):
+    """Send the requests and return the curve."""
+    chance, curve = random.Random(SEED), list[Point]()
+    people = [Person(server.url, tally, random.Random(chance.random())) for _ in range(n_people)]
     if n_requests > SETTLED:
-        await _ask_everything(people[0])
+        await ask_everything(people[0])
     while tally.n_requests < n_requests:
         until = min(tally.n_requests + SAMPLE, n_requests)
-        await asyncio.gather(*(_busy(person, until) for person in people))
-        await _ask_much(people[0], chance.choice(LARGE))
+        await asyncio.gather(*(keep_busy(person, until) for person in people))
+        await people[0].post("trace, large", "trace", chance.choice(LARGE), (200, 422))
         counts = not curve or curve[-1].n_requests < SETTLED or tally.n_requests >= n_requests
         if counts and n_requests > SETTLED:
             await asyncio.sleep(QUIET_SECONDS)
-        curve.append(await asyncio.to_thread(_sample, running, tally.n_requests))
+        cached = await asyncio.to_thread(server.gauge, "cache_bytes")
+        curve.append(Point(tally.n_requests, rss_of(server.process.pid), cached))
         gc.collect()
     for person in people:
-        await person.line.close()
-    return tally, curve
+        await person.http.aclose()
+    return curve
 
 
-async def _ask_everything(person):
+async def ask_everything(person):
     """One of every kind, all that is large, and long texts that fill the cache."""
     for act in ACTIONS.values():
         await act(person)
-    for order in LARGE:
-        await _ask_much(person, order)
+    for request in LARGE:
+        await person.post("trace, large", "trace", request, (200, 422))
     for number in range(FILLING):
-        order = {"model": "stories", "text": f"{number} " + "a b " * 90}
-        reply = await person.line.ask("POST", "/api/v1/trace", body=orjson.dumps(order))
-        person.tally.add("trace, long", reply)
+        request = {"model": "stories", "text": f"{number} " + "a b " * 90}
+        await person.post("trace, long", "trace", request)
 
 
-async def _busy(person, until):
+async def keep_busy(person, until):
     while person.tally.n_requests < until:
         await person.act()
-
-
-async def _ask_much(person, order):
-    reply = await person.line.ask("POST", "/api/v1/trace", body=orjson.dumps(order))
-    person.tally.add("trace, large", reply, (200, 422))
-
-
-def _sample(running, n_requests):
-    cached = metrics(running).get("headlight_cache_bytes", 0.0)
-    return Point(n_requests=n_requests, rss=rss_of(running.process.pid), cache_bytes=cached)
-
-
-def _print(curve, tally):
-    table = Table("requests", "memory, MB", "of it finished traces, MB", title="Memory")
-    for point in curve:
-        cached = f"{point.cache_bytes / MEGABYTE:.0f}"
-        table.add_row(f"{point.n_requests:,}", f"{point.rss / MEGABYTE:.0f}", cached)
-    console.print(table)
-    for surprise, count in tally.surprises.most_common(10):
-        console.print(f"{count} × {surprise}", markup=False)
-    least = MOST_GROWTH / MEGABYTE
-    console.print(f"grown by {growth(curve) / MEGABYTE:.1f} MB; {least:.0f} MB are allowed")
-
-
-def _arguments():
-    assert __doc__
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--requests", type=int, default=10_000, help="how many")
-    parser.add_argument("--people", type=int, default=3, help="who ask them, each one at a time")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -1,25 +1,43 @@
 """A person: opens the page, reads, asks, thinks, asks again, and is not always patient or right."""
 
 import asyncio
-import random
 import re
+import ssl
+import time
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+import httpx
 import numpy as np
 import orjson
 import safetensors.numpy
-from client import Broken, Connection
-from report import Tally
-from sentences import MODELS, anything
+
+from tests.load.report import LEFT, REFUSED
 
 SAFETENSORS = {"Accept": "application/x-safetensors"}
+BROWSER = {"Accept-Encoding": "gzip, deflate, br, zstd", "User-Agent": "load"}
+PATIENCE_SECONDS = 60.0
+# A thousand transports share one context, which takes longer to make than they do.
+TLS = ssl.create_default_context()
 
-MODEL_WEIGHTS = [60, 15, 15, 10]
 CHECKED = 1 / 20
+TOLERANCE = 1e-3
+TAIL = 500
+"""Bytes at the end of a stream that hold its last event."""
 
+EXAMPLES = {
+    "stories": ["Once upon a time there was a little light.", "Lily and Tom went to the park."],
+    "translate": ["The black cat is sleeping.", "I would like a cup of coffee, please."],
+    "fill": ["The [MASK] sat on the mat.", "She opened the [MASK] and went inside."],
+    "positions-rotary": ["One two three four one two three four."],
+}
+MODELS, MODEL_WEIGHTS = list(EXAMPLES), [60, 15, 15, 10]
+PARTS = (
+    ("the cat", "a little girl", "her old dog", "a boy named Tim", "the moon", "Zoë", "👩‍🚀"),
+    ("saw", "found", "wanted", "lost", "looked for", "gave away", "dreamt of"),
+    ("a ball", "the big tree", "some bread", "½ cup", "<b>bold</b>", "東京", "the blue boat"),
+    ("in the garden", "near the lake", "under the bed", "at school", "behind the barn"),
+)
 NONSENSE = [
     b"",
     b"{",
@@ -29,187 +47,214 @@ NONSENSE = [
     b'{"text": NaN}',
     b'{"text": "\\ud800"}',
 ]
+FILES = re.compile(rb'(?:href|src)="(/static/[^"]+)"')
 
-_FILES = re.compile(rb'(?:href|src)="(/static/[^"]+)"')
+
+def text_for(model, chance):
+    """An example in one case of three, or else a sentence: mostly short, sometimes a paragraph."""
+    if chance.random() < 1 / 3:
+        return chance.choice(EXAMPLES[model])
+    n_clauses = chance.choices([1, 2, 4, 8], weights=[50, 30, 15, 5])[0]
+    if model in ("translate", "fill"):
+        n_clauses = min(n_clauses, 4)
+    clauses = (
+        f"{' '.join(map(chance.choice, PARTS))} {chance.randint(2, 999)} times"
+        for _ in range(n_clauses)
+    )
+    return " and then ".join(clauses) + (" [MASK]." if model == "fill" else ".")
 
 
-@dataclass
 class Person:
     """Somebody with a connection, a memory of what was asked, and a browser's cache.
 
     Args:
-        line: the connection.
+        address: the server's.
         tally: where everything is counted.
         chance: decides everything this person does.
+        source: the person's own address; None: any.
+        etags: the files that the browser holds.
     """
 
-    line: Connection
-    tally: Tally
-    chance: random.Random
-    etags: dict[str, str] = field(default_factory=dict)
-    asked: list[tuple[str, dict[str, Any], dict[str, str]]] = field(default_factory=list)
-    seen: list[str] = field(default_factory=list)
+    def __init__(self, address, tally, chance, *, source=None, etags=None):
+        transport = httpx.AsyncHTTPTransport(
+            local_address=source, verify=TLS, limits=httpx.Limits(max_connections=1)
+        )
+        self.http = httpx.AsyncClient(
+            base_url=address, transport=transport, headers=BROWSER, timeout=PATIENCE_SECONDS
+        )
+        self.tally, self.chance, self.etags = tally, chance, dict(etags or {})
+        self.asked: list[tuple[dict[str, Any], dict[str, str]]] = []
+        self.seen: list[str] = []
 
     async def act(self):
         """Do one of the things that people do."""
         name = self.chance.choices(NAMES, weights=WEIGHTS)[0]
         try:
             await ACTIONS[name](self)
-        except Broken as broken:
-            self.tally.surprise(f"{name}: {broken}")
+        except httpx.HTTPError as error:
+            self.tally.surprise(f"{name}: {type(error).__name__}: {error}")
+
+    async def get(self, kind, path, expected=(200,), **headers):
+        """Get and count the answer."""
+        response = await self.http.get(path, headers=headers)
+        self.tally.add(kind, response, expected)
+        return response
+
+    async def post(self, kind, path, body, expected=(200,), **headers):
+        """Post JSON, or bytes as if they were, and count the answer."""
+        content = body if isinstance(body, bytes) else orjson.dumps(body)
+        headers = {"Content-Type": "application/json", **headers}
+        response = await self.http.post(f"/api/v1/{path}", content=content, headers=headers)
+        self.tally.add(kind, response, expected)
+        return response
 
     # The page
 
     async def visit(self):
         """The page, every file that it names and the models, each only if it changed."""
-        page = await self.line.ask("GET", "/")
-        self.tally.add("page", page)
-        for path in dict.fromkeys(found.decode() for found in _FILES.findall(page.body)):
+        page = await self.get("page", "/")
+        for path in dict.fromkeys(found.decode() for found in FILES.findall(page.content)):
             await self.fetch("file", path)
         await self.fetch("models", "/api/v1/models")
 
     async def fetch(self, kind, path):
         """A file, or the word that the one already here is still right."""
-        known = self.etags.get(path)
-        headers = {"If-None-Match": known} if known else {}
-        reply = await self.line.ask("GET", path, headers=headers)
-        self.tally.add(f"{kind}, known" if known else kind, reply, (304,) if known else (200,))
-        if "etag" in reply.headers:
-            self.etags[path] = reply.headers["etag"]
+        if known := self.etags.get(path):
+            response = await self.get(f"{kind}, known", path, (304,), **{"If-None-Match": known})
+        else:
+            response = await self.get(kind, path)
+        if "etag" in response.headers:
+            self.etags[path] = response.headers["etag"]
 
     # Traces
 
     async def trace(self):
         """A sentence, as a script asks for it: everything that is shown by default, as JSON."""
-        await self.post_trace("trace, JSON", {}, {})
+        await self.post_trace("trace, JSON", {})
 
     async def view(self):
         """A sentence, as the page asks for it: half the bytes, in the binary form."""
-        await self.post_trace("trace, safetensors", {"dtype": "uint16"}, SAFETENSORS)
+        await self.post_trace("trace, safetensors", {"dtype": "uint16"}, **SAFETENSORS)
 
     async def one_head(self):
         """Single heads of one layer."""
-        members = {
-            "capture": ["*_attention.weights"],
-            "layers": [self.chance.randrange(2)],
-            "heads": self.chance.sample(range(4), k=self.chance.randint(1, 2)),
-        }
-        await self.post_trace("trace, single heads", members, {})
+        heads = self.chance.sample(range(4), k=self.chance.randint(1, 2))
+        layers = [self.chance.randrange(2)]
+        members = {"capture": ["*_attention.weights"], "layers": layers, "heads": heads}
+        await self.post_trace("trace, single heads", members)
 
     async def analyse(self):
         """Ask for analyses of a trace."""
         names = ["rollout", "head_labels", "attention_by_distance"]
         members = {"model": "stories", "capture": [], "analyses": self.chance.sample(names, k=2)}
-        await self.post_trace("trace, analyses", members, {})
+        await self.post_trace("trace, analyses", members)
 
     async def edit(self):
         """The same pass with a head switched off."""
         edits = [{"kind": "heads_off", "heads": [self.chance.randrange(4)], "layer": 1}]
         members = {"model": "stories", "capture": ["logits"], "edits": edits}
-        await self.post_trace("trace, edited", members, {})
+        await self.post_trace("trace, edited", members)
 
-    async def post_trace(self, kind, members, headers):
+    async def post_trace(self, kind, members, **headers):
         """A trace of some text by some model; once in a while its answer is looked at closely."""
-        model = self.chance.choices(MODELS, weights=MODEL_WEIGHTS)[0]
-        model = members.get("model", model)
-        order = {"model": model, "text": anything(self.chance, model), **members}
-        await self.send_trace(kind, order, headers)
+        model = members.get("model") or self.chance.choices(MODELS, weights=MODEL_WEIGHTS)[0]
+        request = {"model": model, "text": text_for(model, self.chance), **members}
+        await self.send_trace(kind, request, headers)
 
-    async def send_trace(self, kind, order, headers):
+    async def send_trace(self, kind, request, headers):
         """Ask for one trace and remember it."""
-        body = orjson.dumps(order)
-        reply = await self.line.ask("POST", "/api/v1/trace", body=body, headers=headers)
-        if not self.tally.add(kind, reply):
+        response = await self.post(kind, "trace", request, **headers)
+        if response.status_code != 200:
             return
-        self.asked = [*self.asked[-4:], (kind, order, headers)]
+        self.asked = [*self.asked[-4:], (request, headers)]
         if self.chance.random() < CHECKED:
             self.tally.n_checked += 1
-            name, wrong = look_at(reply, order)
+            name, wrong = look_at(response, request)
             self.seen = [*self.seen[-4:], name]
             for what in wrong:
                 self.tally.surprise(f"{kind}: {what}")
 
     async def repeat(self):
         """Repeat a recent request."""
-        if not self.asked:
-            return await self.trace()
-        _, order, headers = self.chance.choice(self.asked)
-        return await self.send_trace("trace, again", order, headers)
+        if self.asked:
+            await self.send_trace("trace, again", *self.chance.choice(self.asked))
+        else:
+            await self.trace()
 
     async def look_again(self):
         """A trace computed before, by its name."""
         if not self.seen:
             return await self.trace()
         path = f"/api/v1/traces/{self.chance.choice(self.seen)}"
-        reply = await self.line.ask("GET", path)
-        self.tally.add("trace, by its id", reply, (200, 404))
-        if reply.status == 200:
-            headers = {"If-None-Match": reply.headers["etag"]}
-            reply = await self.line.ask("GET", path, headers=headers)
-            self.tally.add("trace, by its id, known", reply, (304, 404))
+        response = await self.get("trace, by its id", path, (200, 404))
+        if response.status_code == 200:
+            known = {"If-None-Match": response.headers["etag"]}
+            await self.get("trace, by its id, known", path, (304, 404), **known)
         return None
 
     # Everything else there is
 
     async def tokenize(self):
         """Tokenize a text."""
-        model = self.chance.choice(MODELS)
-        await self.post("tokenize", "/api/v1/tokenize", {"text": anything(self.chance, model)})
+        text = text_for(self.chance.choice(MODELS), self.chance)
+        await self.post("tokenize", "tokenize", {"text": text})
 
     async def positional(self):
         """An encoding of positions."""
         length = self.chance.choice([32, 64, 128])
         path = f"/api/v1/positional?scheme=sinusoidal&length={length}&width=64"
-        self.tally.add("positional", await self.line.ask("GET", path, headers=SAFETENSORS))
+        await self.get("positional", path, **SAFETENSORS)
 
-    async def generate(self):
-        """A story written on to its end."""
-        await self.write_on("generate", until=None)
+    async def generate(self, kind="generate", until=None):
+        """Read a story written on to its end, or close it after some pieces."""
+        text, seed = text_for("stories", self.chance), self.chance.randrange(10**6)
+        body = {"text": text, "n_tokens": 20, "seed": seed}
+        began, n_pieces, end = time.perf_counter(), 0, b""
+        async with self.http.stream("POST", "/api/v1/generate", json=body) as response:
+            async for piece in response.aiter_bytes():
+                n_pieces, end = n_pieces + 1, (end + piece)[-TAIL:]
+                if response.status_code == 200 and n_pieces == 1:
+                    self.tally.count("generate, first event", 200, time.perf_counter() - began)
+                if n_pieces == until:
+                    self.tally.count(kind, LEFT)
+                    return
+        if response.status_code != 200 or b"event: end" in end:
+            self.tally.add(kind, response, body=end)
+        elif b"event: error" in end and b'"status":503' in end:
+            self.tally.count(kind, REFUSED)
+        else:
+            self.tally.surprise(f"{kind}: a stream without an end: {end!r}")
 
     async def generate_and_leave(self):
         """A story that somebody closes in the middle."""
-        await self.write_on("generate, left midway", until=self.chance.randint(1, 8))
-
-    async def write_on(self, kind, until):
-        """Read a stream's events, all or some."""
-        order = {
-            "text": anything(self.chance, "stories"),
-            "n_tokens": 20,
-            "seed": self.chance.randrange(10**6),
-        }
-        await read_stream(self.line, order, self.tally, kind, until)
+        await self.generate("generate, left midway", until=self.chance.randint(1, 8))
 
     async def leave(self):
         """Somebody who closes the page before the answer is there."""
-        order = {"text": anything(self.chance, "stories")}
-        await self.line.send_and_leave(
-            "/api/v1/trace", orjson.dumps(order), self.chance.uniform(0, 0.05)
-        )
-        self.tally.left("trace, left")
+        body = {"text": text_for("stories", self.chance)}
+        request = asyncio.create_task(self.http.post("/api/v1/trace", json=body))
+        await asyncio.wait([request], timeout=self.chance.uniform(0, 0.05))
+        request.cancel()
+        await asyncio.gather(request, return_exceptions=True)
+        self.tally.count("trace, left", LEFT)
 
     # Mistakes
 
     async def send_too_much(self):
         """A text that is too long: for the model, or for the server."""
         text = "the cat sat on the mat " * self.chance.choice([60, 300, 9_000])
-        await self.post("mistake, too long", "/api/v1/trace", {"text": text}, (413, 422))
+        await self.post("mistake, too long", "trace", {"text": text}, (413, 422))
 
     async def send_nonsense(self):
         """Send malformed or invalid JSON."""
-        body = self.chance.choice(NONSENSE)
-        reply = await self.line.ask("POST", "/api/v1/trace", body=body)
-        self.tally.add("mistake, bad JSON", reply, (400, 422))
+        await self.post("mistake, bad JSON", "trace", self.chance.choice(NONSENSE), (400, 422))
 
     async def ask_for_nothing(self):
-        """A model, a site or a page that is not there."""
-        order = {"text": "the cat", "capture": ["decoder.layer.*"]}
-        await self.post("mistake, unknown", "/api/v1/trace", order, (422,))
-        await self.post("mistake, unknown", "/api/v1/trace", {"text": "a", "model": "x"}, (404,))
-        self.tally.add("mistake, unknown", await self.line.ask("GET", "/nowhere"), (404,))
-
-    async def post(self, kind, path, order, expected=(200,)):
-        """Post JSON and count the answer."""
-        self.tally.add(kind, await self.line.ask("POST", path, body=orjson.dumps(order)), expected)
+        """A site, a model or a page that is not there."""
+        unknown_site = {"text": "the cat", "capture": ["decoder.layer.*"]}
+        await self.post("mistake, unknown", "trace", unknown_site, (422,))
+        await self.post("mistake, unknown", "trace", {"text": "a", "model": "x"}, (404,))
+        await self.get("mistake, unknown", "/nowhere", (404,))
 
 
 Action = Callable[[Person], Awaitable[None]]
@@ -252,70 +297,29 @@ async def live(person, *, arrival, think, until):
         await asyncio.sleep(pause)
         await person.act()
         pause = person.chance.expovariate(1 / think)
-    await person.line.close()
+    await person.http.aclose()
 
 
-UINT16_STEP = 1 / 65535
-TOLERANCE = 1e-3
-TAIL = 500
-"""Bytes at the end of a stream that hold its last event, or what it is about."""
-
-
-def look_at(reply, order):
+def look_at(response, request):
     """The id of a trace, and what is wrong with it.
 
     It may be about somebody else's text, and its rows may sum to anything but 1.
     """
-    members, tensors = _read(reply)
-    found = []
-    if members["text"] != order["text"]:
-        found.append("the answer is about another text")
-    for site, weights in tensors.items():
-        if abs(weights.sum(-1) - 1).max() > TOLERANCE:
-            found.append(f"rows of {site} do not sum to 1")
-    return str(members["id"]), found
-
-
-def _read(reply):
-    """The members and the attention weights of a trace, of JSON or of safetensors."""
-    body, end = reply.body, "_attention.weights"
-    if reply.headers["content-type"] == "application/json":
-        members = orjson.loads(body)
-        tensors = members["tensors"].items()
-        return members, {site: np.array(of["data"]) for site, of in tensors if site.endswith(end)}
-    length = int.from_bytes(body[:8], "little")
-    members = orjson.loads(body[8 : 8 + length])["__metadata__"]
-    found = safetensors.numpy.load(body).items()
-    weights = {
-        site: array * UINT16_STEP if array.dtype == np.uint16 else array
-        for site, array in found
-        if site.endswith(end)
-    }
-    return {name: orjson.loads(text) for name, text in members.items()}, weights
-
-
-async def read_stream(line, order, tally, kind, until):
-    """Read a stream's events to the end, or close it after some.
-
-    Args:
-        line: the connection.
-        order: what to ask.
-        tally: where it is counted.
-        kind: as what it is counted.
-        until: after how many pieces to leave; None: never.
-    """
-    n_pieces, end = 0, b""
-    async with aclosing(line.listen("/api/v1/generate", orjson.dumps(order))) as pieces:
-        async for piece in pieces:
-            n_pieces, end = n_pieces + 1, (end + piece.body)[-TAIL:]
-            if piece.status == 200 and n_pieces == 1:
-                tally.add("generate, first event", piece)
-            if n_pieces == until:
-                tally.left(kind)
-                return
-    if piece.status == 200 and b"event: error" in end and b'"status":503' in end:
-        tally.refused(kind)
-    elif piece.status == 200 and b"event: end" not in end:
-        tally.surprise(f"{kind}: a stream without an end: {end!r}")
+    if response.headers["content-type"] == "application/json":
+        members = orjson.loads(response.content)
+        arrays = {name: np.array(of["data"]) for name, of in members["tensors"].items()}
     else:
-        tally.add(kind, replace(piece, body=end))
+        length = int.from_bytes(response.content[:8], "little")
+        header = orjson.loads(response.content[8 : 8 + length])["__metadata__"]
+        members = {name: orjson.loads(text) for name, text in header.items()}
+        arrays = {
+            name: array / 65535 if array.dtype == np.uint16 else array
+            for name, array in safetensors.numpy.load(response.content).items()
+        }
+    wrong = ["the answer is about another text"] if members["text"] != request["text"] else []
+    wrong += [
+        f"rows of {name} do not sum to 1"
+        for name, array in arrays.items()
+        if name.endswith("_attention.weights") and abs(array.sum(-1) - 1).max() > TOLERANCE
+    ]
+    return str(members["id"]), wrong

@@ -15,12 +15,12 @@ def output_of(*words):
 
 
 def test_a_short_load_keeps_every_promise():
-    report = output_of("tests/load/run.py", "--users", "6", "--seconds", "4")
+    report = output_of("-m", "tests.load.run", "--users", "6", "--seconds", "4")
     assert "no 5xx but deliberate 503" in report
     assert "trace, safetensors" in report
 
 
 def test_a_short_soak_grows_within_its_bound():
     assert "50 MB are allowed" in output_of(
-        "tests/load/memory.py", "--requests", "3", "--people", "1"
+        "-m", "tests.load.memory", "--requests", "3", "--people", "1"
     )

@@ -1,22 +1,19 @@
 """A server process with the shipped models: stop signals, fatal errors, and a log without texts."""
 
 import json
-import os
-import re
 import socket
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from functools import partial
 
-import httpx
 import pytest
+
+from tests.server_process import serving
 
 N_CLIENTS = 20
 SECRET = "xyzzy-plugh"
 
-SERVE = "from headlight.cli import app; app(['serve', '--port', '0', '--device', 'cpu'])"
+running = partial(serving, "--device", "cpu")
 
 # A pass goes on only while the gate is there.
 GATED = """
@@ -44,36 +41,6 @@ service.solve = break_down
 """
 
 
-class Running:
-    """A server process, ready."""
-
-    def __init__(self, process):
-        self.process = process
-        self.client = httpx.Client(timeout=60)
-        line = next(line for line in process.stdout if "http://" in line)
-        self.url = re.search(r"http://[\d.]+:\d+", line).group()
-        wait_for(self.is_ready, 60)
-
-    def is_ready(self):
-        with suppress(httpx.ConnectError):
-            return self.client.get(f"{self.url}/readyz").status_code == 200
-
-    def post(self, path, **body):
-        return self.client.post(f"{self.url}/api/v1/{path}", json=body)
-
-    def gauge(self, name):
-        text = self.client.get(f"{self.url}/metrics").text
-        return float(re.search(rf"^headlight_{name} (\S+)$", text, re.M).group(1))
-
-    def is_closed(self):
-        address = httpx.URL(self.url)
-        try:
-            socket.create_connection((address.host, address.port), timeout=5).close()
-        except OSError:
-            return True
-        return False
-
-
 def wait_for(condition, seconds=20):
     until = time.monotonic() + seconds
     while not (found := condition()):
@@ -82,21 +49,12 @@ def wait_for(condition, seconds=20):
     return found
 
 
-@contextmanager
-def running(trouble="", **settings):
-    with subprocess.Popen(
-        [sys.executable, "-c", trouble + SERVE],
-        env=os.environ | {f"HEADLIGHT_{name}": str(value) for name, value in settings.items()},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            server = Running(process)
-            with closing(server.client):
-                yield server
-        finally:
-            process.kill()
+def is_closed(server):
+    try:
+        socket.create_connection(server.address, timeout=5).close()
+    except OSError:
+        return True
+    return False
 
 
 @pytest.fixture
@@ -108,19 +66,21 @@ def gate(tmp_path, monkeypatch):
 
 
 def test_requests_in_flight_are_answered_after_a_stop_signal(gate):
-    with running(GATED, SHUTDOWN_SECONDS=20) as server, ThreadPoolExecutor(N_CLIENTS) as clients:
+    with (
+        running(trouble=GATED, SHUTDOWN_SECONDS=20) as server,
+        ThreadPoolExecutor(N_CLIENTS) as clients,
+    ):
         gate.unlink()
         asked = [
             clients.submit(server.post, "trace", text=f"the cat {n}") for n in range(N_CLIENTS)
         ]
         wait_for(lambda: server.gauge("queue_length") == N_CLIENTS)
         server.process.terminate()
-        wait_for(server.is_closed)
+        wait_for(lambda: is_closed(server))
         gate.touch()
         assert [answer.result().status_code for answer in asked] == [200] * N_CLIENTS
         assert {answer.result().headers["connection"] for answer in asked} == {"close"}
-        _, errors = server.process.communicate(timeout=20)
-    assert (server.process.returncode, errors) == (0, "")
+        assert (server.process.wait(20), server.errors) == (0, "")
 
 
 def test_an_open_stream_ends_with_an_end_event_after_a_stop_signal():
@@ -129,12 +89,11 @@ def test_an_open_stream_ends_with_an_end_event_after_a_stop_signal():
         wait_for(lambda: server.gauge("streams_open"))
         server.process.terminate()
         assert asked.result().text.strip().split("\n\n")[-1].startswith("event: end")
-        _, errors = server.process.communicate(timeout=20)
-    assert (server.process.returncode, errors) == (0, "")
+        assert (server.process.wait(20), server.errors) == (0, "")
 
 
 def test_what_does_not_end_in_time_is_rejected_and_the_process_ends(gate):
-    with running(GATED, SHUTDOWN_SECONDS=1) as server, ThreadPoolExecutor() as clients:
+    with running(trouble=GATED, SHUTDOWN_SECONDS=1) as server, ThreadPoolExecutor() as clients:
         gate.unlink()
         asked = [clients.submit(server.post, "trace", text=f"cat {n}") for n in range(3)]
         wait_for(lambda: server.gauge("queue_length") == 3)
@@ -143,16 +102,14 @@ def test_what_does_not_end_in_time_is_rejected_and_the_process_ends(gate):
             assert answer.result().status_code == 503
             assert answer.result().json()["type"].endswith(":server-stopping")
             assert answer.result().headers["connection"] == "close"
-        server.process.communicate(timeout=20)
-    assert server.process.returncode == 0
+        assert server.process.wait(20) == 0
 
 
 def test_a_server_that_lost_its_device_ends_and_says_why():
-    with running(BROKEN) as server:
+    with running(trouble=BROKEN) as server:
         assert server.post("trace", text="cat").status_code == 503
-        _, errors = server.process.communicate(timeout=30)
-    assert server.process.returncode == 1
-    assert "CUDA error: unspecified launch failure" in errors
+        assert server.process.wait(30) == 1
+        assert "CUDA error: unspecified launch failure" in server.errors
 
 
 def secret_requests():
@@ -188,15 +145,14 @@ def secret_requests():
 def test_no_process_ever_logs_a_text():
     with running(LOG_FORMAT="json", LOG_LEVEL="debug") as server:
         statuses = {
-            server.client.request(method, server.url + path, **options).status_code
+            server.client.request(method, path, **options).status_code
             for method, path, options in secret_requests()
         }
-        address = httpx.URL(server.url)
-        with socket.create_connection((address.host, address.port), timeout=5) as connection:
+        with socket.create_connection(server.address, timeout=5) as connection:
             connection.sendall(f"GET /{SECRET} HTTP/1.1\r\n{SECRET}\r\n\r\n".encode())
             connection.recv(4096)
-        server.process.terminate()
-        said = "".join(server.process.communicate(timeout=20))
+        server.stop()
+        said = (server.output + server.errors).replace(server.url, "")
     assert {200, 400, 404, 405, 422} <= statuses
     assert 500 not in statuses
     assert "/api/v1/trace" in said
