@@ -8,20 +8,18 @@ the server's forward pass; BertViz's file holds its numbers already. BertViz ask
 other hosts, which are served from this machine here.
 """
 
-import json
 import os
 import re
-import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
 from urllib.parse import urlencode
 
+import httpx
 import pytest
 import torch
 from playwright.sync_api import sync_playwright
@@ -31,10 +29,10 @@ from headlight.model.checkpoint import save
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
+from tests.server_process import serving
 
 N_ROUNDS = 5
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
-SERVE = "from headlight.cli import app; app()"
 BENCH = Path(sys.prefix) / "bench"
 LIBRARIES = {
     "d3.min.js": "d3/package/dist/d3.min.js",
@@ -64,24 +62,8 @@ def url(tmp_path_factory):
     """A server with the shipped models and one of twelve layers of twelve heads."""
     folder = tmp_path_factory.mktemp("models")
     save_twelve(folder / "twelve")
-    command = [sys.executable, "-c", SERVE, "serve", "--port", "0", "--models-dir", str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        for line in server.stdout:
-            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
-                break
-        threading.Thread(target=server.stdout.read, daemon=True).start()
-        while not is_ready(found.group()):
-            time.sleep(0.2)
-        yield found.group()
-        server.terminate()
-
-
-def is_ready(url):
-    try:
-        return bool(urllib.request.urlopen(url + "/readyz").status == 200)
-    except OSError:
-        return False
+    with serving("--models-dir", folder) as server:
+        yield server.url
 
 
 def save_twelve(folder):
@@ -112,19 +94,12 @@ def asked(url):
         for count in range(1, len(words)):
             body = {"model": model, "text": " ".join(words[:count])}
             body |= {"capture": ["*.self_attention.weights"]}
-            found = post(url, body)
+            found = httpx.post(f"{url}/api/v1/trace", json=body).json()
             if len(found["tokens"]) >= CASES[model]:
                 return found
         raise AssertionError("the story is too short")
 
     return trace
-
-
-def post(url, body):
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"{url}/api/v1/trace", json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)
 
 
 def opened(chromium, address):

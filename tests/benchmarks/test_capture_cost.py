@@ -10,12 +10,14 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from statistics import median
+from timeit import repeat
 
 import pytest
 import torch
 
 from headlight.model.checkpoint import ZOO, load
 from headlight.model.config import TransformerConfig
+from headlight.model.hooks import HookPoint
 from headlight.model.transformer import Transformer
 
 N_TOKENS = 256
@@ -70,3 +72,10 @@ def measure(model, ids, n_rounds):
                 model(ids)
             times[what].append(time.process_time() - began)
     return {what: median(taken[1:]) for what, taken in times.items()}
+
+
+def test_an_idle_hook_point_takes_less_than_a_microsecond(table):
+    point, tensor = HookPoint("batch query d_model", d_model=8), torch.zeros(1, 4, 8)
+    seconds = min(repeat(lambda: point(tensor), number=20_000, repeat=20)) / 20_000
+    table.add("Capture", "an idle hook point", f"{1e6 * seconds:.2f} µs", "< 1 µs", seconds < 1e-6)
+    assert seconds < 2e-6

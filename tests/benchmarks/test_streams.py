@@ -10,28 +10,21 @@ from statistics import median
 
 import pytest
 
-from tests.benchmarks.test_throughput import (
-    FORMS,
-    Address,
-    connected,
-    get,
-    post,
-    sentences,
-    serving,
-)
+from tests.benchmarks.test_throughput import FORMS, connected, get, post, sentences
+from tests.server_process import serving
 
 N_TOKENS = 20
 N_ROUNDS = 5
 TARGET_SECONDS = {0: 0.3, 16: 1.0, 64: 4.0}
 
 
-def generate(text: str) -> bytes:
+def generate(text):
     body = json.dumps({"text": text, "n_tokens": N_TOKENS, "temperature": 0})
     head = "POST /api/v1/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
 
 
-async def seconds_of_a_stream(address: Address, text: str) -> float:
+async def seconds_of_a_stream(address, text):
     """From the request to the last event."""
     async with connected(address) as client:
         began = time.perf_counter()
@@ -42,21 +35,21 @@ async def seconds_of_a_stream(address: Address, text: str) -> float:
         return time.perf_counter() - began
 
 
-async def beside(address: Address, n_clients: int) -> list[float]:
+async def beside(address, n_clients):
     """The seconds of some streams, one after another, while others trace or cut texts."""
     texts = sentences()
     n_others = max(0, n_clients - 6) if n_clients >= 64 else n_clients
 
-    async def trace() -> None:
+    async def trace():
         async with connected(address) as client:
             for text in texts:
                 await client.ask(post(text, FORMS["JSON"]))
 
-    async def stream() -> None:
+    async def stream():
         while True:
             await seconds_of_a_stream(address, "The dog")
 
-    async def look() -> None:
+    async def look():
         async with connected(address) as client:
             while True:
                 await client.ask(get("/api/v1/models"))
@@ -75,8 +68,8 @@ async def beside(address: Address, n_clients: int) -> list[float]:
 
 @pytest.mark.parametrize("n_clients", TARGET_SECONDS)
 def test_a_stream_has_its_turn_beside_many_traces(table, n_clients):
-    with serving(CACHE_BYTES="0") as address:
-        seconds = asyncio.run(beside(address, n_clients))
+    with serving(CACHE_BYTES=0) as server:
+        seconds = asyncio.run(beside(server.address, n_clients))
     target = TARGET_SECONDS[n_clients]
     table.add(
         "Streams",

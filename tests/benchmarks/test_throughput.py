@@ -12,15 +12,15 @@ import json
 import os
 import random
 import re
-import subprocess
-import sys
 import time
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 
 import pytest
+
+from tests.server_process import serving
 
 N_CLIENTS = 64
 N_ALONE, N_TOGETHER, N_AGAIN = 60, 640, 200
@@ -29,22 +29,15 @@ HEALTH_TARGET_MS = 50.0
 HEALTH_EVERY_SECONDS = 0.02
 FORMS = {"JSON": "application/json", "safetensors": "application/x-safetensors"}
 
-SERVE = [sys.executable, "-c", "from headlight.cli import app; app(['serve', '--port', '0'])"]
-PLAIN = [sys.executable, str(Path(__file__).with_name("plain_app.py"))]
+PLAIN = Path(__file__).with_name("plain_app.py")
 N_PAIRS = 3
+N_WORKERS, N_ROUNDS, WORKERS_TARGET = 2, 5, 1.5
+ALONE = {"CACHE_BYTES": 0, "environment": {"OMP_NUM_THREADS": "1"}}
 WORDS = (
     *("the", "a", "little", "big", "old", "red", "happy", "sad", "dog", "cat", "bird", "girl"),
     *("boy", "bear", "tree", "house", "river", "garden", "friend", "mother", "ran", "saw"),
     *("found", "liked", "took", "gave", "played", "with", "and", "but", "so", "in", "near"),
 )
-
-
-@dataclass(frozen=True)
-class Address:
-    """The address of a server."""
-
-    host: str
-    port: int
 
 
 class Client:
@@ -67,7 +60,7 @@ class Client:
 
 @asynccontextmanager
 async def connected(address):
-    reader, writer = await asyncio.open_connection(address.host, address.port, limit=2**22)
+    reader, writer = await asyncio.open_connection(*address, limit=2**22)
     try:
         yield Client(reader, writer)
     finally:
@@ -97,34 +90,6 @@ def sentences():
         yield " ".join(chance.choices(WORDS, k=chance.randint(6, 20))).capitalize() + "."
 
 
-@contextmanager
-def serving(command=SERVE, **settings):
-    """A warm server in a process of its own."""
-    environment = {**os.environ, **{f"HEADLIGHT_{name}": value for name, value in settings.items()}}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-    try:
-        assert process.stdout is not None
-        found = (re.search(r"http://([\d.]+):(\d+)", line) for line in process.stdout)
-        host, port = next(filter(None, found)).groups()
-        address = Address(host, int(port))
-        asyncio.run(wait_until_ready(address))
-        yield address
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
-
-
-async def wait_until_ready(address):
-    async with asyncio.timeout(60), connected(address) as client:
-        while True:
-            try:
-                await client.ask(get("/readyz"))
-            except AssertionError:
-                await asyncio.sleep(0.1)
-            else:
-                return
-
-
 @dataclass
 class Load:
     """The measurements of many clients together."""
@@ -133,9 +98,9 @@ class Load:
     health_ms: list[float]
 
 
-async def measure(address, texts, n_clients, count):
-    """Answers a second where so many clients ask, each as soon as it is answered."""
-    requests = (post(text, FORMS["JSON"]) for text in itertools.islice(texts, count))
+async def measure(address, texts, n_clients, count, form="JSON"):
+    """Answers a second if so many clients ask, each as soon as it is answered."""
+    requests = (post(text, FORMS[form]) for text in itertools.islice(texts, count))
 
     async def work():
         async with connected(address) as client:
@@ -166,10 +131,10 @@ async def measure_watched(address, texts):
 
 def test_many_clients_are_answered_faster_than_one_after_another(table):
     texts = sentences()
-    with serving(CACHE_BYTES="0") as address:
-        asyncio.run(measure(address, texts, 1, 20))
-        alone = asyncio.run(measure(address, texts, 1, N_ALONE))
-        load = asyncio.run(measure_watched(address, texts))
+    with serving(CACHE_BYTES=0) as server:
+        asyncio.run(measure(server.address, texts, 1, 20))
+        alone = asyncio.run(measure(server.address, texts, 1, N_ALONE))
+        load = asyncio.run(measure_watched(server.address, texts))
     times = load.rate / alone
     section = f"{N_CLIENTS} clients at once"
     table.add(section, "one client", f"{alone:.0f} traces/s")
@@ -197,11 +162,11 @@ def test_many_clients_are_answered_faster_than_one_after_another(table):
 def test_the_engine_answers_more_than_a_plain_application(table, n_clients):
     """Pairs of runs by turns, as whatever else the machine does hits both alike."""
     texts, ratios = sentences(), []
-    with serving(CACHE_BYTES="0") as ours, serving(PLAIN) as plain:
+    with serving(CACHE_BYTES=0) as ours, serving(script=PLAIN) as plain:
         for _ in range(N_PAIRS):
             rates = [
-                asyncio.run(measure(address, texts, n_clients, 6 * n_clients))
-                for address in (ours, plain)
+                asyncio.run(measure(server.address, texts, n_clients, 6 * n_clients))
+                for server in (ours, plain)
             ]
             ratios.append(rates[0] / rates[1])
     times = median(ratios)
@@ -210,10 +175,36 @@ def test_the_engine_answers_more_than_a_plain_application(table, n_clients):
     assert times > 0.8
 
 
+def test_two_workers_answer_more_than_one(table):
+    """Pairs of runs by turns, as whatever else the machine does hits both alike."""
+    if (os.cpu_count() or 1) < N_WORKERS:
+        pytest.skip("one core")
+    texts, rounds = sentences(), []
+    with serving(**ALONE) as one, serving("--workers", str(N_WORKERS), **ALONE) as several:
+        for _ in range(100):
+            several.is_ready()  # each request may meet another worker
+        for _ in range(1 + N_ROUNDS):
+            rates = [
+                asyncio.run(measure(each.address, texts, N_CLIENTS, N_TOGETHER, "safetensors"))
+                for each in (one, several)
+            ]
+            rounds.append(rates)
+    rates = [more for _, more in rounds[1:]]
+    ratio = median(more / few for few, more in rounds[1:])
+    table.add(
+        "Workers",
+        f"{N_CLIENTS} clients, {N_WORKERS} workers",
+        f"{median(rates):.0f} traces/s, {ratio:.2f} × one worker",
+        f"≥ {WORKERS_TARGET} ×",
+        ratio >= WORKERS_TARGET,
+    )
+    assert ratio > 1
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_trace_that_was_asked_before_costs_no_pass(table, form):
-    with serving() as address:
-        first, again = asyncio.run(ask_again(address, FORMS[form]))
+    with serving() as server:
+        first, again = asyncio.run(ask_again(server.address, FORMS[form]))
     table.add("Repeats", f"{form}: first", f"{first:.1f} ms")
     table.add("Repeats", f"{form}: again, from the cache", f"p50 {again:.2f} ms")
     assert again < first
