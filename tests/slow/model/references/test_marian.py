@@ -4,8 +4,16 @@ import pytest
 import torch
 from transformers import MarianConfig, MarianMTModel
 
-from headlight.model.config import TransformerConfig
-from headlight.model.transformer import Transformer
+from tests.slow.model.references.comparison import (
+    IDS,
+    assert_agrees,
+    by_layer,
+    model_of,
+    read_both,
+    redrawn,
+    renamed,
+    weights_of,
+)
 
 D_MODEL = 32
 NAMES = {
@@ -29,30 +37,23 @@ ORDER = torch.arange(D_MODEL).view(2, -1).T.flatten()
 WRITERS = ("output_projection", "down_projection")
 
 
-@pytest.fixture
-def reference(redraw):
-    model = MarianMTModel(
-        MarianConfig(
-            vocab_size=60,
-            d_model=D_MODEL,
-            encoder_layers=2,
-            decoder_layers=2,
-            encoder_attention_heads=4,
-            decoder_attention_heads=4,
-            encoder_ffn_dim=48,
-            decoder_ffn_dim=48,
-            max_position_embeddings=16,
-            activation_function="relu",
-            scale_embedding=True,
-            pad_token_id=0,
-            eos_token_id=1,
-            forced_eos_token_id=1,
-            decoder_start_token_id=2,
-        )
-    )
-    model.set_attn_implementation("eager")
-    redraw(model)
-    return model
+THEIRS = MarianConfig(
+    vocab_size=60,
+    d_model=D_MODEL,
+    encoder_layers=2,
+    decoder_layers=2,
+    encoder_attention_heads=4,
+    decoder_attention_heads=4,
+    encoder_ffn_dim=48,
+    decoder_ffn_dim=48,
+    max_position_embeddings=16,
+    activation_function="relu",
+    scale_embedding=True,
+    pad_token_id=0,
+    eos_token_id=1,
+    forced_eos_token_id=1,
+    decoder_start_token_id=2,
+)
 
 
 def reorder(name, tensor):
@@ -62,48 +63,25 @@ def reorder(name, tensor):
     return tensor[:, ORDER] if kind == "weight" else tensor
 
 
-@pytest.fixture
-def model(reference, rename):
+def copy(reference):
     """Ours, with the weights of the reference."""
     weights = {
         name: tensor
-        for name, tensor in reference.state_dict().items()
-        if not any(part in name for part in ("embed_", "lm_head", "final_logits_bias"))
+        for name, tensor in weights_of(reference).items()
+        if not any(part in name for part in ("embed_", "final_logits_bias"))
     }
-    model = Transformer(
-        TransformerConfig(
-            kind="encoder-decoder",
-            n_layers=2,
-            n_heads=4,
-            d_model=D_MODEL,
-            d_ff=48,
-            vocab_size=60,
-            max_tokens=16,
-            norm_place="post",
-            activation="relu",
-            attention_bias=True,
-        )
-    )
-    renamed = rename(weights, NAMES)
-    model.load_weights({name: reorder(name, tensor) for name, tensor in renamed.items()})
-    return model.eval()
+    found = {name: reorder(name, tensor) for name, tensor in renamed(weights, NAMES).items()}
+    ours = {"norm_place": "post", "norm_epsilon": 1e-5, "activation": "relu"}
+    return model_of(found, kind="encoder-decoder", scales_embedding=True, **ours)
 
 
 @pytest.mark.parametrize("is_padded", [False, True])
-def test_every_state_weight_and_logit_is_marians(
-    reference, model, ids, is_token, is_padded, by_layer, assert_agrees
-):
-    mask = is_token if is_padded else torch.ones_like(is_token)
-    target = ids.flip(0)[:, :8]
-    with torch.no_grad(), model.capture(["*"]) as captured:
-        expected = reference(
-            ids,
-            attention_mask=mask.long(),
-            decoder_input_ids=target,
-            output_attentions=True,
-            output_hidden_states=True,
-        )
-        model(ids, target, is_token=is_token if is_padded else None)
+def test_every_state_weight_and_logit_is_marians(is_padded):
+    reference = redrawn(MarianMTModel(THEIRS))
+    target = IDS.flip(0)[:, :8]
+    expected, captured = read_both(
+        reference, copy(reference), is_padded=is_padded, decoder_input_ids=target
+    )
     read, *encoded = [state[..., ORDER] for state in expected.encoder_hidden_states]
     begun, *decoded = [state[..., ORDER] for state in expected.decoder_hidden_states]
     assert_agrees(
