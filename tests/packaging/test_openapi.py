@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import jsonschema_rs
@@ -30,18 +30,19 @@ JSON, EVENTS, PROBLEM = "application/json", "text/event-stream", "application/pr
 TEXT = "The cat"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Ask:
-    """A request that the documentation shows."""
+    """A request that the documentation shows; `kept` names what is kept of a long answer."""
 
     operation: str
     path: str
     summary: str
+    _: KW_ONLY
     name: str = "example"
     body: Any = None
     parameters: dict[str, Any] = field(default_factory=dict)
     shorten: Callable[[Any], Any] | None = None
-    shortened: str = ""
+    kept: str = ""
 
 
 def only_one_model(found):
@@ -53,92 +54,74 @@ def only_some_limits(found):
 
 
 TRACE_ID = "{trace_id}"
+TRACE = "/api/v1/trace"
 HEADS = {"capture": ["decoder.layers.*.self_attention.weights"], "layers": [1], "heads": [0, 3]}
+TEXTS = {"model": "translate", "text": "the cat", "target": "le chat"}
+OFF = {"edits": [{"kind": "heads_off", "heads": [3], "layer": 0}]}
+ROTARY = {"scheme": "rotary", "length": 3, "width": 4}
 ASKS = [
     Ask(
-        operation="models",
-        path="/api/v1/models",
-        summary="Every model",
-        shorten=only_one_model,
-        shortened="Shortened to one of the models",
+        "models", "/api/v1/models", "Every model", shorten=only_one_model, kept="one of the models"
     ),
     Ask(
-        operation="model",
-        path="/api/v1/models/{model}",
+        "model",
+        "/api/v1/models/{model}",
+        "A dense decoder with rotary positions",
         parameters={"model": "positions-rotary"},
-        summary="A dense decoder with rotary positions",
     ),
+    Ask("tokenize", "/api/v1/tokenize", "A text in tokens", body={"text": TEXT}),
     Ask(
-        operation="tokenize",
-        path="/api/v1/tokenize",
-        body={"text": TEXT},
-        summary="A text in tokens",
-    ),
-    Ask(
-        operation="trace",
+        "trace",
+        TRACE,
+        "The weights of two heads of one layer",
         name="heads",
-        path="/api/v1/trace",
         body={"text": TEXT, **HEADS},
-        summary="The weights of two heads of one layer",
     ),
     Ask(
-        operation="trace",
+        "trace",
+        TRACE,
+        "Which source word each target word comes from",
         name="alignment",
-        path="/api/v1/trace",
-        body={
-            "model": "translate",
-            "text": "the cat",
-            "target": "le chat",
-            "capture": [],
-            "analyses": ["alignment"],
-        },
-        summary="Which source word each target word comes from",
+        body={**TEXTS, "capture": [], "analyses": ["alignment"]},
     ),
     Ask(
-        operation="trace",
+        "trace",
+        TRACE,
+        "A head switched off, in 16 bits, without what no query sees",
         name="edited",
-        path="/api/v1/trace",
-        body={
-            "text": TEXT,
-            **HEADS,
-            "edits": [{"kind": "heads_off", "heads": [3], "layer": 0}],
-            "dtype": "uint16",
-            "triangle": True,
-        },
-        summary="A head switched off, in 16 bits, without what no query sees",
+        body={"text": TEXT, **HEADS, **OFF, "dtype": "uint16", "triangle": True},
     ),
     Ask(
-        operation="trace_by_id",
-        path="/api/v1/traces/{trace_id}",
+        "trace_by_id",
+        "/api/v1/traces/{trace_id}",
+        "The trace of two heads again",
         parameters={"trace_id": TRACE_ID},
-        summary="The trace of two heads again",
     ),
+    Ask("positional", "/api/v1/positional", "Rotary angles of three positions", parameters=ROTARY),
     Ask(
-        operation="positional",
-        path="/api/v1/positional",
-        parameters={"scheme": "rotary", "length": 3, "width": 4},
-        summary="Rotary angles of three positions",
-    ),
-    Ask(
-        operation="limits",
-        path="/api/v1/limits",
-        summary="Every limit",
+        "limits",
+        "/api/v1/limits",
+        "Every limit",
         shorten=only_some_limits,
-        shortened="Shortened to three of the limits",
+        kept="three of the limits",
     ),
-    Ask(operation="healthz", path="/healthz", summary="Alive"),
-    Ask(operation="readyz", path="/readyz", summary="Ready"),
+    Ask("healthz", "/healthz", "Alive"),
+    Ask("readyz", "/readyz", "Ready"),
 ]
 GENERATE = {"text": TEXT, "n_tokens": 1, "temperature": 0, "n_alternatives": 2, "layers": [0]}
+
+
+def wait_until_ready(client):
+    until = time.monotonic() + 60
+    while client.get("/readyz").status_code != 200 and time.monotonic() < until:
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
 def server():
     """The models that ship, behind the application."""
     with TestClient(create_app(SETTINGS), base_url="http://localhost") as client:
-        until = time.monotonic() + 60
-        while client.get("/readyz").status_code != 200 and time.monotonic() < until:
-            time.sleep(0.05)
+        wait_until_ready(client)
         yield client
 
 
@@ -161,7 +144,7 @@ def answers(server):
         found = answer(server, ask, parameters)
         trace_id = found["id"] if ask.name == "heads" else trace_id
         example = {"summary": ask.summary, JSON: ask.shorten(found) if ask.shorten else found}
-        example |= {"shortened": ask.shortened} if ask.shortened else {}
+        example |= {"shortened": f"Shortened to {ask.kept}"} if ask.kept else {}
         example |= {"parameters": parameters} if parameters else {}
         example |= {"request": ask.body} if ask.body else {}
         shown.setdefault(ask.operation, {})[ask.name] = example
@@ -192,7 +175,7 @@ def events(server):
 
 def problems(server):
     """A problem of every status, each as a server answers it."""
-    trace, tokenize = "/api/v1/trace", "/api/v1/tokenize"
+    tokenize = "/api/v1/tokenize"
     guarded = Settings(device="cpu", api_keys="an-example-of-a-key", requests_per_minute=1)
     slow = Settings(device="cpu", work_seconds=1)
     said = {"content-type": JSON}
@@ -207,10 +190,10 @@ def problems(server):
             server.post(tokenize, content="{", headers=said),
             strict.get("/api/v1/limits"),
             server.post(tokenize, json={"text": "a", "model": "gpt"}),
-            server.post(trace, json={"text": "a"}, headers={"accept": "text/html"}),
+            server.post(TRACE, json={"text": "a"}, headers={"accept": "text/html"}),
             server.post(tokenize, content=b" " * 200_000, headers=said),
             server.post(tokenize, content="{}", headers={"content-type": "text/plain"}),
-            server.post(trace, json={"text": "a" * 4001}),
+            server.post(TRACE, json={"text": "a" * 4001}),
             strict.get("/api/v1/limits"),
             server.post("/api/v1/generate", json=GENERATE),
         ]
@@ -224,9 +207,7 @@ def too_slow(settings):
     """The problem of work that goes on for longer than it may."""
     is_done = threading.Event()
     with TestClient(create_app(settings), base_url="http://localhost") as hasty:
-        ready_by = time.monotonic() + 60
-        while hasty.get("/readyz").status_code != 200 and time.monotonic() < ready_by:
-            time.sleep(0.05)
+        wait_until_ready(hasty)
         assert hasty.portal is not None
         try:
             hasty.portal.call(hasty.app.state.services.engine.run, is_done.wait)  # type: ignore[attr-defined]

@@ -4,18 +4,16 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from headlight.cli import app
+from tests.server_process import serving
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
@@ -40,25 +38,10 @@ RUN_HERE = [block for block in SHELL if is_run(block)]
 
 
 @pytest.fixture(scope="module")
-def address(root):
+def address():
     """A server as anybody starts it."""
-    command = [sys.executable, "-m", "headlight.cli", "serve", "--port", "0", "--device", "cpu"]
-    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        found = re.search(r"http://127\.0\.0\.1:\d+", server.stdout.readline())
-        assert found is not None
-        until = time.monotonic() + 60
-        while time.monotonic() < until and not is_ready(found[0]):
-            time.sleep(0.1)
-        yield found[0]
-        server.terminate()
-
-
-def is_ready(address):
-    try:
-        return httpx.get(f"{address}/readyz").is_success
-    except httpx.TransportError:
-        return False
+    with serving("--device", "cpu") as server:
+        yield server.url
 
 
 def typed(command, folder):
