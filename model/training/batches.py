@@ -110,7 +110,7 @@ def prepend(start_id: int, rows: Rows) -> Int[Tensor, "row token+1"]:
 
 @dataclass(frozen=True)
 class TextRows:
-    """Rows of a token stream, shuffled anew in every epoch, with the start token before each."""
+    """Rows of a token stream, shuffled again in every epoch, with the start token before each."""
 
     stream: TokenStream
     starts: Int[Tensor, " row"]
@@ -239,7 +239,7 @@ class PairBatches:
     batch of its own.
 
     Args:
-        pairs: each pair occurs once an epoch, shuffled anew.
+        pairs: each pair occurs once an epoch, in a new order.
         n_tokens: the size of a batch.
         start_id: the first token of a decoder's input.
         end_id: the last target, and the padding.

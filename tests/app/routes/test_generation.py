@@ -5,7 +5,6 @@ import json
 import math
 import socket
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -367,7 +366,6 @@ def test_who_leaves_ends_the_work_after_the_token_in_progress(server, hold_token
     wait_for(lambda: server.services.streams.n_open == 0)
     permits.release()
     wait_for(lambda: is_idle(server))
-    time.sleep(0.2)
     assert len(begun) == 2
 
 
@@ -476,11 +474,15 @@ def test_streams_end_by_themselves_when_the_server_is_told_to_stop(serving, sett
             url = f"{server.url}/api/v1/generate"
             answer = pool.submit(httpx.post, url, json=body, timeout=20)
             wait_for(lambda: len(begun) == 2)
-            stopping = threading.Timer(0.3, permits.release)
-            stopping.start()
+            pool.submit(release_when_stopping, server.services.streams, permits)
         *_, token, end = events_of(answer.result().content)
     assert token[0] == "token"
     assert end == ("end", {**end[1], "reason": "server_stopping", "n_tokens": 2})
+
+
+def release_when_stopping(streams, permits):
+    wait_for(lambda: streams.is_stopping)
+    permits.release()
 
 
 def test_two_streams_at_one_time_hold_what_each_holds_alone(client):
