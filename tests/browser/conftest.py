@@ -4,12 +4,9 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
-import threading
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -24,6 +21,7 @@ from headlight.model.checkpoint import save
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
+from tests.server_process import serving
 
 SECONDS = 60
 FLAGS = (
@@ -34,7 +32,7 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
-SERVE = "from headlight.cli import app; app()"
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
 def pytest_collection_modifyitems(items):
@@ -101,58 +99,17 @@ def save_tiny(folder, choices):
     save(folder, Transformer(config), tokenizer, card, dtype=torch.float32)
 
 
-@contextmanager
-def started(models_dir, **environment):
-    """Start a server by its command and yield its address."""
-    command = [sys.executable, "-c", SERVE, "serve", "--port", "0", "--models-dir", str(models_dir)]
-    server = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-    )
-    said: list[str] = []
-    reader = threading.Thread(target=lambda: said.extend(iter(server.stdout.readline, "")))
-    reader.start()
-    try:
-        yield address(server, said)
-    finally:
-        server.terminate()
-        server.wait(timeout=20)
-        reader.join()
-        server.stdout.close()
-
-
 @pytest.fixture(scope="session")
 def url(models_dir):
     """The address of the server that the tests share."""
-    with started(models_dir) as address:
-        yield address
+    with serving("--models-dir", models_dir, environment=ONE_THREAD) as server:
+        yield server.url
 
 
 @pytest.fixture(scope="session")
 def start_server(models_dir):
-    """Starts a server with environment variables, for a `with` block."""
-    return lambda **environment: started(models_dir, **environment)
-
-
-def address(server, said):
-    """The address that the server prints, once it is ready."""
-    deadline = time.monotonic() + 4 * SECONDS
-    while time.monotonic() < deadline and server.poll() is None:
-        found = re.search(r"http://127\.0\.0\.1:\d+", "".join(said))
-        if found and is_ready(found.group()):
-            return found.group()
-        time.sleep(0.1)
-    raise AssertionError("the server did not start:\n" + "".join(said))
-
-
-def is_ready(url):
-    try:
-        return httpx.get(url + "/readyz").status_code == 200
-    except httpx.TransportError:
-        return False
+    """Starts a server with other settings, for a `with` block."""
+    return partial(serving, "--models-dir", models_dir, environment=ONE_THREAD)
 
 
 @pytest.fixture(scope="session")

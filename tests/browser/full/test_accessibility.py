@@ -38,13 +38,6 @@ def test_with_forced_colours_lines_say_what_is_chosen(forced):
     assert style(forced.view.locator(".plot-mark.is-cell"), "outlineStyle") == "solid"
 
 
-def test_at_twice_the_size_nothing_is_cut_off(visit):
-    reader = visit(width=640, height=400, device_scale_factor=2)
-    reader.open(text=TEXT)
-    widths = reader.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-    assert widths[0] <= widths[1]
-
-
 @pytest.mark.parametrize("width", [390, 1440])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_card_can_be_read_by_everybody(visit, width, theme):

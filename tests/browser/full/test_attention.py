@@ -1,7 +1,5 @@
 """The attention of every head, by mouse, by touch and by keyboard."""
 
-import re
-
 import pytest
 
 TEXT = "The animal did not cross the street because it was too tired."
@@ -24,15 +22,6 @@ def strongest(row):
     return max(range(len(row)), key=row.__getitem__)
 
 
-def test_a_small_map_is_painted_where_its_button_is(shown):
-    shown.page.mouse.move(0, 0)
-    box = shown.page.locator(".heads-cell").first.bounding_box()
-    first = shown.colour(box["x"] + 1, box["y"] + 1)
-    future = shown.colour(box["x"] + box["width"] - 2, box["y"] + 2)
-    assert sum(first) < 300, "the start attends to itself alone: the strongest colour"
-    assert future == (255, 255, 255), "the future is left blank"
-
-
 def test_pointing_at_a_cell_reads_it_and_marks_it_in_the_sentence(shown, weights):
     row = 9
     column = strongest(weights[row])
@@ -47,14 +36,6 @@ def test_pointing_at_a_cell_reads_it_and_marks_it_in_the_sentence(shown, weights
     assert "is-key" in chips.nth(column).get_attribute("class")
     for mark in ("row", "column", "cell"):
         assert shown.view.locator(f".plot-mark.is-{mark}").is_visible()
-
-
-def test_choosing_a_small_map_shows_that_head(shown):
-    shown.page.locator(".heads-cell[aria-label^='Layer 0, head 1']").click()
-    shown.wait_until_drawn()
-    assert shown.view.locator("h2", has_text="Layer 0, head 1").is_visible()
-    assert "(layer 0, head 1)" in shown.readout
-    assert "layer=0&head=1" in shown.fragment
 
 
 def test_heads_are_reached_by_arrow_keys_and_chosen_by_enter(shown):
@@ -79,10 +60,3 @@ def test_clicking_a_chip_or_walking_the_chips_chooses_the_query(shown):
     shown.page.keyboard.press("ArrowRight")
     assert chips.nth(5).get_attribute("aria-selected") == "true"
     assert shown.readout.startswith(f"“{shown.chips[5].strip('·')}” attends most to")
-
-
-def test_the_heads_worth_a_look_lead_to_their_head(shown):
-    shown.page.get_by_role("button", name=re.compile("Previous token")).click()
-    shown.wait_until_drawn()
-    place = shown.page.locator(".patterns [aria-pressed=true] .patterns-place").first.text_content()
-    assert shown.chosen_head.lower() == place

@@ -104,27 +104,6 @@ def test_enter_on_a_cell_does_the_same_and_the_link_restores_it(shown, tensor):
     )
 
 
-def test_a_link_restores_every_switch(reader):
-    reader.open(
-        text=TEXT,
-        layer=2,
-        attention_which="heads",
-        attention_heads="0.2",
-        attention_words=1,
-        attention_hide="first",
-        attention_renormalise=1,
-        attention_threshold=0.05,
-        attention_as="lines",
-        attention_order="label",
-    )
-    assert heading(reader) == "Layer 2, mean of heads 0 and 2"
-    said = reader.view.locator(".panel-help").text_content()
-    for words in ("The tokens of a word", "renormalised", "under 0.05"):
-        assert words in said
-    assert reader.view.locator(".controls-more summary").text_content() == "More: 3 set"
-    assert reader.page.locator(".heads-grid.is-grouped").count() == 1
-
-
 def test_a_refused_answer_is_told_in_its_place_and_the_rest_goes_on(visit):
     reader = visit(allow="Failed to load resource")
     reader.open(text=TEXT, layer=LAYER, head=HEAD)

@@ -37,11 +37,6 @@ def where(reader):
     return reader.view.locator(".where input:checked").get_attribute("value")
 
 
-def choose_where(reader, title):
-    reader.view.locator(".where").get_by_role("radio", name=title).check(force=True)
-    reader.wait_until_drawn()
-
-
 def test_cross_attention_is_shown_first_with_target_rows_and_source_columns(shown, answer):
     weights = answer(target=OWN)
     assert where(shown) == "cross"
@@ -57,19 +52,6 @@ def test_cross_attention_is_shown_first_with_target_rows_and_source_columns(show
     assert shown.readout.endswith("(cross-attention, layer 1, head 1)")
     assert "is-query" in shown.page.locator("#target-chips .chip").nth(row).get_attribute("class")
     assert "is-key" in shown.page.locator("#chips .chip").nth(column).get_attribute("class")
-
-
-def test_a_link_restores_place_and_translation(reader):
-    reader.open(**LINK, where="encoder", target=OWN, source=2)
-    reader.page.reload()
-    reader.wait_until_drawn()
-    assert where(reader) == "encoder"
-    assert reader.page.input_value("#target") == OWN
-    assert reader.page.locator("#chips .chip").nth(2).get_attribute("aria-selected") == "true"
-    choose_where(reader, "Cross")
-    reader.page.go_back()
-    reader.wait_until_drawn()
-    assert where(reader) == "encoder"
 
 
 def test_ones_own_translation_is_read_and_emptied_it_is_the_models_again(reader, answer):
@@ -119,21 +101,3 @@ def test_an_example_takes_the_own_translation_away_and_so_does_another_model(sho
     assert not shown.page.locator("#translation").is_visible()
     assert not shown.page.locator("#target-row").is_visible()
     assert "target=" not in shown.fragment
-
-
-def test_positions_and_experts_of_both_stacks_can_be_chosen(shown, answer):
-    shown.choose_view("Positions")
-    assert where(shown) == "decoder"
-    assert len(labels(shown, "y")) >= len(shown.target)
-    choose_where(shown, "Encoder")
-    table = shown.table()
-    assert table[3][0] == f"2 {shown.chips[2].strip('·')}"
-    shown.choose_view("Experts")
-    assert where(shown) == "encoder"
-    assert shown.view.locator("h2").all_text_contents() == ["Encoder, layer 1"]
-    choose_where(shown, "Decoder")
-    assert shown.view.locator("h2").all_text_contents() == ["Decoder, layer 1"]
-    header = shown.table()[0][1:]
-    assert all(
-        name.startswith(token.strip("·")) for name, token in zip(header, shown.target, strict=True)
-    )

@@ -3,8 +3,6 @@
 import re
 
 import httpx
-import pytest
-from playwright.sync_api import expect
 
 TEXT = "Once upon a time there was a little girl, and the little girl had a cat."
 SITES = [f"*.experts.{name}" for name in ("router_probs", "expert_indices", "expert_weights")]
@@ -41,18 +39,6 @@ def short(weight):
     return rf"[<>]?\{digits}"
 
 
-def nodes(reader):
-    """The experts of the flow on the screen: by layer's column and number, their boxes."""
-    reader.page.wait_for_function(
-        "getComputedStyle(document.querySelector('.sankey-node') ?? document.body).opacity === '1'"
-    )
-    return reader.view.locator(".sankey .node-rect").evaluate_all(
-        "(rects) => rects.map((rect) => {"
-        " const { x, y, width, height } = rect.getBoundingClientRect();"
-        " return { x, y, width, height, fill: rect.style.fill }; })"
-    )
-
-
 def test_the_route_is_drawn_walked_and_leads_to_what_an_expert_takes(reader, ask):
     shown(reader, query=4, layer=0)
     show(reader, "Route")
@@ -72,20 +58,6 @@ def test_the_route_is_drawn_walked_and_leads_to_what_an_expert_takes(reader, ask
     assert "experts_show=specialities" in reader.fragment
     reader.page.go_back()
     reader.page.get_by_role("heading", name="Through the layers").wait_for()
-
-
-def test_nodes_stand_where_the_cursor_finds_them(reader):
-    shown(reader, experts_show="route", query=4)
-    reader.view.locator(".plot").first.scroll_into_view_if_needed()
-    for number in range(2, len(nodes(reader)), 5):
-        node = nodes(reader)[number]
-        reader.page.mouse.move(node["x"] + node["width"] / 2, node["y"] + node["height"] / 2)
-        mark = reader.view.locator(".plot-mark.is-cell").first
-        expect(mark).to_have_class(re.compile("is-shown"))
-        box = mark.bounding_box()
-        for side in ("x", "y", "width", "height"):
-            assert box[side] == pytest.approx(node[side], abs=1.5), side
-        assert re.fullmatch(r"expert \d, layer \d\n[<>]?\d+(\.\d)? %", reader.tip())
 
 
 def test_layer_and_expert_can_be_chosen_and_the_link_keeps_them(reader):

@@ -204,26 +204,6 @@ def test_a_link_a_reload_and_the_back_button_restore_the_path(reader, written):
     assert shown(reader) == before
 
 
-def test_a_long_link_says_how_far_it_is_read_and_can_be_stopped(reader, written):
-    ids = [token["id"] for token in written(12)]
-    held = []
-    reader.page.route("**/api/v1/generate", lambda route: held.append(route))
-    reader.open(**VIEW, generate_path=".".join(map(str, ids)))
-    reader.view.locator(".generation-status", has_text="Replaying 12 tokens…").wait_for()
-    assert reader.view.locator(".panel-notice").text_content() == "Replaying 12 tokens…"
-    for name in ("Step", "Step back", "Start over"):
-        assert button(reader, name).get_attribute("aria-disabled") == "true"
-    button(reader, "Stop").click()
-    reader.view.get_by_text("Stopped: ").wait_for()
-    assert len(path(reader)) == 12, "the link is kept"
-    assert len(held) == 1
-    reader.page.unroute("**/api/v1/generate")
-    button(reader, "Try again").click()
-    settle(reader, 12)
-    assert shown(reader) == visible(written(12))
-    assert not reader.view.get_by_role("alert").is_visible()
-
-
 def test_a_seed_is_typed_and_nonsense_changes_nothing(reader, written):
     reader.open(**VIEW)
     seed = reader.view.get_by_label("Seed", exact=True)
@@ -243,37 +223,3 @@ def test_a_seed_is_typed_and_nonsense_changes_nothing(reader, written):
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
-
-
-def test_what_the_server_refuses_is_said_and_can_be_asked_again(visit):
-    reader = visit(allow="503")
-    reader.open(**VIEW)
-    problem = {"type": "urn:x", "title": "Too many streams", "status": 503, "detail": "8 are open."}
-
-    def refuse(route):
-        content = "application/problem+json"
-        route.fulfill(status=503, body=json.dumps(problem), content_type=content)
-
-    reader.page.route("**/api/v1/generate", refuse)
-    button(reader, "Step").click()
-    alert = reader.view.get_by_role("alert")
-    alert.wait_for()
-    assert "Too many streams. 8 are open." in alert.text_content()
-    assert shown(reader) == []
-    reader.page.unroute("**/api/v1/generate")
-    button(reader, "Try again").click()
-    settle(reader, 1)
-    assert not alert.is_visible()
-
-
-def test_a_link_that_goes_on_after_the_end_says_so_and_is_not_asked_for_again_and_again(reader):
-    asked = []
-    reader.page.on("request", lambda r: r.url.endswith("/generate") and asked.append(r))
-    reader.open(**VIEW, generate_path="448.1.307")
-    alert = reader.view.get_by_role("alert")
-    alert.wait_for()
-    assert "ends this text before all tokens of the link" in alert.text_content()
-    reader.page.wait_for_timeout(500)
-    assert len(asked) == 1
-    button(reader, "Start over").click()
-    step(reader)

@@ -10,8 +10,8 @@ UNAUTHORIZED = "status of 401"
 
 @pytest.fixture(scope="module")
 def guarded(start_server):
-    with start_server(HEADLIGHT_API_KEYS=KEY) as address:
-        yield address
+    with start_server(API_KEYS=KEY) as server:
+        yield server.url
 
 
 @pytest.fixture

@@ -30,12 +30,6 @@ def test_the_system_decides_the_theme_until_somebody_does(visit, theme):
     assert (sum(reader.colour(5, 5)) > 700) is (other == "Light")
 
 
-def test_the_map_is_sharp(reader):
-    reader.open(text="The cat sat.", layer=0, head=0)
-    image = reader.view.locator(".heatmaplayer image").first
-    assert image.evaluate("(node) => getComputedStyle(node).imageRendering") == "pixelated"
-
-
 def test_motion_is_left_out_for_who_asks_for_none(reader, hold):
     reader.open(text=TEXT)
     hold(reader.page, "still")

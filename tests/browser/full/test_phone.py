@@ -14,17 +14,6 @@ def labels(reader, axis):
     return reader.view.locator(f".{axis}tick text").all_text_contents()
 
 
-def test_no_label_of_the_map_is_cut_by_the_edge(phone):
-    phone.open(text="Incomprehensibilities notwithstanding, 中文 and 👩‍🚀 stay", layer=1, head=2)
-    plot = phone.view.locator(".plot").bounding_box()
-    for box in phone.view.locator(":is(.xtick, .ytick) text, .annotation-text").evaluate_all(
-        "(nodes) => nodes.map((node) => node.getBoundingClientRect().toJSON())"
-    ):
-        assert box["left"] >= plot["x"] - 1
-        assert box["right"] <= plot["x"] + plot["width"] + 1
-        assert box["top"] >= plot["y"] - 1
-
-
 def test_a_finger_that_rolls_a_little_still_reads_the_cell_it_came_down_on(phone):
     phone.open(text=TEXT, layer=1, head=2)
     count = len(phone.chips)

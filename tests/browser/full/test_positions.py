@@ -2,7 +2,6 @@
 
 import re
 
-import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
@@ -45,17 +44,6 @@ def notice(reader, panel=0):
     return reader.view.locator(".panel").nth(panel).locator(".panel-notice").text_content()
 
 
-@pytest.fixture
-def positional(url):
-    """Asks for an encoding as a client would."""
-
-    def get(**asked):
-        answer = httpx.get(f"{url}/api/v1/positional", params=asked).raise_for_status()
-        return {name: found["data"] for name, found in answer.json()["tensors"].items()}
-
-    return get
-
-
 def test_every_part_is_a_click_away_and_a_step_back(at_positions):
     reader = at_positions()
     assert titles(reader) == ["The encoding that was added", "Similarity of positions"]
@@ -74,17 +62,6 @@ def test_every_part_is_a_click_away_and_a_step_back(at_positions):
     reader.page.reload()
     settle(reader)
     assert titles(reader)[0] == "R(3) carries position 6 to 9"
-
-
-def test_dimensions_are_chosen_by_their_buttons(at_positions):
-    reader = at_positions("waves", positions_dimensions="0.16")
-    chosen = reader.view.get_by_role("button", name="dimension 16", exact=True)
-    assert chosen.get_attribute("aria-pressed") == "true"
-    chosen.click()
-    reader.view.get_by_role("button", name="dimension 64", exact=True).click()
-    settle(reader)
-    assert "positions_dimensions=0.64" in reader.fragment
-    assert [row[0] for row in reader.table()[1:]] == ["0", "4", "64"]
 
 
 def test_k_is_set_by_arrow_keys_and_the_start_by_choosing_a_token(at_positions):
@@ -119,28 +96,6 @@ def test_where_nothing_turns_a_button_leads_to_where_something_does(at_positions
     settle(reader)
     assert "model=positions-sinusoidal" in reader.fragment
     assert "carries position" in titles(reader)[0]
-
-
-def test_schemes_come_without_a_text_and_only_when_they_are_looked_at(reader, positional):
-    asked = []
-    reader.page.on("request", lambda r: "/positional" in r.url and asked.append(r.url))
-    reader.open(text=TEXT, view="positions")
-    assert asked == []
-    show(reader, "Schemes")
-    assert len(asked) == 4
-    rows = len(reader.chips)
-    cosines = positional(scheme="rotary", length=rows, width=32)["cos"]
-    reader.page.mouse.move(*reader.cell(3, 1, rows, len(cosines[0]), panel=2))
-    assert reader.tip(panel=2) == f"position 3, pair 1\n{cosines[3][1]:.4f}".replace("-", "−")
-    learned = positional(model="positions-learned", length=rows)["encoding"]
-    assert [float(c.replace("−", "-")) for c in reader.table(1)[2][1:]] == pytest.approx(
-        learned[1], abs=1e-4
-    )
-    reader.view.get_by_label("Head", exact=True).select_option("5")
-    settle(reader)
-    bias = positional(scheme="alibi", length=rows, heads=6)["bias"][5]
-    assert float(reader.table(3)[4][1].replace("−", "-")) == pytest.approx(bias[3][0], abs=1e-4)
-    assert len(asked) == 4, "another head needs no other answer"
 
 
 def test_a_twin_that_cannot_read_so_much_says_so_and_the_others_go_on(visit):

@@ -111,10 +111,3 @@ def test_the_bytes_of_a_character_share_one_outline_with_the_character(shown):
     assert groups.nth(0).locator(".chip").all_text_contents() == ["e7", "8c", "ab"]
     assert groups.nth(1).locator(".chip").all_text_contents() == ["c3", "a9"]
     assert groups.first.evaluate("(group) => getComputedStyle(group).boxShadow") != "none"
-
-
-def test_a_screen_reader_is_told_which_byte_of_which_character(shown):
-    options = shown.page.get_by_role("option", name="of 猫")
-    assert [option.get_attribute("aria-label") for option in options.all()] == [
-        f"token {index}: byte {byte} of 3 of 猫" for byte, index in enumerate((4, 5, 6), start=1)
-    ]

@@ -1,7 +1,5 @@
 """The residual stream: the logit lens, norms, what is written, what the layer norms see."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -19,23 +17,6 @@ def lens(ask):
         return analyses["texts"], np.array(analyses["probabilities"]["data"])
 
     return read
-
-
-@pytest.fixture
-def stream(ask):
-    """The API's analysis of the residual stream, by name."""
-
-    def read(text=TEXT, **options):
-        found = ask("trace", text=text, capture=[], analyses=["residual_stream"], **options)
-        found = found["analyses"]["residual_stream"]
-        return {name: np.array(array["data"]) for name, array in found.items()}
-
-    return read
-
-
-def show(reader, title):
-    reader.view.locator(".controls label", has_text=re.compile(f"^{title}$")).click()
-    reader.wait_until_drawn()
 
 
 def plain(text):
@@ -108,13 +89,3 @@ def test_the_lens_is_walked_by_keyboard_and_read_out(reader, lens):
     reader.wait_until_drawn()
     assert f"stream_layer={layers - 2}" in reader.fragment
     assert f"query={count - 2}" in reader.fragment
-
-
-def test_only_what_is_looked_at_is_asked_for_and_once(reader):
-    asked = reader.asks()
-    reader.open(text=TEXT, view="stream")
-    show(reader, "Norms")
-    show(reader, "Writes")
-    show(reader, "Logit lens")
-    analyses = [body["analyses"] for body in asked if body["capture"] == []]
-    assert analyses == [["logit_lens"], ["residual_stream"]]

@@ -24,16 +24,6 @@ def words(reader, panel=0):
     return reader.view.locator(".plot").nth(panel).locator(".textpoint text").all_text_contents()
 
 
-def facts(reader):
-    return dict(
-        zip(
-            reader.view.locator(".panel-facts dt").all_text_contents(),
-            reader.view.locator(".panel-facts dd").all_text_contents(),
-            strict=True,
-        )
-    )
-
-
 def drawn(reader):
     """Wait for both drawings."""
     reader.view.locator(".plot .nsewdrag").nth(1).wait_for(state="attached")
@@ -83,21 +73,6 @@ def test_every_pair_of_words_is_reached_and_read_by_keyboard(shown, alignment):
     assert "query=2" in shown.fragment
     shown.page.keyboard.press("Enter")
     assert "query=" not in shown.fragment
-
-
-def test_a_translation_of_ones_own_is_aligned_and_the_models_stays_in_sight(reader, alignment):
-    reader.open(**LINK)
-    made, _ = alignment()
-    with reader.reading_anew():
-        reader.page.fill("#target", OWN)
-    drawn(reader)
-    assert words(reader)[-len(TEXT.split()) - 3 : -len(TEXT.split())] == OWN.split()
-    assert facts(reader)["Translated by"] == "you"
-    assert facts(reader)["The model’s own"] == (made["target"] or "empty: it ends at once")
-    with reader.reading_anew():
-        reader.view.get_by_role("button", name="Back to the model’s translation").click()
-    assert "target=" not in reader.fragment
-    assert reader.page.input_value("#target") == ""
 
 
 def test_ones_own_translation_stays_when_the_sentence_changes_and_the_page_says_so(shown):
