@@ -15,9 +15,10 @@ import torch
 
 from headlight.errors import Problem, echo
 from headlight.inference.engine import is_fatal, is_out_of_memory
-from headlight.model.checkpoint import Checkpoint, Description, describe, load
+from headlight.model.checkpoint import describe, load
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.device import choose_device, choose_precision
+from headlight.model.served import Description, Served
 from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
 from headlight.settings import Settings
 
@@ -48,7 +49,7 @@ class Registry:
         self.descriptions: dict[str, Description] = {}
         self.unavailable: dict[str, str] = {}
         self._folders: dict[str, Path] = {}
-        self._checkpoints: dict[str, Checkpoint] = {}
+        self._checkpoints: dict[str, Served] = {}
         self._lock = Lock()
         for folder in _model_folders(parents):
             if folder.name in self._folders:
@@ -85,7 +86,7 @@ class Registry:
         """The longest text that each model reads, by id."""
         return {model: found.config.max_tokens for model, found in self.descriptions.items()}
 
-    def checkpoint(self, model: str | None = None) -> Checkpoint:
+    def checkpoint(self, model: str | None = None) -> Served:
         """The model itself, loaded on first use; the default one for None.
 
         Raises:

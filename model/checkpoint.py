@@ -10,17 +10,22 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Float
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from headlight.model.analysis.logit_lens import PARAMETERS, norm_and_unembedding
 from headlight.model.card import ModelCard, read_card, write_card
 from headlight.model.checkpoint_files import (
     CARD,
@@ -34,9 +39,15 @@ from headlight.model.checkpoint_files import (
     require_memory,
 )
 from headlight.model.config import TransformerConfig
-from headlight.model.sites import Site
+from headlight.model.generation import TransformerWriter
+from headlight.model.hooks import Capture
+from headlight.model.interventions import Intervention, intervene
+from headlight.model.positional_tables import Arrays, encoding_of
+from headlight.model.served import Description, pad
 from headlight.model.tokenizer import Tokenizer, read_tokenizer
+from headlight.model.trace import AttentionFacts, NamedArray
 from headlight.model.transformer import Transformer
+from headlight.model.translation import translate
 
 ZOO = Path(__file__).parent / "zoo"
 
@@ -44,18 +55,6 @@ _DTYPES = ("F16", "BF16", "F32")
 _MAX_BYTES_PER_NUMBER = 8  # a float64 file then fails for its dtype, not for its size
 # The header's own metadata; and a name, dtype, shape and offsets for every tensor.
 _HEADER_BYTES, _HEADER_BYTES_PER_TENSOR = 2**16, 2**10
-
-
-@dataclass(frozen=True, kw_only=True)
-class Description:
-    """The metadata of a checkpoint, read without its weights."""
-
-    id: str
-    config: TransformerConfig
-    card: ModelCard
-    revision: str
-    n_parameters: int
-    sites: tuple[Site, ...]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -93,6 +92,57 @@ class Checkpoint:
         """The dtype of the weights and of the pass: float32 or bfloat16."""
         return str(self.model.vectors.dtype).removeprefix("torch.")
 
+    def read(
+        self,
+        texts: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]] | None,
+        *,
+        sites: Sequence[str],
+        heads: tuple[int, ...] | None = None,
+        interventions: Sequence[Intervention] = (),
+    ) -> Capture:
+        """As `Served.read`."""
+        model = self.model
+        changes = intervene(model, interventions) if interventions else nullcontext()
+        with torch.inference_mode(), changes, model.capture_sites(sites, heads) as captured:
+            batch = pad(texts, self.device)
+            if self.config.has_encoder:
+                target_ids = pad(targets, self.device).ids if targets else None
+                model(batch.ids, target_ids, is_token=batch.is_token)
+            else:  # causal rows need no padding mask, as the padding is at their end
+                model(batch.ids)
+        return captured
+
+    def translate(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
+        """As `Served.translate`, by beam search."""
+        start_id, end_id = self.tokenizer.start_id, self.tokenizer.end_id
+        return translate(self.model, sources, start_id=start_id, end_id=end_id)
+
+    def writer(self) -> TransformerWriter:
+        """As `Served.writer`."""
+        return TransformerWriter(self.model)
+
+    def exits(
+        self, stack: str, streams: Iterable[Float[np.ndarray, "query d_model"]]
+    ) -> Iterator[Float[np.ndarray, "query vocab"]]:
+        """As `Served.exits`: the final norm and the unembedding."""
+        found = {
+            name: _named(tensor)
+            for name, tensor in self.model.weights().items()
+            if any(fnmatchcase(name, glob) for glob in PARAMETERS)
+        }
+        return norm_and_unembedding(found, self.config.norm_epsilon)(stack, streams)
+
+    def output_weights(self, path: str) -> NamedArray:
+        """As `Served.output_weights`."""
+        tensor = self.model.weights()[f"{path}.output_projection.weight"]
+        by_head = tensor.detach().float().cpu().T.reshape(self.config.n_heads, -1, len(tensor))
+        return NamedArray(("head", "d_head", "d_model"), by_head.numpy())
+
+    def positions(self, n: int) -> Arrays:
+        """As `Served.positions`."""
+        return encoding_of(self.model, n)
+
 
 def describe(folder: Path | str) -> Description:
     """Read a checkpoint's metadata, and check the names, shapes and dtypes of its weights.
@@ -120,7 +170,39 @@ def describe(folder: Path | str) -> Description:
         revision=_revision(folder),
         n_parameters=sum(parameter.numel() for parameter in bare.parameters()),
         sites=bare.sites,
+        attentions=tuple(_attentions(config)),
+        features=_FEATURES[config.kind],
     )
+
+
+_FEATURES = {
+    "decoder": frozenset({"generate", "logit_lens", "head_outputs"}),
+    "encoder": frozenset({"fill", "logit_lens", "head_outputs"}),
+    "encoder-decoder": frozenset({"translate", "logit_lens", "head_outputs"}),
+}
+
+
+def _attentions(config: TransformerConfig) -> Iterator[AttentionFacts]:
+    """The terms of each softmax, the encoder's first."""
+    kinds = [("encoder", "self_attention")] if config.has_encoder else []
+    kinds += [("decoder", "self_attention")] if config.has_decoder else []
+    kinds += [("decoder", "cross_attention")] if config.kind == "encoder-decoder" else []
+    for stack, kind in kinds:
+        is_self = kind == "self_attention"
+        for layer in range(config.n_layers):
+            yield AttentionFacts(
+                path=f"{stack}.layers.{layer}.{kind}",
+                is_causal=is_self and stack == "decoder",
+                n_heads=config.n_heads,
+                n_groups=config.n_groups,
+                scale=config.d_head**-0.5,
+                has_bias=is_self and config.positional == "alibi",
+            )
+
+
+def _named(tensor: Tensor) -> NamedArray:
+    axes = ("vocab", "d_model") if tensor.ndim == 2 else ("d_model",)
+    return NamedArray(axes, tensor.detach().float().cpu().numpy())
 
 
 def find_model(model: Path | str, models_dir: Path | None = None) -> Path:

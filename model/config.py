@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
 KINDS = ("decoder", "encoder", "encoder-decoder")
 POSITIONALS = ("sinusoidal", "learned", "rotary", "alibi", "none")
@@ -21,6 +21,93 @@ MAXIMA = {
 }
 MAX_EXPERTS_IN_TOTAL = 10_000
 _BIASES = ("attention_bias", "feed_forward_bias")
+
+
+class RoutedExperts(Protocol):
+    """The mixture of experts of an architecture."""
+
+    @property
+    def n_experts(self) -> int:
+        """Experts in each layer that has them."""
+
+    @property
+    def top_k(self) -> int:
+        """Experts that each token is routed to."""
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The layers with experts."""
+
+
+class Architecture(Protocol):
+    """The sizes and choices of a model; `TransformerConfig` has them all."""
+
+    @property
+    def kind(self) -> str:
+        """The kind: decoder, encoder or encoder-decoder."""
+
+    @property
+    def n_layers(self) -> int:
+        """The number of layers of each stack."""
+
+    @property
+    def n_heads(self) -> int:
+        """The number of query heads."""
+
+    @property
+    def d_model(self) -> int:
+        """The width of the residual stream."""
+
+    @property
+    def d_ff(self) -> int:
+        """The hidden width of the feed-forward network, or of one expert."""
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens in the vocabulary."""
+
+    @property
+    def max_tokens(self) -> int:
+        """The greatest length of a text, in tokens."""
+
+    @property
+    def positional(self) -> str:
+        """The encoding: sinusoidal, learned, rotary, alibi, relative or none."""
+
+    @property
+    def norm(self) -> str:
+        """The norm: layer_norm or rms_norm."""
+
+    @property
+    def norm_place(self) -> str:
+        """The place of the norms: pre, post or, on both sides of each part, both."""
+
+    @property
+    def activation(self) -> str:
+        """The activation of the feed-forward network."""
+
+    @property
+    def moe(self) -> RoutedExperts | None:
+        """The mixture of experts; None for a dense model."""
+
+    @property
+    def n_groups(self) -> int:
+        """The number of key and value heads."""
+
+    @property
+    def d_head(self) -> int:
+        """The width of a head's queries and keys."""
+
+    @property
+    def has_encoder(self) -> bool:
+        """Whether there is a stack with bidirectional self-attention."""
+
+    @property
+    def has_decoder(self) -> bool:
+        """Whether there is a stack with causal self-attention."""
+
+    def has_experts(self, layer: int) -> bool:
+        """Whether that layer has experts."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from headlight.model.cancellation import check
 from headlight.model.layers import LayerCache
+from headlight.model.served import RowCapture, Writer
 from headlight.model.transformer import Cache, Transformer
 
 
@@ -114,11 +115,77 @@ def next_token_distribution(
     return probabilities * allowed / (probabilities * allowed).sum()
 
 
+class TransformerWriter:
+    """Decodes with a `Transformer`; see `Writer`.
+
+    Raises:
+        ValueError: the model is not a decoder.
+    """
+
+    def __init__(self, model: Transformer) -> None:
+        if (kind := model.config.kind) != "decoder":
+            raise ValueError(f"a model of kind {kind!r} cannot generate; use a decoder")
+        self.model, self.config = model, model.config
+
+    def new_cache(self) -> Cache:
+        """An empty cache."""
+        return self.model.new_cache()
+
+    def n_cached(self, cache: Cache) -> int:
+        """The number of tokens in a cache."""
+        return len(cache[0])
+
+    def extend(self, cache: Cache, ids: Sequence[int]) -> None:
+        """Read tokens into a cache."""
+        with torch.inference_mode():
+            self.model.decode(torch.tensor([ids], device=self.model.vectors.device), cache=cache)
+
+    def step(
+        self, caches: Sequence[Cache], ids: Sequence[int], captures: Sequence[RowCapture]
+    ) -> tuple[Float[Tensor, "row vocab"], list[dict[str, Tensor]]]:
+        """As `Writer.step`.
+
+        The caches are padded at their beginning to the longest, and the padding is masked, so that
+        a row has the numbers that it has alone, to 1e-5 in float32.
+        """
+        model = self.model
+        with torch.inference_mode(), ExitStack() as stack:
+            captured = [
+                stack.enter_context(model.capture(one.sites, layers=one.layers, heads=one.heads))
+                for one in captures
+            ]
+            lengths = [len(cache[0]) for cache in caches]
+            device = model.vectors.device
+            rows = torch.tensor([[last] for last in ids], device=device)
+            if len(caches) == 1:
+                logits = model.decode(rows, cache=caches[0]).logits[:, -1]
+            else:
+                cache = _joined(caches)
+                starts = torch.tensor(lengths, device=device)
+                is_token = None
+                if min(lengths) < max(lengths):
+                    columns = torch.arange(max(lengths) + 1, device=device)
+                    is_token = columns >= max(lengths) - starts[:, None]
+                start = starts if is_token is not None else lengths[0]
+                logits = model.decode(rows, is_token=is_token, cache=cache, start=start).logits
+                logits = logits[:, -1]
+                _append_last(cache, caches)
+            logits = logits.float().cpu()
+        axes = {site.name: site.axes for site in model.sites}
+        return logits, [
+            {
+                site: last_query(tensor, axes[site], number, lengths[number] + 1)
+                for site, tensor in found.items()
+            }
+            for number, found in enumerate(captured)
+        ]
+
+
 class Continuation:
     """A text that is being continued: its tokens so far, and their keys and values.
 
     Args:
-        model: in eval mode.
+        model: a decoder in eval mode, or the writer of any model.
         ids: the prompt, start token included; at least one token.
         n_tokens: the maximum number of tokens; the model's `max_tokens` also ends the text.
         sampling: the parameters of sampling.
@@ -139,7 +206,7 @@ class Continuation:
 
     def __init__(
         self,
-        model: Transformer,
+        model: Transformer | Writer,
         ids: Sequence[int],
         *,
         n_tokens: int,
@@ -152,18 +219,19 @@ class Continuation:
         layers: Sequence[int] | None = None,
         heads: Sequence[int] | None = None,
     ) -> None:
-        _require_continuable(model, ids, forced)
-        self.model = model
+        writer = TransformerWriter(model) if isinstance(model, Transformer) else model
+        _require_continuable(writer, ids, forced)
+        self.writer = writer
         self.sampling, self.forced, self.stop_id = sampling, forced, stop_id
-        self.capture, self.layers, self.heads = capture, layers, heads
+        self.capture = RowCapture(capture, layers, heads)
         self.text = [*ids, *forced[:skip]]
-        self.cache = model.new_cache()
+        self.cache = writer.new_cache()
         self.step = skip
-        self.n_steps = min(n_tokens, model.config.max_tokens - len(ids))
+        self.n_steps = min(n_tokens, writer.config.max_tokens - len(ids))
         self.has_stopped = stop_id in forced[:skip]
         self.generator = torch.Generator().manual_seed(seed)
         for _ in forced[:skip]:  # a draw takes as many random numbers from any distribution
-            torch.multinomial(torch.ones(model.config.vocab_size), 1, generator=self.generator)
+            torch.multinomial(torch.ones(writer.config.vocab_size), 1, generator=self.generator)
 
     @property
     def is_finished(self) -> bool:
@@ -172,11 +240,9 @@ class Continuation:
 
     def read(self) -> None:
         """Read all tokens but the last into the cache, if they are not there yet."""
-        unread = self.text[len(self.cache[0]) : -1]
+        unread = self.text[self.writer.n_cached(self.cache) : -1]
         if unread:
-            with torch.inference_mode():
-                ids = torch.tensor([unread], device=self.model.vectors.device)
-                self.model.decode(ids, cache=self.cache)
+            self.writer.extend(self.cache, unread)
 
     def take(self, logits: Float[Tensor, " vocab"], row: Mapping[str, Tensor]) -> GeneratedToken:
         """Draw the next token and append it.
@@ -211,8 +277,7 @@ def decode_together(
 ) -> Iterator[GeneratedToken | NonFiniteLogits]:
     """Continue each text by one token, all in one pass.
 
-    The caches are padded at their beginning to the longest, and the padding is masked, so that a
-    row has the numbers that it has alone, to 1e-5 in float32.
+    A row has the numbers that it has alone, to 1e-5 in float32.
 
     Args:
         texts: at least one, of one model; none is finished.
@@ -220,39 +285,16 @@ def decode_together(
     Yields:
         The token of each text, or the reason that there is none.
     """
-    model = texts[0].model
     for text in texts:
         text.read()
-    with torch.inference_mode(), ExitStack() as stack:
-        captures = [
-            stack.enter_context(model.capture(text.capture, layers=text.layers, heads=text.heads))
-            for text in texts
-        ]
-        lengths = [len(text.cache[0]) for text in texts]
-        device = model.vectors.device
-        ids = torch.tensor([text.text[-1:] for text in texts], device=device)
-        if len(texts) == 1:
-            logits = model.decode(ids, cache=texts[0].cache).logits[:, -1]
-        else:
-            cache = _joined([text.cache for text in texts])
-            starts = torch.tensor(lengths, device=device)
-            is_token = None
-            if min(lengths) < max(lengths):
-                columns = torch.arange(max(lengths) + 1, device=device)
-                is_token = columns >= max(lengths) - starts[:, None]
-            start = starts if is_token is not None else lengths[0]
-            logits = model.decode(ids, is_token=is_token, cache=cache, start=start).logits[:, -1]
-            _append_last(cache, [text.cache for text in texts])
-        logits = logits.float().cpu()
-    axes = {site.name: site.axes for site in model.sites}
-    for number, (text, captured) in enumerate(zip(texts, captures, strict=True)):
-        n_keys = lengths[number] + 1
-        row = {
-            site: _last_query(tensor, axes[site], number, n_keys)
-            for site, tensor in captured.items()
-        }
+    logits, rows = texts[0].writer.step(
+        [text.cache for text in texts],
+        [text.text[-1] for text in texts],
+        [text.capture for text in texts],
+    )
+    for number, text in enumerate(texts):
         try:
-            yield text.take(logits[number], row)
+            yield text.take(logits[number], rows[number])
         except NonFiniteLogits as error:
             yield error
 
@@ -294,7 +336,7 @@ def _append_last(joined: Cache, caches: Sequence[Cache]) -> None:
 
 
 def generate(
-    model: Transformer,
+    model: Transformer | Writer,
     ids: Sequence[int],
     *,
     n_tokens: int,
@@ -305,7 +347,7 @@ def generate(
     """Yield up to `n_tokens` tokens that continue `ids`.
 
     Args:
-        model: in eval mode.
+        model: a decoder in eval mode, or the writer of any model.
         ids: the prompt, start token included; at least one token.
         n_tokens: the maximum number of tokens; the model's `max_tokens` also ends the text.
         sampling: the parameters of sampling.
@@ -322,26 +364,24 @@ def generate(
     while not text.is_finished:
         check()
         if not use_cache:
-            text.cache = model.new_cache()
+            text.cache = text.writer.new_cache()
         (token,) = decode_together([text])
         if isinstance(token, NonFiniteLogits):
             raise token
         yield token
 
 
-def _require_continuable(model: Transformer, ids: Sequence[int], forced: Sequence[int]) -> None:
-    if (kind := model.config.kind) != "decoder":
-        raise ValueError(f"a model of kind {kind!r} cannot generate; use a decoder")
-    limit = model.config.max_tokens
+def _require_continuable(writer: Writer, ids: Sequence[int], forced: Sequence[int]) -> None:
+    limit = writer.config.max_tokens
     if not 1 <= len(ids) <= limit:
         raise ValueError(f"generation continues 1 to {limit} tokens, not {len(ids)}")
-    n_ids = model.config.vocab_size
+    n_ids = writer.config.vocab_size
     for token in forced:
         if not 0 <= token < n_ids:
             raise ValueError(f"there is no token {token} to force; the ids are 0 to {n_ids - 1}")
 
 
-def _last_query(tensor: Tensor, axes: tuple[str, ...], row: int, n_keys: int) -> Tensor:
+def last_query(tensor: Tensor, axes: tuple[str, ...], row: int, n_keys: int) -> Tensor:
     """The part of a captured tensor for a row's last query and own keys, on the CPU."""
     if "key" in axes:
         tensor = tensor.narrow(axes.index("key"), tensor.shape[axes.index("key")] - n_keys, n_keys)

@@ -179,7 +179,9 @@ class HookedModule(nn.Module):
     @property
     def sites(self) -> tuple[Site, ...]:
         """Every site with its axes, in the order of the module tree."""
-        return tuple(Site(name, point.axes) for name, point in self.hook_points.items())
+        return tuple(
+            Site(name, point.axes, point.sizes) for name, point in self.hook_points.items()
+        )
 
     @contextmanager
     def capture(

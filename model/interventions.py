@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from headlight.model.config import TransformerConfig
+from headlight.model.config import Architecture
 from headlight.model.hooks import Edit
 from headlight.model.positions import alibi_bias
 from headlight.model.sites import UnknownHead, UnknownLayer
@@ -105,7 +105,7 @@ def intervene(model: Transformer, interventions: Iterable[Intervention]) -> Iter
 
 
 def site_edits(
-    config: TransformerConfig, interventions: Iterable[Intervention]
+    config: Architecture, interventions: Iterable[Intervention]
 ) -> list[tuple[str, Edit]]:
     """The interventions as edits of sites: pairs of a site and a function of its tensor, in order.
 
@@ -126,7 +126,7 @@ def site_edits(
 
 
 def _ablate_heads(
-    config: TransformerConfig, ablations: Sequence[HeadAblation]
+    config: Architecture, ablations: Sequence[HeadAblation]
 ) -> Iterator[tuple[str, Edit]]:
     ablated: dict[str, set[int]] = {}
     for ablation in ablations:
@@ -141,7 +141,7 @@ def _ablate_heads(
 
 
 def _ablate_experts(
-    config: TransformerConfig, ablations: Sequence[ExpertAblation]
+    config: Architecture, ablations: Sequence[ExpertAblation]
 ) -> Iterator[tuple[str, Edit]]:
     ablated: dict[str, set[int]] = {}
     for ablation in ablations:
@@ -156,7 +156,7 @@ def _ablate_experts(
 
 
 def _unscale(
-    config: TransformerConfig, interventions: Sequence[NoScaling]
+    config: Architecture, interventions: Sequence[NoScaling]
 ) -> Iterator[tuple[str, Edit]]:
     paths = dict.fromkeys(path for one in interventions for path in _attentions(config, one))
     for path in paths:
@@ -165,7 +165,7 @@ def _unscale(
 
 
 def _apply_temperatures(
-    config: TransformerConfig, temperatures: Sequence[Temperature]
+    config: Architecture, temperatures: Sequence[Temperature]
 ) -> Iterator[tuple[str, Edit]]:
     values: dict[str, float] = {}
     for temperature in temperatures:
@@ -180,7 +180,7 @@ def _apply_temperatures(
         yield f"{path}.scores", partial(_divide, value=value)
 
 
-def _attentions(config: TransformerConfig, place: _Place) -> list[str]:
+def _attentions(config: Architecture, place: _Place) -> list[str]:
     """The paths of the attentions on which an intervention acts."""
     exist: dict[Where, bool] = {
         "encoder": config.has_encoder,
@@ -195,7 +195,7 @@ def _attentions(config: TransformerConfig, place: _Place) -> list[str]:
     ]
 
 
-def _routers(config: TransformerConfig, place: ExpertAblation) -> list[str]:
+def _routers(config: Architecture, place: ExpertAblation) -> list[str]:
     """The paths of the expert layers on which an ablation acts."""
     if config.moe is None:
         raise ImpossibleIntervention("the model is dense: it has no experts to switch off")
@@ -226,7 +226,7 @@ def _chosen(where: Where | None, known: list[Where], what: str) -> list[Where]:
     return [where]
 
 
-def _layers(config: TransformerConfig, layer: int | None) -> list[int]:
+def _layers(config: Architecture, layer: int | None) -> list[int]:
     if layer is None:
         return list(range(config.n_layers))
     if not 0 <= layer < config.n_layers:
@@ -234,7 +234,7 @@ def _layers(config: TransformerConfig, layer: int | None) -> list[int]:
     return [layer]
 
 
-def _require_enough(config: TransformerConfig, ablated: set[int], path: str) -> None:
+def _require_enough(config: Architecture, ablated: set[int], path: str) -> None:
     assert config.moe is not None
     n_experts, top_k = config.moe.n_experts, config.moe.top_k
     if (left := n_experts - len(ablated)) < top_k:

@@ -88,5 +88,30 @@ def learned_encoding(model: Transformer, n_positions: int) -> Arrays:
     }
 
 
+def encoding_of(model: Transformer, n_positions: int) -> Arrays:
+    """The positional encoding of a model.
+
+    Args:
+        model: of any kind.
+        n_positions: positions from 0 on.
+
+    Raises:
+        ValueError: positions are not encoded, or fewer are learned.
+    """
+    config = model.config
+    match config.positional:
+        case "sinusoidal":
+            return sinusoidal_encoding(n_positions, config.d_model)
+        case "rotary":
+            return rotary_encoding(n_positions, config.d_head)
+        case "alibi":
+            return alibi_encoding(n_positions, config.n_heads)
+        case "none":
+            raise ValueError("the model encodes no positions")
+    if n_positions > config.max_tokens:
+        raise ValueError(f"the model has learned {config.max_tokens} positions, not {n_positions}")
+    return learned_encoding(model, n_positions)
+
+
 def _named(axes: str, tensor: Tensor) -> NamedArray:
     return NamedArray(tuple(axes.split()), tensor.detach().float().cpu().numpy())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
@@ -28,10 +28,14 @@ class UnknownHead(ValueError):
 
 @dataclass(frozen=True)
 class Site:
-    """The name of a hook point, and the axes of the tensor that passes through it."""
+    """The name of a hook point, and the axes of the tensor that passes through it.
+
+    ``sizes`` are those of the axes that the architecture fixes: all but the axes of the tokens.
+    """
 
     name: str
     axes: tuple[str, ...]
+    sizes: Mapping[str, int] = field(default_factory=dict, compare=False)
 
 
 def match_sites(globs: Iterable[str], names: Iterable[str]) -> list[str]:

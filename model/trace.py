@@ -28,6 +28,31 @@ class Token:
     is_special: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class AttentionFacts:
+    """The terms of one attention's softmax, by which its weights follow from queries and keys.
+
+        scores = softcap·tanh(scale·Q·Kᵀ/softcap) + bias, −∞ where the key is not visible
+        weights = exp(scores) / (exp(sink) + Σ exp(scores))
+
+    ``path`` is ``decoder.layers.0.self_attention``. ``scale`` None: it is not known. ``window``: a
+    query sees only the last `window` keys, itself included; ``chunk``: only the keys of its own
+    chunk. ``is_exact``: the formula gives the scores of this attention to 1e-6 of their scale.
+    """
+
+    path: str
+    is_causal: bool
+    n_heads: int
+    n_groups: int
+    scale: float | None = None
+    softcap: float | None = None
+    window: int | None = None
+    chunk: int | None = None
+    has_bias: bool = False
+    has_sink: bool = False
+    is_exact: bool = True
+
+
 @dataclass(frozen=True, repr=False)
 class NamedArray:
     """An array with named axes, such as ``("head", "query", "key")``.
@@ -64,7 +89,8 @@ class Trace(Drawable):
     Arrays have no batch axis, because a trace has one text. In an encoder–decoder, ``target`` is
     the decoder's text and ``target_tokens`` are its tokens. ``precision`` is the dtype of the
     pass, float32 or bfloat16. ``heads`` are the heads along the ``head`` axes, in order; None: all.
-    ``timings`` are in milliseconds, by step.
+    ``attentions`` are the terms of each softmax by path; one that is not listed is causal in a
+    decoder and sees everything elsewhere. ``timings`` are in milliseconds, by step.
     """
 
     model: str
@@ -76,6 +102,7 @@ class Trace(Drawable):
     target_tokens: tuple[Token, ...] | None = None
     tensors: Mapping[str, NamedArray]
     heads: tuple[int, ...] | None = None
+    attentions: Mapping[str, AttentionFacts] = field(default_factory=dict)
     timings: Mapping[str, float] = field(default_factory=dict)
 
     def __getitem__(self, site: str) -> NDArray[np.generic]:

@@ -12,24 +12,19 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Int
 from torch import Tensor
 
-from headlight.model.checkpoint import Checkpoint, Description
-from headlight.model.hooks import Capture
-from headlight.model.interventions import Intervention, intervene, site_edits
+from headlight.model.interventions import Intervention, site_edits
+from headlight.model.served import Description, Served
 from headlight.model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import NamedArray, Token, Trace
-from headlight.model.translation import translate
 
 DEFAULT_CAPTURE = (
     "*.self_attention.weights",
@@ -47,7 +42,6 @@ Measured on the default model: a pass over a text of 5 tokens takes twice as lon
 tokens to a pass. Padding that costs less than this is worth a pass saved.
 """
 
-PADDING_ID = 0
 N_CACHED_SELECTIONS = 128
 
 
@@ -169,7 +163,7 @@ class ModelInput:
         return {"query": n_queries, "key": n_keys, "position": n_queries}
 
 
-def tokenize(checkpoint: Checkpoint, text: str, target: str | None = None) -> ModelInput:
+def tokenize(checkpoint: Served, text: str, target: str | None = None) -> ModelInput:
     """Cut a text, and a target if there is one, into the tokens that a model reads.
 
     Raises:
@@ -189,7 +183,7 @@ def tokenize(checkpoint: Checkpoint, text: str, target: str | None = None) -> Mo
     return ModelInput(text, tokens, target, target_tokens, {"tokenize": took})
 
 
-def read_tokens(checkpoint: Checkpoint, text: str, what: str = "text") -> tuple[Token, ...]:
+def read_tokens(checkpoint: Served, text: str, what: str = "text") -> tuple[Token, ...]:
     """The tokens that a model reads for a text.
 
     Args:
@@ -208,12 +202,12 @@ def read_tokens(checkpoint: Checkpoint, text: str, what: str = "text") -> tuple[
     return tokens
 
 
-def lacks_target(checkpoint: Checkpoint, read: ModelInput) -> bool:
+def lacks_target(checkpoint: Served, read: ModelInput) -> bool:
     """Whether the model has to translate the text before its decoder has anything to read."""
     return checkpoint.config.kind == "encoder-decoder" and read.target_tokens is None
 
 
-def with_translations(checkpoint: Checkpoint, inputs: Sequence[ModelInput]) -> list[ModelInput]:
+def with_translations(checkpoint: Served, inputs: Sequence[ModelInput]) -> list[ModelInput]:
     """The inputs with the model's own translation wherever an encoder–decoder lacks a target.
 
     All are translated in one batch and without interventions, so that passes with and without them
@@ -224,12 +218,7 @@ def with_translations(checkpoint: Checkpoint, inputs: Sequence[ModelInput]) -> l
         return list(inputs)
     began = perf_counter()
     tokenizer, max_tokens = checkpoint.tokenizer, checkpoint.config.max_tokens
-    translations = translate(
-        checkpoint.model,
-        [_ids(read.tokens) for read in lacking],
-        start_id=tokenizer.start_id,
-        end_id=tokenizer.end_id,
-    )
+    translations = checkpoint.translate([_ids(read.tokens) for read in lacking])
     targets = [tokenizer.decode(ids) for ids in translations]
     tokens = [tuple(tokenizer.encode(target)[:max_tokens]) for target in targets]
     took = 1e3 * (perf_counter() - began)
@@ -261,22 +250,14 @@ def count_elements(
         read: the input.
         derived: further arrays made of sites: a site, and the axes of the array.
     """
-    config = description.config
-    widths = {
-        "batch": 1,
-        "head": len(spec.heads or range(config.n_heads)),
-        "d_head": config.d_head,
-        "d_model": config.d_model,
-        "d_ff": config.d_ff,
-        "vocab": config.vocab_size,
-        "expert": config.moe.n_experts if config.moe else 0,
-        "top_k": config.moe.top_k if config.moe else 0,
-    }
-    axes_of = {site.name: site.axes for site in description.sites}
-    arrays = [*((site, axes_of[site]) for site in spec.sites), *derived]
+    sites = {site.name: site for site in description.sites}
+    arrays = [*((site, sites[site].axes) for site in spec.sites), *derived]
     count = 0
     for site, axes in arrays:
-        sizes = widths | read.axis_lengths(site)
+        sizes = {"batch": 1, "d_model": description.config.d_model, **sites[site].sizes}
+        if spec.heads:
+            sizes["head"] = len(spec.heads)
+        sizes |= read.axis_lengths(site)
         count += prod([sizes[axis] for axis in axes])
     return count
 
@@ -285,7 +266,7 @@ def count_elements(
 
 
 def trace(
-    checkpoint: Checkpoint,
+    checkpoint: Served,
     text: str,
     target: str | None = None,
     *,
@@ -325,7 +306,7 @@ def trace(
     return run_batch(checkpoint, spec, inputs)[0]
 
 
-def run_batch(checkpoint: Checkpoint, spec: PassSpec, inputs: Sequence[ModelInput]) -> list[Trace]:
+def run_batch(checkpoint: Served, spec: PassSpec, inputs: Sequence[ModelInput]) -> list[Trace]:
     """Run one pass in which every input is a row.
 
     Each trace holds the numbers that it holds alone, to 1e-5 in float32: the order in which a
@@ -341,16 +322,17 @@ def run_batch(checkpoint: Checkpoint, spec: PassSpec, inputs: Sequence[ModelInpu
         int32, on the CPU. Each has the milliseconds of the whole pass.
     """
     began = perf_counter()
-    model = checkpoint.model
-    changes = intervene(model, spec.interventions) if spec.interventions else nullcontext()
-    with (
-        torch.inference_mode(),
-        changes,
-        model.capture_sites(spec.sites, spec.heads) as captured,
-    ):
-        _forward(checkpoint, inputs)
-        tensors = _arrays(captured, checkpoint, inputs)
+    targets = [_ids(read.target_tokens) for read in inputs if read.target_tokens]
+    captured = checkpoint.read(
+        [_ids(read.tokens) for read in inputs],
+        targets or None,
+        sites=spec.sites,
+        heads=spec.heads,
+        interventions=spec.interventions,
+    )
+    tensors = _arrays(captured, checkpoint, inputs)
     took = 1e3 * (perf_counter() - began)
+    attentions = {facts.path: facts for facts in checkpoint.description.attentions}
     return [
         Trace(
             model=checkpoint.id,
@@ -362,22 +344,11 @@ def run_batch(checkpoint: Checkpoint, spec: PassSpec, inputs: Sequence[ModelInpu
             target_tokens=read.target_tokens,
             tensors=arrays,
             heads=spec.heads,
+            attentions=attentions,
             timings={**read.timings, "forward": took},
         )
         for read, arrays in zip(inputs, tensors, strict=True)
     ]
-
-
-def _forward(checkpoint: Checkpoint, inputs: Sequence[ModelInput]) -> None:
-    """Run the pass. Causal rows need no padding mask, as the padding is at their end."""
-    model, device = checkpoint.model, checkpoint.device
-    texts = pad([_ids(read.tokens) for read in inputs], device)
-    if not checkpoint.config.has_encoder:
-        model(texts.ids)
-        return
-    targets = [_ids(read.target_tokens) for read in inputs if read.target_tokens]
-    target_ids = pad(targets, device).ids if targets else None
-    model(texts.ids, target_ids, is_token=texts.is_token)
 
 
 def _ids(tokens: Sequence[Token]) -> list[int]:
@@ -385,14 +356,14 @@ def _ids(tokens: Sequence[Token]) -> list[int]:
 
 
 def _arrays(
-    captured: Capture, checkpoint: Checkpoint, inputs: Sequence[ModelInput]
+    captured: Mapping[str, Tensor], checkpoint: Served, inputs: Sequence[ModelInput]
 ) -> list[dict[str, NamedArray]]:
     """The arrays of each input by site: its own row, as long as its own text."""
     axes_of = {site.name: site.axes for site in checkpoint.description.sites}
     arrays: list[dict[str, NamedArray]] = [{} for _ in inputs]
     for site, tensor in captured.items():
         dtype = torch.float32 if tensor.is_floating_point() else torch.int32
-        batch, axes = tensor.to("cpu", dtype).numpy(), axes_of[site]
+        batch, axes = tensor.detach().to("cpu", dtype).numpy(), axes_of[site]
         has_rows = axes[0] == "batch"
         for row, read in enumerate(inputs):
             lengths = read.axis_lengths(site)
@@ -404,34 +375,6 @@ def _arrays(
 
 
 # --- texts of different lengths in one pass -------------------------------------------------------
-
-
-class PaddedBatch(NamedTuple):
-    """Token ids (row, token), padded at the end; ``is_token`` None: no row is padded."""
-
-    ids: Int[Tensor, "row token"]
-    is_token: Bool[Tensor, "row token"] | None
-
-
-def pad(texts: Sequence[Sequence[int]], device: torch.device | None = None) -> PaddedBatch:
-    """Texts as rows as long as the longest.
-
-    A padded row gives the numbers that it gives alone: no token of a causal row sees what comes
-    after it, ``is_token`` hides the padding from everything else that attends, and experts route
-    each token by itself.
-
-    Args:
-        texts: the ids of each; at least one text.
-        device: of the result.
-    """
-    lengths = [len(text) for text in texts]
-    longest = max(lengths)
-    ids = [[*text, *[PADDING_ID] * (longest - len(text))] for text in texts]
-    rows = torch.tensor(ids, device=device)
-    if min(lengths) == longest:
-        return PaddedBatch(rows, None)
-    ends = torch.tensor(lengths, device=device)[:, None]
-    return PaddedBatch(rows, torch.arange(longest, device=device) < ends)
 
 
 def group_by_length(

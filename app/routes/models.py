@@ -1,13 +1,12 @@
 """Models: the cards of what can be asked."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Path
 
 from headlight.errors import described
 from headlight.model.card import Example
-from headlight.model.checkpoint import Description
+from headlight.model.served import Description
 from headlight.schemas.models import (
     ExampleAnswer,
     ExpertsAnswer,
@@ -65,7 +64,7 @@ def model_summary(description: Description) -> ModelSummary:
         norm_place=config.norm_place,
         activation=config.activation,
         has_mask=config.kind == "encoder",
-        moe=ExpertsAnswer.model_validate(asdict(config.moe)) if config.moe else None,
+        moe=ExpertsAnswer.model_validate(config.moe, from_attributes=True) if config.moe else None,
         parameters=description.n_parameters,
         revision=description.revision,
         licence=card.licence,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from headlight.errors import Problem
 from headlight.model.analysis import (
@@ -21,7 +20,7 @@ from headlight.model.analysis import (
     routing,
     value_weighted,
 )
-from headlight.model.checkpoint import Checkpoint, Description
+from headlight.model.served import Description, Served
 from headlight.model.sites import layer_of
 from headlight.model.trace import NamedArray, Trace
 from headlight.serialization.trace import Analysis
@@ -40,19 +39,21 @@ class _Analyser:
     """
 
     needs: tuple[str, ...]
-    analyse: Callable[[Trace, Checkpoint], Arrays]
-    metadata: Callable[[Arrays, Trace, Checkpoint], Mapping[str, Any]] = lambda *_: {}
+    analyse: Callable[[Trace, Served], Arrays]
+    metadata: Callable[[Arrays, Trace, Served], Mapping[str, Any]] = lambda *_: {}
     is_by_layer: bool = False
     axes: tuple[str, ...] = ()
 
 
-def parameters_of(checkpoint: Checkpoint, globs: Sequence[str]) -> dict[str, NamedArray]:
-    """Weights of a model by name, with named axes; W_O is cut into heads."""
-    found = {}
-    for name, tensor in checkpoint.model.weights().items():
-        if any(fnmatch.fnmatchcase(name, glob) for glob in globs):
-            found[name] = _named(name, tensor.detach().float().cpu(), checkpoint.config.n_heads)
-    return found
+def output_weights(trace: Trace, checkpoint: Served) -> dict[str, NamedArray]:
+    """W_O of every attention whose context or weights a trace holds, by the name of the weights."""
+    sites = (site.rpartition(".") for site in trace.tensors)
+    paths = dict.fromkeys(path for path, _, part in sites if part in ("context", "weights"))
+    return {
+        f"{path}.output_projection.weight": checkpoint.output_weights(path)
+        for path in paths
+        if path.endswith("attention")
+    }
 
 
 def sites_of(
@@ -109,7 +110,7 @@ def available(description: Description) -> list[str]:
     ]
 
 
-def analyse(name: str, trace: Trace, checkpoint: Checkpoint) -> Analysis:
+def analyse(name: str, trace: Trace, checkpoint: Served) -> Analysis:
     """One analysis of a trace that holds its sites.
 
     Raises:
@@ -123,15 +124,7 @@ def analyse(name: str, trace: Trace, checkpoint: Checkpoint) -> Analysis:
     return Analysis(arrays=arrays, metadata=analyser.metadata(arrays, trace, checkpoint))
 
 
-def _named(name: str, tensor: Tensor, n_heads: int) -> NamedArray:
-    if name.endswith("output_projection.weight"):
-        by_head = tensor.T.reshape(n_heads, -1, len(tensor))
-        return NamedArray(("head", "d_head", "d_model"), by_head.numpy())
-    axes = ("vocab", "d_model") if tensor.ndim == 2 else ("d_model",)
-    return NamedArray(axes, tensor.numpy())
-
-
-def _texts(arrays: Arrays, _: Trace, checkpoint: Checkpoint) -> dict[str, Any]:
+def _texts(arrays: Arrays, _: Trace, checkpoint: Served) -> dict[str, Any]:
     """The texts of an array of token ids, nested as the ids are."""
     ids = arrays["ids"].data
     tokens, places = np.unique(ids, return_inverse=True)
@@ -139,28 +132,24 @@ def _texts(arrays: Arrays, _: Trace, checkpoint: Checkpoint) -> dict[str, Any]:
     return {"texts": np.array(spelled, dtype=object)[places].reshape(ids.shape).tolist()}
 
 
-def _logit_lens(trace: Trace, checkpoint: Checkpoint) -> Arrays:
-    parameters = parameters_of(checkpoint, logit_lens.PARAMETERS)
-    epsilon = checkpoint.config.norm_epsilon
-    return logit_lens.logit_lens(trace, parameters, epsilon=epsilon)
+def _logit_lens(trace: Trace, checkpoint: Served) -> Arrays:
+    return logit_lens.logit_lens(trace, checkpoint.exits)
 
 
-def _residual_stream(trace: Trace, checkpoint: Checkpoint) -> Arrays:
+def _residual_stream(trace: Trace, checkpoint: Served) -> Arrays:
     config = checkpoint.config
     return residual_stream.residual_stream(trace, norm=config.norm, norm_place=config.norm_place)
 
 
-def _value_weighted(trace: Trace, checkpoint: Checkpoint) -> Arrays:
-    parameters = parameters_of(checkpoint, value_weighted.PARAMETERS)
-    return value_weighted.value_weighted(trace, parameters)
+def _value_weighted(trace: Trace, checkpoint: Served) -> Arrays:
+    return value_weighted.value_weighted(trace, output_weights(trace, checkpoint))
 
 
-def _head_outputs(trace: Trace, checkpoint: Checkpoint) -> Arrays:
-    parameters = parameters_of(checkpoint, head_outputs.PARAMETERS)
-    return head_outputs.head_outputs(trace, parameters)
+def _head_outputs(trace: Trace, checkpoint: Served) -> Arrays:
+    return head_outputs.head_outputs(trace, output_weights(trace, checkpoint))
 
 
-def _aligner(trace: Trace, checkpoint: Checkpoint) -> dict[str, int]:
+def _aligner(trace: Trace, checkpoint: Served) -> dict[str, int]:
     """The head that the card found to align words best, if the trace holds it."""
     found = checkpoint.description.card.metrics.get("alignment")
     head = found.get("head") if isinstance(found, Mapping) else None
@@ -176,7 +165,7 @@ def _aligner(trace: Trace, checkpoint: Checkpoint) -> dict[str, int]:
     return chosen if is_held else {}
 
 
-def _alignment(trace: Trace, checkpoint: Checkpoint) -> Arrays:
+def _alignment(trace: Trace, checkpoint: Served) -> Arrays:
     if chosen := _aligner(trace, checkpoint):
         layers, heads = [chosen["layer"]], [chosen["head"]]
         return alignment.alignment(trace, layers=layers, heads=heads, shift=chosen["shift"])

@@ -6,7 +6,7 @@ from time import perf_counter
 
 from headlight.errors import over_limit
 from headlight.model.cancellation import check
-from headlight.model.checkpoint import Checkpoint
+from headlight.model.served import Served
 from headlight.model.trace import Trace
 from headlight.model.tracing import (
     ModelInput,
@@ -24,7 +24,7 @@ from headlight.tracing.jobs import TraceJob, model_errors_as_problems
 Solved = tuple[int, Answer | Exception]
 
 
-def solve(checkpoint: Checkpoint, jobs: Sequence[TraceJob], max_elements: int) -> Iterator[Solved]:
+def solve(checkpoint: Served, jobs: Sequence[TraceJob], max_elements: int) -> Iterator[Solved]:
     """Yield the index of each job once, with its answer or the reason that there is none.
 
     A failure of one job hits no other.
@@ -46,7 +46,7 @@ def solve(checkpoint: Checkpoint, jobs: Sequence[TraceJob], max_elements: int) -
 class _Batch:
     """The inputs of the jobs that have not failed, and the elements each captures, by index."""
 
-    def __init__(self, checkpoint: Checkpoint, jobs: Sequence[TraceJob], max_elements: int) -> None:
+    def __init__(self, checkpoint: Served, jobs: Sequence[TraceJob], max_elements: int) -> None:
         self.checkpoint = checkpoint
         self.jobs = jobs
         self.max_elements = max_elements

@@ -16,7 +16,6 @@ from starlette.types import Message, Receive, Scope, Send
 
 from headlight.errors import Problem, over_limit, refusal
 from headlight.inference.engine import Job
-from headlight.model.checkpoint import Checkpoint
 from headlight.model.generation import (
     Continuation,
     GeneratedToken,
@@ -24,6 +23,7 @@ from headlight.model.generation import (
     Sampling,
     decode_together,
 )
+from headlight.model.served import Served
 from headlight.model.sites import layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import Token
 from headlight.model.tracing import read_tokens
@@ -66,7 +66,7 @@ class Generation:
     """
 
     def __init__(
-        self, checkpoint: Checkpoint, request: GenerateRequest, tokens: Sequence[Token]
+        self, checkpoint: Served, request: GenerateRequest, tokens: Sequence[Token]
     ) -> None:
         self.checkpoint = checkpoint
         self.request = request
@@ -75,7 +75,7 @@ class Generation:
         self.written = request.forced[: request.skip]
         names = [site.name for site in checkpoint.description.sites]
         self.continuation = Continuation(
-            checkpoint.model,
+            checkpoint.writer(),
             [token.id for token in tokens],
             n_tokens=request.n_tokens,
             sampling=Sampling(
@@ -257,7 +257,7 @@ class Generator:
                 way_out="only tokens of forced can be skipped",
             )
 
-    def _require_decoder(self, checkpoint: Checkpoint) -> None:
+    def _require_decoder(self, checkpoint: Served) -> None:
         if (kind := checkpoint.config.kind) == "decoder":
             return
         known = self.registry.descriptions.values()
@@ -267,7 +267,7 @@ class Generator:
         raise Problem(422, "no-generation", detail, available=decoders)
 
 
-def _require_known(checkpoint: Checkpoint, request: GenerateRequest) -> None:
+def _require_known(checkpoint: Served, request: GenerateRequest) -> None:
     """Refuse layers, heads and tokens that the model does not have."""
     config = checkpoint.config
     if request.layers is not None:

@@ -16,7 +16,6 @@ from typing import Any
 import torch
 
 from headlight.errors import Problem, over_limit
-from headlight.model.checkpoint import Description
 from headlight.model.interventions import (
     ExpertAblation,
     HeadAblation,
@@ -26,6 +25,7 @@ from headlight.model.interventions import (
     Temperature,
     UnknownExpert,
 )
+from headlight.model.served import Description
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
 from headlight.model.tracing import NoTarget, PassSpec, TooManyTokens, pass_spec
 from headlight.schemas.traces import (

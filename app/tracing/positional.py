@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from headlight.errors import Problem, over_limit
 from headlight.model.positional_tables import (
     alibi_encoding,
-    learned_encoding,
     rotary_encoding,
     sinusoidal_encoding,
 )
@@ -100,7 +99,7 @@ def _arrays(request: PositionalRequest, registry: Registry) -> Mapping[str, Name
         case "alibi":
             return alibi_encoding(length, heads)
         case _:
-            return learned_encoding(registry.checkpoint(request.model).model, length)
+            return registry.checkpoint(request.model).positions(length)
 
 
 def _invalid(detail: str) -> Problem:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
-from headlight.model.trace import Token, Trace
+from headlight.model.trace import AttentionFacts, Token, Trace
 
 STACKS = ("encoder", "decoder")
 ATTENTIONS = ("self_attention", "cross_attention")
@@ -60,14 +60,15 @@ def tokens_of(trace: Trace, stack: str) -> tuple[Token, ...]:
 class Attention:
     """The weights of one attention of one layer, in float64, for the captured heads.
 
-    ``kind`` is one of `ATTENTIONS`. A decoder's self-attention is causal; an encoder's
-    self-attention and every cross-attention see all keys.
+    ``kind`` is one of `ATTENTIONS`. Without ``facts``, a decoder's self-attention is causal; an
+    encoder's self-attention and every cross-attention see all keys.
     """
 
     stack: str
     layer: int
     kind: str
     weights: Float[np.ndarray, "head query key"]
+    facts: AttentionFacts | None = None
 
     @property
     def path(self) -> str:
@@ -82,13 +83,24 @@ class Attention:
     @property
     def is_causal(self) -> bool:
         """Whether a query sees only itself and earlier tokens."""
+        if self.facts is not None:
+            return self.facts.is_causal
         return self.stack == "decoder" and not self.is_cross
 
     @property
     def visible(self) -> Bool[np.ndarray, "query key"]:
         """The attention mask: True where the query sees the key."""
         everywhere = np.ones(self.weights.shape[1:], dtype=bool)
-        return np.tril(everywhere) if self.is_causal else everywhere
+        seen = np.tril(everywhere) if self.is_causal else everywhere
+        if self.facts is not None and not self.is_cross:
+            queries, keys = np.indices(seen.shape)
+            if (window := self.facts.window) is not None:
+                # A causal window ends at the query; any other lies on both sides of it.
+                reach = window if self.is_causal else window // 2 + 1
+                seen = seen & (np.abs(queries - keys) < reach)
+            if (chunk := self.facts.chunk) is not None:
+                seen = seen & (queries // chunk == keys // chunk)
+        return seen
 
     def tokens(self, trace: Trace) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
         """The tokens of the queries and those of the keys.
@@ -127,7 +139,13 @@ def attentions_of(trace: Trace, *kinds: str) -> list[Attention]:
             continue
         for stack, layers in stacks.items():
             found += [
-                Attention(stack, layer, kind, weights.astype(np.float64))
+                Attention(
+                    stack,
+                    layer,
+                    kind,
+                    weights.astype(np.float64),
+                    trace.attentions.get(f"{stack}.layers.{layer}.{kind}"),
+                )
                 for layer, weights in layers.items()
             ]
     if not found:

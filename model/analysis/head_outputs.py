@@ -14,7 +14,6 @@ from jaxtyping import Float
 from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("*_attention.context",)
-PARAMETERS = ("*_attention.output_projection.weight",)
 AXES = ("head", "query", "d_model")
 
 _CONTEXT = "_attention.context"

@@ -7,7 +7,8 @@ https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-len
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
 
 import numpy as np
 from jaxtyping import Float
@@ -21,13 +22,16 @@ NEEDS = (f"*.{PART}",)
 PARAMETERS = ("*coder.norm.*", "*coder.embedding.vectors.weight")
 
 
-def logit_lens(
-    trace: Trace,
-    parameters: Mapping[str, NamedArray],
-    top: int = 20,
-    *,
-    epsilon: float = 1e-5,
-) -> dict[str, NamedArray]:
+class Exits(Protocol):
+    """Makes logits of residual streams, as the end of a model does."""
+
+    def __call__(
+        self, stack: str, streams: Iterable[Float[np.ndarray, "query d_model"]]
+    ) -> Iterator[Float[np.ndarray, "query vocab"]]:
+        """The logits of each stream of a stack, as if it left the stack's last layer."""
+
+
+def logit_lens(trace: Trace, exits: Exits, top: int = 20) -> dict[str, NamedArray]:
     """The `top` most likely tokens at every position after every layer, most likely first.
 
     In an encoder–decoder only the decoder predicts, so only its layers are read. The last layer
@@ -35,33 +39,49 @@ def logit_lens(
 
     Args:
         trace: with ``{stack}.layers.N.residual.after`` (query, d_model) of every layer.
-        parameters: ``{stack}.embedding.vectors.weight`` (vocab, d_model), the encoder's if the two
-            stacks share it; ``{stack}.norm.scale`` and ``.shift`` (d_model): both for LayerNorm,
-            the scale alone for RMSNorm, neither for a post-norm model, which has no final norm.
+        exits: of the model.
         top: how many tokens; at most vocab_size are returned.
-        epsilon: the norm's ε, added to the variance.
 
     Returns:
         ``ids`` (layer, query, rank), int32, and ``probabilities`` (layer, query, rank), float32.
 
     Raises:
-        KeyError: the trace has no residual stream, or the parameters have no embedding.
+        KeyError: the trace has no residual stream.
         ValueError: a layer below another is missing, or top is less than 1.
     """
     stack, layers = list(layers_of(trace, PART).items())[-1]
     require_all_layers(layers, stack, PART)
-    vectors = _unembedding(parameters, stack)
-    exits = (
-        _normalise(array.astype(np.float64), parameters, stack, epsilon)
-        for array in layers.values()
-    )
-    read = [top_k(softmax(x.astype(np.float32) @ vectors.T), top) for x in exits]
+    read = [top_k(softmax(logits), top) for logits in exits(stack, layers.values())]
     ids, probabilities = (np.stack(arrays) for arrays in zip(*read, strict=True))
     axes = ("layer", "query", "rank")
     return {
         "ids": NamedArray(axes, ids.astype(np.int32)),
         "probabilities": NamedArray(axes, probabilities.astype(np.float32)),
     }
+
+
+def norm_and_unembedding(parameters: Mapping[str, NamedArray], epsilon: float = 1e-5) -> Exits:
+    """The exits of a model whose logits are its final norm's output times E.
+
+    Args:
+        parameters: ``{stack}.embedding.vectors.weight`` (vocab, d_model), the encoder's if the two
+            stacks share it; ``{stack}.norm.scale`` and ``.shift`` (d_model): both for LayerNorm,
+            the scale alone for RMSNorm, neither for a post-norm model, which has no final norm.
+        epsilon: the norm's ε, added to the variance.
+
+    Returns:
+        The exits; they raise a KeyError if the parameters have no embedding.
+    """
+
+    def exits(
+        stack: str, streams: Iterable[Float[np.ndarray, "query d_model"]]
+    ) -> Iterator[Float[np.ndarray, "query vocab"]]:
+        vectors = _unembedding(parameters, stack)
+        for stream in streams:
+            x = _normalise(stream.astype(np.float64), parameters, stack, epsilon)
+            yield x.astype(np.float32) @ vectors.T
+
+    return exits
 
 
 def _unembedding(

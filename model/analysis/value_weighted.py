@@ -16,7 +16,6 @@ from headlight.model.analysis.head_outputs import projection_of
 from headlight.model.trace import NamedArray, Trace
 
 NEEDS = ("*_attention.weights", "*_attention.values")
-PARAMETERS = ("*_attention.output_projection.weight",)
 
 
 def value_weighted(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, NamedArray]:

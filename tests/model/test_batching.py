@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from headlight.model.checkpoint import ZOO, load
 from headlight.model.config import KINDS, ExpertsConfig
 from headlight.model.interventions import HeadAblation, NoScaling, Temperature
+from headlight.model.served import pad
 from headlight.model.tracing import (
     PASS_TOKENS,
     group_by_length,
-    pad,
     pass_spec,
     run_batch,
     tokenize,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from headlight.model.analysis.logit_lens import logit_lens
+from headlight.model.analysis.logit_lens import logit_lens, norm_and_unembedding
 from headlight.model.analysis.next_token import next_token
 
 SITE = "decoder.layers.{}.residual.after"
@@ -26,7 +26,7 @@ def test_the_last_layer_gives_what_the_model_predicts(make_model, read, paramete
     model = make_model(n_layers=3, **changes)
     target = [[9, 10, 11]] if changes.get("kind") == "encoder-decoder" else []
     trace = read(model, [5, 6, 7, 8], *target)
-    found = logit_lens(trace, parameters_of(model), top=7)
+    found = logit_lens(trace, norm_and_unembedding(parameters_of(model)), top=7)
     expected = next_token(trace, top=7)
     assert found["ids"].data.shape[0] == 3
     assert found["ids"].data[-1].tolist() == expected["ids"].data.tolist()
@@ -39,8 +39,9 @@ def test_the_last_layer_gives_what_the_model_predicts(make_model, read, paramete
 def test_the_norms_epsilon_is_the_models(make_model, read, parameters_of):
     model = make_model(norm_epsilon=0.5)
     trace = read(model, [5, 6, 7])
+    parameters = parameters_of(model)
     right, wrong = (
-        logit_lens(trace, parameters_of(model), epsilon=epsilon)["probabilities"].data[-1]
+        logit_lens(trace, norm_and_unembedding(parameters, epsilon))["probabilities"].data[-1]
         for epsilon in (0.5, 1e-5)
     )
     expected = next_token(trace)["probabilities"].data
@@ -50,7 +51,7 @@ def test_the_norms_epsilon_is_the_models(make_model, read, parameters_of):
 
 def test_without_a_norm_by_hand(make_trace, make_parameters):
     streams = {SITE.format(0): np.log([[0.3, 0.7]]), SITE.format(1): np.log([[0.9, 0.1]])}
-    found = logit_lens(make_trace(streams), make_parameters(VECTORS))
+    found = logit_lens(make_trace(streams), norm_and_unembedding(make_parameters(VECTORS)))
     assert found["ids"].axes == found["probabilities"].axes == ("layer", "query", "rank")
     assert found["ids"].data.tolist() == [[[1, 0]], [[0, 1]]]
     np.testing.assert_allclose(found["probabilities"].data, [[[0.7, 0.3]], [[0.9, 0.1]]], rtol=1e-6)
@@ -58,4 +59,4 @@ def test_without_a_norm_by_hand(make_trace, make_parameters):
 
 def test_a_missing_embedding_is_an_error(make_trace):
     with pytest.raises(KeyError, match=r"decoder\.embedding\.vectors\.weight is missing"):
-        logit_lens(make_trace({SITE.format(0): [[1.0, 3]]}), {})
+        logit_lens(make_trace({SITE.format(0): [[1.0, 3]]}), norm_and_unembedding({}))

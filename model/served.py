@@ -1,0 +1,246 @@
+"""The protocol of a model that can be traced, generated from and analysed.
+
+`Served` is implemented by `checkpoint.Checkpoint`, a model of this project, and by
+`foreign.ForeignModel`, a checkpoint of another library. Tracing, generation, analyses and the
+application know no more of a model than this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from headlight.model.card import ModelCard
+from headlight.model.config import Architecture
+from headlight.model.interventions import Intervention
+from headlight.model.sites import Site
+from headlight.model.trace import AttentionFacts, NamedArray, Token
+
+PADDING_ID = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """The metadata of a model.
+
+    ``sites`` have the sizes of their axes, ``attentions`` the terms of each softmax. ``omitted``
+    maps the name of a site or feature that the model cannot offer to the reason. ``checks`` are the
+    differences that the self-check of a foreign model measured. ``features`` are what it can do
+    beyond being traced: ``generate``, ``translate``, ``fill``, ``logit_lens``, ``head_outputs``.
+    """
+
+    id: str
+    config: Architecture
+    card: ModelCard
+    revision: str
+    n_parameters: int
+    sites: tuple[Site, ...]
+    attentions: tuple[AttentionFacts, ...] = ()
+    architecture: str = "headlight"
+    features: frozenset[str] = frozenset()
+    omitted: Mapping[str, str] = field(default_factory=dict)
+    checks: Mapping[str, float] = field(default_factory=dict)
+
+
+class TextTokenizer(Protocol):
+    """Cuts a text into the tokens that a model reads, and back."""
+
+    @property
+    def end_id(self) -> int | None:
+        """The token after which a text ends; None: there is none."""
+
+    @property
+    def mask_id(self) -> int | None:
+        """The token that stands for a hidden one; None: there is none."""
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens, special ones included."""
+
+    def encode(self, text: str) -> list[Token]:
+        """The tokens of a text with the special tokens that the model expects around it.
+
+        Raises:
+            ValueError: the text cannot be encoded.
+        """
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of the tokens; special tokens have none."""
+
+    def text_of(self, token: int) -> str:
+        """The text of one token."""
+
+    def is_special(self, token: int) -> bool:
+        """Whether a token is special."""
+
+
+class RowCapture(NamedTuple):
+    """The captures of one row of a decoding step: globs, and the layers and heads to keep."""
+
+    sites: Sequence[str]
+    layers: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
+
+
+class Writer(Protocol):
+    """Decodes texts token by token, with a cache of the tokens read so far."""
+
+    @property
+    def config(self) -> Architecture:
+        """The architecture."""
+
+    def new_cache(self) -> Any:
+        """An empty cache of one text."""
+
+    def n_cached(self, cache: Any) -> int:
+        """The number of tokens in a cache."""
+
+    def extend(self, cache: Any, ids: Sequence[int]) -> None:
+        """Read tokens into a cache."""
+
+    def step(
+        self, caches: Sequence[Any], ids: Sequence[int], captures: Sequence[RowCapture]
+    ) -> tuple[Float[Tensor, "row vocab"], list[dict[str, Tensor]]]:
+        """Read one more token of each text, all in one pass.
+
+        Args:
+            caches: of the tokens before, which are extended.
+            ids: the token of each text.
+            captures: of each text.
+
+        Returns:
+            The logits after each token on the CPU, and for each text its captured tensors by site,
+            without batch and query axes.
+
+        Raises:
+            UnknownSite, UnknownLayer, UnknownHead: the model has no such site, layer or head.
+        """
+
+
+class Served(Protocol):
+    """A loaded model: its description, its tokenizer, and its passes."""
+
+    @property
+    def description(self) -> Description:
+        """The metadata."""
+
+    @property
+    def tokenizer(self) -> TextTokenizer:
+        """The tokenizer."""
+
+    @property
+    def id(self) -> str:
+        """The name of the model."""
+
+    @property
+    def config(self) -> Architecture:
+        """The architecture."""
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the weights."""
+
+    @property
+    def precision(self) -> str:
+        """The dtype of the weights and of the pass: float32 or bfloat16."""
+
+    def read(
+        self,
+        texts: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]] | None,
+        *,
+        sites: Sequence[str],
+        heads: tuple[int, ...] | None = None,
+        interventions: Sequence[Intervention] = (),
+    ) -> Mapping[str, Tensor]:
+        """Run one pass in which every text is a row, and keep the tensors of some sites.
+
+        Args:
+            texts: token ids; at least one text, of any lengths.
+            targets: token ids that the decoder of an encoder–decoder reads, one for each text.
+            sites: names of sites, validated.
+            heads: of tensors with a head axis, only these; None: all.
+            interventions: the changes to the pass, validated.
+
+        Returns:
+            By site, a tensor with the site's axes; shorter rows are padded at their end.
+
+        Raises:
+            Cancelled: the pass was cancelled between two layers (`cancellation`).
+        """
+
+    def translate(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
+        """The ids that an encoder–decoder writes for each source, without special tokens.
+
+        Raises:
+            ValueError: the model is not an encoder–decoder.
+        """
+
+    def writer(self) -> Writer:
+        """A writer of the model.
+
+        Raises:
+            ValueError: the model cannot generate.
+        """
+
+    def exits(
+        self, stack: str, streams: Iterable[Float[np.ndarray, "query d_model"]]
+    ) -> Iterator[Float[np.ndarray, "query vocab"]]:
+        """The logits of each residual stream of a stack, as if it left the stack's last layer.
+
+        Raises:
+            ValueError: the model's exit cannot be run by itself.
+        """
+
+    def output_weights(self, path: str) -> NamedArray:
+        """W_O of the attention at a path, by head: (head, d_head, d_model), float32.
+
+        Raises:
+            KeyError: the model has no such attention, or its output is no product by heads.
+        """
+
+    def positions(self, n: int) -> dict[str, NamedArray]:
+        """The positional encoding of the positions 0 … n−1, as `positional_tables` names it.
+
+        Raises:
+            ValueError: the model encodes no positions, or fewer.
+        """
+
+
+class PaddedBatch(NamedTuple):
+    """Token ids (row, token), padded at the end; ``is_token`` None: no row is padded."""
+
+    ids: Int[Tensor, "row token"]
+    is_token: Bool[Tensor, "row token"] | None
+
+
+def pad(
+    texts: Sequence[Sequence[int]],
+    device: torch.device | None = None,
+    padding_id: int = PADDING_ID,
+) -> PaddedBatch:
+    """Texts as rows as long as the longest.
+
+    A padded row gives the numbers that it gives alone: no token of a causal row sees what comes
+    after it, ``is_token`` hides the padding from everything else that attends, and experts route
+    each token by itself.
+
+    Args:
+        texts: the ids of each; at least one text.
+        device: of the result.
+        padding_id: the token to pad with.
+    """
+    lengths = [len(text) for text in texts]
+    longest = max(lengths)
+    ids = [[*text, *[padding_id] * (longest - len(text))] for text in texts]
+    rows = torch.tensor(ids, device=device)
+    if min(lengths) == longest:
+        return PaddedBatch(rows, None)
+    ends = torch.tensor(lengths, device=device)[:, None]
+    return PaddedBatch(rows, torch.arange(longest, device=device) < ends)
