@@ -21,7 +21,6 @@ from headlight.model.checkpoint_files import CheckpointError, UnfinishedRun
 from headlight.model.config import KINDS, POSITIONALS
 from headlight.model.positions import sinusoidal
 from headlight.model.sites import Site
-from headlight.model.training.loop import load_state, save_state
 from headlight.model.transformer import Transformer
 
 FILES = ["CARD.md", "config.json", "model.safetensors", "tokenizer.json"]
@@ -100,29 +99,6 @@ def test_a_model_of_any_kind_comes_back_with_one_matrix_of_embeddings(
     if kind == "encoder-decoder":
         assert loaded.decoder.embedding.vectors is loaded.encoder.embedding.vectors
         assert loaded.vectors is loaded.decoder.embedding.vectors.weight
-
-
-def test_a_stopped_run_goes_on_with_the_shared_matrix_still_shared(tmp_path, make_model, ids):
-    def begin(seed):
-        model = make_model(kind="encoder-decoder", seed=seed)
-        return model, torch.optim.AdamW(model.parameters(), lr=0.01)
-
-    def step(model, optimizer):
-        optimizer.zero_grad()
-        model(ids, ids.flip(1)).logits.square().mean().backward()
-        optimizer.step()
-
-    model, optimizer = begin(seed=0)
-    step(model, optimizer)
-    save_state(tmp_path / "state.safetensors", model, [optimizer], {"step": 1})
-    resumed, its_optimizer = begin(seed=1)
-    progress = load_state(tmp_path / "state.safetensors", resumed, [its_optimizer])
-    assert progress == {"step": 1}
-    assert resumed.decoder.embedding.vectors is resumed.encoder.embedding.vectors
-    step(model, optimizer)
-    step(resumed, its_optimizer)
-    for name, tensor in model.weights().items():
-        assert resumed.weights()[name].equal(tensor), name
 
 
 # --- what a folder says ---------------------------------------------------------------------------

@@ -26,10 +26,6 @@ LOGITS = torch.tensor([0.1, 0.4, 0.05, 0.3, 0.15]).log()
 GREEDY = Sampling(temperature=0.0)
 
 
-def distribution(**sampling):
-    return next_token_distribution(LOGITS, Sampling(**sampling))
-
-
 def assert_is(actual, expected):
     torch.testing.assert_close(
         actual, torch.tensor(expected, dtype=torch.float32), rtol=0, atol=1e-6
@@ -39,66 +35,43 @@ def assert_is(actual, expected):
 # --- the distribution, by hand --------------------------------------------------------------------
 
 
-def test_temperature_1_is_the_models_own_distribution():
-    assert_is(distribution(), [0.1, 0.4, 0.05, 0.3, 0.15])
-
-
-def test_temperature_0_takes_the_most_likely_token():
-    assert_is(distribution(temperature=0.0), [0, 1, 0, 0, 0])
-
-
-def test_temperature_divides_the_logits():
-    squares = [0.01, 0.16, 0.0025, 0.09, 0.0225]
-    assert_is(distribution(temperature=0.5), [square / sum(squares) for square in squares])
-    roots = [math.sqrt(p) for p in (0.1, 0.4, 0.05, 0.3, 0.15)]
-    assert_is(distribution(temperature=2.0), [root / sum(roots) for root in roots])
-
-
-@pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e-45])
-def test_a_tiny_temperature_is_nearly_greedy(temperature):
-    assert_is(distribution(temperature=temperature), [0, 1, 0, 0, 0])
+OWN = [0.1, 0.4, 0.05, 0.3, 0.15]
+FIRST, TWO, THREE = (
+    [0, 1, 0, 0, 0],
+    [0, 4 / 7, 0, 3 / 7, 0],
+    [0, 0.4 / 0.85, 0, 0.3 / 0.85, 0.15 / 0.85],
+)
 
 
 @pytest.mark.parametrize(
-    ("top_k", "expected"),
+    ("sampling", "expected"),
     [
-        (1, [0, 1, 0, 0, 0]),
-        (2, [0, 4 / 7, 0, 3 / 7, 0]),
-        (3, [0, 0.4 / 0.85, 0, 0.3 / 0.85, 0.15 / 0.85]),
-        (5, [0.1, 0.4, 0.05, 0.3, 0.15]),
-        (99, [0.1, 0.4, 0.05, 0.3, 0.15]),
+        ({}, OWN),
+        ({"temperature": 0.0}, FIRST),
+        ({"temperature": 1e-3}, FIRST),
+        ({"temperature": 1e-45}, FIRST),
+        ({"temperature": 0.5}, [p**2 / sum(each**2 for each in OWN) for p in OWN]),
+        ({"temperature": 2.0}, [p**0.5 / sum(each**0.5 for each in OWN) for p in OWN]),
+        ({"top_k": 1}, FIRST),
+        ({"top_k": 2}, TWO),
+        ({"top_k": 3}, THREE),
+        ({"top_k": 99}, OWN),
+        ({"top_p": 5e-324}, FIRST),
+        ({"top_p": 0.39}, FIRST),
+        ({"top_p": 0.41}, TWO),
+        ({"top_p": 0.69}, TWO),
+        ({"top_p": 0.71}, THREE),
+        ({"top_p": 1.0}, OWN),
+        # Of the two that top-k leaves, the first holds 4/7 = .571.
+        ({"top_k": 2, "top_p": 0.57}, FIRST),
+        ({"top_k": 2, "top_p": 0.58}, TWO),
+        # At temperature .5 the most likely token holds .16/.285 = .561.
+        ({"temperature": 0.5, "top_p": 0.55}, FIRST),
+        ({"temperature": 0.5, "top_p": 0.57}, [0, 16 / 25, 0, 9 / 25, 0]),
     ],
 )
-def test_top_k_keeps_the_k_most_likely(top_k, expected):
-    assert_is(distribution(top_k=top_k), expected)
-
-
-@pytest.mark.parametrize(
-    ("top_p", "expected"),
-    [
-        (5e-324, [0, 1, 0, 0, 0]),
-        (0.01, [0, 1, 0, 0, 0]),
-        (0.39, [0, 1, 0, 0, 0]),
-        (0.41, [0, 4 / 7, 0, 3 / 7, 0]),
-        (0.69, [0, 4 / 7, 0, 3 / 7, 0]),
-        (0.71, [0, 0.4 / 0.85, 0, 0.3 / 0.85, 0.15 / 0.85]),
-        (1.0, [0.1, 0.4, 0.05, 0.3, 0.15]),
-    ],
-)
-def test_top_p_keeps_the_fewest_that_reach_p(top_p, expected):
-    assert_is(distribution(top_p=top_p), expected)
-
-
-def test_top_p_acts_on_what_top_k_left():
-    # Of the two that top-k leaves, the first holds 4/7 = .571.
-    assert_is(distribution(top_k=2, top_p=0.57), [0, 1, 0, 0, 0])
-    assert_is(distribution(top_k=2, top_p=0.58), [0, 4 / 7, 0, 3 / 7, 0])
-
-
-def test_top_p_acts_on_the_distribution_that_temperature_made():
-    # At temperature .5 the most likely token holds .16/.285 = .561.
-    assert_is(distribution(temperature=0.5, top_p=0.55), [0, 1, 0, 0, 0])
-    assert_is(distribution(temperature=0.5, top_p=0.57), [0, 16 / 25, 0, 9 / 25, 0])
+def test_the_distribution_is_that_of_its_sampling(sampling, expected):
+    assert_is(next_token_distribution(LOGITS, Sampling(**sampling)), expected)
 
 
 def test_of_equally_likely_tokens_top_k_keeps_the_first():
@@ -124,38 +97,6 @@ def test_a_number_out_of_range_is_an_error(sampling, message):
 
 
 # --- a text ---------------------------------------------------------------------------------------
-
-SAMPLINGS = [
-    GREEDY,
-    Sampling(),
-    Sampling(temperature=1.5, top_k=20),
-    Sampling(temperature=0.7, top_p=0.9),
-]
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
-def test_generation_with_a_cache_is_generation_without(model, sampling, seed):
-    cached, uncached = (
-        list(
-            generate(
-                model, [0, 5, 9], n_tokens=20, sampling=sampling, seed=seed, use_cache=use_cache
-            )
-        )
-        for use_cache in (True, False)
-    )
-    assert [token.id for token in cached] == [token.id for token in uncached]
-    assert len(cached) == 20
-    for one, other in zip(cached, uncached, strict=True):
-        torch.testing.assert_close(one.distribution, other.distribution, rtol=0, atol=1e-5)
-
-
-def test_greedy_generation_takes_the_likeliest_token_each_time(model):
-    text = [0, 5, 9]
-    for token in generate(model, text, n_tokens=10, sampling=GREEDY):
-        assert token.id == int(model(torch.tensor([text])).logits[0, -1].argmax())
-        assert token.probability == 1
-        text = [*text, token.id]
 
 
 def test_a_seed_decides_what_is_drawn(model):
@@ -287,14 +228,6 @@ def test_the_rank_counts_from_the_likeliest_and_of_equals_the_smaller_id_is_firs
     assert [token.rank for token in tokens] == [4, 1, 5, 2, 3]
     assert tokens[0].likeliest(3) == [1, 3, 4]
     assert len(tokens[0].likeliest()) == 5
-
-
-def test_the_models_own_distribution_knows_no_temperature_and_no_truncation(model):
-    sampling = Sampling(temperature=0.5, top_k=3)
-    token = next(generate(model, [0, 5], n_tokens=1, sampling=sampling))
-    own = model(torch.tensor([[0, 5]])).logits[0, -1].softmax(dim=-1)
-    torch.testing.assert_close(token.model_distribution, own, rtol=0, atol=1e-6)
-    assert (token.distribution > 0).sum() == 3
 
 
 @pytest.mark.parametrize("use_cache", [True, False])

@@ -281,10 +281,6 @@ def test_a_shape_that_breaks_the_declared_axes_is_an_error(shape):
         passage(torch.zeros(shape))
 
 
-def test_a_hook_point_prints_its_axes():
-    assert repr(HookPoint("batch head query", head=3)) == "HookPoint(batch head query)"
-
-
 # --- unknown names --------------------------------------------------------------------------------
 
 

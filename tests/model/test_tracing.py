@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from headlight.model.checkpoint import load
-from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
+from headlight.model.sites import UnknownSite
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.tracing import (
     EmptyText,
@@ -137,17 +137,6 @@ def test_the_longest_text_is_read_and_one_token_more_is_an_error(checkpoint):
 def test_a_lone_surrogate_is_an_error(checkpoint):
     with pytest.raises(ValueError, match=r"^character 4 is a lone surrogate \(U\+D83D\)"):
         trace(checkpoint, "cat \ud83d")
-
-
-def test_unknown_names_are_an_error(checkpoint):
-    with pytest.raises(UnknownSite, match=r"did you mean 'logits'\?$"):
-        trace(checkpoint, SENTENCE, capture=["logit"])
-    with pytest.raises(UnknownLayer, match=r"^there is no layer 7; the layers are 0 to 1$"):
-        trace(checkpoint, SENTENCE, layers=[7])
-    with pytest.raises(UnknownHead, match=r"^there is no head 9; the heads are 0 to 3$"):
-        trace(checkpoint, SENTENCE, heads=[9])
-    with pytest.raises(UnknownHead, match=r"^heads \[1, 1\] names a head twice$"):
-        pass_spec(checkpoint.description, heads=[1, 1])
 
 
 def test_layers_that_leave_nothing_of_the_capture_are_an_error(checkpoint):

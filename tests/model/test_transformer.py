@@ -274,19 +274,6 @@ def test_a_padded_row_gets_the_numbers_it_gets_alone(make_model, kind, positiona
             torch.testing.assert_close(inside, tensor[0], rtol=0, atol=1e-5, msg=site)
 
 
-@every_kind
-def test_no_weight_falls_on_padding(make_model, ids, kind):
-    model = make_model(kind=kind)
-    is_token = torch.arange(11) < torch.tensor([4, 11])[:, None]
-    with model.capture(["*.weights"]) as captured:
-        read(model, ids, is_token=is_token)
-    over_source = [tensor for tensor in captured.values() if tensor.shape[-1] == 11]
-    assert len(over_source) == (4 if kind == "encoder-decoder" else 2)
-    for weights in over_source:
-        assert (weights[0, ..., 4:] == 0).all()
-        torch.testing.assert_close(weights.sum(dim=-1), torch.ones(weights.shape[:-1]))
-
-
 # --- length, dropout, errors ----------------------------------------------------------------------
 
 

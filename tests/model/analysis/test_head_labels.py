@@ -116,25 +116,6 @@ def test_the_previous_token_is_no_induction(make_trace):
     assert "induction" not in scores_of(found, DECODER)
 
 
-def test_weights_that_go_by_distance_are_positional_and_by_content_are_not(
-    make_trace, random_weights
-):
-    n_tokens = 24
-    distance = np.subtract.outer(np.arange(n_tokens), np.arange(n_tokens))
-    fading = np.where(distance >= 0, np.exp(-0.5 * np.maximum(distance, 0)), 0)
-    fading /= fading.sum(axis=1, keepdims=True)
-    content = np.asarray(random_weights(1, n_tokens, n_tokens, is_causal=True))[0]
-    back = looking_at(n_tokens, lambda query: query - 1)
-    heads = [back, fading, content, even(n_tokens)]
-    text = " ".join(["<s>", *(f"w{n}" for n in range(n_tokens - 1))])
-    found = head_labels(make_trace({f"{DECODER}.weights": heads}, text))
-    scores = [scores_of(found, DECODER, head)["positional"] for head in range(4)]
-    assert scores[0] == pytest.approx(1)
-    assert 0.9 < scores[1] < 1
-    assert scores[2] < 0.1
-    assert scores[3] == 0
-
-
 def test_a_positional_score_by_hand(make_trace):
     weights = [[1.0, 0, 0], [0.2, 0.8, 0], [0.1, 0.3, 0.6]]
     found = head_labels(make_trace({f"{DECODER}.weights": [weights]}, "<s> a b"))

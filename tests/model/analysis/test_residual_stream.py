@@ -30,20 +30,6 @@ CHANGES = [
 READS = pytest.mark.parametrize("changes", CHANGES, ids=str)
 
 
-def values(found, name):
-    return found[name].data.tolist()
-
-
-def test_one_layer_by_hand(make_trace):
-    found = residual_stream(make_trace(BY_HAND))
-    assert values(found, "decoder.residual_norm.before") == [[5]]
-    np.testing.assert_allclose(values(found, "decoder.residual_norm.middle"), [[50**0.5]])
-    np.testing.assert_allclose(values(found, "decoder.residual_norm.after"), [[12.5**0.5]])
-    assert values(found, "decoder.written_norm.self_attention") == [[5]]
-    assert values(found, "decoder.cosine.self_attention") == [[0]]
-    np.testing.assert_allclose(values(found, "decoder.cosine.feed_forward"), [[-1]], rtol=1e-6)
-
-
 @READS
 def test_norms_and_cosines_are_pytorchs(make_model, read, changes):
     model = make_model(n_layers=3, **changes)

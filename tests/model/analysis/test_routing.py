@@ -71,22 +71,6 @@ def test_the_balance_loss_is_that_of_training_on_one_block(make_model, read):
         assert found["decoder.balance_loss"].data[layer] == pytest.approx(loss, rel=1e-5)
 
 
-def test_an_even_load_is_1_and_a_single_expert_n_experts(make_trace):
-    even, one = np.full((4, 4), 0.25), np.tile([1.0, 0, 0, 0], (4, 1))
-    trace = make_trace(
-        {
-            PROBS.format("decoder", 0): even,
-            INDICES.format("decoder", 0): np.arange(4)[:, None],
-            PROBS.format("decoder", 1): one,
-            INDICES.format("decoder", 1): np.zeros((4, 1), dtype=int),
-        }
-    )
-    found = routing(trace)
-    assert found["decoder.balance_loss"].data.tolist() == [1, 4]
-    np.testing.assert_allclose(found["decoder.load_entropy"].data, [1, 0], atol=1e-6)
-    np.testing.assert_allclose(found["decoder.router_entropy"].data, [1, 0], atol=1e-6)
-
-
 def test_missing_choices_are_an_error(make_trace):
     trace = make_trace(
         {

@@ -30,14 +30,6 @@ def rows():
     return torch.randint(2, VOCAB, (3, 20), generator=torch.Generator().manual_seed(0))
 
 
-def test_a_head_that_looks_at_the_token_before_is_found(checkpoint, rows):
-    site = "decoder.layers.1.self_attention.weights"
-    with checkpoint.model.edit(site, looking_at(1, head=2, weight=0.75)):
-        score = previous_token_head(checkpoint, rows)
-    assert (score.layer, score.head) == (1, 2)
-    assert score.weight == pytest.approx(0.75)
-
-
 def test_the_previous_token_head_is_that_of_a_slow_loop(checkpoint, rows):
     start = torch.full((3, 1), checkpoint.tokenizer.start_id)
     with torch.inference_mode(), checkpoint.model.capture(["*.weights"]) as captured:

@@ -81,25 +81,6 @@ def test_of_each_kind_all_experts_together_take_all(checkpoint):
         assert sum(expert["kinds"][kind] for expert in experts) == pytest.approx(2, abs=2e-4)
 
 
-def test_an_expert_that_takes_all_of_a_token_and_little_else_is_known_by_it(checkpoint):
-    tokenizer = checkpoint.tokenizer
-    comma = tokenizer.encode(",")[1].id
-    stream = TokenStream.encode(DOCUMENTS, tokenizer).ids
-    length = checkpoint.config.max_tokens - 1
-    row = torch.cat([torch.tensor([tokenizer.start_id]), stream[:length]])
-
-    def steer(logits):
-        is_comma = (row == comma)[None, :, None]
-        to_2, away_from_2 = 100 * torch.eye(4)[2], -100 * torch.eye(4)[2]
-        return logits + torch.where(is_comma, to_2, away_from_2)
-
-    with checkpoint.model.edit(LOGITS, steer):
-        found = expert_tokens(checkpoint, DOCUMENTS, n_tokens=length, least_count=1)
-    expert = found["layers"][LAYER][2]
-    assert [(token["text"], token["share"]) for token in expert["tokens"]] == [(",", 1.0)]
-    assert expert["kinds"]["start_of_word"] == 0
-
-
 def test_of_tokens_that_always_go_to_an_expert_the_commoner_is_listed_first(checkpoint):
     tokenizer = checkpoint.tokenizer
     often, seldom = (tokenizer.encode(mark)[1].id for mark in (";", ","))

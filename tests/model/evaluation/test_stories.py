@@ -56,14 +56,6 @@ def test_figures_are_those_of_the_single_measurements(checkpoint, figures):
     assert figures["minimal_pairs"] == sum(by_paradigm.values()) / 2
 
 
-def test_a_dead_expert_shows(checkpoint):
-    site = "decoder.layers.1.experts.router_logits"
-    with checkpoint.model.edit(site, lambda logits: logits - 100 * torch.eye(4)[2]):
-        figures = evaluate(checkpoint, DOCUMENTS, [])
-    assert figures["smallest_expert_share"] == {"layer_1": 0}
-    assert figures["expert_load_entropy"]["layer_1"] < 0.8
-
-
 def test_what_a_model_or_an_order_lacks_is_left_out(make_checkpoint):
     figures = evaluate(make_checkpoint(moe=None), DOCUMENTS, [])
     assert not any("expert" in name or "pairs" in name for name in figures)

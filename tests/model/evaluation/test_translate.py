@@ -15,7 +15,6 @@ from headlight.model.evaluation.translate import (
 )
 from headlight.model.evaluation.word_alignment import (
     ENGLISH_FRENCH_GOLD,
-    GoldPair,
     aligner,
     alignment_error_rate,
     best_head,
@@ -90,16 +89,8 @@ def test_another_gold_is_aligned_by_the_head_that_the_first_one_chose(translator
 
 
 def test_only_short_pairs_of_another_gold_are_aligned(translator):
-    short, words = read_gold(ENGLISH_FRENCH_GOLD)[0], ("a",) * 16
-    text, links = " ".join(words), frozenset({(0, 0)})
-    long = GoldPair(
-        english=text,
-        french=text,
-        english_words=words,
-        french_words=words,
-        sure=links,
-        possible=links,
-    )
+    short, text = read_gold(ENGLISH_FRENCH_GOLD)[0], " ".join(["a"] * 16)
+    long = gold_pair(text, text, sure=[(0, 0)])
     figures = evaluate(translator, [], literary=[long, short])
     assert figures["alignment_literary"]["pairs"] == 1
     assert "alignment_literary" not in evaluate(translator, [], literary=[long])

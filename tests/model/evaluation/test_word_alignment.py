@@ -40,12 +40,12 @@ JOINED_RECORD = {
 }
 
 
-def gold_pair(english="a b c", french="x y z", sure=(), possible=()):
+def gold_pair(english="a b c", french="x y z", sure=(), possible=(), words=None):
     return GoldPair(
         english=english,
         french=french,
-        english_words=tuple(split_words(english)),
-        french_words=tuple(split_words(french)),
+        english_words=tuple(words or split_words(english)),
+        french_words=tuple(words or split_words(french)),
         sure=frozenset(sure),
         possible=frozenset(sure) | frozenset(possible),
     )
@@ -227,19 +227,10 @@ RIGGED_LAYER, RIGGED_HEAD = 1, 2
 SITE = "decoder.layers.{}.cross_attention.weights"
 
 
-def same_words(text, french=None):
-    """A pair whose words correspond one by one."""
-    words, others = split_words(text), split_words(french or text)
-    links = frozenset((n, n) for n in range(len(words)))
-    assert len(words) == len(others)
-    return GoldPair(
-        english=text,
-        french=french or text,
-        english_words=tuple(words),
-        french_words=tuple(others),
-        sure=links,
-        possible=links,
-    )
+def same_words(text, words=None):
+    """A pair of a text and itself, whose words correspond one by one."""
+    links = [(n, n) for n in range(len(words or split_words(text)))]
+    return gold_pair(text, text, sure=links, words=words)
 
 
 GOLD = [same_words("The cat chased the mouse."), same_words("It was too tired, so it slept.")]
@@ -282,19 +273,12 @@ def rig(translator):
         yield edit
 
 
+@pytest.mark.parametrize(("find", "head"), [(best_head, RIGGED_HEAD), (best_layer, None)])
 @pytest.mark.parametrize("shift", [0, 1])
-def test_the_one_head_that_aligns_is_found(translator, rig, shift):
+def test_the_one_head_that_aligns_and_its_layer_are_found(translator, rig, shift, find, head):
     rig(shift)
-    found = best_head(translator, GOLD)
-    assert (found.layer, found.head, found.shift) == (RIGGED_LAYER, RIGGED_HEAD, shift)
-    assert found.score == (0, 1, 1)
-
-
-@pytest.mark.parametrize("shift", [0, 1])
-def test_the_layer_of_a_head_that_aligns_is_found(translator, rig, shift):
-    rig(shift)
-    found = best_layer(translator, GOLD)
-    assert (found.layer, found.head, found.shift) == (RIGGED_LAYER, None, shift)
+    found = find(translator, GOLD)
+    assert (found.layer, found.head, found.shift) == (RIGGED_LAYER, head, shift)
     assert found.score.error_rate == 0
 
 
@@ -309,15 +293,6 @@ def test_a_head_that_looks_at_no_word_links_nothing(translator, rig):
 def test_links_are_between_the_words_of_the_gold(translator, rig):
     """This gold takes for one word what the tokenizer takes for four."""
     rig(0)
-    words = ("don't", "-", "stop")
-    links = frozenset((n, n) for n in range(3))
-    pair = GoldPair(
-        english="don't - stop",
-        french="don't - stop",
-        english_words=words,
-        french_words=words,
-        sure=links,
-        possible=links,
-    )
+    pair = same_words("don't - stop", words=("don't", "-", "stop"))
     found = aligner(translator, [pair], layer=RIGGED_LAYER, head=RIGGED_HEAD, shift=0)
     assert found.score == (0, 1, 1)

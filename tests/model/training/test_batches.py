@@ -17,7 +17,6 @@ from headlight.model.training.batches import (
     repeated_rows,
 )
 from headlight.model.training.corpus import TokenStream
-from headlight.model.training.losses import language_model_loss, token_losses
 
 START, END = 99, 1
 
@@ -280,32 +279,6 @@ def test_a_late_step_does_not_go_through_the_epochs_before_it_again():
     for step in range(99 * n_steps, 100 * n_steps):
         counting.batch(step)
     assert len(counted) <= 110
-
-
-def small_pairs():
-    generator = generator_of(0)
-
-    def tokens(count):
-        return torch.randint(2, 300, (count,), generator=generator).tolist()
-
-    return [Pair([START, *tokens(n)], tokens(m)) for n, m in [(3, 9), (7, 2), (1, 4), (11, 11)]]
-
-
-def test_the_loss_of_a_batch_is_that_of_its_rows_alone(make_model):
-    model = make_model(kind="encoder-decoder")
-    pairs = small_pairs()
-    batches = PairBatches(pairs, 1000, START, END, seed=0)
-
-    def losses(chosen):
-        batch = batches.pad(chosen)
-        logits = batch.predict(model).logits
-        each = token_losses(logits, batch.targets)[batch.is_counted]
-        return each, language_model_loss(logits, batch.targets, batch.is_counted)
-
-    each, mean = losses(pairs)
-    alone = torch.cat([losses([pair])[0] for pair in pairs])
-    torch.testing.assert_close(each, alone, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(mean, alone.mean(), rtol=1e-4, atol=1e-5)
 
 
 # --- text -----------------------------------------------------------------------------------------

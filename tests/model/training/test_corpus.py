@@ -47,14 +47,6 @@ def test_a_separator_line_ends_a_document(path, text):
     assert read_documents([path]) == ["First book.\nIts second line.\n", "Second book.\n"]
 
 
-@pytest.mark.parametrize(
-    "text", ["About <|endofbook|> marks.\n", "naïve — 你好 🦊\n\n  indented\ttabbed"]
-)
-def test_text_is_read_as_it_is(path, text):
-    path.write_text(text, encoding="utf-8")
-    assert read_documents([path]) == [text]
-
-
 def test_files_are_read_in_the_order_given_and_folders_sorted(tmp_path):
     (tmp_path / "books").mkdir()
     for name in ("b.txt", "a.txt", "books/c.txt", "notes.md", "last"):

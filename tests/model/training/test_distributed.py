@@ -1,7 +1,6 @@
 """The process group: alone without torchrun; `tests/slow` trains in two processes."""
 
 import socket
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,9 +8,6 @@ import torch.distributed as dist
 from torch import nn
 
 from headlight.model.training.distributed import ALONE, ENVIRONMENT, join
-
-ROOT = Path(__file__).parents[3]
-SCRIPT = Path(__file__).with_name("two_processes.py")
 
 
 def free_port():

@@ -231,20 +231,6 @@ def test_a_killed_run_goes_on_from_its_last_save_to_exactly_the_same_weights(mak
     assert [line["step"] for line in lines(resumed)] == list(range(1, 9))
 
 
-def test_a_finished_run_can_be_prolonged(make_loop):
-    short = make_loop("run", steps=4)
-    short.run()
-    long = make_loop("run", steps=6)
-    long.resume()
-    assert long.run()
-    assert long.step == 6
-    again = make_loop("run", steps=6)
-    again.resume()
-    assert again.run()
-    assert again.step == 6
-    assert_same_weights(again, long)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_are_handled_as_before_once_a_run_has_ended(make_loop, number):
     before = signal.getsignal(number)

@@ -58,17 +58,6 @@ def test_the_vocabulary_is_as_large_as_the_corpus_allows(tmp_path, run):
     assert 300 < large.model.config.vocab_size < 1000
 
 
-def test_a_resumed_run_ends_with_exactly_the_same_weights(tmp_path, run):
-    through = start(run, tmp_path / "through", device="cpu")
-    through.run()
-    stop_at(5, start(run, tmp_path / "stopped", device="cpu"))
-    resumed = resume(tmp_path / "stopped", device="cpu")
-    assert resumed.step == 3
-    assert resumed.run()
-    torch.testing.assert_close(weights(resumed), weights(through), rtol=0, atol=0)
-    assert steps_of(tmp_path / "stopped") == list(range(1, 9))
-
-
 def test_a_folder_with_a_run_is_not_overwritten(tmp_path, run):
     out = tmp_path / "out"
     start(run, out, device="cpu").run()

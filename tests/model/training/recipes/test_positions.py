@@ -54,15 +54,6 @@ def test_a_model_reads_as_many_tokens_as_the_settings_say(words):
         assert batch.is_counted.all()
 
 
-def test_an_epoch_trains_on_every_row_once(words):
-    batches = make_batches(words)
-    n_rows = len(batches.trained.starts)
-    rows = [tuple(row) for step in range(n_rows) for row in batches.batch(step).targets.tolist()]
-    epochs = [sorted(rows[first : first + n_rows]) for first in range(0, len(rows), n_rows)]
-    assert epochs == 4 * [epochs[0]]
-    assert len(set(epochs[0])) == n_rows
-
-
 def test_no_row_that_is_trained_on_reaches_into_one_that_is_held_out(words):
     """Rows overlap in this corpus, so leaving out numbers of rows would not be enough."""
     n_cut = 0
