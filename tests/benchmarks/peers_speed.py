@@ -9,44 +9,22 @@ stay where the model runs, as each library gives them.
 
 import time
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from transformers import GPT2Config, GPT2LMHeadModel
 
-from headlight.model.config import TransformerConfig
-from headlight.model.transformer import Transformer
+from tests.slow.model.references.test_gpt2 import copy as copy_gpt2
 
-CONFIG = TransformerConfig(
-    n_layers=12,
-    n_heads=12,
-    d_model=768,
-    d_ff=3072,
-    vocab_size=50257,
-    max_tokens=1024,
-    positional="learned",
-    scales_embedding=False,
-    attention_bias=True,
-)
+SIZES = {"n_layers": 12, "n_heads": 12, "d_model": 768, "d_ff": 3072}
+GPT2_SIZES = {**SIZES, "vocab_size": 50257, "max_tokens": 1024, "norm_epsilon": 1e-5}
 LENGTHS = (64, 256, 1024)
 N_ROUNDS = {64: 7, 256: 5, 1024: 3}
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 OURS, BARE = "Headlight", "Headlight, nothing captured"
 SITES = ["decoder.layers.*.self_attention.weights"]
-# What GPT-2 calls our parts, read from top to bottom.
-NAMES = {
-    "decoder.embedding.vectors": "transformer.wte",
-    "decoder.embedding.positions": "transformer.wpe",
-    "decoder.norm": "transformer.ln_f",
-    "decoder.layers": "transformer.h",
-    "attention_norm": "ln_1",
-    "feed_forward_norm": "ln_2",
-    "self_attention.output_projection": "attn.c_proj",
-    "feed_forward.up_projection": "mlp.c_fc",
-    "feed_forward.down_projection": "mlp.c_proj",
-    "scale": "weight",
-    "shift": "bias",
-}
 
 
 class Read(NamedTuple):
@@ -60,29 +38,22 @@ Reader = Callable[[Tensor], Read]
 
 
 def test_forward_and_all_weights_beside_the_peers(table):
+    torch.manual_seed(0)
+    gpt2 = GPT2LMHeadModel._from_config(
+        GPT2Config(activation_function="gelu"), attn_implementation="eager"
+    ).eval()
     for device in DEVICES:
-        model = ours(device)
-        readers, missing = readers_of(model)
+        readers, missing = readers_of(gpt2.to(device))
         for length in LENGTHS:
-            ids = torch.randint(CONFIG.vocab_size, (1, length), device=device)
+            ids = torch.randint(gpt2.config.vocab_size, (1, length), device=device)
             assert_same(readers, ids)
             times = measure(readers, ids, N_ROUNDS[length])
             tell(table, f"{device}, {length} tokens", times, missing)
 
 
-def ours(device):
-    """A model of random weights, scales and biases among them."""
-    torch.manual_seed(0)
-    model = Transformer(CONFIG)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim == 1:
-                parameter += 0.1 * torch.randn_like(parameter)
-    return model.to(device).eval()
-
-
-def readers_of(model):
+def readers_of(gpt2):
     """Everybody who can read the model, by name, and why the others cannot."""
+    model = copy_gpt2(gpt2, **GPT2_SIZES).to(gpt2.device)
     readers: dict[str, Reader] = {OURS: captured_by(model)}
     missing: dict[str, str] = {}
     peers = {
@@ -92,7 +63,7 @@ def readers_of(model):
     }
     for name, peer in peers.items():
         try:
-            readers[name] = peer(gpt2_of(model))
+            readers[name] = peer(deepcopy(gpt2))
         except ImportError as error:
             missing[name] = f"not measured: {error}"
     return readers | {BARE: lambda ids: Read(model(ids).logits, ())}, missing
@@ -128,7 +99,7 @@ def transformer_lens(gpt2):
         logits, cache = bridge.run_with_cache(
             ids, names_filter=lambda name: name.endswith("hook_pattern")
         )
-        return Read(logits, [cache["pattern", layer] for layer in range(CONFIG.n_layers)])
+        return Read(logits, [cache["pattern", layer] for layer in range(SIZES["n_layers"])])
 
     return read
 
@@ -149,56 +120,15 @@ def nnsight(gpt2):
     return read
 
 
-def gpt2_of(model):
-    """The same model as Hugging Face's GPT2LMHeadModel, which gives every weight when asked."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    config = model.config
-    gpt2 = GPT2LMHeadModel._from_config(
-        GPT2Config(
-            n_layer=config.n_layers,
-            n_head=config.n_heads,
-            n_embd=config.d_model,
-            n_inner=config.d_ff,
-            vocab_size=config.vocab_size,
-            n_positions=config.max_tokens,
-            layer_norm_epsilon=config.norm_epsilon,
-            activation_function="gelu",
-        ),
-        attn_implementation="eager",
-    )
-    gpt2.load_state_dict(gpt2_weights(model), strict=True)
-    return gpt2.to(model.vectors.device).eval()
-
-
-def gpt2_weights(model):
-    """Our weights by GPT-2's names; its matrices multiply from the right."""
-    weights = dict(model.weights())
-    for layer in range(model.config.n_layers):
-        for kind in ("weight", "bias"):
-            parts = [
-                weights.pop(f"decoder.layers.{layer}.self_attention.{part}_projection.{kind}")
-                for part in ("query", "key", "value")
-            ]
-            weights[f"transformer.h.{layer}.attn.c_attn.{kind}"] = torch.cat(parts)
-    renamed = {}
-    for name, tensor in weights.items():
-        for mine, theirs in NAMES.items():
-            name = name.replace(mine, theirs)
-        is_matrix = ".c_" in name and tensor.ndim == 2
-        renamed[name] = tensor.T if is_matrix else tensor
-    return renamed | {"lm_head.weight": renamed["transformer.wte.weight"]}
-
-
 @torch.no_grad()
 def assert_same(readers, ids):
     """Everybody reads the same model: logits and weights agree."""
     expected = readers[OURS](ids)
-    assert len(expected.weights) == CONFIG.n_layers
+    assert len(expected.weights) == SIZES["n_layers"]
     for name, reader in readers.items():
         found = reader(ids)
         torch.testing.assert_close(found.logits, expected.logits, rtol=0, atol=1e-4, msg=name)
-        assert len(found.weights) == (0 if name == BARE else CONFIG.n_layers)
+        assert len(found.weights) == (0 if name == BARE else SIZES["n_layers"])
         for mine, theirs in zip(expected.weights, found.weights, strict=False):
             torch.testing.assert_close(theirs, mine, rtol=0, atol=1e-5, msg=name)
 

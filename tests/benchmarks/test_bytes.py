@@ -7,7 +7,6 @@ mostly small, codings leave less. BertViz's HTML holds the same weights.
 """
 
 import asyncio
-import gc
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -105,24 +104,6 @@ def measure(answer, form):
 def describe(answer, form):
     size, took = measure(answer, form)
     return f"{size:.2f} MB in {1e3 * took:.1f} ms"
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # BertViz leaves its scripts open
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("view", ["model_view", "head_view"])
-def test_bertviz_writes_more(services: Services, table: Any, bertviz: Any, view: str) -> None:
-    if bertviz is None:
-        table.add(SECTION, f"BertViz {view}", "not installed: `make bench-page` fetches it")
-        return
-    answer = answer_of(services, N_TOKENS)
-    weights = [torch.tensor(found.data).unsqueeze(0) for found in answer.tensors.values()]
-    tokens = [token.text for token in answer.trace.tokens]
-    html = getattr(bertviz, view)(weights, tokens, html_action="return").data
-    size = len(html.encode()) / MEGABYTE
-    small, _ = measure(answer, FORMS["safetensors u16 triangle"])
-    table.add(SECTION, f"BertViz {view}", f"{size:.1f} MB, {size / small:.0f} × u16 triangle")
-    gc.collect()
-    assert size > small
 
 
 @pytest.mark.parametrize("coding", ["identity", "zstd"])

@@ -34,7 +34,7 @@ THEIRS = GPT2Config(
 )
 
 
-def copy(reference):
+def copy(reference, **sizes):
     """Ours, with the weights of the reference."""
     weights = weights_of(reference)
     for name in [name for name in weights if ".c_" in name and name.endswith(".weight")]:
@@ -43,7 +43,7 @@ def copy(reference):
         parts = weights.pop(name).chunk(3)
         for part, tensor in zip(("query", "key", "value"), parts, strict=True):
             weights[name.replace("attn.c_attn", f"self_attention.{part}_projection")] = tensor
-    return model_of(renamed(weights, NAMES), positional="learned")
+    return model_of(renamed(weights, NAMES), positional="learned", **sizes)
 
 
 @pytest.mark.parametrize("is_padded", [False, True])
