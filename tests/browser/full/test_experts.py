@@ -2,8 +2,6 @@
 
 import re
 
-import httpx
-
 TEXT = "Once upon a time there was a little girl, and the little girl had a cat."
 SITES = [f"*.experts.{name}" for name in ("router_probs", "expert_indices", "expert_weights")]
 
@@ -72,28 +70,3 @@ def test_layer_and_expert_can_be_chosen_and_the_link_keeps_them(reader):
     reader.page.reload()
     reader.wait_until_drawn()
     reader.page.get_by_role("heading", name="Expert 2 of layer 3").wait_for()
-
-
-def test_a_token_that_an_expert_takes_is_found_in_the_sentence(reader, url):
-    card = httpx.get(f"{url}/api/v1/models/stories").json()["expert_tokens"]
-    experts = card["layers"]["decoder.layers.3"]
-    number, rank = next(
-        (number, rank)
-        for number, expert in enumerate(experts)
-        for rank, token in enumerate(expert["tokens"])
-        if token["text"] == " the"
-    )
-    shown(reader, experts_show="specialities", layer=3, experts_expert=number, query=0)
-    places = [index for index, chip in enumerate(reader.chips) if chip == "·the"]
-    rows = len(experts[number]["tokens"])
-    reader.page.mouse.move(*reader.cell(rank, 0, rows, 1, panel=1))
-    assert f"in this sentence {len(places)} of {len(places)} " in reader.readout
-    tints = reader.tints()
-    assert {index for index, tint in enumerate(tints) if tint > min(tints)} == set(places)
-    assert "is-key" in reader.page.locator(".chip").nth(places[0]).get_attribute("class")
-    reader.view.locator(".plot").nth(1).focus()
-    for _ in range(rank):
-        reader.page.keyboard.press("ArrowDown")
-    reader.page.keyboard.press("Enter")
-    reader.wait_until_drawn()
-    assert f"query={places[0]}" in reader.fragment

@@ -80,24 +80,6 @@ def test_k_is_set_by_arrow_keys_and_the_start_by_choosing_a_token(at_positions):
     assert marks.count() == 1
 
 
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [
-        ("positions-learned", "independent vector"),
-        ("alibi", "rotates nothing"),
-        ("none", "no positional encoding"),
-    ],
-)
-def test_where_nothing_turns_a_button_leads_to_where_something_does(at_positions, model, words):
-    reader = at_positions("rotation", model=model)
-    assert words in notice(reader)
-    with reader.reading_anew():
-        reader.view.get_by_role("button", name="Open a model with rotary positions").click()
-    settle(reader)
-    assert "model=positions-sinusoidal" in reader.fragment
-    assert "carries position" in titles(reader)[0]
-
-
 def test_a_twin_that_cannot_read_so_much_says_so_and_the_others_go_on(visit):
     reader = visit(allow="status of 422")
     reader.open(text=LONG, view="positions", positions_show="twins")
