@@ -5,22 +5,23 @@ Each command imports its work when it runs, so that `--help` does not wait for P
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from headlight.commands.options import (
+    USAGE_ERROR,
     Command,
-    Device,
     Group,
-    ModelsDir,
-    Precision,
+    SettingsCommand,
     check_models_dir,
+    fail,
+    option,
     reporting_errors,
     settings_of,
 )
-from headlight.commands.serve import EPILOG, serve
 
 app = typer.Typer(
     name="headlight",
@@ -31,92 +32,144 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, option("Print JSON.", name="--json")]
+Files = list[Path] | None
+Device = Annotated[str | None, option("auto, cpu, cuda or mps.", "NAME", "auto")]
+Precision = Annotated[str | None, option("float32 or bfloat16.", "NAME", "float32")]
+ModelsDir = Annotated[Path | None, option("A directory with more models, one folder each.", "DIR")]
 Recipe = Literal["stories", "translate", "fill", "positions"]
 TrainingPrecision = Literal["auto", "float32", "bfloat16"]
+LogLevel = Literal["error", "warning", "info", "debug"]
+LogFormat = Literal["text", "json"]
+
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+_OTHER = (
+    "All other settings are environment variables: `headlight limits` lists the limits, "
+    "`headlight settings` the rest: host names, API keys, proxies."
+)
 
 
-app.command(cls=Command, epilog=EPILOG)(serve)
+_listening = partial(option, panel="Listening")
+_models = partial(option, panel="Models and device")
+_logging = partial(option, panel="Logging")
+
+
+@app.command(cls=SettingsCommand, epilog=_OTHER)
+def serve(
+    host: Annotated[
+        str,
+        _listening(
+            "Address to listen on; 0.0.0.0 or :: for every address of this machine. Host names "
+            "the server is reached by must be listed in HEADLIGHT_ALLOWED_HOSTS.",
+            "ADDRESS",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, _listening("Port; 0 takes a free one.", "PORT", min=0, max=65535)] = 8000,
+    workers: Annotated[
+        int | None,
+        _listening(
+            "Processes that share the port, each with its own models and cache: a trace that one "
+            "keeps is not found by id in another.",
+            "N",
+            "1",
+            min=1,
+        ),
+    ] = None,
+    default_model: Annotated[
+        str | None,
+        _models(
+            "The model that answers a request that names none.",
+            "ID",
+            "stories",
+            name="--model",
+        ),
+    ] = None,
+    device: Annotated[str | None, _models("auto, cpu, cuda or mps.", "NAME", "auto")] = None,
+    precision: Annotated[str | None, _models("float32 or bfloat16.", "NAME", "float32")] = None,
+    threads: Annotated[
+        int | None,
+        _models("CPU threads of a forward pass; 0: PyTorch's default.", "N", "1", min=0),
+    ] = None,
+    models_dir: Annotated[
+        Path | None, _models("A folder with more models, one folder each.", "DIR")
+    ] = None,
+    log_level: Annotated[
+        LogLevel | None,
+        _logging("Level; info adds a line for every request.", None, "warning"),
+    ] = None,
+    log_format: Annotated[
+        LogFormat | None,
+        _logging("Lines for people, or one JSON object a line.", None, "text"),
+    ] = None,
+) -> None:
+    """Start the server: the page, the API and its documentation."""
+    settings = settings_of(**locals())
+    check_models_dir(settings)
+    from headlight import server
+    from headlight.errors import Problem
+
+    try:
+        with server.listen(settings.host, settings.port) as listener:
+            server.serve(listener, settings.host, settings)
+    except Problem as problem:  # the default model
+        fail(problem.detail, code=USAGE_ERROR if problem.status_code == 404 else 1)
+    except (OSError, ValueError, server.EngineLost) as error:
+        fail(str(error))
 
 
 @app.command(cls=Command)
 def trace(
     text: Annotated[str, typer.Argument(help="The text; - reads standard input.", metavar="TEXT")],
-    model: Annotated[
-        str | None,
-        typer.Option(help="A model's id, or its folder.", show_default="stories", metavar="ID"),
-    ] = None,
+    model: Annotated[str | None, option("A model's id, or its folder.", "ID", "stories")] = None,
     target: Annotated[
         str | None,
-        typer.Option(
-            help="The text that a translator's decoder reads.",
-            show_default="the model's translation",
-            metavar="TEXT",
-        ),
+        option("The text that a translator's decoder reads.", "TEXT", "the model's translation"),
     ] = None,
     capture: Annotated[
-        list[str] | None,
-        typer.Option(help="A site or a glob; repeat it for more.", metavar="SITE"),
+        list[str] | None, option("A site or a glob; repeat it for more.", "SITE")
     ] = None,
-    layers: Annotated[
-        list[int] | None, typer.Option(help="Only this layer; repeatable.", metavar="LAYER")
-    ] = None,
-    heads: Annotated[
-        list[int] | None, typer.Option(help="Only this head; repeatable.", metavar="HEAD")
-    ] = None,
+    layers: Annotated[list[int] | None, option("Only this layer; repeatable.", "LAYER")] = None,
+    heads: Annotated[list[int] | None, option("Only this head; repeatable.", "HEAD")] = None,
     analyses: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A quantity computed from the trace, such as rollout; repeatable.",
-            metavar="NAME",
-        ),
+        option("A quantity computed from the trace, such as rollout; repeatable.", "NAME"),
     ] = None,
     edits: Annotated[
         str | None,
-        typer.Option(
-            help="Changes to the pass, as the API takes them: "
+        option(
+            "Changes to the pass, as the API takes them: "
             """'[{"kind": "heads_off", "heads": [3], "layer": 1}]'.""",
-            metavar="JSON",
+            "JSON",
         ),
     ] = None,
     dtype: Annotated[
         str | None,
-        typer.Option(
-            help="float32, or uint16 for attention weights in half the bytes.",
-            show_default="float32",
-            metavar="NAME",
-        ),
+        option("float32, or uint16 for attention weights in half the bytes.", "NAME", "float32"),
     ] = None,
     triangle: Annotated[
         bool,
-        typer.Option("--triangle", help="Leave out the part of causal arrays above the diagonal."),
+        option("Leave out the part of causal arrays above the diagonal.", name="--triangle"),
     ] = False,
     as_json: AsJson = False,
     as_csv: Annotated[
         bool,
-        typer.Option(
-            "--csv",
-            help="Print a table with one line for each number: its index on every axis, and the "
+        option(
+            "Print a table with one line for each number: its index on every axis, and the "
             "tokens there in columns such as query_token.",
+            name="--csv",
         ),
     ] = False,
-    out: Annotated[Path, typer.Option(help="The file for --json or --csv.", metavar="FILE")] = Path(
-        "-"
-    ),
-    safetensors: Annotated[
-        Path | None, typer.Option(help="Write a safetensors file.", metavar="FILE")
-    ] = None,
+    out: Annotated[Path, option("The file for --json or --csv.", "FILE")] = Path("-"),
+    safetensors: Annotated[Path | None, option("Write a safetensors file.", "FILE")] = None,
     html: Annotated[
-        Path | None,
-        typer.Option(help="Write a page that shows all heads and opens offline.", metavar="FILE"),
+        Path | None, option("Write a page that shows all heads and opens offline.", "FILE")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: Annotated[bool, option("Replace existing files.", name="--force")] = False,
     server: Annotated[
         str | None,
-        typer.Option(
-            help="Ask this server, with the key in HEADLIGHT_API_KEY, instead of a model here.",
-            metavar="URL",
+        option(
+            "Ask this server, with the key in HEADLIGHT_API_KEY, instead of a model here.",
+            "URL",
         ),
     ] = None,
     device: Device = None,
@@ -128,88 +181,50 @@ def trace(
     Without an output option, a table shows the likely next tokens and the captured arrays. FILE
     may be - for standard output. One line break at the end of standard input is ignored.
     """
+    options = locals()
     with reporting_errors():
-        from headlight.commands.trace import Outputs, run_trace
+        from headlight.commands.trace import run_trace
 
-        run_trace(
-            {
-                "text": text,
-                "model": model,
-                "target": target,
-                "capture": capture,
-                "layers": layers,
-                "heads": heads,
-                "analyses": analyses,
-                "edits": edits,
-                "dtype": dtype,
-                "triangle": triangle or None,
-            },
-            Outputs(
-                as_json=as_json,
-                as_csv=as_csv,
-                out=out,
-                safetensors=safetensors,
-                html=html,
-                is_forced=force,
-            ),
-            server=server,
-            local={"device": device, "precision": precision, "models_dir": models_dir},
-        )
+        run_trace(options)
 
 
 @app.command(cls=Command)
 def train(
     recipe: Annotated[Recipe, typer.Argument(help="The kind of model.", metavar="RECIPE")],
-    out: Annotated[
-        Path,
-        typer.Option(help="The run's folder: the model, and its training state.", metavar="DIR"),
-    ],
+    out: Annotated[Path, option("The run's folder: the model, and its training state.", "DIR")],
     corpus: Annotated[
-        list[Path] | None,
-        typer.Option(help="A file or folder to train on; repeat it for more.", metavar="FILE"),
+        Files, option("A file or folder to train on; repeat it for more.", "FILE")
     ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(help="The number of steps.", show_default="the recipe's", metavar="N"),
-    ] = None,
+    steps: Annotated[int | None, option("The number of steps.", "N", "the recipe's")] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Decides the initial weights and every batch.", show_default="0", metavar="N"
-        ),
+        int | None, option("Decides the initial weights and every batch.", "N", "0")
     ] = None,
     device: Device = None,
     precision: Annotated[
-        TrainingPrecision | None,
-        typer.Option(help="auto measures which one is faster here.", show_default="auto"),
+        TrainingPrecision | None, option("auto measures which one is faster here.", None, "auto")
     ] = None,
     threads: Annotated[
         int | None,
-        typer.Option(
-            help="Threads on the CPU.",
-            show_default="1 while other processes keep the machine busy, otherwise one per core",
-            metavar="N",
+        option(
+            "Threads on the CPU.",
+            "N",
+            "1 while other processes keep the machine busy, otherwise one per core",
         ),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(
-            help="A YAML file of settings with the sections model:, rows: and loop:.",
-            metavar="FILE",
-        ),
+        option("A YAML file of settings with the sections model:, rows: and loop:.", "FILE"),
     ] = None,
     assignments: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            help="Change one setting of the recipe or the file: model.d_model=128, "
+        option(
+            "Change one setting of the recipe or the file: model.d_model=128, "
             "loop.learning_rate=1e-3; repeat it for more.",
-            metavar="NAME=VALUE",
+            "NAME=VALUE",
+            name="--set",
         ),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run where it stopped.")
-    ] = False,
+    resume: Annotated[bool, option("Continue the run where it stopped.", name="--resume")] = False,
 ) -> None:
     """Train a model on your own text; Ctrl-C saves, --resume continues.
 
@@ -219,22 +234,11 @@ def train(
     torchrun trains one model in several processes, each on its share of every batch:
     torchrun --nproc-per-node 2 -m headlight.cli train …
     """
+    options = locals() | {"device": device or settings_of().device}
     with reporting_errors():
         from headlight.commands.training import train_model
 
-        is_finished = train_model(
-            recipe,
-            out,
-            corpus=corpus or (),
-            config=config,
-            assignments=assignments or (),
-            steps=steps,
-            seed=seed,
-            device=device or settings_of().device,
-            precision=precision,
-            threads=threads,
-            resume=resume,
-        )
+        is_finished = train_model(**options)
     if not is_finished:
         raise typer.Exit(INTERRUPTED)
 
@@ -243,30 +247,23 @@ def train(
 def evaluate(
     model: Annotated[str, typer.Argument(help="A model's id, or its folder.", metavar="MODEL")],
     text: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Held-out text, or held-out pairs for a translator; repeat it for more.",
-            metavar="FILE",
-        ),
+        Files,
+        option("Held-out text, or held-out pairs for a translator; repeat it for more.", "FILE"),
     ] = None,
     pairs: Annotated[
-        Path | None,
-        typer.Option(help="Minimal pairs: JSON lines of paradigm, good and bad.", metavar="FILE"),
+        Path | None, option("Minimal pairs: JSON lines of paradigm, good and bad.", "FILE")
     ] = None,
     corpus: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="The training corpus, to count the tokens of each expert or to train the IBM "
+        Files,
+        option(
+            "The training corpus, to count the tokens of each expert or to train the IBM "
             "models; repeat it for more.",
-            metavar="FILE",
+            "FILE",
         ),
     ] = None,
     gold: Annotated[
         Path | None,
-        typer.Option(
-            help="A second word alignment to compare a translator's attention with.",
-            metavar="FILE",
-        ),
+        option("A second word alignment to compare a translator's attention with.", "FILE"),
     ] = None,
     device: Device = None,
     models_dir: ModelsDir = None,

@@ -13,8 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
@@ -27,18 +26,6 @@ if TYPE_CHECKING:
     from headlight.settings import Settings
 
 USAGE_ERROR = 2
-
-Device = Annotated[
-    str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default="auto", metavar="NAME")
-]
-Precision = Annotated[
-    str | None,
-    typer.Option(help="float32 or bfloat16.", show_default="float32", metavar="NAME"),
-]
-ModelsDir = Annotated[
-    Path | None,
-    typer.Option(help="A directory with more models, one folder each.", metavar="DIR"),
-]
 
 PYDANTIC_PREFIX = "Value error, "
 _LONGEST_VALUE = 80
@@ -75,12 +62,35 @@ class Command(TyperCommand):
             raise
 
 
+class SettingsCommand(Command):
+    """A command whose options are named like settings, and override their environment variables."""
+
+    def __init__(self, name: str | None, **options: Any) -> None:
+        super().__init__(name, **options)
+        for param in self.params:
+            param.envvar = f"HEADLIGHT_{str(param.name).upper()}"
+
+
 class Group(TyperGroup):
     """The group of the commands, with plainer help."""
 
     def get_params(self, ctx: Any) -> Any:
         """The parameters, `--help` included."""
         return _without_types(super().get_params(ctx))
+
+
+def option(
+    text: str,
+    metavar: str | None = None,
+    shown: str | bool = True,
+    *,
+    name: str | None = None,
+    panel: str | None = None,
+    **rules: Any,
+) -> Any:
+    """An option with its help, the name of its value, and the default that the help shows."""
+    rules |= {"help": text, "metavar": metavar, "show_default": shown, "rich_help_panel": panel}
+    return typer.Option(*([name] if name else []), **rules)
 
 
 def _without_types(params: list[Any]) -> list[Any]:

@@ -1,4 +1,6 @@
-"""The work of `headlight trace`: trace a text, print the result or write it to files."""
+"""The work of `headlight trace`: trace a text here or on a server, print it or write files."""
+
+from __future__ import annotations
 
 import io
 import json
@@ -6,17 +8,26 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import typer
 from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
-from headlight.client import Client, Trace, read_trace
-from headlight.commands.backends import Backend, Local, Remote
+from headlight.client import (
+    Client,
+    HeadlightError,
+    InvalidRequest,
+    NotFound,
+    Trace,
+    Unauthorized,
+    endpoints,
+    read_trace,
+)
+from headlight.client.client import KEY_VARIABLE
 from headlight.commands.csv_export import csv_lines
 from headlight.commands.html_export import offline_page
 from headlight.commands.options import (
@@ -27,10 +38,17 @@ from headlight.commands.options import (
     settings_of,
 )
 from headlight.commands.output import STANDARD_OUTPUT, check, console, notes, show, writing
+from headlight.errors import Problem
+from headlight.registry import registry_of
+from headlight.routes.models import model_answer
 from headlight.schemas.traces import TraceRequest
-from headlight.serialization.formats import JSON, SAFETENSORS
+from headlight.serialization.formats import JSON, SAFETENSORS, Form
+from headlight.serialization.trace import encode
+from headlight.settings import Settings
+from headlight.tracing.service import trace_now
 
 N_SHOWN = 3
+_LOCAL_OPTIONS = ("device", "precision", "models_dir")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,15 +60,10 @@ class Outputs:
     out: Path = STANDARD_OUTPUT
     safetensors: Path | None = None
     html: Path | None = None
-    is_forced: bool = False
+    force: bool = False
 
     def check(self) -> None:
-        """Check everything that can be checked before the trace is computed.
-
-        Raises:
-            UsageError: options exclude each other.
-            DestinationError: a file cannot be written.
-        """
+        """Raise `UsageError` or `DestinationError` for what can be checked before the pass."""
         if self.as_json and self.as_csv:
             raise UsageError("choose one of --json and --csv")
         is_text = self.as_json or self.as_csv
@@ -63,36 +76,26 @@ class Outputs:
         if len(places) < len(files):
             raise UsageError("two outputs have the same destination; name another file for one")
         for path in files:
-            check(path, is_forced=self.is_forced)
+            check(path, is_forced=self.force)
 
 
-def run_trace(
-    options: Mapping[str, Any],
-    outputs: Outputs,
-    *,
-    server: str | None,
-    local: Mapping[str, Any],
-) -> None:
-    """Trace a text and print the result, or write it to files.
-
-    Args:
-        options: members of the request that are not None; the text `-` is standard input, the
-            model may be a folder, and edits are JSON.
-        outputs: the files to write.
-        server: the address of a server; None: trace in this process.
-        local: settings for a trace in this process.
+def run_trace(options: Mapping[str, Any]) -> None:
+    """Trace a text and print the result or write it to files; `options` are the command's.
 
     Raises:
         UsageError: an option is wrong.
         ValueError, OSError: the trace failed, or a file cannot be written.
     """
+    outputs = Outputs(**{field.name: options[field.name] for field in fields(Outputs)})
     outputs.check()
-    members = {name: value for name, value in options.items() if value is not None}
+    members = {
+        name: options[name] for name in TraceRequest.model_fields if options[name] is not None
+    }
     if members["text"] == "-":
         members["text"] = _standard_input()
     if edits := members.get("edits"):
         members["edits"] = _json(edits, "--edits")
-    with _backend(server, local) as backend:
+    with _backend(options) as backend:
         if model := members.get("model"):
             members["model"] = backend.find(model)
         try:
@@ -122,7 +125,7 @@ def _write_outputs(request: TraceRequest, backend: Backend, outputs: Outputs) ->
 
 
 def _write(path: Path, outputs: Outputs, parts: Iterable[bytes]) -> None:
-    with writing(path, is_forced=outputs.is_forced) as file:
+    with writing(path, is_forced=outputs.force) as file:
         for part in parts:
             file.write(part)
     if path != STANDARD_OUTPUT:
@@ -166,9 +169,93 @@ def _percent(probability: float) -> str:
     return ">99 %" if probability > 0.995 else f"{100 * probability:.0f} %"
 
 
+class Local:
+    """Traces in this process.
+
+    Every method raises UsageError if the request breaks a rule, and ValueError if it fails.
+
+    Raises:
+        ValueError: the device does not exist here.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.registry = registry_of(settings)
+
+    def find(self, model: str) -> str:
+        """The id of a model, given its id or its folder; an id counts before a folder."""
+        registry, folder = self.registry, Path(model)
+        if model in registry.ids or not folder.is_dir():
+            return model
+        registry.add(folder.resolve())
+        return folder.resolve().name
+
+    def answer(self, request: TraceRequest, media_type: str) -> bytes:
+        """The body of the API's answer."""
+        form = Form(media_type=media_type, dtype=request.dtype, triangle=request.triangle)
+        with _plain_errors():
+            return encode(trace_now(request, self.registry, self.settings), form)
+
+    def card(self, model: str) -> Mapping[str, Any]:
+        """A model's card, as the API sends it."""
+        with _plain_errors():
+            return model_answer(self.registry.describe(model)).model_dump(mode="json")
+
+
+class Remote:
+    """Asks a server; with the methods and errors of `Local`. The caller closes the client."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    def find(self, model: str) -> str:
+        """The id itself."""
+        return model
+
+    def answer(self, request: TraceRequest, media_type: str) -> bytes:
+        """As `Local`."""
+        call = endpoints.trace(**request.model_dump(mode="json", exclude_unset=True))
+        with _plain_errors():
+            return self.client.send(replace(call, accept=media_type)).content
+
+    def card(self, model: str) -> Mapping[str, Any]:
+        """As `Local`."""
+        with _plain_errors():
+            card: dict[str, Any] = self.client.send(endpoints.model(model)).json()
+            return card
+
+
+Backend: TypeAlias = Local | Remote
+
+
 @contextmanager
-def _backend(server: str | None, local: Mapping[str, Any]) -> Iterator[Backend]:
+def _plain_errors() -> Iterator[None]:
+    """Raise the errors of the server and the client with a message for a terminal."""
+    try:
+        yield
+    except Problem as problem:
+        kind = UsageError if problem.status_code < 500 else ValueError
+        raise kind(problem.detail) from problem
+    except ValueError as error:  # a text with a lone surrogate
+        raise UsageError(str(error)) from error
+    except (InvalidRequest, NotFound) as error:
+        raise UsageError(error.detail) from error
+    except Unauthorized as error:
+        raise ValueError(_key_error(error)) from error
+    except HeadlightError as error:
+        raise ValueError(getattr(error, "detail", str(error))) from error
+
+
+def _key_error(error: Unauthorized) -> str:
+    if error.kind == "key-missing":
+        return f"the server requires an API key; set {KEY_VARIABLE}"
+    return f"{error.detail}; the key in {KEY_VARIABLE} was sent"
+
+
+@contextmanager
+def _backend(options: Mapping[str, Any]) -> Iterator[Backend]:
     """A server, if one is named, or this process."""
+    server, local = options["server"], {name: options[name] for name in _LOCAL_OPTIONS}
     if server is None:
         settings = settings_of(**local)
         check_models_dir(settings)

@@ -40,30 +40,17 @@ def train_model(
     recipe: str,
     out: Path,
     *,
-    corpus: Sequence[Path] = (),
-    config: Path | None = None,
-    assignments: Sequence[str] = (),
-    steps: int | None = None,
-    seed: int | None = None,
-    device: str = "auto",
-    precision: str | None = None,
-    threads: int | None = None,
-    resume: bool = False,
+    corpus: Sequence[Path] | None,
+    config: Path | None,
+    assignments: Sequence[str] | None,
+    steps: int | None,
+    seed: int | None,
+    device: str,
+    precision: str | None,
+    threads: int | None,
+    resume: bool,
 ) -> bool:
-    """Train a model, or resume its training, showing the progress, and write it to its folder.
-
-    Args:
-        recipe: a name of `model.training.recipes.RECIPES`.
-        out: the run's folder.
-        corpus: the files to train on.
-        config: a YAML file of settings.
-        assignments: settings as ``NAME=VALUE``; they override the file.
-        steps: the number of steps; overrides both.
-        seed: overrides both.
-        device: auto, cpu, cuda or mps.
-        precision: None for auto, or for that of the run to resume.
-        threads: of the CPU; None for 1 on a busy machine, else all.
-        resume: whether to resume the run in `out`.
+    """Train a model, or resume its training; the arguments are the options of `headlight train`.
 
     Returns:
         False if a signal stopped the run before its last step; its state is saved.
@@ -133,11 +120,11 @@ def _command(n_processes: int) -> str:
 
 
 def _settings(
-    config: Path | None, assignments: Sequence[str], *, steps: int | None, seed: int | None
+    config: Path | None, assignments: Sequence[str] | None, *, steps: int | None, seed: int | None
 ) -> dict[str, Any]:
     """Merge a file, assignments and options, each overriding the one before."""
     changes = read_settings_file(config) if config else {}
-    merge(changes, read_settings(assignments))
+    merge(changes, read_settings(assignments or ()))
     options = {"loop.steps": steps, "loop.seed": seed}
     merge(changes, {name: value for name, value in options.items() if value is not None})
     return changes
@@ -212,13 +199,7 @@ def _parse(text: str, where: str) -> Any:
 
 
 def _run_loop(loop: Loop, title: str, note: str) -> bool:
-    """Run the loop, show its progress and write the model.
-
-    Args:
-        loop: prepared by `run.start` or `run.resume`.
-        title: the title of the card.
-        note: on the number of threads, to be shown at the start.
-    """
+    """Run the loop, show its progress after the note, and write the model with its card."""
     shown = Console(highlight=False, quiet=not loop.processes.is_first)
     if loop.processes.is_first:
         for line in _headlines(loop, title, note):
