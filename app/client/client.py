@@ -12,18 +12,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from threading import Lock
-from types import TracebackType
-from typing import (
-    Any,
-    Concatenate,
-    Generic,
-    NamedTuple,
-    ParamSpec,
-    Self,
-    TypeAlias,
-    TypeVar,
-    get_args,
-)
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar
 
 import httpx
 from cachetools import LRUCache
@@ -94,7 +83,7 @@ class _BaseClient(Generic[Http, Transport]):
 
     def _find_kept(self, call: Call[Any]) -> _Kept | None:
         with self._lock:  # a cache is not thread-safe, and a client of httpx is
-            return self._kept.get(_key(call))
+            return self._kept.get(call.key)
 
     def _read(self, call: Call[Answer], response: httpx.Response, kept: _Kept | None) -> Answer:
         """Read a response; an immutable answer with an entity tag is kept."""
@@ -104,7 +93,7 @@ class _BaseClient(Generic[Http, Transport]):
         answer = call.read(response.content)
         if call.is_immutable and (etag := response.headers.get("ETag")):
             with self._lock:
-                self._kept[_key(call)] = _Kept(etag, answer)
+                self._kept[call.key] = _Kept(etag, answer)
         return answer
 
     def _delay(self, error: HeadlightError, n_tried: int) -> float:
@@ -168,13 +157,13 @@ def _async_stream(
 
 
 def _documented(method: Method, endpoint: Callable[..., Call[Any]], returns: Any = None) -> Method:
-    """Give a method the name, the documentation and the signature of an endpoint.
+    """Give a method an endpoint's name, documentation and signature.
 
-    `returns` is the type of its result; None: that of the call's answer.
+    It returns the call's answer, unless `returns` is another type.
     """
     functools.update_wrapper(method, endpoint)
     signature = inspect.signature(endpoint)
-    (answer,) = get_args(signature.return_annotation)
+    (answer,) = signature.return_annotation.__args__  # of Call[answer]
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[itself, *signature.parameters.values()], return_annotation=returns or answer
@@ -232,12 +221,7 @@ class Client(_BaseClient[httpx.Client, httpx.BaseTransport]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def send(self, call: Call[Any], etag: str | None = None) -> httpx.Response:
@@ -313,12 +297,7 @@ class AsyncClient(_BaseClient[httpx.AsyncClient, httpx.AsyncBaseTransport]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def send(self, call: Call[Any], etag: str | None = None) -> httpx.Response:
@@ -367,10 +346,6 @@ def _own_headers(api_key: str | None) -> dict[str, str]:
         )
     agent = {"User-Agent": "headlight-client"}
     return agent | {"Authorization": f"Bearer {key}"} if key else agent
-
-
-def _key(call: Call[Any]) -> tuple[Any, ...]:
-    return call.path, *call.params.items()
 
 
 def _stream_error(response: httpx.Response) -> HeadlightError:

@@ -20,6 +20,7 @@ Answer = TypeVar("Answer")
 Event: TypeAlias = Started | TokenWritten | Ended
 
 _PREFIX = "analyses."
+_FIELDS = ("id", "model", "revision", "precision", "text", "target")
 _HEADER_BYTES = 8
 _LOWER_TRIANGLE = "lower-triangle"
 _TOKENS = TypeAdapter(tuple[Token, ...])
@@ -91,13 +92,8 @@ def read_trace(content: bytes) -> Trace:
     arrays, members = read_safetensors(content)
     target, heads = members["target_tokens"], members["heads"]
     return Trace(
-        id=members["id"],
-        model=members["model"],
-        revision=members["revision"],
-        precision=members["precision"],
-        text=members["text"],
+        **{name: members[name] for name in _FIELDS},
         tokens=_TOKENS.validate_python(members["tokens"]),
-        target=members["target"],
         target_tokens=None if target is None else _TOKENS.validate_python(target),
         heads=None if heads is None else tuple(heads),
         timings={name.removesuffix("_ms"): took for name, took in members["timings"].items()},
@@ -240,12 +236,10 @@ def _arrays_of(analysis: str, arrays: Mapping[str, NamedArray]) -> dict[str, Nam
 def _restored(
     array: NDArray[Any], scale: float | None, packed: Mapping[str, Any] | None
 ) -> NDArray[Any]:
-    values = array if scale is None else array * np.float32(scale)
-    return values if packed is None else _unpacked(values, packed)
-
-
-def _unpacked(triangle: NDArray[Any], packed: Mapping[str, Any]) -> NDArray[Any]:
-    """The full array of a packed lower triangle."""
+    """The array as it was before it was scaled and its lower triangle was packed."""
+    triangle = array if scale is None else array * np.float32(scale)
+    if packed is None:
+        return triangle
     if packed["packed"] != _LOWER_TRIANGLE:
         raise ValueError(f"an array is packed as {packed['packed']!r}; a newer client can read it")
     fill = -np.inf if packed["fill"] is None else packed["fill"]

@@ -5,7 +5,7 @@ a request, so the server's default applies.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Generic, SupportsIndex, TypeAlias, TypeVar
 from urllib.parse import quote
@@ -15,12 +15,7 @@ import numpy as np
 from headlight.client.decode import Positional, Trace, read_json, read_positional, read_trace
 from headlight.schemas.models import ModelAnswer, ModelsAnswer
 from headlight.schemas.server import LimitAnswer
-from headlight.schemas.traces import (
-    DType,
-    Scheme,
-    TokenAnswer,
-    TokenizeAnswer,
-)
+from headlight.schemas.traces import DType, Scheme, TokenAnswer, TokenizeAnswer
 
 BASE = "/api/v1"
 JSON = "application/json"
@@ -37,7 +32,7 @@ _LISTS = frozenset({"capture", "layers", "heads", "analyses", "edits", "forced"}
 _read_models = read_json(ModelsAnswer)
 _read_model = read_json(ModelAnswer)
 _read_limits = read_json(dict[str, LimitAnswer])
-_read_tokens = read_json(TokenizeAnswer)
+_read_tokenized = read_json(TokenizeAnswer)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,17 +48,23 @@ class Call(Generic[Answer]):
     is_immutable: bool = False
     """The answer never changes, so a client keeps it with its entity tag."""
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for calls with equal answers."""
+        return self.path, *self.params.items()
+
     def request(self, etag: str | None = None) -> dict[str, Any]:
         """The arguments of `httpx.Client.request`; `etag` makes the request conditional."""
         headers = {"Accept": self.accept}
         if etag:
             headers["If-None-Match"] = etag
-        request = {"method": self.method, "url": self.path, "params": self.params}
-        if self.body is None:
-            return {**request, "headers": headers}
-        # ASCII escapes carry lone surrogates, which UTF-8 cannot: the server reports them.
-        content = f"{{{', '.join(map(_json_member, self.body.items()))}}}".encode("ascii")
-        return {**request, "headers": {**headers, "Content-Type": JSON}, "content": content}
+        content = None
+        if self.body is not None:
+            headers["Content-Type"] = JSON
+            # ASCII escapes carry lone surrogates, which UTF-8 cannot: the server reports them.
+            content = f"{{{', '.join(map(_json_member, self.body.items()))}}}".encode("ascii")
+        given = {"params": self.params, "headers": headers, "content": content}
+        return {"method": self.method, "url": self.path, **given}
 
 
 def models() -> Call[ModelsAnswer]:
@@ -83,12 +84,8 @@ def limits() -> Call[dict[str, LimitAnswer]]:
 
 def tokenize(text: str, *, model: str | None = None) -> Call[list[TokenAnswer]]:
     """Split a text into a model's tokens."""
-    return Call(
-        method="POST",
-        path=f"{BASE}/tokenize",
-        read=lambda content: _read_tokens(content).tokens,
-        body=_given(text=text, model=model),
-    )
+    body = _given(locals())
+    return Call(method="POST", path=f"{BASE}/tokenize", read=_read_tokens, body=body)
 
 
 def trace(
@@ -119,18 +116,7 @@ def trace(
             with an error of at most 8e-6.
         triangle: do not send the part of causal arrays above the diagonal; it is restored here.
     """
-    body = _given(
-        text=text,
-        model=model,
-        target=target,
-        capture=capture,
-        layers=layers,
-        heads=heads,
-        analyses=analyses,
-        edits=edits,
-        dtype=dtype,
-        triangle=triangle,
-    )
+    body = _given(locals())
     return Call(method="POST", path=f"{BASE}/trace", read=read_trace, accept=SAFETENSORS, body=body)
 
 
@@ -147,7 +133,7 @@ def trace_by_id(
         path=f"{BASE}/traces/{_segment(trace_id)}",
         read=read_trace,
         accept=SAFETENSORS,
-        params=_given(dtype=dtype, triangle=triangle),
+        params=_given({"dtype": dtype, "triangle": triangle}),
         is_immutable=True,
     )
 
@@ -185,20 +171,7 @@ def generate(
         layers: attention and routing of these layers only.
         heads: attention of these heads only.
     """
-    body = _given(
-        text=text,
-        n_tokens=n_tokens,
-        model=model,
-        forced=forced,
-        skip=skip,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        seed=seed,
-        n_alternatives=n_alternatives,
-        layers=layers,
-        heads=heads,
-    )
+    body = _given(locals())
     path = f"{BASE}/generate"
     return Call(method="POST", path=path, read=_read_nothing, accept=EVENT_STREAM, body=body)
 
@@ -212,14 +185,9 @@ def positional(
     heads: SupportsIndex | None = None,
 ) -> Call[Positional]:
     """The encoding of `length` positions, by a scheme and its sizes or by a model."""
-    given = {"length": length, "scheme": scheme, "model": model, "width": width, "heads": heads}
-    return Call(
-        method="GET",
-        path=f"{BASE}/positional",
-        read=read_positional,
-        accept=SAFETENSORS,
-        params={name: value for name, value in given.items() if value is not None},
-    )
+    params = _given(locals(), lists=frozenset())
+    path = f"{BASE}/positional"
+    return Call(method="GET", path=path, read=read_positional, accept=SAFETENSORS, params=params)
 
 
 def metrics() -> Call[str]:
@@ -227,26 +195,17 @@ def metrics() -> Call[str]:
     return Call(method="GET", path="/metrics", read=bytes.decode, accept="text/plain")
 
 
-def _given(**members: Any) -> dict[str, Any]:
-    """The members that are not None; a single item where a list belongs becomes a list."""
-    return {
-        name: _listed(value) if name in _LISTS else value
-        for name, value in members.items()
-        if value is not None
-    }
-
-
-def _listed(value: Any) -> list[Any]:
-    is_list = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
-    return list(value) if is_list else [value]
+def _given(arguments: Mapping[str, Any], lists: Set[str] = _LISTS) -> dict[str, Any]:
+    """The arguments that are not None; a single item where a list belongs becomes a list."""
+    given = {name: value for name, value in arguments.items() if value is not None}
+    for name in given.keys() & lists:
+        is_list = isinstance(given[name], Iterable) and not isinstance(given[name], str | Mapping)
+        given[name] = list(given[name]) if is_list else [given[name]]
+    return given
 
 
 def _json_member(member: tuple[str, Any]) -> str:
-    """A member of a request as JSON.
-
-    Raises:
-        ValueError: its value is or holds NaN or an infinity.
-    """
+    """A member of a request as JSON; raises ValueError for NaN and infinities."""
     name, value = member
     try:
         return f"{json.dumps(name)}: {json.dumps(value, allow_nan=False, default=_plain)}"
@@ -262,8 +221,11 @@ def _plain(value: Any) -> Any:
 
 
 def _segment(name: str) -> str:
-    """A name as one segment of a path."""
     return quote(name.encode("utf-8", "replace"), safe="")
+
+
+def _read_tokens(content: bytes) -> list[TokenAnswer]:
+    return _read_tokenized(content).tokens
 
 
 def _read_nothing(_: bytes) -> None:
