@@ -275,8 +275,7 @@ def evaluate(
     settings = settings_of(models_dir=models_dir)
     check_models_dir(settings)
     with reporting_errors():
-        from headlight.commands.evaluation import evaluate_model
-        from headlight.model.evaluation.figures import Evidence
+        from headlight.commands.training import Evidence, evaluate_model
 
         evidence = Evidence(
             text=tuple(text or ()), corpus=tuple(corpus or ()), minimal_pairs=pairs, gold=gold

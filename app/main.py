@@ -1,30 +1,38 @@
-"""The web application: `create_app(settings)` joins services, middleware, routes and lifespan."""
+"""The web application: `create_app(settings)` joins services, middleware, routes and lifespan.
+
+The OpenAPI document is FastAPI's, with summaries, middleware errors and examples.
+`app/openapi.json` is a copy of it, for client generators and comparisons of versions;
+`app/api_examples.json` holds requests and the shipped models' answers. `make openapi` renews both.
+"""
 
 import asyncio
 import ctypes
 import gc
+import json
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from headlight.errors import ANY_ERROR, install_problems
-from headlight.middleware.access import ApiKeys, Cors, KeyRing, TrustedHosts
+from headlight.errors import ANY_ERROR, MEDIA_TYPE, described, install_problems
+from headlight.middleware.access import GUARDED, KEY_HEADER, ApiKeys, Cors, KeyRing, TrustedHosts
 from headlight.middleware.conditional_get import ConditionalGet
 from headlight.middleware.errors import Errors
 from headlight.middleware.rate_limit import RateLimit
 from headlight.middleware.request_limits import BodyTimeout, RequestLimits
 from headlight.middleware.security_headers import SecurityHeaders
-from headlight.openapi import describe_api
 from headlight.request_log import RequestLog
-from headlight.routes import generation, models, ops, page, positional, traces
+from headlight.routes import generation, models, ops, page, traces
 from headlight.services import Services
 from headlight.settings import Settings
 from headlight.static_files import DOCS_URL, STATIC, STATIC_URL, HashedFiles
@@ -41,6 +49,16 @@ TRIM_SECONDS = 10.0
 """How often free memory is returned; a call takes some milliseconds, without the interpreter."""
 
 TICK_SECONDS = 0.2
+
+
+EXAMPLES = Path(__file__).with_name("api_examples.json")
+
+_SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "header": {"type": "apiKey", "in": "header", "name": KEY_HEADER},
+}
+
+Part = dict[str, Any]
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -66,7 +84,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.services = services
     install_problems(app)
     describe_api(app, needs_key=bool(services.settings.api_keys))
-    for routes in (models, traces, generation, positional, ops, page):
+    for routes in (models, traces, generation, ops, page):
         app.include_router(routes.router)
     app.mount(DOCS_URL, HashedFiles(packages=[("fastapi_swagger", "resources")]))
     files = HashedFiles(directory=STATIC, packages=[("plotly", "package_data")])
@@ -164,3 +182,73 @@ def memory_trimmer() -> Callable[[], object] | None:
     except (AttributeError, OSError, TypeError):
         return None
     return lambda: trim(0)
+
+
+def describe_api(app: FastAPI, *, needs_key: bool) -> None:
+    """Complete the OpenAPI document; with its keys, /docs asks its reader for one."""
+    describe = app.openapi
+    app.openapi = cache(lambda: _complete(describe(), needs_key))  # type: ignore[method-assign]
+
+
+def _complete(document: Part, needs_key: bool) -> Part:
+    document = _unshared(document)
+    for path, operation in operations_of(document):
+        _summarise(operation)
+        if path.startswith(GUARDED):
+            operation["responses"] |= _unshared(described(401, 429))
+        operation["responses"] = dict(sorted(operation["responses"].items()))
+        _exemplify(operation)
+    if needs_key:
+        document["components"]["securitySchemes"] = _SCHEMES
+        document["security"] = [{scheme: []} for scheme in _SCHEMES]
+    return document
+
+
+def operations_of(document: Part) -> Iterator[tuple[str, Part]]:
+    """Every operation with its path."""
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            yield path, operation
+
+
+@cache
+def examples() -> Part:
+    """Requests and answers by operation, and a problem by status."""
+    found: Part = json.loads(EXAMPLES.read_text())
+    return found
+
+
+def _unshared(part: Any) -> Any:
+    """A copy without shared objects, whose keys are strings."""
+    return json.loads(json.dumps(part))
+
+
+def _summarise(operation: Part) -> None:
+    """A function's first sentence is the summary; what follows it is the description."""
+    first, _, rest = operation["description"].partition("\n\n")
+    operation["summary"] = " ".join(first.split()).removesuffix(".")
+    operation["description"] = rest or " ".join(first.split())
+
+
+def _exemplify(operation: Part) -> None:
+    shown = examples()["operations"].get(operation["operationId"], {})
+    if "requestBody" in operation:
+        asked = {n: _of(each, "request") for n, each in shown.items() if "request" in each}
+        operation["requestBody"]["content"]["application/json"]["examples"] = asked
+    for parameter in operation.get("parameters", ()):
+        values = [each.get("parameters", {}).get(parameter["name"]) for each in shown.values()]
+        if given := [value for value in values if value is not None]:
+            parameter["example"] = given[0]
+    for status, answer in operation["responses"].items():
+        for media_type, content in answer.get("content", {}).items():
+            if media_type == MEDIA_TYPE:
+                problem = examples()["problems"].get("422" if status == "default" else status)
+                content["example"] = problem
+            elif answered := {n: _of(e, media_type) for n, e in shown.items() if media_type in e}:
+                content["examples"] = answered
+
+
+def _of(example: Part, what: str) -> Part:
+    summary = example["shortened"] if what != "request" and "shortened" in example else None
+    said = {"summary": summary} if summary else {"summary": example["summary"]}
+    return {**said, "value": example[what]}

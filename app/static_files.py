@@ -5,6 +5,9 @@ mixes two versions; modules import each other by relative names, under the same 
 """
 
 import hashlib
+import posixpath
+import re
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -24,6 +27,7 @@ from headlight.serialization.negotiation import negotiate_coding
 from headlight.settings import HOME
 
 STATIC = HOME / "static"
+SCRIPTS = STATIC / "js"
 IMMUTABLE = "public, max-age=31536000, immutable"
 
 FILE_CODINGS: tuple[Coding, ...] = ("br", "zstd", "gzip")
@@ -42,6 +46,26 @@ def package_dir(name: str) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError(f"the package '{name}' is not installed")
     return Path(spec.submodule_search_locations[0])
+
+
+def modules_of(entries: Iterable[str], imports: re.Pattern[str]) -> dict[str, str]:
+    """The text of every module that these import, themselves included, by its path in static/js.
+
+    Group 1 of `imports` is the relative address of an imported module.
+    """
+    found: dict[str, str] = {}
+    open_names = list(entries)
+    while open_names:
+        name = open_names.pop()
+        if name not in found:
+            found[name] = (SCRIPTS / name).read_text()
+            open_names += [resolved(path, name) for path in imports.findall(found[name])]
+    return found
+
+
+def resolved(address: str, importer: str) -> str:
+    """`../data/text.js`, imported by `plot/figure.js`, is `data/text.js`."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(importer), address))
 
 
 def _content_hash() -> str:

@@ -28,8 +28,7 @@ from headlight.client import (
     read_trace,
 )
 from headlight.client.client import KEY_VARIABLE
-from headlight.commands.csv_export import csv_lines
-from headlight.commands.html_export import offline_page
+from headlight.commands.export import csv_lines, offline_page
 from headlight.commands.options import (
     UsageError,
     check_models_dir,

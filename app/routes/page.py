@@ -6,7 +6,6 @@ The whole view is in the URL's fragment, so no log of this server holds a text.
 import re
 from functools import lru_cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -17,7 +16,7 @@ from headlight.errors import described
 from headlight.model.card import flatten, to_markdown
 from headlight.services import ServicesDep
 from headlight.settings import HOME
-from headlight.static_files import PLOTLY_URL, STATIC, STATIC_URL
+from headlight.static_files import PLOTLY_URL, STATIC_URL, modules_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -26,7 +25,6 @@ _templates.env.globals["static_url"] = STATIC_URL
 _REVALIDATE = {"Cache-Control": "no-cache"}
 
 # The modules of the first drawing, so that a browser need not find them one by one.
-_SCRIPTS = (STATIC / "js").resolve()
 _ENTRIES = ("main.js", "views/attention/attention.js", "ui/heads_block.js")
 _IMPORT = re.compile(r"""^(?:import|export)\b[^;'"(]*?['"](\.[^'"]+)['"]""", re.MULTILINE)
 
@@ -74,14 +72,4 @@ def prose_of(markdown: str) -> str:
 @lru_cache(maxsize=1)
 def _modules() -> list[str]:
     """The URLs of the entry modules and of all that they import."""
-    found = set[Path]()
-    for entry in _ENTRIES:
-        _add_imports(_SCRIPTS / entry, found)
-    return [f"{STATIC_URL}/js/{path.relative_to(_SCRIPTS).as_posix()}" for path in sorted(found)]
-
-
-def _add_imports(path: Path, found: set[Path]) -> None:
-    if path not in found:
-        found.add(path)
-        for name in _IMPORT.findall(path.read_text()):
-            _add_imports((path.parent / name).resolve(), found)
+    return [f"{STATIC_URL}/js/{name}" for name in sorted(modules_of(_ENTRIES, _IMPORT))]

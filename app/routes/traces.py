@@ -1,4 +1,4 @@
-"""Traces: the tokens of a text, and one forward pass with exactly the tensors asked for."""
+"""Tokens of a text, forward passes with exactly the tensors asked for, encodings of positions."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -12,6 +12,8 @@ from headlight.model.trace import Token
 from headlight.registry import Registry
 from headlight.routes import JsonRoute
 from headlight.schemas.traces import (
+    PositionalAnswer,
+    PositionalRequest,
     TokenAnswer,
     TokenizeAnswer,
     TokenizeRequest,
@@ -20,10 +22,11 @@ from headlight.schemas.traces import (
     TraceRequest,
 )
 from headlight.serialization.formats import SAFETENSORS, Form
-from headlight.serialization.negotiation import is_known, negotiate_form
+from headlight.serialization.negotiation import content_tag, is_known, negotiate_form
 from headlight.serialization.sending import ChunkedResponse
 from headlight.services import ServicesDep, client_left
 from headlight.tracing.jobs import check_text, model_errors_as_problems
+from headlight.tracing.positional import positional_answer
 from headlight.tracing.service import Encoded
 
 router = APIRouter(prefix="/api/v1", route_class=JsonRoute)
@@ -37,10 +40,11 @@ TraceId = Annotated[
 KEPT = "private, immutable, max-age=31536000"
 """A year: what a trace's name stands for never changes. Private, as it holds somebody's text."""
 
+_FILE = {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}}
 _TRACE: dict[str, Any] = {
     "model": TraceAnswer,
     "description": "The trace, as JSON or as one safetensors file.",
-    "content": {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}},
+    "content": _FILE,
 }
 _LOCATION = {
     "description": "Where the same trace can be had again, while it is kept.",
@@ -54,6 +58,18 @@ _TAG = {"ETag": {"description": "Strong: equal tags, equal bytes.", "schema": {"
 _KEPT_ANSWERS: dict[int | str, dict[str, Any]] = {
     200: _TRACE | {"headers": _TAG},
     304: {"description": "The client has it: If-None-Match names its tag.", "headers": _TAG},
+    **described(404, 406, 422, 503, 504),
+}
+
+
+_POSITIONAL: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": PositionalAnswer,
+        "description": "The encoding, as JSON or as one safetensors file.",
+        "content": _FILE,
+        "headers": _TAG,
+    },
+    304: _KEPT_ANSWERS[304],
     **described(404, 406, 422, 503, 504),
 }
 
@@ -150,3 +166,29 @@ async def tokenize(
 def _cut(registry: Registry, model: str, text: str) -> Sequence[Token]:
     with model_errors_as_problems():
         return registry.checkpoint(model).tokenizer.encode(text)
+
+
+@router.get("/positional", tags=["positional"], response_class=Response, responses=_POSITIONAL)
+async def positional(
+    order: Annotated[PositionalRequest, Query()], request: Request, services: ServicesDep
+) -> Response:
+    """Return a positional encoding, position by position.
+
+    `scheme` with its sizes, or `model` alone: then scheme, width and heads are the model's.
+    Equal `ETag`s are equal bytes; `If-None-Match` spares sending them again.
+    """
+    form = negotiate_form(request.headers)
+    compute = partial(positional_answer, order, services.registry, services.settings)
+    answer = await services.in_thread(compute, client_left(request))
+    encoded = await services.traces.encode(answer, form, client_left(request))
+    try:
+        tag = await services.in_thread(partial(content_tag, encoded.body), client_left(request))
+    except BaseException:
+        encoded.reservation.release()
+        raise
+    headers = {**encoded.form.headers, "ETag": tag, "Cache-Control": "no-cache"}
+    if is_known(tag, request.headers.getlist("if-none-match")):
+        encoded.reservation.release()
+        headers.pop("Content-Encoding", None)  # there is no content
+        return Response(status_code=304, headers=headers)
+    return ChunkedResponse(encoded.body, form.media_type, headers, encoded.reservation)

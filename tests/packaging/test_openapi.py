@@ -19,11 +19,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from headlight.errors import Problem
-from headlight.main import create_app
-from headlight.openapi import DOCUMENT, EXAMPLES, examples, operations_of
+from headlight.main import EXAMPLES, create_app, examples, operations_of
 from headlight.settings import Settings
 
 RENEW = "HEADLIGHT_RENEW_OPENAPI" in os.environ
+DOCUMENT = EXAMPLES.with_name("openapi.json")
 STALE = "the API is described in another way than app/openapi.json has it: run `make openapi`"
 SETTINGS = Settings(device="cpu", cache_bytes=10_000_000)
 JSON, EVENTS, PROBLEM = "application/json", "text/event-stream", "application/problem+json"

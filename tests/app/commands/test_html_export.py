@@ -7,7 +7,7 @@ import re
 import pytest
 
 from headlight.client import read_trace
-from headlight.commands.html_export import ENTRY, modules, offline_page
+from headlight.commands.export import ENTRY, modules, offline_page
 
 HOSTILE = "<b>the</b> </script><script>alert(1)</script> <!-- {{ text }} & cat"
 IMPORTED = re.compile(
