@@ -275,7 +275,8 @@ def evaluate(
     settings = settings_of(models_dir=models_dir)
     check_models_dir(settings)
     with reporting_errors():
-        from headlight.commands.training import Evidence, evaluate_model
+        from headlight.commands.training import evaluate_model
+        from headlight.model.evaluation.figures import Evidence
 
         evidence = Evidence(
             text=tuple(text or ()), corpus=tuple(corpus or ()), minimal_pairs=pairs, gold=gold

@@ -8,7 +8,7 @@ https://www.rfc-editor.org/rfc/rfc9457
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -107,38 +107,23 @@ def over_limit(what: str, *, limit: int, actual: int, way_out: str) -> Problem:
     return Problem(422, kind, detail, limit=limit, actual=actual)
 
 
-def body_too_large(limit: int, **members: Any) -> Problem:
-    """The problem of a body that is longer than a limit, or says that it will be."""
-    detail = f"the body is longer than {limit:,} bytes; send a shorter text"
-    return Problem(413, "body-too-large", detail, limit=limit, **members)
-
-
 def refusal(kind: str, why: str, **members: Any) -> Problem:
     """A problem that may go away: 503 with Retry-After."""
-    return Problem(
-        503,
-        kind,
-        f"{why}; try again in {RETRY_AFTER_SECONDS} s",
-        headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
-        **members,
-    )
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    detail = f"{why}; try again in {RETRY_AFTER_SECONDS} s"
+    return Problem(503, kind, detail, headers=headers, **members)
 
 
 def server_stopping() -> Problem:
     """The problem of a server that was told to stop: another may take its place."""
-    why = "the server was told to stop"
-    problem = refusal("server-stopping", why)
+    problem = refusal("server-stopping", "the server was told to stop")
     problem.headers = {**(problem.headers or {}), "Connection": "close"}
     return problem
 
 
 def unexpected() -> Problem:
     """The problem of an unexpected exception, which the log describes."""
-    return Problem(
-        500,
-        "internal-error",
-        "the server failed to answer this; its log says more",
-    )
+    return Problem(500, "internal-error", "the server failed to answer this; its log says more")
 
 
 def problem_from_status(error: HTTPException, request: Request) -> Problem:
@@ -152,7 +137,7 @@ def problem_from_status(error: HTTPException, request: Request) -> Problem:
             detail = f"{path} does not allow {echo(request.method)}; see the Allow header"
             headers = {**(headers or {}), "Allow": _allowed(headers or {})}
         case 413:
-            return _body_refused(request)
+            return _body_too_large(request)
         case status:
             kind, detail = HTTPStatus(status).phrase.lower().replace(" ", "-"), error.detail
     return Problem(error.status_code, kind, detail, headers=headers)
@@ -192,12 +177,14 @@ def install_problems(app: FastAPI) -> None:
         return _invalid_request(error.errors(), error.body, fields).response()
 
 
-def _body_refused(request: Request) -> Problem:
+def _body_too_large(request: Request) -> Problem:
     limit: int = request.app.state.services.settings.max_body_bytes
     declared = request.headers.get("content-length", "")
+    members: dict[str, Any] = {"limit": limit}
     if declared.isdecimal() and len(declared) <= 18:
-        return body_too_large(limit, actual=int(declared))
-    return body_too_large(limit)
+        members["actual"] = int(declared)
+    detail = f"the body is longer than {limit:,} bytes; send a shorter text"
+    return Problem(413, "body-too-large", detail, **members)
 
 
 def _fields_of(route: object) -> dict[str, FieldInfo]:
@@ -216,7 +203,11 @@ def _invalid_request(
     detail = NO_OBJECT if found[0]["message"] == NO_OBJECT else "; ".join(shown)
     if len(found) > 3:
         detail += f"; and {len(found) - 3} more"
-    return Problem(422, "invalid-request", detail, errors=found[:20], **_exceeded_limit(errors))
+    exceeded = {}
+    if too_long := [error for error in errors if error["type"] in ("too_long", "string_too_long")]:
+        first = too_long[0]
+        exceeded = {"limit": first["ctx"]["max_length"], "actual": len(first["input"])}
+    return Problem(422, "invalid-request", detail, errors=found[:20], **exceeded)
 
 
 def _described_error(
@@ -227,7 +218,8 @@ def _described_error(
     if where not in ("body", "query"):
         names = [where, *names]
     message = NO_OBJECT if where == "body" and not names else _message(error, names, fields)
-    return {"field": _field(validation_path(names, body)), "message": message}
+    field = ".".join(map(str, validation_path(names, body)))[:MAX_ECHO] or "body"
+    return {"field": _printable(field), "message": message}
 
 
 def _message(
@@ -270,12 +262,7 @@ def _power(number: float) -> str:
 def validation_path(location: Sequence[str | int], body: Any) -> list[str | int]:
     """The path of an invalid member as its sender wrote it, without pydantic's union tags.
 
-    Of an edit's value pydantic reports `edits.0.temperature.value`; the request has
-    `edits.0.value`.
-
-    Args:
-        location: as pydantic reports it, from the body on.
-        body: the request's.
+    Of an edit's value pydantic reports `edits.0.temperature.value`; the body has `edits.0.value`.
     """
     names: list[str | int] = []
     for place, part in enumerate(location):
@@ -288,18 +275,6 @@ def validation_path(location: Sequence[str | int], body: Any) -> list[str | int]
         except (KeyError, IndexError, TypeError):
             body = None
     return names
-
-
-def _exceeded_limit(errors: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """`limit` and `actual` of the first member that is too long."""
-    for error in errors:
-        if error["type"] in ("too_long", "string_too_long"):
-            return {"limit": error["ctx"]["max_length"], "actual": len(error["input"])}
-    return {}
-
-
-def _field(location: Iterable[str | int]) -> str:
-    return _printable(".".join(map(str, location))[:MAX_ECHO] or "body")
 
 
 def _printable(text: str) -> str:

@@ -118,12 +118,12 @@ def _middleware(services: Services) -> list[Middleware]:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     services: Services = app.state.services
-    services.start()
+    services.engine.start()
     task = asyncio.create_task(housekeeping(lambda: services.is_ready))
     with on_stop_signal(services.streams.stop):
         yield
     task.cancel()
-    await asyncio.to_thread(services.close)
+    await asyncio.to_thread(services.engine.close)
 
 
 @contextmanager
@@ -249,6 +249,7 @@ def _exemplify(operation: Part) -> None:
 
 
 def _of(example: Part, what: str) -> Part:
-    summary = example["shortened"] if what != "request" and "shortened" in example else None
-    said = {"summary": summary} if summary else {"summary": example["summary"]}
-    return {**said, "value": example[what]}
+    summary = example["summary"]
+    if what != "request":
+        summary = example.get("shortened", summary)
+    return {"summary": summary, "value": example[what]}

@@ -29,11 +29,7 @@ MAX_REASON_CHARACTERS = 300
 
 
 class Registry:
-    """Models by id.
-
-    The sub-folders of `parents` are models; of two equal names the first counts. `default` is the
-    id of the model for requests that name none.
-    """
+    """Models by id: the sub-folders of `parents`; of two equal names the first counts."""
 
     def __init__(
         self,
@@ -53,8 +49,7 @@ class Registry:
         self._lock = Lock()
         for folder in _model_folders(parents):
             if folder.name in self._folders:
-                shown = _shown(str(folder))
-                logger.warning("%s is left out: there is a model of that name", shown)
+                logger.warning("%s is left out: there is a model of that name", _shown(str(folder)))
             else:
                 self.add(folder)
 
@@ -131,11 +126,7 @@ class Registry:
 
 
 def registry_of(settings: Settings) -> Registry:
-    """The models that these settings name, on the device and the threads they name.
-
-    Raises:
-        ValueError: the device is not there.
-    """
+    """The models, the device and the threads of the settings, or ValueError for the device."""
     parents = [path for path in (settings.zoo_dir, settings.models_dir) if path]
     device = choose_device(settings.device)
     if settings.threads:
@@ -157,11 +148,7 @@ def _model_folders(parents: Iterable[Path]) -> Iterator[Path]:
 
 
 def _require_own(folder: Path) -> None:
-    """Reject a folder whose name is not an id, or that is a link to elsewhere.
-
-    Raises:
-        CheckpointError: the folder is rejected.
-    """
+    """Raise `CheckpointError` if a folder's name is not an id, or it is a link to elsewhere."""
     if len(folder.name) > MAX_MODEL_ID_CHARACTERS or not MODEL_NAME.fullmatch(folder.name):
         raise CheckpointError(
             f"{folder}: a model's name has letters, digits, dots, dashes and spaces, at most "

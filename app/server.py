@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from fastapi import FastAPI
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from rich.table import Column, Table
 from uvicorn.supervisors import Multiprocess
 
 from headlight import log_format
@@ -43,8 +42,6 @@ At Python's own 5 ms each of the event loop's system calls may cost that much wh
 inference thread runs, and a request makes half a dozen.
 """
 
-MEBIBYTE = 2**20
-
 
 class PortError(OSError):
     """The address cannot be listened on; the message says why and what to do."""
@@ -54,15 +51,8 @@ class EngineLost(RuntimeError):
     """The server stopped because it can compute nothing any more; the message says why."""
 
 
-_NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-
-
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on an address; port 0 takes a free one.
-
-    Raises:
-        PortError: the address is taken or is not one of this machine.
-    """
+    """A socket that listens on an address, or `PortError`; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         takes_both = host == "::" and socket.has_dualstack_ipv6()
@@ -85,7 +75,7 @@ class SharedPort(socket.socket):
 
     @classmethod
     def bound(cls, family: int, address: Any, v6only: int) -> "SharedPort":
-        """A socket on that address that does not listen yet."""
+        """A socket that does not listen yet."""
         port = cls(family, socket.SOCK_STREAM)
         port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -96,27 +86,30 @@ class SharedPort(socket.socket):
         return port
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SharedPort.bound, (self.family, self.getsockname(), _v6only(self))
+        return SharedPort.bound, _address(self)
 
 
 def share_port(listener: socket.socket) -> socket.socket:
     """The port of a listener for several processes; on a system without that, the listener."""
     if not hasattr(socket, "SO_REUSEPORT"):
         return listener
-    family, address, v6only = listener.family, listener.getsockname(), _v6only(listener)
+    where = _address(listener)
     listener.close()  # it had the port alone, so no other server has it
-    return SharedPort.bound(family, address, v6only)
+    return SharedPort.bound(*where)
 
 
-def _v6only(listener: socket.socket) -> int:
-    if listener.family != socket.AF_INET6:
-        return 0
-    return listener.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY)
+def _address(bound: socket.socket) -> tuple[int, Any, int]:
+    """The family, the address, and whether it is IPv6 alone."""
+    is_v6 = bound.family == socket.AF_INET6
+    v6only = bound.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) if is_v6 else 0
+    return bound.family, bound.getsockname(), v6only
 
 
 def _reason(error: OSError) -> str:
-    """Why an address cannot be listened on, and the way out."""
-    if isinstance(error.__context__, socket.gaierror) or error.errno in _NOT_HERE:
+    if isinstance(error.__context__, socket.gaierror) or error.errno in (
+        errno.EADDRNOTAVAIL,
+        errno.EAFNOSUPPORT,
+    ):
         return "there is no such address here; choose another with --host"
     why = (error.strerror or str(error)).partition(" (while")[0].lower()
     if error.errno == errno.EADDRINUSE:
@@ -133,9 +126,7 @@ def address_of(listener: socket.socket) -> str:
 
 
 def serve(listener: socket.socket, host: str, settings: Settings) -> None:
-    """Serve until a signal comes, then let open responses finish.
-
-    The server also answers to the name `host`, which was asked for.
+    """Serve until a signal comes, then let open responses finish; `host` is an allowed name.
 
     Raises:
         ValueError: the device is missing.
@@ -214,15 +205,12 @@ def _shared_metrics(workers: int) -> Iterator[None]:
 
 
 def greet(console: Console, address: str, settings: Settings, registry: "Registry") -> None:
-    """Print the banner: address, model, limits, access and hints; nothing of a request."""
+    """Print the banner: address, model, limits, access and hints."""
     console.print(f"Headlight is at {address} (API: {address}/docs)", style="bold", soft_wrap=True)
-    facts = Table.grid(padding=(0, 2))
-    for name, what in (
-        ("model", _model(settings, registry)),
-        ("limits", _limits(settings)),
-        ("access", _access(settings)),
-    ):
-        facts.add_row(Text(name, style="dim"), what)
+    facts = Table.grid(Column(style="dim"), "", padding=(0, 2))
+    facts.add_row("model", _model(settings, registry))
+    facts.add_row("limits", _limits(settings))
+    facts.add_row("access", _access(settings))
     console.print(facts)
     for hint in _hints(settings):
         console.print(hint, style="yellow")
@@ -255,20 +243,17 @@ def _limits(settings: Settings) -> str:
     return (
         f"{settings.max_characters:,} characters · {settings.max_cells / 1e6:g} M numbers · "
         f"{settings.queue_length} waiting · {settings.max_streams} streams · "
-        f"{settings.cache_bytes / MEBIBYTE:.0f} MiB cache"
+        f"{settings.cache_bytes / 2**20:.0f} MiB cache"
     )
 
 
 def _access(settings: Settings) -> str:
     rate = settings.requests_per_minute
     in_worker = " in each worker" if settings.workers > 1 else ""
-    return " · ".join(
-        (
-            "this machine only" if is_loopback(settings.host) else "other machines, too",
-            "with a key" if settings.api_keys else "no key",
-            f"{rate} calls a minute each{in_worker}" if rate else "no rate limit",
-        )
-    )
+    reach = "this machine only" if is_loopback(settings.host) else "other machines, too"
+    key = "with a key" if settings.api_keys else "no key"
+    pace = f"{rate} calls a minute each{in_worker}" if rate else "no rate limit"
+    return f"{reach} · {key} · {pace}"
 
 
 def _hints(settings: Settings) -> Iterator[str]:

@@ -6,7 +6,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from functools import partial
 from importlib.metadata import version
 from typing import Annotated, TypeVar
 
@@ -39,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 def terminate() -> None:
-    """End this process as a signal does: in order, and with a status that is not 0."""
+    """End this process in order, with a status that is not 0."""
     signal.raise_signal(signal.SIGTERM)
 
 
@@ -81,9 +80,6 @@ class Services:
         self.generator = Generator(self.registry, settings)
         self.streams = Streams(settings.max_streams)
         self._threads = CapacityLimiter(N_THREADS)
-        self._measure()
-
-    def _measure(self) -> None:
         metrics = self.metrics
         metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs)
         metrics.watch(metrics.streams_open, lambda: self.streams.n_open)
@@ -96,11 +92,7 @@ class Services:
         )
 
     async def in_thread(self, work: Callable[[], Result], client_left: ClientLeft) -> Result:
-        """Run work on another thread; it is cancelled between two steps if the client disconnects.
-
-        Raises:
-            ClientDisconnected: the client did.
-        """
+        """Run work on another thread; it is cancelled, with an error, if the client disconnects."""
         is_cancelled = threading.Event()
 
         def run() -> Result:
@@ -114,22 +106,11 @@ class Services:
         finally:
             is_cancelled.set()
 
-    def start(self) -> None:
-        """Begin to get ready, without waiting for it."""
-        self.engine.start()
-
-    def close(self) -> None:
-        """Finish what runs and end the worker thread; it blocks."""
-        self.engine.close()
-
     def _warm_up(self) -> None:
         """Load the default model and trace once, so that no client waits for what is slow once.
 
         A default model that is missing or damaged leaves the server alive and not ready: others
-        can be asked.
-
-        Raises:
-            BaseException: a fatal error.
+        can be asked. A fatal error is raised.
         """
         # The limits are those of clients, and may be lower than a default trace needs.
         settings = self.settings.model_copy(update=NO_LIMITS)
@@ -158,13 +139,13 @@ def _reason(error: Exception) -> str:
 
 
 def client_left(request: Request) -> ClientLeft:
-    """Waits until the client of a request disconnects."""
-    return partial(_disconnected, request)
+    """A function that waits until the client of a request disconnects."""
 
+    async def disconnected() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
 
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+    return disconnected
 
 
 async def _services(request: Request) -> Services:

@@ -42,12 +42,8 @@ def writing(path: Path, *, is_forced: bool = False) -> Iterator[BinaryIO]:
 
     The file appears at the end of the block. If the block raises, nothing is written.
 
-    Args:
-        path: of the file.
-        is_forced: whether it may replace another file.
-
     Raises:
-        DestinationError: it cannot be written, or already exists.
+        DestinationError: it cannot be written, or exists and `is_forced` is false.
     """
     if path == STANDARD_OUTPUT:
         yield sys.stdout.buffer
@@ -55,18 +51,24 @@ def writing(path: Path, *, is_forced: bool = False) -> Iterator[BinaryIO]:
         return
     check(path, is_forced=is_forced)
     try:
-        with _replacing(path) if _is_replaced(path) else path.open("wb") as file:
-            yield file
+        if path.exists() and not path.is_file():  # a pipe or a device is written into
+            with path.open("wb") as file:
+                yield file
+            return
+        target = path.resolve()
+        partial = target.with_name(f".{target.name}.partial")
+        try:
+            with partial.open("wb") as file:
+                yield file
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
     except OSError as error:
         raise DestinationError(f"cannot write {path}: {_reason(error)}") from error
 
 
 def check(path: Path, *, is_forced: bool = False) -> None:
-    """Check that a file can be written, before anything is computed for it.
-
-    Raises:
-        DestinationError: as `writing`.
-    """
+    """Raise `DestinationError` if a file cannot be written, before anything is computed for it."""
     if path == STANDARD_OUTPUT:
         return
     try:
@@ -80,24 +82,6 @@ def check(path: Path, *, is_forced: bool = False) -> None:
             raise DestinationError(f"{path} already exists; {way_out}")
     except OSError as error:
         raise DestinationError(f"cannot write {path}: {_reason(error)}") from error
-
-
-def _is_replaced(path: Path) -> bool:
-    """Whether a new file takes the name; a pipe or a device is written into."""
-    return path.is_file() or not path.exists()
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file in the same folder, which takes the name when it is complete."""
-    target = path.resolve()
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            yield file
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def in_words(error: Exception) -> str:

@@ -10,7 +10,6 @@ from headlight.model.served import Description
 from headlight.schemas.models import (
     ExampleAnswer,
     ExpertsAnswer,
-    ExpertTokensAnswer,
     ModelAnswer,
     ModelsAnswer,
     ModelSummary,
@@ -76,19 +75,17 @@ def model_summary(description: Description) -> ModelSummary:
 def model_answer(description: Description) -> ModelAnswer:
     """A model's card as it is sent; sites have no batch axis, as a trace is of one text."""
     card = description.card
-    return ModelAnswer(
-        **dict(model_summary(description)),
-        trained_on=list(card.trained_on),
-        attribution=list(card.attribution),
-        metrics=dict(card.metrics),
-        expert_tokens=(
-            ExpertTokensAnswer.model_validate(card.expert_tokens) if card.expert_tokens else None
-        ),
-        sites=[
+    facts = dict(model_summary(description)) | {
+        "trained_on": card.trained_on,
+        "attribution": card.attribution,
+        "metrics": card.metrics,
+        "expert_tokens": card.expert_tokens or None,
+        "sites": [
             SiteAnswer(name=site.name, axes=[axis for axis in site.axes if axis != "batch"])
             for site in description.sites
         ],
-    )
+    }
+    return ModelAnswer.model_validate(facts)
 
 
 def example_answer(title: str, example: str | Example) -> ExampleAnswer:

@@ -1,4 +1,4 @@
-"""The pages: the application, and the cards of the models.
+"""The pages: the application, the cards of the models, and the documentation of the API.
 
 The whole view is in the URL's fragment, so no log of this server holds a text.
 """
@@ -16,7 +16,7 @@ from headlight.errors import described
 from headlight.model.card import flatten, to_markdown
 from headlight.services import ServicesDep
 from headlight.settings import HOME
-from headlight.static_files import PLOTLY_URL, STATIC_URL, modules_of
+from headlight.static_files import DOCS_URL, PLOTLY_URL, STATIC_URL, modules_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -30,6 +30,11 @@ _IMPORT = re.compile(r"""^(?:import|export)\b[^;'"(]*?['"](\.[^'"]+)['"]""", re.
 
 # A card may be a stranger's: its tags are text, and it brings no pictures from elsewhere.
 _markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+
+_START = """SwaggerUIBundle({
+  url: '/openapi.json', dom_id: '#swagger-ui', deepLinking: true, validatorUrl: null,
+});
+"""
 
 
 @router.get("/")
@@ -57,6 +62,20 @@ def card(model: str, request: Request, services: ServicesDep) -> Response:
         "prose": prose_of(to_markdown(found)),
     }
     return _templates.TemplateResponse(request, "card.html", context, headers=_REVALIDATE)
+
+
+# FastAPI's own page loads Swagger UI from a CDN, and starts it inline, which the content security
+# policy forbids.
+@router.get("/docs")
+async def docs(request: Request) -> Response:
+    """Swagger UI, served from an installed package."""
+    return _templates.TemplateResponse(request, "docs.html", {"docs_url": DOCS_URL})
+
+
+@router.get("/docs/start.js")
+async def start() -> Response:
+    """The script that opens Swagger UI on its page."""
+    return Response(_START, media_type="text/javascript")
 
 
 @lru_cache(maxsize=64)  # as many as there are models; a hostile one takes seconds

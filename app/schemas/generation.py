@@ -1,11 +1,10 @@
 """Generation: the request and its Server-Sent Events."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import (
-    ConfigDict,
     Field,
     GetJsonSchemaHandler,
     PlainSerializer,
@@ -18,7 +17,7 @@ from pydantic_core import CoreSchema
 
 from headlight.schemas import Answer
 from headlight.schemas.server import ProblemAnswer
-from headlight.schemas.traces import ModelId, Numbers, TokenAnswer, TokenizeRequest
+from headlight.schemas.traces import ModelId, Numbers, TokenAnswer, TokenizeRequest, example
 
 MAX_ALTERNATIVES = 100
 
@@ -30,17 +29,15 @@ Rows = Annotated[
 ]
 """Nested lists in JSON, an array in Python."""
 
+Kind = TypeVar("Kind")
+Data = TypeVar("Data")
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class GenerateRequest(TokenizeRequest):
     """A text to continue, and how its tokens are sampled."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"text": "Once upon a time", "n_tokens": 20, "temperature": 0.8}]
-        }
-    )
+    model_config = example(text="Once upon a time", n_tokens=20, temperature=0.8)
 
     model: ModelId | None = Field(
         None, description="The decoder that continues the text; if omitted, the default model."
@@ -188,32 +185,25 @@ class _OneLine:
         }
 
 
-class StartEvent(Answer):
+class _Event(Answer, Generic[Kind, Data]):
+    event: Kind
+    data: Annotated[Data, _OneLine()]
+
+
+class StartEvent(_Event[Literal["start"], Started]):
     """`event: start`, once, before the first token."""
 
-    event: Literal["start"]
-    data: Annotated[Started, _OneLine()]
 
-
-class TokenEvent(Answer):
+class TokenEvent(_Event[Literal["token"], TokenWritten]):
     """`event: token`, once for each token."""
 
-    event: Literal["token"]
-    data: Annotated[TokenWritten, _OneLine()]
 
-
-class EndEvent(Answer):
+class EndEvent(_Event[Literal["end"], Ended]):
     """`event: end`, after the last token."""
 
-    event: Literal["end"]
-    data: Annotated[Ended, _OneLine()]
 
-
-class ErrorEvent(Answer):
+class ErrorEvent(_Event[Literal["error"], ProblemAnswer]):
     """`event: error`: an error after the first token; the last event of its stream."""
-
-    event: Literal["error"]
-    data: Annotated[ProblemAnswer, _OneLine()]
 
 
 GenerationEvent = StartEvent | TokenEvent | EndEvent | ErrorEvent

@@ -38,7 +38,8 @@ Scheme = Literal["sinusoidal", "learned", "rotary", "alibi"]
 Size = Annotated[int, Field(ge=1, le=MAX_POSITIONAL_SIZE)]
 
 
-def _example(**members: Any) -> ConfigDict:
+def example(**members: Any) -> ConfigDict:
+    """The configuration of a request whose documentation shows these members."""
     return ConfigDict(json_schema_extra={"examples": [members]})
 
 
@@ -96,7 +97,7 @@ EditRequests = Annotated[list[EditRequest], Field(max_length=MAX_EDITS)]
 class TokenizeRequest(Request):
     """A text to split into tokens."""
 
-    model_config = _example(text="The cat sat on the mat.")
+    model_config = example(text="The cat sat on the mat.")
 
     text: str = Field(description="The text.")
     model: ModelId | None = Field(
@@ -107,7 +108,7 @@ class TokenizeRequest(Request):
 class TraceRequest(TokenizeRequest):
     """A text to trace, and the parts of its forward pass to return."""
 
-    model_config = _example(
+    model_config = example(
         text="The cat sat on the mat.",
         capture=["decoder.layers.*.self_attention.weights"],
         layers=[0, 1],

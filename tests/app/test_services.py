@@ -8,12 +8,12 @@ from headlight.services import Services
 
 def warm_up(services):
     """Start, and wait until it is known whether the default model answers."""
-    services.start()
+    services.engine.start()
     until = time.monotonic() + 30
     while not services.is_ready and "being loaded" in services.why_not_ready:
         assert time.monotonic() < until
         time.sleep(0.01)
-    services.close()
+    services.engine.close()
 
 
 def test_warming_up_is_not_held_to_the_limits_of_clients(settings):
@@ -47,7 +47,7 @@ def test_a_fatal_error_makes_the_server_not_ready_and_ends_the_process(settings,
     monkeypatch.setattr(headlight.services, "trace_now", run_out)
     ended = []
     services = Services(settings, on_fatal=lambda: ended.append(services.is_ready))
-    services.start()
+    services.engine.start()
     services.engine._thread.join(20)
     assert ended == [False]
     assert services.has_failed
