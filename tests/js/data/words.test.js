@@ -74,40 +74,6 @@ test('a word is hidden only if it is hidden from all pieces', () => {
   );
 });
 
-test('rows still sum to 1 after merging, however the pieces fall', () => {
-  let seed = 7;
-  const random = () => {
-    seed = (seed * 16807) % 2147483647;
-    return seed / 2147483647;
-  };
-  for (let trial = 0; trial < 200; trial += 1) {
-    const count = 1 + Math.floor(random() * 12);
-    const isCausal = random() < 0.5;
-    let word = 0;
-    const tokens = Array.from({ length: count }, (_, index) => {
-      if (random() < 0.5) word += 1;
-      return token('x', index, random() < 0.2 ? null : word);
-    });
-    const data = new Float64Array(count * count).fill(NaN);
-    for (let row = 0; row < count; row += 1) {
-      const seen = isCausal ? row + 1 : count;
-      const raw = Array.from({ length: seen }, random);
-      const sum = raw.reduce((a, b) => a + b);
-      raw.forEach((value, column) => {
-        data[row * count + column] = value / sum;
-      });
-    }
-    const words = wordsOf(tokens, 'x'.repeat(count));
-    const found = merged({ rows: count, columns: count, data }, words, words);
-    for (let row = 0; row < words.length; row += 1) {
-      const cells = [...found.data.slice(row * words.length, (row + 1) * words.length)].filter(
-        (value) => !Number.isNaN(value),
-      );
-      ok(Math.abs(cells.reduce((a, b) => a + b) - 1) < 1e-12, `trial ${trial}, row ${row}`);
-    }
-  }
-});
-
 test('a token is found in its word, and one that is hidden is not', () => {
   const words = wordsOf(TOKENS, TEXT);
   deepEqual(

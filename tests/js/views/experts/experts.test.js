@@ -93,12 +93,8 @@ test('pointing at an expert tints the sentence by what it takes of every token',
 });
 
 test('the route is a Sankey whose nodes are the experts of each layer, the chosen token’s ribbons blue', () => {
-  const [
-    {
-      data: [sankey],
-      grid,
-    },
-  ] = route(routedTrace(), { query: 2 });
+  const [{ data, grid }] = route(routedTrace(), { query: 2 });
+  const [sankey] = data;
   equal(sankey.type, 'sankey');
   const blue = sankey.link.color.filter((colour) => colour === FRAME.palette.query);
   equal(blue.length, 6);
@@ -158,16 +154,8 @@ test('specialities: every kind of token by expert, beside what the expert takes 
 
 test('specialities: the tokens of the chosen expert, those of the sentence in green', () => {
   const state = { layer: 1, experts_expert: 3, query: 0 };
-  const [
-    ,
-    {
-      title,
-      data: [bars],
-      grid,
-      facts,
-      help,
-    },
-  ] = specialities(routedTrace(), state);
+  const [, { title, data, grid, facts, help }] = specialities(routedTrace(), state);
+  const [bars] = data;
   equal(title, 'Expert 3 of layer 1');
   deepEqual(facts, [['share of all tokens', '60.0 %']]);
   match(help, /12,345 tokens of books.txt.* 20 times or more/);

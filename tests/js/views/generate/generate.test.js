@@ -32,25 +32,16 @@ test('before generation the page shows the prediction, and a chosen bar starts t
     equal(others.length, 0);
     assertContract([figure], width);
   }
-  const [
-    {
-      grid,
-      data: [bars],
-    },
-  ] = figures([]);
+  const [{ grid, data }] = figures([]);
+  const [bars] = data;
   deepEqual(bars.x, [0.5, 0.25, Math.fround(0.0001)]);
   const paths = grid.rowLabels.map((_, row) => grid.choose(row, 0).generate_path);
   deepEqual(paths, [[6], [9], [5]]);
 });
 
 test('the written token is marked among the alternatives', () => {
-  const [
-    {
-      title,
-      data: [bars],
-      grid,
-    },
-  ] = figures([3, 1], NATURAL);
+  const [{ title, data, grid }] = figures([3, 1], NATURAL);
+  const [bars] = data;
   equal(plain(title), 'After “it” at 5');
   deepEqual(bars.text, ['40.0 %', '30.0 % · written', '20.0 %', '6.0 %']);
   equal(grid.columns, 1);
@@ -86,14 +77,8 @@ test('an alternative continues from its place by its id', () => {
 });
 
 test('the row is that of the token before, over all tokens so far', () => {
-  const [
-    choices,
-    {
-      grid,
-      data: [bars],
-      title,
-    },
-  ] = figures(PATH, { layer: 1, head: 1 });
+  const [choices, { grid, data, title }] = figures(PATH, { layer: 1, head: 1 });
+  const [bars] = data;
   equal(title, 'Layer 1, head 1');
   equal(grid.columns, TOKENS.length + 2);
   ok(Math.abs(bars.y.reduce((sum, weight) => sum + weight) - 1) < 1e-9);
