@@ -20,16 +20,7 @@ from headlight import request_log
 from headlight.settings import LogFormat, LogLevel
 
 # A request's facts in the order of the text format; JSON has the same members.
-FACTS = (
-    "method",
-    "route",
-    "status",
-    "ms",
-    "bytes",
-    "problem",
-    "text_characters",
-    "text_hash",
-)
+FACTS = ("method", "route", "status", "ms", "bytes", "problem", "text_characters", "text_hash")
 
 TELLS_WHY = {"tells_why": True}
 

@@ -13,8 +13,8 @@ from threading import Lock
 
 import torch
 
+from headlight.engine import is_fatal, is_out_of_memory
 from headlight.errors import Problem, echo
-from headlight.inference.engine import is_fatal, is_out_of_memory
 from headlight.model.checkpoint import describe, load
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.device import choose_device, choose_precision

@@ -13,8 +13,8 @@ import anyio.to_thread
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
+from headlight.engine import ClientLeft, Engine, is_fatal, unless_client_leaves
 from headlight.errors import Problem
-from headlight.inference.engine import ClientLeft, Engine, is_fatal, unless_client_leaves
 from headlight.log_format import TELLS_WHY
 from headlight.metrics import Metrics
 from headlight.model.cancellation import cancellable

@@ -22,8 +22,7 @@ from starlette.responses import FileResponse
 from starlette.types import Scope
 
 from headlight.serialization.compression import SMALL, compressed
-from headlight.serialization.formats import Coding
-from headlight.serialization.negotiation import negotiate_coding
+from headlight.serialization.formats import Coding, negotiate_coding
 from headlight.settings import HOME
 
 STATIC = HOME / "static"

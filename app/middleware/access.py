@@ -20,22 +20,9 @@ PROBES = frozenset({"/healthz", "/readyz"})
 KEY_HEADER = "X-API-Key"
 CHALLENGE = 'Bearer realm="Headlight"'
 
-_REQUEST_HEADERS = (
-    "Accept",
-    "Authorization",
-    "Content-Type",
-    "If-None-Match",
-    "X-Request-ID",
-    KEY_HEADER,
-)
-_RESPONSE_HEADERS = (
-    "Content-Location",
-    "ETag",
-    "RateLimit",
-    "RateLimit-Policy",
-    "Retry-After",
-    "X-Request-ID",
-)
+_REQUEST_HEADERS = ["Accept", "Authorization", "Content-Type", "If-None-Match", "X-Request-ID"]
+_QUOTA_HEADERS = ["RateLimit", "RateLimit-Policy", "Retry-After"]
+_RESPONSE_HEADERS = ["Content-Location", "ETag", "X-Request-ID", *_QUOTA_HEADERS]
 
 
 def is_guarded(scope: Scope) -> bool:
@@ -66,7 +53,7 @@ class Cors(CORSMiddleware):
             app,
             allow_origins=origins,
             allow_methods=("GET", "HEAD", "POST"),
-            allow_headers=_REQUEST_HEADERS,
+            allow_headers=[*_REQUEST_HEADERS, KEY_HEADER],
             expose_headers=_RESPONSE_HEADERS,
         )
 

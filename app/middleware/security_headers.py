@@ -4,36 +4,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 # Plotly sets styles on elements, which only style-src-attr allows; nothing is evaluated, and
 # nothing is loaded from another host. `blob:` and `data:` images are what plots are saved as.
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'self'",
-        "style-src-attr 'unsafe-inline'",
-        "img-src 'self' data: blob:",
-        "object-src 'none'",
-        "base-uri 'none'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-    )
+CONTENT_SECURITY_POLICY = (
+    "default-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; "
+    "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 
 # Features that the page does not use. It writes to the clipboard, which is not among them.
-PERMISSIONS_POLICY = ", ".join(
-    f"{feature}=()"
-    for feature in (
-        "accelerometer",
-        "camera",
-        "display-capture",
-        "geolocation",
-        "gyroscope",
-        "magnetometer",
-        "microphone",
-        "midi",
-        "payment",
-        "publickey-credentials-get",
-        "screen-wake-lock",
-        "usb",
-        "xr-spatial-tracking",
-    )
+PERMISSIONS_POLICY = (
+    "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), "
+    "magnetometer=(), microphone=(), midi=(), payment=(), publickey-credentials-get=(), "
+    "screen-wake-lock=(), usb=()"
 )
 
 SECURITY_HEADERS = {

@@ -21,8 +21,13 @@ from headlight.schemas.traces import (
     TraceForm,
     TraceRequest,
 )
-from headlight.serialization.formats import SAFETENSORS, Form
-from headlight.serialization.negotiation import content_tag, is_known, negotiate_form
+from headlight.serialization.formats import (
+    SAFETENSORS,
+    Form,
+    content_tag,
+    is_known,
+    negotiate_form,
+)
 from headlight.serialization.sending import ChunkedResponse
 from headlight.services import ServicesDep, client_left
 from headlight.tracing.jobs import check_text, model_errors_as_problems

@@ -6,7 +6,6 @@ its compressed length reveals nothing (BREACH).
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
 
 import brotli
 import zstandard
@@ -24,23 +23,6 @@ GATHERED_BYTES = 2**16
 LIBRARIES = f"{zstandard.ZSTD_VERSION} {brotli.__version__} {zlib.ZLIB_RUNTIME_VERSION}"
 """The versions that, with the level, decide the compressed bytes."""
 
-_GZIP_WINDOW = 16 + zlib.MAX_WBITS
-
-
-class _Compressor(Protocol):
-    def compress(self, content: bytes, /) -> bytes: ...
-
-    def flush(self) -> bytes: ...
-
-
-class _Brotli:
-    """Brotli's compressor with the methods that the others have."""
-
-    def __init__(self, quality: int) -> None:
-        self._compressor = brotli.Compressor(quality=quality)
-        self.compress: Callable[[bytes], bytes] = self._compressor.process
-        self.flush: Callable[[], bytes] = self._compressor.finish
-
 
 def compressed(
     pieces: Iterable[bytes], coding: Coding, levels: dict[str, int] = FAST
@@ -49,10 +31,10 @@ def compressed(
     if coding == "identity":
         yield from pieces
         return
-    compressor = _compressor(coding, levels[coding])
+    compress, finish = _compressor(coding, levels[coding])
     for piece in _gathered(pieces):
-        yield compressor.compress(piece)
-    yield compressor.flush()
+        yield compress(piece)
+    yield finish()
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -68,12 +50,14 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(waiting)
 
 
-def _compressor(coding: Coding, level: int) -> _Compressor:
-    match coding:
-        case "zstd":
-            return zstandard.ZstdCompressor(level=level).compressobj()
-        case "br":
-            return _Brotli(level)
-        case _:
-            # Its header has no time in it, unlike that of the gzip module.
-            return zlib.compressobj(level, wbits=_GZIP_WINDOW)
+def _compressor(coding: Coding, level: int) -> tuple[Callable[[bytes], bytes], Callable[[], bytes]]:
+    """Compresses a piece; ends the content."""
+    if coding == "br":
+        brotlied = brotli.Compressor(quality=level)
+        return brotlied.process, brotlied.finish
+    if coding == "zstd":
+        zstd = zstandard.ZstdCompressor(level=level).compressobj()
+        return zstd.compress, zstd.flush
+    # Its header has no time in it, unlike that of the gzip module.
+    gzip = zlib.compressobj(level, wbits=16 + zlib.MAX_WBITS)
+    return gzip.compress, gzip.flush

@@ -80,10 +80,9 @@ def entity_tag(answer: Answer, form: Form) -> str:
 
 
 class Outgoing:
-    """The bytes of all answers that are encoded or being sent.
+    """The bytes of all answers that are encoded or being sent, `limit` at most.
 
-    Args:
-        limit: how many there may be; a single larger answer is allowed when nothing else is out.
+    A single larger answer is allowed when nothing else is out.
     """
 
     def __init__(self, limit: int) -> None:

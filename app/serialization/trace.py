@@ -11,7 +11,7 @@ https://huggingface.co/docs/safetensors/index#format
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -64,7 +64,7 @@ class Answer:
     trace: Trace
     analyses: Mapping[str, Analysis]
 
-    @property
+    @cached_property
     def n_bytes(self) -> int:
         """About the bytes it takes in memory, and uncompressed on the wire."""
         arrays = sum(array.data.nbytes for _, array in self._arrays())
@@ -151,7 +151,11 @@ def encode(answer: Sendable, form: Form) -> bytes:
         Cancelled: the client left.
     """
     write = _safetensors_of if form.media_type == SAFETENSORS else _json_of
-    return b"".join(_cancellable(compressed(write(answer, form), form.coding)))
+    chunks = []
+    for chunk in compressed(write(answer, form), form.coding):
+        check()
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 def sent_arrays(answer: Sendable, form: Form) -> Iterator[tuple[str, tuple[int, ...], str]]:
@@ -164,65 +168,37 @@ def sent_arrays(answer: Sendable, form: Form) -> Iterator[tuple[str, tuple[int, 
             yield f"analyses.{name}.{key}", array.data.shape, dtype
 
 
-def _cancellable(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    for chunk in chunks:
-        check()
-        yield chunk
-
-
 def _json_of(answer: Sendable, form: Form) -> Iterator[bytes]:
     """The answer as JSON: masked scores, and experts that are off, are null."""
-    if answer.n_bytes <= WHOLE_BYTES:
-        return iter([_json_whole(answer, form)])
-    tensors = (
-        (site, _json_array(_sent(site, array, form))) for site, array in answer.tensors.items()
-    )
-    members = [*_json_members(answer.members()), ("tensors", _json_object(tensors))]
+    document: dict[str, Any] = {**answer.members(), "tensors": _documents(answer.tensors, form)}
     if isinstance(answer, Answer):
-        analyses = ((name, _json_analysis(found, form)) for name, found in answer.analyses.items())
-        members.append(("analyses", _json_object(analyses)))
-    return _json_object(members)
-
-
-def _json_whole(answer: Sendable, form: Form) -> bytes:
-    """The same bytes in one call, which takes a third of the time for a small answer."""
-    arrays = {
-        site: _json_document(_sent(site, array, form)) for site, array in answer.tensors.items()
-    }
-    document: dict[str, Any] = {**answer.members(), "tensors": arrays}
-    if isinstance(answer, Answer):
-        exact = _exact(form)
         document["analyses"] = {
-            name: {
-                **{
-                    key: _json_document(_sent(key, array, exact))
-                    for key, array in found.arrays.items()
-                },
-                **found.metadata,
-            }
+            name: {**_documents(found.arrays, _exact(form)), **found.metadata}
             for name, found in answer.analyses.items()
         }
-    return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
+    if answer.n_bytes > WHOLE_BYTES:
+        return _json_value(document)
+    return iter([orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)])
 
 
-def _json_document(array: _SentArray) -> dict[str, Any]:
-    return {**_facts(array), "data": array.data}
+def _documents(arrays: Mapping[str, NamedArray], form: Form) -> dict[str, Any]:
+    sent = {name: _sent(name, array, form) for name, array in arrays.items()}
+    return {name: _facts(array) | {"data": array.data} for name, array in sent.items()}
 
 
-def _json_analysis(analysis: Analysis, form: Form) -> Iterator[bytes]:
-    exact = _exact(form)
-    arrays = [
-        (key, _json_array(_sent(key, array, exact))) for key, array in analysis.arrays.items()
-    ]
-    return _json_object([*arrays, *_json_members(analysis.metadata)])
-
-
-def _json_members(members: Mapping[str, Any]) -> list[tuple[str, Iterator[bytes]]]:
-    return [(name, _json_value(value)) for name, value in members.items()]
-
-
-def _json_array(array: _SentArray) -> Iterator[bytes]:
-    return _json_object([*_json_members(_facts(array)), ("data", json_array(array.data))])
+def _json_value(value: object) -> Iterator[bytes]:
+    """A value in chunks; the same bytes as in one call, which takes a third of the time."""
+    if isinstance(value, np.ndarray):
+        yield from json_array(value)
+    elif isinstance(value, dict):
+        opening = b"{"
+        for name, member in value.items():
+            yield opening + orjson.dumps(name) + b":"
+            yield from _json_value(member)
+            opening = b","
+        yield b"{}" if opening == b"{" else b"}"
+    else:
+        yield orjson.dumps(value)
 
 
 def _facts(array: _SentArray) -> dict[str, Any]:
@@ -297,21 +273,6 @@ def _require_finite(name: str, data: NDArray[Any]) -> None:
     if not is_allowed.all():
         detail = f"{name} holds {data[~is_allowed][0]}; the answer would not be true"
         raise Problem(503, "model-unavailable", detail)
-
-
-def _json_value(value: object) -> Iterator[bytes]:
-    """A small value, in one chunk."""
-    yield orjson.dumps(value)
-
-
-def _json_object(members: Iterable[tuple[str, Iterable[bytes]]]) -> Iterator[bytes]:
-    """An object of members whose values come in chunks."""
-    opening = b"{"
-    for name, chunks in members:
-        yield opening + orjson.dumps(name) + b":"
-        yield from chunks
-        opening = b","
-    yield b"{}" if opening == b"{" else b"}"
 
 
 def json_array(data: NDArray[Any]) -> Iterator[bytes]:

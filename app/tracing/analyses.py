@@ -59,12 +59,7 @@ def output_weights(trace: Trace, checkpoint: Served) -> dict[str, NamedArray]:
 def sites_of(
     names: Sequence[str], description: Description, layers: Sequence[int] | None = None
 ) -> list[str]:
-    """The sites that some analyses need, each once.
-
-    Args:
-        names: of the analyses.
-        description: of the model.
-        layers: those of the request, to which analyses by layer keep.
+    """The sites that some analyses need, each once; those by layer keep to `layers`.
 
     Raises:
         Problem: 422, the model lacks the sites that one of them reads.

@@ -14,8 +14,8 @@ from fastapi.sse import format_sse_event
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from headlight.engine import Job
 from headlight.errors import Problem, over_limit, refusal
-from headlight.inference.engine import Job
 from headlight.model.generation import (
     Continuation,
     GeneratedToken,
@@ -58,11 +58,6 @@ class Generation:
     """A text that is being continued, and its events.
 
     The keys and values of the tokens so far live here and go with the object.
-
-    Args:
-        checkpoint: a decoder.
-        request: what was asked for.
-        tokens: of the request's text.
     """
 
     def __init__(
@@ -117,11 +112,7 @@ class Generation:
         return event
 
     def end(self, *, is_stopping: bool = False) -> bytes:
-        """The event after the last token.
-
-        Args:
-            is_stopping: whether the server stops before the text is complete.
-        """
+        """The event after the last token, or after the one at which the server stops."""
         reason = "server_stopping" if is_stopping else self._reason()
         text = self.checkpoint.tokenizer.decode(self.written)
         return encode_event("end", {"reason": reason, "n_tokens": len(self.written), "text": text})
@@ -206,12 +197,7 @@ def advance(generations: list[Generation]) -> Iterator[tuple[int, bytes | Except
 
 
 class Generator:
-    """Answers requests to generate; every call blocks, so it belongs off the event loop.
-
-    Args:
-        registry: the models.
-        settings: the limits.
-    """
+    """Answers requests to generate; every call blocks, so it belongs off the event loop."""
 
     def __init__(self, registry: Registry, settings: Settings) -> None:
         self.registry = registry
@@ -281,11 +267,7 @@ def _require_known(checkpoint: Served, request: GenerateRequest) -> None:
 
 
 class Streams:
-    """The streams that are open now.
-
-    Args:
-        limit: how many there may be.
-    """
+    """The streams that are open now, `limit` at most."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -318,12 +300,7 @@ class Streams:
 
 
 class EventStream(StreamingResponse):
-    """Events on their way to a client, for as long as it reads them.
-
-    Args:
-        events: each encoded, as they come to be.
-        read_timeout: seconds that a client may leave an event unread.
-    """
+    """Encoded events on their way to a client, which may leave each unread for `read_timeout` s."""
 
     media_type = EVENT_STREAM
 

@@ -1,18 +1,18 @@
 """Traces on demand: from the cache, from a job that runs already, or from a new one."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
-from typing import Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import orjson
 from cachetools import LRUCache
 
-from headlight.inference.engine import ClientLeft, Engine, Job
-from headlight.inference.single_flight import SingleFlight
+from headlight.engine import ClientLeft, Engine, Job, unless_client_leaves
+from headlight.errors import Problem
 from headlight.metrics import Metrics
 from headlight.model.trace import NamedArray
 from headlight.registry import Registry
@@ -21,8 +21,7 @@ from headlight.serialization.formats import Form
 from headlight.serialization.sending import Outgoing, Reservation, entity_tag, size_estimate
 from headlight.serialization.trace import Analysis, Answer, Sendable, encode
 from headlight.settings import Settings
-from headlight.tracing.batch import solve
-from headlight.tracing.jobs import TraceJob, check_text, trace_job
+from headlight.tracing.jobs import TraceJob, check_text, solve, trace_job
 
 INLINE_BYTES = 2**16
 """A smaller answer is encoded on the event loop if no pass was needed: in 2 ms at most."""
@@ -34,14 +33,8 @@ All others are encoded on the worker thread right after their pass: the event lo
 most to do when many clients ask, then only sends them.
 """
 
-Result = TypeVar("Result")
-
-
-class InThread(Protocol):
-    """Runs work on another thread until it is done or its client disconnects."""
-
-    def __call__(self, work: Callable[[], Result], client_left: ClientLeft) -> Awaitable[Result]:
-        """The result of the work."""
+InThread = Callable[[Callable[[], Any], ClientLeft], Awaitable[Any]]
+"""Runs work on another thread until it is done or its client disconnects."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +131,8 @@ class TraceService:
         """
         if answer.n_bytes < INLINE_BYTES:
             return entity_tag(answer, form)
-        return await self._in_thread(partial(entity_tag, answer, form), client_left)
+        tag: str = await self._in_thread(partial(entity_tag, answer, form), client_left)
+        return tag
 
     def _begin(self, job: TraceJob, form: Form) -> Job:
         self.metrics.cache_misses.inc()  # a client that joins has missed nothing
@@ -180,6 +174,71 @@ class _Found:
 
     answer: Answer
     bodies: Mapping[Form, bytes]
+
+
+@dataclass
+class _Flight:
+    """A job in the engine and how many clients wait for its result."""
+
+    job: Job
+    n_waiting: int = 0
+
+
+class SingleFlight:
+    """Equal jobs that are asked for at the same time are computed once.
+
+    A job is withdrawn when the last of its clients disconnects; it fails for all of them.
+    async-lru shares a call too, but goes on with it when every caller has left.
+    https://pkg.go.dev/golang.org/x/sync/singleflight
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._flights: dict[Hashable, _Flight] = {}
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    async def run(
+        self,
+        key: Hashable,
+        make_job: Callable[[], Job],
+        join: Callable[[Job], object],
+        client_left: ClientLeft,
+    ) -> Any:
+        """The result of the job under that key, for this client and all others who ask for it.
+
+        `make_job` makes the job if none is in the engine; `join` is called with it if one is.
+
+        Raises:
+            Problem, ClientDisconnected: as `Engine.run`.
+        """
+        while True:
+            flight = self._flights.get(key)
+            has_joined = flight is not None
+            if flight is None:
+                flight = self._flights[key] = _Flight(self._engine.submit(make_job()))
+                flight.job.future.add_done_callback(partial(self._forget, key))
+            else:
+                join(flight.job)
+            flight.n_waiting += 1
+            try:
+                return await unless_client_leaves(flight.job.future, client_left)
+            except Problem as problem:
+                # The first client has waited too long in the queue; one that joined has not.
+                if not has_joined or problem.kind != "queue-timeout":
+                    raise
+            finally:
+                flight.n_waiting -= 1
+                if not flight.n_waiting:
+                    if self._flights.get(key) is flight:
+                        del self._flights[key]
+                    self._engine.withdraw(flight.job)
+
+    def _forget(self, key: Hashable, future: object) -> None:
+        flight = self._flights.get(key)
+        if flight is not None and flight.job.future is future:
+            del self._flights[key]
 
 
 class TraceCache:

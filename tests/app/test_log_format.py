@@ -17,7 +17,7 @@ from headlight.request_log import RequestContext, current
 SECRET = "xyzzy-plugh"
 
 
-def formatted(formatter, message, *args, error=None, name="headlight.inference.engine", **extra):
+def formatted(formatter, message, *args, error=None, name="headlight.engine", **extra):
     record = logging.LogRecord(name, logging.WARNING, "f.py", 1, message, args, None)
     vars(record).update(extra)
     if error is not None:
@@ -35,9 +35,7 @@ def formatter(request):
 
 def test_a_line_of_text_says_when_who_and_what():
     line = formatted(log_format.TextFormatter(), "%d models", 3)
-    assert re.fullmatch(
-        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d warning headlight.inference.engine: 3 models", line
-    )
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d warning headlight.engine: 3 models", line)
 
 
 def test_a_line_of_json_has_the_same_members():
@@ -45,7 +43,7 @@ def test_a_line_of_json_has_the_same_members():
     assert line.pop("time").endswith("+00:00")
     expected = {
         "level": "WARNING",
-        "logger": "headlight.inference.engine",
+        "logger": "headlight.engine",
         "message": "3 models",
         "status": 200,
     }

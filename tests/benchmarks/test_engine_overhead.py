@@ -8,7 +8,7 @@ import sys
 import time
 from timeit import repeat
 
-from headlight.inference.engine import Engine, Job
+from headlight.engine import Engine, Job
 from headlight.model.cancellation import cancellable, check
 
 N_REQUESTS = 1_000

@@ -16,8 +16,8 @@ from hypothesis import settings as run_with
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from headlight.engine import Job
 from headlight.errors import Problem
-from headlight.inference.engine import Job
 from headlight.model import generation, tracing
 from headlight.model.generation import Sampling
 from headlight.schemas.generation import GenerationEvent

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from headlight.inference.engine import Job
+from headlight.engine import Job
 from headlight.model.layers import TransformerLayer
 from headlight.model.transformer import Stack
 from tests.app.connections import connect, raw_post, wait_for

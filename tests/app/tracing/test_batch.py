@@ -8,8 +8,8 @@ from headlight.model import tracing
 from headlight.model.cancellation import Cancelled, cancellable
 from headlight.registry import registry_of
 from headlight.schemas.traces import TraceRequest
-from headlight.tracing import batch
-from headlight.tracing.batch import solve
+from headlight.tracing import jobs as module
+from headlight.tracing.jobs import solve
 from headlight.tracing.service import job_of, trace_now
 
 TEXTS = ("the cat", "a small light reads the words aloud because it was tired", "mat")
@@ -40,7 +40,7 @@ def passes(monkeypatch):
         made.append(len(inputs))
         return run(checkpoint, spec, inputs)
 
-    monkeypatch.setattr(batch, "run_batch", count)
+    monkeypatch.setattr(module, "run_batch", count)
     return made
 
 
@@ -103,14 +103,14 @@ def test_a_pass_captures_no_more_numbers_than_one_answer_may_hold(jobs_of, solve
 
 
 def test_an_analysis_that_finds_nothing_hits_its_job_alone(jobs_of, solved, monkeypatch):
-    analyse = batch.analyse
+    analyse = module.analyse
 
     def fail(name, trace, checkpoint):
         if trace.text == "mat":
             raise Problem(422, "nothing-to-analyse", "there is nothing")
         return analyse(name, trace, checkpoint)
 
-    monkeypatch.setattr(batch, "analyse", fail)
+    monkeypatch.setattr(module, "analyse", fail)
     assert [isinstance(each, Problem) for each in solved(jobs_of())] == [False, False, True]
 
 
@@ -122,7 +122,7 @@ def test_a_cancellation_is_not_a_failure_of_a_job(jobs_of, solved):
 @pytest.fixture
 def forbid_computing(monkeypatch):
     """Makes a pass or a translation an error."""
-    monkeypatch.setattr(batch, "run_batch", None)
+    monkeypatch.setattr(module, "run_batch", None)
     monkeypatch.setattr("headlight.model.checkpoint.translate", None)
 
 

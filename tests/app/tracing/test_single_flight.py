@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from headlight.engine import ClientDisconnected, Job
 from headlight.errors import Problem
-from headlight.inference.engine import ClientDisconnected, Job
-from headlight.inference.single_flight import SingleFlight
+from headlight.tracing.service import SingleFlight
 
 
 class FakeEngine:

@@ -61,12 +61,9 @@ class ClientDisconnected(Problem):
 class Job:
     """A piece of work in the queue, and the future of its result. Made on the event loop.
 
-    Args:
-        payload: what `solve` is given.
-        solve: computes a batch of payloads.
-        batch_key: jobs of equal keys may run as one batch; None: this one runs alone.
-        is_continuation: whether it continues work that was admitted before. A full queue does not
-            reject it, and it has every second turn, as half an answer is of no use.
+    Jobs of equal `batch_key` may run as one batch; None: this one runs alone. A job that continues
+    work admitted before is not rejected by a full queue, and has every second turn, as half an
+    answer is of no use.
     """
 
     def __init__(
@@ -104,14 +101,9 @@ class Job:
 class Engine:
     """Runs jobs on a thread of its own, first come first served.
 
-    Args:
-        queue_length: how many jobs may wait while others run.
-        queue_seconds: how long a job may wait before it is rejected.
-        work_seconds: how long a job may run before it is rejected.
-        max_batch: how many jobs run together at most.
-        prepare: called first on the worker thread.
-        on_fatal: called with a sentence when the engine has failed for good.
-        metrics: measures the queue and the work.
+    `queue_length` jobs may wait, for `queue_seconds`, while others run, for `work_seconds`.
+    `prepare` is called first on the worker thread, and `on_fatal` with a sentence when the engine
+    has failed for good.
     """
 
     def __init__(
@@ -187,9 +179,8 @@ class Engine:
             n_waiting = len(self._waiting) + 1
             # An idle worker takes one at once.
             if not job.is_continuation and n_waiting > self.queue_length + (not self._running):
-                limits = {"limit": self.queue_length, "actual": n_waiting}
                 why = f"{self.queue_length} requests are waiting already"
-                raise _unavailable("queue-full", why, **limits)
+                raise refusal("queue-full", why, limit=self.queue_length, actual=n_waiting)
             (self._continuing if job.is_continuation else self._waiting).append(job)
             self._changed.notify()
         delay = min(self.queue_seconds, self.work_seconds)
@@ -228,10 +219,6 @@ class Engine:
         for job in jobs:
             self._deliver(job, server_stopping())
 
-    @property
-    def _has_ended(self) -> bool:
-        return self.is_stopping or bool(self._failure)
-
     # --- on the event loop ---
 
     def _check_time(self, job: Job) -> None:
@@ -241,7 +228,7 @@ class Engine:
             seconds = job.queued_at + self.queue_seconds - now
             if seconds <= 0 and self._dequeue(job):
                 waited = f"this request waited {self.queue_seconds:g} s and was not reached"
-                job.settle(_unavailable("queue-timeout", waited))
+                job.settle(refusal("queue-timeout", waited))
                 return
             seconds = min(max(seconds, 0), self.work_seconds)
         else:
@@ -296,7 +283,7 @@ class Engine:
             self._deliver(job, self._failed())
 
     def _failed(self) -> Problem:
-        return _unavailable("engine-failed", f"the inference engine failed ({self._failure})")
+        return refusal("engine-failed", f"the inference engine failed ({self._failure})")
 
     # --- on the worker thread ---
 
@@ -317,9 +304,9 @@ class Engine:
     def _take(self) -> list[Job]:
         """Wait for a job and take it with those of its batch key; none: the engine is closed."""
         with self._changed:
-            while not (self._continuing or self._waiting or self._has_ended):
+            while not (self._continuing or self._waiting or self.is_stopping or self._failure):
                 self._changed.wait()
-            if self._has_ended:
+            if self.is_stopping or self._failure:
                 return []
             batch = self._first_batch(self._waiting or self._continuing)
             self._running = batch
@@ -455,10 +442,6 @@ def without_frames(result: Any) -> Any:
         result.__cause__ = result.__context__ = None
         return result.with_traceback(None)
     return result
-
-
-def _unavailable(kind: str, why: str, **members: int) -> Problem:
-    return refusal(kind, why, **members)
 
 
 def _call(works: list[Callable[[], Any]]) -> Iterator[tuple[int, Any]]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from headlight.engine import ClientDisconnected, Engine, Job, is_fatal, is_out_of_memory
 from headlight.errors import Problem
-from headlight.inference.engine import ClientDisconnected, Engine, Job, is_fatal, is_out_of_memory
 from headlight.model.cancellation import check
 
 

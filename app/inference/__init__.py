@@ -1,1 +1,0 @@
-"""The inference engine: a bounded queue, one worker thread, and single flight."""
