@@ -28,11 +28,12 @@ import {
   standardsOfText,
   createAddress,
 } from './state/state.js';
-import { readInWords } from './ui/page.js';
 import { request } from './data/trace.js';
 import { createComposer, showCard } from './ui/composer.js';
 import { createTheme, palette } from './ui/dom.js';
 import {
+  askForKey,
+  readInWords,
   createRetrier,
   createSkip,
   createTourStart,
@@ -131,10 +132,7 @@ createTourStart(byId('tour'), async () => {
   });
 });
 watchSticky(byId('sentence'));
-askWhenRefused(async (hadKey) => {
-  const { askForKey } = await import('./ui/key_dialog.js');
-  askForKey(hadKey);
-});
+askWhenRefused(askForKey);
 createSkip(document.querySelector('.skip'), byId('text'));
 
 /** Reads the typed text, unless it is the one that was read. */

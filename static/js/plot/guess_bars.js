@@ -1,11 +1,15 @@
 /**
- * The likeliest tokens as bars, the likeliest on top; the actual token has the key's colour.
+ * The predictions of a model at one token: the likeliest tokens, which of them is right, and their
+ * bars, the likeliest on top; the actual token has the key's colour.
  */
 
 import { percent, tick } from '../data/format.js';
-import { escapeForPlotly } from '../data/text.js';
+import { escapeForPlotly, bytesInWords, visible } from '../data/text.js';
 import { css, sequential } from './colour.js';
 import { baseLayout, downwards, labelAxis, labelWidth, roundTicks } from './figure.js';
+import { isMask, wordBehind } from '../data/words.js';
+import { isFilling } from '../data/attention.js';
+import { matrixAt, rowOf } from '../data/trace.js';
 
 const ROW_HEIGHT = 30;
 /** Rows are high enough for every label. */
@@ -15,8 +19,8 @@ const WIDEST = 760;
 
 /**
  * @param {import('./figure.js').Frame} state
- * @param {import('../data/guesses.js').Guess[]} guesses
- * @param {Pick<import('../data/guesses.js').Words, 'event'>} words
+ * @param {Guess[]} guesses
+ * @param {Pick<Words, 'event'>} words
  * @returns {{data: Object[], layout: Object}}
  */
 export function guessBars({ palette, width }, guesses, words) {
@@ -69,7 +73,7 @@ function numberOf({ probability, mark }) {
 
 /**
  * The part that all grids of guesses share: one row per guess, all for one token.
- * @param {import('../data/guesses.js').Guess[]} guesses
+ * @param {Guess[]} guesses
  * @param {{side: import('../data/attention.js').Side, query: number, say: (row: number) => string}} of
  */
 export function guessesGrid(guesses, { side, query, say }) {
@@ -122,4 +126,92 @@ export function probabilityAxis(bars, event, { palette, pixels, lettering }) {
     gridcolor: palette.line,
     zerolinecolor: palette.line,
   };
+}
+
+/**
+ * @typedef {Object} Guess a token, with what is said of it
+ * @property {string} text
+ * @property {string} name
+ * @property {number} probability
+ * @property {string} mark text beside the right one
+ * @property {string} markInWords
+ */
+
+/**
+ * @typedef {Object} Words
+ * @property {string} preposition
+ * @property {string} event whose probability it is
+ * @property {string} came
+ * @property {string} cameInWords
+ */
+
+/** A model that fills in predicts the token at a place; the others predict the token after it. */
+const FILLING = {
+  preposition: 'At',
+  event: 'standing here',
+  came: 'stands here',
+  cameInWords: '; this token stands there',
+};
+const GOING_ON = {
+  preposition: 'After',
+  event: 'coming next',
+  came: 'came next',
+  cameInWords: '; this token came next',
+};
+
+/**
+ * @param {import('../data/trace.js').Trace} trace
+ * @returns {Words}
+ */
+export function wordsFor(trace) {
+  return isFilling(trace) ? FILLING : GOING_ON;
+}
+
+/**
+ * The guesses of one row of an analysis.
+ * @param {{ids: import('../data/trace.js').NamedArray, probabilities: import('../data/trace.js').NamedArray, texts: string[]}} found `texts` of that row
+ * @param {number[]} leading index of the row on every axis but the last
+ * @param {(id: number, text: string) => {mark: string, markInWords: string}} mark
+ * @param {number} most
+ * @returns {Guess[]} likeliest first
+ */
+export function guessesIn({ ids, probabilities, texts }, leading, mark, most) {
+  const at = (array) => rowOf(matrixAt(array, ...leading.slice(0, -1)), leading.at(-1));
+  const chosen = at(ids);
+  return Array.from(at(probabilities).subarray(0, most), (probability, rank) => ({
+    text: texts[rank],
+    name: nameOfGuess(texts[rank]),
+    probability,
+    ...mark(chosen[rank], texts[rank]),
+  }));
+}
+
+/**
+ * @param {string} text
+ * @returns {string} the token with its spaces shown, or the bytes that it is
+ */
+export function nameOfGuess(text) {
+  return bytesInWords(text) ?? visible(text);
+}
+
+/**
+ * The mark of the right prediction: that the token follows, stands there, or was masked.
+ * @param {import('../data/trace.js').Trace} trace
+ * @param {import('../data/trace.js').Token[]} tokens
+ * @param {number} query the token at which it is predicted
+ * @param {string} hidden the words behind masks
+ * @returns {(id: number, text: string) => {mark: string, markInWords: string}} nothing of any other guess
+ */
+export function marker(trace, tokens, query, hidden) {
+  const nothing = { mark: '', markInWords: '' };
+  const word = isFilling(trace) && isMask(tokens[query]) ? wordBehind(tokens, query, hidden) : '';
+  if (word !== '')
+    return (_, text) =>
+      text.trim() === word
+        ? { mark: 'was here', markInWords: '; it is the word behind the mask' }
+        : nothing;
+  const { came, cameInWords } = wordsFor(trace);
+  const right = isFilling(trace) ? tokens[query].id : tokens[query + 1]?.id;
+  const isKnown = right !== undefined && !isMask(tokens[query]);
+  return (id) => (isKnown && id === right ? { mark: came, markInWords: cameInWords } : nothing);
 }

@@ -23,7 +23,8 @@ import {
  * @property {string[]} rows labels
  * @property {string[]} columns
  * @property {{rows: string, columns: string}} titles
- * @property {{bottom: number, top: number, colours: Uint8Array, write?: (value: number) => string}} scale `write`: the numbers beside the colour bar
+ * @property {(number|null)[][]} [z] what is drawn, if not the numbers themselves
+ * @property {{bottom: number, top: number, colours: Uint8Array, write?: (value: number) => string, ticks?: {tickvals: number[], ticktext: string[]}|null}} scale `write`: the numbers beside the colour bar; `ticks`: the bar's own, or null if Plotly chooses them
  * @property {string} quantity beside the colour bar
  * @property {import('./grid.js').Cell[]} [outlined]
  * @property {(value: number) => string} [numbers] written into the cells if they have room
@@ -49,7 +50,7 @@ export function squaresFigure(wanted, state) {
     data: [
       {
         type: 'heatmap',
-        z: nested(matrix),
+        z: wanted.z ?? nested(matrix),
         zmin: scale.bottom,
         zmax: scale.top,
         colorscale: plotlyScale(scale.colours),
@@ -105,8 +106,12 @@ function numbersTrace({ matrix: { columns, data }, scale, numbers }) {
   };
 }
 
-/** Ticks of the colour bar: both ends and values between, symmetric about zero if signed. */
-function ticksOf({ bottom, top, write = (value) => tick(Number(value.toPrecision(2))) }) {
+/**
+ * Ticks of the colour bar: both ends and values between, symmetric about zero if signed.
+ * @param {Wanted['scale']} scale
+ */
+function ticksOf({ bottom, top, ticks, write = (value) => tick(Number(value.toPrecision(2))) }) {
+  if (ticks !== undefined) return ticks && { tickmode: 'array', ...ticks };
   const tickvals = [0, 1, 2, 3, 4].map((quarter) => bottom + ((top - bottom) * quarter) / 4);
   return { tickmode: 'array', tickvals, ticktext: tickvals.map(write) };
 }

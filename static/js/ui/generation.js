@@ -6,7 +6,7 @@
 import { advice, isWorthRetrying } from '../api/calls.js';
 import { createWriter, streamGeneration } from '../api/generation.js';
 import { hasTwoSides, isFilling } from '../data/attention.js';
-import { nameOfGuess } from '../data/guesses.js';
+import { nameOfGuess } from '../plot/guess_bars.js';
 import { counted, grouped, percent } from '../data/format.js';
 import { asSentence } from '../data/text.js';
 import { sequential } from '../plot/colour.js';

@@ -6,27 +6,14 @@ import { highestIn } from '../../data/arithmetic.js';
 import { tokensOf } from '../../data/attention.js';
 import { columnOf, rowOf } from '../../data/trace.js';
 import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../data/words.js';
-import { diverging, plotlyScale, sequential } from '../../plot/colour.js';
-import {
-  baseLayout,
-  colourBar,
-  colourBarTitle,
-  downwards,
-  isNarrow,
-  labelAxis,
-  labelWidth,
-  letteringFor,
-  nested,
-} from '../../plot/figure.js';
+import { diverging, sequential } from '../../plot/colour.js';
+import { letteringFor, nested } from '../../plot/figure.js';
+import { squaresFigure } from '../../plot/square_map.js';
 import { createMemo, choosing, queryOf } from '../../state/state.js';
 
 /** @typedef {import('./subject.js').Subject} Subject */
 
 const memo = createMemo();
-
-const ROOM_FOR_GAPS = 12;
-const LEAST_SIDE = 160;
-const TITLES = { query: 'query: attends', key: 'key: attended to' };
 
 /**
  * @param {import('../../plot/figure.js').Frame} state
@@ -34,61 +21,24 @@ const TITLES = { query: 'query: attends', key: 'key: attended to' };
  * @returns {{data: Object[], layout: Object}}
  */
 export function matrixDrawing(state, subject) {
-  const { palette } = state;
   const { matrix, scale, quantity } = subject;
-  const labels = { rows: unitLabels(subject.rows), columns: unitLabels(subject.columns) };
-  const lettering = letteringFor(state.width);
-  const widths = {
-    rows: labelWidth(labels.rows, lettering),
-    columns: labelWidth(labels.columns, lettering),
-  };
-  const box = (isNarrow(state.width) ? tightBox : roomyBox)(state, widths, matrix);
-  const axis = { palette, lettering };
-  return {
-    data: [
-      {
-        type: 'heatmap',
-        z: drawn(subject),
-        zmin: scale.bottom,
-        zmax: scale.top,
-        colorscale: plotlyScale((scale.isSigned ? diverging : sequential)(palette.theme)),
-        colorbar: {
-          ...colourBar(palette, box.orientation),
-          ...(scale.ticks && { tickmode: 'array', ...scale.ticks }),
-        },
-        hoverinfo: 'none',
-        xgap: box.cell >= ROOM_FOR_GAPS ? 1 : 0,
-        ygap: box.cell >= ROOM_FOR_GAPS ? 1 : 0,
+  return squaresFigure(
+    {
+      matrix,
+      z: drawn(subject),
+      rows: unitLabels(subject.rows),
+      columns: unitLabels(subject.columns),
+      titles: { rows: 'query: attends', columns: 'key: attended to' },
+      quantity: quantity.noun,
+      scale: {
+        bottom: scale.bottom,
+        top: scale.top,
+        colours: (scale.isSigned ? diverging : sequential)(state.palette.theme),
+        ticks: scale.ticks ?? null,
       },
-    ],
-    layout: {
-      ...baseLayout(palette, box),
-      annotations: [
-        colourBarTitle(quantity.noun, palette, box.orientation),
-        ...box.titles(palette),
-      ],
-      xaxis: {
-        ...labelAxis({
-          ...axis,
-          labels: labels.columns,
-          pixels: box.across,
-          title: box.axisTitles.key,
-          color: palette.key,
-        }),
-        side: 'top',
-        tickangle: box.tickangle,
-      },
-      yaxis: downwards(
-        labelAxis({
-          ...axis,
-          labels: labels.rows,
-          pixels: box.down,
-          title: box.axisTitles.query,
-          color: palette.query,
-        }),
-      ),
     },
-  };
+    state,
+  );
 }
 
 /**
@@ -112,68 +62,6 @@ function drawn(subject) {
 export function leastOf({ scale, switches }) {
   if (switches.threshold === 0) return -Infinity;
   return switches.isShare ? switches.threshold : switches.threshold * scale.top;
-}
-
-/** Wide layout: axis titles, slanted labels, a vertical colour bar. */
-function roomyBox(size, label, matrix) {
-  const slanted = Math.ceil(label.columns * 0.72);
-  const margin = { l: label.rows + 30, r: Math.max(76, slanted), t: slanted + 40, b: 12 };
-  return {
-    ...squaresIn(size, margin, matrix),
-    orientation: /** @type {const} */ ('v'),
-    tickangle: -45,
-    axisTitles: TITLES,
-    titles: () => [],
-  };
-}
-
-/** Narrow layout: upright labels, both titles in one line above them, the colour bar below. */
-function tightBox(size, label, matrix) {
-  const margin = { l: label.rows + 14, r: 4, t: label.columns + 28, b: 58 };
-  const title = {
-    showarrow: false,
-    xref: 'paper',
-    yref: 'paper',
-    y: 1,
-    yanchor: 'bottom',
-    yshift: label.columns + 8,
-  };
-  const titles = ({ query, key }) => [
-    {
-      ...title,
-      text: `${TITLES.query} ↓`,
-      x: 0,
-      xanchor: 'left',
-      xshift: -margin.l,
-      font: { size: 12, color: query },
-    },
-    { ...title, text: `${TITLES.key} →`, x: 1, xanchor: 'right', font: { size: 12, color: key } },
-  ];
-  return {
-    ...squaresIn(size, margin, matrix),
-    orientation: /** @type {const} */ ('h'),
-    tickangle: -90,
-    axisTitles: { query: '', key: '' },
-    titles,
-  };
-}
-
-/** Cells are square, and the longer side of the map has a minimum length. */
-function squaresIn({ width, height }, margin, { rows, columns }) {
-  const room = Math.min(
-    (width - margin.l - margin.r) / columns,
-    (height - margin.t - margin.b) / rows,
-  );
-  const cell = Math.max(LEAST_SIDE / Math.max(rows, columns), room);
-  const [across, down] = [cell * columns, cell * rows];
-  return {
-    margin,
-    cell,
-    across,
-    down,
-    width: across + margin.l + margin.r,
-    height: down + margin.t + margin.b,
-  };
 }
 
 const DIGITS = 4;

@@ -4,7 +4,7 @@
 
 import { divergence, softmax, totalVariation } from '../../data/arithmetic.js';
 import { decimal, percent } from '../../data/format.js';
-import { nameOfGuess, wordsFor } from '../../data/guesses.js';
+import { nameOfGuess, wordsFor } from '../../plot/guess_bars.js';
 import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/attention.js';
 import { expectedMade } from '../../data/request_code.js';
 import { escapeForPlotly, named, quoted } from '../../data/text.js';

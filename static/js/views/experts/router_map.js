@@ -19,7 +19,7 @@ import {
   shortBar,
 } from '../../plot/figure.js';
 import { transposedGrid } from '../../plot/grid.js';
-import { entropyAxis, entropyBars, entropyTitle, mostEntropyLine, STRIP } from './entropy.js';
+import { entropyAxis, entropyBars, entropyTitle, mostEntropyLine, STRIP } from './routing.js';
 import { choicesInWords, pathOverlap, tintOf } from './routing.js';
 
 /**

@@ -4,7 +4,7 @@
  */
 
 import { whyOver } from '../../ui/generation.js';
-import { guessesIn, wordsFor } from '../../data/guesses.js';
+import { guessesIn, wordsFor } from '../../plot/guess_bars.js';
 import { percent, shortShare, tick } from '../../data/format.js';
 import { escapeForPlotly, named } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
@@ -30,8 +30,8 @@ const LEGEND_WIDTH = 330;
 /**
  * The probabilities as bars; if sampling changed them, a thin line at the model's own.
  * @param {import('../../plot/figure.js').Frame} state
- * @param {(import('../../data/guesses.js').Guess & {own: number})[]} bars
- * @param {Pick<import('../../data/guesses.js').Words, 'event'>} words
+ * @param {(import('../../plot/guess_bars.js').Guess & {own: number})[]} bars
+ * @param {Pick<import('../../plot/guess_bars.js').Words, 'event'>} words
  * @param {boolean} natural the two are the same
  */
 export function choiceBars(state, bars, words, natural) {

@@ -12,7 +12,7 @@ import {
   subjectOf,
   tokensWith,
 } from '../../ui/generation.js';
-import { nameOfGuess } from '../../data/guesses.js';
+import { nameOfGuess } from '../../plot/guess_bars.js';
 import { highestIn } from '../../data/arithmetic.js';
 import { counted, grouped, percent, share } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
@@ -185,7 +185,7 @@ function choices(subject) {
   };
 }
 
-/** @returns {(import('../../data/guesses.js').Guess & {id: number, own: number, rank: number})[]} likeliest first */
+/** @returns {(import('../../plot/guess_bars.js').Guess & {id: number, own: number, rank: number})[]} likeliest first */
 function candidatesOf(step) {
   const listed = step.alternatives.map((alternative, index) => ({
     ...alternative,

@@ -3,7 +3,7 @@
  * masked position instead.
  */
 
-import { guessesIn, marker, wordsFor } from '../../data/guesses.js';
+import { guessesIn, marker, wordsFor } from '../../plot/guess_bars.js';
 import { filled, isMask, MASK } from '../../data/words.js';
 import { percent } from '../../data/format.js';
 import { bytesInWords, named, quoted } from '../../data/text.js';
@@ -77,7 +77,7 @@ function figure(trace, state) {
   };
 }
 
-/** @returns {import('../../data/guesses.js').Guess[]|null} likeliest first */
+/** @returns {import('../../plot/guess_bars.js').Guess[]|null} likeliest first */
 function guessesAt(trace, tokens, query, hidden) {
   const found = trace.analyses.next_token;
   if (!found?.probabilities) return null;

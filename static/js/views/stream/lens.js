@@ -5,7 +5,7 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
-import { guessesIn, marker, nameOfGuess, wordsFor } from '../../data/guesses.js';
+import { guessesIn, marker, nameOfGuess, wordsFor } from '../../plot/guess_bars.js';
 import { percent } from '../../data/format.js';
 import {
   bytesInWords,
