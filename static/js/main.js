@@ -13,7 +13,7 @@ import {
   NO_MODELS,
   refusalOf,
 } from './api/calls.js';
-import { plotHeight } from './plot/figure.js';
+import { plotHeight, viewState } from './plot/figure.js';
 import { toggled, wordsAfter } from './data/words.js';
 import { predictingSide } from './data/attention.js';
 import {
@@ -30,7 +30,7 @@ import {
 } from './state/state.js';
 import { request } from './data/trace.js';
 import { createComposer, showCard } from './ui/composer.js';
-import { createTheme, palette } from './ui/dom.js';
+import { createTheme, palette, partOf } from './ui/dom.js';
 import {
   askForKey,
   readInWords,
@@ -45,30 +45,42 @@ import { createSentence } from './ui/sentence.js';
 import { createViewSection } from './ui/view_section.js';
 import { entryOf, VIEWS } from './views/registry.js';
 
-const byId = (id) => document.getElementById(id);
+/**
+ * @import { Side } from './data/attention.js'
+ * @import { Ask, Card, Example, Trace } from './data/trace.js'
+ * @import { PageState, View } from './plot/figure.js'
+ * @import { Cell, Grid } from './plot/grid.js'
+ * @import { Patch, State } from './state/state.js'
+ * @import { PointedCell } from './ui/sentence.js'
+ */
+
+/** @param {string} id */
+const byId = (id) => partOf(document, `#${id}`, HTMLElement);
 const FIELDS = fieldsOf(VIEWS);
 const address = createAddress(FIELDS);
 /** The state that a new text or model resets. */
 const AFRESH = { ...NOTHING_CHOSEN, ...standardsOfText(FIELDS) };
 
-/** The views that were opened, by id. @type {Record<string, import('./plot/figure.js').View>} */
+/** The views that were opened, by id. @type {Record<string, View>} */
 const loaded = {};
 
-/** @type {import('./state/state.js').State} */
+/** @type {State} */
 let state = address.read();
 let catalogue = NO_MODELS;
-/** The card of the model in use, in short. @type {Object|null} */
+/** The card of the model in use, in short. @type {Card|null} */
 let card = null;
-/** The card below the page: in short until the full one arrives. @type {Object|null} */
+/** The card below the page: in short until the full one arrives. @type {Card|null} */
 let shownCard = null;
-/** @type {import('./data/trace.js').Trace|null} */
+/** @type {Trace|null} */
 let trace = null;
-let controller = null;
+let controller = new AbortController();
 /** Whether the results are of an earlier text, because the server did not respond. */
 let isBehind = false;
+/** @type {PointedCell|null} */
 let pointed = null;
-let frame = { palette: palette(), height: plotHeight(window.innerHeight) };
-/** @type {import('./plot/grid.js').Grid|null} */
+/** @type {Pick<PageState, 'palette'|'height'|'cards'|'answers'>} */
+let frame = { palette: palette(), height: plotHeight(window.innerHeight), cards: [], answers: {} };
+/** @type {Grid|null} */
 let grid = null;
 let width = 0;
 
@@ -88,9 +100,9 @@ const pageStatus = createPageStatus(byId, {
   onOffer: change,
   onCancel: cancel,
 });
-const composer = createComposer(/** @type {HTMLFormElement} */ (byId('composer')), {
+const composer = createComposer(partOf(document, '#composer', HTMLFormElement), {
   onTyping: () => {
-    controller?.abort();
+    controller.abort();
     retrier.stop();
     sections[state.view]?.leave();
   },
@@ -102,7 +114,9 @@ const composer = createComposer(/** @type {HTMLFormElement} */ (byId('composer')
     change({ model, target: null, where: '', layer: null, head: null, ...AFRESH }),
 });
 const sentence = createSentence(byId('sentence'), {
-  onChoose: (side, index) => change(choosing(trace, side, index)),
+  onChoose: (side, index) => {
+    if (trace) change(choosing(trace, side, index));
+  },
   onPress: press,
   onPoint: markSentence,
 });
@@ -133,30 +147,45 @@ createTourStart(byId('tour'), async () => {
 });
 watchSticky(byId('sentence'));
 askWhenRefused(askForKey);
-createSkip(document.querySelector('.skip'), byId('text'));
+createSkip(partOf(document, '.skip', HTMLAnchorElement), byId('text'));
 
-/** Reads the typed text, unless it is the one that was read. */
+/**
+ * Reads the typed text, unless it is the one that was read.
+ * @param {{text: string, words: string}|{target: string|null}} written
+ * @param {boolean} isTyped
+ */
 function submit(written, isTyped) {
   const isAnew = isReadAnew({ ...state, ...written }, state);
   if (isAnew) change({ ...AFRESH, ...written }, isTyped);
   else if (!trace || isBehind || controller.signal.aborted) read();
 }
 
-/** Reads an example and opens it at its own place. */
+/**
+ * Reads an example and opens it at its own place.
+ * @param {Example} example
+ */
 function follow({ text, opens }) {
   const written = { text, words: '', target: null, ...opened(opens) };
   if (!isReadAnew({ ...state, ...written }, state)) change(written);
   submit(written, false);
 }
 
+/**
+ * @param {State} now
+ * @param {State} before
+ */
 function isReadAnew(now, before) {
-  return ['text', 'model', 'target'].some((name) => now[name] !== before[name]);
+  return now.text !== before.text || now.model !== before.model || now.target !== before.target;
 }
 
-/** A pressed token is chosen; where words can be masked, it is masked, or its word comes back. */
+/**
+ * A pressed token is chosen; where words can be masked, it is masked, or its word comes back.
+ * @param {Side} side
+ * @param {number} index
+ */
 function press(side, index) {
-  if (trace.text !== state.text) return; // the results are of another text
-  const masked = trace.card.has_mask ? toggled(trace, index, state.words) : null;
+  if (!trace || trace.text !== state.text) return; // the results are of another text
+  const masked = trace.card?.has_mask ? toggled(trace, index, state.words) : null;
   change(masked ?? choosing(trace, side, index));
 }
 
@@ -178,7 +207,7 @@ async function start() {
 
 /** Cancels all pending requests. */
 function newSignal() {
-  controller?.abort();
+  controller.abort();
   for (const { id } of VIEWS) sections[id].leave();
   controller = new AbortController();
   return controller.signal;
@@ -186,9 +215,9 @@ function newSignal() {
 
 /**
  * Changes the state, the address and whatever depends on them.
- * @param {Partial<import('./state/state.js').State>} patch
+ * @param {Partial<State>} patch
  * @param {boolean} [isTyped] what is typed in one go is one step of the history
- * @param {(state: import('./state/state.js').State, isTyped: boolean) => void} [note] where the address is concerned
+ * @param {(state: State, isTyped: boolean) => void} [note] where the address is concerned
  */
 function change(patch, isTyped = false, note = address.write) {
   const before = state;
@@ -202,7 +231,10 @@ function change(patch, isTyped = false, note = address.write) {
   else show();
 }
 
-/** Changes the state without a new step of the history, as a tour or a running text does. */
+/**
+ * Changes the state without a new step of the history, as a tour or a running text does.
+ * @param {Patch} patch
+ */
 function goOn(patch) {
   change(patch, false, address.rewrite);
 }
@@ -218,28 +250,24 @@ async function read() {
   card = wanted ?? cardOf(catalogue, '') ?? catalogue.models[0];
   if (state.text === null) state = beginning(state, card.examples[0]);
   if (card.kind !== 'encoder-decoder') state.target = null;
-  composer.show({ text: state.text, target: state.target, model: wanted?.id ?? '', card });
+  const text = state.text ?? '';
+  composer.show({ text, target: state.target, model: wanted?.id ?? '', card });
   showFacts();
   if (!wanted) {
     fail(refusalOf(catalogue, state.model));
     return;
   }
-  if (state.text.trim() === '') {
+  if (text.trim() === '') {
     empty();
     return;
   }
   pageStatus.waitForTrace(true);
   try {
-    const asked = {
-      model: card.id,
-      text: state.text,
-      ...(state.target !== null && { target: state.target }),
-    };
+    const asked = { model: card.id, text, ...(state.target !== null && { target: state.target }) };
     const answer = await fetchAnswer(catalogue, { ...asked, ...request(VIEWS, card) }, signal);
     if (signal.aborted) return;
-    trace = { ...answer, asked };
     answers.retry();
-    arrived();
+    arrived({ ...answer, asked });
   } catch (error) {
     if (!signal.aborted) fail(error);
   }
@@ -247,27 +275,31 @@ async function read() {
 
 /** The facts about the model, whose full card is on its way together with the trace. */
 function showFacts() {
+  if (!card) return;
   const found = answers.find({ card: card.id }).trace?.card ?? card;
   if (found === shownCard) return;
   shownCard = found;
   showCard(byId('card'), found);
 }
 
-function arrived() {
+/** @param {Trace} of the new one */
+function arrived(of) {
+  trace = of;
   isBehind = false;
   pageStatus.waitForTrace(false);
   retrier.stop();
-  pageStatus.showResults(readInWords(trace));
+  pageStatus.showResults(readInWords(of));
   pointed = null;
   grid = null;
   normalize();
   address.rewrite(state);
-  composer.translate(trace.target);
-  sentence.show(trace);
+  composer.translate(of.target);
+  sentence.show(of);
   show();
 }
 
 function normalize() {
+  if (!trace) return;
   state = normalized(
     state,
     trace,
@@ -304,33 +336,42 @@ function empty() {
   pageStatus.showNothing();
 }
 
-/** Shows a problem; after a failed connection the earlier results stay. */
+/**
+ * Shows a problem; after a failed connection the earlier results stay.
+ * @param {unknown} error
+ */
 function fail(error) {
   const problem = asProblem(error);
   if (state.target !== null) problem.texts = 'the text or your translation';
   isBehind = trace !== null && isWorthRetrying(problem);
   if (isBehind) pageStatus.waitForTrace(false);
   else drop();
-  composer.translate(isBehind ? trace.target : null);
+  composer.translate(isBehind && trace ? trace.target : null);
   pageStatus.showProblem(problem, retrier.after(problem), isBehind);
 }
 
 /** Draws the open view. */
 function show() {
   if (!trace) return;
+  const { card: own } = trace;
   tabs.choose(
     state.view,
-    VIEWS.map(({ title, titleFor }) => titleFor?.(trace.card) ?? title),
+    VIEWS.map(({ title, titleFor }) => (own && titleFor?.(own)) ?? title),
   );
   for (const { id } of VIEWS) {
     sections[id].element.hidden = id !== state.view;
     if (id !== state.view) sections[id].leave();
   }
-  frame = { palette: palette(), height: plotHeight(window.innerHeight), cards: catalogue.models };
+  frame = {
+    palette: palette(),
+    height: plotHeight(window.innerHeight),
+    cards: catalogue.models,
+    answers: {},
+  };
   const view = loaded[state.view];
   grid = null;
   if (view) {
-    frame.answers = answersFor(view);
+    frame.answers = answersFor(view, trace);
     grid = sections[view.id].show(view, trace, { ...state, ...frame });
   } else open(state.view);
   const side = grid?.sides?.rows ?? predictingSide(trace);
@@ -342,12 +383,16 @@ function show() {
   markSentence();
 }
 
-/** Loads a view, and draws it if it is still the open one. */
+/**
+ * Loads a view, and draws it if it is still the open one.
+ * @param {string} id
+ */
 async function open(id) {
   await load(id);
   if (loaded[id] && state.view === id) show();
 }
 
+/** @param {string} id */
 async function load(id) {
   try {
     loaded[id] ??= await entryOf(id).load();
@@ -356,16 +401,23 @@ async function load(id) {
   }
 }
 
-/** The further answers of the open view; while they are pending, the page shows it. */
-function answersFor(view) {
+/**
+ * The further answers of the open view; while they are pending, the page shows it.
+ * @param {View} view
+ * @param {Trace} of
+ */
+function answersFor(view, of) {
   const found = want(
-    Object.fromEntries(asksOf(view).map(([name, ask]) => [name, bodyOf(ask, trace)])),
+    Object.fromEntries(asksOf(view, of).map(([name, ask]) => [name, bodyOf(ask, of)])),
   );
   pageStatus.waitForAnswers(Object.values(found).some((answer) => answer.isWaiting));
   return found;
 }
 
-/** Answers by name. The card of the model in use stays wanted, but nothing is held up for it. */
+/**
+ * Answers by name. The card of the model in use stays wanted, but nothing is held up for it.
+ * @param {Record<string, Ask>} bodies
+ */
 function want(bodies) {
   const { ofPage, ...found } = answers.want({
     ...bodies,
@@ -374,22 +426,35 @@ function want(bodies) {
   return found;
 }
 
-/** A view that throws here reports it in its own place: its figure lacks an answer. */
-function asksOf(view) {
+/**
+ * A view that throws here reports it in its own place: its figure lacks an answer.
+ * @param {View} view
+ * @param {Trace} of
+ */
+function asksOf(view, of) {
   try {
-    return Object.entries(view.asks?.(trace, { ...state, ...frame }) ?? {});
+    return Object.entries(view.asks?.(of, viewState({ ...state, ...frame })) ?? {});
   } catch (error) {
     console.warn(error);
     return [];
   }
 }
 
+/**
+ * @param {Cell} cell
+ * @param {Grid} of
+ */
 function choose({ row, column }, of) {
-  change(of.choose(row, column));
+  change(of.choose?.(row, column) ?? {});
   announce(`Chosen: ${of.describe(row, column)}`);
 }
 
-/** Marks the cell under the mouse, finger or keyboard cursor, or none. */
+/**
+ * Marks the cell under the mouse, finger or keyboard cursor, or none.
+ * @param {Cell|null} cell
+ * @param {Grid} of
+ * @param {boolean} isKeyboard
+ */
 function point(cell, of, isKeyboard) {
   pointed = cell && { cell, grid: of };
   markSentence();
@@ -400,6 +465,7 @@ function markSentence() {
   sentence.mark(grid, pointed, frame.palette);
 }
 
+/** @param {string} message */
 function announce(message) {
   byId('announcer').textContent = message;
 }

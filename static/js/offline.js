@@ -19,12 +19,19 @@ import { traceFromSafetensors } from './data/trace.js';
 import { showCard } from './ui/composer.js';
 import { createSentence } from './ui/sentence.js';
 import { watchSticky } from './ui/page.js';
-import { createTheme, palette } from './ui/dom.js';
+import { createTheme, palette, partOf } from './ui/dom.js';
 import { createViewSection } from './ui/view_section.js';
 import { attention } from './views/attention/attention.js';
 import { createHeadsBlock } from './ui/heads_block.js';
 
-const byId = (id) => document.getElementById(id);
+/**
+ * @import { Cell, Grid } from './plot/grid.js'
+ * @import { Patch } from './state/state.js'
+ * @import { PointedCell } from './ui/sentence.js'
+ */
+
+/** @param {string} id */
+const byId = (id) => partOf(document, `#${id}`, HTMLElement);
 const bytes = Uint8Array.from(atob(byId('answer').textContent.trim()), (letter) =>
   letter.charCodeAt(0),
 );
@@ -32,7 +39,9 @@ const card = JSON.parse(byId('model').textContent);
 const trace = { ...traceFromSafetensors(bytes.buffer), card };
 const view = { ...offlineView(attention, trace), createOverview: createHeadsBlock };
 let state = normalized(standardsOf(fieldsOf([attention])), trace, [view.id]);
+/** @type {Grid|null} */
 let grid = null;
+/** @type {PointedCell|null} */
 let pointed = null;
 let width = 0;
 
@@ -57,8 +66,9 @@ sentence.show(trace);
 byId('mask-hint').textContent = '';
 byId('status').textContent = readInWords(trace);
 showCard(byId('card'), card);
-byId('card').querySelector('.card-link').remove();
+partOf(document, '#card .card-link', HTMLElement).remove();
 
+/** @param {Patch} patch */
 function change(patch) {
   state = normalized({ ...state, ...patch }, trace, [view.id]);
   show();
@@ -81,11 +91,20 @@ function show() {
   mark();
 }
 
+/**
+ * @param {Cell} cell
+ * @param {Grid} of
+ */
 function choose({ row, column }, of) {
-  change(of.choose(row, column));
+  change(of.choose?.(row, column) ?? {});
   announce(`Chosen: ${of.describe(row, column)}`);
 }
 
+/**
+ * @param {Cell|null} cell
+ * @param {Grid} of
+ * @param {boolean} isKeyboard
+ */
 function point(cell, of, isKeyboard) {
   pointed = cell && { cell, grid: of };
   mark();
@@ -96,6 +115,7 @@ function mark() {
   sentence.mark(grid, pointed, palette());
 }
 
+/** @param {string} message */
 function announce(message) {
   byId('announcer').textContent = message;
 }

@@ -6,6 +6,11 @@
 import { encodingFromSafetensors, traceFromSafetensors } from '../data/trace.js';
 import { choosingModel } from '../state/state.js';
 
+/**
+ * @import { Ask, Card, Encoding, PositionalAsk, Trace } from '../data/trace.js'
+ * @import { Patch } from '../state/state.js'
+ */
+
 export const BASE = '/api/v1';
 
 /** A refusal (RFC 9457) or a failure to reach the server, ready to be shown. */
@@ -13,11 +18,11 @@ export class Problem extends Error {
   /** @type {string|undefined} */
   type;
   /** @type {string} */
-  title;
+  title = '';
   /** @type {string} */
-  detail;
+  detail = '';
   /** @type {number} 0: no answer */
-  status;
+  status = 0;
   /** @type {number|undefined} */
   limit;
   /** @type {number|undefined} */
@@ -26,7 +31,7 @@ export class Problem extends Error {
   retryAfter;
   /** @type {string|undefined} the texts that were sent, if there are several */
   texts;
-  /** @type {{label: string, patch: Object}|undefined} a way out, as a button */
+  /** @type {{label: string, patch: Patch}|undefined} a way out, as a button */
   offer;
 
   /**
@@ -52,15 +57,19 @@ export function cardPath(model) {
   return `${BASE}/models/${encodeURIComponent(model)}`;
 }
 
+/**
+ * @param {string} path
+ * @param {AbortSignal} signal
+ */
 async function fetchJson(path, signal) {
   const answer = await call(path, { signal, headers: { Accept: 'application/json' } });
   return arrived(answer.json());
 }
 
 /**
- * @param {{model: string, text: string, target?: string, capture: string[], analyses: string[]}} wanted
+ * @param {Ask} wanted
  * @param {AbortSignal} signal
- * @returns {Promise<import('../data/trace.js').Trace>}
+ * @returns {Promise<Trace>}
  */
 export async function fetchTrace(wanted, signal) {
   const answer = await call(`${BASE}/trace`, {
@@ -73,9 +82,9 @@ export async function fetchTrace(wanted, signal) {
 }
 
 /**
- * @param {{scheme?: string, model?: string, length: number, width?: number, heads?: number}} wanted
+ * @param {PositionalAsk} wanted
  * @param {AbortSignal} signal
- * @returns {Promise<import('../data/trace.js').Encoding>}
+ * @returns {Promise<Encoding>}
  */
 export async function fetchPositional(wanted, signal) {
   const answer = await call(positionalPath(wanted), {
@@ -85,9 +94,9 @@ export async function fetchPositional(wanted, signal) {
   return encodingFromSafetensors(await arrived(answer.arrayBuffer()));
 }
 
-/** @param {Record<string, string|number>} wanted */
+/** @param {PositionalAsk} wanted */
 export function positionalPath(wanted) {
-  return `${BASE}/positional?${new URLSearchParams(/** @type {Record<string, string>} */ (wanted))}`;
+  return `${BASE}/positional?${new URLSearchParams(Object.entries(wanted).map(([name, value]) => [name, String(value)]))}`;
 }
 
 /** @type {(hadKey: boolean) => void} */
@@ -115,12 +124,17 @@ export async function call(url, options) {
   return answer;
 }
 
-/** Waits for the network, whose failures are TypeErrors in every browser. */
+/**
+ * Waits for the network, whose failures are TypeErrors in every browser.
+ * @template T
+ * @param {Promise<T>} promise
+ * @returns {Promise<T>}
+ */
 export async function arrived(promise) {
   try {
     return await promise;
   } catch (error) {
-    if (error.name !== 'TypeError') throw error;
+    if (!(error instanceof Error) || error.name !== 'TypeError') throw error;
     throw new Problem({ title: 'The server did not respond', detail: 'The connection failed.' });
   }
 }
@@ -148,16 +162,21 @@ export async function problemOf(answer) {
 
 /**
  * Converts a thrown error to a problem.
- * @param {Error} error
+ * @param {unknown} error
  * @returns {Problem}
  */
 export function asProblem(error) {
   if (error instanceof Problem) return error;
   return new Problem({
     title: 'The response could not be read',
-    detail: error.message,
+    detail: messageOf(error),
     status: 500,
   });
+}
+
+/** @param {unknown} error @returns {string} */
+export function messageOf(error) {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /**
@@ -172,6 +191,10 @@ export function advice(problem, goesOn = false) {
     : whatToDo(problem, ', then try again');
 }
 
+/**
+ * @param {Problem} problem
+ * @param {string} [then]
+ */
 function whatToDo({ status, texts = 'the text' }, then = '') {
   if (status === 0) return `Check that the server is running${then}.`;
   if (status === 429 || status === 503) return `The server is busy. Wait a moment${then}.`;
@@ -271,7 +294,7 @@ export function mayHurry({ status }) {
   return status === 0;
 }
 
-/** @typedef {{default: string, models: Object[], unavailable?: {id: string, reason: string}[]}} Catalogue with cards in short */
+/** @typedef {{default: string, models: Card[], unavailable?: {id: string, reason: string}[]}} Catalogue with cards in short */
 
 /** @type {Catalogue} before the server was asked */
 export const NO_MODELS = Object.freeze({ default: '', models: [] });
@@ -279,7 +302,7 @@ export const NO_MODELS = Object.freeze({ default: '', models: [] });
 /**
  * @param {Catalogue} catalogue
  * @param {string} id '' is the server's default
- * @returns {Object|undefined} the model's card
+ * @returns {Card|undefined} the model's card
  */
 export function cardOf({ models, default: standard }, id) {
   return models.find((card) => card.id === (id || standard));
@@ -287,7 +310,7 @@ export function cardOf({ models, default: standard }, id) {
 
 /**
  * The name of a model, as in the menu.
- * @param {Object|undefined} card
+ * @param {Card|undefined} card
  * @param {string} [id] if there is no card
  * @returns {string}
  */
@@ -299,7 +322,7 @@ export function modelName(card, id = card?.id ?? '') {
  * Why a model cannot be had, and which can be had instead.
  * @param {Catalogue} catalogue
  * @param {string} id
- * @returns {Problem & {offer?: {label: string, patch: Object}}}
+ * @returns {Problem & {offer?: {label: string, patch: Patch}}}
  */
 export function refusalOf(catalogue, id) {
   const standard = cardOf(catalogue, '');
@@ -307,6 +330,10 @@ export function refusalOf(catalogue, id) {
   return Object.assign(reasonOf(catalogue, id), { offer });
 }
 
+/**
+ * @param {Catalogue} catalogue
+ * @param {string} id
+ */
 function reasonOf({ models, unavailable = [] }, id) {
   const damaged = unavailable.find((model) => model.id === id);
   if (damaged)
@@ -329,7 +356,7 @@ function reasonOf({ models, unavailable = [] }, id) {
  * A trace with the short card of its model; or, if that is what is asked for, an encoding of
  * positions, or the full card of a model.
  * @param {Catalogue} catalogue
- * @param {Object} body
+ * @param {Ask} body
  * @param {AbortSignal} signal
  * @returns {Promise<any>} a `Trace`, an `Encoding` or `{card}`
  */
@@ -340,7 +367,7 @@ export async function fetchAnswer(catalogue, body, signal) {
   const trace = await fetchTrace(body, signal);
   return {
     ...trace,
-    card: cardOf(catalogue, model),
+    card: cardOf(catalogue, model ?? ''),
     asked: { model, text, ...(target !== undefined && { target }) },
   };
 }

@@ -28,13 +28,15 @@ import { arrived, BASE, call, asProblem, Problem } from './calls.js';
  * @property {{temperature: number, top_k?: number, top_p?: number, seed: number}} sampling
  */
 
+/** @typedef {{model: string, text: string, temperature: number, top_k?: number, top_p?: number, seed: number, forced: number[], skip: number, n_tokens: number, n_alternatives: number}} Wanted the body of `POST /api/v1/generate` */
+
 /**
  * @typedef {Object} Writing
  * @property {Step[]} steps
  * @property {boolean} isWriting tokens are on their way
  * @property {boolean} isReading what is known of the path is being asked for
  * @property {{read: number, of: number}|null} replay how many tokens of the path were read again; null: none are being read
- * @property {import('./calls.js').Problem|null} problem
+ * @property {Problem|null} problem
  * @property {boolean} isCancelled stopped before the path was replayed
  * @property {string|null} reason why the last run ended, as the server says it
  * @property {number} most tokens that the server writes after a text
@@ -56,7 +58,7 @@ const TOO_LONG = {
 
 /**
  * @param {Object} by
- * @param {(wanted: Object, signal: AbortSignal) => AsyncIterable<{event: string, data: Object}>} by.stream
+ * @param {(wanted: Wanted, signal: AbortSignal) => AsyncIterable<{event: string, data: any}>} by.stream
  * @param {(isOver: boolean) => void} by.onChange there is more to show; or, `isOver`, all there will be
  * @param {() => void} [by.onReplay] one more token of the path was read
  * @param {(milliseconds: number) => Promise<void>} [by.pause]
@@ -69,9 +71,12 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
   let isStale = false; // known for other ways to draw
   /** @type {{controller: AbortController, kind: 'writing'|'reading', read: number}|null} */
   let job = null;
+  /** @type {Problem|null} */
   let problem = null;
   let isCancelled = false;
+  /** @type {string|null} */
   let reason = null;
+  /** @type {number[]} */
   let path = [];
   let refused = '';
   let most = MOST_TOKENS;
@@ -81,9 +86,15 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
     job = null;
   }
 
-  /** Requests the steps after the known ones, up to `count`, following the path first. */
+  /**
+   * Requests the steps after the known ones, up to `count`, following the path first.
+   * @param {'writing'|'reading'} kind
+   * @param {number} count
+   */
   async function run(kind, count, rest = 0) {
     stop();
+    if (!subject) return;
+    const on = subject;
     const skip = isStale ? 0 : sharedLength(known, path);
     job = { controller: new AbortController(), kind, read: skip };
     const { signal } = job.controller;
@@ -96,7 +107,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
       if (rest > 0) await pause(rest);
       if (signal.aborted) return;
       for await (const { event, data } of stream(
-        bodyOf(subject, path, skip, Math.min(count, most)),
+        bodyOf(on, path, skip, Math.min(count, most)),
         signal,
       )) {
         if (signal.aborted) return;
@@ -110,20 +121,27 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
     }
     if (signal.aborted) return;
     job = null;
-    if (isTooMany(problem, most)) {
-      most = problem.limit;
+    const limit = limitOf(problem);
+    if (limit >= 1 && limit < most) {
+      most = limit;
       run(kind, count);
       return;
     }
-    if (problem) refused = keyOf(subject, path);
+    if (problem) refused = keyOf(on, path);
     onChange(true);
   }
 
+  /**
+   * @param {Step} step
+   * @param {Step[]} fresh
+   * @param {string} kind
+   * @param {number} count
+   */
   async function take(step, fresh, kind, count) {
     fresh.push(step);
     if (fresh.length < path.length) {
       // what was known stays in sight until then
-      job.read = fresh.length;
+      if (job) job.read = fresh.length;
       onReplay();
       return;
     }
@@ -143,7 +161,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
     want(wanted, ids) {
       const isSameText = subject?.model === wanted.model && subject?.text === wanted.text;
       const isSame =
-        isSameText && JSON.stringify(subject.sampling) === JSON.stringify(wanted.sampling);
+        isSameText && JSON.stringify(subject?.sampling) === JSON.stringify(wanted.sampling);
       const isSamePath = idsOf(ids) === idsOf(path);
       if (
         isSame &&
@@ -187,7 +205,7 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
       stop();
       if (isKnown(known, path, isStale)) return;
       isCancelled = true;
-      refused = keyOf(subject, path);
+      if (subject) refused = keyOf(subject, path);
     },
 
     /** Requests the unknown steps of the path again after a problem. */
@@ -214,6 +232,13 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
   };
 }
 
+/**
+ * @param {Subject} subject
+ * @param {number[]} forced
+ * @param {number} skip
+ * @param {number} count
+ * @returns {Wanted}
+ */
 function bodyOf({ model, text, sampling }, forced, skip, count) {
   return {
     model,
@@ -226,34 +251,49 @@ function bodyOf({ model, text, sampling }, forced, skip, count) {
   };
 }
 
+/**
+ * @param {Step[]} known
+ * @param {number[]} path
+ * @param {boolean} isStale
+ */
 function isKnown(known, path, isStale) {
   return path.length === 0 || (!isStale && sharedLength(known, path) === path.length);
 }
 
-/** The number of known steps that follow the path. */
+/**
+ * The number of known steps that follow the path.
+ * @param {Step[]} known
+ * @param {number[]} path
+ */
 function sharedLength(known, path) {
   let length = 0;
   while (length < path.length && known[length]?.id === path[length]) length += 1;
   return length;
 }
 
+/** @param {number[]} path */
 function idsOf(path) {
   return path.join('.');
 }
 
+/**
+ * @param {Subject} subject
+ * @param {number[]} path
+ */
 function keyOf({ model, text, sampling }, path) {
   return JSON.stringify([model, text, sampling, path]);
 }
 
-/** The server generates fewer tokens than requested: its limit is used. */
-function isTooMany(problem, most) {
-  return (
-    Boolean(problem?.type?.endsWith(':too-many-new-tokens')) &&
-    problem.limit >= 1 &&
-    problem.limit < most
-  );
+/**
+ * The limit of a server that generates fewer tokens than requested.
+ * @param {Problem|null} problem
+ * @returns {number} 0 for any other problem
+ */
+function limitOf(problem) {
+  return (problem?.type?.endsWith(':too-many-new-tokens') && problem.limit) || 0;
 }
 
+/** @param {number} milliseconds */
 function sleep(milliseconds) {
   return new Promise((resolve) => {
     setTimeout(resolve, milliseconds);
@@ -261,6 +301,11 @@ function sleep(milliseconds) {
 }
 
 /** @typedef {{event: string, data: string}} ServerSentEvent */
+
+const CUT_OFF = {
+  title: 'The response was cut off',
+  detail: 'The connection closed before the response was complete.',
+};
 
 const LINE_END = /\r\n|\r|\n/g;
 
@@ -273,6 +318,7 @@ export function createSseParser(onEvent) {
   let unfinished = '';
   let isAfterReturn = false; // of a line end that may be cut in two
   let event = '';
+  /** @type {string[]} */
   let data = [];
 
   function dispatch() {
@@ -281,6 +327,7 @@ export function createSseParser(onEvent) {
     data = [];
   }
 
+  /** @param {string} line */
   function read(line) {
     if (line === '') {
       dispatch();
@@ -299,7 +346,7 @@ export function createSseParser(onEvent) {
       const fresh = isAfterReturn && text.startsWith('\n') ? text.slice(1) : text;
       isAfterReturn = text.endsWith('\r');
       const lines = (unfinished + fresh).split(LINE_END);
-      unfinished = lines.pop();
+      unfinished = lines.pop() ?? '';
       lines.forEach(read);
     },
   };
@@ -313,6 +360,7 @@ export function createSseParser(onEvent) {
 export async function* eventsOf(body) {
   const reader = body.getReader();
   const decoder = new TextDecoder();
+  /** @type {ServerSentEvent[]} */
   const arrived = [];
   const parser = createSseParser((event) => arrived.push(event));
   try {
@@ -329,9 +377,9 @@ export async function* eventsOf(body) {
 
 /**
  * A text written on: `start`, then a `token` for each token, then `end`.
- * @param {Object} wanted as `POST /api/v1/generate` takes it
+ * @param {Wanted} wanted as `POST /api/v1/generate` takes it
  * @param {AbortSignal} signal ends the work on the server, too
- * @returns {AsyncGenerator<{event: string, data: Object}>}
+ * @returns {AsyncGenerator<{event: string, data: any}>}
  * @throws {Problem} also in the middle of it
  */
 export async function* streamGeneration(wanted, signal) {
@@ -341,15 +389,12 @@ export async function* streamGeneration(wanted, signal) {
     headers: { Accept: 'text/event-stream', 'Content-Type': 'application/json' },
     body: JSON.stringify(wanted),
   });
+  if (!answer.body) throw new Problem(CUT_OFF);
   const events = eventsOf(answer.body);
   try {
     for (;;) {
       const { done, value } = await arrived(events.next());
-      if (done)
-        throw new Problem({
-          title: 'The response was cut off',
-          detail: 'The connection closed before the response was complete.',
-        });
+      if (done) throw new Problem(CUT_OFF);
       const { event, data } = { ...value, data: JSON.parse(value.data) };
       if (event === 'error') throw new Problem(data);
       yield { event, data };

@@ -6,7 +6,9 @@
 import { asProblem, Problem } from './calls.js';
 import { asSentence } from '../data/text.js';
 
-/** @typedef {{trace?: import('../data/trace.js').Trace & Partial<import('../data/trace.js').Encoding>, problem?: import('./calls.js').Problem, isWaiting?: boolean}} Answer one of the three */
+/** @import { Ask, Encoding, Trace } from '../data/trace.js' */
+
+/** @typedef {{trace?: Trace & Partial<Encoding>, problem?: Problem, isWaiting?: boolean}} Answer one of the three */
 
 /** Numbers are what weighs: 32 million of them are 128 MB. */
 const MOST_KEPT = 24;
@@ -16,11 +18,11 @@ const MOST_NUMBERS = 32e6;
  * The body of a view's request. Model and texts are those of the page's trace, the
  * translation that it made included, unless the view names its own. An encoding of positions needs
  * no text: `{positional: {scheme, length, width}}`. Nor does the full card of a model: `{card: id}`.
- * @param {Object} ask
- * @param {import('../data/trace.js').Trace} trace
- * @returns {Object} a body for `POST /api/v1/trace`, or what to ask of `GET /api/v1/positional` or `GET /api/v1/models/{id}`
+ * @param {Ask} ask
+ * @param {Trace} trace
+ * @returns {Ask} a body for `POST /api/v1/trace`, or what to ask of `GET /api/v1/positional` or `GET /api/v1/models/{id}`
  */
-export function bodyOf(ask, { asked, target }) {
+export function bodyOf(ask, { model, text, target, asked = { model, text } }) {
   if (ask.positional) return { positional: ask.positional };
   if (ask.card) return { card: ask.card };
   const isOther = 'text' in ask || 'model' in ask;
@@ -35,17 +37,23 @@ export function bodyOf(ask, { asked, target }) {
 
 /**
  * @param {Object} by
- * @param {(body: Object, signal: AbortSignal) => Promise<import('../data/trace.js').Trace>} by.fetch
+ * @param {(body: Ask, signal: AbortSignal) => Promise<Trace>} by.fetch
  * @param {() => void} by.onArrival a pending answer arrived
  */
 export function createRequestCache({ fetch, onArrival }) {
   /** @type {Map<string, {answer: Answer, controller: AbortController}>} */
   const kept = new Map();
 
+  /**
+   * @param {string} key
+   * @param {Ask} body
+   */
   function ask(key, body) {
     const controller = new AbortController();
+    /** @type {{answer: Answer, controller: AbortController}} */
     const entry = { answer: { isWaiting: true }, controller };
     kept.set(key, entry);
+    /** @param {{trace: Trace}|{problem: Problem}} answer */
     const settle = (answer) => {
       if (kept.get(key) !== entry) return;
       entry.answer = answer;
@@ -57,14 +65,19 @@ export function createRequestCache({ fetch, onArrival }) {
         if (!controller.signal.aborted) settle({ problem: asProblem(error) });
       },
     );
+    return entry;
   }
 
+  /** @param {string} key */
   function drop(key) {
-    kept.get(key).controller.abort();
+    kept.get(key)?.controller.abort();
     kept.delete(key);
   }
 
-  /** Cancels pending requests that are no longer wanted, then drops the oldest unused answers. */
+  /**
+   * Cancels pending requests that are no longer wanted, then drops the oldest unused answers.
+   * @param {Set<string|Ask>} wanted
+   */
   function tidy(wanted) {
     for (const [key, { answer }] of kept) {
       if (!wanted.has(key) && !answer.trace) drop(key);
@@ -78,33 +91,35 @@ export function createRequestCache({ fetch, onArrival }) {
 
   return {
     /**
-     * @param {Record<string, Object>} bodies what is wanted now, by the view's names for it
+     * @param {Record<string, Ask>} bodies what is wanted now, by the view's names for it
      * @returns {Record<string, Answer>}
      */
     want(bodies) {
-      const keys = Object.entries(bodies).map(([name, body]) => [name, JSON.stringify(body), body]);
-      tidy(new Set(keys.map(([, key]) => key)));
+      const keys = Object.entries(bodies).map(([name, body]) => ({
+        name,
+        key: JSON.stringify(body),
+        body,
+      }));
+      tidy(new Set(keys.map(({ key }) => key)));
+      /** @type {Record<string, Answer>} */
       const found = {};
-      for (const [name, key, body] of keys) {
+      for (const { name, key, body } of keys) {
         const entry = kept.get(key);
         kept.delete(key);
-        if (entry)
-          kept.set(key, entry); // the youngest again
-        else ask(key, body);
-        found[name] = kept.get(key).answer;
+        if (entry) kept.set(key, entry); // the youngest again
+        found[name] = (entry ?? ask(key, body)).answer;
       }
       return found;
     },
 
     /**
      * Asks for one thing, giving up nothing else.
-     * @param {Object} body
+     * @param {Ask} body
      * @returns {Answer}
      */
     find(body) {
       const key = JSON.stringify(body);
-      if (!kept.has(key)) ask(key, body);
-      return kept.get(key).answer;
+      return (kept.get(key) ?? ask(key, body)).answer;
     },
 
     /** Forgets problems, so that they are requested again. */

@@ -14,7 +14,10 @@
 
 import { rowOf } from './trace.js';
 
-/** @typedef {import('./trace.js').Matrix} Matrix */
+/**
+ * @import { Cell } from '../plot/grid.js'
+ * @import { Matrix } from './trace.js'
+ */
 
 /**
  * @param {Matrix} matrix
@@ -53,7 +56,7 @@ export function highestIn(values) {
 
 /**
  * @param {Matrix} matrix
- * @returns {import('../plot/grid.js').Cell} the cell with the largest absolute value
+ * @returns {Cell} the cell with the largest absolute value
  */
 export function largestIn({ columns, data }) {
   const best = highestIn(data.map(Math.abs));

@@ -9,6 +9,8 @@ import { counted } from './format.js';
 import { capitalised } from './text.js';
 import { layersWith } from './trace.js';
 
+/** @import { NamedArray, Token, Trace } from './trace.js' */
+
 /** @typedef {'source'|'target'} Side the text that was given, or the one that a decoder reads beside it */
 
 /**
@@ -40,7 +42,7 @@ const FIRST_CHOICE = ['cross', 'decoder', 'encoder'];
 
 /**
  * The places whose attention weights a trace holds.
- * @param {import('./trace.js').Trace} trace
+ * @param {Trace} trace
  * @returns {Place[]} in the order of the model's parts
  */
 export function placesOf(trace) {
@@ -55,11 +57,12 @@ export function placesOf(trace) {
 
 /**
  * @param {{where?: string}} state
- * @param {import('./trace.js').Trace} trace
+ * @param {Trace} trace
  * @returns {Place|null} the chosen one, or the first of the order above; null if there is none
  */
 export function placeOf({ where }, trace) {
   const places = placesOf(trace);
+  /** @param {string|undefined} wanted */
   const find = (wanted) => places.find(({ id }) => id === wanted);
   return find(where) ?? FIRST_CHOICE.map(find).find(Boolean) ?? null;
 }
@@ -67,7 +70,7 @@ export function placeOf({ where }, trace) {
 /**
  * The weights of a place, layer by layer.
  * @param {Pick<Place, 'stack'|'ending'>|null} place
- * @param {import('./trace.js').Trace} trace
+ * @param {Trace} trace
  * @returns {{layer: number, site: string}[]}
  */
 export function weightsAt(place, { tensors }) {
@@ -76,7 +79,7 @@ export function weightsAt(place, { tensors }) {
 
 /**
  * The stacks of an encoder–decoder, to choose from; of any other model there is nothing to choose.
- * @param {import('./trace.js').Trace} trace
+ * @param {Trace} trace
  * @returns {Place[]}
  */
 export function stacksOf(trace) {
@@ -86,7 +89,7 @@ export function stacksOf(trace) {
 /**
  * The stack that is looked at: the chosen one, or the one that predicts.
  * @param {{where?: string}} state
- * @param {import('./trace.js').Trace} trace
+ * @param {Trace} trace
  * @returns {'encoder'|'decoder'}
  */
 export function stackOf({ where }, trace) {
@@ -99,21 +102,21 @@ export function stackOf({ where }, trace) {
 /**
  * The side whose tokens a stack reads.
  * @param {'encoder'|'decoder'} stack
- * @param {import('./trace.js').Trace} trace
+ * @param {Trace} trace
  * @returns {Side}
  */
 export function sideOf(stack, trace) {
   return stack === 'decoder' && hasTwoSides(trace) ? 'target' : 'source';
 }
 
-/** @param {import('./trace.js').Trace} trace */
+/** @param {Trace} trace */
 export function hasTwoSides({ target_tokens: target }) {
   return Boolean(target);
 }
 
 /**
  * The side whose tokens the model predicts from.
- * @param {import('./trace.js').Trace} trace
+ * @param {Trace} trace
  * @returns {Side}
  */
 export function predictingSide(trace) {
@@ -121,12 +124,12 @@ export function predictingSide(trace) {
 }
 
 /**
- * @param {import('./trace.js').Trace} trace
+ * @param {Trace} trace
  * @param {Side} side
- * @returns {import('./trace.js').Token[]}
+ * @returns {Token[]}
  */
 export function tokensOf(trace, side) {
-  return side === 'target' ? trace.target_tokens : trace.tokens;
+  return side === 'target' ? (trace.target_tokens ?? []) : trace.tokens;
 }
 
 /**
@@ -136,8 +139,6 @@ export function tokensOf(trace, side) {
 export function isFilling({ card }) {
   return card?.kind === 'encoder';
 }
-
-/** @typedef {import('./trace.js').Trace} Trace */
 
 /**
  * @typedef {Object} Label
@@ -155,6 +156,7 @@ export function isFilling({ card }) {
  * @property {number|null} score between 0 and 1; null: no score reaches its threshold
  */
 
+/** @type {Record<string, [title: string, short: string, help: string]>} */
 const TITLES = {
   previous: ['previous token', 'prev', 'mean weight on the token just before the query'],
   next: ['next token', 'next', 'mean weight on the token just after the query'],
@@ -185,6 +187,8 @@ const TITLES = {
 export function labelsExplained() {
   return Object.values(TITLES).map(([title, , help]) => [capitalised(title), capitalised(help)]);
 }
+
+/** @typedef {{names: string[], labels: ArrayLike<number>, scores: NamedArray, queries: ArrayLike<number>}} FoundLabels in the API's order */
 
 /** Labels that say which keys a head looks at; the others say how its weights spread. */
 const LOOKS_AT = ['previous', 'next', 'current', 'same_token', 'induction', 'monotonic', 'sink'];
@@ -219,7 +223,12 @@ export function labelledHeads(trace, place) {
   });
 }
 
-/** The analysis of the attention with these weights; null if it was not requested. */
+/**
+ * The analysis of the attention with these weights; null if it was not requested.
+ * @param {Trace} trace
+ * @param {string} site
+ * @returns {FoundLabels|null}
+ */
 function foundAt({ analyses }, site) {
   const labels = analyses.head_labels;
   const path = site.replace(/\.weights$/, '');
@@ -235,6 +244,10 @@ function foundAt({ analyses }, site) {
   };
 }
 
+/**
+ * @param {FoundLabels|null} found
+ * @param {number} head
+ */
 function labelIn(found, head) {
   if (!found) return { label: null, score: null };
   const index = found.labels[head];
@@ -255,7 +268,7 @@ function labelIn(found, head) {
 export function strongestHeads(trace, place) {
   const layers = weightsAt(place, trace)
     .map(({ layer, site }) => ({ layer, found: foundAt(trace, site) }))
-    .filter(({ found }) => found);
+    .flatMap(({ layer, found }) => (found ? [{ layer, found }] : []));
   const names = layers[0]?.found.names ?? [];
   return names.flatMap((id, index) => {
     const best = LOOKS_AT.includes(id) ? strongest(layers, index) : null;
@@ -263,7 +276,12 @@ export function strongestHeads(trace, place) {
   });
 }
 
+/**
+ * @param {{layer: number, found: FoundLabels}[]} layers
+ * @param {number} index
+ */
 function strongest(layers, index) {
+  /** @type {{layer: number, head: number, score: number, queries: number}|null} */
   let best = null;
   for (const {
     layer,
@@ -301,7 +319,7 @@ export function helpOf({ help, queries }) {
 
 /**
  * A title without the word “token”, for narrow spaces.
- * @param {Label|null} label
+ * @param {Pick<Label, 'title'>|null} label
  */
 export function bareTitle(label) {
   return label?.title.replace(/ token$/, '') ?? '';
@@ -344,6 +362,7 @@ export function arranged(layers, order) {
   });
 }
 
+/** @param {string} id */
 function rankOf(id) {
   const rank = Object.keys(TITLES).indexOf(id);
   return rank < 0 ? Infinity : rank;

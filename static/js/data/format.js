@@ -135,5 +135,5 @@ export function counted(count, noun) {
 export function small(difference) {
   if (difference === 0 || difference >= 1e-3) return share(difference);
   const [digits, power] = difference.toExponential(1).split('e-');
-  return `${digits}·10⁻${[...power].map((digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[digit]).join('')}`;
+  return `${digits}·10⁻${[...power].map((digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[Number(digit)]).join('')}`;
 }

@@ -4,16 +4,22 @@
  */
 
 /**
+ * @import { Grid } from '../plot/grid.js'
+ * @import { Ask, Card, Edit, Trace } from './trace.js'
+ * @import { Unit } from './words.js'
+ */
+
+/**
  * @typedef {Object} Call
  * @property {string} path `/api/v1/trace`
- * @property {Object|null} [body] of a POST; none: the call is a GET
+ * @property {(Ask & Record<string, unknown>)|null} [body] of a POST; none: the call is a GET
  */
 
 const TRACE = '/api/v1/trace';
 
 /**
- * @param {import('./trace.js').Trace} trace the page's
- * @param {Pick<import('../plot/grid.js').Grid, 'request'|'call'>} grid of a drawing; what it asks for goes before what the page asked for
+ * @param {Trace} trace the page's
+ * @param {Pick<Grid, 'request'|'call'>} grid of a drawing; what it asks for goes before what the page asked for
  * @returns {Call}
  */
 export function callOf({ asked }, { request = {}, call }) {
@@ -28,8 +34,8 @@ export function callOf({ asked }, { request = {}, call }) {
 }
 
 /**
- * @param {import('./trace.js').Trace} trace the page's
- * @param {import('../plot/grid.js').Grid} grid of a drawing
+ * @param {Trace} trace the page's
+ * @param {Grid} grid of a drawing
  * @returns {Call[]} the call, and after it that of the pass it is compared with
  */
 export function callsOf(trace, grid) {
@@ -38,10 +44,10 @@ export function callsOf(trace, grid) {
 
 /**
  * The origin of the numbers of a drawing: model, texts, edits.
- * @param {import('./trace.js').Trace} trace
- * @param {import('../plot/grid.js').Grid} grid
- * @param {Object[]} cards of all models: a drawing may be of another than the page's
- * @returns {{model?: string, revision?: string, text: string, target?: string, edits?: Object[]}}
+ * @param {Trace} trace
+ * @param {Grid} grid
+ * @param {Card[]} cards of all models: a drawing may be of another than the page's
+ * @returns {{model?: string, revision?: string, text: string, target?: string|null, edits?: Edit[]}}
  */
 export function originOf(trace, grid, cards = []) {
   const call = callOf(trace, grid);
@@ -59,11 +65,15 @@ export function originOf(trace, grid, cards = []) {
         : (cards.find(({ id }) => id === model)?.revision ?? ''),
     text,
     ...(target !== undefined && { target }),
-    ...(body.edits?.length > 0 && { edits: body.edits }),
+    ...(body.edits && body.edits.length > 0 && { edits: body.edits }),
   };
 }
 
-/** An encoding of positions has no text, and a model only if it is the model's own. */
+/**
+ * An encoding of positions has no text, and a model only if it is the model's own.
+ * @param {string} path
+ * @param {Card[]} cards
+ */
 function modelIn(path, cards) {
   const model = new URLSearchParams(path.split('?')[1]).get('model');
   return model ? { model, revision: cards.find(({ id }) => id === model)?.revision ?? '' } : {};
@@ -75,6 +85,7 @@ function modelIn(path, cards) {
  * @returns {string} safe to paste: whatever a text holds stays within its quotes
  */
 export function curlOf(origin, { path, body }) {
+  /** @param {string} text */
   const quoted = (text) => `'${text.replace(/'/g, String.raw`'\''`)}'`;
   const posted = body && [
     `--header ${quoted('Content-Type: application/json')}`,
@@ -206,10 +217,12 @@ const READING = [
  * @returns {string}
  */
 export function literal(value, indent = '') {
-  if (CONSTANTS.has(value)) return CONSTANTS.get(value);
+  const constant = CONSTANTS.get(value);
+  if (constant) return constant;
   if (typeof value !== 'object') return JSON.stringify(value);
   const [open, close] = Array.isArray(value) ? '[]' : '{}';
   const deeper = `${indent}    `;
+  /** @param {string} inner */
   const parts = (inner) =>
     Array.isArray(value)
       ? value.map((each) => literal(each, inner))
@@ -222,8 +235,6 @@ export function literal(value, indent = '') {
     .map((part) => `${deeper}${part},\n`)
     .join('')}${indent}${close}`;
 }
-
-/** @typedef {import('./words.js').Unit} Unit */
 
 /**
  * @typedef {Object} Made
@@ -241,7 +252,10 @@ const MERGED = [
   '',
 ];
 
-/** Units by their first and last token; tokens in a row need no list. */
+/**
+ * Units by their first and last token; tokens in a row need no list.
+ * @param {Unit[]} units
+ */
 function spans(units) {
   const [{ first: start } = { first: 0 }] = units;
   const isRun = units.every(({ first, last }, index) => first === last && first === start + index);
@@ -282,6 +296,10 @@ export function mapSteps({ heads, rows, columns, isMax, isRenormalised }) {
  * @returns {Made}
  */
 export function differenceMade(a, b) {
+  /**
+   * @param {{site: string, rows: Unit[], columns: Unit[]}} of
+   * @param {string} answer
+   */
   const map = ({ site, rows, columns }, answer) =>
     `merged(${dataAt(['tensors', site], answer)}[0], ${spans(rows)}, ${spans(columns)})`;
   return {
@@ -339,6 +357,7 @@ export function expectedMade(before, after, { isOneVocabulary, ofEach, most }) {
     '    return dict(zip(found["texts"][at], found["probabilities"]["data"][at]))',
   ];
   const key = isOneVocabulary ? 'found["ids"]["data"][at]' : 'found["texts"][at]';
+  /** @param {string} name */
   const chance = (name) => (isOneVocabulary ? `${name}[token]` : `${name}.get(token, math.nan)`);
   return {
     said: 'The first answer is B, the second A: the drawing shows the softmax of both at the chosen token, and B less A',

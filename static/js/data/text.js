@@ -3,6 +3,8 @@
  * named by their character.
  */
 
+/** @import { Token } from './trace.js' */
+
 const NAMED = new Map([
   ['\n', '↵'],
   ['\t', '⇥'],
@@ -53,12 +55,16 @@ export function visible(text) {
   return /^\p{M}/u.test(shown) ? `◌${shown}` : shown;
 }
 
+/**
+ * @param {string} character
+ * @param {boolean} alone
+ */
 function visibleCharacter(character, alone) {
   if (character === ' ') return '·';
   if (NAMED.has(character)) return NAMED.get(character);
   if (INVISIBLE.has(character))
     return JOINERS.test(character) && !alone ? character : `‹${INVISIBLE.get(character)}›`;
-  const code = character.codePointAt(0);
+  const code = character.codePointAt(0) ?? 0;
   if (code < 0x20 || (code >= 0x7f && code < 0xa0))
     return `‹U+${code.toString(16).toUpperCase().padStart(4, '0')}›`;
   return character;
@@ -78,7 +84,7 @@ export function visibleLine(text) {
 /**
  * A token's name on an axis: `it`; a token of spaces alone keeps them visible, a piece of a character
  * is told by the character: `é 1/2`.
- * @param {Pick<import('./trace.js').Token, 'text'|'part'>} token
+ * @param {Pick<Token, 'text'|'part'>} token
  * @returns {string}
  */
 export function nameOf({ text, part }) {
@@ -94,7 +100,7 @@ const byIndex = (_, index) => index;
 
 /**
  * Tokens with their positions: `8 dog`.
- * @param {import('./trace.js').Token[]} tokens
+ * @param {Token[]} tokens
  * @param {PlaceOf} [placeOf]
  */
 export function positionLabels(tokens, placeOf = byIndex) {
@@ -105,34 +111,38 @@ const NAMED_ALONE = 40;
 
 /**
  * The tokens’ names, as an axis lists them. Of a long text it labels a few, so there they are numbered.
- * @param {import('./trace.js').Token[]} tokens
+ * @param {Token[]} tokens
  * @param {PlaceOf} [placeOf]
  */
 export function tokenLabels(tokens, placeOf = byIndex) {
   return tokens.length > NAMED_ALONE ? positionLabels(tokens, placeOf) : tokens.map(nameOf);
 }
 
-/** A letter that reads right to left would draw the numbers beside it to its other side. */
+/**
+ * A letter that reads right to left would draw the numbers beside it to its other side.
+ * @param {string} letter
+ */
 function upright(letter) {
   return directionOf(letter) === 'rtl' ? ISOLATE.join(letter) : letter;
 }
 
 /**
  * The name in a sentence, in quotation marks that keep it from turning the sentence right to left.
- * @param {import('./trace.js').Token} token
+ * @param {Token} token
  */
 export function quoted(token) {
   const { part } = token;
   return part ? `${inQuotes(visible(part.whole))} (${byteRangeOf(part)})` : inQuotes(nameOf(token));
 }
 
+/** @param {string} name */
 function inQuotes(name) {
   return `“${ISOLATE[0]}${name}${ISOLATE[1]}”`;
 }
 
 /**
  * One token of a sentence by its name in quotation marks, and by its place where the name is not enough.
- * @param {import('./trace.js').Token[]} tokens
+ * @param {Token[]} tokens
  * @param {number} index
  * @param {PlaceOf} [placeOf]
  */
@@ -189,6 +199,7 @@ export function columnsOf(text) {
   return columns;
 }
 
+/** @param {string} character */
 function columnsOfCharacter(character) {
   if (/\p{M}|[\u200b-\u200f\u2060-\u2069\ufe0e\ufe0f]/u.test(character)) return 0;
   return /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60]|[\u{20000}-\u{3ffff}]/u.test(
@@ -239,7 +250,7 @@ const BYTE = /\\x[0-9a-f]{2}/gi;
  */
 
 /**
- * @param {import('./trace.js').Token[]} tokens offsets count code points
+ * @param {Token[]} tokens offsets count code points
  * @param {string} text the whole text
  * @returns {(Part|null)[]} for each token; null if it is not a piece of a character
  */
@@ -260,8 +271,13 @@ export function partsOf(tokens, text) {
   return parts;
 }
 
-/** Pieces next to each other whose offsets overlap spell the same character. */
+/**
+ * Pieces next to each other whose offsets overlap spell the same character.
+ * @param {Token[]} tokens
+ * @param {string[]} characters
+ */
 function groupsOf(tokens, characters) {
+  /** @type {{first: number, last: number, start: number, end: number}[]} */
   const groups = [];
   tokens.forEach((token, index) => {
     if (!isPiece(token, characters)) return;
@@ -274,11 +290,16 @@ function groupsOf(tokens, characters) {
   return groups;
 }
 
-/** A byte is written `\xe7`; a text may contain that literally. */
+/**
+ * A byte is written `\xe7`; a text may contain that literally.
+ * @param {Token} token
+ * @param {string[]} characters
+ */
 function isPiece({ text, start, end, is_special: isSpecial }, characters) {
   return !isSpecial && bytesOf({ text }) > 0 && characters.slice(start, end).join('') !== text;
 }
 
+/** @param {{text: string}} of */
 function bytesOf({ text }) {
   return text.match(BYTE)?.length ?? 0;
 }
@@ -290,7 +311,7 @@ function bytesOf({ text }) {
  */
 export function bytesInWords(text) {
   if (!/^ ?(\\x[0-9a-f]{2})+$/i.test(text)) return null;
-  const digits = text.match(BYTE).map((byte) => byte.slice(2));
+  const digits = (text.match(BYTE) ?? []).map((byte) => byte.slice(2));
   return `${digits.length === 1 ? 'byte' : 'bytes'} ${digits.join(' ')}`;
 }
 

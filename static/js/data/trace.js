@@ -6,6 +6,11 @@
 import { partsOf } from './text.js';
 
 /**
+ * @import { Takes } from '../views/experts/specialities.js'
+ * @import { Part } from './text.js'
+ */
+
+/**
  * @typedef {Object} Token
  * @property {number} id
  * @property {string} text the decoded piece, its leading space kept
@@ -13,7 +18,7 @@ import { partsOf } from './text.js';
  * @property {number} end
  * @property {number|null} word index of the word the piece belongs to
  * @property {boolean} is_special
- * @property {import('./text.js').Part|null} [part] if it is a piece of a character
+ * @property {Part|null} [part] if it is a piece of a character
  */
 
 /**
@@ -31,6 +36,7 @@ import { partsOf } from './text.js';
  * @property {string} id
  * @property {string} model
  * @property {string} revision
+ * @property {string} [precision] `float32` or `bfloat16`
  * @property {string} text
  * @property {Token[]} tokens
  * @property {string|null} target what the decoder of an encoder–decoder read
@@ -38,8 +44,71 @@ import { partsOf } from './text.js';
  * @property {Record<string, NamedArray>} tensors by site name
  * @property {Record<string, any>} analyses
  * @property {Record<string, number>} timings milliseconds
- * @property {Object} [card] the card of the model that made it
+ * @property {Card} [card] of the model that made it
  * @property {{model: string, text: string, target?: string}} [asked] what it was asked for with
+ */
+
+/**
+ * @typedef {Object} ExpertTokens the tokens of the training text that each expert takes
+ * @property {string[]} text
+ * @property {number} tokens how many were read
+ * @property {number} least_count
+ * @property {Record<string, number>} kinds
+ * @property {Record<string, Takes[]>} layers the experts of each, by the layer's index
+ */
+
+/**
+ * The card of a model: as `GET /api/v1/models` lists it, and the rest as `GET /api/v1/models/{id}`
+ * answers it.
+ * @typedef {Object} Card
+ * @property {string} id
+ * @property {string} title
+ * @property {string} kind `decoder`, `encoder` or `encoder-decoder`
+ * @property {number} n_layers
+ * @property {number} n_heads
+ * @property {number} d_model
+ * @property {number} d_ff
+ * @property {number} vocab_size
+ * @property {number} max_tokens
+ * @property {string} positional
+ * @property {number} n_kv_heads
+ * @property {string} norm
+ * @property {string} norm_place `pre` or `post`
+ * @property {string} activation
+ * @property {boolean} has_mask
+ * @property {{n_experts: number, top_k: number, layers: number[]}|null} moe
+ * @property {number} parameters
+ * @property {string} revision
+ * @property {string} licence
+ * @property {string[]} analyses
+ * @property {Example[]} examples
+ * @property {string[]} [trained_on]
+ * @property {string[]} [attribution]
+ * @property {Record<string, any>} [metrics]
+ * @property {ExpertTokens|null} [expert_tokens]
+ * @property {{name: string, axes: string[]}[]} [sites]
+ */
+
+/** @typedef {{title: string, text: string, opens: Record<string, string|number>}} Example a text, and the state it opens */
+
+/** @typedef {{kind: string, layer?: number, where?: string, heads?: number[], experts?: number[], value?: number}} Edit of a pass */
+
+/** @typedef {{scheme?: string, model?: string, length: number, width?: number, heads?: number}} PositionalAsk what is asked of `GET /api/v1/positional` */
+
+/**
+ * A request for a trace; or for an encoding of positions, or for the full card of a model.
+ * @typedef {Object} Ask
+ * @property {string} [model]
+ * @property {string} [text]
+ * @property {string|null} [target]
+ * @property {string[]} [capture]
+ * @property {number[]} [layers]
+ * @property {number[]} [heads]
+ * @property {string[]} [analyses]
+ * @property {Edit[]} [edits]
+ * @property {string|null} [dtype]
+ * @property {PositionalAsk} [positional]
+ * @property {string} [card]
  */
 
 /** @typedef {{scheme: string, model: string|null, length: number, tensors: Record<string, NamedArray>}} Encoding of positions, without a text */
@@ -53,6 +122,7 @@ const ANALYSIS_PREFIX = 'analyses.';
 export function traceFromSafetensors(buffer) {
   const { facts, arrays } = read(buffer);
   const analyses = { ...facts.analyses };
+  /** @type {Record<string, NamedArray>} */
   const tensors = {};
   for (const [name, named] of Object.entries(arrays)) {
     if (name.startsWith(ANALYSIS_PREFIX)) placeAnalysis(analyses, name, named);
@@ -78,7 +148,10 @@ export function encodingFromSafetensors(buffer) {
   return { ...facts, tensors: arrays };
 }
 
-/** @returns {{facts: any, arrays: Record<string, NamedArray>}} */
+/**
+ * @param {ArrayBuffer} buffer
+ * @returns {{facts: any, arrays: Record<string, NamedArray>}}
+ */
 function read(buffer) {
   const { metadata, arrays } = parseSafetensors(buffer);
   const facts = Object.fromEntries(
@@ -92,12 +165,22 @@ function read(buffer) {
   };
 }
 
+/**
+ * @param {Token[]} tokens
+ * @param {string} text
+ * @returns {Token[]}
+ */
 function withParts(tokens, text) {
   const parts = partsOf(tokens, text);
   return tokens.map((token, index) => ({ ...token, part: parts[index] }));
 }
 
-/** Weights that were asked for in 16 bits come with the scale that gives their values. */
+/**
+ * Weights that were asked for in 16 bits come with the scale that gives their values.
+ * @param {string} name
+ * @param {RawArray} rawArray
+ * @param {{axes?: Record<string, string[]>, scale?: Record<string, number>}} facts
+ */
 function nameAxes(name, { shape, data }, { axes = {}, scale = {} }) {
   return {
     axes: axes[name] ?? shape.map((_, axis) => `axis ${axis}`),
@@ -107,6 +190,11 @@ function nameAxes(name, { shape, data }, { axes = {}, scale = {} }) {
   };
 }
 
+/**
+ * @param {Record<string, Record<string, unknown>>} analyses
+ * @param {string} name
+ * @param {NamedArray} array
+ */
 function placeAnalysis(analyses, name, array) {
   const [, id, ...field] = name.split('.');
   analyses[id] = { ...analyses[id], [field.join('.')]: array };
@@ -146,10 +234,14 @@ export function columnOf({ rows, columns, data }, column) {
 }
 
 /** @typedef {{dtype: string, shape: number[], data: ArrayLike<number> & ArrayBufferView}} RawArray */
+/** @typedef {{dtype: string, shape: number[], data_offsets: [number, number]}} HeaderEntry of one array: where it is among the data */
 /** @typedef {{metadata: Record<string, string>, arrays: Record<string, RawArray>}} SafetensorsFile */
 
 const LENGTH_BYTES = 8;
 
+/** @typedef {Float64ArrayConstructor|Float32ArrayConstructor|Int32ArrayConstructor|Uint32ArrayConstructor|Int16ArrayConstructor|Uint16ArrayConstructor|Int8ArrayConstructor|Uint8ArrayConstructor} ArrayType */
+
+/** @type {Record<string, ArrayType>} */
 const ARRAY_TYPES = {
   F64: Float64Array,
   F32: Float32Array,
@@ -171,6 +263,7 @@ export function parseSafetensors(buffer) {
   const start = dataStart(buffer);
   const header = readHeader(buffer, start);
   const { __metadata__: metadata = {}, ...entries } = header;
+  /** @type {Record<string, RawArray>} */
   const arrays = {};
   for (const [name, entry] of Object.entries(entries)) {
     arrays[name] = readArray(buffer, start, name, entry);
@@ -178,6 +271,7 @@ export function parseSafetensors(buffer) {
   return { metadata, arrays };
 }
 
+/** @param {ArrayBuffer} buffer */
 function dataStart(buffer) {
   if (buffer.byteLength < LENGTH_BYTES) {
     throw new RangeError(
@@ -193,11 +287,23 @@ function dataStart(buffer) {
   return LENGTH_BYTES + Number(length);
 }
 
+/**
+ * @param {ArrayBuffer} buffer
+ * @param {number} end
+ * @returns {{__metadata__?: Record<string, string>} & Record<string, HeaderEntry>}
+ */
 function readHeader(buffer, end) {
   const bytes = new Uint8Array(buffer, LENGTH_BYTES, end - LENGTH_BYTES);
   return JSON.parse(new TextDecoder().decode(bytes));
 }
 
+/**
+ * @param {ArrayBuffer} buffer
+ * @param {number} start of the data
+ * @param {string} name
+ * @param {HeaderEntry} entry
+ * @returns {RawArray}
+ */
 function readArray(buffer, start, name, { dtype, shape, data_offsets: [from, to] }) {
   const ArrayType = ARRAY_TYPES[dtype];
   if (!ArrayType) {
@@ -215,7 +321,13 @@ function readArray(buffer, start, name, { dtype, shape, data_offsets: [from, to]
   return { dtype, shape, data: view(buffer, ArrayType, start + from, length) };
 }
 
-/** Typed arrays must start at a multiple of their element's size; where the file does not, copy. */
+/**
+ * Typed arrays must start at a multiple of their element's size; where the file does not, copy.
+ * @param {ArrayBuffer} buffer
+ * @param {ArrayType} ArrayType
+ * @param {number} offset
+ * @param {number} length
+ */
 function view(buffer, ArrayType, offset, length) {
   if (offset % ArrayType.BYTES_PER_ELEMENT === 0) return new ArrayType(buffer, offset, length);
   return new ArrayType(buffer.slice(offset, offset + length * ArrayType.BYTES_PER_ELEMENT));
@@ -232,14 +344,15 @@ export function weightSites({ kind }) {
 
 /**
  * The globs and analyses to request, so that each view has what it needs and nothing more.
- * @param {{needs: string[], also?: (card: Object) => string[]}[]} views
- * @param {Object} card
+ * @param {{needs: string[], also?: (card: Card) => string[]}[]} views
+ * @param {Card} card
  * @returns {{capture: string[], analyses: string[]}}
  */
 export function request(views, card) {
   const needs = [
     ...new Set(views.flatMap((view) => [...view.needs, ...(view.also?.(card) ?? [])])),
   ];
+  /** @param {string} need */
   const isAnalysis = (need) => need.startsWith('analyses.');
   const analyses = needs.filter(isAnalysis).map((need) => need.split('.')[1]);
   const capture = needs.filter((need) => !isAnalysis(need));

@@ -7,10 +7,12 @@
 
 import { named, tokenLabels } from './text.js';
 
-/** @typedef {import('./trace.js').Token & {first: number, last: number}} Unit tokens `first` to `last`, read as one */
+/** @import { Matrix, Token } from './trace.js' */
+
+/** @typedef {Token & {first: number, last: number}} Unit tokens `first` to `last`, read as one */
 
 /**
- * @param {import('./trace.js').Token[]} tokens
+ * @param {Token[]} tokens
  * @returns {Unit[]} every token alone
  */
 export function alone(tokens) {
@@ -18,12 +20,13 @@ export function alone(tokens) {
 }
 
 /**
- * @param {import('./trace.js').Token[]} tokens
+ * @param {Token[]} tokens
  * @param {string} text they were cut from; offsets count code points
  * @returns {Unit[]} neighbours that belong to one word as that word; special tokens stay alone
  */
 export function wordsOf(tokens, text) {
   const characters = [...text];
+  /** @type {Unit[]} */
   const units = [];
   for (const unit of alone(tokens)) {
     const before = units.at(-1);
@@ -34,7 +37,13 @@ export function wordsOf(tokens, text) {
   return units;
 }
 
-/** The text of a word is taken from the sentence, as its pieces may be bytes. */
+/**
+ * The text of a word is taken from the sentence, as its pieces may be bytes.
+ * @param {Unit} before
+ * @param {Unit} unit
+ * @param {string[]} characters
+ * @returns {Unit}
+ */
 function joined(before, unit, characters) {
   const end = Math.max(before.end, unit.end);
   return {
@@ -71,10 +80,10 @@ export function spread(units, values, count) {
 /**
  * Columns summed, rows averaged. A hidden cell counts as 0; a merged cell is NaN if all of its cells
  * are hidden.
- * @param {import('./trace.js').Matrix} matrix by token
+ * @param {Matrix} matrix by token
  * @param {Unit[]} rows
  * @param {Unit[]} columns
- * @returns {import('./trace.js').Matrix} by unit
+ * @returns {Matrix} by unit
  */
 export function merged(matrix, rows, columns) {
   const data = new Float64Array(rows.length * columns.length);
@@ -86,6 +95,11 @@ export function merged(matrix, rows, columns) {
   return { rows: rows.length, columns: columns.length, data };
 }
 
+/**
+ * @param {Matrix} matrix
+ * @param {Unit} row
+ * @param {Unit} column
+ */
 function mergedCell({ columns, data }, row, column) {
   let sum = 0;
   let isSeen = false;
@@ -133,7 +147,7 @@ export function tokensIn({ first, last }) {
 export const MASK = '[MASK]';
 const TYPED = /\[MASK\]/g;
 
-/** @param {import('./trace.js').Token} token */
+/** @param {Token} token */
 export function isMask({ is_special: isSpecial, text }) {
   return Boolean(isSpecial) && text === MASK;
 }
@@ -146,13 +160,14 @@ export function wordList(words) {
   return words.split(' ');
 }
 
+/** @param {string[]} words */
 function joinWords(words) {
   return words.join(' ').trimEnd();
 }
 
 /**
  * The word that a mask hides, if known.
- * @param {import('./trace.js').Token[]} tokens
+ * @param {Token[]} tokens
  * @param {number} index of the mask
  * @param {string} words
  * @returns {string} '' if unknown
@@ -161,13 +176,17 @@ export function wordBehind(tokens, index, words) {
   return wordList(words)[masksBefore(tokens, index)] ?? '';
 }
 
+/**
+ * @param {Token[]} tokens
+ * @param {number} index
+ */
 function masksBefore(tokens, index) {
   return tokens.slice(0, index).filter(isMask).length;
 }
 
 /**
  * The text with a word put behind a mask, or with the mask's word brought back.
- * @param {{text: string, tokens: import('./trace.js').Token[]}} trace
+ * @param {{text: string, tokens: Token[]}} trace
  * @param {number} index of a token of the word, or of the mask
  * @param {string} words
  * @returns {{text: string, words: string, query: number}|null} null if there is no word
@@ -181,6 +200,11 @@ export function toggled(trace, index, words) {
   return token.is_special ? null : masked(trace, index, words);
 }
 
+/**
+ * @param {{text: string, tokens: Token[]}} of
+ * @param {number} index
+ * @param {string} words
+ */
 function masked({ text, tokens }, index, words) {
   const { word } = tokens[index];
   const pieces = tokens.filter((token) => token.word === word && !token.is_special);
@@ -209,7 +233,7 @@ function masked({ text, tokens }, index, words) {
 
 /**
  * The text with a mask replaced by a piece of text.
- * @param {{text: string, tokens: import('./trace.js').Token[]}} trace
+ * @param {{text: string, tokens: Token[]}} trace
  * @param {number} index of the mask
  * @param {string} piece with the space before it, if it has one
  * @param {string} words
@@ -226,11 +250,21 @@ export function filled({ text, tokens }, index, piece, words) {
   };
 }
 
-/** A mask takes in the space before it. */
+/**
+ * A mask takes in the space before it.
+ * @param {string} text
+ * @param {Token} token
+ */
 function spaceBefore(text, { start }) {
   return [...text][start] === ' ' ? ' ' : '';
 }
 
+/**
+ * @param {string[]} characters
+ * @param {number} start
+ * @param {number} end
+ * @param {string} piece
+ */
 function replaced(characters, start, end, piece) {
   return characters.slice(0, start).join('') + piece + characters.slice(end).join('');
 }
@@ -257,6 +291,10 @@ export function wordsAfter(before, after, words) {
   );
 }
 
+/**
+ * @param {string|string[]} a
+ * @param {string|string[]} b
+ */
 function sharedLength(a, b) {
   let length = 0;
   while (length < Math.min(a.length, b.length) && a[length] === b[length]) length += 1;

@@ -64,11 +64,16 @@ export function diverging(theme) {
   return remembered(`diverging ${theme}`, DIVERGING[theme]);
 }
 
+/**
+ * @param {string} key
+ * @param {number[][]} stops
+ */
 function remembered(key, stops) {
   if (!cache.has(key)) cache.set(key, table(stops));
   return cache.get(key);
 }
 
+/** @param {number[][]} stops */
 function table(stops) {
   const points = stops.map(([lightness, chroma, hue]) => labOf(lightness, chroma, hue));
   const bytes = new Uint8Array(LEVELS * 3);
@@ -78,17 +83,27 @@ function table(stops) {
   return bytes;
 }
 
-/** @returns {Triple} */
+/**
+ * @param {number} lightness
+ * @param {number} chroma
+ * @param {number} hue
+ * @returns {Triple}
+ */
 function labOf(lightness, chroma, hue) {
   const angle = (hue * Math.PI) / 180;
   return [lightness, chroma * Math.cos(angle), chroma * Math.sin(angle)];
 }
 
-/** @param {Triple[]} points @returns {Triple} */
+/**
+ * @param {Triple[]} points
+ * @param {number} position
+ * @returns {Triple}
+ */
 function between(points, position) {
   const place = position * (points.length - 1);
   const left = Math.min(Math.floor(place), points.length - 2);
   const [from, to] = [points[left], points[left + 1]];
+  /** @param {number} axis */
   const mixed = (axis) => from[axis] + (to[axis] - from[axis]) * (place - left);
   return [mixed(0), mixed(1), mixed(2)];
 }
@@ -110,6 +125,7 @@ function encoded(light) {
   return light <= 0.0031308 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055;
 }
 
+/** @param {number} channel */
 function toByte(channel) {
   return Math.round(Math.max(0, Math.min(1, channel)) * 255);
 }
@@ -247,7 +263,11 @@ export function paintInto({ pixels, width }, { left, top, size }, picture, inks)
   }
 }
 
-/** The cells each pixel covers: from `firsts` to before `ends`. */
+/**
+ * The cells each pixel covers: from `firsts` to before `ends`.
+ * @param {number} cells
+ * @param {number} size
+ */
 function spans(cells, size) {
   const firsts = new Int32Array(size);
   const ends = new Int32Array(size);
@@ -261,7 +281,13 @@ function spans(cells, size) {
   return { firsts, ends };
 }
 
-/** The strongest cell of each column among some rows. */
+/**
+ * The strongest cell of each column among some rows.
+ * @param {Float64Array} strongest
+ * @param {Picture} picture
+ * @param {number} first
+ * @param {number} end
+ */
 function poolRows(strongest, { data, offset, columns }, first, end) {
   strongest.fill(0);
   for (let row = first; row < end; row += 1) {
@@ -272,7 +298,15 @@ function poolRows(strongest, { data, offset, columns }, first, end) {
   }
 }
 
-/** Pixels that lie entirely in the masked future are left unchanged. */
+/**
+ * Pixels that lie entirely in the masked future are left unchanged.
+ * @param {Uint32Array} line
+ * @param {Float64Array} strongest
+ * @param {{firsts: Int32Array, ends: Int32Array}} of
+ * @param {number} seen
+ * @param {number} factor
+ * @param {Uint32Array} inks
+ */
 function paintLine(line, strongest, { firsts, ends }, seen, factor, inks) {
   for (let x = 0; x < line.length && firsts[x] < seen; x += 1) {
     let most = 0;

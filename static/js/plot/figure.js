@@ -7,36 +7,59 @@
 import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
 
 /**
+ * @import { Writing } from '../api/generation.js'
+ * @import { Answer } from '../api/request_cache.js'
+ * @import { Ask, Card, Matrix, Trace } from '../data/trace.js'
+ * @import { Field, Patch, State } from '../state/state.js'
+ * @import { Control } from '../ui/controls.js'
+ * @import { Term } from '../ui/formula.js'
+ * @import { Handlers } from '../ui/view_section.js'
+ * @import { Grid } from './grid.js'
+ */
+
+/** @typedef {Record<string, any>} PlotlyTrace */
+
+/** @typedef {{width: number, height: number, margin: {l: number, r: number, t: number, b: number}} & Record<string, any>} Layout of Plotly */
+
+/** @typedef {{data: PlotlyTrace[], layout: Layout}} Drawing */
+
+/** @typedef {{theme: 'light'|'dark', font: string, surface: string, sunken: string, ink: string, muted: string, line: string, query: string, key: string, beam: string}} Palette colours as `rgb(…)` */
+
+/**
  * @typedef {Object} Figure
  * @property {string} title
  * @property {string} [summary] one sentence for screen readers
- * @property {Object[]} [data] Plotly's traces
- * @property {Object} [layout] Plotly's layout
- * @property {import('./grid.js').Grid} [grid]
+ * @property {PlotlyTrace[]} [data] Plotly's traces
+ * @property {Layout} [layout] Plotly's layout
+ * @property {Grid} [grid]
  * @property {string} [notice] replaces the drawing, if there is nothing to draw
  * @property {boolean} [isWaiting] the notice is temporary: the previous drawing may stay, dimmed
  * @property {string} [help] one sentence under the title
- * @property {import('../ui/formula.js').Term[]} [formula] its lines, above the help
+ * @property {Term[]} [formula] its lines, above the help
  * @property {string[][]} [facts] pairs of a name and a number
- * @property {{label: string, patch: import('../state/state.js').Patch}[]} [actions] buttons below it
+ * @property {{label: string, patch: Patch}[]} [actions] buttons below it
  */
+
+/** @typedef {Figure & Drawing & {grid: Grid}} DrawnFigure a figure without a notice */
 
 /**
  * The drawing context of a view: size, colours, answers and models.
  * @typedef {Object} Frame
  * @property {number} width pixels the drawing may take
  * @property {number} height pixels it should not exceed
- * @property {{theme: 'light'|'dark', font: string, surface: string, sunken: string, ink: string, muted: string, line: string, query: string, key: string, beam: string}} palette colours as `rgb(…)`
+ * @property {Palette} palette
  * @property {number} layer
  * @property {number} head
- * @property {Record<string, import('../api/request_cache.js').Answer>} answers to the view's requests, by name
- * @property {Object[]} cards of all models, in short
+ * @property {Record<string, Answer>} answers to the view's requests, by name
+ * @property {Card[]} cards of all models, in short
  */
 
 /**
  * The input of a view: the page's state, the view's own fields, and the frame.
- * @typedef {import('../state/state.js').State & Frame & Record<string, any>} ViewState
+ * @typedef {State & Frame & Record<string, any>} ViewState
  */
+
+/** @typedef {State & Omit<Frame, 'width'|'layer'|'head'> & Record<string, any>} PageState what the page draws a view from */
 
 /**
  * Layout of several figures. `pair`: two side by side; `triple`: three side by side, the rest
@@ -45,7 +68,7 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @typedef {'pair'|'triple'|'many'|'led'|'steps'|''} Arrangement
  */
 
-/** @typedef {{element: HTMLElement, show: (trace: import('../data/trace.js').Trace, state: Object) => void, state?: () => Object, leave?: () => void}} Overview */
+/** @typedef {{element: HTMLElement, show: (trace: Trace, state: ViewState) => void, state?: () => {generation: Writing}, leave?: () => void}} Overview */
 
 /**
  * @typedef {Object} View
@@ -53,19 +76,19 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {string} title
  * @property {string} help one sentence
  * @property {string[][]} terms pairs of a word and its meaning
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {help?: string, terms?: string[][]}} [wording] texts that depend on the model
+ * @property {(trace: Trace, state: ViewState) => {help?: string, terms?: string[][]}} [wording] texts that depend on the model
  * @property {string[]} needs globs over sites that every model has, or `analyses.<id>.<array>`
- * @property {(card: Object) => string[]} [also] globs over sites that only some models have
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {id: string, title: string}[]} [places] the attentions or stacks to choose from, if there are several
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => string} [place] the open one
- * @property {Record<string, import('../state/state.js').Field<any>>} [fields] its own part of the state, under unique names
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => Record<string, Object>} [asks] bodies of the further requests that this state needs, by name
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => import('../ui/controls.js').Control[]} [controls] its switches
+ * @property {(card: Card) => string[]} [also] globs over sites that only some models have
+ * @property {(trace: Trace, state: ViewState) => {id: string, title: string}[]} [places] the attentions or stacks to choose from, if there are several
+ * @property {(trace: Trace, state: ViewState) => string|undefined} [place] the open one
+ * @property {Record<string, Field<any>>} [fields] its own part of the state, under unique names
+ * @property {(trace: Trace, state: ViewState) => Record<string, Ask>} [asks] bodies of the further requests that this state needs, by name
+ * @property {(trace: Trace, state: ViewState) => Control[]} [controls] its switches
  * @property {'heads'|'generation'} [overview] the part of the view that is not a figure
- * @property {(handlers: Object) => Overview} [createOverview] builds that part
- * @property {Arrangement | ((trace: import('../data/trace.js').Trace, state: ViewState) => Arrangement)} [arrangement] of several figures; absent: one below the other
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => {id: string, state: Object}[]} [panels] several figures, each with state of its own
- * @property {(trace: import('../data/trace.js').Trace, state: ViewState) => Figure} figure
+ * @property {(handlers: Handlers) => Overview} [createOverview] builds that part
+ * @property {Arrangement | ((trace: Trace, state: ViewState) => Arrangement)} [arrangement] of several figures; absent: one below the other
+ * @property {(trace: Trace, state: ViewState) => {id: string, state: Patch}[]} [panels] several figures, each with state of its own
+ * @property {(trace: Trace, state: ViewState) => Figure} figure
  */
 
 /**
@@ -75,6 +98,15 @@ import { columnsOf, escapeForPlotly, shortened } from '../data/text.js';
  * @property {number} letters after which a label is cut
  * @property {number} space pixels a label needs along its axis
  */
+
+/**
+ * The state of a view as a whole; its figures have a width each.
+ * @param {PageState} page
+ * @returns {ViewState}
+ */
+export function viewState(page) {
+  return { ...page, layer: page.layer ?? 0, head: page.head ?? 0, width: Infinity };
+}
 
 /** @type {Lettering} */
 const ROOMY = { size: 12, letters: 12, space: 15 };
@@ -137,7 +169,7 @@ export function ticks(labels, indices, { letters } = ROOMY) {
 
 /**
  * An axis that counts cells and labels them.
- * @param {{labels: string[], pixels: number, title: string, palette: Frame['palette'], lettering?: Lettering, space?: number, color?: string}} wanted
+ * @param {{labels: string[], pixels: number, title: string, palette: Palette, lettering?: Lettering, space?: number, color?: string}} wanted
  */
 export function labelAxis({
   labels,
@@ -162,13 +194,18 @@ export function labelAxis({
   };
 }
 
-/** The same axis with its origin at the top, as in a matrix. */
+/**
+ * The same axis with its origin at the top, as in a matrix.
+ * @template {{range: number[]}} T
+ * @param {T} axis
+ * @returns {T}
+ */
 export function downwards(axis) {
   return { ...axis, range: [...axis.range].reverse() };
 }
 
 /**
- * @param {Frame['palette']} palette
+ * @param {Palette} palette
  * @param {{width: number, height: number, margin: {l: number, r: number, t: number, b: number}}} size
  */
 export function baseLayout(palette, { width, height, margin }) {
@@ -186,7 +223,7 @@ export function baseLayout(palette, { width, height, margin }) {
 }
 
 /**
- * @param {Frame['palette']} palette
+ * @param {Palette} palette
  * @param {'v'|'h'} orientation vertical beside the map, horizontal below it
  */
 export function colourBar(palette, orientation) {
@@ -211,7 +248,7 @@ const BAR_GAP = 12;
 
 /**
  * A short colour bar below the left end of a wide map.
- * @param {Frame['palette']} palette
+ * @param {Palette} palette
  * @param {{tickvals: number[], ticktext?: string[]}} [ticks]
  */
 export function shortBar(palette, ticks = { tickvals: [0, 0.5, 1] }) {
@@ -229,7 +266,7 @@ export function shortBar(palette, ticks = { tickvals: [0, 0.5, 1] }) {
 /**
  * The title of a short colour bar, to its right.
  * @param {string} text
- * @param {Frame['palette']} palette
+ * @param {Palette} palette
  */
 export function shortBarTitle(text, palette) {
   return {
@@ -255,7 +292,7 @@ export function shortBarWidth(title) {
 /**
  * The title of a colour bar. Plotly's own title overlaps the numbers of a vertical bar.
  * @param {string} title
- * @param {Frame['palette']} palette
+ * @param {Palette} palette
  * @param {'v'|'h'} orientation
  */
 export function colourBarTitle(title, palette, orientation) {
@@ -272,7 +309,7 @@ export function colourBarTitle(title, palette, orientation) {
 }
 
 /**
- * @param {import('../data/trace.js').Matrix} matrix
+ * @param {Matrix} matrix
  * @returns {(number|null)[][]} nested rows as Plotly wants them; nothing is null
  */
 export function nested({ rows, columns, data }) {
@@ -308,7 +345,7 @@ const ROUND = [1, 2, 2.5, 5, 10];
  */
 export function roundTicks(end, most) {
   const power = 10 ** Math.floor(Math.log10(end / most));
-  const step = power * ROUND.find((factor) => factor * power * most >= end * (1 - 1e-9));
+  const step = power * (ROUND.find((factor) => factor * power * most >= end * (1 - 1e-9)) ?? 10);
   return Array.from({ length: Math.floor(end / step + 1e-9) + 1 }, (_, count) => count * step);
 }
 
@@ -324,9 +361,9 @@ export function legendRoom(width) {
 
 /**
  * The legend of a router map, beside the short colour bar, or below it if one line is too long.
- * @param {Frame['palette']} palette
+ * @param {Palette} palette
  * @param {{width: number, left: number, hasNumbers: boolean}} box `left` pixels before the map; without numbers a mark is in each chosen cell
- * @returns {Object[]} annotations
+ * @returns {Record<string, unknown>[]} annotations
  */
 export function routerLegend(palette, { width, left, hasNumbers }) {
   const chosen = hasNumbers ? `number: ${WEIGHT}` : 'marked: chosen';

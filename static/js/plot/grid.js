@@ -2,6 +2,14 @@
  * The grid behind a drawing: its numbers, its link to the sentence, and the cursor over its cells.
  */
 
+/**
+ * @import { Side } from '../data/attention.js'
+ * @import { Call, Made } from '../data/request_code.js'
+ * @import { Edit } from '../data/trace.js'
+ * @import { Patch } from '../state/state.js'
+ * @import { Lettering } from './figure.js'
+ */
+
 /** @typedef {{row: number, column: number, of?: 'row'|'column'}} Cell `of`: its whole row or column is meant */
 
 /**
@@ -18,13 +26,13 @@
  * @property {(value: number) => string} format
  * @property {(row: number, column: number) => string} [written] a cell of the table, if it says more than its number
  * @property {string} [writtenNote] explains the marks in it
- * @property {Request & {model?: string, text?: string, target?: string}} [request] the trace of the API that holds these numbers
- * @property {Request & {model?: string, text?: string, target?: string}} [before] the same of the pass that it is compared with
- * @property {import('../data/request_code.js').Made} [made] how the numbers are computed from the answer, if the answer does not hold them
- * @property {import('../data/request_code.js').Call} [call] for numbers that are not part of a trace
+ * @property {Request & {model?: string, text?: string, target?: string|null}} [request] the trace of the API that holds these numbers
+ * @property {Request & {model?: string, text?: string, target?: string|null}} [before] the same of the pass that it is compared with
+ * @property {Made} [made] how the numbers are computed from the answer, if the answer does not hold them
+ * @property {Call} [call] for numbers that are not part of a trace
  */
 
-/** @typedef {{capture?: string[], layers?: number[], heads?: number[], analyses?: string[], edits?: Object[]}} Request */
+/** @typedef {{capture?: string[], layers?: number[], heads?: number[], analyses?: string[], edits?: Edit[]}} Request */
 
 /** @typedef {{readout: string, tint?: Float64Array}} Shown a sentence in words, and weights over the tokens of the columns */
 
@@ -32,7 +40,7 @@
  * The marks and tints of the sentence above the drawing.
  * @typedef {Object} SentenceLink
  * @property {(row: number, column: number) => {query?: number|number[], key?: number|number[]}} tokens to mark
- * @property {{rows: import('../data/attention.js').Side, columns: import('../data/attention.js').Side}} [sides] whose tokens rows and columns are; absent: the source’s
+ * @property {{rows: Side, columns: Side}} [sides] whose tokens rows and columns are; absent: the source’s
  * @property {number|null} [query] the token whose row it is, if that is not the chosen one; null: none
  * @property {(token: number) => number} [rowOf] the row of a token; −1: none; absent: rows are tokens
  * @property {(token: number) => number} [columnOf] the column of a token
@@ -51,7 +59,7 @@
  * @property {(row: number, column: number) => string} describe a sentence for the screen reader and the readout
  * @property {(row: number, column: number) => string[]} tip the name of the cell, and its number
  * @property {(row: number, column: number) => number|undefined} [chosenWeight] of a cell that the model chose
- * @property {(row: number, column: number) => import('../state/state.js').Patch} [choose] the change of state when a cell is chosen
+ * @property {(row: number, column: number) => Patch} [choose] the change of state when a cell is chosen
  * @property {string} [chooseHint] names what Enter does, if not choosing the cell’s token
  * @property {string} [note] further things to do with the drawing
  * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
@@ -59,7 +67,7 @@
  * @property {Cell} [start] where the keyboard enters
  * @property {Geometry} [geometry] of a drawing whose cells are not a plain matrix on its axes
  * @property {string} [kind] for screen readers, if not a heatmap or a bar chart
- * @property {{columns: import('./figure.js').Lettering, rows: import('./figure.js').Lettering}} [thinned] how labels thin out when zoomed; absent: no zoom
+ * @property {{columns: Lettering, rows: Lettering}} [thinned] how labels thin out when zoomed; absent: no zoom
  */
 
 /** @typedef {NumberGrid & SentenceLink & CellCursor} Grid */
@@ -88,8 +96,13 @@
  * @returns {Grid}
  */
 export function transposedGrid(grid) {
-  const turnedCell = (cell) => cell && { row: cell.column, column: cell.row };
-  const swapped = (act) => act && ((row, column) => act(column, row));
+  /**
+   * @template T
+   * @param {(row: number, column: number) => T} act
+   * @returns {(row: number, column: number) => T}
+   */
+  const swapped = (act) => (row, column) => act(column, row);
+  const { tint, choose, chosenWeight, chosen, start } = grid;
   return {
     ...grid,
     rows: grid.columns,
@@ -102,16 +115,17 @@ export function transposedGrid(grid) {
     describe: swapped(grid.describe),
     tip: swapped(grid.tip),
     tokens: swapped(grid.tokens),
-    tint: swapped(grid.tint),
-    choose: swapped(grid.choose),
-    chosenWeight: swapped(grid.chosenWeight),
-    chosen: turnedCell(grid.chosen),
-    start: turnedCell(grid.start),
+    tint: tint && swapped(tint),
+    choose: choose && swapped(choose),
+    chosenWeight: chosenWeight && swapped(chosenWeight),
+    chosen: chosen && { row: chosen.column, column: chosen.row },
+    start: start && { row: start.column, column: start.row },
   };
 }
 
 const PAGE = 8;
 
+/** @type {Record<string, [number, number]>} */
 const STEPS = {
   ArrowUp: [-1, 0],
   ArrowDown: [1, 0],
@@ -137,6 +151,10 @@ export function walk({ row, column }, key, { rows, columns }, far = false) {
   return { row: limit(row + down, rows), column: limit(column + right, columns) };
 }
 
+/**
+ * @param {number} index
+ * @param {number} count
+ */
 function limit(index, count) {
   return Math.max(0, Math.min(count - 1, index));
 }

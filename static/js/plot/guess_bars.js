@@ -11,6 +11,12 @@ import { isMask, wordBehind } from '../data/words.js';
 import { isFilling } from '../data/attention.js';
 import { matrixAt, rowOf } from '../data/trace.js';
 
+/**
+ * @import { Side } from '../data/attention.js'
+ * @import { NamedArray, Token, Trace } from '../data/trace.js'
+ * @import { Drawing, Frame, Lettering, Palette } from './figure.js'
+ */
+
 const ROW_HEIGHT = 30;
 /** Rows are high enough for every label. */
 const LETTERING = { size: 13, letters: 14, space: 1 };
@@ -18,10 +24,10 @@ const NUMBER = { size: 12, letters: 24, space: 1 };
 const WIDEST = 760;
 
 /**
- * @param {import('./figure.js').Frame} state
+ * @param {Frame} state
  * @param {Guess[]} guesses
  * @param {Pick<Words, 'event'>} words
- * @returns {{data: Object[], layout: Object}}
+ * @returns {Drawing}
  */
 export function guessBars({ palette, width }, guesses, words) {
   const scale = sequential(palette.theme);
@@ -66,7 +72,10 @@ export function guessBars({ palette, width }, guesses, words) {
   };
 }
 
-/** The number at the end of a bar. */
+/**
+ * The number at the end of a bar.
+ * @param {Guess} guess
+ */
 function numberOf({ probability, mark }) {
   return `${percent(probability)}${mark ? ` · ${mark}` : ''}`;
 }
@@ -74,7 +83,7 @@ function numberOf({ probability, mark }) {
 /**
  * The part that all grids of guesses share: one row per guess, all for one token.
  * @param {Guess[]} guesses
- * @param {{side: import('../data/attention.js').Side, query: number, say: (row: number) => string}} of
+ * @param {{side: Side, query: number, say: (row: number) => string}} of
  */
 export function guessesGrid(guesses, { side, query, say }) {
   return {
@@ -85,10 +94,13 @@ export function guessesGrid(guesses, { side, query, say }) {
     columnTitle: '',
     rowLabels: guesses.map(({ name }) => name),
     columnLabels: ['probability'],
-    value: (row) => guesses[row].probability,
-    format: (probability) => percent(probability),
+    value: (/** @type {number} */ row) => guesses[row].probability,
+    format: (/** @type {number} */ probability) => percent(probability),
     describe: say,
-    tip: (row) => [`“${guesses[row].name}”`, percent(guesses[row].probability)],
+    tip: (/** @type {number} */ row) => [
+      `“${guesses[row].name}”`,
+      percent(guesses[row].probability),
+    ],
     tokens: () => ({ query }),
     start: { row: 0, column: 0 },
     rest: { readout: say(0) },
@@ -105,10 +117,11 @@ const GAP = 8;
  * The axis leaves room for the number behind each bar; no tick exceeds 100 %.
  * @param {{probability: number, number: string}[]} bars `number`: what stands at its end
  * @param {string} event whose probability it is
- * @param {{palette: import('./figure.js').Frame['palette'], pixels: number, lettering: import('./figure.js').Lettering}} set `pixels`: how long the axis is; `lettering` of the numbers
- * @returns {Object} an axis of Plotly's
+ * @param {{palette: Palette, pixels: number, lettering: Lettering}} set `pixels`: how long the axis is; `lettering` of the numbers
+ * @returns {{range: [number, number]} & Record<string, unknown>} an axis of Plotly's
  */
 export function probabilityAxis(bars, event, { palette, pixels, lettering }) {
+  /** @param {{probability: number, number: string}} of */
   const endOf = ({ probability, number }) =>
     probability / (1 - Math.min(MOST_TAKEN, (labelWidth([number], lettering) + GAP) / pixels));
   const end = Math.max(...bars.map(endOf), LEAST_END);
@@ -160,7 +173,7 @@ const GOING_ON = {
 };
 
 /**
- * @param {import('../data/trace.js').Trace} trace
+ * @param {Trace} trace
  * @returns {Words}
  */
 export function wordsFor(trace) {
@@ -169,14 +182,15 @@ export function wordsFor(trace) {
 
 /**
  * The guesses of one row of an analysis.
- * @param {{ids: import('../data/trace.js').NamedArray, probabilities: import('../data/trace.js').NamedArray, texts: string[]}} found `texts` of that row
+ * @param {{ids: NamedArray, probabilities: NamedArray, texts: string[]}} found `texts` of that row
  * @param {number[]} leading index of the row on every axis but the last
  * @param {(id: number, text: string) => {mark: string, markInWords: string}} mark
  * @param {number} most
  * @returns {Guess[]} likeliest first
  */
 export function guessesIn({ ids, probabilities, texts }, leading, mark, most) {
-  const at = (array) => rowOf(matrixAt(array, ...leading.slice(0, -1)), leading.at(-1));
+  /** @param {NamedArray} array */
+  const at = (array) => rowOf(matrixAt(array, ...leading.slice(0, -1)), leading.at(-1) ?? 0);
   const chosen = at(ids);
   return Array.from(at(probabilities).subarray(0, most), (probability, rank) => ({
     text: texts[rank],
@@ -196,8 +210,8 @@ export function nameOfGuess(text) {
 
 /**
  * The mark of the right prediction: that the token follows, stands there, or was masked.
- * @param {import('../data/trace.js').Trace} trace
- * @param {import('../data/trace.js').Token[]} tokens
+ * @param {Trace} trace
+ * @param {Token[]} tokens
  * @param {number} query the token at which it is predicted
  * @param {string} hidden the words behind masks
  * @returns {(id: number, text: string) => {mark: string, markInWords: string}} nothing of any other guess

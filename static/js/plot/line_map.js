@@ -12,23 +12,28 @@ import { extent } from '../data/arithmetic.js';
 import { share } from '../data/format.js';
 import { escapeForPlotly, shortened } from '../data/text.js';
 
-/** @typedef {import('./lines.js').Line} Line */
+/**
+ * @import { Matrix } from '../data/trace.js'
+ * @import { Layout, Lettering, Palette, PlotlyTrace } from './figure.js'
+ * @import { Cell, Geometry, Highlight } from './grid.js'
+ * @import { Line, Point, Span } from './lines.js'
+ */
 
 /**
  * @typedef {Object} Wanted
  * @property {string[]} rows names of the words that attend
  * @property {string[]} columns names of the words attended to
- * @property {import('../data/trace.js').Matrix} weights rows by columns; NaN or 0: no line
+ * @property {Matrix} weights rows by columns; NaN or 0: no line
  * @property {{rows: string, columns: string}} titles what stands over the two columns of words
  * @property {string} quantity under the colour bar
- * @property {import('./figure.js').Frame['palette']} palette
+ * @property {Palette} palette
  * @property {number} width pixels the drawing may take
  * @property {number} height pixels it takes if there are words enough; many words make it longer
  * @property {number} [threshold] lines of less weight are left out
  * @property {number} [ceiling] the weight of the thickest line; the greatest weight unless given
  * @property {'rows'|'columns'} [left] which words stand at the left
  * @property {number|null} [chosenRow] whose lines stand out from the others
- * @property {import('./figure.js').Lettering} [lettering] of the words
+ * @property {Lettering} [lettering] of the words
  */
 
 const STEPS = 12;
@@ -51,7 +56,7 @@ const FADED = 0.25;
 
 /**
  * @param {Wanted} wanted
- * @returns {{data: Object[], layout: Object, geometry: import('./grid.js').Geometry, drawn: Line[], left: number}} `left`: how many lines were too many
+ * @returns {{data: PlotlyTrace[], layout: Layout, geometry: Geometry, drawn: Line[], left: number}} `left`: how many lines were too many
  */
 export function linesFigure(wanted) {
   const { weights, threshold = 0, chosenRow = null } = wanted;
@@ -80,7 +85,10 @@ export function linesFigure(wanted) {
   };
 }
 
-/** The positions of all parts, in pixels of the plot area. */
+/**
+ * The positions of all parts, in pixels of the plot area.
+ * @param {Wanted} wanted
+ */
 function boxFor({
   rows,
   columns,
@@ -107,7 +115,12 @@ function boxFor({
   );
   const length = count * pitch;
   const [start, end] = [widths[0], widths[0] + span];
+  /**
+   * @param {number} index
+   * @param {number} of
+   */
   const at = (index, of) => HEAD_ROOM + ((index + 0.5) * length) / of;
+  /** @type {Record<'row'|'column', (index: number) => number>} */
   const y = { row: (row) => at(row, rows.length), column: (column) => at(column, columns.length) };
   const x = left === 'rows' ? { row: start, column: end } : { row: end, column: start };
   return {
@@ -122,6 +135,7 @@ function boxFor({
     wordHeight: Math.min(20, pitch),
     across: widths[0] + span + widths[1],
     down: HEAD_ROOM + length,
+    /** @param {{row: number, column: number}} line @returns {Span} */
     spanOf: ({ row, column }) => ({
       from: { x: x.row, y: y.row(row) },
       to: { x: x.column, y: y.column(column) },
@@ -129,7 +143,12 @@ function boxFor({
   };
 }
 
-/** Colour and thickness of a weight. */
+/**
+ * Colour and thickness of a weight.
+ * @param {Palette} palette
+ * @param {number} ceiling
+ * @param {number} thickest
+ */
 function inkFor({ theme }, ceiling, thickest) {
   const scale = sequential(theme);
   const colours = scale.slice(FIRST_LEVEL * 3);
@@ -141,15 +160,30 @@ function inkFor({ theme }, ceiling, thickest) {
   }
   return {
     scale: stretched,
+    /** @param {number} weight */
     colour: (weight) => css(stretched, levelOf(weight, ceiling)),
+    /** @param {number} weight */
     width: (weight) =>
       THICKNESS.least + (thickest - THICKNESS.least) * Math.min(1, weight / ceiling),
   };
 }
 
-/** De-emphasised lines come first, one trace per step of weight. */
+/**
+ * De-emphasised lines come first, one trace per step of weight.
+ * @param {Line[]} lines
+ * @param {number|null} chosenRow
+ * @param {number} ceiling
+ * @param {ReturnType<typeof boxFor>} box
+ * @param {ReturnType<typeof inkFor>} ink
+ */
 function lineTraces(lines, chosenRow, ceiling, box, ink) {
+  /** @param {Line} line */
   const isBack = ({ row }) => chosenRow !== null && row !== chosenRow;
+  /**
+   * @param {Line[]} bin
+   * @param {number} step
+   * @param {number} opacity
+   */
   const trace = (bin, step, opacity) => {
     const weight = ((step + 0.5) / STEPS) * ceiling;
     const spans = bin.map(box.spanOf);
@@ -163,6 +197,10 @@ function lineTraces(lines, chosenRow, ceiling, box, ink) {
       hoverinfo: 'none',
     };
   };
+  /**
+   * @param {Line[]} some
+   * @param {number} opacity
+   */
   const traces = (some, opacity) =>
     binned(some, ceiling, STEPS).flatMap((bin, step) =>
       bin.length > 0 ? [trace(bin, step, opacity)] : [],
@@ -176,10 +214,15 @@ function lineTraces(lines, chosenRow, ceiling, box, ink) {
   ];
 }
 
-/** A number has a background, so that no line crosses it. */
+/**
+ * A number has a background, so that no line crosses it.
+ * @param {ReturnType<typeof numberPlaces>} numbers
+ * @param {Palette} palette
+ */
 function numberTraces(numbers, palette) {
   if (numbers.length === 0) return [];
   const texts = numbers.map(({ line }) => share(line.weight, 2));
+  /** @param {number} index */
   const half = (index) => (texts[index].length * NUMBER.letter) / 2 + 1;
   return [
     {
@@ -203,7 +246,16 @@ function numberTraces(numbers, palette) {
   ];
 }
 
+/**
+ * @param {Wanted} wanted
+ * @param {ReturnType<typeof boxFor>} box
+ */
 function wordTraces({ rows, columns, palette, chosenRow = null }, box) {
+  /**
+   * @param {string[]} labels
+   * @param {'row'|'column'} side
+   * @param {string[]|string} colours
+   */
   const words = (labels, side, colours) => ({
     type: 'scatter',
     mode: 'text',
@@ -225,11 +277,20 @@ function wordTraces({ rows, columns, palette, chosenRow = null }, box) {
   ];
 }
 
+/**
+ * @param {'row'|'column'} side
+ * @param {ReturnType<typeof boxFor>} box
+ */
 function isLeft(side, { left }) {
   return left === `${side}s`;
 }
 
-/** An invisible trace that carries the colour bar. */
+/**
+ * An invisible trace that carries the colour bar.
+ * @param {Palette} palette
+ * @param {number} ceiling
+ * @param {ReturnType<typeof inkFor>} ink
+ */
 function scaleTrace(palette, ceiling, { scale }) {
   return {
     type: 'scatter',
@@ -248,8 +309,16 @@ function scaleTrace(palette, ceiling, { scale }) {
   };
 }
 
+/**
+ * @param {Wanted} wanted
+ * @param {ReturnType<typeof boxFor>} box
+ */
 function layoutFor({ palette, titles, quantity }, box) {
   const { margin, across, down, start, end } = box;
+  /**
+   * @param {string} text
+   * @param {'row'|'column'} side
+   */
   const title = (text, side) => ({
     text,
     showarrow: false,
@@ -278,10 +347,28 @@ function layoutFor({ palette, titles, quantity }, box) {
   };
 }
 
-/** @returns {import('./grid.js').Geometry} */
+/**
+ * @typedef {Object} Parts
+ * @property {Line[]} lines
+ * @property {ReturnType<typeof numberPlaces>} numbers
+ * @property {number} ceiling
+ * @property {ReturnType<typeof boxFor>} box
+ * @property {ReturnType<typeof inkFor>} ink
+ */
+
+/**
+ * @param {Wanted} wanted
+ * @param {Parts} parts
+ * @returns {Geometry}
+ */
 function geometryOf({ weights, rows, columns }, { lines, numbers, ceiling, box, ink }) {
   const places = new Map(numbers.map(({ line, at }) => [keyOf(line), at]));
+  /** @param {{row: number, column: number}} pair */
   const numberAt = (pair) => places.get(keyOf(pair)) ?? along(box.spanOf(pair), 0.5);
+  /**
+   * @param {'row'|'column'} side
+   * @param {number} index
+   */
   const wordBox = (side, index) => {
     const [x0, x1] = isLeft(side, box) ? [0, box.start] : [box.end, box.across];
     return {
@@ -293,8 +380,7 @@ function geometryOf({ weights, rows, columns }, { lines, numbers, ceiling, box, 
   };
   return {
     box(row, column) {
-      if (row === undefined && column === undefined) return null;
-      if (column === undefined) return wordBox('row', row);
+      if (column === undefined) return row === undefined ? null : wordBox('row', row);
       if (row === undefined) return wordBox('column', column);
       const at = numberAt({ row, column });
       return {
@@ -317,10 +403,16 @@ function geometryOf({ weights, rows, columns }, { lines, numbers, ceiling, box, 
   };
 }
 
+/** @param {{row: number, column: number}} of */
 function keyOf({ row, column }) {
   return `${row} ${column}`;
 }
 
+/**
+ * @param {number} y
+ * @param {number} count
+ * @param {ReturnType<typeof boxFor>} box
+ */
 function indexAt(y, count, { down }) {
   const index = Math.floor(((y - HEAD_ROOM) / (down - HEAD_ROOM)) * count);
   return index >= 0 && index < count ? index : null;
@@ -328,7 +420,10 @@ function indexAt(y, count, { down }) {
 
 /**
  * A word selects its strongest line; `of` names the side it stands on.
- * @returns {import('./grid.js').Cell}
+ * @param {Matrix} weights
+ * @param {'row'|'column'} side
+ * @param {number} index
+ * @returns {Cell}
  */
 function wordCell(weights, side, index) {
   if (side === 'row')
@@ -339,7 +434,10 @@ function wordCell(weights, side, index) {
 /**
  * The lines of the selected word, each with its number near the far end; for a selected line or
  * cell, the lines of its query.
- * @returns {import('./grid.js').Highlight}
+ * @param {Cell} cell
+ * @param {Matrix} weights
+ * @param {Pick<Parts, 'box'|'ink'> & {numberAt: (pair: {row: number, column: number}) => Point}} drawn
+ * @returns {Highlight}
  */
 function highlightOf({ row, column, of = 'row' }, weights, { box, ink, numberAt }) {
   const count = of === 'row' ? weights.columns : weights.rows;
@@ -349,7 +447,9 @@ function highlightOf({ row, column, of = 'row' }, weights, { box, ink, numberAt 
   })
     .filter(({ weight }) => weight > 0)
     .sort((a, b) => a.weight - b.weight);
+  /** @param {Line} line */
   const isMeant = (line) => line.row === row && line.column === column;
+  /** @param {Line} line */
   const placeOf = (line) =>
     isMeant(line) ? numberAt(line) : along(box.spanOf(line), of === 'row' ? 0.8 : 0.2);
   return {

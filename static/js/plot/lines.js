@@ -6,6 +6,8 @@
 import { highestIn } from '../data/arithmetic.js';
 import { columnOf, rowOf } from '../data/trace.js';
 
+/** @import { Matrix } from '../data/trace.js' */
+
 /** @typedef {{row: number, column: number, weight: number}} Line */
 /** @typedef {{x: number, y: number}} Point */
 /** @typedef {{from: Point, to: Point}} Span where a line starts and ends, in pixels */
@@ -18,11 +20,12 @@ const PULL = 3;
 /**
  * The pairs with a positive weight of at least the threshold, weakest first, so that the strongest
  * is drawn last; if there are too many, only the strongest.
- * @param {import('../data/trace.js').Matrix} weights NaN: there can be no line
+ * @param {Matrix} weights NaN: there can be no line
  * @param {{threshold?: number, most?: number}} [limits]
  * @returns {{lines: Line[], left: number}} `left`: how many reach the threshold and are left out
  */
 export function linesOf({ columns, data }, { threshold = 0, most = Infinity } = {}) {
+  /** @type {Line[]} */
   const found = [];
   data.forEach((weight, at) => {
     if (weight > 0 && weight >= threshold)
@@ -41,6 +44,7 @@ export function linesOf({ columns, data }, { threshold = 0, most = Infinity } = 
  * @returns {Line[][]} weakest first; empty steps are there too
  */
 export function binned(lines, ceiling, steps) {
+  /** @type {Line[][]} */
   const bins = Array.from({ length: steps }, () => []);
   for (const line of lines) {
     bins[Math.max(0, Math.min(steps - 1, Math.ceil((line.weight / ceiling) * steps) - 1))].push(
@@ -60,7 +64,9 @@ export function binned(lines, ceiling, steps) {
  * @returns {{line: Line, at: Point}[]}
  */
 export function numberPlaces(lines, spanOf, { width, height }, most) {
+  /** @type {{line: Line, at: Point}[]} */
   const taken = [];
+  /** @param {Point} point */
   const isFree = (point) =>
     taken.every(
       ({ at }) => Math.abs(at.x - point.x) >= width || Math.abs(at.y - point.y) >= height,
@@ -103,6 +109,10 @@ export function nearestLine(point, lines, spanOf, reach, ceiling) {
   return best;
 }
 
+/**
+ * @param {Point} point
+ * @param {Span} span
+ */
 function distanceTo(point, { from, to }) {
   const [dx, dy] = [to.x - from.x, to.y - from.y];
   const part = ((point.x - from.x) * dx + (point.y - from.y) * dy) / (dx * dx + dy * dy || 1);
@@ -112,8 +122,8 @@ function distanceTo(point, { from, to }) {
 
 /**
  * The strongest cell of a row or of a column.
- * @param {import('../data/trace.js').Matrix} weights
- * @param {{row?: number, column?: number}} of one of the two
+ * @param {Matrix} weights
+ * @param {{row: number, column?: undefined}|{row?: undefined, column: number}} of one of the two
  * @returns {number} index of the column, or of the row
  */
 export function strongestOf(weights, { row, column }) {

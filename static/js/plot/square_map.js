@@ -18,15 +18,21 @@ import {
 } from './figure.js';
 
 /**
+ * @import { Matrix } from '../data/trace.js'
+ * @import { Drawing, Frame, Palette } from './figure.js'
+ * @import { Cell } from './grid.js'
+ */
+
+/**
  * @typedef {Object} Wanted
- * @property {import('../data/trace.js').Matrix} matrix NaN: nothing
+ * @property {Matrix} matrix NaN: nothing
  * @property {string[]} rows labels
  * @property {string[]} columns
  * @property {{rows: string, columns: string}} titles
  * @property {(number|null)[][]} [z] what is drawn, if not the numbers themselves
  * @property {{bottom: number, top: number, colours: Uint8Array, write?: (value: number) => string, ticks?: {tickvals: number[], ticktext: string[]}|null}} scale `write`: the numbers beside the colour bar; `ticks`: the bar's own, or null if Plotly chooses them
  * @property {string} quantity beside the colour bar
- * @property {import('./grid.js').Cell[]} [outlined]
+ * @property {Cell[]} [outlined]
  * @property {(value: number) => string} [numbers] written into the cells if they have room
  */
 
@@ -36,8 +42,8 @@ const LEAST_SIDE = 160;
 
 /**
  * @param {Wanted} wanted
- * @param {import('./figure.js').Frame} state
- * @returns {{data: Object[], layout: Object}}
+ * @param {Frame} state
+ * @returns {Drawing}
  */
 export function squaresFigure(wanted, state) {
   const { matrix, rows, columns, scale, quantity } = wanted;
@@ -59,7 +65,9 @@ export function squaresFigure(wanted, state) {
         xgap: gap,
         ygap: gap,
       },
-      ...(wanted.numbers && box.cell >= ROOM_FOR_NUMBERS ? [numbersTrace(wanted)] : []),
+      ...(wanted.numbers && box.cell >= ROOM_FOR_NUMBERS
+        ? [numbersTrace(wanted, wanted.numbers)]
+        : []),
     ],
     layout: {
       ...baseLayout(palette, box),
@@ -91,16 +99,20 @@ export function squaresFigure(wanted, state) {
   };
 }
 
-/** @param {Wanted} wanted */
-function numbersTrace({ matrix: { columns, data }, scale, numbers }) {
+/**
+ * @param {Wanted} wanted
+ * @param {(value: number) => string} write
+ */
+function numbersTrace({ matrix: { columns, data }, scale }, write) {
   const cells = [...data.keys()];
+  /** @param {number} value */
   const level = (value) => levelOf(value - scale.bottom, scale.top - scale.bottom);
   return {
     type: 'scatter',
     mode: 'text',
     x: cells.map((at) => at % columns),
     y: cells.map((at) => Math.floor(at / columns)),
-    text: cells.map((at) => escapeForPlotly(numbers(data[at]))),
+    text: cells.map((at) => escapeForPlotly(write(data[at]))),
     textfont: { size: 11, color: cells.map((at) => inkOn(scale.colours, level(data[at]))) },
     hoverinfo: 'none',
   };
@@ -116,7 +128,12 @@ function ticksOf({ bottom, top, ticks, write = (value) => tick(Number(value.toPr
   return { tickmode: 'array', tickvals, ticktext: tickvals.map(write) };
 }
 
-/** A dark and a light outline, visible on every colour. */
+/**
+ * A dark and a light outline, visible on every colour.
+ * @param {Cell[]} cells
+ * @param {Palette} palette
+ * @param {number} room
+ */
 function outlines(cells, { ink, surface }, room) {
   const widths =
     room >= ROOM_FOR_GAPS
@@ -137,7 +154,12 @@ function outlines(cells, { ink, surface }, room) {
   );
 }
 
-/** Wide layout: axis titles, slanted labels, a vertical colour bar. */
+/**
+ * Wide layout: axis titles, slanted labels, a vertical colour bar.
+ * @param {Frame} size
+ * @param {{rows: number, columns: number}} label
+ * @param {Wanted} wanted
+ */
 function roomyBox(size, label, { matrix, titles }) {
   const slanted = Math.ceil(label.columns * 0.72);
   const margin = { l: label.rows + 30, r: Math.max(76, slanted), t: slanted + 40, b: 12 };
@@ -150,7 +172,12 @@ function roomyBox(size, label, { matrix, titles }) {
   };
 }
 
-/** Narrow layout: upright labels, both titles in one line above them, the colour bar below. */
+/**
+ * Narrow layout: upright labels, both titles in one line above them, the colour bar below.
+ * @param {Frame} size
+ * @param {{rows: number, columns: number}} label
+ * @param {Wanted} wanted
+ */
 function tightBox(size, label, { matrix, titles }) {
   const margin = { l: label.rows + 14, r: 16, t: label.columns + 28, b: 58 };
   const title = {
@@ -166,6 +193,7 @@ function tightBox(size, label, { matrix, titles }) {
     orientation: /** @type {const} */ ('h'),
     tickangle: -90,
     axisTitles: { rows: '', columns: '' },
+    /** @param {Palette} palette */
     titles: ({ query, key }) =>
       [
         {
@@ -187,7 +215,12 @@ function tightBox(size, label, { matrix, titles }) {
   };
 }
 
-/** Cells are square, and the longer side of the map has a minimum length. */
+/**
+ * Cells are square, and the longer side of the map has a minimum length.
+ * @param {Frame} state
+ * @param {{l: number, r: number, t: number, b: number}} margin
+ * @param {Matrix} matrix
+ */
 function squaresIn({ width, height }, margin, { rows, columns }) {
   const room = Math.min(
     (width - margin.l - margin.r) / columns,

@@ -9,6 +9,12 @@ import { share, signed } from '../data/format.js';
 import { choice, counts, flag, number, standardsOf } from './state.js';
 
 /**
+ * @import { Matrix } from '../data/trace.js'
+ * @import { ViewState } from '../plot/figure.js'
+ * @import { Patch } from './state.js'
+ */
+
+/**
  * @typedef {Object} Quantity
  * @property {string} title as a switch
  * @property {string} help as a switch
@@ -21,6 +27,7 @@ import { choice, counts, flag, number, standardsOf } from './state.js';
  * @property {(query: string, key: string, much: string) => string} sayLookedAt of the highest in a column
  */
 
+/** @type {Quantity} */
 const WEIGHTS = {
   title: 'Weights',
   help: 'How much each query attends to each key, after the softmax',
@@ -66,7 +73,7 @@ export const QUANTITIES = {
   },
 };
 
-/** Rollout has its own wording: it is not attention between layers. */
+/** Rollout has its own wording: it is not attention between layers. @type {Quantity} */
 export const ROLLOUT = {
   ...WEIGHTS,
   noun: 'rollout',
@@ -91,13 +98,13 @@ const FLOOR = -4;
 
 /**
  * @param {What} what
- * @param {import('../data/trace.js').Matrix} matrix
+ * @param {Matrix} matrix
  * @param {{range: 'one'|'head', most: number}} wish `most`: the largest value of any head, for unbounded values
  * @returns {Scale}
  */
 export function scaleOf(what, matrix, { range, most }) {
   const own = range === 'head';
-  const plain = { bottom: 0, isSigned: false, place: (value) => value };
+  const plain = { bottom: 0, isSigned: false, place: (/** @type {number} */ value) => value };
   if (what === 'log') return logScale(own ? extent(matrix) || 1 : 1);
   if (what === 'scores') {
     const end = (own ? extent(matrix) : Math.max(most, extent(matrix))) || 1;
@@ -108,15 +115,17 @@ export function scaleOf(what, matrix, { range, most }) {
   return { ...plain, top: own ? extent(matrix) || 1 : 1 };
 }
 
+/** @param {number} end */
 function logScale(end) {
   const top = Math.max(Math.log10(end), FLOOR + 1);
   const powers = Array.from({ length: Math.floor(top) - FLOOR + 1 }, (_, step) => FLOOR + step);
+  /** @param {number} power */
   const named = (power) => `${power === FLOOR ? '≤' : ''}${Number((10 ** power).toFixed(-FLOOR))}`;
   return {
     bottom: FLOOR,
     top,
     isSigned: false,
-    place: (value) => Math.max(FLOOR, Math.log10(value)),
+    place: (/** @type {number} */ value) => Math.max(FLOOR, Math.log10(value)),
     ticks: { tickvals: powers, ticktext: powers.map(named) },
   };
 }
@@ -162,16 +171,19 @@ export function canBeLines(what) {
  */
 
 /**
- * @param {Object} state
+ * @param {ViewState} state
  * @param {{placeId: string, nHeads: number}} of what is looked at
  * @returns {Switches}
  */
 export function switchesOf(state, { placeId, nHeads }) {
+  /** @param {string} name */
   const set = (name) => state[`attention_${name}`] ?? STANDARDS[`attention_${name}`];
   const what = set('what');
   const isShare = what === 'weights' || what === 'log';
   const isPossible = set('which') !== 'rollout' || (isShare && placeId !== 'cross');
-  const heads = set('heads').filter((head) => head < nHeads);
+  /** @type {number[]} */
+  const chosen = set('heads');
+  const heads = chosen.filter((head) => head < nHeads);
   const hidden = set('hide');
   return {
     what,
@@ -195,7 +207,8 @@ export function switchesOf(state, { placeId, nHeads }) {
 export function isShown({ which, heads }, state, { layer, head }) {
   if (which === 'rollout') return layer <= state.layer;
   if (layer !== state.layer) return false;
-  return { head: head === state.head, heads: heads.includes(head) }[which] ?? true;
+  if (which === 'head') return head === state.head;
+  return which === 'heads' ? heads.includes(head) : true;
 }
 
 /**
@@ -204,7 +217,7 @@ export function isShown({ which, heads }, state, { layer, head }) {
  * @param {Switches} switches
  * @param {{layer: number, head: number}} state
  * @param {{layer: number, head: number}} chosen
- * @returns {Object}
+ * @returns {Patch}
  */
 export function choosingHead({ which, heads }, state, { layer, head }) {
   if (which !== 'heads') return { layer, head };

@@ -3,9 +3,15 @@
  */
 
 /**
+ * @import { Trace } from '../data/trace.js'
+ * @import { View, ViewState } from '../plot/figure.js'
+ * @import { Control } from '../ui/controls.js'
+ */
+
+/**
  * Does a trace hold all of this?
  * @param {{capture?: string[], analyses?: string[]}} ask
- * @param {import('../data/trace.js').Trace} trace
+ * @param {Trace} trace
  */
 export function holds({ capture = [], analyses = [] }, { tensors, analyses: found }) {
   return (
@@ -15,23 +21,30 @@ export function holds({ capture = [], analyses = [] }, { tensors, analyses: foun
 }
 
 /**
- * @param {import('../plot/figure.js').View} view
- * @param {import('../data/trace.js').Trace} trace the only one there is
- * @returns {import('../plot/figure.js').View} the same view, leading nowhere else
+ * @param {View} view
+ * @param {Trace} trace the only one there is
+ * @returns {View} the same view, leading nowhere else
  */
 export function offlineView(view, trace) {
+  /** @param {ViewState} state */
   const isHeld = (state) =>
     Object.values(view.asks?.(trace, state) ?? {}).every((ask) => holds(ask, trace));
+  /**
+   * @param {Control} control
+   * @param {ViewState} state
+   */
   const offered = (control, state) => ({
     ...control,
-    options: control.options.filter(({ id }) => isHeld({ ...state, [control.name]: id })),
+    options: (control.options ?? []).filter(({ id }) =>
+      isHeld({ ...state, [control.name ?? '']: id }),
+    ),
   });
   return {
     ...view,
     controls: (of, state) =>
-      view
-        .controls(of, state)
-        .map((control) => (control.kind === 'choice' ? offered(control, state) : control)),
+      (view.controls?.(of, state) ?? []).map((control) =>
+        control.kind === 'choice' ? offered(control, state) : control,
+      ),
     figure: (of, state) => ({ ...view.figure(of, state), actions: [] }),
   };
 }

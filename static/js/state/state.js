@@ -16,6 +16,11 @@ import {
 import { isMask } from '../data/words.js';
 
 /**
+ * @import { Side } from '../data/attention.js'
+ * @import { Trace } from '../data/trace.js'
+ */
+
+/**
  * @typedef {Object} State
  * @property {string|null} text null: nothing was typed, an example is shown
  * @property {string|null} target what a translator's decoder shall read; null: its own translation
@@ -38,7 +43,10 @@ const RANGES = ['one', 'head'];
 /** The fields that all views share; a view may have its own. */
 export const SHARED_FIELDS = Object.freeze({
   text: text(null),
-  target: { ...text(null), read: (written) => (written.trim() === '' ? undefined : written) },
+  target: {
+    ...text(null),
+    read: (/** @type {string} */ written) => (written.trim() === '' ? undefined : written),
+  },
   words: text(),
   model: text(),
   view: text('attention'),
@@ -79,16 +87,18 @@ export function fieldsOf(views) {
  */
 export function readFragment(hash, fields = SHARED_FIELDS) {
   const written = new URLSearchParams(hash.replace(/^#/, ''));
+  /** @type {Record<string, unknown>} */
   const state = {};
   for (const [name, field] of Object.entries(fields)) {
-    const value = written.has(name) ? field.read(written.get(name)) : undefined;
+    const found = written.get(name);
+    const value = found === null ? undefined : field.read(found);
     if (value !== undefined) state[name] = value;
   }
   return state;
 }
 
 /**
- * @param {State} state
+ * @param {State & Record<string, unknown>} state
  * @param {Record<string, Field<any>>} [fields]
  * @returns {string} `#text=…&layer=…`, leaving out whatever is as it would be anyway
  */
@@ -122,18 +132,26 @@ export function clamp(state, { layers, heads, tokens, sources = 0, keys = 0, vie
   };
 }
 
+/**
+ * @param {number|null} index
+ * @param {number} count
+ */
 function within(index, count) {
   return index === null || count === 0 ? index : Math.min(index, count - 1);
 }
 
+/**
+ * @param {number|null} index
+ * @param {number} count
+ */
 function among(index, count) {
   return index !== null && index < count ? index : null;
 }
 
 /**
  * @param {State} state
- * @param {import('../data/trace.js').Trace} trace
- * @param {import('../data/attention.js').Side} [side] the one the model predicts from
+ * @param {Trace} trace
+ * @param {Side} [side] the one the model predicts from
  * @returns {number} the chosen token; by default the first mask, or else the last token
  */
 export function queryOf(state, trace, side = predictingSide(trace)) {
@@ -147,8 +165,8 @@ export function queryOf(state, trace, side = predictingSide(trace)) {
 /**
  * Whether the query was chosen or is a mask; the default query, the last token, is neither.
  * @param {State} state
- * @param {import('../data/trace.js').Trace} trace
- * @param {import('../data/attention.js').Side} [side]
+ * @param {Trace} trace
+ * @param {Side} [side]
  */
 export function isQueryLookedAt(state, trace, side = predictingSide(trace)) {
   const tokens = tokensOf(trace, side);
@@ -157,8 +175,8 @@ export function isQueryLookedAt(state, trace, side = predictingSide(trace)) {
 
 /**
  * The change when a token is chosen.
- * @param {import('../data/trace.js').Trace} trace
- * @param {import('../data/attention.js').Side} side
+ * @param {Trace} trace
+ * @param {Side} side
  * @param {number} index
  * @returns {Partial<State>}
  */
@@ -166,6 +184,10 @@ export function choosing(trace, side, index) {
   return { [nameOfChoice(trace, side)]: index };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {string} side
+ */
 function nameOfChoice(trace, side) {
   return hasTwoSides(trace) && side === 'source' ? 'source' : 'query';
 }
@@ -199,14 +221,18 @@ export function opened(opens) {
  */
 export function beginning(state, example) {
   const { text: written = '', opens = {} } = example ?? {};
-  const free = Object.entries(opens).filter(([name]) => state[name] === INITIAL[name]);
+  /** @type {Record<string, unknown>} */
+  const chosen = state;
+  /** @type {Record<string, unknown>} */
+  const initial = INITIAL;
+  const free = Object.entries(opens).filter(([name]) => chosen[name] === initial[name]);
   return { ...state, ...Object.fromEntries(free), text: written };
 }
 
 /**
  * Clamps the state to the trace; without a chosen head, opens an informative one.
  * @param {State} state
- * @param {import('../data/trace.js').Trace} trace
+ * @param {Trace} trace
  * @param {string[]} views
  * @returns {State}
  */
@@ -228,18 +254,15 @@ export function normalized(state, trace, views) {
   return { ...within, layer: within.layer ?? layer, head: within.head ?? head };
 }
 
-/**
- * @template T
- * @returns {(parts: unknown[], make: () => T) => T}
- */
+/** @returns {<T>(parts: unknown[], make: () => T) => T} */
 export function createMemo() {
+  /** @type {{parts: unknown[], result: any}|null} */
   let known = null;
   return (parts, make) => {
+    const before = known?.parts;
     const isSame =
-      known &&
-      parts.length === known.parts.length &&
-      parts.every((part, index) => part === known.parts[index]);
-    if (!isSame) known = { parts, result: make() };
+      before?.length === parts.length && parts.every((part, index) => part === before[index]);
+    if (!known || !isSame) known = { parts, result: make() };
     return known.result;
   };
 }
@@ -320,6 +343,7 @@ export function counts() {
   };
 }
 
+/** @param {string} written */
 function isListOfCounts(written) {
   return /^\d{1,6}(\.\d{1,6})*$/.test(written) && written.split('.').length <= LONGEST_LIST;
 }
@@ -421,7 +445,10 @@ export function createAddress(fields) {
       else history.pushState(null, '', fragment);
     },
 
-    /** Replaces the current history entry. */
+    /**
+     * Replaces the current history entry.
+     * @param {State} state
+     */
     rewrite(state) {
       history.replaceState(null, '', writeFragment(state, fields));
     },

@@ -5,7 +5,9 @@
 
 import { modelName } from '../api/calls.js';
 import { counted, rounded } from '../data/format.js';
-import { element } from './dom.js';
+import { element, partOf } from './dom.js';
+
+/** @import { Card, Example } from '../data/trace.js' */
 
 const PAUSE = 250;
 
@@ -24,29 +26,25 @@ const KINDS = [
  * @param {Object} handlers
  * @param {() => void} handlers.onTyping
  * @param {(text: string, isTyped: boolean) => void} handlers.onText
- * @param {(example: {title: string, text: string, opens: Object}) => void} handlers.onExample
+ * @param {(example: Example) => void} handlers.onExample
  * @param {(target: string, isTyped: boolean) => void} handlers.onTarget '' for the model's own
  * @param {(id: string) => void} handlers.onModel
  */
 export function createComposer(form, { onTyping, onText, onExample, onTarget, onModel }) {
-  /** @type {HTMLTextAreaElement} */
-  const box = form.querySelector('#text');
-  /** @type {HTMLTextAreaElement} */
-  const target = form.querySelector('#target');
-  /** @type {HTMLElement} */
-  const translation = form.querySelector('#translation');
-  const translated = form.querySelector('#translated');
-  const stale = form.querySelector('#stale');
-  /** @type {HTMLSelectElement} */
-  const menu = form.querySelector('#model');
-  const examples = form.querySelector('#examples');
-  let offered = null;
-  /** The own translation, and the sentence it was written for. */
+  const box = partOf(form, '#text', HTMLTextAreaElement);
+  const target = partOf(form, '#target', HTMLTextAreaElement);
+  const translation = partOf(form, '#translation', HTMLElement);
+  const translated = partOf(form, '#translated', HTMLElement);
+  const stale = partOf(form, '#stale', HTMLElement);
+  const menu = partOf(form, '#model', HTMLSelectElement);
+  const examples = partOf(form, '#examples', HTMLElement);
+  let offered = '';
+  /** The own translation, and the sentence it was written for. @type {{own: string|null, text: string}} */
   let written = { own: null, text: '' };
 
   listen(box, onTyping, onText);
   const submitTarget = listen(target, onTyping, onTarget);
-  form.querySelector('#own').addEventListener('click', () => {
+  partOf(form, '#own', HTMLElement).addEventListener('click', () => {
     target.value = '';
     submitTarget();
     target.focus();
@@ -56,14 +54,14 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
 
   return {
     /**
-     * @param {{models: Object[], unavailable?: {id: string, reason: string}[]}} catalogue
+     * @param {{models: Card[], unavailable?: {id: string, reason: string}[]}} catalogue
      */
     offer({ models, unavailable = [] }) {
       menu.replaceChildren(...groupsOf(models), ...damaged(unavailable));
     },
 
     /**
-     * @param {{text: string, target: string|null, model: string, card: Object}} shown `model` is '' where the menu holds none of that name
+     * @param {{text: string, target: string|null, model: string, card: Card}} shown `model` is '' where the menu holds none of that name
      */
     show({ text, target: own, model, card }) {
       if (box.value !== text) box.value = text;
@@ -92,6 +90,9 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
 
 /**
  * Submits a box when its typing pauses, and at once on Enter.
+ * @param {HTMLTextAreaElement} box
+ * @param {() => void} onTyping
+ * @param {(text: string, isTyped: boolean) => void} onText
  * @returns {() => void} submits it now
  */
 function listen(box, onTyping, onText) {
@@ -117,23 +118,32 @@ function listen(box, onTyping, onText) {
   return submit;
 }
 
-/** Grouped by kind, if there are several kinds. */
+/**
+ * Grouped by kind, if there are several kinds.
+ * @param {Card[]} models
+ */
 function groupsOf(models) {
+  /** @param {Card} card */
   const option = ({ id, title }) => element('option', { value: id }, title || id);
-  const groups = KINDS.map(([kind, label]) => [
+  const groups = KINDS.map(([kind, label]) => ({
     label,
-    models.filter((card) => card.kind === kind),
-  ]).filter(([, of]) => of.length > 0);
+    of: models.filter((card) => card.kind === kind),
+  })).filter(({ of }) => of.length > 0);
   if (groups.length < 2) return models.map(option);
-  return groups.map(([label, of]) => element('optgroup', { label }, ...of.map(option)));
+  return groups.map(({ label, of }) => element('optgroup', { label }, ...of.map(option)));
 }
 
+/** @param {{id: string, reason: string}[]} unavailable */
 function damaged(unavailable) {
   return unavailable.map(({ id, reason }) =>
     element('option', { value: id, disabled: true, title: reason }, `${id} (damaged)`),
   );
 }
 
+/**
+ * @param {Example} example
+ * @param {(example: Example) => void} onExample
+ */
 function exampleButton(example, onExample) {
   return element(
     'button',
@@ -144,7 +154,7 @@ function exampleButton(example, onExample) {
 
 /**
  * @param {HTMLElement} host
- * @param {Object} card
+ * @param {Card} card
  */
 export function showCard(host, card) {
   host.replaceChildren(
@@ -165,6 +175,7 @@ export function showCard(host, card) {
   );
 }
 
+/** @param {Card} card */
 function factsOf(card) {
   return [
     [
@@ -182,21 +193,27 @@ function factsOf(card) {
   ].filter(([, value]) => value);
 }
 
+/** @param {Card} card */
 function layersOf({ kind, n_layers: count }) {
   return kind === 'encoder-decoder'
     ? `${count} + ${counted(count, 'layer')}`
     : counted(count, 'layer');
 }
 
-/** Only where heads share them. */
+/**
+ * Only where heads share them.
+ * @param {Card} card
+ */
 function sharingOf({ n_heads: heads, n_kv_heads: shared = heads }) {
   return shared === heads ? '' : `${shared} for ${counted(heads, 'head')} of queries`;
 }
 
+/** @param {string[]|undefined} lines */
 function listed(lines) {
   return [lines ?? []].flat().join('; ');
 }
 
+/** @param {{n_experts: number, top_k: number, layers: number[]}|null} moe */
 function expertsOf(moe) {
   if (!moe) return 'none: the model is dense';
   return `${moe.n_experts} in layers ${moe.layers.join(', ')}; the router chooses ${moe.top_k} for each token`;
@@ -206,24 +223,24 @@ function expertsOf(moe) {
 const AMOUNTS = ['tokens', 'bytes', 'masked_words', 'rows', 'trained_tokens'];
 
 /** Of figures that come in groups, the one that counts, and what to call it. */
+/** @type {Record<string, [string, (found: any) => unknown]>} */
 const HEADLINES = {
   bleu: ['BLEU', (found) => found.text],
   alignment: ['error rate of the head that aligns words best', (found) => found.head?.error_rate],
   nats_per_token: ['nats per token', (found) => found.inside_trained_length ?? found],
 };
 
+/** @param {any} found a figure, or a group of them with one weight */
+const weightIn = (found) => found?.weight ?? found;
+
 /** Single numbers, the weights of heads, and headlines; whole tables belong to the card's file. */
 function metricsOf(metrics = {}) {
   return Object.entries(metrics)
     .filter(([name]) => !AMOUNTS.includes(name))
-    .map(([name, value]) => {
-      const [title, read] = HEADLINES[name] ?? [
-        name.replace(/_/g, ' '),
-        (found) => found?.weight ?? found,
-      ];
-      return [title, read(value)];
+    .flatMap(([name, value]) => {
+      const [title, read] = HEADLINES[name] ?? [name.replace(/_/g, ' '), weightIn];
+      const figure = read(value);
+      return typeof figure === 'number' ? [`${title} ${Number(figure.toPrecision(3))}`] : [];
     })
-    .filter(([, value]) => typeof value === 'number')
-    .map(([title, value]) => `${title} ${Number(value.toPrecision(3))}`)
     .join(' · ');
 }

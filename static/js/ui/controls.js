@@ -6,6 +6,8 @@
 import { capitalised } from '../data/text.js';
 import { createHelp, element } from './dom.js';
 
+/** @import { Patch } from '../state/state.js' */
+
 /**
  * @typedef {Object} Control
  * @property {string} kind `choice`, `flag`, `number`, `integer`, `counts`, `text` or `button`
@@ -19,11 +21,14 @@ import { createHelp, element } from './dom.js';
  * @property {number} [step]
  * @property {string} [shown] the number in words
  * @property {string} [placeholder]
- * @property {Object} [patch] what a button sets
+ * @property {Patch} [patch] what a button sets
  * @property {boolean} [disabled]
  * @property {boolean} [isMore] seldom wanted: it stands behind “More”
  * @property {boolean} [isSet] of these, one that is not as it would be anyway is never out of sight
  */
+
+/** @typedef {{element: HTMLElement, update: (control: Control) => void}} Drawn a control on the page */
+/** @typedef {(patch: Patch, isTyped?: boolean) => void} OnState */
 
 /** More options than this are a menu. */
 const SEGMENTS = 5;
@@ -31,7 +36,7 @@ const PAUSE = 300;
 
 /**
  * @param {string} id of the view
- * @param {(patch: Object, isTyped?: boolean) => void} onState
+ * @param {(patch: Patch, isTyped?: boolean) => void} onState
  */
 export function createControls(id, onState) {
   const host = element('div', {
@@ -40,7 +45,7 @@ export function createControls(id, onState) {
     'aria-label': 'Display options',
     hidden: true,
   });
-  /** @type {Map<string, {element: HTMLElement, update: (control: Control) => void}>} */
+  /** @type {Map<string, Drawn>} */
   let drawn = new Map();
   const count = element('span', {});
   const row = element('div', { class: 'controls-row' });
@@ -54,17 +59,21 @@ export function createControls(id, onState) {
   const help = createHelp('What the switches do');
   let layout = '';
 
-  /** Puts controls where they belong; those that stay where they are keep the focus. */
+  /**
+   * Puts controls where they belong; those that stay where they are keep the focus.
+   * @param {Control[]} controls
+   */
   function arrange(controls) {
     const places = JSON.stringify(
       controls.map((control) => [keyOf(control), Boolean(control.isMore)]),
     );
     if (places === layout) return;
     layout = places;
+    /** @param {boolean} isMore */
     const parts = (isMore) =>
       controls
         .filter((control) => Boolean(control.isMore) === isMore)
-        .map((control) => drawn.get(keyOf(control)).element);
+        .flatMap((control) => drawn.get(keyOf(control))?.element ?? []);
     const behind = parts(true);
     replace(rest, behind);
     replace(row, parts(false));
@@ -98,7 +107,11 @@ export function createControls(id, onState) {
   };
 }
 
-/** Takes out what is gone and puts in what is new; a node that is moved would lose the focus. */
+/**
+ * Takes out what is gone and puts in what is new; a node that is moved would lose the focus.
+ * @param {HTMLDivElement} host
+ * @param {Element[]} wanted
+ */
 function replace(host, wanted) {
   for (const node of [...host.children]) if (!wanted.includes(node)) node.remove();
   wanted.forEach((node, index) => {
@@ -112,9 +125,10 @@ function keyOf({ kind, name, label, options = [], least, most, step }) {
   return JSON.stringify([kind, name, label, options, least, most, step]);
 }
 
+/** @type {Record<string, (control: Control, id: string, onState: OnState) => Drawn>} */
 const KINDS = {
   choice: (control, id, onState) =>
-    (control.options.length > SEGMENTS ? menu : segments)(control, id, onState),
+    ((control.options ?? []).length > SEGMENTS ? menu : segments)(control, id, onState),
   flag,
   number,
   integer,
@@ -123,7 +137,13 @@ const KINDS = {
   button,
 };
 
-function segments({ name, label, options }, id, onState) {
+/**
+ * @param {Control} control
+ * @param {string} id
+ * @param {OnState} onState
+ * @returns {Drawn}
+ */
+function segments({ name = '', label, options = [] }, id, onState) {
   const radios = options.map(({ id: value, title, help }) =>
     element(
       'label',
@@ -151,7 +171,13 @@ function segments({ name, label, options }, id, onState) {
   };
 }
 
-function menu({ name, label, options }, id, onState) {
+/**
+ * @param {Control} control
+ * @param {string} id
+ * @param {OnState} onState
+ * @returns {Drawn}
+ */
+function menu({ name = '', label, options = [] }, id, onState) {
   const select = element(
     'select',
     { id },
@@ -166,12 +192,22 @@ function menu({ name, label, options }, id, onState) {
   };
 }
 
-/** An option's own value: what the element holds is text. */
+/**
+ * An option's own value: what the element holds is text.
+ * @param {NonNullable<Control['options']>} options
+ * @param {string} written
+ */
 function valueOf(options, written) {
   return options.find(({ id }) => String(id) === written)?.id;
 }
 
-function flag({ name, label, help }, id, onState) {
+/**
+ * @param {Control} control
+ * @param {string} id
+ * @param {OnState} onState
+ * @returns {Drawn}
+ */
+function flag({ name = '', label, help }, id, onState) {
   const box = element('input', { type: 'checkbox', id });
   box.addEventListener('change', () => onState({ [name]: box.checked }));
   return {
@@ -187,7 +223,13 @@ function flag({ name, label, help }, id, onState) {
   };
 }
 
-function number({ name, label, least, most, step }, id, onState) {
+/**
+ * @param {Control} control
+ * @param {string} id
+ * @param {OnState} onState
+ * @returns {Drawn}
+ */
+function number({ name = '', label, least, most, step }, id, onState) {
   const slider = element('input', { type: 'range', id, min: least, max: most, step });
   const output = element('output', { for: id });
   slider.addEventListener('input', () => onState({ [name]: Number(slider.value) }, true));
@@ -202,8 +244,14 @@ function number({ name, label, least, most, step }, id, onState) {
   };
 }
 
-/** A typed whole number. Any other input, or one out of range, restores the last value. */
-function integer({ name, label, least, most }, id, onState) {
+/**
+ * A typed whole number. Any other input, or one out of range, restores the last value.
+ * @param {Control} control
+ * @param {string} id
+ * @param {OnState} onState
+ * @returns {Drawn}
+ */
+function integer({ name = '', label, least, most }, id, onState) {
   const box = element('input', {
     type: 'number',
     id,
@@ -240,9 +288,16 @@ function integer({ name, label, least, most }, id, onState) {
   };
 }
 
-function counts({ name, label, options }, id, onState) {
+/**
+ * @param {Control} control
+ * @param {string} id
+ * @param {OnState} onState
+ * @returns {Drawn}
+ */
+function counts({ name = '', label, options = [] }, id, onState) {
+  /** @type {unknown[]} */
   let chosen = [];
-  const toggle = (value) =>
+  const toggle = (/** @type {unknown} */ value) =>
     onState({
       [name]: options
         .map((option) => option.id)
@@ -276,7 +331,13 @@ function counts({ name, label, options }, id, onState) {
   };
 }
 
-function text({ name, label, placeholder }, id, onState) {
+/**
+ * @param {Control} control
+ * @param {string} id
+ * @param {OnState} onState
+ * @returns {Drawn}
+ */
+function text({ name = '', label, placeholder }, id, onState) {
   const box = element('input', {
     type: 'text',
     id,
@@ -286,6 +347,7 @@ function text({ name, label, placeholder }, id, onState) {
     autocomplete: 'off',
   });
   let timer = 0;
+  /** @param {boolean} isTyped */
   const submit = (isTyped) => {
     clearTimeout(timer);
     onState({ [name]: box.value }, isTyped);
@@ -307,7 +369,14 @@ function text({ name, label, placeholder }, id, onState) {
   };
 }
 
+/**
+ * @param {Control} control
+ * @param {string} _
+ * @param {OnState} onState
+ * @returns {Drawn}
+ */
 function button({ label, help }, _, onState) {
+  /** @type {Patch} */
   let patch = {};
   const node = element(
     'button',
@@ -317,12 +386,17 @@ function button({ label, help }, _, onState) {
   return {
     element: node,
     update: (control) => {
-      patch = control.patch;
+      patch = control.patch ?? {};
       node.disabled = Boolean(control.disabled);
     },
   };
 }
 
+/**
+ * @param {string} label
+ * @param {string} id
+ * @param {...HTMLElement} parts
+ */
 function labelled(label, id, ...parts) {
   return element(
     'div',
@@ -344,9 +418,9 @@ const COUNTED = /^\S+ \d+$/;
 export function explainedOf(controls) {
   return controls
     .map(({ label, help, options = [] }) => {
-      const said = options
-        .filter((option) => option.help && !COUNTED.test(option.help))
-        .map((option) => [option.title, capitalised(option.help)]);
+      const said = options.flatMap(({ title, help: meaning }) =>
+        meaning && !COUNTED.test(meaning) ? [[title, capitalised(meaning)]] : [],
+      );
       const own = help ? [[label, capitalised(help)]] : [];
       return { title: said.length > 0 ? label : '', parts: [...own, ...said] };
     })

@@ -3,6 +3,11 @@
  */
 
 /**
+ * @import { Palette } from '../plot/figure.js'
+ * @import { Explained } from './controls.js'
+ */
+
+/**
  * Builds an element. Text goes in as text, never as markup.
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T} tag
@@ -34,6 +39,21 @@ export function withSymbols(text) {
   ];
 }
 
+/**
+ * A part that the page is known to hold.
+ * @template {Element} T
+ * @param {ParentNode} host
+ * @param {string} selector
+ * @param {{new (): T}} kind `HTMLInputElement`
+ * @returns {T}
+ * @throws {TypeError} if there is none of this kind
+ */
+export function partOf(host, selector, kind) {
+  const part = host.querySelector(selector);
+  if (part instanceof kind) return part;
+  throw new TypeError(`the page has no ${kind.name} at ${selector}`);
+}
+
 /** @typedef {{left: number, top: number, width: number, height: number}} Box */
 
 const GAP = 12;
@@ -48,6 +68,10 @@ const EDGE = 8;
  * @returns {{left: number, top: number}}
  */
 export function placeBeside(target, card, screen) {
+  /**
+   * @param {number} value
+   * @param {number} most
+   */
   const within = (value, most) => Math.max(EDGE, Math.min(value, most - EDGE));
   const top = within(target.top, screen.height - card.height);
   const left = within(target.left, screen.width - card.width);
@@ -57,6 +81,7 @@ export function placeBeside(target, card, screen) {
     { left, top: target.top + target.height + GAP },
     { left, top: target.top - GAP - card.height },
   ];
+  /** @param {{left: number, top: number}} place */
   const fits = (place) =>
     place.left >= EDGE &&
     place.top >= EDGE &&
@@ -89,6 +114,7 @@ export async function copy(text) {
     );
 }
 
+/** @param {string} text */
 function copyBySelection(text) {
   const focused = /** @type {HTMLElement} */ (document.activeElement);
   const box = element('textarea', { class: 'unseen', 'aria-hidden': 'true', readonly: true });
@@ -114,7 +140,6 @@ export function save(blob, name) {
 }
 
 const KEY = 'headlight.theme';
-const PROPERTIES = ['surface', 'sunken', 'ink', 'muted', 'line', 'query', 'key', 'beam'];
 const systemIsDark = () => matchMedia('(prefers-color-scheme: dark)');
 
 /**
@@ -131,6 +156,7 @@ export function createTheme(fieldset, onChange) {
   systemIsDark().addEventListener('change', onChange);
 }
 
+/** @param {string} theme */
 function choose(theme) {
   if (theme === 'system') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
@@ -142,18 +168,26 @@ function choose(theme) {
 }
 
 /**
- * @returns {import('../plot/figure.js').Frame['palette']} CSS custom properties as plain colours
+ * @returns {Palette} CSS custom properties as plain colours
  */
 export function palette() {
   const probe = document.createElement('span');
   document.body.append(probe);
-  /** @type {any} */
-  const colours = Object.fromEntries(
-    PROPERTIES.map((name) => {
-      probe.style.color = `var(--${name})`;
-      return [name, getComputedStyle(probe).color];
-    }),
-  );
+  /** @param {string} name */
+  const colour = (name) => {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color;
+  };
+  const colours = {
+    surface: colour('surface'),
+    sunken: colour('sunken'),
+    ink: colour('ink'),
+    muted: colour('muted'),
+    line: colour('line'),
+    query: colour('query'),
+    key: colour('key'),
+    beam: colour('beam'),
+  };
   probe.remove();
   const font = getComputedStyle(document.body).fontFamily;
   return { theme: currentTheme(), font, ...colours };
@@ -223,25 +257,23 @@ export function createHelp(title) {
 
   return {
     element: host,
-    /** @param {import('./controls.js').Explained[]} explained */
+    /** @param {Explained[]} explained */
     show(explained) {
       host.hidden = explained.length === 0;
       if (JSON.stringify(explained) === said) return;
       said = JSON.stringify(explained);
       list.replaceChildren(
-        ...explained.flatMap(({ title: group, parts }) =>
-          [
-            group ? element('h3', {}, group) : null,
-            element(
-              'dl',
-              {},
-              ...parts.flatMap(([word, meaning]) => [
-                element('dt', {}, word),
-                element('dd', {}, meaning),
-              ]),
-            ),
-          ].filter(Boolean),
-        ),
+        ...explained.flatMap(({ title: group, parts }) => [
+          ...(group ? [element('h3', {}, group)] : []),
+          element(
+            'dl',
+            {},
+            ...parts.flatMap(([word, meaning]) => [
+              element('dt', {}, word),
+              element('dd', {}, meaning),
+            ]),
+          ),
+        ]),
       );
     },
   };
@@ -254,12 +286,13 @@ export function createHelp(title) {
 const MAP_STYLES = '9f215cf04c5486422605d13261cb87401f4e7763b6296af81e98efbc0130da53';
 
 const LONGEST_FRAME = 200;
+/** @type {Promise<PlotlyApi>|null} */
 let arriving = null;
 
 /**
  * Plotly, five megabytes that are fetched beside the page. Running them takes longer than all else of
  * the first drawing, so what can be drawn without Plotly is painted first.
- * @returns {Promise<any>} the Plotly global
+ * @returns {Promise<PlotlyApi>} the Plotly global
  */
 export function plotly() {
   if (window.Plotly) return Promise.resolve(window.Plotly); // a saved page holds it
@@ -275,6 +308,7 @@ function painted() {
   });
 }
 
+/** @returns {Promise<PlotlyApi>} */
 function runPlotly() {
   return new Promise((resolve, reject) => {
     const stand = document.getElementById(MAP_STYLES) ?? document.createElement('meta');

@@ -9,7 +9,12 @@ import { escapeForPlotly, visibleLine } from '../data/text.js';
 import { captionOf } from '../plot/caption.js';
 import { copy, palette, save, plotlySource } from './dom.js';
 
-/** @typedef {import('./panel.js').Subject} Subject */
+/**
+ * @import { Card, Trace } from '../data/trace.js'
+ * @import { DrawnFigure, Figure, Palette } from '../plot/figure.js'
+ * @import { Grid } from '../plot/grid.js'
+ * @import { Subject } from './panel.js'
+ */
 
 /**
  * @param {Subject} of
@@ -22,10 +27,13 @@ export async function saveImage({ trace, figure, cards, plot, name }, format) {
   );
 }
 
-/** A data URL as a blob, decoded here: `fetch` of a data URL is not allowed by the page's policy. */
+/**
+ * A data URL as a blob, decoded here: `fetch` of a data URL is not allowed by the page's policy.
+ * @param {string} url
+ */
 function blobOf(url) {
   const [head, body] = [url.slice(0, url.indexOf(',')), url.slice(url.indexOf(',') + 1)];
-  const type = head.match(/^data:([^;,]+)/)[1];
+  const type = head.match(/^data:([^;,]+)/)?.[1];
   if (!head.endsWith(';base64')) return new Blob([decodeURIComponent(body)], { type });
   return new Blob([Uint8Array.from(atob(body), (character) => character.charCodeAt(0))], { type });
 }
@@ -60,6 +68,11 @@ export async function saveNumbers({ trace, figure, cards, name }) {
   );
 }
 
+/**
+ * @param {string} text
+ * @param {string} type
+ * @param {string} name
+ */
 async function saveText(text, type, name) {
   return save(new Blob([text], { type }), name);
 }
@@ -96,10 +109,10 @@ const DRAW = `
 
 /**
  * @param {Object} of
- * @param {import('../data/trace.js').Trace} of.trace
- * @param {import('../plot/figure.js').Figure} of.figure
- * @param {Object[]} of.cards of all models
- * @param {import('../plot/figure.js').Frame['palette']} of.palette
+ * @param {Trace} of.trace
+ * @param {DrawnFigure} of.figure
+ * @param {Card[]} of.cards of all models
+ * @param {Palette} of.palette
  * @param {string} of.help what there is to see, in a sentence
  * @param {string} of.address that restores the view
  * @param {Date} of.date
@@ -124,7 +137,7 @@ export function standaloneOf({ trace, figure, cards, palette, help, address, dat
 <main>
 <h1>${escaped(title)}</h1>
 <p class="text" dir="auto">${escaped(visibleLine(origin.text))}</p>
-${origin.target === undefined ? '' : `<p class="text" dir="auto">${escaped(visibleLine(origin.target))}</p>\n`}<p>${escaped(help).replaceAll('W_O', '<i>W</i><sub>O</sub>')}</p>
+${origin.target === undefined || origin.target === null ? '' : `<p class="text" dir="auto">${escaped(visibleLine(origin.target))}</p>\n`}<p>${escaped(help).replaceAll('W_O', '<i>W</i><sub>O</sub>')}</p>
 <div class="drawing" id="drawing" role="img" aria-label="${escaped(summary)}"></div>
 <dl>
 ${factsOf({ trace, grid, origin, address, date })
@@ -142,6 +155,10 @@ ${tableOf(grid)}
 `;
 }
 
+/**
+ * @param {{trace: Trace, grid: Grid, origin: ReturnType<typeof originOf>, address: string, date: Date}} of
+ * @returns {string[][]}
+ */
 function factsOf({ trace, grid, origin, address, date }) {
   const base = address.split('#')[0].replace(/\/$/, '');
   return [
@@ -156,8 +173,10 @@ function factsOf({ trace, grid, origin, address, date }) {
   ];
 }
 
-/** The drawing, which tells its numbers at the pointer by itself: no page does it any more. */
-/** @param {import('../plot/figure.js').Figure} figure */
+/**
+ * The drawing, which tells its numbers at the pointer by itself: no page does it any more.
+ * @param {DrawnFigure} figure
+ */
 function drawingOf({ data, layout, grid }) {
   const isTold = grid.rows * grid.columns <= MOST_TOLD;
   return {
@@ -185,11 +204,20 @@ function tipsOf({ rows, columns, tip }) {
   );
 }
 
+/** @param {Grid} grid */
 function tableOf(grid) {
   const { rows, columns, rowLabels, columnLabels, quantity } = grid;
   if (rows * columns > MOST_IN_TABLE)
     return `<p>${rows} × ${columns} numbers are too many for a table. The file holds them as JSON, in the element “numbers”.</p>`;
+  /**
+   * @param {string} scope
+   * @param {string} label
+   */
   const header = (scope, label) => `<th scope="${scope}"><bdi>${escaped(label)}</bdi></th>`;
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const cell = (row, column) => {
     const value = grid.value(row, column);
     return `<td>${Number.isNaN(value) || value === undefined ? '' : escaped(grid.format(value))}</td>`;
@@ -206,6 +234,7 @@ ${body.join('\n')}
 </tbody></table></div></details>`;
 }
 
+/** @param {Palette} palette */
 function styles({ surface, ink, muted, line, font, theme }) {
   return `
 :root { color-scheme: ${theme}; }
@@ -230,27 +259,44 @@ tbody th { text-align: start; }
 `;
 }
 
-function escaped(text) {
+/** @param {string} [text] */
+function escaped(text = '') {
   return escapeForPlotly(text).replace(/"/g, '&quot;');
 }
 
-/** Within a script element only its end, and the beginning of a comment, mean anything. */
+/**
+ * Within a script element only its end, and the beginning of a comment, mean anything.
+ * @param {Record<string, unknown>} value
+ */
 function embedded(value) {
   return JSON.stringify(value, plain).replace(/</g, '\\u003c');
 }
 
+/**
+ * @param {string} _
+ * @param {unknown} value
+ */
 function plain(_, value) {
-  return ArrayBuffer.isView(value) ? Array.from(/** @type {any} */ (value)) : value;
+  return ArrayBuffer.isView(value)
+    ? Array.from(/** @type {ArrayLike<unknown>} */ (/** @type {unknown} */ (value)))
+    : value;
 }
 
+/** @param {string} script */
 function harmless(script) {
   return script.replace(/<(?=\/script|!--)/gi, '\\x3c');
 }
 
-/** @typedef {import('../plot/grid.js').Grid} Grid */
-
-/** The values of a function of row and column, cell by cell; missing ones are null. */
+/**
+ * The values of a function of row and column, cell by cell; missing ones are null.
+ * @param {Grid} grid
+ * @param {(row: number, column: number) => number|undefined} value
+ */
 function cellsOf({ rows, columns }, value) {
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const cell = (row, column) => {
     const found = value(row, column);
     return found === undefined || Number.isNaN(found) ? null : Number(exact(found));
@@ -267,6 +313,10 @@ function cellsOf({ rows, columns }, value) {
  */
 export function csvOf(grid) {
   const header = [cornerOf(grid), ...grid.columnLabels];
+  /**
+   * @param {(row: number, column: number) => number|undefined} value
+   * @param {string} suffix
+   */
   const body = (value, suffix) =>
     cellsOf(grid, value).map((cells, row) => [
       grid.rowLabels[row] + suffix,
@@ -282,10 +332,10 @@ export function cornerOf({ rowTitle, columnTitle }) {
 }
 
 /**
- * @param {import('../data/trace.js').Trace} trace
+ * @param {Trace} trace
  * @param {Grid} grid
- * @param {Object[]} cards of all models
- * @returns {Object} ready for JSON
+ * @param {Card[]} cards of all models
+ * @returns {Record<string, unknown>} ready for JSON
  */
 export function numbersOf(trace, grid, cards) {
   return {
@@ -307,7 +357,10 @@ export function csv(rows) {
   return rows.map((row) => row.map(field).join(',')).join('\r\n') + '\r\n';
 }
 
-/** A leading = + - @ would run as a formula in a spreadsheet; a tab before it keeps it text. */
+/**
+ * A leading = + - @ would run as a formula in a spreadsheet; a tab before it keeps it text.
+ * @param {string} text
+ */
 function field(text) {
   const isNumber = text.trim() !== '' && Number.isFinite(Number(text));
   const safe = /^[=+\-@]/.test(text) && !isNumber ? `\t${text}` : text;

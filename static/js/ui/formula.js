@@ -12,12 +12,23 @@ import { element } from './dom.js';
  * @property {'query'|'key'|'result'|'radicand'} [role] what it stands for, as the page sets it
  */
 
+/**
+ * @param {Term['tag']} tag
+ * @returns {(text: string|number, role?: Term['role']) => Term}
+ */
 const leaf = (tag) => (text, role) => ({ tag, text: String(text), ...(role && { role }) });
+/**
+ * @param {Term['tag']} tag
+ * @returns {(...parts: (Term|string)[]) => Term}
+ */
 const branch =
   (tag) =>
   (...parts) => ({ tag, parts: parts.map(termOf) });
 
-/** Plain text is an operator. */
+/**
+ * Plain text is an operator.
+ * @param {Term|string} part
+ */
 function termOf(part) {
   return typeof part === 'string' ? op(part) : part;
 }
@@ -30,10 +41,15 @@ export const row = branch('mrow');
 export const sub = branch('msub');
 export const power = branch('msup');
 export const over = branch('mfrac');
-/** MathML's own root needs a font made for mathematics; this one does with any. */
+/**
+ * MathML's own root needs a font made for mathematics; this one does with any.
+ * @param {...(Term|string)} parts
+ * @returns {Term}
+ */
 export const root = (...parts) => row(op('√'), { ...row(...parts), role: 'radicand' });
 export const under = branch('munder');
 
+/** @type {Record<string, string>} */
 const SPOKEN = {
   '=': 'equals',
   '·': 'times',
@@ -48,6 +64,7 @@ const SPOKEN = {
   ')': '',
 };
 
+/** @type {Record<string, (parts: string[]) => string>} */
 const READ = {
   msub: ([base, index]) => `${base} ${index}`,
   msup: ([base, exponent]) => `${base} to the power of ${exponent}`,
@@ -60,7 +77,7 @@ const READ = {
  * @param {Term} term
  * @returns {string} for screen readers
  */
-export function spoken({ tag, text, parts }) {
+export function spoken({ tag, text = '', parts }) {
   const said = parts ? READ[tag](parts.map(spoken)) : (SPOKEN[text] ?? text);
   return said
     .replace(/−(?=[\d∞])/g, 'minus ')
@@ -84,7 +101,7 @@ export function formulaLines(lines) {
   });
 }
 
-/** @param {any} term a `Term`, or the whole formula */
+/** @param {Omit<Term, 'tag'> & {tag: Term['tag']|'math'}} term a term, or the whole formula */
 function node({ tag, text, parts = [], role }) {
   const made = document.createElementNS(MATHML, tag);
   if (role) made.setAttribute('class', `is-${role}`);

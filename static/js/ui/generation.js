@@ -13,26 +13,34 @@ import { sequential } from '../plot/colour.js';
 import { element } from './dom.js';
 import { createChips } from './sentence.js';
 
-/** @typedef {import('../api/generation.js').Step} Step */
+/**
+ * @import { Step, Subject, Writing } from '../api/generation.js'
+ * @import { Token, Trace } from '../data/trace.js'
+ * @import { ViewState } from '../plot/figure.js'
+ * @import { Handlers } from './view_section.js'
+ */
 
 /**
  * Does this model write on?
- * @param {import('../data/trace.js').Trace} trace
+ * @param {Trace} trace
  */
 export function isWritable(trace) {
   return !hasTwoSides(trace) && !isFilling(trace);
 }
 
 /**
- * @param {import('../data/trace.js').Trace} trace
- * @param {Object} state
- * @returns {import('../api/generation.js').Subject}
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Subject}
  */
 export function subjectOf(trace, state) {
   return { model: trace.model, text: trace.text, sampling: samplingOf(state) };
 }
 
-/** Omits the server's defaults, except for temperature and seed. */
+/**
+ * Omits the server's defaults, except for temperature and seed.
+ * @param {ViewState} state
+ */
 function samplingOf({
   generate_temperature: temperature,
   generate_top_k: topK,
@@ -47,16 +55,16 @@ function samplingOf({
   };
 }
 
-/** @param {import('../api/generation.js').Subject} subject draws from what the model itself says */
+/** @param {Subject} subject draws from what the model itself says */
 export function isNatural({ sampling: { temperature, top_k: topK, top_p: topP } }) {
   return temperature === 1 && topK === undefined && topP === undefined;
 }
 
 /**
  * The tokens of the text, and those that were written after it.
- * @param {import('../data/trace.js').Trace} trace
+ * @param {Trace} trace
  * @param {Step[]} steps
- * @returns {import('../data/trace.js').Token[]}
+ * @returns {Token[]}
  */
 export function tokensWith(trace, steps) {
   return [
@@ -74,7 +82,7 @@ export function tokensWith(trace, steps) {
 }
 
 /**
- * @param {Object} state
+ * @param {ViewState} state
  * @param {Step[]} steps
  * @returns {number} the chosen step, by default the last; −1 if there is none
  */
@@ -96,8 +104,8 @@ export function rowOfStep({ attention: { layers, heads, data } }, layer, head) {
 
 /**
  * The status beside the buttons.
- * @param {import('../data/trace.js').Trace} trace
- * @param {import('../api/generation.js').Writing} writing
+ * @param {Trace} trace
+ * @param {Writing} writing
  */
 export function statusOf(trace, { steps, isReading, replay, reason, most }) {
   if (replay)
@@ -112,7 +120,7 @@ export function statusOf(trace, { steps, isReading, replay, reason, most }) {
 
 /**
  * Why nothing can come after these steps.
- * @param {import('../data/trace.js').Trace} trace
+ * @param {Trace} trace
  * @param {Step[]} steps
  * @param {number} most tokens that the server writes
  * @returns {string} '' where something can
@@ -121,7 +129,7 @@ export function whyOver({ tokens, card }, steps, most) {
   const last = steps.at(-1);
   if (last?.is_special && last.text === '</s>')
     return 'End of text: the model generated its end token.';
-  if (tokens.length + steps.length >= card?.max_tokens)
+  if (card && tokens.length + steps.length >= card.max_tokens)
     return `End of text: the model reads at most ${counted(card.max_tokens, 'token')}.`;
   if (steps.length >= most)
     return `End of text: this server generates at most ${counted(most, 'token')}.`;
@@ -134,30 +142,41 @@ const FOLLOWING = 500;
 const TIMES_AS_LONG = 8;
 const STOPPED = 'Stopped: the generated text has not been replayed.';
 
+/** @param {Step} step */
 function inWords({ text, probability, rank }) {
   return `“${nameOfGuess(text)}” written, probability ${percent(probability)}, rank ${grouped(rank)}`;
 }
 
-/** Whether there is something to stop; replaying a visible text is not. */
+/**
+ * Whether there is something to stop; replaying a visible text is not.
+ * @param {Writing} writing
+ */
 function isBusy({ isWriting, isReading, steps }) {
   return isWriting || (isReading && steps.length === 0);
 }
 
-/** A button that can do nothing now keeps the focus all the same. */
+/**
+ * A button that can do nothing now keeps the focus all the same.
+ * @param {HTMLButtonElement} button
+ * @param {boolean} isOn
+ */
 function turn(button, isOn) {
   button.setAttribute('aria-disabled', String(!isOn));
 }
 
+/** @param {HTMLButtonElement} button */
 function isOff(button) {
   return button.getAttribute('aria-disabled') === 'true';
 }
 
 /**
- * @param {{onState: Function, onGoingOn: Function, onRedraw: () => void, announce: (message: string) => void}} handlers
+ * @param {Pick<Handlers, 'onState'|'onGoingOn'|'onRedraw'|'announce'>} handlers
  */
 export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
-  let trace = null;
-  let state = null;
+  /** @type {Trace} */
+  let trace;
+  /** @type {ViewState} */
+  let state;
   let timer = 0;
   let took = 0;
   let asked = 0; // tokens, by a button; 0: the page replays a link
@@ -170,20 +189,29 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
       status.textContent = statusOf(trace, writer.state());
     },
   });
-  const button = (label, act) =>
-    element(
+  /**
+   * @param {string} label
+   * @param {() => void} act
+   * @returns {HTMLButtonElement}
+   */
+  const button = (label, act) => {
+    const made = element(
       'button',
       {
         type: 'button',
         class: 'button',
-        onclick: ({ target }) => {
-          if (!isOff(target)) act();
+        onclick: () => {
+          if (!isOff(made)) act();
         },
       },
       label,
     );
+    return made;
+  };
   const step = button('Step', () => write(1));
-  const run = button('Run', () => (isBusy(writer.state()) ? stop() : write(trace.card.max_tokens)));
+  const run = button('Run', () =>
+    isBusy(writer.state()) ? stop() : write(trace.card?.max_tokens ?? 0),
+  );
   const back = button('Step back', () => go(state.generate_path.slice(0, -1)));
   const over = button('Start over', () => go([]));
   const again = button('Try again', () => (asked > 0 ? write(asked) : writer.retry()));
@@ -203,12 +231,16 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     chipList,
   );
 
-  /** A written token shows its step; the tokens of the text itself have none. */
+  /**
+   * A written token shows its step; the tokens of the text itself have none.
+   * @param {number} index
+   */
   function choose(index) {
     const number = index - trace.tokens.length;
     if (number >= 0) onState({ generate_step: number });
   }
 
+  /** @param {number} count */
   function write(count) {
     asked = count;
     begun = { length: state.generate_path.length, isNew: true };
@@ -216,6 +248,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     draw();
   }
 
+  /** @param {number[]} path */
   function go(path) {
     asked = 0;
     writer.stop();
@@ -228,7 +261,10 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     finish();
   }
 
-  /** Every token shows at once; the rest of the page follows now and then. */
+  /**
+   * Every token shows at once; the rest of the page follows now and then.
+   * @param {boolean} isOver
+   */
   function onChange(isOver) {
     if (isOver) {
       finish();
@@ -265,10 +301,11 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     if (!begun) return;
     const { steps, most } = writer.state();
     const count = steps.length - begun.length;
+    const last = steps.at(-1);
     begun = null;
-    if (count > 0)
+    if (last && count > 0)
       announce(
-        `${count === 1 ? inWords(steps.at(-1)) : `${counted(count, 'token')} written`}. ${whyOver(trace, steps, most)}`.trim(),
+        `${count === 1 ? inWords(last) : `${counted(count, 'token')} written`}. ${whyOver(trace, steps, most)}`.trim(),
       );
   }
 
@@ -288,7 +325,10 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     mark(steps);
   }
 
-  /** The text takes the tint of the row that led to the chosen token. */
+  /**
+   * The text takes the tint of the row that led to the chosen token.
+   * @param {Step[]} steps
+   */
   function mark(steps) {
     const chosen = chosenStep(state, steps);
     chipList
@@ -309,6 +349,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     );
   }
 
+  /** @param {Writing} writing */
   function showProblem({ problem: found, isCancelled }) {
     const message = isCancelled
       ? STOPPED
@@ -328,8 +369,8 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     element: block,
 
     /**
-     * @param {import('../data/trace.js').Trace} of
-     * @param {import('../plot/figure.js').ViewState} now
+     * @param {Trace} of
+     * @param {ViewState} now
      */
     show(of, now) {
       trace = of;

@@ -18,8 +18,18 @@ import { inksOf, paintInto, peak, sequential } from '../plot/colour.js';
 import { walk } from '../plot/grid.js';
 import { element } from './dom.js';
 
-/** @typedef {import('../data/attention.js').LabelledHead} LabelledHead */
+/**
+ * @import { LabelledHead, Place } from '../data/attention.js'
+ * @import { Trace } from '../data/trace.js'
+ * @import { Picture, Theme } from '../plot/colour.js'
+ */
+
 /** @typedef {{title: string, help: string, heads: LabelledHead[]}} Row */
+/** @typedef {Picture & {ceiling: number}} HeadPicture */
+/** @typedef {Map<string, HeadPicture>} Pictures by layer and head */
+/** @typedef {'layer'|'label'} Order */
+/** @typedef {{labels: ReturnType<typeof labelledHeads>, order: Order, nColumns: number, isShort: boolean}} Build what the cells depend on */
+/** @typedef {{trace: Trace, place: string|undefined, order: Order, size: number, range: 'one'|'head', width: number, theme: Theme, ratio: number}} Look what the picture depends on */
 
 const MARGIN = 44;
 const GAP = 6;
@@ -49,15 +59,20 @@ export function createHeads({ onChoose }) {
   const caption = element('p', { class: 'heads-caption' });
   const frame = element('div', { class: 'heads' }, canvas, grid);
   const foot = element('div', { class: 'heads-foot' }, caption);
+  /** @type {Pictures} */
   let pictures = new Map();
+  /** @type {ReturnType<typeof labelledHeads>} */
   let labels = [];
   /** @type {Row[]} */
   let rows = [];
   /** @type {HTMLElement[][]} */
   let cells = [];
+  /** @type {Partial<Build>} */
   let built = {};
+  /** @type {Partial<Look>} */
   let painted = {};
 
+  /** @param {{row: number, column: number}|null} cell */
   const say = (cell) => {
     caption.textContent = cell
       ? captionOf(rows[cell.row].heads[cell.column], pictures)
@@ -86,7 +101,7 @@ export function createHeads({ onChoose }) {
     foot,
 
     /**
-     * @param {import('../data/trace.js').Trace} trace
+     * @param {Trace} trace
      * @param {{where: string, layer: number, head: number, range: 'one'|'head', order: 'layer'|'label', width: number, palette: {theme: 'light'|'dark'}, isChosen?: (head: LabelledHead) => boolean}} state `isChosen`: where others than the chosen head are shown too
      */
     show(trace, state) {
@@ -129,14 +144,24 @@ function canPoint() {
   return !window.matchMedia('(hover: none)').matches;
 }
 
+/**
+ * @param {Record<string, unknown>} a
+ * @param {Record<string, unknown>} b
+ */
 function isSame(a, b) {
   return Object.keys(a).every((name) => a[name] === b[name]);
 }
 
+/** @param {{layer: number, head: number}} of */
 const keyOf = ({ layer, head }) => `${layer} ${head}`;
 
-/** By layer and head, what there is to paint. */
+/**
+ * By layer and head, what there is to paint.
+ * @param {Trace} trace
+ * @param {Place|null} place
+ */
 function picturesOf(trace, place) {
+  /** @type {Pictures} */
   const found = new Map();
   for (const { layer, site } of weightsAt(place, trace)) {
     const {
@@ -159,7 +184,12 @@ function picturesOf(trace, place) {
   return found;
 }
 
-/** Of rows of different lengths: a step down ends in the last cell of a shorter one. */
+/**
+ * Of rows of different lengths: a step down ends in the last cell of a shorter one.
+ * @param {{row: number, column: number}} from
+ * @param {KeyboardEvent} event
+ * @param {HTMLElement[][]} cells
+ */
 function step(from, event, cells) {
   const columns = cells[from.row].length;
   const to = walk(from, event.key, { rows: cells.length, columns }, event.ctrlKey || event.metaKey);
@@ -174,6 +204,10 @@ function step(from, event, cells) {
   );
 }
 
+/**
+ * @param {Row} row
+ * @param {Order} order
+ */
 function headerOf({ title, help }, order) {
   if (order === 'layer')
     return element(
@@ -184,10 +218,16 @@ function headerOf({ title, help }, order) {
   return element(
     'span',
     { class: 'heads-label is-group', role: 'rowheader', 'aria-label': help, title: help },
-    bareTitle(/** @type {any} */ ({ title })),
+    bareTitle({ title }),
   );
 }
 
+/**
+ * @param {HTMLElement} grid
+ * @param {Row[]} rows
+ * @param {Build} wish
+ * @returns {HTMLElement[][]}
+ */
 function build(grid, rows, { order, isShort, nColumns }) {
   grid.setAttribute(
     'aria-label',
@@ -220,7 +260,7 @@ function build(grid, rows, { order, isShort, nColumns }) {
     ),
   );
   lines.forEach((line, row) =>
-    line.style.setProperty('--columns', Math.min(rows[row].heads.length, nColumns)),
+    line.style.setProperty('--columns', String(Math.min(rows[row].heads.length, nColumns))),
   );
   grid.classList.toggle('is-grouped', order === 'label');
   grid.classList.toggle('is-short', isShort);
@@ -228,6 +268,7 @@ function build(grid, rows, { order, isShort, nColumns }) {
   return cells;
 }
 
+/** @param {LabelledHead[]} heads */
 function headline(heads) {
   return element(
     'div',
@@ -243,14 +284,21 @@ function headline(heads) {
   );
 }
 
-/** A map by name, with what its head does. */
+/**
+ * A map by name, with what its head does.
+ * @param {LabelledHead} head
+ */
 function spoken(head) {
   return [`Layer ${head.layer}, head ${head.head}`, labelInWords(head, share)]
     .filter(Boolean)
     .join(': ');
 }
 
-/** The caption of a map: its label if sorted by layer, its place if sorted by label. */
+/**
+ * The caption of a map: its label if sorted by layer, its place if sorted by label.
+ * @param {LabelledHead} labelled
+ * @param {Pick<Build, 'order'|'isShort'>} build
+ */
 function nameOf({ layer, head, label, score }, { order, isShort }) {
   const words = order === 'label' ? `${layer}.${head}` : isShort ? label?.short : bareTitle(label);
   return element(
@@ -261,7 +309,13 @@ function nameOf({ layer, head, label, score }, { order, isShort }) {
   );
 }
 
-/** Several may be shown together; the one that was chosen is where the keyboard enters. */
+/**
+ * Several may be shown together; the one that was chosen is where the keyboard enters.
+ * @param {HTMLElement} grid
+ * @param {Row[]} rows
+ * @param {HTMLElement[][]} cells
+ * @param {{layer: number, head: number, isChosen?: (head: LabelledHead) => boolean}} state
+ */
 function select(
   grid,
   rows,
@@ -285,6 +339,10 @@ function select(
   if (!grid.contains(document.activeElement)) rove(cells, chosen);
 }
 
+/**
+ * @param {HTMLElement[][]} cells
+ * @param {{row: number, column: number}} of
+ */
 function rove(cells, { row, column }) {
   cells.forEach((line, r) =>
     line.forEach((cell, c) => {
@@ -293,36 +351,55 @@ function rove(cells, { row, column }) {
   );
 }
 
+/**
+ * @param {HTMLElement[][]} cells
+ * @param {EventTarget|null} target
+ */
 function cellOf(cells, target) {
   for (let row = 0; row < cells.length; row += 1) {
-    const column = cells[row].indexOf(target);
+    const column = cells[row].findIndex((cell) => cell === target);
     if (column >= 0) return { row, column };
   }
   return null;
 }
 
+/**
+ * @param {LabelledHead} labelled
+ * @param {Pictures} pictures
+ */
 function captionOf(labelled, pictures) {
   const words = labelInWords(labelled, share);
   const help = labelled.label && labelled.score !== null ? ` (${labelled.label.help})` : '';
-  return `Layer ${labelled.layer}, head ${labelled.head}: ${words ? `${words}${help}; ` : ''}strongest weight ${share(pictures.get(keyOf(labelled)).ceiling)}`;
+  return `Layer ${labelled.layer}, head ${labelled.head}: ${words ? `${words}${help}; ` : ''}strongest weight ${share(pictures.get(keyOf(labelled))?.ceiling ?? 0)}`;
 }
 
+/**
+ * @param {number} width
+ * @param {number} nHeads
+ * @param {Order} order
+ */
 function sizeFor(width, nHeads, order) {
   const room = (width - (order === 'layer' ? MARGIN : 0) - nHeads * GAP) / Math.max(nHeads, 1);
   return Math.max(SMALLEST, Math.min(LARGEST, Math.floor(room)));
 }
 
+/**
+ * @param {HTMLDivElement} frame
+ * @param {number} size
+ * @param {number} nColumns
+ */
 function fit(frame, size, nColumns) {
-  for (const [name, value] of [
-    ['--size', size],
-    ['--gap', GAP],
-    ['--margin', MARGIN],
-  ])
-    frame.style.setProperty(name, `${value}px`);
-  frame.style.setProperty('--heads', nColumns);
+  frame.style.setProperty('--size', `${size}px`);
+  frame.style.setProperty('--gap', `${GAP}px`);
+  frame.style.setProperty('--margin', `${MARGIN}px`);
+  frame.style.setProperty('--heads', String(nColumns));
 }
 
-/** All maps into one picture, and that onto the canvas at once. */
+/**
+ * All maps into one picture, and that onto the canvas at once.
+ * @param {{canvas: HTMLCanvasElement, frame: HTMLElement, cells: HTMLElement[][], rows: Row[], pictures: Pictures}} drawn
+ * @param {Look} look
+ */
 function paint({ canvas, frame, cells, rows, pictures }, { size, range, theme, ratio }) {
   const box = frame.getBoundingClientRect();
   const width = Math.max(1, Math.round(box.width * ratio));
@@ -331,10 +408,15 @@ function paint({ canvas, frame, cells, rows, pictures }, { size, range, theme, r
   const image = new ImageData(width, height);
   const sheet = { pixels: new Uint32Array(image.data.buffer), width };
   const inks = inksOf(sequential(theme));
+  /**
+   * @param {number} place
+   * @param {number} most
+   */
   const within = (place, most) => Math.max(0, Math.min(Math.round(place * ratio), most - side));
   rows.forEach(({ heads }, row) =>
     heads.forEach((head, column) => {
       const picture = pictures.get(keyOf(head));
+      if (!picture) return;
       const { left, top } = cells[row][column].getBoundingClientRect();
       const square = {
         left: within(left - box.left, width),
@@ -352,5 +434,5 @@ function paint({ canvas, frame, cells, rows, pictures }, { size, range, theme, r
   );
   Object.assign(canvas, { width, height });
   Object.assign(canvas.style, { width: `${width / ratio}px`, height: `${height / ratio}px` });
-  canvas.getContext('2d').putImageData(image, 0, 0);
+  canvas.getContext('2d')?.putImageData(image, 0, 0);
 }

@@ -7,8 +7,15 @@ import { helpOf, labelsExplained, placeOf, strongestHeads } from '../data/attent
 import { share } from '../data/format.js';
 import { capitalised } from '../data/text.js';
 import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
-import { createHelp, element, palette, save } from './dom.js';
+import { createHelp, element, palette, partOf, save } from './dom.js';
 import { createHeads } from './heads.js';
+
+/**
+ * @import { Trace } from '../data/trace.js'
+ * @import { ViewState } from '../plot/figure.js'
+ * @import { Switches } from '../state/attention_switches.js'
+ * @import { Patch, State } from '../state/state.js'
+ */
 
 /** The switches of the overview: the field each sets, and what it may be. */
 const SWITCHES = [
@@ -33,11 +40,13 @@ const SWITCHES = [
 ];
 
 /**
- * @param {{onState: (patch: Partial<import('../state/state.js').State>) => void, announce: (message: string) => void}} handlers
+ * @param {{onState: (patch: Partial<State>) => void, announce: (message: string) => void}} handlers
  */
 export function createHeadsBlock({ onState, announce }) {
   const heads = createHeads({
-    onChoose: (layer, head) => onState(choosingHead(shown.switches, shown.state, { layer, head })),
+    onChoose: (layer, head) => {
+      if (shown) onState(choosingHead(shown.switches, shown.state, { layer, head }));
+    },
   });
   const fieldsets = SWITCHES.map((wanted) => radios(wanted, onState));
   const patterns = element('div', { class: 'patterns' });
@@ -74,32 +83,32 @@ export function createHeadsBlock({ onState, announce }) {
     patterns,
   );
   function saveImage() {
-    headsImage(block.querySelector('.heads'))
+    headsImage(partOf(block, '.heads', HTMLElement))
       .then(
         (blob) => save(blob, 'headlight-all-heads.png'),
         (error) => `Export failed: ${error.message}.`,
       )
       .then(announce);
   }
-  let shown = {};
+  /** @type {{trace: Trace, place: string|undefined, state: ViewState, switches: Switches}|null} */
+  let shown = null;
+  /** @type {ReturnType<typeof strongestHeads>} */
   let found = [];
 
   return {
     element: block,
     /**
-     * @param {import('../data/trace.js').Trace} trace
-     * @param {import('../plot/figure.js').ViewState} state
+     * @param {Trace} trace
+     * @param {ViewState} state
      */
     show(trace, state) {
       const place = placeOf(state, trace);
       const switches = switchesOf(state, {
-        placeId: place?.id,
+        placeId: place?.id ?? '',
         nHeads: trace.card?.n_heads ?? Infinity,
       });
       SWITCHES.forEach(({ field }, index) => {
-        /** @type {HTMLInputElement} */
-        const radio = fieldsets[index].querySelector(`[value="${state[field]}"]`);
-        radio.checked = true;
+        partOf(fieldsets[index], `[value="${state[field]}"]`, HTMLInputElement).checked = true;
       });
       heading.textContent = areMapsOther(switches) ? 'All weights' : 'All heads';
       heads.show(trace, {
@@ -108,7 +117,7 @@ export function createHeadsBlock({ onState, announce }) {
         width: block.clientWidth,
         isChosen: (head) => isShown(switches, state, head),
       });
-      const isOther = trace !== shown.trace || place?.id !== shown.place;
+      const isOther = trace !== shown?.trace || place?.id !== shown.place;
       shown = { trace, place: place?.id, state, switches };
       if (isOther) {
         found = strongestHeads(trace, place);
@@ -124,11 +133,18 @@ export function createHeadsBlock({ onState, announce }) {
   };
 }
 
-/** The small maps are weights, whatever the large one is. */
+/**
+ * The small maps are weights, whatever the large one is.
+ * @param {Switches} switches
+ */
 function areMapsOther({ what, which }) {
   return what !== 'weights' || which === 'rollout';
 }
 
+/**
+ * @param {{field: string, label: string, legend: string, options: string[][]}} of
+ * @param {(patch: Patch) => void} onState
+ */
 function radios({ field, label, legend, options }, onState) {
   const control = element(
     'fieldset',
@@ -154,6 +170,10 @@ function radios({ field, label, legend, options }, onState) {
   return control;
 }
 
+/**
+ * @param {ReturnType<typeof strongestHeads>} found
+ * @param {(patch: Patch) => void} onState
+ */
 function patternList(found, onState) {
   if (found.length === 0) return [];
   return [
@@ -202,13 +222,14 @@ export function headsImage(frame) {
   picture.width = Math.ceil((box.width + 2 * MARGIN) * SCALE);
   picture.height = Math.ceil((box.height + 2 * MARGIN) * SCALE);
   const context = picture.getContext('2d');
+  if (!context) throw new Error('this browser paints no pictures');
   const { surface } = palette();
   context.fillStyle = surface;
   context.fillRect(0, 0, picture.width, picture.height);
   context.scale(SCALE, SCALE);
   context.translate(MARGIN, MARGIN);
   context.imageSmoothingEnabled = false;
-  const maps = frame.querySelector('canvas');
+  const maps = partOf(frame, 'canvas', HTMLCanvasElement);
   context.drawImage(maps, 0, 0, parseFloat(maps.style.width), parseFloat(maps.style.height));
   for (const node of frame.querySelectorAll(WORDS)) write(context, node, box);
   return new Promise((resolve, reject) => {
@@ -224,7 +245,12 @@ export function headsImage(frame) {
   });
 }
 
-/** A word as it stands on the page. */
+/**
+ * A word as it stands on the page.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Element} node
+ * @param {DOMRect} box
+ */
 function write(context, node, box) {
   const words = node.textContent.trim();
   const range = document.createRange();

@@ -6,11 +6,17 @@
 import { counted, grouped } from '../data/format.js';
 import { asSentence } from '../data/text.js';
 import { advice, isWorthRetrying, mayHurry, pauseBefore, keepKey, keyIn } from '../api/calls.js';
-import { element } from './dom.js';
+import { element, partOf } from './dom.js';
+
+/**
+ * @import { Problem } from '../api/calls.js'
+ * @import { Trace } from '../data/trace.js'
+ * @import { Patch } from '../state/state.js'
+ */
 
 /**
  * @param {(id: string) => HTMLElement} byId
- * @param {{onRetry: () => void, onOffer: (patch: Object) => void, onCancel: () => void}} handlers
+ * @param {{onRetry: () => void, onOffer: (patch: Patch) => void, onCancel: () => void}} handlers
  */
 export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
   const [results, nothing, status] = ['results', 'empty', 'status'].map(byId);
@@ -21,6 +27,10 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
   );
   const waiting = { forTrace: false, forAnswers: false };
 
+  /**
+   * @param {HTMLElement|null} part
+   * @param {string} words
+   */
   function show(part, words) {
     results.hidden = part !== results;
     nothing.hidden = part !== nothing;
@@ -40,7 +50,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
     },
 
     /**
-     * @param {import('../api/calls.js').Problem} problem
+     * @param {Problem} problem
      * @param {boolean} goesOn the page asks again on its own
      * @param {boolean} isKept what was shown before stays, paler
      */
@@ -82,14 +92,14 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
 
 /**
  * @param {HTMLElement} host an alert
- * @param {{onRetry: () => void, onOffer: (patch: Object) => void}} handlers
+ * @param {{onRetry: () => void, onOffer: (patch: Patch) => void}} handlers
  */
 export function createNotice(host, { onRetry, onOffer }) {
   let told = '';
 
   return {
     /**
-     * @param {import('../api/calls.js').Problem} problem
+     * @param {Problem} problem
      * @param {boolean} goesOn the page asks again on its own
      */
     show(problem, goesOn) {
@@ -182,14 +192,14 @@ export function createRetrier(act) {
 
   return {
     /**
-     * @param {import('../api/calls.js').Problem} problem what came of the attempt before
+     * @param {Problem} problem what came of the attempt before
      * @returns {boolean} will it ask again?
      */
     after(problem) {
       clearTimeout(timer);
       const pause = pauseBefore(problem, attempt);
       waiting = pause === null ? null : { isDue: false, mayHurry: mayHurry(problem) };
-      if (waiting) timer = setTimeout(fallDue, pause);
+      if (pause !== null) timer = setTimeout(fallDue, pause);
       return waiting !== null;
     },
 
@@ -249,11 +259,20 @@ export function createTabs(host, views, { onChoose }) {
   };
 }
 
-/** Scrolls a tab to the middle if the tabs do not fit; nothing else scrolls. */
+/**
+ * Scrolls a tab to the middle if the tabs do not fit; nothing else scrolls.
+ * @param {HTMLElement} host
+ * @param {HTMLButtonElement} tab
+ */
 function reveal(host, tab) {
   host.scrollLeft = tab.offsetLeft - host.offsetLeft - (host.clientWidth - tab.offsetWidth) / 2;
 }
 
+/**
+ * @param {string} key
+ * @param {number} from
+ * @param {number} count
+ */
 function next(key, from, count) {
   if (from < 0) return null;
   if (key === 'Home') return 0;
@@ -268,8 +287,7 @@ function next(key, from, count) {
  * @param {HTMLElement} instead takes the focus while there is nothing to skip to
  */
 export function createSkip(link, instead) {
-  /** @type {HTMLElement} */
-  const target = document.querySelector(link.getAttribute('href'));
+  const target = partOf(document, link.getAttribute('href') ?? '', HTMLElement);
   link.addEventListener('click', (event) => {
     event.preventDefault();
     (target.hidden ? instead : target).focus();
@@ -321,14 +339,14 @@ function remember() {
 
 /**
  * How much was read of how much could be, and how fast: `9 tokens of at most 256, read in 20 ms`.
- * @param {import('../data/trace.js').Trace} trace
+ * @param {Trace} trace
  */
 export function readInWords({ tokens, target_tokens: target, card, timings }) {
+  const most = grouped(card?.max_tokens ?? 0);
   const total = Object.values(timings).reduce((sum, milliseconds) => sum + milliseconds, 0);
   const time = total > 0 ? `, read in ${Math.max(1, Math.round(total))} ms` : '';
-  if (!target)
-    return `${counted(tokens.length, 'token')} of at most ${grouped(card.max_tokens)}${time}`;
-  return `${grouped(tokens.length)} + ${counted(target.length, 'token')} of at most ${grouped(card.max_tokens)} each${time}`;
+  if (!target) return `${counted(tokens.length, 'token')} of at most ${most}${time}`;
+  return `${grouped(tokens.length)} + ${counted(target.length, 'token')} of at most ${most} each${time}`;
 }
 
 const ASKED = 'Its operator can give you one. The browser keeps it until you close the tab.';
@@ -350,6 +368,7 @@ export function askForKey(hadKey, onKept = () => window.location.reload()) {
   dialog.showModal();
 }
 
+/** @param {() => void} onKept */
 function createDialog(onKept) {
   const input = element('input', {
     type: 'password',

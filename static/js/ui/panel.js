@@ -2,17 +2,29 @@
  * A panel: one figure with its heading, exports and table.
  */
 
+import { messageOf } from '../api/calls.js';
 import { READING } from '../api/request_cache.js';
 import { element, withSymbols } from './dom.js';
 import { createPlot } from './plot.js';
 
 /**
+ * @import { Card, Trace } from '../data/trace.js'
+ * @import { DrawnFigure, Figure } from '../plot/figure.js'
+ * @import { Grid } from '../plot/grid.js'
+ * @import { Term } from './formula.js'
+ * @import { Handlers } from './view_section.js'
+ */
+
+/**
  * @param {string} name for saved files: `attention`, `experts-layer-1`
- * @param {any} handlers `onCell`, `onChoose`, `onState`, `announce`
+ * @param {Handlers} handlers
  */
 export function createPanel(name, handlers) {
+  /** @type {Trace|null} */
   let trace = null;
+  /** @type {DrawnFigure|null} */
   let figure = null;
+  /** @type {{cards: Card[], help: string}} */
   let around = { cards: [], help: '' };
   const heading = element('h2', {});
   const formula = element('div', { class: 'panel-formula', hidden: true });
@@ -23,7 +35,7 @@ export function createPanel(name, handlers) {
   const plot = createPlot(handlers);
   const table = createTable();
   const exports = createExports(
-    () => ({ trace, figure, plot, name: fileName(name, figure), ...around }),
+    () => trace && figure && { trace, figure, plot, name: fileName(name, figure), ...around },
     handlers.announce,
   );
   const head = element('div', { class: 'panel-head' }, heading, exports.element);
@@ -38,6 +50,10 @@ export function createPanel(name, handlers) {
   );
   const panel = element('section', { class: 'panel' }, head, words, body);
 
+  /**
+   * @param {string} message
+   * @param {boolean} isFailure
+   */
   function tell(message, isFailure) {
     notice.textContent = message;
     notice.hidden = message === '';
@@ -45,6 +61,7 @@ export function createPanel(name, handlers) {
     for (const part of [exports.element, plot.element, table.element]) part.hidden = message !== '';
   }
 
+  /** @param {Term[]} lines */
   async function showFormula(lines) {
     formula.hidden = lines.length === 0;
     formula.replaceChildren();
@@ -53,7 +70,10 @@ export function createPanel(name, handlers) {
     if (!formula.hidden) formula.replaceChildren(...formulaLines(lines));
   }
 
-  /** Heading, help, facts and actions; an unchanged action keeps its button, and its focus. */
+  /**
+   * Heading, help, facts and actions; an unchanged action keeps its button, and its focus.
+   * @param {Partial<Figure>} figure
+   */
   function surround({
     formula: lines = [],
     help: said = '',
@@ -70,12 +90,13 @@ export function createPanel(name, handlers) {
     );
     facts.hidden = found.length === 0;
     actions.hidden = offered.length === 0;
-    while (actions.children.length > offered.length) actions.lastChild.remove();
+    while (actions.children.length > offered.length) actions.lastElementChild?.remove();
     offered.forEach(({ label, patch }, index) => {
-      /** @type {any} */
+      const known = actions.children[index];
       const button =
-        actions.children[index] ??
-        actions.appendChild(element('button', { type: 'button', class: 'button' }));
+        known instanceof HTMLButtonElement
+          ? known
+          : actions.appendChild(element('button', { type: 'button', class: 'button' }));
       button.textContent = label;
       button.onclick = () => handlers.onState(patch);
     });
@@ -86,9 +107,9 @@ export function createPanel(name, handlers) {
     width: () => body.clientWidth,
 
     /**
-     * @param {import('../data/trace.js').Trace} of
-     * @param {import('../plot/figure.js').Figure} wanted
-     * @param {{cards: Object[], help: string}} setting of all models, and what the view shows in a sentence
+     * @param {Trace} of
+     * @param {Figure} wanted
+     * @param {{cards: Card[], help: string}} setting of all models, and what the view shows in a sentence
      */
     show(of, wanted, setting) {
       const isPaled = Boolean((wanted.isWaiting || wanted.notice === READING) && figure?.grid);
@@ -96,15 +117,15 @@ export function createPanel(name, handlers) {
       if (isPaled) return;
       exports.quiet();
       trace = of;
-      figure = wanted;
+      figure = isDrawn(wanted) ? wanted : null;
       around = { cards: setting.cards, help: wanted.help ?? setting.help };
       heading.textContent = wanted.title;
       panel.setAttribute('aria-label', wanted.title);
       surround(wanted);
       tell(wanted.notice ?? '', false);
-      if (wanted.notice) return;
-      table.show(wanted.grid);
-      plot.draw(wanted).catch((error) => {
+      if (wanted.notice || !figure) return;
+      table.show(figure.grid);
+      plot.draw(figure).catch((error) => {
         tell(error.message, true);
         table.element.hidden = false;
       });
@@ -121,6 +142,14 @@ export function createPanel(name, handlers) {
   };
 }
 
+/**
+ * @param {Figure} figure
+ * @returns {figure is DrawnFigure}
+ */
+function isDrawn(figure) {
+  return Boolean(figure.data && figure.layout && figure.grid);
+}
+
 /** The numbers behind a drawing as a table, built when it is opened. */
 function createTable() {
   const body = element('div', {});
@@ -130,10 +159,12 @@ function createTable() {
     element('summary', {}, 'The numbers as a table'),
     body,
   );
+  /** @type {Grid|null} */
   let grid = null;
+  /** @type {{show: (grid: Grid) => void}|null} */
   let table = null;
   details.addEventListener('toggle', async () => {
-    if (!details.open || table) return;
+    if (!details.open || table || !grid) return;
     const { createPages } = await import('./table.js');
     table = createPages(body);
     table.show(grid);
@@ -141,7 +172,7 @@ function createTable() {
 
   return {
     element: details,
-    /** @param {import('../plot/grid.js').Grid} wanted */
+    /** @param {Grid} wanted */
     show(wanted) {
       grid = wanted;
       if (details.open) table?.show(grid);
@@ -149,6 +180,10 @@ function createTable() {
   };
 }
 
+/**
+ * @param {string} name
+ * @param {Figure} figure
+ */
 function fileName(name, { title }) {
   const words = `${name} ${title}`
     .toLowerCase()
@@ -163,16 +198,18 @@ const isSaved = () => location.protocol === 'file:';
 
 /**
  * @typedef {Object} Subject
- * @property {import('../data/trace.js').Trace} trace
- * @property {import('../plot/figure.js').Figure} figure
- * @property {Object[]} cards of all models
+ * @property {Trace} trace
+ * @property {DrawnFigure} figure
+ * @property {Card[]} cards of all models
  * @property {{image: (format: 'png'|'svg', caption: string[]) => Promise<string>}} plot
  * @property {string} name of a file, without its ending
  * @property {string} help what there is to see, in a sentence
  */
 
+/** @typedef {typeof import('./exports.js')} Exports */
+
 /**
- * @param {() => Subject} subject
+ * @param {() => Subject|null} subject null: there is no drawing yet
  * @param {(message: string) => void} announce
  * @returns {{element: HTMLElement, quiet: () => void}} `quiet`: what was said last is of a drawing that is gone
  */
@@ -183,20 +220,28 @@ export function createExports(subject, announce) {
     clearTimeout(timer);
     said.textContent = '';
   };
+  /** @param {string} message */
   const tell = (message) => {
     quiet();
     announce(message);
     said.textContent = message;
     timer = setTimeout(quiet, TELLING);
   };
+  /** @param {(exports: Exports, of: Subject) => Promise<string>} act */
   const acting = (act) => async () => {
     const of = subject();
+    if (!of) return;
     try {
       tell(await act(await loadExports(), of));
     } catch (error) {
-      tell(`Export failed: ${error.message}.`);
+      tell(`Export failed: ${messageOf(error)}.`);
     }
   };
+  /**
+   * @param {string} label
+   * @param {string} help
+   * @param {(exports: Exports, of: Subject) => Promise<string>} act
+   */
   const item = (label, help, act) => ({ label, help, act: acting(act) });
   const link = element(
     'button',
@@ -250,7 +295,11 @@ let count = 0;
 const INSET = 12;
 const MARGIN = 8;
 
-/** The offset of a menu from its button's left edge, so that it stays in the window. */
+/**
+ * The offset of a menu from its button's left edge, so that it stays in the window.
+ * @param {number} left
+ * @param {number} width
+ */
 function shift(left, width) {
   const most = document.documentElement.clientWidth - MARGIN - width;
   return Math.max(MARGIN, Math.min(left - INSET, most)) - left;
@@ -304,9 +353,9 @@ export function createMenu(label, title, items) {
   );
   const host = element('div', { class: 'menu' }, button, list);
 
-  /** @param {any} event */
+  /** @param {Event} event */
   const leave = ({ target }) => {
-    if (!host.contains(target)) close(false);
+    if (target instanceof Node && !host.contains(target)) close(false);
   };
 
   function open(first = 0) {
@@ -314,9 +363,10 @@ export function createMenu(label, title, items) {
     list.hidden = false;
     button.setAttribute('aria-expanded', 'true');
     list.style.left = `${shift(button.getBoundingClientRect().left, list.offsetWidth)}px`;
-    buttons.at(first).focus();
+    buttons.at(first)?.focus();
   }
 
+  /** @param {boolean} isBack */
   function close(isBack) {
     if (list.hidden) return;
     document.removeEventListener('pointerdown', leave);
@@ -337,13 +387,20 @@ export function createMenu(label, title, items) {
     if (!host.contains(/** @type {Node} */ (relatedTarget))) close(false);
   });
 
-  /** The action of a key, on the button or in the menu. */
+  /**
+   * The action of a key, on the button or in the menu.
+   * @param {string} key
+   * @returns {(() => void)|undefined}
+   */
   function reaction(key) {
     if (list.hidden) {
-      return { ArrowDown: () => open(), ArrowUp: () => open(-1) }[key];
+      if (key === 'ArrowDown') return () => open();
+      return key === 'ArrowUp' ? () => open(-1) : undefined;
     }
-    const at = buttons.indexOf(/** @type {any} */ (document.activeElement));
-    const to = (index) => () => buttons.at(index % buttons.length).focus();
+    const at = buttons.findIndex((entry) => entry === document.activeElement);
+    /** @param {number} index */
+    const to = (index) => () => buttons.at(index % buttons.length)?.focus();
+    /** @type {Record<string, () => void>} */
     const moves = {
       ArrowDown: to(at + 1),
       ArrowUp: to(at - 1),
@@ -354,7 +411,7 @@ export function createMenu(label, title, items) {
     if (moves[key]) return moves[key];
     const named = buttons.findIndex(
       (entry, index) =>
-        index !== at && entry.textContent.toLowerCase().startsWith(key.toLowerCase()),
+        index !== at && (entry?.textContent ?? '').toLowerCase().startsWith(key.toLowerCase()),
     );
     return key.length === 1 && key !== ' ' && named >= 0 ? to(named) : undefined;
   }

@@ -8,9 +8,11 @@ import { cellAt, walk } from '../plot/grid.js';
 import { deepEqual } from '../state/state.js';
 import { element, palette, plotly } from './dom.js';
 
-/** @typedef {import('../plot/grid.js').Cell} Cell */
-/** @typedef {import('../plot/grid.js').Grid} Grid */
-/** @typedef {import('../plot/figure.js').Figure} Figure */
+/**
+ * @import { Drawing, DrawnFigure, Figure, Lettering } from '../plot/figure.js'
+ * @import { Cell, Grid, Highlight } from '../plot/grid.js'
+ * @import { Box } from './dom.js'
+ */
 
 const CONFIG = {
   displayModeBar: false,
@@ -21,6 +23,7 @@ const CONFIG = {
 };
 const ZOOM_FROM = 40;
 /** Pixels a press may stray and still be a click: a fingertip rolls. */
+/** @type {Record<string, number>} */
 const SLOP = { mouse: 4, pen: 6, touch: 12 };
 const MARKS = ['chosen', 'picked', 'row', 'column', 'cell'];
 
@@ -35,7 +38,7 @@ export function createPlot({ onCell, onChoose }) {
   count += 1;
   const hint = element('p', { class: 'plot-hint', id: `plot-hint-${count}` });
   const note = element('p', { class: 'plot-note' });
-  /** @type {any} a `div` that Plotly extends */
+  /** @type {PlotlyElement} */
   const drawing = element(
     'div',
     { class: 'plot-drawing' },
@@ -54,51 +57,62 @@ export function createPlot({ onCell, onChoose }) {
     ...Object.values(marks),
     tip,
   );
-  /** @type {Figure|null} */
+  /** @type {DrawnFigure|null} */
   let figure = null;
   /** @type {Cell|null} */
   let cell = null;
+  /** @type {{clientX: number, clientY: number}|null} */
   let pressed = null;
-  /** @type {{asked: {data: Object[], layout: Object}, done: Promise<unknown>}|null} */
+  /** @type {{asked: Pick<DrawnFigure, 'data'> & {layout: Record<string, unknown>}, done: Promise<unknown>}|null} */
   let painted = null;
 
-  /** An unchanged drawing, as when another cell is chosen, is not drawn again. */
+  /**
+   * An unchanged drawing, as when another cell is chosen, is not drawn again.
+   * @param {PlotlyApi} Plotly
+   * @param {DrawnFigure} wanted
+   */
   function paint(Plotly, wanted) {
     const asked = { data: wanted.data, layout: withZoom(wanted) };
     if (painted && deepEqual(painted.asked, asked)) return painted.done;
     if (painted && orientationOf(painted.asked) !== orientationOf(wanted))
       startAfresh(Plotly, drawing);
-    painted = { asked, done: Plotly.react(drawing, wanted.data, withZoom(wanted), CONFIG) };
-    painted.done.catch(() => {
+    const done = Plotly.react(drawing, wanted.data, withZoom(wanted), CONFIG);
+    painted = { asked, done };
+    done.catch(() => {
       painted = null;
     });
-    return painted.done;
+    return done;
   }
 
+  /** @param {Cell|null} to */
   function point(to, isKeyboard = false) {
     if (sameCell(cell, to)) return;
     cell = to;
     showMarks();
-    onCell(cell, figure.grid, isKeyboard);
+    if (figure) onCell(cell, figure.grid, isKeyboard);
   }
 
   function showMarks() {
-    const area = figure && areaOf(drawing);
-    if (!area) return;
+    const area = areaOf(drawing);
+    if (!figure || !area) return;
     const { grid } = figure;
+    /**
+     * @param {number|undefined} rows
+     * @param {number|undefined} columns
+     */
     const at = (rows, columns) => boxOf(rows, columns, area, grid);
-    const hasSides = grid.columns > 1 && (!grid.geometry || grid.geometry.highlight);
+    const hasSides = grid.columns > 1 && Boolean(!grid.geometry || grid.geometry.highlight);
     highlight.show(cell && grid.geometry?.highlight?.(cell), area);
     place(marks.chosen, grid.chosen && at(grid.chosen.row, grid.chosen.column));
     place(marks.picked, grid.picked && at(grid.picked.row, grid.picked.column));
-    place(marks.row, cell && hasSides && at(cell.row, undefined));
-    place(marks.column, cell && hasSides && at(undefined, cell.column));
+    place(marks.row, cell && hasSides ? at(cell.row, undefined) : null);
+    place(marks.column, cell && hasSides ? at(undefined, cell.column) : null);
     place(marks.cell, cell && at(cell.row, cell.column));
     showTip(tip, cell && grid.tip(cell.row, cell.column), cell && at(cell.row, cell.column), plot);
   }
 
   function choose() {
-    if (cell && figure.grid.choose) onChoose(cell, figure.grid);
+    if (cell && figure?.grid.choose) onChoose(cell, figure.grid);
   }
 
   plot.addEventListener('pointermove', (event) => {
@@ -123,7 +137,7 @@ export function createPlot({ onCell, onChoose }) {
           (SLOP[event.pointerType] ?? SLOP.mouse);
       const at = pressed;
       pressed = null;
-      if (!isClick || !figure) return;
+      if (!at || !isClick || !figure) return;
       point(cellUnder(at, drawing, figure.grid));
       choose();
     },
@@ -158,11 +172,11 @@ export function createPlot({ onCell, onChoose }) {
     element: element('div', {}, plot, element('div', { class: 'plot-words' }, hint, note)),
 
     /**
-     * @param {Figure} wanted
+     * @param {DrawnFigure} wanted
      * @returns {Promise<void>}
      */
     async draw(wanted) {
-      plot.setAttribute('aria-label', wanted.summary);
+      plot.setAttribute('aria-label', wanted.summary ?? '');
       plot.setAttribute(
         'aria-roledescription',
         wanted.grid.kind ?? (wanted.grid.columns > 1 ? 'heatmap' : 'bar chart'),
@@ -175,7 +189,7 @@ export function createPlot({ onCell, onChoose }) {
       const before = figure?.grid;
       figure = wanted;
       if (cell && !isSameKind(before, figure.grid, cell)) cell = null;
-      keepLabels(Plotly, drawing, () => figure.grid, showMarks);
+      keepLabels(Plotly, drawing, () => figure?.grid ?? wanted.grid, showMarks);
       showMarks();
       if (cell) onCell(cell, figure.grid, false);
     },
@@ -186,11 +200,18 @@ export function createPlot({ onCell, onChoose }) {
      * @returns {Promise<string>} the drawing as a data URL
      */
     async image(format, caption) {
+      if (!figure) throw new Error('there is no drawing yet');
+      const drawn = figure;
       const Plotly = await plotly();
       const { captioned } = await import('../plot/caption.js');
       const size = drawing.querySelector('.main-svg');
-      const [width, height] = ['width', 'height'].map((name) => Number(size.getAttribute(name)));
-      const layout = captioned(drawing.layout, caption, { width, height }, palette());
+      const [width, height] = ['width', 'height'].map((name) => Number(size?.getAttribute(name)));
+      const layout = captioned(
+        { ...drawn.layout, ...drawing.layout },
+        caption,
+        { width, height },
+        palette(),
+      );
       return Plotly.toImage(
         { data: drawing.data, layout, config: CONFIG },
         { format, width: layout.width, height: layout.height, scale: format === 'png' ? 2 : 1 },
@@ -204,21 +225,35 @@ export function createPlot({ onCell, onChoose }) {
   };
 }
 
+/** @param {Pick<DrawnFigure, 'data'>} drawing */
 function orientationOf({ data }) {
   return data[0].colorbar?.orientation;
 }
 
-/** Plotly leaves the numbers of a colour bar where they were when the bar is laid on its other side. */
+/**
+ * Plotly leaves the numbers of a colour bar where they were when the bar is laid on its other side.
+ * @param {PlotlyApi} Plotly
+ * @param {HTMLElement} drawing
+ */
 function startAfresh(Plotly, drawing) {
   Plotly.purge(drawing);
   delete drawing.dataset.keepsLabels;
 }
 
-/** Does the cell still mean what it meant? Resized, a drawing may lie on its other side. */
+/**
+ * Does the cell still mean what it meant? Resized, a drawing may lie on its other side.
+ * @param {Grid|undefined} before
+ * @param {Grid} grid
+ * @param {Cell} cell
+ */
 function isSameKind(before, { rows, columns, rowTitle }, cell) {
   return before?.rowTitle === rowTitle && cell.row < rows && cell.column < columns;
 }
 
+/**
+ * @param {Cell|null} a
+ * @param {Cell|null} b
+ */
 function sameCell(a, b) {
   return (
     a === b ||
@@ -226,6 +261,7 @@ function sameCell(a, b) {
   );
 }
 
+/** @param {Grid} grid */
 function hintFor(grid) {
   const move = 'Arrow keys move from cell to cell, Home and End to the ends of a row';
   return grid.choose
@@ -233,10 +269,12 @@ function hintFor(grid) {
     : `${move}.`;
 }
 
+/** @param {Grid} grid */
 function noteFor(grid) {
   return grid.note ?? (isZoomable(grid) ? 'Drag to zoom in, double-click to zoom out.' : '');
 }
 
+/** @param {Grid} grid */
 function isZoomable(grid) {
   return (
     Boolean(grid.thinned) &&
@@ -245,9 +283,10 @@ function isZoomable(grid) {
   );
 }
 
+/** @param {DrawnFigure} figure */
 function withZoom({ layout, grid }) {
   const zoom = isZoomable(grid);
-  const fix = (axis) => ({ ...axis, fixedrange: !zoom });
+  const fix = (/** @type {Record<string, unknown>} */ axis) => ({ ...axis, fixedrange: !zoom });
   const fixed = Object.fromEntries(
     Object.entries(layout).map(([name, value]) => [
       name,
@@ -261,15 +300,19 @@ function withZoom({ layout, grid }) {
   };
 }
 
+/** @typedef {Box & {window: {columns: [number, number], rows: [number, number]}, axes: {x: [number, number], y: [number, number]}}} Area of a plot, in pixels, cells and coordinates */
+
 /**
  * The plot area as Plotly laid it out, with the window of cells it shows.
- * @returns {{left: number, top: number, width: number, height: number, window: {columns: [number, number], rows: [number, number]}, axes: {x: [number, number], y: [number, number]}}|null}
+ * @param {PlotlyElement} drawing
+ * @returns {Area|null}
  */
 function areaOf(drawing) {
   const pane = drawing.querySelector('.nsewdrag[data-subplot="xy"]');
   if (!pane || !drawing.layout?.xaxis?.range) return null;
   const [left, right] = drawing.layout.xaxis.range;
   const [bottom, top] = drawing.layout.yaxis.range;
+  /** @param {string} name */
   const size = (name) => Number(pane.getAttribute(name));
   return {
     left: size('x'),
@@ -281,11 +324,21 @@ function areaOf(drawing) {
   };
 }
 
-/** @returns {[number, number]} */
+/**
+ * @param {number} x
+ * @param {number} y
+ * @param {{x: [number, number], y: [number, number]}} of
+ * @returns {[number, number]}
+ */
 function coordinatesAt(x, y, { x: [left, right], y: [top, bottom] }) {
   return [left + x * (right - left), top + y * (bottom - top)];
 }
 
+/**
+ * @param {{clientX: number, clientY: number}} event
+ * @param {PlotlyElement} drawing
+ * @param {Grid} grid
+ */
 function cellUnder(event, drawing, grid) {
   const area = areaOf(drawing);
   if (!area) return null;
@@ -299,12 +352,24 @@ function cellUnder(event, drawing, grid) {
   return cellAt(x, y, windowFor(area, grid), grid);
 }
 
-/** A bar has no columns to tell apart: the whole width is its one cell. */
+/**
+ * A bar has no columns to tell apart: the whole width is its one cell.
+ * @param {Area} area
+ * @param {Grid} grid
+ * @returns {Area['window']}
+ */
 function windowFor({ window }, grid) {
   return grid.columns > 1 ? window : { ...window, columns: [0, 1] };
 }
 
-/** Pixels of a cell, a whole row (no column) or a whole column (no row), cut to the plot area. */
+/**
+ * Pixels of a cell, a whole row (no column) or a whole column (no row), cut to the plot area.
+ * @param {number|undefined} row
+ * @param {number|undefined} column
+ * @param {Area} area
+ * @param {Grid} grid
+ * @returns {Box|null}
+ */
 function boxOf(row, column, area, grid) {
   if (grid.geometry) return boxIn(grid.geometry.box(row, column), area);
   const { columns, rows } = windowFor(area, grid);
@@ -313,16 +378,30 @@ function boxOf(row, column, area, grid) {
   return across && down && { left: across[0], width: across[1], top: down[0], height: down[1] };
 }
 
-/** Pixels of a box that a drawing of its own geometry gives in the coordinates of its axes. */
+/**
+ * Pixels of a box that a drawing of its own geometry gives in the coordinates of its axes.
+ * @param {import('../plot/grid.js').Box|null} box
+ * @param {Area} area
+ * @returns {Box|null}
+ */
 function boxIn(box, { left, top, width, height, axes }) {
   if (!box) return null;
-  const across = (x) => left + ((x - axes.x[0]) / (axes.x[1] - axes.x[0])) * width;
-  const down = (y) => top + ((y - axes.y[0]) / (axes.y[1] - axes.y[0])) * height;
+  const across = (/** @type {number} */ x) =>
+    left + ((x - axes.x[0]) / (axes.x[1] - axes.x[0])) * width;
+  const down = (/** @type {number} */ y) =>
+    top + ((y - axes.y[0]) / (axes.y[1] - axes.y[0])) * height;
   const [x0, x1] = [across(box.x0), across(box.x1)].sort((a, b) => a - b);
   const [y0, y1] = [down(box.y0), down(box.y1)].sort((a, b) => a - b);
   return { left: x0, width: x1 - x0, top: y0, height: y1 - y0 };
 }
 
+/**
+ * @param {number|undefined} index
+ * @param {[number, number]} window
+ * @param {number} start
+ * @param {number} length
+ * @returns {[number, number]|null}
+ */
 function span(index, [first, last], start, length) {
   if (index === undefined) return [start, length];
   const unit = length / (last - first);
@@ -331,6 +410,10 @@ function span(index, [first, last], start, length) {
   return to > from ? [start + from, to - from] : null;
 }
 
+/**
+ * @param {HTMLElement} mark
+ * @param {Box|null|undefined} box
+ */
 function place(mark, box) {
   mark.classList.toggle('is-shown', Boolean(box));
   if (!box) return;
@@ -339,6 +422,12 @@ function place(mark, box) {
   mark.style.height = `${box.height}px`;
 }
 
+/**
+ * @param {HTMLDivElement} tip
+ * @param {string[]|null} lines
+ * @param {Box|null} box
+ * @param {HTMLDivElement} plot
+ */
 function showTip(tip, lines, box, plot) {
   tip.classList.toggle('is-shown', Boolean(lines && box));
   if (!lines || !box) return;
@@ -356,19 +445,37 @@ function showTip(tip, lines, box, plot) {
   tip.style.transform = `translate(${left}px, ${top}px)`;
 }
 
-/** After zooming, as many labels as there is room for; the marks move along. */
+/**
+ * After zooming, as many labels as there is room for; the marks move along.
+ * @param {PlotlyApi} Plotly
+ * @param {PlotlyElement} drawing
+ * @param {() => Grid} gridNow
+ * @param {() => void} onMoved
+ */
 function keepLabels(Plotly, drawing, gridNow, onMoved) {
   if (drawing.dataset.keepsLabels) return;
   drawing.dataset.keepsLabels = 'true';
-  drawing.on('plotly_relayout', (change) => {
+  drawing.on?.('plotly_relayout', (change) => {
     const isZoom = Object.keys(change).some((name) => /^[xy]axis\.(range|autorange)/.test(name));
-    if (isZoom && gridNow().thinned) Plotly.relayout(drawing, labelsFor(drawing, gridNow()));
+    const area = areaOf(drawing);
+    const { rowLabels, columnLabels, thinned } = gridNow();
+    if (isZoom && area && thinned)
+      Plotly.relayout(drawing, labelsFor(area, { rowLabels, columnLabels, thinned }));
     onMoved();
   });
 }
 
-function labelsFor(drawing, grid) {
-  const { window, width, height } = areaOf(drawing);
+/**
+ * @param {Area} area
+ * @param {Pick<Grid, 'rowLabels'|'columnLabels'> & {thinned: NonNullable<Grid['thinned']>}} grid
+ */
+function labelsFor({ window, width, height }, grid) {
+  /**
+   * @param {string[]} labels
+   * @param {[number, number]} window
+   * @param {number} pixels
+   * @param {Lettering} lettering
+   */
   const shown = (labels, [first, last], pixels, lettering) => {
     const from = Math.max(0, Math.ceil(first));
     const to = Math.min(labels.length, Math.floor(last)) - 1;
@@ -393,7 +500,7 @@ export function createHighlight() {
     element: svg,
 
     /**
-     * @param {import('../plot/grid.js').Highlight|null|undefined} highlight
+     * @param {Highlight|null|undefined} highlight
      * @param {{left: number, top: number, width: number, height: number, axes: {x: [number, number], y: [number, number]}}} area of the plot, with the ends of its axes
      */
     show(highlight, area) {
@@ -410,15 +517,21 @@ export function createHighlight() {
         axes: { x, y },
       } = area;
       svg.style.transform = `translate(${left}px, ${top}px)`;
-      for (const [name, value] of Object.entries({ width, height })) svg.setAttribute(name, value);
+      for (const [name, value] of Object.entries({ width, height }))
+        svg.setAttribute(name, String(value));
       svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
-      const across = (value) => ((value - x[0]) / (x[1] - x[0])) * width;
-      const down = (value) => ((value - y[0]) / (y[1] - y[0])) * height;
+      const across = (/** @type {number} */ value) => ((value - x[0]) / (x[1] - x[0])) * width;
+      const down = (/** @type {number} */ value) => ((value - y[0]) / (y[1] - y[0])) * height;
       svg.replaceChildren(...partsOf(highlight, across, down));
     },
   };
 }
 
+/**
+ * @param {Highlight} highlight
+ * @param {(value: number) => number} across
+ * @param {(value: number) => number} down
+ */
 function partsOf({ veil, lines, numbers }, across, down) {
   return [
     node('rect', {
@@ -446,8 +559,12 @@ function partsOf({ veil, lines, numbers }, across, down) {
   ];
 }
 
+/**
+ * @param {string} name
+ * @param {Record<string, string|number>} attributes
+ */
 function node(name, attributes) {
   const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
   return made;
 }

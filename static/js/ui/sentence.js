@@ -6,8 +6,16 @@
 import { hasTwoSides, tokensOf } from '../data/attention.js';
 import { byteRangeOf, directionOf, visible } from '../data/text.js';
 import { css, diverging, inkOn, levelOf, sequential } from '../plot/colour.js';
-import { element } from './dom.js';
+import { element, partOf } from './dom.js';
 
+/**
+ * @import { Side } from '../data/attention.js'
+ * @import { Part } from '../data/text.js'
+ * @import { Token, Trace } from '../data/trace.js'
+ * @import { Cell, Grid } from '../plot/grid.js'
+ */
+
+/** @type {Side[]} */
 const SIDES = ['source', 'target'];
 const MASK_HINT =
   'Click a word, or press Enter on it, to mask it; do the same on a mask to restore the word.';
@@ -15,16 +23,23 @@ const MASK_HINT =
 /**
  * @param {HTMLElement} host
  * @param {Object} handlers
- * @param {(side: import('../data/attention.js').Side, index: number) => void} handlers.onChoose walked to
- * @param {(side: import('../data/attention.js').Side, index: number) => void} handlers.onPress
+ * @param {(side: Side, index: number) => void} handlers.onChoose walked to
+ * @param {(side: Side, index: number) => void} handlers.onPress
  * @param {() => void} handlers.onPoint what is to be shown may be different now
  */
 export function createSentence(host, { onChoose, onPress, onPoint }) {
-  /** @returns {HTMLElement} */
-  const find = (name) => host.querySelector(`#${name}`);
+  /**
+   * @param {string} name
+   * @returns {HTMLElement}
+   */
+  const find = (name) => partOf(host, `#${name}`, HTMLElement);
   const rows = { source: find('source'), target: find('target-row') };
-  /** @type {{side: import('../data/attention.js').Side, index: number}|null} */
+  /** @type {{side: Side, index: number}|null} */
   let pointed = null;
+  /**
+   * @param {Side} side
+   * @returns {Parameters<typeof createChips>[2]}
+   */
   const handlersFor = (side) => ({
     onChoose: (index) => onChoose(side, index),
     onPress: (index) => onPress(side, index),
@@ -47,7 +62,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
   };
 
   return {
-    /** @param {import('../data/trace.js').Trace} trace */
+    /** @param {Trace} trace */
     show(trace) {
       pointed = null;
       const isPair = hasTwoSides(trace);
@@ -55,13 +70,13 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
       rows.target.hidden = !isPair;
       find('mask-hint').textContent = trace.card?.has_mask ? MASK_HINT : '';
       strips.source.show(trace.tokens, trace.text);
-      if (isPair) strips.target.show(tokensOf(trace, 'target'), trace.target);
+      if (isPair) strips.target.show(tokensOf(trace, 'target'), trace.target ?? '');
       else strips.target.show([], '');
     },
 
     /**
-     * @param {import('../data/attention.js').Side} side of the query
-     * @param {number} query
+     * @param {Side} side of the query
+     * @param {number|null} query
      * @param {boolean} isRevealed whether a long sentence is scrolled to it
      */
     choose(side, query, isRevealed) {
@@ -69,7 +84,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
     },
 
     /**
-     * @param {import('../plot/grid.js').Grid|null} grid of the open view
+     * @param {Grid|null} grid of the open view
      * @param {PointedCell|null} cell a cell of a drawing that is pointed at
      * @param {{theme: 'light'|'dark'}} palette
      */
@@ -88,8 +103,6 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
   };
 }
 
-/** @typedef {import('../data/attention.js').Side} Side */
-
 /**
  * @typedef {Object} Shown
  * @property {Partial<Record<Side, {query?: number|number[], key?: number|number[]}>>} marks
@@ -100,7 +113,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
  */
 
 /**
- * @typedef {{cell: import('../plot/grid.js').Cell, grid: import('../plot/grid.js').Grid, side?: undefined, index?: undefined}} PointedCell
+ * @typedef {{cell: Cell, grid: Grid, side?: undefined, index?: undefined}} PointedCell
  * @typedef {{side: Side, index: number, cell?: undefined, grid?: undefined}} PointedToken
  */
 
@@ -108,7 +121,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
 const ONE_SIDE = { rows: 'source', columns: 'source' };
 
 /**
- * @param {import('../plot/grid.js').Grid|null} grid of the open view
+ * @param {Grid|null} grid of the open view
  * @param {PointedCell|PointedToken|null} pointed
  * @returns {Shown}
  */
@@ -117,7 +130,11 @@ export function highlightOf(grid, pointed) {
   return (pointed && grid && ofToken(grid, /** @type {PointedToken} */ (pointed))) ?? atRest(grid);
 }
 
-/** @returns {Shown} */
+/**
+ * @param {Grid} grid
+ * @param {Cell} cell
+ * @returns {Shown}
+ */
 function ofCell(grid, { row, column }) {
   const sides = grid.sides ?? ONE_SIDE;
   const { query, key } = grid.tokens(row, column);
@@ -134,7 +151,11 @@ function ofCell(grid, { row, column }) {
   };
 }
 
-/** A token of the rows shows its row, one of other columns its column; of other tokens there is nothing to show. */
+/**
+ * A token of the rows shows its row, one of other columns its column; of other tokens there is nothing to show.
+ * @param {Grid} grid
+ * @param {PointedToken} pointedToken
+ */
 function ofToken(grid, { side, index }) {
   const sides = grid.sides ?? ONE_SIDE;
   if (side === sides.rows && grid.ofToken) {
@@ -170,11 +191,15 @@ function ofToken(grid, { side, index }) {
   return null;
 }
 
+/** @param {Grid|null} grid */
 function scaleOf(grid) {
   return { ceiling: grid?.ceiling ?? 1, isSigned: Boolean(grid?.isSigned) };
 }
 
-/** @returns {Shown} */
+/**
+ * @param {Grid|null} grid
+ * @returns {Shown}
+ */
 function atRest(grid) {
   return {
     marks: {},
@@ -195,8 +220,11 @@ const MARGIN = 5;
  * @param {(index: number|null) => void} handlers.onPoint under the pointer or in focus; null: no longer
  */
 export function createChips(host, label, { onChoose, onPress, onPoint }) {
+  /** @type {HTMLElement[]} */
   let chips = [];
-  const indexOf = (target) => chips.indexOf(target.closest('.chip'));
+  /** @param {EventTarget|null} target */
+  const indexOf = (target) =>
+    chips.findIndex((node) => target instanceof Node && node.contains(target));
   host.setAttribute('role', 'listbox');
   host.setAttribute('aria-label', label);
   host.setAttribute('aria-orientation', 'horizontal');
@@ -228,11 +256,11 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
 
   return {
     /**
-     * @param {import('../data/trace.js').Token[]} tokens
+     * @param {Token[]} tokens
      * @param {string} text
      */
     show(tokens, text) {
-      const hadFocus = chips.indexOf(document.activeElement);
+      const hadFocus = chips.findIndex((node) => node === document.activeElement);
       host.dir = directionOf(text);
       if (tokens.length !== chips.length) host.scrollTop = 0; // another sentence is read from its start
       chips = tokens.map(chip);
@@ -250,8 +278,14 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
      */
     choose(query, isRevealed) {
       chips.forEach((node, index) => node.setAttribute('aria-selected', String(index === query)));
-      rove(query ?? Math.max(0, chips.indexOf(document.activeElement)));
-      if (isRevealed) reveal(host, [chips[query]]);
+      rove(
+        query ??
+          Math.max(
+            0,
+            chips.findIndex((node) => node === document.activeElement),
+          ),
+      );
+      if (isRevealed) reveal(host, [chips[query ?? -1]]);
     },
 
     /**
@@ -265,7 +299,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
         node.classList.toggle('is-query', queries.includes(index));
         node.classList.toggle('is-key', keys.includes(index));
       });
-      reveal(host, [chips[queries.at(-1)], chips[keys.at(-1)]]);
+      reveal(host, [chips[queries.at(-1) ?? -1], chips[keys.at(-1) ?? -1]]);
     },
 
     /**
@@ -278,7 +312,10 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
     },
   };
 
-  /** One of the chips is reached by Tab. */
+  /**
+   * One of the chips is reached by Tab.
+   * @param {number} to
+   */
   function rove(to) {
     chips.forEach((node, index) => {
       node.tabIndex = index === to ? 0 : -1;
@@ -286,10 +323,15 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
   }
 }
 
-/** Scrolls a long sentence, and nothing else, to these chips; where they lie too far apart, to the first. */
+/**
+ * Scrolls a long sentence, and nothing else, to these chips; where they lie too far apart, to the first.
+ * @param {HTMLElement} host
+ * @param {(HTMLElement|undefined)[]} wanted
+ */
 function reveal(host, wanted) {
-  const present = wanted.filter(Boolean);
+  const present = wanted.filter((node) => node !== undefined);
   if (present.length === 0 || host.scrollHeight <= host.clientHeight) return;
+  /** @param {HTMLElement[]} nodes */
   const extent = (nodes) => [
     Math.min(...nodes.map((node) => node.offsetTop)) - MARGIN,
     Math.max(...nodes.map((node) => node.offsetTop + node.offsetHeight)) + MARGIN,
@@ -300,17 +342,26 @@ function reveal(host, wanted) {
   else if (bottom > host.scrollTop + host.clientHeight) host.scrollTop = bottom - host.clientHeight;
 }
 
-/** The pieces of one character share an outline, and the character stands before them. */
+/**
+ * The pieces of one character share an outline, and the character stands before them.
+ * @param {Token[]} tokens
+ * @param {HTMLSpanElement[]} nodes
+ */
 function outlined(tokens, nodes) {
+  /** @type {HTMLElement[]} */
   const parts = [];
   tokens.forEach(({ part }, index) => {
     if (!part) parts.push(nodes[index]);
     else if (part.from === 1) parts.push(outline(part.whole, nodes[index]));
-    else parts.at(-1).append(nodes[index]);
+    else parts.at(-1)?.append(nodes[index]);
   });
   return parts;
 }
 
+/**
+ * @param {string} whole
+ * @param {...HTMLElement} nodes
+ */
 function outline(whole, ...nodes) {
   const shown = visible(whole);
   return element(
@@ -321,6 +372,10 @@ function outline(whole, ...nodes) {
   );
 }
 
+/**
+ * @param {Token} token
+ * @param {number} index
+ */
 function chip(token, index) {
   const node = element('span', {
     class: `chip${token.is_special ? ' is-special' : ''}${token.part ? ' is-bytes' : ''}`,
@@ -333,12 +388,18 @@ function chip(token, index) {
   return node;
 }
 
-/** Of a byte beside its character the two digits are enough. */
+/**
+ * Of a byte beside its character the two digits are enough.
+ * @param {Token} token
+ */
 function textOf({ text, part }) {
   return visible(part ? text.replace(/\\x/g, '') : text);
 }
 
-/** Stand-ins for what cannot be seen are set paler than the letters. */
+/**
+ * Stand-ins for what cannot be seen are set paler than the letters.
+ * @param {string} text
+ */
 function pieces(text) {
   return text
     .split(/([·↵⇥⍽◌]+|‹[^›]*›)/)
@@ -348,23 +409,38 @@ function pieces(text) {
     );
 }
 
+/**
+ * @param {Token} token
+ * @param {number} index
+ */
 function spoken({ text, is_special: isSpecial, part }, index) {
   const kind = isSpecial ? 'special token' : 'token';
   return `${kind} ${index}: ${part ? partInWords(part) : text.trim() || visible(text)}`;
 }
 
+/**
+ * @param {Token} token
+ * @param {number} index
+ */
 function titleOf({ id, is_special: isSpecial, part }, index) {
   return `${isSpecial ? 'Special token' : 'Token'} ${index}, id ${id}${part ? `, ${partInWords(part)}` : ''}`;
 }
 
+/** @param {Part} part */
 function partInWords(part) {
   return `${byteRangeOf(part)} of ${visible(part.whole)}`;
 }
 
+/**
+ * @param {HTMLElement} node
+ * @param {number|undefined} weight
+ * @param {Uint8Array|undefined} scale
+ * @param {number} ceiling
+ */
 function tintChip(node, weight, scale, ceiling) {
   const isTinted = weight !== undefined && !Number.isNaN(weight);
   node.toggleAttribute('data-tinted', isTinted);
-  if (!isTinted) {
+  if (!isTinted || !scale) {
     node.style.removeProperty('--tint');
     node.style.removeProperty('--tint-ink');
     return;
@@ -374,8 +450,15 @@ function tintChip(node, weight, scale, ceiling) {
   node.style.setProperty('--tint-ink', inkOn(scale, level));
 }
 
+/**
+ * @param {string} key
+ * @param {number} from
+ * @param {number} count
+ * @param {string} direction
+ */
 function step(key, from, count, direction) {
   const forwards = direction === 'rtl' ? -1 : 1;
+  /** @type {Record<string, number>} */
   const steps = { ArrowRight: forwards, ArrowLeft: -forwards, ArrowDown: 1, ArrowUp: -1 };
   if (from < 0) return null;
   if (key === 'Home') return 0;

@@ -4,9 +4,9 @@
 
 import { element } from './dom.js';
 
-const CELLS_A_PAGE = 4096;
+/** @import { Grid } from '../plot/grid.js' */
 
-/** @typedef {import('../plot/grid.js').Grid} Grid */
+const CELLS_A_PAGE = 4096;
 
 /** @param {HTMLElement} host */
 export function createPages(host) {
@@ -21,7 +21,12 @@ export function createPages(host) {
     if (pages > 1) host.append(pager(grid, pages));
   }
 
+  /**
+   * @param {Grid} grid
+   * @param {number} pages
+   */
   function pager(grid, pages) {
+    /** @param {number} by */
     const turn = (by) => () => {
       page += by;
       show(grid);
@@ -46,6 +51,11 @@ export function createPages(host) {
   return { show };
 }
 
+/**
+ * @param {Grid} grid
+ * @param {number} first
+ * @param {number} count
+ */
 function tableOf(grid, first, count) {
   const columns = Array.from({ length: grid.columns }, (_, column) => column);
   const rows = Array.from({ length: Math.min(count, grid.rows - first) }, (_, row) => first + row);
@@ -89,16 +99,27 @@ function tableOf(grid, first, count) {
   );
 }
 
+/** @param {Grid} grid */
 function captionOf({ quantity, chosenWeight, writtenNote }) {
   const name = quantity[0].toUpperCase() + quantity.slice(1);
   if (writtenNote) return `${name}; ${writtenNote}`;
   return chosenWeight ? `${name}; ✓ marks the chosen experts, with their weights` : name;
 }
 
+/**
+ * @param {string} label
+ * @param {string} scope
+ * @param {boolean} isChosen
+ */
 function header(label, scope, isChosen) {
   return element('th', { scope, class: isChosen ? 'is-chosen' : null }, element('bdi', {}, label));
 }
 
+/**
+ * @param {Grid} grid
+ * @param {number} row
+ * @param {number} column
+ */
 function cellOf(grid, row, column) {
   const value = grid.value(row, column);
   if (Number.isNaN(value)) return element('td', { 'aria-label': 'empty' }, '');

@@ -3,7 +3,7 @@
  * Escape, the card's own button and the button in the masthead end it.
  */
 
-import { element, placeBeside } from './dom.js';
+import { element, partOf, placeBeside } from './dom.js';
 
 /** Covers the top of the page once it is scrolled. */
 const COVER = '#sentence';
@@ -48,17 +48,22 @@ export function createTour(button, stops, { onView }) {
   const ring = element('div', { class: 'tour-ring', 'aria-hidden': 'true', hidden: true });
   const watcher = new ResizeObserver(place);
   let at = -1;
+  /** @type {Element|null} */
   let target = null;
   document.body.append(ring, card);
 
-  /** Walks to the next stop whose target is visible; past the last one the tour ends. */
+  /**
+   * Walks to the next stop whose target is visible; past the last one the tour ends.
+   * @param {number} direction
+   */
   async function walk(direction, from = at) {
     const began = at;
     for (let index = from + direction; index >= 0 && index < stops.length; index += direction) {
-      if (stops[index].view) await onView(stops[index].view);
+      const { view } = stops[index];
+      if (view) await onView(view);
       if (at !== began) return; // it was left meanwhile
       const found = document.querySelector(stops[index].target);
-      if (isVisible(found)) {
+      if (found && isVisible(found)) {
         stopAt(index, found);
         return;
       }
@@ -66,6 +71,10 @@ export function createTour(button, stops, { onView }) {
     if (direction > 0) leave();
   }
 
+  /**
+   * @param {number} index
+   * @param {Element} found
+   */
   function stopAt(index, found) {
     at = index;
     watcher.disconnect();
@@ -76,14 +85,14 @@ export function createTour(button, stops, { onView }) {
     back.hidden = at === 0;
     next.textContent = at === stops.length - 1 ? 'Done' : 'Next';
     card.hidden = ring.hidden = false;
-    reveal(target);
-    watcher.observe(target);
+    reveal(found);
+    watcher.observe(found);
     place();
     title.focus({ preventScroll: true });
   }
 
   function place() {
-    if (at < 0) return;
+    if (at < 0 || !target) return;
     const box = target.getBoundingClientRect();
     const size = { width: card.offsetWidth, height: card.offsetHeight };
     const { left, top } = placeBeside(box, size, {
@@ -123,18 +132,23 @@ export function createTour(button, stops, { onView }) {
   };
 }
 
+/** @param {Element} node */
 function isVisible(node) {
-  return Boolean(node && node.getClientRects().length > 0);
+  return node.getClientRects().length > 0;
 }
 
-/** Into the middle of the screen; what is higher than that begins below the sentence. */
+/**
+ * Into the middle of the screen; what is higher than that begins below the sentence.
+ * @param {Element} target
+ */
 function reveal(target) {
   const { top, height } = target.getBoundingClientRect();
+  const sentence = partOf(document, COVER, HTMLElement);
   const cover =
     target.matches(COVER) ||
-    target.compareDocumentPosition(document.querySelector(COVER)) & Node.DOCUMENT_POSITION_FOLLOWING
+    target.compareDocumentPosition(sentence) & Node.DOCUMENT_POSITION_FOLLOWING
       ? 0
-      : /** @type {HTMLElement} */ (document.querySelector(COVER)).offsetHeight;
+      : sentence.offsetHeight;
   const room = window.innerHeight - cover;
   const margin = Math.max(24, (room - height) / 2);
   window.scrollBy(0, top - cover - margin);

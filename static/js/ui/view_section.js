@@ -2,15 +2,34 @@
  * A view on the page: its help, terms, switches and panels. A view that throws reports it here.
  */
 
+import { messageOf } from '../api/calls.js';
+import { viewState } from '../plot/figure.js';
 import { createControls } from './controls.js';
 import { element } from './dom.js';
 import { createPanel } from './panel.js';
 
+/**
+ * @import { Trace } from '../data/trace.js'
+ * @import { Overview, PageState, View, ViewState } from '../plot/figure.js'
+ * @import { Cell, Grid } from '../plot/grid.js'
+ * @import { Patch } from '../state/state.js'
+ */
+
 const ONE_PANEL = () => [{ id: '', state: {} }];
 
 /**
+ * @typedef {Object} Handlers
+ * @property {(cell: Cell|null, grid: Grid, isKeyboard: boolean) => void} onCell the cell under the cursor, or none
+ * @property {(cell: Cell, grid: Grid) => void} onChoose
+ * @property {(patch: Patch, isTyped?: boolean) => void} onState
+ * @property {(patch: Patch) => void} onGoingOn without a new step of the history
+ * @property {() => void} onRedraw
+ * @property {(message: string) => void} announce
+ */
+
+/**
  * @param {{id: string, title: string, overview?: 'heads'|'generation'}} entry of the view
- * @param {any} handlers `onCell`, `onChoose`, `onState`, `onGoingOn`, `onRedraw`, `announce`
+ * @param {Handlers} handlers
  */
 export function createViewSection(entry, handlers) {
   const stage = element('div', { class: 'panels' });
@@ -41,16 +60,19 @@ export function createViewSection(entry, handlers) {
     body,
   );
   let told = '';
+  /** @type {{id: string, panel: ReturnType<typeof createPanel>}[]} */
   let panels = [];
-  /** @type {import('../plot/figure.js').Overview|null} */
+  /** @type {Overview|null} */
   let overview = null;
 
+  /** @param {View} view */
   function open(view) {
     if (overview || !view.createOverview) return;
     overview = view.createOverview(handlers);
     body.prepend(overview.element);
   }
 
+  /** @param {{id: string, state: {}}[]} wanted */
   function arrange(wanted) {
     if (panels.length === wanted.length && panels.every(({ id }, index) => id === wanted[index].id))
       return;
@@ -62,7 +84,11 @@ export function createViewSection(entry, handlers) {
     stage.replaceChildren(...panels.map(({ panel }) => panel.element));
   }
 
-  /** Shows help and terms, if they changed. */
+  /**
+   * Shows help and terms, if they changed.
+   * @param {View} view
+   * @param {{help?: string, terms?: string[][]}} wording
+   */
   function tell({ help: standard, terms: words }, wording) {
     const said = { help: standard, terms: words, ...wording };
     if (JSON.stringify(said) === told) return;
@@ -71,13 +97,17 @@ export function createViewSection(entry, handlers) {
     terms.show(said.terms);
   }
 
-  /** Runs a part of the view; an error is reported in the view's place. */
+  /**
+   * Runs a part of the view; an error is reported in the view's place.
+   * @param {ReturnType<typeof createPanel>|null} part
+   * @param {() => void} act
+   */
   function guarded(part, act) {
     try {
       act();
     } catch (error) {
       console.warn(error);
-      const message = `The view “${entry.title}” failed: ${error.message}`;
+      const message = `The view “${entry.title}” failed: ${messageOf(error)}`;
       if (part) part.fail(message);
       else stage.replaceChildren(element('p', { class: 'panel-notice is-failure' }, message));
     }
@@ -91,7 +121,7 @@ export function createViewSection(entry, handlers) {
 
     /**
      * Reports that the view could not be loaded.
-     * @param {Error} error
+     * @param {unknown} error
      */
     fail: (error) =>
       guarded(null, () => {
@@ -99,12 +129,14 @@ export function createViewSection(entry, handlers) {
       }),
 
     /**
-     * @param {import('../plot/figure.js').View} view
-     * @param {import('../data/trace.js').Trace} trace
-     * @param {Object} state
-     * @returns {import('../plot/grid.js').Grid|null} the grid of the first figure
+     * @param {View} view
+     * @param {Trace} trace
+     * @param {PageState} page
+     * @returns {Grid|null} the grid of the first figure
      */
-    show(view, trace, state) {
+    show(view, trace, page) {
+      const state = viewState(page);
+      /** @type {Grid|null} */
       let grid = null;
       guarded(null, () => {
         open(view);
@@ -112,6 +144,7 @@ export function createViewSection(entry, handlers) {
         places.show(view.places?.(trace, state) ?? [], view.place?.(trace, state));
         controls.show(view.controls?.(trace, state) ?? []);
         overview?.show(trace, state);
+        /** @type {ViewState} */
         const whole = { ...state, ...overview?.state?.() };
         const wanted = (view.panels ?? ONE_PANEL)(trace, whole);
         arrange(wanted);
@@ -130,11 +163,16 @@ export function createViewSection(entry, handlers) {
   };
 }
 
-/** @param {import('../plot/figure.js').View} view */
+/**
+ * @param {View} view
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function arrangementOf({ arrangement }, trace, state) {
   return typeof arrangement === 'function' ? arrangement(trace, state) : arrangement;
 }
 
+/** @param {string|undefined} arrangement */
 function classOf(arrangement) {
   return arrangement ? `panels is-${arrangement}` : 'panels';
 }
@@ -169,13 +207,16 @@ export function createPlaces(name, onChoose) {
       const wanted = places.map(({ id }) => id).join(' ');
       if (wanted !== offered) radios.replaceChildren(...places.map((place) => radio(name, place)));
       offered = wanted;
-      /** @type {HTMLInputElement} */
       const current = radios.querySelector(`[value="${chosen}"]`);
-      if (current) current.checked = true;
+      if (current instanceof HTMLInputElement) current.checked = true;
     },
   };
 }
 
+/**
+ * @param {string} name
+ * @param {{id: string, title: string}} of
+ */
 function radio(name, { id, title }) {
   return element(
     'label',
@@ -203,7 +244,7 @@ export function createTerms() {
   return {
     element: details,
 
-    /** @param {[string, string][]} terms */
+    /** @param {string[][]} terms */
     show(terms) {
       details.hidden = terms.length === 0;
       list.replaceChildren(

@@ -12,18 +12,25 @@ import { weightSites } from '../data/trace.js';
 import { choice, count, counts, flag, number, ofText, text } from '../state/state.js';
 
 /**
+ * @import { Card } from '../data/trace.js'
+ * @import { View } from '../plot/figure.js'
+ * @import { Field } from '../state/state.js'
+ */
+
+/**
  * @typedef {Object} ViewEntry
  * @property {string} id
  * @property {string} title of its tab
- * @property {(card: Object) => string} [titleFor] of its tab, if that depends on the model
+ * @property {(card: Card) => string} [titleFor] of its tab, if that depends on the model
  * @property {string[]} needs globs over sites that every model has, or `analyses.<id>.<array>`
- * @property {(card: Object) => string[]} [also] globs over sites that only some models have
- * @property {Record<string, import('../state/state.js').Field<any>>} fields its own part of the state
+ * @property {(card: Card) => string[]} [also] globs over sites that only some models have
+ * @property {Record<string, Field<any>>} fields its own part of the state
  * @property {'heads'|'generation'} [overview] the part of the view that is not a figure
- * @property {() => Promise<import('../plot/figure.js').View>} load
+ * @property {() => Promise<View>} load
  */
 
 const NEXT_TOKEN = ['analyses.next_token.ids', 'analyses.next_token.probabilities'];
+/** @type {Record<string, string[]>} */
 const POSITIONAL = {
   sinusoidal: ['*.embedding.positional'],
   learned: ['*.embedding.positional'],

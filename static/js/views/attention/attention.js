@@ -13,9 +13,18 @@ import { chosenIn, gridOf, leastOf, matrixDrawing } from './matrix.js';
 import { asks, settingOf, subjectOf } from './subject.js';
 import { entryOf } from '../registry.js';
 
+/**
+ * @import { Place } from '../../data/attention.js'
+ * @import { Trace } from '../../data/trace.js'
+ * @import { Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Switches } from '../../state/attention_switches.js'
+ * @import { Control } from '../../ui/controls.js'
+ * @import { Subject } from './subject.js'
+ */
+
 const HEAD = ['head', 'one of several attention maps that a layer computes in parallel'];
 
-/** @type {Record<import('../../data/attention.js').Place['id'], {looking: string, that: string, query: string, key: string}>} */
+/** @type {Record<Place['id'], {looking: string, that: string, query: string, key: string}>} */
 const PLACES = {
   decoder: {
     looking: 'a token looking back',
@@ -37,12 +46,12 @@ const PLACES = {
   },
 };
 
-/** @type {Partial<import('../../state/attention_switches.js').Switches>} */
+/** @type {Partial<Switches>} */
 const STANDARD = { what: 'weights', which: 'head', as: 'matrix', isShare: true, hidden: 'nothing' };
 
 /**
- * @param {import('../../data/attention.js').Place['id']} placeId
- * @param {Partial<import('../../state/attention_switches.js').Switches>} [switches]
+ * @param {Place['id']} placeId
+ * @param {Partial<Switches>} [switches]
  * @returns {{help: string, terms: string[][]}}
  */
 function wordingFor(placeId, switches = STANDARD) {
@@ -55,7 +64,7 @@ function wordingFor(placeId, switches = STANDARD) {
   };
 }
 
-/** @param {string} placeId @param {Partial<import('../../state/attention_switches.js').Switches>} switches */
+/** @param {Place['id']} placeId @param {Partial<Switches>} switches */
 function firstSentence(placeId, { what, as }) {
   const { looking, that } = PLACES[placeId];
   const each = as === 'lines' ? `Each word at the left is ${looking}` : `Each row is ${looking}`;
@@ -68,12 +77,12 @@ function firstSentence(placeId, { what, as }) {
 }
 
 /** Whether the drawn rows sum to 1. */
-/** @param {Partial<import('../../state/attention_switches.js').Switches>} switches */
+/** @param {Partial<Switches>} switches */
 function sumsToOne({ isShare, which, hidden, isRenormalised }) {
   return isShare && which !== 'max' && (hidden === 'nothing' || isRenormalised);
 }
 
-/** @type {import('../../plot/figure.js').View} */
+/** @type {View} */
 export const attention = {
   ...entryOf('attention'),
   ...wordingFor('decoder'),
@@ -92,9 +101,9 @@ export const attention = {
 };
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Figure}
  */
 function figure(trace, state) {
   const setting = settingOf(trace, state);
@@ -119,6 +128,11 @@ function figure(trace, state) {
   };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ */
 function asMatrix(trace, state, subject) {
   return {
     ...matrixDrawing(state, subject),
@@ -127,7 +141,13 @@ function asMatrix(trace, state, subject) {
   };
 }
 
-/** The lines of the chosen query are emphasised. */
+/**
+ * The lines of the chosen query are emphasised.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @param {ReturnType<typeof chosenIn>} chosen
+ */
 function asLines(trace, state, subject, { row }) {
   const grid = gridOf(trace, state, subject);
   const { data, layout, geometry, left } = linesFigure({
@@ -151,7 +171,13 @@ function asLines(trace, state, subject, { row }) {
   };
 }
 
-/** The arithmetic exists for a cell of one head, one query and one key. */
+/**
+ * The arithmetic exists for a cell of one head, one query and one key.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @param {ReturnType<typeof chosenIn>} chosen
+ */
 function actionsFor(
   trace,
   { layer, head },
@@ -179,6 +205,12 @@ function actionsFor(
   ];
 }
 
+/**
+ * @param {Trace} trace
+ * @param {Place} place
+ * @param {number} layer
+ * @param {number} head
+ */
 function switchedOff(trace, place, layer, head) {
   const where = hasTwoSides(trace) ? place.id : 'all';
   return {
@@ -224,14 +256,19 @@ const HIDE = [
 ];
 
 /**
- * @param {{place: import('../../data/attention.js').Place, nHeads: number, switches: import('../../state/attention_switches.js').Switches}} setting
- * @returns {import('../../ui/controls.js').Control[]}
+ * @param {{place: Place, nHeads: number, switches: Switches}} setting
+ * @returns {Control[]}
  */
 function controlsFor({ place, nHeads, switches }) {
   return [...ofWhat(place, nHeads, switches), ...ofHow(switches)];
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
+/**
+ * @param {Place} place
+ * @param {number} nHeads
+ * @param {Switches} switches
+ * @returns {Control[]}
+ */
 function ofWhat(place, nHeads, { what, which, heads }) {
   const quantities = Object.entries(QUANTITIES).map(([id, { title, help }]) => ({
     id,
@@ -273,7 +310,10 @@ function ofWhat(place, nHeads, { what, which, heads }) {
   ];
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
+/**
+ * @param {Switches} switches
+ * @returns {Control[]}
+ */
 function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }) {
   const words = {
     kind: 'flag',
@@ -310,22 +350,22 @@ function ofHow({ what, as, isWords, hidden, isRenormalised, threshold, isShare }
     shown: threshold === 0 ? 'none' : isShare ? String(threshold) : percent(threshold, 0),
   };
   const more = [
-    isShare && words,
+    ...(isShare ? [words] : []),
     hide,
-    isShare && hidden !== 'nothing' && renormalise,
-    what !== 'scores' && least,
+    ...(isShare && hidden !== 'nothing' ? [renormalise] : []),
+    ...(what === 'scores' ? [] : [least]),
   ];
   return [
     ...(canBeLines(what)
       ? [{ kind: 'choice', name: 'attention_as', label: 'As', options: AS, value: as }]
       : []),
-    ...more.filter(Boolean).map((control) => ({ ...control, isMore: true })),
+    ...more.map((control) => ({ ...control, isMore: true })),
   ];
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('./subject.js').Subject} subject
+ * @param {Trace} trace
+ * @param {Subject} subject
  * @param {number} [nLeft] lines left out, being too many
  * @returns {string} '' for an unchanged map
  */
@@ -346,7 +386,7 @@ function notesOf(trace, subject, nLeft = 0) {
 
 /**
  * The reason why a cell has no arithmetic to show.
- * @param {import('../../state/attention_switches.js').Switches} switches
+ * @param {Switches} switches
  * @returns {string} '' if it can
  */
 function whyNot({ which, isWords, isRenormalised }) {
@@ -355,21 +395,28 @@ function whyNot({ which, isWords, isRenormalised }) {
   return isRenormalised ? '“Why” needs the model’s own weights; these are renormalised.' : '';
 }
 
+/** @param {number} nLeft */
 function ofLines(nLeft) {
   return nLeft > 0 ? `The ${counted(nLeft, 'faintest line')} are left out.` : '';
 }
 
+/** @param {Switches} switches */
 function ofHeads({ which, isShare }) {
   return which === 'max' && isShare
     ? 'Each cell is the largest weight of any head, so rows sum to 1 or more.'
     : '';
 }
 
+/** @param {Switches} switches */
 function ofWords({ isWords, which }) {
   if (!isWords) return '';
   return `The tokens of a word are merged: columns summed, rows averaged${which === 'max' ? '' : ', so that rows still sum to 1'}.`;
 }
 
+/**
+ * @param {Trace} trace
+ * @param {Subject} subject
+ */
 function ofHidden(trace, { place, switches: { hidden, isRenormalised, isShare } }) {
   if (hidden === 'nothing') return '';
   const what =
@@ -382,6 +429,7 @@ function ofHidden(trace, { place, switches: { hidden, isRenormalised, isShare } 
     : `${what}; rows are not renormalised, so they sum to less than 1.`;
 }
 
+/** @param {Switches} switches */
 function ofThreshold({ threshold, isShare, as }) {
   if (threshold === 0) return '';
   const what = as === 'lines' ? ['Lines', 'are not drawn'] : ['Cells', 'have the lowest colour'];

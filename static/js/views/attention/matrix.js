@@ -11,14 +11,21 @@ import { letteringFor, nested } from '../../plot/figure.js';
 import { squaresFigure } from '../../plot/square_map.js';
 import { createMemo, choosing, queryOf } from '../../state/state.js';
 
-/** @typedef {import('./subject.js').Subject} Subject */
+/**
+ * @import { Trace } from '../../data/trace.js'
+ * @import { Unit } from '../../data/words.js'
+ * @import { Drawing, Frame, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { Scale } from '../../state/attention_switches.js'
+ * @import { Subject } from './subject.js'
+ */
 
 const memo = createMemo();
 
 /**
- * @param {import('../../plot/figure.js').Frame} state
+ * @param {Frame} state
  * @param {Subject} subject
- * @returns {{data: Object[], layout: Object}}
+ * @returns {Drawing}
  */
 export function matrixDrawing(state, subject) {
   const { matrix, scale, quantity } = subject;
@@ -43,6 +50,7 @@ export function matrixDrawing(state, subject) {
 
 /**
  * Values mapped to the colour scale: the lowest colour below the threshold, none for masked cells.
+ * @param {Subject} subject
  */
 function drawn(subject) {
   return memo([subject], () => {
@@ -68,8 +76,8 @@ const DIGITS = 4;
 
 /**
  * The row and column of the chosen query and key.
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Object} state
+ * @param {Trace} trace
+ * @param {ViewState} state
  * @param {Subject} subject
  * @returns {{query: number, row: number, column: number, isChosen: boolean}} `query` counts tokens; `row` is −1 if that token is hidden; if no key was chosen, `column` is the highest of the row
  */
@@ -87,13 +95,17 @@ export function chosenIn(trace, state, { place, matrix, rows, columns }) {
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Object} state
+ * @param {Trace} trace
+ * @param {ViewState} state
  * @param {Subject} subject
- * @returns {import('../../plot/grid.js').Grid}
+ * @returns {Grid}
  */
 export function gridOf(trace, state, subject) {
   const { place, matrix, rows, columns, quantity, scale, request, made } = subject;
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => matrix.data[row * matrix.columns + column];
   const counts = {
     rows: tokensOf(trace, place.rows).length,
@@ -139,7 +151,13 @@ export function gridOf(trace, state, subject) {
   };
 }
 
-/** The readout of the chosen row: its chosen cell, or its highest. */
+/**
+ * The readout of the chosen row: its chosen cell, or its highest.
+ * @param {Trace} trace
+ * @param {Subject} subject
+ * @param {ReturnType<typeof chosenIn>} chosen
+ * @param {{rows: number, columns: number}} counts
+ */
 function atRest(trace, subject, { query, row, column, isChosen }, counts) {
   if (row < 0)
     return {
@@ -153,28 +171,46 @@ function atRest(trace, subject, { query, row, column, isChosen }, counts) {
 /**
  * The token that stands for a word: the one chosen before, or its last, which has read the whole
  * word.
+ * @param {Unit} unit
+ * @param {number|null} before
  */
 function tokenOf({ first, last }, before) {
   return before !== null && first <= before && before <= last ? before : last;
 }
 
-/** In the table, cells below the threshold are in brackets. */
+/**
+ * In the table, cells below the threshold are in brackets.
+ * @param {Subject} subject
+ * @param {(row: number, column: number) => number} value
+ */
 function marksOf(subject, value) {
+  /** @type {(row: number, column: number) => boolean} */
   const isCut = (row, column) => value(row, column) < leastOf(subject);
+  /** @type {(row: number, column: number) => string} */
   const write = (row, column) => subject.quantity.write(value(row, column), DIGITS);
   return {
-    written: (row, column) => (isCut(row, column) ? `(${write(row, column)})` : write(row, column)),
+    written: (/** @type {number} */ row, /** @type {number} */ column) =>
+      isCut(row, column) ? `(${write(row, column)})` : write(row, column),
     writtenNote: 'in brackets: under the threshold',
   };
 }
 
+/**
+ * @param {Subject} subject
+ * @param {number} value
+ */
 function muchOf(subject, value) {
   if (Number.isNaN(value)) return 'hidden: not yet read';
   const much = subject.quantity.write(value, DIGITS);
   return value < leastOf(subject) ? `${much}, under the threshold` : much;
 }
 
-/** A row in words, and the tint of each token as its level on the colour scale. */
+/**
+ * A row in words, and the tint of each token as its level on the colour scale.
+ * @param {Subject} subject
+ * @param {number} row
+ * @param {{rows: number, columns: number}} counts
+ */
 function rowShown(subject, row, counts) {
   const values = rowOf(subject.matrix, row);
   return {
@@ -183,7 +219,12 @@ function rowShown(subject, row, counts) {
   };
 }
 
-/** A column in words. Its numbers belong to different rows, so they need not sum to 1. */
+/**
+ * A column in words. Its numbers belong to different rows, so they need not sum to 1.
+ * @param {Subject} subject
+ * @param {number} column
+ * @param {{rows: number, columns: number}} counts
+ */
 function columnShown(subject, column, counts) {
   const values = columnOf(subject.matrix, column);
   const row = highestIn(values);
@@ -193,6 +234,12 @@ function columnShown(subject, column, counts) {
   };
 }
 
+/**
+ * @param {Scale} scale
+ * @param {Unit[]} units
+ * @param {Float64Array} values
+ * @param {number} count
+ */
 function tinted({ place, bottom }, units, values, count) {
   return spread(
     units,
@@ -201,6 +248,12 @@ function tinted({ place, bottom }, units, values, count) {
   );
 }
 
+/**
+ * @param {Subject} subject
+ * @param {number} row
+ * @param {number} column
+ * @param {'say'|'sayMost'|'sayLookedAt'} [way]
+ */
 function sentence(
   { place, matrix, rows, columns, quantity, name, details },
   row,

@@ -12,45 +12,52 @@ import { alone, merged, wordsOf } from '../../data/words.js';
 import { switchesOf, QUANTITIES, ROLLOUT, scaleOf } from '../../state/attention_switches.js';
 import { createMemo } from '../../state/state.js';
 
-const memo = createMemo();
+/**
+ * @import { Place, Side } from '../../data/attention.js'
+ * @import { Made } from '../../data/request_code.js'
+ * @import { Ask, Matrix, NamedArray, Trace } from '../../data/trace.js'
+ * @import { Unit } from '../../data/words.js'
+ * @import { ViewState } from '../../plot/figure.js'
+ * @import { Request } from '../../plot/grid.js'
+ * @import { Hidden, Quantity, Scale, Switches, What } from '../../state/attention_switches.js'
+ */
 
-/** @typedef {import('../../data/trace.js').Matrix} Matrix */
-/** @typedef {import('../../data/words.js').Unit} Unit */
+const memo = createMemo();
 
 /**
  * @typedef {Object} Subject
- * @property {import('../../data/attention.js').Place} place
- * @property {import('../../state/attention_switches.js').Switches} switches
- * @property {import('../../state/attention_switches.js').Quantity} quantity
- * @property {import('../../state/attention_switches.js').Scale} scale
+ * @property {Place} place
+ * @property {Switches} switches
+ * @property {Quantity} quantity
+ * @property {Scale} scale
  * @property {string} name which heads of which layer
  * @property {string} details what was done to their numbers, each after a comma; '' for nothing
  * @property {Matrix} matrix rows by columns; NaN if masked
  * @property {Unit[]} rows
  * @property {Unit[]} columns
- * @property {Object} request what of the API’s trace holds these numbers
- * @property {import('../../data/request_code.js').Made} [made] their derivation, if the answer does not hold them
+ * @property {Request} request what of the API’s trace holds these numbers
+ * @property {Made} [made] their derivation, if the answer does not hold them
  */
 
 /**
  * The place, layer and switches of the view.
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Object} state
- * @returns {{place: import('../../data/attention.js').Place, site: string, nHeads: number, switches: import('../../state/attention_switches.js').Switches}|null} null: there is no attention there
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {{place: Place, site: string, nHeads: number, switches: Switches}|null} null: there is no attention there
  */
 export function settingOf(trace, state) {
   const place = placeOf(state, trace);
   const site = weightsAt(place, trace).find(({ layer }) => layer === state.layer)?.site;
-  if (!site) return null;
+  if (!place || !site) return null;
   const [nHeads] = trace.tensors[site].shape;
   return { place, site, nHeads, switches: switchesOf(state, { placeId: place.id, nHeads }) };
 }
 
 /**
  * The further arrays that the current switches need.
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Object} state
- * @returns {Record<string, Object>}
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Record<string, Ask>}
  */
 export function asks(trace, state) {
   const setting = settingOf(trace, state);
@@ -63,12 +70,14 @@ export function asks(trace, state) {
   return {};
 }
 
+/** @param {string} site */
 const pathOf = (site) => site.replace(/\.weights$/, '');
+/** @param {string} site */
 const scoresOf = (site) => `${pathOf(site)}.scores`;
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Object} state whose answers are here
+ * @param {Trace} trace
+ * @param {ViewState} state whose answers are here
  * @param {NonNullable<ReturnType<typeof settingOf>>} setting
  * @returns {Subject}
  */
@@ -79,6 +88,11 @@ export function subjectOf(trace, state, setting) {
   return memo([trace, state.answers?.attention?.trace, wish], () => worked(trace, state, setting));
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {NonNullable<ReturnType<typeof settingOf>>} setting
+ */
 function worked(trace, state, setting) {
   const { place, switches } = setting;
   const { array, heads, request, keys } = sourceOf(trace, state, setting);
@@ -119,31 +133,35 @@ function worked(trace, state, setting) {
   };
 }
 
-/** The array that holds the numbers, and the selected heads. */
+/**
+ * The array that holds the numbers, and the selected heads.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {NonNullable<ReturnType<typeof settingOf>>} setting
+ */
 function sourceOf(trace, state, { place, site, nHeads, switches }) {
   const { which, what } = switches;
   if (which === 'rollout') {
     return {
-      array: found(state).analyses.rollout[place.stack],
+      array: found(state)?.analyses.rollout[place.stack],
       heads: [state.layer],
       request: { capture: [], analyses: ['rollout'] },
       keys: ['analyses', 'rollout', place.stack],
     };
   }
-  const heads =
-    { head: [state.head], heads: switches.heads }[which] ??
-    Array.from({ length: nHeads }, (_, head) => head);
+  const all = Array.from({ length: nHeads }, (_, head) => head);
+  const heads = which === 'head' ? [state.head] : which === 'heads' ? switches.heads : all;
   const some = heads.length < nHeads ? { heads } : {};
   if (what === 'scores')
     return {
-      array: found(state).tensors[scoresOf(site)],
+      array: found(state)?.tensors[scoresOf(site)],
       heads,
       request: { capture: [scoresOf(site)], ...some },
       keys: ['tensors', scoresOf(site)],
     };
   if (what === 'value_weighted') {
     return {
-      array: found(state).analyses.value_weighted[pathOf(site)],
+      array: found(state)?.analyses.value_weighted[pathOf(site)],
       heads,
       request: { capture: [], analyses: ['value_weighted'], layers: [state.layer], ...some },
       keys: ['analyses', 'value_weighted', pathOf(site)],
@@ -157,7 +175,12 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
   };
 }
 
-/** The derivation of the drawn numbers; none if they are one whole head, as the API returns it. */
+/**
+ * The derivation of the drawn numbers; none if they are one whole head, as the API returns it.
+ * @param {ViewState} state
+ * @param {NonNullable<ReturnType<typeof settingOf>>} setting
+ * @param {{keys: string[], rows: Unit[], columns: Unit[]}} of
+ */
 function madeOf({ layer }, { switches }, { keys, rows, columns }) {
   const { which, isWords, hidden, isRenormalised, threshold } = switches;
   const done = [
@@ -168,26 +191,38 @@ function madeOf({ layer }, { switches }, { keys, rows, columns }) {
     hidden !== 'nothing' &&
       `${hidden === 'first' ? 'the first token is' : 'special tokens are'} hidden`,
     isRenormalised && 'rows are renormalised',
-  ].filter(Boolean);
+  ].filter((words) => words !== false);
   const isDrawnLess =
     threshold > 0 && 'values under the threshold are not drawn but are included here';
   if (done.length === 0)
     return isDrawnLess ? { said: `These are the numbers of the pass: ${isDrawnLess}` } : undefined;
   const heads = which === 'rollout' ? `[${dataAt(keys)}[${layer}]]` : dataAt(keys);
   return {
-    said: `From the response: ${enumerated([...done, isDrawnLess].filter(Boolean))}`,
+    said: `From the response: ${enumerated(isDrawnLess ? [...done, isDrawnLess] : done)}`,
     steps: mapSteps({ heads, rows, columns, isMax: which === 'max', isRenormalised }),
   };
 }
 
+/** @param {ViewState} state */
 const found = ({ answers }) => answers.attention.trace;
 
+/**
+ * @param {Trace} trace
+ * @param {Side} side
+ * @param {Switches} switches
+ */
 function unitsOf(trace, side, { isWords }) {
   const tokens = tokensOf(trace, side);
-  return isWords ? wordsOf(tokens, side === 'target' ? trace.target : trace.text) : alone(tokens);
+  return isWords
+    ? wordsOf(tokens, (side === 'target' ? trace.target : null) ?? trace.text)
+    : alone(tokens);
 }
 
-/** Masked cells, the future of a decoder, are NaN rather than 0 or −∞. */
+/**
+ * Masked cells, the future of a decoder, are NaN rather than 0 or −∞.
+ * @param {Matrix} matrix
+ * @param {string} site
+ */
 function seen(matrix, site) {
   const { rows, columns, data } = matrix;
   for (let at = 0; at < data.length; at += 1) if (!Number.isFinite(data[at])) data[at] = NaN;
@@ -196,11 +231,22 @@ function seen(matrix, site) {
   return matrix;
 }
 
+/**
+ * @param {Matrix} matrix
+ * @param {{rows: Unit[], columns: Unit[]}} of
+ * @param {Switches} switches
+ */
 function byUnit(matrix, { rows, columns }, { isWords }) {
   return isWords ? merged(matrix, rows, columns) : matrix;
 }
 
-/** A hidden token is dropped as a key, and as a query if both are of the same text. */
+/**
+ * A hidden token is dropped as a key, and as a query if both are of the same text.
+ * @param {Matrix} matrix
+ * @param {{rows: Unit[], columns: Unit[]}} units
+ * @param {Place} place
+ * @param {Switches} switches
+ */
 function withoutHidden(matrix, units, place, { hidden, isRenormalised }) {
   if (hidden === 'nothing') return { matrix, ...units };
   const columns = left(units.columns, hidden);
@@ -216,6 +262,8 @@ function withoutHidden(matrix, units, place, { hidden, isRenormalised }) {
 
 /**
  * The largest value of all heads, so that colours are comparable between heads; weights end at 1.
+ * @param {NamedArray} array of all heads
+ * @param {What} what
  */
 function mostOf({ data, scale }, what) {
   if (what !== 'scores' && what !== 'value_weighted') return 1;
@@ -227,6 +275,12 @@ function mostOf({ data, scale }, what) {
   return most * scale;
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {NonNullable<ReturnType<typeof settingOf>>} setting
+ * @param {number[]} heads
+ */
 function nameOf(trace, { layer }, { place, switches }, heads) {
   const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
   return (
@@ -244,6 +298,7 @@ function nameOf(trace, { layer }, { place, switches }, heads) {
   );
 }
 
+/** @param {Switches} switches */
 function detailsOf({ isWords, hidden, isRenormalised }) {
   const done = [
     isWords && 'by word',
@@ -272,15 +327,21 @@ function combined(heads, way) {
   return { ...first, data };
 }
 
+/**
+ * @param {Float64Array} data
+ * @param {Float64Array} other
+ */
 function add(data, other) {
   for (let at = 0; at < data.length; at += 1) data[at] += other[at];
 }
 
+/**
+ * @param {Float64Array} data
+ * @param {Float64Array} other
+ */
 function raise(data, other) {
   for (let at = 0; at < data.length; at += 1) data[at] = Math.max(data[at], other[at]);
 }
-
-/** @typedef {import('../../state/attention_switches.js').Hidden} Hidden */
 
 /**
  * @param {Unit[]} units
@@ -288,12 +349,9 @@ function raise(data, other) {
  * @returns {number[]} those that stay, by their index
  */
 function left(units, hidden) {
-  const isHidden = {
-    nothing: () => false,
-    first: (_, index) => index === 0,
-    special: (unit) => unit.is_special,
-  }[hidden];
-  return units.flatMap((unit, index) => (isHidden(unit, index) ? [] : [index]));
+  return units.flatMap(({ is_special: isSpecial }, index) =>
+    (hidden === 'first' && index === 0) || (hidden === 'special' && isSpecial) ? [] : [index],
+  );
 }
 
 /**

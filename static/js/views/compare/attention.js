@@ -15,25 +15,31 @@ import { strongestOf } from '../../plot/lines.js';
 import { squaresFigure } from '../../plot/square_map.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { difference, meanMoved, openMostChanged, weightsSeen } from './heads.js';
-import { attentionOf, byUnits, isSamePlace, matchOf } from './sides.js';
+import { attentionOf, byUnits, isSamePlace, matchOf, isMapped, NO_ATTENTION } from './sides.js';
 
-/** @typedef {import('./sides.js').Side} Side */
+/**
+ * @import { Matrix } from '../../data/trace.js'
+ * @import { Unit } from '../../data/words.js'
+ * @import { Figure, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { MappedSide, Match, Side } from './sides.js'
+ */
 
 const TITLES = { rows: 'query', columns: 'key' };
 /** The least number of shared tokens for a difference map. */
 const LEAST_SHARED = 2;
-const NO_ATTENTION = 'This model’s pass holds no attention weights.';
 
 /**
  * The attention map of one side.
  * @param {{a: Side, b: Side|null}} sides
  * @param {'a'|'b'} which
- * @param {Object} state
- * @returns {Partial<import('../../plot/figure.js').Figure>}
+ * @param {ViewState} state
+ * @returns {Partial<Figure>}
  */
 export function sideFigure(sides, which, state) {
   const side = sides[which];
-  if (!side.site) return { notice: NO_ATTENTION };
+  if (!isMapped(side)) return { notice: NO_ATTENTION };
+  /** @type {Subject} */
   const subject = {
     side,
     which,
@@ -65,6 +71,28 @@ export function sideFigure(sides, which, state) {
   };
 }
 
+/**
+ * @typedef {Object} Subject of one map
+ * @property {MappedSide} side
+ * @property {'a'|'b'} which
+ * @property {Matrix} matrix
+ * @property {Unit[]} rows
+ * @property {Unit[]} columns
+ */
+
+/**
+ * @typedef {Object} Compared of the map of differences
+ * @property {MappedSide} a
+ * @property {MappedSide} b
+ * @property {Matrix} before
+ * @property {Matrix} after
+ * @property {Matrix} changes
+ * @property {{rows: Match, columns: Match}} match
+ * @property {Unit[]} rows
+ * @property {Unit[]} columns
+ */
+
+/** @param {MappedSide} side */
 function unitsOf({ trace, place }) {
   return {
     rows: alone(tokensOf(trace, place.rows)),
@@ -72,18 +100,33 @@ function unitsOf({ trace, place }) {
   };
 }
 
-/** Both maps end at 1, or at the strongest weight of the two. */
+/**
+ * Both maps end at 1, or at the strongest weight of the two.
+ * @param {{a: Side, b: Side|null}} of
+ * @param {ViewState} state
+ */
 function ceilingOf({ a, b }, { range }) {
   if (range !== 'head') return 1;
   const strongest = [a, b]
-    .filter((side) => side?.site)
+    .filter(isMapped)
     .map(({ trace, site, head }) => extent(weightsSeen(trace, site, head)));
   return Math.max(...strongest) || 1;
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Subject} subject
+ * @param {ViewState} state
+ */
 function sideGrid({ side, which, matrix, rows, columns }, state) {
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => matrix.data[row * matrix.columns + column];
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const say = (row, column) => {
     const name = `${which.toUpperCase()}, ${attentionOf(side)}`;
     if (Number.isNaN(value(row, column)))
@@ -95,9 +138,9 @@ function sideGrid({ side, which, matrix, rows, columns }, state) {
     quantity: `attention weight of ${which.toUpperCase()} (${side.name}), ${attentionOf(side)}`,
     request: { ...side.request, capture: [side.site], heads: [side.head] },
     value,
-    format: (weight) => share(weight, 4),
+    format: (/** @type {number} */ weight) => share(weight, 4),
     describe: say,
-    tip: (row, column) => [
+    tip: (/** @type {number} */ row, /** @type {number} */ column) => [
       `${namedUnit(rows, row)} → ${namedUnit(columns, column)}`,
       Number.isNaN(value(row, column)) ? 'hidden: not yet read' : share(value(row, column), 4),
     ],
@@ -106,10 +149,15 @@ function sideGrid({ side, which, matrix, rows, columns }, state) {
   };
 }
 
-/** The interaction of A's map: its tokens are those of the page's sentences. */
+/**
+ * The interaction of A's map: its tokens are those of the page's sentences.
+ * @param {Subject} subject
+ * @param {ViewState} state
+ */
 function ofPage({ side, matrix, rows, columns }, state) {
   const { place, trace } = side;
   const query = queryOf(state, trace, place.rows);
+  /** @param {number} row */
   const shown = (row) => {
     const column = strongestOf(matrix, { row });
     return {
@@ -119,9 +167,12 @@ function ofPage({ side, matrix, rows, columns }, state) {
   };
   return {
     sides: { rows: place.rows, columns: place.columns },
-    tokens: (row, column) => ({ query: row, key: column }),
+    tokens: (/** @type {number} */ row, /** @type {number} */ column) => ({
+      query: row,
+      key: column,
+    }),
     ofRow: shown,
-    choose: (row) => choosing(trace, place.rows, row),
+    choose: (/** @type {number} */ row) => choosing(trace, place.rows, row),
     ceiling: 1,
     chosen: { row: query },
     start: { row: query, column: strongestOf(matrix, { row: query }) },
@@ -129,12 +180,17 @@ function ofPage({ side, matrix, rows, columns }, state) {
   };
 }
 
-/** Tokens of B are marked at their counterparts in the page's sentences. */
+/**
+ * Tokens of B are marked at their counterparts in the page's sentences.
+ * @param {Subject} subject
+ * @param {{a: Side, b: Side|null}} sides
+ */
 function placed({ side }, { a, b }) {
-  if (!isSamePlace(a, b)) return {};
+  if (!isMapped(a) || !isMapped(b) || !isSamePlace(a, b)) return {};
+  /** @param {'rows'|'columns'} axis */
   const back = (axis) => {
     const { a: left, b: right, pairs } = matchOf(a, b, side.place[axis]);
-    return (index) => {
+    return (/** @type {number} */ index) => {
       const unit = right.findIndex(({ first, last }) => first <= index && index <= last);
       const pair = pairs.find(([, at]) => at === unit);
       return pair ? tokensIn(left[pair[0]]) : undefined;
@@ -143,10 +199,18 @@ function placed({ side }, { a, b }) {
   const [row, column] = [back('rows'), back('columns')];
   return {
     sides: { rows: a.place.rows, columns: a.place.columns },
-    tokens: (at, other) => ({ query: row(at), key: column(other) }),
+    tokens: (/** @type {number} */ at, /** @type {number} */ other) => ({
+      query: row(at),
+      key: column(other),
+    }),
   };
 }
 
+/**
+ * @param {Unit[]} rows
+ * @param {Unit[]} columns
+ * @param {ViewState} state
+ */
 function shared(rows, columns, state) {
   return {
     rows: rows.length,
@@ -162,17 +226,21 @@ function shared(rows, columns, state) {
 /**
  * The difference B − A over the shared tokens.
  * @param {{a: Side, b: Side}} sides
- * @param {Object} state
- * @returns {Partial<import('../../plot/figure.js').Figure>}
+ * @param {ViewState} state
+ * @returns {Partial<Figure>}
  */
 export function differenceFigure({ a, b }, state) {
-  if (!a.site || !b.site) return { notice: NO_ATTENTION };
+  if (!isMapped(a) || !isMapped(b)) return { notice: NO_ATTENTION };
   if (!isSamePlace(a, b))
     return { notice: `Not comparable: A shows ${kindOf(a)}, B ${kindOf(b)}.` };
   const rows = matchOf(a, b, a.place.rows);
   const columns = matchOf(a, b, a.place.columns);
   if (rows.pairs.length < LEAST_SHARED || columns.pairs.length < LEAST_SHARED)
     return { notice: 'A and B share too few tokens for a difference.' };
+  /**
+   * @param {MappedSide} side
+   * @param {'a'|'b'} name
+   */
   const mapOf = ({ trace, site, head }, name) =>
     byUnits(weightsSeen(trace, site, head), rows[name], columns[name]);
   const [before, after] = [mapOf(a, 'a'), mapOf(b, 'b')];
@@ -208,17 +276,25 @@ export function differenceFigure({ a, b }, state) {
   };
 }
 
+/** @param {MappedSide} side */
 function kindOf({ place, trace }) {
   return place.id === 'cross'
     ? 'cross-attention'
     : `self-attention of the ${place.stack}${trace.target_tokens && place.rows === 'target' ? ', which reads the target' : ''}`;
 }
 
-/** The units of A with a counterpart in B. */
+/**
+ * The units of A with a counterpart in B.
+ * @param {Match} match
+ */
 function kept({ a, pairs }) {
   return pairs.map(([index]) => a[index]);
 }
 
+/**
+ * @param {Compared} subject
+ * @param {number} reach
+ */
 function helpOf({ a, b, match: { rows, columns } }, reach) {
   const isWhole = rows.isWhole && columns.isWhole;
   const what =
@@ -238,6 +314,10 @@ function helpOf({ a, b, match: { rows, columns } }, reach) {
   return [nothing, what, heads].filter(Boolean).join(' ');
 }
 
+/**
+ * @param {Compared} subject
+ * @param {number} reach
+ */
 function factsOf({ changes, match: { rows }, rows: kept_ }, reach) {
   return [
     ['Largest change', reach === 0 ? 'none' : share(reach)],
@@ -253,26 +333,43 @@ function factsOf({ changes, match: { rows }, rows: kept_ }, reach) {
   ];
 }
 
-/** The units of one side with a counterpart on the other. */
-function paired({ pairs, ...units }, side, of) {
-  return pairs.map((pair) => units[side][pair[of]]);
+/**
+ * The units of one side with a counterpart on the other.
+ * @param {Match} match
+ * @param {'a'|'b'} side
+ */
+function paired(match, side) {
+  return match.pairs.map(([a, b]) => match[side][side === 'a' ? a : b]);
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Compared} subject
+ * @param {ViewState} state
+ * @returns {Grid}
+ */
 function differenceGrid({ a, b, before, after, changes, match, rows, columns }, state) {
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => changes.data[row * changes.columns + column];
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const each = (row, column) =>
-    [
-      [before, 0],
-      [after, 1],
-    ].map(
-      ([matrix, of]) =>
+    [before, after].map(
+      (matrix, of) =>
         matrix.data[match.rows.pairs[row][of] * matrix.columns + match.columns.pairs[column][of]],
     );
-  const ofSide = ({ site }, side, of) => ({
+  /**
+   * @param {MappedSide} mapped
+   * @param {'a'|'b'} side
+   */
+  const ofSide = ({ site }, side) => ({
     site,
-    rows: paired(match.rows, side, of),
-    columns: paired(match.columns, side, of),
+    rows: paired(match.rows, side),
+    columns: paired(match.columns, side),
   });
   return {
     ...shared(rows, columns, state),
@@ -280,7 +377,7 @@ function differenceGrid({ a, b, before, after, changes, match, rows, columns }, 
     quantity: `attention weight of B (${b.name}) less that of A (${a.name}), ${attentionOf(a)}`,
     request: { ...b.request, capture: [b.site], heads: [b.head] },
     before: { ...a.request, capture: [a.site], heads: [a.head] },
-    made: differenceMade(ofSide(a, 'a', 0), ofSide(b, 'b', 1)),
+    made: differenceMade(ofSide(a, 'a'), ofSide(b, 'b')),
     value,
     format: (change) => signed(change, 4),
     describe: (row, column) => {

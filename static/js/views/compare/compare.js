@@ -12,9 +12,16 @@ import { nextFigure } from './next_token.js';
 import { asks, nameOfB, otherOf, othersOf, range, sidesOf, wishOf } from './sides.js';
 import { entryOf } from '../registry.js';
 
+/**
+ * @import { Place } from '../../data/attention.js'
+ * @import { Card, Trace } from '../../data/trace.js'
+ * @import { Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Control } from '../../ui/controls.js'
+ */
+
 const { compare_temperature: TEMPERATURE } = entryOf('compare').fields;
 
-/** @type {import('../../plot/figure.js').View} */
+/** @type {View} */
 export const compare = {
   ...entryOf('compare'),
   help: 'Two passes side by side: the same sentence with a part of the model switched off, another sentence, or another model. The third map is B − A; the bars show how the prediction changed.',
@@ -32,7 +39,11 @@ export const compare = {
   figure,
 };
 
-/** Heads of two models do not correspond, so changes by head are shown for one model only. */
+/**
+ * Heads of two models do not correspond, so changes by head are shown for one model only.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function panels(trace, state) {
   const parts = ['b', 'difference', 'next', ...(state.compare_with === 'model' ? [] : ['heads'])];
   const others = isAsked(trace, state) && !state.answers.after?.problem ? parts : ['b'];
@@ -42,10 +53,15 @@ function panels(trace, state) {
   ];
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function isAsked(trace, state) {
   return 'after' in asks(trace, state);
 }
 
+/** @type {Record<string, string>} */
 const TITLES = {
   a: 'A',
   b: 'B',
@@ -55,12 +71,14 @@ const TITLES = {
 };
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Figure}
  */
 function figure(trace, state) {
-  const { part = 'a', answers } = state;
+  const { answers } = state;
+  /** @type {string} */
+  const part = state.part ?? 'a';
   const title = TITLES[part];
   if (!isAsked(trace, state))
     return part === 'a' ? alone(trace, state) : { title, ...invitation(trace, state) };
@@ -78,16 +96,20 @@ function figure(trace, state) {
     return { title: `${title}: ${sides[part].name}`, ...sideFigure(sides, part, state) };
   if (part === 'difference') return { title, ...differenceFigure(sides, state) };
   if (part === 'heads') return { title, ...headsFigure(sides, state) };
-  const waiting = noticeOf(answers.before);
+  const before = answers.before?.trace;
   return {
     title,
-    ...(waiting
-      ? { notice: waiting, isWaiting: !answers.before?.problem }
-      : nextFigure(sides, answers.before.trace.tensors.logits, state)),
+    ...(before
+      ? nextFigure(sides, before.tensors.logits, state)
+      : { notice: noticeOf(answers.before), isWaiting: !answers.before?.problem }),
   };
 }
 
-/** A alone, before there is a B. */
+/**
+ * A alone, before there is a B.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function alone(trace, state) {
   const { a } = sidesOf(trace, { ...state, answers: { after: { trace } } });
   return { title: `A: ${a.name}`, ...sideFigure({ a, b: null }, 'a', state) };
@@ -95,9 +117,9 @@ function alone(trace, state) {
 
 /**
  * A notice in place of a figure that needs B.
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state
- * @returns {{notice: string, actions?: import('../../plot/figure.js').Figure['actions']}}
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {{notice: string, actions?: Figure['actions']}}
  */
 function invitation(trace, { compare_with: way }) {
   if (way !== 'text') return { notice: 'No other model is available to compare with.' };
@@ -139,10 +161,10 @@ const RANGES = [
 ];
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Object} state
- * @param {import('../../data/attention.js').Place|null} place
- * @returns {import('../../ui/controls.js').Control[]}
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Place|null} place
+ * @returns {Control[]}
  */
 function controls(trace, state, place) {
   const { compare_with: way } = state;
@@ -155,15 +177,23 @@ function controls(trace, state, place) {
       value: way,
       options: offered.length > 0 ? WAYS : WAYS.slice(0, 2),
     },
-    ...{ edit: editControls, text: textControls, model: modelControls }[way](trace, state),
+    ...CONTROLS[way](trace, state),
     ...lookControls(trace, state, place),
   ];
 }
 
+/** @type {Record<string, (trace: Trace, state: ViewState) => Control[]>} */
+const CONTROLS = { edit: editControls, text: textControls, model: modelControls };
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Control[]}
+ */
 function editControls(trace, state) {
   const { card } = trace;
   const wish = wishOf(trace, state);
-  const layers = wish.kind === 'experts' ? card.moe.layers : range(card?.n_layers ?? 0);
+  const layers = wish.kind === 'experts' ? (card?.moe?.layers ?? []) : range(card?.n_layers ?? 0);
   const where = wish.kind === 'experts' ? WHERE.filter(({ id }) => id !== 'cross') : WHERE;
   return [
     {
@@ -187,6 +217,11 @@ function editControls(trace, state) {
   ];
 }
 
+/**
+ * @param {ReturnType<typeof wishOf>} wish
+ * @param {Card|undefined} card
+ * @returns {Control[]}
+ */
 function ofKind({ kind, heads, experts, temperature }, card) {
   if (kind === 'heads')
     return [
@@ -205,7 +240,7 @@ function ofKind({ kind, heads, experts, temperature }, card) {
         name: 'compare_experts',
         label: 'Experts off',
         value: experts,
-        options: numbered(range(card.moe.n_experts), 'expert'),
+        options: numbered(range(card?.moe?.n_experts ?? 0), 'expert'),
       },
     ];
   if (kind !== 'temperature') return [];
@@ -223,6 +258,11 @@ function ofKind({ kind, heads, experts, temperature }, card) {
   ];
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Control[]}
+ */
 function textControls(trace, { compare_text: text }) {
   return [
     {
@@ -244,6 +284,11 @@ function textControls(trace, { compare_text: text }) {
   ];
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Control[]}
+ */
 function modelControls(trace, state) {
   const other = otherOf(trace, state);
   return [
@@ -260,11 +305,16 @@ function modelControls(trace, state) {
     {
       kind: 'button',
       label: 'Swap A and B',
-      patch: { ...choosingModel(other?.id), compare_model: trace.model },
+      patch: { ...choosingModel(other?.id ?? ''), compare_model: trace.model },
     },
   ];
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Place|null} place
+ */
 function lookControls(trace, { layer, head, range: end }, place) {
   const layers = weightsAt(place, trace);
   if (layers.length === 0) return [];
@@ -288,6 +338,10 @@ function lookControls(trace, { layer, head, range: end }, place) {
   ];
 }
 
+/**
+ * @param {number[]} numbers
+ * @param {string} [noun]
+ */
 function numbered(numbers, noun) {
   return numbers.map((id) => ({ id, title: String(id), ...(noun && { help: `${noun} ${id}` }) }));
 }

@@ -10,7 +10,15 @@ import { movedMade } from '../../data/request_code.js';
 import { sequential } from '../../plot/colour.js';
 import { squaresFigure } from '../../plot/square_map.js';
 import { createMemo } from '../../state/state.js';
-import { matchOf, showing } from './sides.js';
+import { isMapped, matchOf, NO_ATTENTION, showing } from './sides.js';
+
+/**
+ * @import { Matrix, NamedArray, Trace } from '../../data/trace.js'
+ * @import { Figure, ViewState } from '../../plot/figure.js'
+ * @import { Cell, Grid } from '../../plot/grid.js'
+ * @import { Patch } from '../../state/state.js'
+ * @import { MappedSide, Side } from './sides.js'
+ */
 
 const WHAT_MOVED =
   'The share of a head’s attention that moved: half the sum of absolute changes of a row, averaged over rows.';
@@ -19,11 +27,12 @@ const CELL = 44;
 const AROUND = 80;
 
 /**
- * @param {{a: import('./sides.js').Side, b: import('./sides.js').Side}} sides of one model
- * @param {Object} state
- * @returns {Partial<import('../../plot/figure.js').Figure>}
+ * @param {{a: Side, b: Side}} sides of one model
+ * @param {ViewState} state
+ * @returns {Partial<Figure>}
  */
 export function headsFigure({ a, b }, state) {
+  if (!isMapped(a) || !isMapped(b)) return { notice: NO_ATTENTION };
   const moved = movedByHead(a, b);
   const layers = weightsAt(a.place, a.trace).map(({ layer }) => layer);
   const most = largestIn(moved);
@@ -53,23 +62,28 @@ export function headsFigure({ a, b }, state) {
   };
 }
 
-/** Small percentages have one more digit. */
+/**
+ * Small percentages have one more digit.
+ * @param {number} top
+ */
 function percentUpTo(top) {
   const digits = top < 0.1 ? 1 : 0;
-  return (value) => percent(value, digits).replace(' %', '');
+  return (/** @type {number} */ value) => percent(value, digits).replace(' %', '');
 }
 
+/** @param {number} value */
 function percentOnBar(value) {
   return `${tick(Number((100 * value).toPrecision(2)))} %`;
 }
 
 /**
  * A button to the head that changed most, unless it is open.
- * @param {{a: import('./sides.js').Side, b: import('./sides.js').Side}} sides of one model
- * @param {Object} state
- * @returns {{label: string, patch: Object}[]}
+ * @param {{a: Side, b: Side}} sides of one model
+ * @param {ViewState} state
+ * @returns {{label: string, patch: Patch}[]}
  */
 export function openMostChanged({ a, b }, state) {
+  if (!isMapped(a) || !isMapped(b)) return [];
   const moved = movedByHead(a, b);
   const { row, column } = largestIn(moved);
   const { layer } = weightsAt(a.place, a.trace)[row];
@@ -85,10 +99,18 @@ export function openMostChanged({ a, b }, state) {
 
 const memo = createMemo();
 
+/**
+ * @param {MappedSide} a
+ * @param {MappedSide} b
+ */
 function movedByHead(a, b) {
   return memo([a.trace, b.trace, a.place.id], () => countMoved(a, b));
 }
 
+/**
+ * @param {MappedSide} a
+ * @param {MappedSide} b
+ */
 function countMoved(a, b) {
   const sites = weightsAt(a.place, a.trace);
   const [rows, columns] = [a.place.rows, a.place.columns].map((side) => matchOf(a, b, side).pairs);
@@ -101,8 +123,19 @@ function countMoved(a, b) {
   return { rows: sites.length, columns: nHeads, data: Float64Array.from(data) };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Matrix} matrix
+ * @param {number[]} layers
+ * @param {Cell} most
+ * @param {{a: MappedSide, b: MappedSide}} of
+ * @param {ViewState} state
+ * @returns {Grid}
+ */
 function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => data[row * columns + column];
   const sites = weightsAt(a.place, a.trace).map(({ site }) => site);
   return {
@@ -130,12 +163,11 @@ function gridOf({ rows, columns, data }, layers, most, { a, b }, state) {
   };
 }
 
-/** @typedef {import('../../data/trace.js').Matrix} Matrix */
 /** @typedef {[number, number][]} Pairs index in A and index in B of the same thing */
 
 /**
  * The weights of a head; the masked future of a decoder is NaN rather than 0.
- * @param {import('../../data/trace.js').Trace} trace
+ * @param {Trace} trace
  * @param {string} site
  * @param {number} head
  * @returns {Matrix}
@@ -182,14 +214,18 @@ export function meanMoved({ rows, data }) {
 
 /**
  * The same for one head without building its difference matrix: masked cells are 0 on both sides.
- * @param {import('../../data/trace.js').NamedArray} a weights by head, query and key
- * @param {import('../../data/trace.js').NamedArray} b
+ * @param {NamedArray} a weights by head, query and key
+ * @param {NamedArray} b
  * @param {number} head
  * @param {Pairs} rows
  * @param {Pairs} columns
  * @returns {number} 0 to 1
  */
 export function movedIn(a, b, head, rows, columns) {
+  /**
+   * @param {NamedArray} array
+   * @param {number} row
+   */
   const startOf = ({ shape }, row) => (head * shape[1] + row) * shape[2];
   let sum = 0;
   for (const [i, j] of rows) {

@@ -15,15 +15,21 @@ import { probabilityAxis } from '../../plot/guess_bars.js';
 import { queryOf } from '../../state/state.js';
 import { counterpart, matchOf } from './sides.js';
 
-/** @typedef {import('./sides.js').Side} Side */
+/**
+ * @import { NamedArray, Token } from '../../data/trace.js'
+ * @import { Figure, Frame, Layout, Palette, PlotlyTrace, ViewState } from '../../plot/figure.js'
+ * @import { Geometry, Grid } from '../../plot/grid.js'
+ * @import { Words } from '../../plot/guess_bars.js'
+ * @import { Side } from './sides.js'
+ */
 
 const SHOWN = 12;
 
 /**
  * @param {{a: Side, b: Side}} sides
- * @param {import('../../data/trace.js').NamedArray} logits of A, which the page’s own trace leaves out
- * @param {Object} state
- * @returns {Partial<import('../../plot/figure.js').Figure>}
+ * @param {NamedArray} logits of A, which the page’s own trace leaves out
+ * @param {ViewState} state
+ * @returns {Partial<Figure>}
  */
 export function nextFigure({ a, b }, logits, state) {
   if (isFilling(a.trace) !== isFilling(b.trace))
@@ -64,6 +70,10 @@ export function nextFigure({ a, b }, logits, state) {
 /**
  * The position in B that corresponds to the chosen token: its counterpart, or the last token of the
  * same prefix.
+ * @param {Side} a
+ * @param {Side} b
+ * @param {number} query
+ * @param {ViewState} state
  */
 function queryIn(a, b, query, state) {
   const side = predictingSide(a.trace);
@@ -72,28 +82,41 @@ function queryIn(a, b, query, state) {
   return state.query === null ? queryOf({ ...state, query: null }, b.trace) : -1;
 }
 
+/** @param {NextChange} nextChange */
 function factsOf({ moved, lost }) {
   if (moved === null)
     return [['Vocabularies', 'two: tokens are matched by their text, and no distance is computed']];
   return [
     ['Moved from token to token', `${percent(moved)} (total variation)`],
-    ['Kullback–Leibler, A from B', `${decimal(lost)} bits`],
+    ['Kullback–Leibler, A from B', `${decimal(lost ?? 0)} bits`],
   ];
 }
 
 const COLUMNS = ['A', 'B', 'B − A'];
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {{a: Side, b: Side, query: number, other: number, words: Words, tokens: Token[], change: NextChange, geometry: Geometry}} subject
+ * @returns {Grid}
+ */
 function gridOf({ a, b, query, other, words, tokens, change, geometry }) {
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => {
     const token = change.tokens[row];
     return [token.a, token.b, token.b - token.a][column];
   };
+  /**
+   * @param {number} number
+   * @param {number} column
+   */
   const write = (number, column) => {
     if (Number.isNaN(number)) return 'unknown: not among the 20 likeliest';
     return column === 2 ? `${points(number)} percentage points` : percent(number);
   };
   const side = predictingSide(a.trace);
+  /** @param {number} row */
   const say = (row) =>
     `${words.preposition} ${named(tokens, query)}, “${change.tokens[row].name}” has probability ${write(value(row, 0), 0)} in A and ${write(value(row, 1), 1)} in B: ${write(value(row, 2), 2)}`;
   return {
@@ -132,14 +155,16 @@ const LETTERING = { size: 13, letters: 14, space: 1 };
 const NUMBER = { size: 12, letters: 30, space: 1 };
 const WIDEST = 760;
 /** Pale bars for A, strong bars for B. */
+/** @type {('a'|'b')[]} */
+const SIDES = ['a', 'b'];
 const LEVELS = { a: 88, b: 168 };
 const KEY_HEIGHT = 24;
 
 /**
  * @param {Expected[]} tokens
  * @param {{event: string}} words whose probability it is
- * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object, geometry: import('../../plot/grid.js').Geometry}}
+ * @param {Frame} state
+ * @returns {{data: PlotlyTrace[], layout: Layout, geometry: Geometry}}
  */
 function pairedBars(tokens, { event }, { palette, width }) {
   const labels = tokens.map(({ name }) => name);
@@ -147,7 +172,7 @@ function pairedBars(tokens, { event }, { palette, width }) {
   const height = tokens.length * ROW_HEIGHT;
   const total = Math.min(width, WIDEST);
   const ended = tokens.flatMap((token) =>
-    ['a', 'b'].map((side) => ({ probability: token[side] || 0, number: numberOf(token, side) })),
+    SIDES.map((side) => ({ probability: token[side] || 0, number: numberOf(token, side) })),
   );
   const axis = probabilityAxis(ended, event, {
     palette,
@@ -155,7 +180,7 @@ function pairedBars(tokens, { event }, { palette, width }) {
     lettering: NUMBER,
   });
   return {
-    data: ['a', 'b'].map((side) => bars(tokens, side, palette)),
+    data: SIDES.map((side) => bars(tokens, side, palette)),
     layout: {
       ...baseLayout(palette, { width: total, height: height + margin.t + margin.b, margin }),
       barmode: 'overlay',
@@ -169,6 +194,11 @@ function pairedBars(tokens, { event }, { palette, width }) {
   };
 }
 
+/**
+ * @param {Expected[]} tokens
+ * @param {'a'|'b'} side
+ * @param {Palette} palette
+ */
 function bars(tokens, side, palette) {
   return {
     type: 'bar',
@@ -185,10 +215,15 @@ function bars(tokens, side, palette) {
   };
 }
 
+/** @param {'a'|'b'} side */
 function middleOf(side) {
   return side === 'a' ? -BAR.apart : BAR.apart;
 }
 
+/**
+ * @param {Expected} token
+ * @param {'a'|'b'} side
+ */
 function numberOf(token, side) {
   if (Number.isNaN(token[side])) return 'not among its 20 likeliest';
   const change = side === 'b' && !Number.isNaN(token.a) ? `  ${points(token.b - token.a)}` : '';
@@ -206,10 +241,13 @@ function points(change) {
   return `${change > 0 ? '+' : '−'}${text}`;
 }
 
-/** The legend: one entry per side. */
+/**
+ * The legend: one entry per side.
+ * @param {Palette} palette
+ */
 function keys({ theme, ink }) {
   const scale = sequential(theme);
-  return ['a', 'b'].flatMap((side, index) => {
+  return SIDES.flatMap((side, index) => {
     const shared = {
       showarrow: false,
       xref: 'paper',
@@ -237,13 +275,18 @@ function keys({ theme, ink }) {
   });
 }
 
-/** Columns of the grid: A, B, and the change, which spans the row. */
+/**
+ * Columns of the grid: A, B, and the change, which spans the row.
+ * @param {Expected[]} tokens
+ * @param {number} end
+ * @returns {Geometry}
+ */
 function geometryOf(tokens, end) {
   return {
     box(row, column) {
       if (row === undefined) return null;
-      const halves = { 0: [row - 0.5, row], 1: [row, row + 0.5] };
-      const [y0, y1] = halves[column] ?? [row - 0.5, row + 0.5];
+      const y0 = column === 1 ? row : row - 0.5;
+      const y1 = column === 0 ? row : row + 0.5;
       return { x0: 0, x1: end, y0, y1 };
     },
     at(_, y) {
@@ -274,9 +317,9 @@ const ROUNDING = 1e-6;
 
 /**
  * @typedef {Object} View what one pass expects at one place
- * @property {import('../../data/trace.js').NamedArray} logits
- * @property {{ids: import('../../data/trace.js').NamedArray, probabilities: import('../../data/trace.js').NamedArray, texts: string[][]}} likeliest
- * @property {import('../../data/trace.js').Token[]} tokens
+ * @property {NamedArray} logits
+ * @property {{ids: NamedArray, probabilities: NamedArray, texts: string[][]}} likeliest
+ * @property {Token[]} tokens
  * @property {number} query
  */
 
@@ -309,7 +352,10 @@ export function nextChange(a, b, most) {
   };
 }
 
-/** The likeliest tokens of a position, as the API returned them. */
+/**
+ * The likeliest tokens of a position, as the API returned them.
+ * @param {View} view
+ */
 function listed({ likeliest: { ids, probabilities, texts }, query }) {
   const chances = rowOf(matrixAt(probabilities), query);
   return Array.from(rowOf(matrixAt(ids), query), (id, rank) => ({
@@ -320,25 +366,36 @@ function listed({ likeliest: { ids, probabilities, texts }, query }) {
   }));
 }
 
-/** Whether both sides use one vocabulary, judged by the tokens both of them returned. */
+/**
+ * Whether both sides use one vocabulary, judged by the tokens both of them returned.
+ * @param {View} a
+ * @param {View} b
+ */
 function isOneVocabulary(a, b) {
   if (a.logits.shape.at(-1) !== b.logits.shape.at(-1)) return false;
   const spelled = spelling(a);
   return [...spelling(b)].every(([id, text]) => !spelled.has(id) || spelled.get(id) === text);
 }
 
+/** @param {View} view */
 function spelling({ likeliest: { ids, texts }, tokens }) {
-  return new Map([
-    ...tokens.map(({ id, text }) => [id, text]),
-    ...texts.flat().map((text, at) => [ids.data[at], text]),
-  ]);
+  const spelled = new Map(tokens.map(({ id, text }) => [id, text]));
+  texts.flat().forEach((text, at) => spelled.set(ids.data[at], text));
+  return spelled;
 }
 
 /**
  * Tokens of two vocabularies are matched by text; a token outside a side's likeliest has no known
  * probability.
+ * @param {ReturnType<typeof listed>[number][]} listA
+ * @param {ReturnType<typeof listed>[number][]} listB
+ * @param {number} most
  */
 function byText(listA, listB, most) {
+  /**
+   * @param {ReturnType<typeof listed>[number][]} list
+   * @param {string} text
+   */
   const of = (list, text) => list.find((one) => one.text === text)?.probability ?? NaN;
   const texts = new Set(
     [...listA, ...listB].filter(({ rank }) => rank < OF_EACH).map(({ text }) => text),
@@ -353,7 +410,9 @@ function byText(listA, listB, most) {
   ).slice(0, most);
 }
 
+/** @param {Expected[]} tokens */
 function likeliestFirst(tokens) {
+  /** @param {Expected} expected */
   const greatest = ({ a, b }) => Math.max(...[a, b].filter((chance) => !Number.isNaN(chance)));
   return tokens.sort((one, other) => greatest(other) - greatest(one));
 }

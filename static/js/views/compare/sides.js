@@ -10,6 +10,14 @@ import { request, weightSites } from '../../data/trace.js';
 import { shortened } from '../../data/text.js';
 import { alone, merged, wordsOf } from '../../data/words.js';
 
+/**
+ * @import { Place } from '../../data/attention.js'
+ * @import { Ask, Card, Edit, Matrix, Token, Trace } from '../../data/trace.js'
+ * @import { Unit } from '../../data/words.js'
+ * @import { ViewState } from '../../plot/figure.js'
+ * @import { Request } from '../../plot/grid.js'
+ */
+
 const NEEDED = { needs: ['logits', 'analyses.next_token.ids'], also: weightSites };
 const NAME_LETTERS = 48;
 /** Letters kept of a shared beginning, before the first difference. */
@@ -17,24 +25,32 @@ const LEAD_LETTERS = 16;
 
 /**
  * @typedef {Object} Side
- * @property {import('../../data/trace.js').Trace} trace
+ * @property {Trace} trace
  * @property {string} name its distinguishing name
- * @property {import('../../data/attention.js').Place|null} place
+ * @property {Place|null} place
  * @property {number} layer
  * @property {number} head
  * @property {string|null} site of the attention weights
- * @property {Object} request what a call for its numbers names besides what is captured
+ * @property {Request} request what a call for its numbers names besides what is captured
  */
 
 /**
  * The edit in the state: numbers that the model does not have are left out; without any, the shown head.
- * @param {{card?: any}} of
- * @param {any} state
+ * @param {{card?: Card}} of
+ * @param {ViewState} state
  */
 export function wishOf({ card }, state) {
   const layers =
     (state.compare_edit === 'experts' ? card?.moe?.layers : null) ?? range(card?.n_layers ?? 0);
+  /**
+   * @param {number[]} numbers
+   * @param {number} count
+   */
   const known = (numbers, count) => numbers.filter((number) => number < count);
+  /**
+   * @param {number[]} numbers
+   * @param {number} standard
+   */
   const or = (numbers, standard) => (numbers.length > 0 ? numbers : [standard]);
   return {
     kind: state.compare_edit === 'experts' && !card?.moe ? 'heads' : state.compare_edit,
@@ -46,16 +62,25 @@ export function wishOf({ card }, state) {
   };
 }
 
+/**
+ * @param {Card|undefined} card
+ * @param {ViewState} state
+ */
 function placeOfEdit(card, { compare_edit: kind, compare_where: where }) {
   if (card?.kind !== 'encoder-decoder' || (kind === 'experts' && where === 'cross')) return 'all';
   return where;
 }
 
+/** @param {number} count */
 export function range(count) {
   return Array.from({ length: count }, (_, index) => index);
 }
 
-/** The open head, limited to the heads of the model. */
+/**
+ * The open head, limited to the heads of the model.
+ * @param {ViewState} state
+ * @param {number} count
+ */
 function headOf({ head }, count) {
   return Math.min(head ?? 0, Math.max(count - 1, 0));
 }
@@ -63,7 +88,7 @@ function headOf({ head }, count) {
 /**
  * Open another head while the edit keeps its heads.
  * @param {{a: Side}} sides
- * @param {Object} state
+ * @param {ViewState} state
  * @param {{layer: number, head: number}} shown
  */
 export function showing({ a }, state, shown) {
@@ -74,8 +99,8 @@ export function showing({ a }, state, shown) {
 
 /**
  * The models that this one can be compared with, those of its kind first.
- * @param {{card?: any}} of
- * @param {any[]} cards
+ * @param {{card?: Card}} of
+ * @param {Card[]} cards
  */
 export function othersOf({ card }, cards) {
   const others = cards.filter(({ id }) => id !== card?.id);
@@ -85,7 +110,11 @@ export function othersOf({ card }, cards) {
   ];
 }
 
-/** The chosen other model, or the first; undefined: there is none. */
+/**
+ * The chosen other model, or the first; undefined: there is none.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 export function otherOf(trace, { compare_model: id, cards }) {
   const others = othersOf(trace, cards);
   return others.find((card) => card.id === id) ?? others[0];
@@ -93,7 +122,9 @@ export function otherOf(trace, { compare_model: id, cards }) {
 
 /**
  * The request members in which B differs from A.
- * @returns {Object|null} null: there is no B yet
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Ask|null} null: there is no B yet
  */
 function memberOfB(trace, state) {
   const target = trace.target?.trim() ? trace.target : null;
@@ -111,29 +142,36 @@ function memberOfB(trace, state) {
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Object} state
- * @returns {Record<string, Object>}
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Record<string, Ask>}
  */
 export function asks(trace, state) {
   const member = trace.card && memberOfB(trace, state);
-  if (!member) return {};
-  const card = state.compare_with === 'model' ? otherOf(trace, state) : trace.card;
+  if (!trace.card || !member) return {};
+  const card = (state.compare_with === 'model' ? otherOf(trace, state) : null) ?? trace.card;
   return { before: { capture: ['logits'] }, after: { ...request([NEEDED], card), ...member } };
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Object} state whose answers are here
+ * @param {Trace} trace
+ * @param {ViewState} state whose answers are here
  * @returns {{a: Side, b: Side}}
  */
 export function sidesOf(trace, state) {
   const a = sideOf(trace, state, nameOfA(trace, state));
-  const after = state.answers.after.trace;
-  const b = sideOf(after, { ...state, where: a.place?.id }, nameOfB(trace, state));
-  return { a: { ...a, request: {} }, b: { ...b, request: memberOfB(trace, state) } };
+  const after = state.answers.after?.trace ?? trace;
+  const b = sideOf(after, { ...state, where: a.place?.id ?? '' }, nameOfB(trace, state));
+  return { a: { ...a, request: {} }, b: { ...b, request: memberOfB(trace, state) ?? {} } };
 }
 
+/** @param {string} name */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {string} name
+ * @returns {Omit<Side, 'request'>}
+ */
 function sideOf(trace, state, name) {
   const place = placeOf(state, trace);
   const layers = weightsAt(place, trace);
@@ -149,6 +187,10 @@ function sideOf(trace, state, name) {
   };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function nameOfA(trace, { compare_with: way, compare_text: other }) {
   if (way === 'text') return tellingPart(trace.text, other);
   return way === 'model' ? modelName(trace.card, trace.model) : 'as it is';
@@ -174,6 +216,10 @@ function tellingPart(sentence, other) {
   return `“${shortened(part, NAME_LETTERS)}”`;
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 export function nameOfB(trace, state) {
   if (state.compare_with === 'edit') return editInWords(wishOf(trace, state));
   if (state.compare_with === 'text') return tellingPart(state.compare_text, trace.text);
@@ -185,10 +231,26 @@ export function nameOfB(trace, state) {
  * @param {Side} side
  */
 export function attentionOf({ trace, place, layer, head }) {
-  return `${placesOf(trace).length > 1 ? `${place.name}, ` : ''}layer ${layer}, head ${head}`;
+  return `${place && placesOf(trace).length > 1 ? `${place.name}, ` : ''}layer ${layer}, head ${head}`;
 }
 
-/** Whether both sides show the same kind of attention between the same kinds of text. */
+/** @typedef {Side & {place: Place, site: string}} MappedSide a side with attention weights */
+
+export const NO_ATTENTION = 'This model’s pass holds no attention weights.';
+
+/**
+ * @param {Side|null} side
+ * @returns {side is MappedSide}
+ */
+export function isMapped(side) {
+  return Boolean(side?.place && side.site);
+}
+
+/**
+ * Whether both sides show the same kind of attention between the same kinds of text.
+ * @param {Side} a
+ * @param {Side} b
+ */
 export function isSamePlace(a, b) {
   return a.place?.id === b.place?.id && hasTwoSides(a.trace) === hasTwoSides(b.trace);
 }
@@ -207,7 +269,7 @@ export function isSamePlace(a, b) {
 
 /**
  * @param {Wish} wish
- * @returns {Object[]} the member `edits` of a request
+ * @returns {Edit[]} the member `edits` of a request
  */
 export function editsOf({ kind, heads, experts, temperature, layer, where }) {
   const place = { ...(layer !== null && { layer }), ...(where !== 'all' && { where }) };
@@ -245,12 +307,14 @@ function editInWords({ kind, heads, experts, temperature, layer, where }) {
 
 const NAMED = 4;
 
+/**
+ * @param {string} noun
+ * @param {number[]} numbers
+ */
 function listed(noun, numbers) {
   if (numbers.length > NAMED) return counted(numbers.length, noun);
   return `${noun}${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')}`;
 }
-
-/** @typedef {import('../../data/words.js').Unit} Unit */
 
 /**
  * @typedef {Object} Match
@@ -270,29 +334,44 @@ function listed(noun, numbers) {
 export function matchOf(a, b, side) {
   const isOtherModel = a.trace.model !== b.trace.model;
   const [tokensA, tokensB] = [a, b].map(({ trace }) => alone(tokensOf(trace, side)));
-  const byToken = matched(tokensA, tokensB, isOtherModel ? spanOf : ({ id }) => String(id), false);
+  const byToken = matched(
+    tokensA,
+    tokensB,
+    isOtherModel ? spanOf : (/** @type {Token} */ { id }) => String(id),
+    false,
+  );
   if (byToken.isWhole || !isOtherModel) return byToken;
   const [wordsA, wordsB] = [a, b].map(({ trace }) =>
-    wordsOf(tokensOf(trace, side), side === 'target' ? trace.target : trace.text),
+    wordsOf(tokensOf(trace, side), (side === 'target' ? trace.target : trace.text) ?? ''),
   );
   return matched(wordsA, wordsB, spanOf, true);
 }
 
+/**
+ * @param {Unit[]} a
+ * @param {Unit[]} b
+ * @param {(unit: Unit) => string} keyOf
+ * @param {boolean} isByWord
+ * @returns {Match}
+ */
 function matched(a, b, keyOf, isByWord) {
   const pairs = commonPairs(a.map(keyOf), b.map(keyOf));
   return { a, b, pairs, isByWord, isWhole: pairs.length === a.length && pairs.length === b.length };
 }
 
-/** The span of a token, independent of its tokenizer. */
+/**
+ * The span of a token, independent of its tokenizer.
+ * @param {Token} token
+ */
 function spanOf({ text, start, end, is_special: isSpecial }) {
   return isSpecial ? text : `${start} ${end}`;
 }
 
 /**
- * @param {import('../../data/trace.js').Matrix} matrix by tokens
+ * @param {Matrix} matrix by tokens
  * @param {Unit[]} rows
  * @param {Unit[]} columns
- * @returns {import('../../data/trace.js').Matrix} by what is compared
+ * @returns {Matrix} by what is compared
  */
 export function byUnits(matrix, rows, columns) {
   const isByToken = rows.length === matrix.rows && columns.length === matrix.columns;
@@ -333,13 +412,21 @@ export function commonPairs(a, b) {
   return pairs;
 }
 
-/** Compared sentences mostly share their beginning and their end. */
+/**
+ * Compared sentences mostly share their beginning and their end.
+ * @param {string[]} a
+ * @param {string[]} b
+ */
 function sharedStart(a, b) {
   let length = 0;
   while (length < Math.min(a.length, b.length) && a[length] === b[length]) length += 1;
   return length;
 }
 
+/**
+ * @param {string[]} a
+ * @param {string[]} b
+ */
 function pairsWithin(a, b) {
   const width = b.length + 1;
   const longest = new Uint16Array((a.length + 1) * width);

@@ -30,6 +30,16 @@ import {
 } from '../../plot/figure.js';
 import { transposedGrid } from '../../plot/grid.js';
 
+/**
+ * @import { Side } from '../../data/attention.js'
+ * @import { Ask, Matrix, Token, Trace } from '../../data/trace.js'
+ * @import { Figure, Frame, Palette, View, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { State } from '../../state/state.js'
+ * @import { Control } from '../../ui/controls.js'
+ * @import { Share, Stage } from './routing.js'
+ */
+
 const SHOWS = [
   { id: 'routing', title: 'Routing', help: 'The decisions of the routers of all layers' },
   { id: 'route', title: 'Route', help: 'The path of the tokens through the layers' },
@@ -41,6 +51,7 @@ const SHOWS = [
 ];
 
 const EXPERT = ['expert', 'one of the parallel feed-forward networks of a layer'];
+/** @type {Record<string, string[][]>} */
 const TERMS = {
   routing: [
     EXPERT,
@@ -64,6 +75,7 @@ const TERMS = {
     ['share', 'the share of a token’s occurrences that go to the expert'],
   ],
 };
+/** @type {Record<string, string>} */
 const HELP = {
   routing:
     'In a mixture of experts, a router sends each token through a few of several small networks. Chosen experts are marked, each with the weight of its output.',
@@ -73,10 +85,12 @@ const HELP = {
     'Experts specialise during training, without being assigned a subject: these are the tokens that the router sends to each more often than to the others.',
 };
 
+/** @type {Record<string, (trace: Trace, state: ViewState, scene: Scene) => Figure>} */
 const FIGURES = { routing: routingFigure, flow: flowFigure, ways: choicesFigure };
+/** @type {typeof FIGURES} */
 const SPECIALITIES = { kinds: kindsFigure, taken: expertFigure };
 
-/** @type {import('../../plot/figure.js').View} */
+/** @type {View} */
 export const experts = {
   ...entryOf('experts'),
   help: HELP.routing,
@@ -85,27 +99,33 @@ export const experts = {
     isDense(trace) ? {} : { help: HELP[show], terms: TERMS[show] },
   places: (trace) => (isDense(trace) ? [] : stacksOf(trace)),
   place: (trace, state) => stackOf(state, trace),
-  arrangement: (_, { experts_show: show }) => (show === 'specialities' ? 'pair' : undefined),
+  arrangement: (_, { experts_show: show }) => (show === 'specialities' ? 'pair' : ''),
   controls,
   asks,
   panels,
   figure,
 };
 
+/** @param {Trace} trace */
 function isDense({ tensors }) {
   return layersWith(tensors, 'experts.router_probs').length === 0;
 }
 
 /**
  * Only the full card says what the experts take.
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Record<string, any>} state
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Record<string, Ask>}
  */
 function asks(trace, { experts_show: show }) {
   return show === 'specialities' && !isDense(trace) ? { card: { card: trace.model } } : {};
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Control[]}
+ */
 function controls(trace, state) {
   const scene = sceneOf(trace, state);
   if (scene.stages.length === 0) return [];
@@ -130,10 +150,15 @@ function controls(trace, state) {
   ];
 }
 
-/** One panel for each layer that routes; a dense model has one, with a notice. */
+/**
+ * One panel for each layer that routes; a dense model has one, with a notice.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function panels(trace, state) {
   const { stages, stack } = sceneOf(trace, state);
   if (stages.length === 0) return [{ id: 'dense', state: { stack } }];
+  /** @param {string} name */
   const part = (name) => ({ id: name, state: { part: name, stack } });
   if (state.experts_show === 'route') return ['flow', 'ways'].map(part);
   if (state.experts_show === 'specialities') return ['kinds', 'taken'].map(part);
@@ -147,24 +172,30 @@ function panels(trace, state) {
  * The data that all figures of the view share.
  * @typedef {Object} Scene
  * @property {'encoder'|'decoder'} stack
- * @property {import('../../data/attention.js').Side} side
- * @property {import('../../data/trace.js').Token[]} tokens
+ * @property {Side} side
+ * @property {Token[]} tokens
  * @property {number} query the chosen token
- * @property {import('./routing.js').Stage[]} stages
- * @property {import('./routing.js').Stage} stage the layer that is looked at
+ * @property {Stage[]} stages
+ * @property {Stage} stage the layer that is looked at
  * @property {number} expert the one that is looked at
  * @property {(layer: number) => string} nameOf a layer in a sentence
- * @property {(token: number) => Partial<import('../../state/state.js').State>} choose what changes when a token is chosen
+ * @property {(token: number) => Partial<State>} choose what changes when a token is chosen
  */
 
-/** @returns {Scene} */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Scene}
+ */
 function sceneOf(trace, state) {
   const stack = state.stack ?? stackOf(state, trace);
   const side = sideOf(stack, trace);
   const query = queryOf(state, trace, side);
   const stages = stagesOf(trace, stack);
   const stage = stages.find(({ layer }) => layer === state.layer) ?? stages[0];
+  /** @param {number} layer */
   const nameOf = (layer) => (hasTwoSides(trace) ? `${stack}, layer ${layer}` : `layer ${layer}`);
+  /** @param {number} token */
   const choose = (token) => choosing(trace, side, token);
   return {
     stack,
@@ -180,9 +211,9 @@ function sceneOf(trace, state) {
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with the panel’s `part`, `stack`, `drawn`
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Trace} trace
+ * @param {ViewState} state with the panel’s `part`, `stack`, `drawn`
+ * @returns {Figure}
  */
 function figure(trace, state) {
   const scene = sceneOf(trace, state);
@@ -194,6 +225,10 @@ function figure(trace, state) {
   return SPECIALITIES[part]({ ...trace, card: answer.trace.card }, state, scene);
 }
 
+/**
+ * @param {Trace} trace
+ * @param {Scene} scene
+ */
 function dense(trace, { stack }) {
   if (!isDense(trace))
     return {
@@ -213,10 +248,10 @@ const ROOM_FOR_NUMBERS = { width: 14, height: 12 };
 const ROOM_FOR_GAPS = 12;
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').Frame} state
+ * @param {Trace} trace
+ * @param {Frame} state
  * @param {Scene} scene
- * @returns {import('../../plot/figure.js').Figure}
+ * @returns {Figure}
  */
 function choicesFigure(trace, state, scene) {
   const { stages, tokens } = scene;
@@ -231,9 +266,13 @@ function choicesFigure(trace, state, scene) {
   };
 }
 
-/** @typedef {{stage: import('./routing.js').Stage, rank: number, label: string, shares: import('./routing.js').Share[]}} Choices of one rank in one layer, by token */
+/** @typedef {{stage: Stage, rank: number, label: string, shares: Share[]}} Choices of one rank in one layer, by token */
 
-/** @returns {Choices[]} */
+/**
+ * @param {Stage[]} stages
+ * @param {number} nTokens
+ * @returns {Choices[]}
+ */
 function choicesOf(stages, nTokens) {
   return stages.flatMap((stage) => {
     const byToken = Array.from({ length: nTokens }, (_, token) => choicesAt(stage.routing, token));
@@ -246,6 +285,11 @@ function choicesOf(stages, nTokens) {
   });
 }
 
+/**
+ * @param {Token[]} tokens
+ * @param {Choices[]} choices
+ * @param {Frame} state
+ */
 function choicesDrawing(tokens, choices, { palette, width }) {
   const box = boxOf(tokens, choices, width);
   const weights = {
@@ -264,6 +308,11 @@ function choicesDrawing(tokens, choices, { palette, width }) {
   };
 }
 
+/**
+ * @param {Token[]} tokens
+ * @param {Choices[]} choices
+ * @param {number} width
+ */
 function boxOf(tokens, choices, width) {
   const lettering = letteringFor(width);
   const labels = tokenLabels(tokens);
@@ -293,10 +342,16 @@ function boxOf(tokens, choices, width) {
     across,
     down,
     cell,
-    at: (token, row) => (isDown ? { x: row, y: token } : { x: token, y: row }),
+    at: (/** @type {number} */ token, /** @type {number} */ row) =>
+      isDown ? { x: row, y: token } : { x: token, y: row },
   };
 }
 
+/**
+ * @param {Matrix} weights
+ * @param {Palette} palette
+ * @param {ReturnType<typeof boxOf>} box
+ */
 function heatmap(weights, palette, { isDown, cell }) {
   return {
     type: 'heatmap',
@@ -311,7 +366,12 @@ function heatmap(weights, palette, { isDown, cell }) {
   };
 }
 
-/** Without room for numbers only the colours are drawn; the cursor reads out the rest. */
+/**
+ * Without room for numbers only the colours are drawn; the cursor reads out the rest.
+ * @param {Choices[]} choices
+ * @param {Palette} palette
+ * @param {ReturnType<typeof boxOf>} box
+ */
 function numbers(choices, palette, { cell, at }) {
   if (cell.width < ROOM_FOR_NUMBERS.width || cell.height < ROOM_FOR_NUMBERS.height) return [];
   const scale = sequential(palette.theme);
@@ -331,6 +391,12 @@ function numbers(choices, palette, { cell, at }) {
   ];
 }
 
+/**
+ * @param {Token[]} tokens
+ * @param {Choices[]} choices
+ * @param {Palette} palette
+ * @param {ReturnType<typeof boxOf>} box
+ */
 function axesOf(tokens, choices, palette, { isDown, across, down, lettering, forNames }) {
   const labels = choices.map(({ label }) => label);
   const tokenAxis = labelAxis({
@@ -352,7 +418,12 @@ function axesOf(tokens, choices, palette, { isDown, across, down, lettering, for
   return { xaxis: { ...tokenAxis, side: 'top', tickangle: -45 }, yaxis: downwards(choiceAxis) };
 }
 
-/** Lines between layers. */
+/**
+ * Lines between layers.
+ * @param {Choices[]} choices
+ * @param {Palette} palette
+ * @param {ReturnType<typeof boxOf>} box
+ */
 function bounds(choices, palette, { at, isDown }) {
   const length = { xref: isDown ? 'x' : 'paper', yref: isDown ? 'paper' : 'y' };
   return choices.flatMap(({ rank }, row) => {
@@ -363,8 +434,16 @@ function bounds(choices, palette, { at, isDown }) {
   });
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Scene} scene
+ * @param {Choices[]} choices
+ * @returns {Grid}
+ */
 function choicesGrid({ stages, tokens, query, side, stage, nameOf, choose }, choices) {
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const found = (row, column) => choices[row].shares[column];
   const isExpert = Number.isInteger;
   return {

@@ -17,6 +17,14 @@ import {
   pathInWords,
 } from './routing.js';
 
+/**
+ * @import { Trace } from '../../data/trace.js'
+ * @import { Figure, Frame, Palette } from '../../plot/figure.js'
+ * @import { Box, Geometry, Grid } from '../../plot/grid.js'
+ * @import { Scene } from './experts.js'
+ * @import { Routing, Stage } from './routing.js'
+ */
+
 const NODE_LEVEL = 128;
 const RIBBON_LEVEL = 72;
 const RIBBON_STRENGTH = 0.4;
@@ -30,10 +38,10 @@ const ROOM_FOR_NUMBER = 12;
 const NEAR = 6;
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').Frame} state
- * @param {import('./experts.js').Scene} scene
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Trace} trace
+ * @param {Frame} state
+ * @param {Scene} scene
+ * @returns {Figure}
  */
 export function flowFigure(trace, state, scene) {
   const { stages, tokens, query, stack } = scene;
@@ -51,6 +59,7 @@ export function flowFigure(trace, state, scene) {
   };
 }
 
+/** @param {number} emphasis */
 function noteOf(emphasis) {
   const wider =
     emphasis > 1
@@ -59,10 +68,16 @@ function noteOf(emphasis) {
   return `Choose an expert to see its share of the training text.${wider}`;
 }
 
+/** @param {number} count */
 function others(count) {
   return count === 0 ? '' : counted(count, 'other');
 }
 
+/**
+ * @param {Frame} state
+ * @param {Stage[]} stages
+ * @param {string[]} names
+ */
 function boxOf({ width }, stages, names) {
   const lettering = letteringFor(width);
   const most = Math.max(...stages.map(({ routing }) => routing.load.length));
@@ -80,7 +95,13 @@ function boxOf({ width }, stages, names) {
   };
 }
 
-/** Nodes have fixed positions, so that an expert keeps its height from sentence to sentence. */
+/**
+ * Nodes have fixed positions, so that an expert keeps its height from sentence to sentence.
+ * @param {{nodes: Node[], links: Link[]}} of
+ * @param {Box[]} boxes
+ * @param {Palette} palette
+ * @param {ReturnType<typeof boxOf>} box
+ */
 function sankey({ nodes, links }, boxes, palette, { across, down, thickness, pad }) {
   const scale = sequential(palette.theme);
   const ribbon = translucent(css(scale, RIBBON_LEVEL), RIBBON_STRENGTH);
@@ -121,6 +142,15 @@ function anchor() {
   };
 }
 
+/** @typedef {{stages: Stage[], network: Network, boxes: Box[], names: string[]}} Subject what is drawn */
+/** @typedef {{nodes: Node[], links: Link[]}} Network */
+/** @typedef {(column: number, expert: number|null) => number} Find the index of a node */
+
+/**
+ * @param {Subject} subject
+ * @param {Palette} palette
+ * @param {ReturnType<typeof boxOf>} box
+ */
 function layoutOf(subject, palette, box) {
   const axis = { visible: false, fixedrange: true };
   return {
@@ -137,6 +167,11 @@ function layoutOf(subject, palette, box) {
 
 const PLAIN = { showarrow: false, xref: 'x', yref: 'y', borderpad: 0 };
 
+/**
+ * @param {Subject} subject
+ * @param {Palette} palette
+ * @param {ReturnType<typeof boxOf>} box
+ */
 function layerTitles({ stages, network: { nodes }, boxes }, palette, { across }) {
   return stages.map(({ layer }, index) => {
     const at = boxes[nodes.findIndex(({ column }) => column === index + 1)];
@@ -154,6 +189,11 @@ function layerTitles({ stages, network: { nodes }, boxes }, palette, { across })
   });
 }
 
+/**
+ * @param {Subject} subject
+ * @param {Palette} palette
+ * @param {ReturnType<typeof boxOf>} box
+ */
 function tokenNames({ network: { nodes }, boxes, names }, palette, { lettering }) {
   return nodes.flatMap(({ column }, index) =>
     column > 0
@@ -173,6 +213,10 @@ function tokenNames({ network: { nodes }, boxes, names }, palette, { lettering }
   );
 }
 
+/**
+ * @param {Subject} subject
+ * @param {Palette} palette
+ */
 function numbers({ network: { nodes }, boxes }, palette) {
   const onNode = inkOn(sequential(palette.theme), NODE_LEVEL);
   return nodes.flatMap(({ column, expert }, index) => {
@@ -195,12 +239,21 @@ function numbers({ network: { nodes }, boxes }, palette) {
   });
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Scene} scene
+ * @param {{nodes: Node[], links: Link[]}} network
+ * @param {Box[]} boxes
+ * @returns {Grid}
+ */
 function gridOf(scene, network, boxes) {
   const { stages, tokens, query, side, stage } = scene;
   const taken = stages.map(({ routing }) =>
     weightByExpert(routing).map((part) => part / tokens.length),
   );
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => taken[column][row] ?? NaN;
   const rows = Math.max(...taken.map(({ length }) => length));
   const column = stages.indexOf(stage);
@@ -238,20 +291,38 @@ function gridOf(scene, network, boxes) {
   };
 }
 
+/**
+ * @param {Node[]} nodes
+ * @param {Box[]} boxes
+ * @returns {Geometry}
+ */
 function geometryOf(nodes, boxes) {
-  const find = (row, column) =>
+  /** @type {Geometry['box']} */
+  const find = (row, column = -1) =>
     boxes[nodes.findIndex((node) => node.column === column + 1 && node.expert === row)] ?? null;
+  /**
+   * @param {Box} box
+   * @param {number} x
+   * @param {number} y
+   */
   const holds = ({ x0, x1, y0, y1 }, x, y) =>
     x >= x0 - NEAR && x <= x1 + NEAR && y >= y0 - NEAR / 2 && y <= y1 + NEAR / 2;
   return {
     box: find,
     at: (x, y) => {
       const node = nodes[boxes.findIndex((box) => holds(box, x, y))];
-      return node && node.column > 0 ? { row: node.expert, column: node.column - 1 } : null;
+      if (!node || node.expert === null) return null;
+      return { row: node.expert, column: node.column - 1 };
     },
   };
 }
 
+/**
+ * @param {Scene} scene
+ * @param {(row: number, column: number) => number} value
+ * @param {number} row
+ * @param {number} column
+ */
 function sentence({ stages, tokens, query, nameOf }, value, row, column) {
   const { layer, routing } = stages[column];
   const weight = routing.weightOf(row, query);
@@ -263,7 +334,12 @@ function sentence({ stages, tokens, query, nameOf }, value, row, column) {
   return `Expert ${row} of ${nameOf(layer)} takes ${percent(value(row, column))} of the weight of ${counted(tokens.length, 'token')}, ${chosen}${most && `; most ${most}`}`;
 }
 
-/** The largest source and the largest target of a node. */
+/**
+ * The largest source and the largest target of a node.
+ * @param {Stage[]} stages
+ * @param {number} row
+ * @param {number} column
+ */
 function neighbours(stages, row, column) {
   const before =
     column > 0 && flowBetween(stages[column - 1].routing, stages[column].routing, () => true);
@@ -283,8 +359,12 @@ function neighbours(stages, row, column) {
   ].filter(Boolean);
 }
 
+/**
+ * @param {number[]|Float64Array} parts
+ * @param {string} words
+ */
 function mostOf(parts, words) {
-  const total = parts.reduce((sum, part) => sum + part, 0);
+  const total = [...parts].reduce((sum, part) => sum + part, 0);
   if (total === 0) return '';
   const most = Math.max(...parts);
   return `${words} expert ${parts.indexOf(most)} (${percent(most / total, 0)})`;
@@ -296,7 +376,7 @@ function mostOf(parts, words) {
  */
 
 /**
- * @param {import('./routing.js').Stage[]} stages
+ * @param {Stage[]} stages
  * @param {number} query the chosen token
  * @param {number} nTokens
  * @param {number} [emphasis] as how many tokens the chosen one counts, to be seen among very many
@@ -308,6 +388,7 @@ export function networkOf(stages, query, nTokens, emphasis = 1) {
     ...(nTokens > 1 ? [{ column: 0, expert: null, value: nTokens - 1, isChosen: false }] : []),
     ...stages.flatMap(({ routing }, index) => nodesOf(routing, index + 1, query, emphasis)),
   ];
+  /** @type {Find} */
   const find = (column, expert) =>
     nodes.findIndex((node) => node.column === column && node.expert === expert);
   return {
@@ -316,7 +397,17 @@ export function networkOf(stages, query, nTokens, emphasis = 1) {
   };
 }
 
+/**
+ * @param {Routing} routing
+ * @param {number} column
+ * @param {number} query
+ * @param {number} emphasis
+ */
 function nodesOf(routing, column, query, emphasis) {
+  /**
+   * @param {number} taken
+   * @param {number} expert
+   */
   const valueOf = (taken, expert) =>
     taken + (emphasis - 1) * (routing.weightOf(expert, query) ?? 0);
   return Array.from(weightByExpert(routing), (taken, expert) => ({
@@ -327,8 +418,15 @@ function nodesOf(routing, column, query, emphasis) {
   })).filter(({ value }) => value > 0);
 }
 
+/**
+ * @param {Stage[]} stages
+ * @param {number} query
+ * @param {Find} find
+ */
 function linksOfOthers(stages, query, find) {
+  /** @param {number} token */
   const isOther = (token) => token !== query;
+  /** @type {Link[]} */
   const links = [];
   stages.forEach(({ routing }, index) => {
     const flow =
@@ -351,13 +449,23 @@ function linksOfOthers(stages, query, find) {
   return links;
 }
 
-/** The load of the first layer without the chosen token. */
+/**
+ * The load of the first layer without the chosen token.
+ * @param {Routing} routing
+ * @param {number} query
+ */
 function entering(routing, query) {
   const data = weightByExpert(routing);
   for (const { expert, weight } of choicesAt(routing, query)) data[expert] -= weight;
   return { rows: 1, columns: data.length, data: data.map((value) => (value < 1e-9 ? 0 : value)) };
 }
 
+/**
+ * @param {Stage[]} stages
+ * @param {number} query
+ * @param {number} emphasis
+ * @param {Find} find
+ */
 function linksOfChosen(stages, query, emphasis, find) {
   const steps = stages.map(({ routing }) => choicesAt(routing, query));
   return steps.flatMap((to, index) => {
@@ -384,6 +492,7 @@ export function placed(nodes, { across, down, thickness, pad }) {
     { length: Math.max(...nodes.map(({ column }) => column)) + 1 },
     (_, column) => nodes.filter((node) => node.column === column),
   );
+  /** @param {Node[]} column */
   const total = (column) => column.reduce((sum, { value }) => sum + value, 0);
   const unit = Math.min(
     ...columns.map((column) => (down - (column.length - 1) * pad) / total(column)),

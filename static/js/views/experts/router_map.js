@@ -23,10 +23,18 @@ import { entropyAxis, entropyBars, entropyTitle, mostEntropyLine, STRIP } from '
 import { choicesInWords, pathOverlap, tintOf } from './routing.js';
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').Frame & {drawn?: number}} state
- * @param {import('./experts.js').Scene} scene
- * @returns {import('../../plot/figure.js').Figure}
+ * @import { Token, Trace } from '../../data/trace.js'
+ * @import { Drawing, Figure, Frame, Palette } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { Scene } from './experts.js'
+ * @import { Routing, Stage } from './routing.js'
+ */
+
+/**
+ * @param {Trace} trace
+ * @param {Frame & {drawn?: number}} state
+ * @param {Scene} scene
+ * @returns {Figure}
  */
 export function routingFigure(trace, state, scene) {
   const stage = scene.stages.find(({ layer }) => layer === state.drawn) ?? scene.stage;
@@ -41,6 +49,7 @@ export function routingFigure(trace, state, scene) {
   };
 }
 
+/** @param {Routing} routing */
 function factsOf({ meanEntropy, mostEntropy, balanceLoss }) {
   return [
     ['mean router entropy', `${nats(meanEntropy)} of at most ${nats(mostEntropy)} nats`],
@@ -48,16 +57,29 @@ function factsOf({ meanEntropy, mostEntropy, balanceLoss }) {
   ];
 }
 
+/** @param {number} entropy */
 function nats(entropy) {
   return signed(entropy, 2);
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Scene} scene
+ * @param {Stage} stage
+ * @returns {Grid}
+ */
 function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
   const { layer, routing } = stage;
   const { probabilities, load, entropies, weightOf } = routing;
   const name = nameOf(layer);
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => probabilities.data[row * probabilities.columns + column];
+  /**
+   * @param {number} token
+   * @param {Stage} stage
+   */
   const inWords = (token, { layer: at, routing: of }) =>
     `${choicesInWords(tokens, token, of, nameOf(at))}; router entropy ${nats(of.entropies[token])} of at most ${nats(of.mostEntropy)} nats`;
   return {
@@ -92,10 +114,21 @@ function gridOf({ side, tokens, query, stage: looked, nameOf, choose }, stage) {
   };
 }
 
+/**
+ * @param {number} probability
+ * @param {number|undefined} weight
+ */
 function tipNumber(probability, weight) {
   return share(probability, 4) + (weight === undefined ? '' : `, chosen: weight ${share(weight)}`);
 }
 
+/**
+ * @param {string} name
+ * @param {number} expert
+ * @param {number} probability
+ * @param {number|undefined} weight
+ * @param {string} where
+ */
 function sentence(name, expert, probability, weight, where) {
   const verdict = weight === undefined ? 'not chosen' : `chosen, with weight ${share(weight)}`;
   return `The router gives expert ${expert} probability ${share(probability)} for ${name}: ${verdict} (${where})`;
@@ -119,10 +152,10 @@ function isDown(width) {
 }
 
 /**
- * @param {import('../../data/trace.js').Token[]} tokens
- * @param {import('../../plot/figure.js').Frame} state
- * @param {import('./routing.js').Routing} routing
- * @returns {{data: Object[], layout: Object}}
+ * @param {Token[]} tokens
+ * @param {Frame} state
+ * @param {Routing} routing
+ * @returns {Drawing}
  */
 function drawing(tokens, { palette, width }, routing) {
   const labels = tokenLabels(tokens);
@@ -153,7 +186,12 @@ function drawing(tokens, { palette, width }, routing) {
   };
 }
 
-/** `along` is the share of the map on the side of the token axis; the load has the rest. */
+/**
+ * `along` is the share of the map on the side of the token axis; the load has the rest.
+ * @param {string[]} labels
+ * @param {number} width
+ * @param {number} nExperts
+ */
 function acrossBox(labels, width, nExperts) {
   const lettering = letteringFor(width);
   const margin = {
@@ -178,11 +216,15 @@ function acrossBox(labels, width, nExperts) {
     loadFrom: (along + GUTTER.across) / room,
     gutter: GUTTER.across,
     cell: { width: along / labels.length, height: EXPERT_HEIGHT },
-    at: (token, expert) => ({ x: token, y: expert }),
+    at: (/** @type {number} */ token, /** @type {number} */ expert) => ({ x: token, y: expert }),
   };
 }
 
-/** @returns {Object} */
+/**
+ * @param {string[]} labels
+ * @param {number} width
+ * @param {number} nExperts
+ */
 function downBox(labels, width, nExperts) {
   const lettering = letteringFor(width);
   const margin = {
@@ -209,10 +251,16 @@ function downBox(labels, width, nExperts) {
     strip: [1 - STRIP.down / across, 1],
     experts: [0, map / across],
     cell: { width: map / nExperts, height: along / labels.length },
-    at: (token, expert) => ({ x: expert, y: token }),
+    at: (/** @type {number} */ token, /** @type {number} */ expert) => ({ x: expert, y: token }),
   };
 }
 
+/**
+ * @param {string[]} labels
+ * @param {Routing} routing
+ * @param {Palette} palette
+ * @param {ReturnType<typeof downBox>} box
+ */
 function axes(labels, { load }, palette, box) {
   const experts = load.map((_, expert) => String(expert));
   const mapPart = [0, box.along / box.room];
@@ -244,7 +292,12 @@ function axes(labels, { load }, palette, box) {
   };
 }
 
-/** In the wide layout one tick marks the load of a uniform router. */
+/**
+ * In the wide layout one tick marks the load of a uniform router.
+ * @param {number[]} load
+ * @param {Palette} palette
+ * @param {ReturnType<typeof downBox>} box
+ */
 function loadAxis(load, palette, box) {
   const even = 1 / load.length;
   return {
@@ -259,11 +312,19 @@ function loadAxis(load, palette, box) {
   };
 }
 
-/** The end of the load axis, with room for the number of the longest bar. */
+/**
+ * The end of the load axis, with room for the number of the longest bar.
+ * @param {number[]} load
+ */
 function loadEnd(load) {
   return Math.max(...load, 2 / load.length) * 1.5;
 }
 
+/**
+ * @param {Routing} routing
+ * @param {Palette} palette
+ * @param {ReturnType<typeof downBox>} box
+ */
 function heatmap({ probabilities }, palette, box) {
   return {
     type: 'heatmap',
@@ -278,7 +339,12 @@ function heatmap({ probabilities }, palette, box) {
   };
 }
 
-/** The weight in each chosen cell, or a dot if there is no room. */
+/**
+ * The weight in each chosen cell, or a dot if there is no room.
+ * @param {Routing} routing
+ * @param {Palette} palette
+ * @param {ReturnType<typeof downBox>} box
+ */
 function choiceMarks({ probabilities, choices }, palette, box) {
   const { cell, at } = box;
   const scale = sequential(palette.theme);
@@ -303,10 +369,16 @@ function choiceMarks({ probabilities, choices }, palette, box) {
   };
 }
 
+/** @param {ReturnType<typeof downBox>} downBox */
 function hasRoomForNumbers({ cell }) {
   return cell.width >= ROOM_FOR_NUMBERS.width && cell.height >= ROOM_FOR_NUMBERS.height;
 }
 
+/**
+ * @param {Routing} routing
+ * @param {Palette} palette
+ * @param {ReturnType<typeof downBox>} downBox
+ */
 function outlines({ choices }, palette, { cell, at }) {
   if (Math.min(cell.width, cell.height) < ROOM_FOR_OUTLINES) return [];
   return choices.map(({ expert, token }) => {
@@ -323,11 +395,19 @@ function outlines({ choices }, palette, { cell, at }) {
   });
 }
 
-/** The load has its own axis, along the tokens. */
+/**
+ * The load has its own axis, along the tokens.
+ * @param {ReturnType<typeof downBox>} downBox
+ */
 function onLoadAxis({ isDown: down }) {
   return down ? { yaxis: 'y2' } : { xaxis: 'x2' };
 }
 
+/**
+ * @param {Routing} routing
+ * @param {Palette} palette
+ * @param {ReturnType<typeof downBox>} box
+ */
 function loadBars({ load }, palette, box) {
   const places = load.map((part, expert) => box.at(part, expert));
   return {
@@ -342,7 +422,12 @@ function loadBars({ load }, palette, box) {
   };
 }
 
-/** The numbers of the load, in a row or column of their own. */
+/**
+ * The numbers of the load, in a row or column of their own.
+ * @param {Routing} routing
+ * @param {Palette} palette
+ * @param {ReturnType<typeof downBox>} box
+ */
 function loadNumbers({ load }, palette, box) {
   const places = load.map((_, expert) => box.at(loadEnd(load), expert));
   const digits = box.isDown && box.cell.width < ROOM_FOR_PERCENT ? 0 : 1;
@@ -360,6 +445,11 @@ function loadNumbers({ load }, palette, box) {
   };
 }
 
+/**
+ * @param {Routing} routing
+ * @param {Palette} palette
+ * @param {ReturnType<typeof downBox>} downBox
+ */
 function evenShare({ load }, palette, { at, isDown: down }) {
   const even = 1 / load.length;
   const from = at(even, -0.5);
@@ -376,6 +466,10 @@ function evenShare({ load }, palette, { at, isDown: down }) {
   };
 }
 
+/**
+ * @param {Palette} palette
+ * @param {ReturnType<typeof downBox>} downBox
+ */
 function titles(palette, { isDown: down, along, gutter, room }) {
   const shared = {
     text: 'load',

@@ -9,14 +9,19 @@ import { layersWith, columnOf, matrixAt, rowOf } from '../../data/trace.js';
 import { named } from '../../data/text.js';
 import { css, sequential } from '../../plot/colour.js';
 
+/**
+ * @import { Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
+ * @import { Palette } from '../../plot/figure.js'
+ */
+
 /** @typedef {{expert: number, token: number, weight: number}} Choice */
 
 /**
  * @typedef {Object} Routing
- * @property {import('../../data/trace.js').Matrix} probabilities expert × token
+ * @property {Matrix} probabilities expert × token
  * @property {Choice[]} choices what was chosen, with the weight of its answer
  * @property {(expert: number, token: number) => number|undefined} weightOf undefined: not chosen
- * @property {import('../../data/trace.js').Matrix} weights token × expert; 0 if not chosen
+ * @property {Matrix} weights token × expert; 0 if not chosen
  * @property {number[]} load share of all choices that fell on each expert; they sum to 1
  * @property {Float64Array} entropies of the router’s probabilities, token by token, in nats
  * @property {number} mostEntropy ln of the number of experts: all equally likely
@@ -27,7 +32,7 @@ import { css, sequential } from '../../plot/colour.js';
  */
 
 /**
- * @param {Record<string, import('../../data/trace.js').NamedArray>} tensors
+ * @param {Record<string, NamedArray>} tensors
  * @param {number} layer
  * @param {string} [stack] `encoder` or `decoder`, if there are both
  * @returns {Routing|null} null if the layer is dense
@@ -37,6 +42,7 @@ export function routingOf(tensors, layer, stack) {
     (candidate) => candidate.layer === layer,
   );
   if (!found) return null;
+  /** @param {string} name */
   const beside = (name) => matrixAt(tensors[found.site.replace(/router_probs$/, name)]);
   const byToken = beside('router_probs');
   const indices = beside('expert_indices');
@@ -63,6 +69,10 @@ export function routingOf(tensors, layer, stack) {
   };
 }
 
+/**
+ * @param {Matrix} indices
+ * @param {Matrix} weights
+ */
 function choicesOf(indices, weights) {
   return Array.from(indices.data, (expert, at) => ({
     expert,
@@ -71,19 +81,31 @@ function choicesOf(indices, weights) {
   }));
 }
 
+/**
+ * @param {Choice[]} choices
+ * @param {number} nExperts
+ */
 function loadOf(choices, nExperts) {
   const counts = new Array(nExperts).fill(0);
   for (const { expert } of choices) counts[expert] += 1;
   return counts.map((count) => count / choices.length);
 }
 
+/**
+ * @param {Choice[]} choices
+ * @param {Matrix} matrix
+ */
 function weightsOf(choices, { rows, columns }) {
   const data = new Float64Array(rows * columns);
   for (const { token, expert, weight } of choices) data[token * columns + expert] = weight;
   return { rows, columns, data };
 }
 
-/** n·Σ f·P over the experts: f is the load, P the mean probability. Fedus et al. 2021, section 2.2. */
+/**
+ * n·Σ f·P over the experts: f is the load, P the mean probability. Fedus et al. 2021, section 2.2.
+ * @param {number[]} load
+ * @param {Matrix} matrix
+ */
 function balanceLossOf(load, { rows, columns, data }) {
   const means = load.map((_, expert) => {
     let sum = 0;
@@ -97,15 +119,15 @@ function balanceLossOf(load, { rows, columns, data }) {
 /** @typedef {{expert: number, weight: number}} Share */
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
+ * @param {Trace} trace
  * @param {string} [stack]
  * @returns {Stage[]} the layers that route, in order
  */
 export function stagesOf({ tensors }, stack) {
-  return layersWith(tensors, 'experts.router_probs', stack).map(({ layer }) => ({
-    layer,
-    routing: routingOf(tensors, layer, stack),
-  }));
+  return layersWith(tensors, 'experts.router_probs', stack).flatMap(({ layer }) => {
+    const routing = routingOf(tensors, layer, stack);
+    return routing ? [{ layer, routing }] : [];
+  });
 }
 
 /**
@@ -140,7 +162,7 @@ export function weightByExpert({ weights }) {
  * @param {Routing} from
  * @param {Routing} to
  * @param {(token: number) => boolean} counts which tokens
- * @returns {import('../../data/trace.js').Matrix} expert × expert
+ * @returns {Matrix} expert × expert
  */
 export function flowBetween(from, to, counts) {
   const rows = from.weights.columns;
@@ -185,7 +207,7 @@ export function pathOverlap(stages, token) {
 
 /**
  * The open expert: the chosen one, or the one with the largest weight for the chosen token.
- * @param {{experts_expert?: number|null}} state
+ * @param {Record<string, any>} state
  * @param {Stage} stage
  * @param {number} query
  */
@@ -206,7 +228,7 @@ export function tintOf({ weights }, expert) {
 
 /**
  * `“it” goes through expert 3 with weight 0.625 and expert 0 with weight 0.375 (layer 1)`
- * @param {import('../../data/trace.js').Token[]} tokens
+ * @param {Token[]} tokens
  * @param {number} token
  * @param {Routing} routing
  * @param {string} where
@@ -220,7 +242,7 @@ export function choicesInWords(tokens, token, routing, where) {
 
 /**
  * `“it” goes through experts 3 (.63) and 0 (.38) in layer 0, 2 (.90) and 1 (.10) in layer 1`
- * @param {import('../../data/trace.js').Token[]} tokens
+ * @param {Token[]} tokens
  * @param {number} token
  * @param {Stage[]} stages
  */
@@ -239,7 +261,7 @@ export const STRIP = { across: 34, down: 40, gap: 10 };
 
 /**
  * @param {Routing} routing
- * @param {import('../../plot/figure.js').Frame['palette']} palette
+ * @param {Palette} palette
  * @param {{isDown: boolean, at: (token: number, value: number) => {x: number, y: number}}} box
  */
 export function entropyBars({ entropies }, palette, { isDown, at }) {
@@ -259,7 +281,7 @@ export function entropyBars({ entropies }, palette, { isDown, at }) {
 /**
  * The axis of the strip, from 0 to ln n_experts.
  * @param {Routing} routing
- * @param {import('../../plot/figure.js').Frame['palette']} palette
+ * @param {Palette} palette
  * @param {{isDown: boolean, strip: number[]}} box
  */
 export function entropyAxis({ mostEntropy }, palette, { isDown, strip }) {
@@ -280,7 +302,12 @@ export function entropyAxis({ mostEntropy }, palette, { isDown, strip }) {
     : { yaxis3: { ...axis, anchor: 'x' } };
 }
 
-/** A dotted line at the entropy of the uniform distribution. */
+/**
+ * A dotted line at the entropy of the uniform distribution.
+ * @param {Routing} routing
+ * @param {Palette} palette
+ * @param {{isDown: boolean, at: (token: number, value: number) => {x: number, y: number}}} box
+ */
 export function mostEntropyLine({ mostEntropy, entropies }, palette, { isDown, at }) {
   const from = at(-0.5, mostEntropy);
   const to = at(entropies.length - 0.5, mostEntropy);
@@ -298,7 +325,7 @@ export function mostEntropyLine({ mostEntropy, entropies }, palette, { isDown, a
 
 /**
  * The title of the strip: beside it, or above it on a phone.
- * @param {import('../../plot/figure.js').Frame['palette']} palette
+ * @param {Palette} palette
  * @param {{isDown: boolean, loadFrom?: number, along: number, room: number}} box
  */
 export function entropyTitle(palette, { isDown, loadFrom, along, room }) {

@@ -17,6 +17,14 @@ import {
 } from '../../plot/figure.js';
 import { choicesInWords, pathOverlap, tintOf } from './routing.js';
 
+/**
+ * @import { Card, ExpertTokens, Matrix, Token, Trace } from '../../data/trace.js'
+ * @import { Figure, Frame, Palette } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { Scene } from './experts.js'
+ * @import { Routing } from './routing.js'
+ */
+
 const ROW_HEIGHT = 26;
 const WIDEST = 760;
 const LETTERING = { size: 12, letters: 20, space: 1 };
@@ -26,17 +34,17 @@ const ROOM_FOR_NUMBERS = 30;
 const END = 1.02;
 
 /**
- * @param {import('../../data/trace.js').Trace} trace with the full card
- * @param {import('../../plot/figure.js').Frame} state
- * @param {import('./experts.js').Scene} scene
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Trace} trace with the full card
+ * @param {Frame} state
+ * @param {Scene} scene
+ * @returns {Figure}
  */
 export function kindsFigure(trace, state, scene) {
   const { stage, stack, nameOf } = scene;
   const takes = tokenSharesOf(trace, stack, stage.layer);
   const title = `Routing of ${nameOf(stage.layer)} by kind of token`;
   if (!takes) return { title, notice: untold(trace, nameOf(stage.layer)) };
-  const kinds = kindsOf(trace.card);
+  const kinds = kindsOf(trace);
   const columns = ['all tokens', ...kinds.map(kindInWords)];
   const parts = takes.map(({ share, kinds: of }) => [share, ...kinds.map((kind) => of[kind] ?? 0)]);
   return {
@@ -48,7 +56,7 @@ export function kindsFigure(trace, state, scene) {
   };
 }
 
-/** @param {import('../../data/trace.js').Trace} trace @param {string} where */
+/** @param {Trace} trace @param {string} where */
 function untold({ card, model }, where) {
   const way =
     card?.kind === 'decoder'
@@ -57,6 +65,11 @@ function untold({ card, model }, where) {
   return `The card of ${model} has no figures for the experts of ${where}.${way}`;
 }
 
+/**
+ * @param {number[][]} parts
+ * @param {string[]} columns
+ * @param {Frame} state
+ */
 function kindsDrawing(parts, columns, { palette, width }) {
   const total = Math.min(width, WIDEST);
   const top = Math.ceil(labelWidth(columns, LETTERING) * 0.72) + 12;
@@ -100,6 +113,10 @@ function kindsDrawing(parts, columns, { palette, width }) {
   };
 }
 
+/**
+ * @param {Matrix} matrix
+ * @param {Palette} palette
+ */
 function kindsMap(matrix, palette) {
   return {
     type: 'heatmap',
@@ -114,6 +131,11 @@ function kindsMap(matrix, palette) {
   };
 }
 
+/**
+ * @param {Matrix} matrix
+ * @param {Palette} palette
+ * @param {number} width
+ */
 function kindsNumbers({ columns, data }, palette, width) {
   if (width < ROOM_FOR_NUMBERS) return [];
   const scale = sequential(palette.theme);
@@ -130,7 +152,13 @@ function kindsNumbers({ columns, data }, palette, width) {
   ];
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Trace} trace
+ * @param {Scene} scene
+ * @param {number[][]} parts
+ * @param {string[]} columns
+ * @returns {Grid}
+ */
 function kindsGrid(trace, scene, parts, columns) {
   const {
     stage: { layer, routing },
@@ -138,12 +166,13 @@ function kindsGrid(trace, scene, parts, columns) {
     side,
     nameOf,
   } = scene;
+  /** @param {number} row */
   const first = (row) =>
-    tokenSharesOf(trace, scene.stack, layer)
-      .at(row)
-      .tokens.slice(0, 5)
+    (tokenSharesOf(trace, scene.stack, layer)?.[row].tokens ?? [])
+      .slice(0, 5)
       .map(({ text }) => `“${visible(text)}”`)
       .join(' ');
+  /** @param {number} column */
   const what = (column) =>
     column === 0 ? 'all tokens' : `the tokens of the kind “${columns[column]}”`;
   return {
@@ -174,27 +203,32 @@ function kindsGrid(trace, scene, parts, columns) {
   };
 }
 
-/** The call that returns the card with these numbers. */
+/**
+ * The call that returns the card with these numbers.
+ * @param {Trace} trace
+ */
 function callFor({ model }) {
   return { path: cardPath(model) };
 }
 
+/** @param {Scene} scene */
 function ofToken({ tokens, stage, nameOf }) {
-  return (token) => ({
+  return (/** @type {number} */ token) => ({
     readout: choicesInWords(tokens, token, stage.routing, nameOf(stage.layer)),
     tint: pathOverlap([stage], token),
   });
 }
 
+/** @param {Scene} scene */
 function restOf({ tokens, query, stage, nameOf }) {
   return { readout: choicesInWords(tokens, query, stage.routing, nameOf(stage.layer)) };
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace with the full card
- * @param {import('../../plot/figure.js').Frame} state
- * @param {import('./experts.js').Scene} scene
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Trace} trace with the full card
+ * @param {Frame} state
+ * @param {Scene} scene
+ * @returns {Figure}
  */
 export function expertFigure(trace, state, scene) {
   const { stage, stack, expert, nameOf } = scene;
@@ -213,7 +247,7 @@ export function expertFigure(trace, state, scene) {
     };
   return {
     title,
-    help: helpFor(trace.card.expert_tokens),
+    help: trace.card?.expert_tokens ? helpFor(trace.card.expert_tokens) : '',
     summary: `The ${found.length} tokens that expert ${expert} of ${nameOf(stage.layer)} takes most above its share.`,
     facts: [['share of all tokens', percent(takes.share)]],
     ...takenDrawing(found, takes.share, state),
@@ -221,10 +255,16 @@ export function expertFigure(trace, state, scene) {
   };
 }
 
+/** @param {ExpertTokens} expertTokens */
 function helpFor({ text, tokens, least_count: least }) {
   return `The tokens it takes most above its share, counted over ${grouped(tokens)} tokens of ${text.join(' and ')}, of tokens that occur ${least} times or more; green ones occur in the sentence.`;
 }
 
+/**
+ * @param {({places: number[], went: number, name: string, text: string, share: number, count: number})[]} found
+ * @param {number} share
+ * @param {Frame} state
+ */
 function takenDrawing(found, share, { palette, width }) {
   const total = Math.min(width, WIDEST);
   const labels = found.map(({ name }) => name);
@@ -258,6 +298,11 @@ function takenDrawing(found, share, { palette, width }) {
   };
 }
 
+/**
+ * @param {({places: number[], went: number, name: string, text: string, share: number, count: number})[]} found
+ * @param {string[]} numbers
+ * @param {Palette} palette
+ */
 function bars(found, numbers, palette) {
   return {
     type: 'bar',
@@ -279,11 +324,16 @@ function bars(found, numbers, palette) {
   };
 }
 
+/** @param {{places: number[], went: number, name: string, text: string, share: number, count: number}} of */
 function numberOf({ share, count }) {
   return `${percent(share)} of ${grouped(count)}`;
 }
 
-/** One tick marks the share that the expert would take by chance. */
+/**
+ * One tick marks the share that the expert would take by chance.
+ * @param {number} share
+ * @param {Palette} palette
+ */
 function shareAxis(share, palette) {
   return {
     range: [0, END],
@@ -302,7 +352,12 @@ function shareAxis(share, palette) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Trace} trace
+ * @param {Scene} scene
+ * @param {({places: number[], went: number, name: string, text: string, share: number, count: number})[]} found
+ * @returns {Grid}
+ */
 function takenGrid(trace, scene, found) {
   const { stage, expert, side, nameOf } = scene;
   const { routing } = stage;
@@ -337,11 +392,20 @@ function takenGrid(trace, scene, found) {
   };
 }
 
-/** The occurrence after the chosen one, or the first. */
+/**
+ * The occurrence after the chosen one, or the first.
+ * @param {Scene} scene
+ * @param {number[]} places
+ */
 function nextOf({ query, choose }, places) {
   return choose(places.find((place) => place > query) ?? places[0]);
 }
 
+/**
+ * @param {{places: number[], went: number, name: string, text: string, share: number, count: number}} of
+ * @param {number} expert
+ * @param {string} where
+ */
 function sentence({ name, share, count, places, went }, expert, where) {
   const here =
     places.length === 0
@@ -359,7 +423,7 @@ function sentence({ name, share, count, places, went }, expert, where) {
 const UNTOLD = ['other'];
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
+ * @param {Trace} trace
  * @param {string} stack
  * @param {number} layer
  * @returns {Takes[]|null} expert by expert; null if the card has none
@@ -370,11 +434,11 @@ function tokenSharesOf({ card }, stack, layer) {
 
 /**
  * The kinds of token in the card, in its order.
- * @param {Object} card
+ * @param {Trace} trace
  * @returns {string[]}
  */
-function kindsOf({ expert_tokens: { kinds } }) {
-  return Object.keys(kinds).filter((kind) => !UNTOLD.includes(kind));
+function kindsOf({ card }) {
+  return Object.keys(card?.expert_tokens?.kinds ?? {}).filter((kind) => !UNTOLD.includes(kind));
 }
 
 /** @param {string} kind @returns {string} `start of word` */
@@ -384,9 +448,9 @@ function kindInWords(kind) {
 
 /**
  * The occurrences of a token in a text, and how many of them go to an expert.
- * @param {import('../../data/trace.js').Token[]} tokens
+ * @param {Token[]} tokens
  * @param {string} text
- * @param {import('./routing.js').Routing} routing
+ * @param {Routing} routing
  * @param {number} expert
  * @returns {{places: number[], went: number}}
  */

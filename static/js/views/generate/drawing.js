@@ -22,6 +22,14 @@ import {
 } from '../../plot/figure.js';
 import { guessBars } from '../../plot/guess_bars.js';
 
+/**
+ * @import { Step } from '../../api/generation.js'
+ * @import { Trace } from '../../data/trace.js'
+ * @import { Figure, Frame, Palette, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { Guess, Words } from '../../plot/guess_bars.js'
+ */
+
 const ROW_HEIGHT = 180;
 const EXPERT = { height: 30, least: 20, most: 56, roomForNumbers: 26 };
 const MOST_TICKS = 4;
@@ -29,9 +37,9 @@ const LEGEND_WIDTH = 330;
 
 /**
  * The probabilities as bars; if sampling changed them, a thin line at the model's own.
- * @param {import('../../plot/figure.js').Frame} state
- * @param {(import('../../plot/guess_bars.js').Guess & {own: number})[]} bars
- * @param {Pick<import('../../plot/guess_bars.js').Words, 'event'>} words
+ * @param {Frame} state
+ * @param {(Guess & {own: number})[]} bars
+ * @param {Pick<Words, 'event'>} words
  * @param {boolean} natural the two are the same
  */
 export function choiceBars(state, bars, words, natural) {
@@ -51,6 +59,10 @@ export function choiceBars(state, bars, words, natural) {
   };
 }
 
+/**
+ * @param {(Guess & {own: number})[]} bars
+ * @param {Palette} palette
+ */
 function ownLines(bars, palette) {
   return {
     type: 'scatter',
@@ -70,7 +82,7 @@ function ownLines(bars, palette) {
 
 /**
  * One row of attention weights, a bar for each token.
- * @param {import('../../plot/figure.js').Frame} state
+ * @param {Frame} state
  * @param {string[]} labels
  * @param {Float64Array} weights
  */
@@ -107,6 +119,10 @@ export function rowBars({ palette, width }, labels, weights) {
   };
 }
 
+/**
+ * @param {number} end
+ * @param {Palette} palette
+ */
 function weightAxis(end, palette) {
   const tickvals = roundTicks(Math.min(1, end), MOST_TICKS);
   return {
@@ -122,8 +138,8 @@ function weightAxis(end, palette) {
 
 /**
  * The router's probability of every expert, layer by layer; chosen experts carry their weights.
- * @param {import('../../plot/figure.js').Frame} state
- * @param {import('../../api/generation.js').Step['experts']} routed
+ * @param {Frame} state
+ * @param {NonNullable<Step['experts']>} routed
  */
 export function routeMap({ palette, width }, routed) {
   const nExperts = routed[0].probabilities.length;
@@ -136,6 +152,10 @@ export function routeMap({ palette, width }, routed) {
     width,
     Math.max(LEGEND_WIDTH, Math.floor(cell * nExperts) + margin.l + margin.r),
   );
+  /**
+   * @param {string[]} labels
+   * @param {string} title
+   */
   const axis = (labels, title) =>
     labelAxis({ labels, pixels: labels.length * EXPERT.height, title, palette });
   return {
@@ -171,6 +191,10 @@ export function routeMap({ palette, width }, routed) {
   };
 }
 
+/**
+ * @param {NonNullable<Step['experts']>} routed
+ * @param {Palette} palette
+ */
 function probabilities(routed, palette) {
   return {
     type: 'heatmap',
@@ -185,7 +209,12 @@ function probabilities(routed, palette) {
   };
 }
 
-/** Chosen cells are outlined, and carry their weight if there is room. */
+/**
+ * Chosen cells are outlined, and carry their weight if there is room.
+ * @param {NonNullable<Step['experts']>} routed
+ * @param {Palette} palette
+ * @param {number} cell
+ */
 function choiceMarks(routed, palette, cell) {
   const scale = sequential(palette.theme);
   const marks = routed.flatMap(({ experts, weights, probabilities: all }, row) =>
@@ -209,6 +238,11 @@ function choiceMarks(routed, palette, cell) {
   };
 }
 
+/**
+ * @param {number} expert
+ * @param {number} row
+ * @param {Palette} palette
+ */
 function outline(expert, row, palette) {
   return {
     type: 'rect',
@@ -226,9 +260,9 @@ const WAYS =
   'Step generates one token, Run continues until you stop it; afterwards you can see the alternatives.';
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with `generation`
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Trace} trace
+ * @param {ViewState} state with `generation`
+ * @returns {Figure}
  */
 export function startFigure(trace, state) {
   const found = trace.analyses.next_token;
@@ -254,8 +288,14 @@ export function startFigure(trace, state) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Guess[]} guesses
+ * @param {string} after
+ * @param {number} last
+ * @returns {Grid}
+ */
 function gridOf(guesses, after, last) {
+  /** @param {number} row */
   const say = (row) =>
     `After ${after}, “${guesses[row].name}” has probability ${percent(guesses[row].probability)}, rank ${row + 1}`;
   return {
@@ -282,10 +322,10 @@ function gridOf(guesses, after, last) {
 
 /**
  * A finished text has no next token to choose.
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Record<string, any>} state
+ * @param {Trace} trace
+ * @param {ViewState} state
  * @param {ArrayLike<number>} ids
- * @returns {Partial<import('../../plot/grid.js').Grid>}
+ * @returns {Partial<Grid>}
  */
 function beginning(trace, { generation }, ids) {
   if (whyOver(trace, [], generation?.most ?? Infinity) !== '') return {};

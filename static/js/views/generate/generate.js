@@ -21,11 +21,21 @@ import { choosingModel } from '../../state/state.js';
 import { choiceBars, routeMap, rowBars, startFigure } from './drawing.js';
 import { entryOf } from '../registry.js';
 
+/**
+ * @import { Step, Writing } from '../../api/generation.js'
+ * @import { Call } from '../../data/request_code.js'
+ * @import { Token, Trace } from '../../data/trace.js'
+ * @import { Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Geometry, Grid } from '../../plot/grid.js'
+ * @import { Guess } from '../../plot/guess_bars.js'
+ * @import { Control } from '../../ui/controls.js'
+ */
+
 const PATH = '/api/v1/generate';
 const { fields: FIELDS } = entryOf('generate');
 const WORDS = { event: 'being sampled' };
 
-/** @type {import('../../plot/figure.js').View} */
+/** @type {View} */
 export const generate = {
   ...entryOf('generate'),
   help: 'The model continues the text: it samples a token from its prediction, appends it, and samples again. Each token keeps its alternatives, its attention row and its experts.',
@@ -45,12 +55,19 @@ export const generate = {
   figure,
 };
 
-/** A model that does not generate has no terms of sampling. */
+/**
+ * A model that does not generate has no terms of sampling.
+ * @param {Trace} trace
+ */
 function wording(trace) {
   return isWritable(trace) ? {} : { terms: [] };
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Control[]}
+ */
 function controls(trace, state) {
   if (!isWritable(trace)) return [];
   const {
@@ -59,6 +76,12 @@ function controls(trace, state) {
     generate_top_p: topP,
     generate_seed: seed,
   } = state;
+  /**
+   * @param {string} name
+   * @param {string} label
+   * @param {number} step
+   * @param {string} shown
+   */
   const slider = (name, label, step, shown) => ({
     kind: 'number',
     name,
@@ -90,10 +113,15 @@ function controls(trace, state) {
   ];
 }
 
-/** The switches of layer and head, which the whole page shares. */
+/**
+ * The switches of layer and head, which the whole page shares.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function headControls(trace, { layer, head }) {
   const layers = weightsAt({ stack: 'decoder', ending: 'self_attention' }, trace);
   if (layers.length === 0 || layer === null || head === null) return [];
+  /** @param {number[]} ids */
   const options = (ids) => ids.map((id) => ({ id, title: String(id) }));
   const heads = Array.from({ length: trace.tensors[layers[0].site].shape[0] }, (_, index) => index);
   return [
@@ -108,22 +136,28 @@ function headControls(trace, { layer, head }) {
   ];
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function panels(trace, state) {
   if (!isWritable(trace) || !state.generation?.steps.length) return [{ id: '', state: {} }];
   return ['choices', 'row', 'experts'].map((id) => ({ id, state: { generate_part: id } }));
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Object} state with `generation`, what is known of the written tokens
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Trace} trace
+ * @param {ViewState} state with `generation`, what is known of the written tokens
+ * @returns {Figure}
  */
 function figure(trace, state) {
   if (!isWritable(trace)) return ofAnotherModel(trace, state);
-  const { steps = [], isReading } = state.generation ?? {};
+  /** @type {Partial<Writing>} */
+  const { steps = [], isReading = false } = state.generation ?? {};
   if (steps.length === 0)
     return state.generate_path?.length > 0 ? notRead(state, isReading) : startFigure(trace, state);
   const chosen = chosenStep(state, steps);
+  /** @type {Subject} */
   const subject = {
     trace,
     state,
@@ -131,9 +165,26 @@ function figure(trace, state) {
     tokens: tokensWith(trace, steps.slice(0, chosen + 1)),
     path: steps.slice(0, chosen + 1).map(({ id }) => id),
   };
-  return { choices, experts, row }[state.generate_part ?? 'choices'](subject);
+  return PARTS[state.generate_part ?? 'choices'](subject);
 }
 
+/**
+ * @typedef {Object} Subject a written token, and what came before it
+ * @property {Trace} trace
+ * @property {ViewState} state
+ * @property {Step} step
+ * @property {Token[]} tokens up to it
+ * @property {number[]} path
+ */
+
+/** @type {Record<string, (subject: Subject) => Figure>} */
+const PARTS = { choices, experts, row };
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Figure}
+ */
 function ofAnotherModel(trace, { cards = [] }) {
   const decoders = cards.filter(({ kind }) => kind === 'decoder');
   const wayOut = decoders.length > 0 ? '. These models can:' : ', and this server offers none.';
@@ -144,6 +195,11 @@ function ofAnotherModel(trace, { cards = [] }) {
   };
 }
 
+/**
+ * @param {Record<string, any>} state
+ * @param {boolean} isReading
+ * @returns {Figure}
+ */
 function notRead({ generate_path: path }, isReading) {
   const notice = isReading
     ? `Replaying ${counted(path.length, 'token')}…`
@@ -151,7 +207,12 @@ function notRead({ generate_path: path }, isReading) {
   return { title: 'Next token', notice };
 }
 
-/** The API call that reproduces this step. */
+/**
+ * The API call that reproduces this step.
+ * @param {Subject} subject
+ * @param {Record<string, unknown>} [more]
+ * @returns {Call}
+ */
 function callOf({ trace, state, path }, more = {}) {
   const { sampling, ...texts } = subjectOf(trace, state);
   return {
@@ -167,7 +228,11 @@ function callOf({ trace, state, path }, more = {}) {
   };
 }
 
-/** The candidates: the likeliest tokens, and the generated one wherever it ranks. */
+/**
+ * The candidates: the likeliest tokens, and the generated one wherever it ranks.
+ * @param {Subject} subject
+ * @returns {Figure}
+ */
 function choices(subject) {
   const { trace, state, step, tokens } = subject;
   const natural = isNatural(subjectOf(trace, state));
@@ -185,7 +250,9 @@ function choices(subject) {
   };
 }
 
-/** @returns {(import('../../plot/guess_bars.js').Guess & {id: number, own: number, rank: number})[]} likeliest first */
+/** @typedef {Guess & {id: number, own: number, rank: number}} Candidate */
+
+/** @param {Step} step @returns {Candidate[]} likeliest first */
 function candidatesOf(step) {
   const listed = step.alternatives.map((alternative, index) => ({
     ...alternative,
@@ -204,11 +271,19 @@ function candidatesOf(step) {
   }));
 }
 
-/** A token from beyond the list is marked with its rank. */
+/**
+ * A token from beyond the list is marked with its rank.
+ * @param {number} rank
+ * @param {number} nListed
+ */
 function writtenMark(rank, nListed) {
   return rank > nListed ? `written, rank ${grouped(rank)}` : 'written';
 }
 
+/**
+ * @param {Step} step
+ * @param {boolean} natural
+ */
 function factsOf({ probability, model_probability: own, rank, id, position }, natural) {
   return [
     ['Probability', percent(probability)],
@@ -219,17 +294,27 @@ function factsOf({ probability, model_probability: own, rank, id, position }, na
   ];
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Subject} subject
+ * @param {Candidate[]} bars
+ * @param {boolean} natural
+ * @returns {Grid}
+ */
 function gridOfChoices(subject, bars, natural) {
   const { trace, state, step, tokens, path } = subject;
   const after = named(tokens, tokens.length - 2);
   const attention = rowOfStep(step, state.layer, state.head);
+  /** @param {Candidate} candidate */
   const say = ({ id, name, probability, own, rank }) => {
     const luck = natural
       ? percent(probability)
       : `${percent(probability)} of being sampled, the model’s own is ${percent(own)}`;
     return `After ${after}, “${name}” has probability ${luck}, rank ${grouped(rank)}${id === step.id ? '; it was written' : ''}`;
   };
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => (column === 1 ? bars[row].own : bars[row].probability);
   return {
     rows: bars.length,
@@ -251,7 +336,7 @@ function gridOfChoices(subject, bars, natural) {
     start: { row: 0, column: 0 },
     ceiling: 1,
     rest: {
-      readout: say(bars.find(({ id }) => id === step.id)),
+      readout: say(bars.find(({ id }) => id === step.id) ?? bars[0]),
       ...(attention && { tint: attention.slice(0, trace.tokens.length) }),
     },
     choose: (row) => ({ generate_path: [...path.slice(0, -1), bars[row].id], generate_step: null }),
@@ -260,12 +345,20 @@ function gridOfChoices(subject, bars, natural) {
   };
 }
 
-/** The token of the row, if it is part of the sentence. */
+/**
+ * The token of the row, if it is part of the sentence.
+ * @param {Trace} trace
+ * @param {Step} step
+ */
 function queryIn({ tokens }, { position }) {
   return position - 1 < tokens.length ? position - 1 : null;
 }
 
-/** A bar and the space behind it are one target for the pointer. */
+/**
+ * A bar and the space behind it are one target for the pointer.
+ * @param {Candidate[]} bars
+ * @returns {Geometry}
+ */
 function wholeRows(bars) {
   const end = Math.max(...bars.map(({ probability, own }) => Math.max(probability, own)));
   return {
@@ -275,7 +368,11 @@ function wholeRows(bars) {
   };
 }
 
-/** The attention row of the preceding token: one head over all tokens so far. */
+/**
+ * The attention row of the preceding token: one head over all tokens so far.
+ * @param {Subject} subject
+ * @returns {Figure}
+ */
 function row(subject) {
   const { state, step, tokens } = subject;
   const { layer, head } = state;
@@ -285,6 +382,7 @@ function row(subject) {
   const title = `Layer ${layer}, head ${head}`;
   if (!weights) return { title, notice: 'This model has no such head.' };
   const labels = tokenLabels(before);
+  /** @param {number} key */
   const say = (key) =>
     `${reader} attends to ${named(before, key)}, ${share(weights[key])} (layer ${layer}, head ${head})`;
   return {
@@ -298,7 +396,7 @@ function row(subject) {
       kind: 'bar chart',
       rowTitle: 'query',
       columnTitle: 'key',
-      rowLabels: [labels.at(-1)],
+      rowLabels: labels.slice(-1),
       columnLabels: labels,
       quantity: `attention weight, layer ${layer}, head ${head}`,
       call: callOf(subject, { layers: [layer], heads: [head], n_alternatives: 0 }),
@@ -322,42 +420,51 @@ function row(subject) {
   };
 }
 
-/** The routing, in each layer, of the token that predicted this one. */
+/**
+ * The routing, in each layer, of the token that predicted this one.
+ * @param {Subject} subject
+ * @returns {Figure}
+ */
 function experts(subject) {
   const { trace, state, step, tokens } = subject;
   const reader = named(tokens, tokens.length - 2);
   const title = `Experts for ${reader}`;
-  if (!step.experts)
+  const routed = step.experts;
+  if (!routed)
     return { title, notice: `${modelName(trace.card, trace.model)} is dense: no routing.` };
-  const weightOf = (row, expert) =>
-    step.experts[row].weights[step.experts[row].experts.indexOf(expert)];
-  const value = (row, expert) => step.experts[row].probabilities[expert];
+  /** @type {NonNullable<Grid['chosenWeight']>} */
+  const weightOf = (row, expert) => routed[row].weights[routed[row].experts.indexOf(expert)];
+  /** @type {Grid['value']} */
+  const value = (row, expert) => routed[row].probabilities[expert];
+  /** @param {number|undefined} weight */
+  const chosenIn = (weight) => (weight === undefined ? '' : `, chosen: weight ${share(weight)}`);
+  /** @param {number|undefined} weight */
   const verdict = (weight) =>
     weight === undefined ? 'not chosen' : `chosen, with weight ${share(weight)}`;
   return {
     title,
-    summary: `Routing of ${reader} in ${step.experts.length} layers.`,
-    ...routeMap(state, step.experts),
+    summary: `Routing of ${reader} in ${routed.length} layers.`,
+    ...routeMap(state, routed),
     grid: {
-      rows: step.experts.length,
-      columns: step.experts[0].probabilities.length,
+      rows: routed.length,
+      columns: routed[0].probabilities.length,
       rowTitle: 'layer',
       columnTitle: 'expert',
-      rowLabels: step.experts.map(({ layer }) => String(layer)),
-      columnLabels: step.experts[0].probabilities.map((_, expert) => String(expert)),
+      rowLabels: routed.map(({ layer }) => String(layer)),
+      columnLabels: routed[0].probabilities.map((_, expert) => String(expert)),
       quantity: `router probability at token ${step.position - 1}`,
       call: callOf(subject, { n_alternatives: 0 }),
       value,
       format: (probability) => share(probability, 4),
       describe: (line, expert) =>
-        `In layer ${step.experts[line].layer} the router gives expert ${expert} probability ${share(value(line, expert))} for ${reader}: ${verdict(weightOf(line, expert))}`,
+        `In layer ${routed[line].layer} the router gives expert ${expert} probability ${share(value(line, expert))} for ${reader}: ${verdict(weightOf(line, expert))}`,
       tip: (line, expert) => [
-        `layer ${step.experts[line].layer}, expert ${expert}`,
-        `${share(value(line, expert), 4)}${weightOf(line, expert) === undefined ? '' : `, chosen: weight ${share(weightOf(line, expert))}`}`,
+        `layer ${routed[line].layer}, expert ${expert}`,
+        `${share(value(line, expert), 4)}${chosenIn(weightOf(line, expert))}`,
       ],
       tokens: () => ({ query: step.position - 1 }),
       chosenWeight: weightOf,
-      start: { row: 0, column: step.experts[0].experts[0] },
+      start: { row: 0, column: routed[0].experts[0] },
     },
   };
 }

@@ -18,10 +18,18 @@ import { queryOf } from '../../state/state.js';
 import { guessBars, guessesGrid } from '../../plot/guess_bars.js';
 import { entryOf } from '../registry.js';
 
+/**
+ * @import { Token, Trace } from '../../data/trace.js'
+ * @import { Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { Guess, Words } from '../../plot/guess_bars.js'
+ * @import { Patch } from '../../state/state.js'
+ */
+
 const SHOWN = 12;
 const REQUEST = { capture: [], analyses: ['next_token'] };
 
-/** @type {import('../../plot/figure.js').View} */
+/** @type {View} */
 export const nextToken = {
   ...entryOf('next_token'),
   help: 'The model gives every token of its vocabulary a probability of following the chosen token; these are the likeliest.',
@@ -32,6 +40,7 @@ export const nextToken = {
   figure,
 };
 
+/** @param {Trace} trace */
 function wording(trace) {
   if (isFilling(trace)) {
     return {
@@ -44,7 +53,11 @@ function wording(trace) {
   };
 }
 
-/** An encoder has one panel per mask; the chosen token comes first. */
+/**
+ * An encoder has one panel per mask; the chosen token comes first.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function panels(trace, state) {
   if (!isFilling(trace)) return [{ id: '', state: {} }];
   const chosen = queryOf(state, trace);
@@ -58,9 +71,9 @@ function panels(trace, state) {
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Figure}
  */
 function figure(trace, state) {
   const query = queryOf(state, trace);
@@ -77,7 +90,13 @@ function figure(trace, state) {
   };
 }
 
-/** @returns {import('../../plot/guess_bars.js').Guess[]|null} likeliest first */
+/**
+ * @param {Trace} trace
+ * @param {Token[]} tokens
+ * @param {number} query
+ * @param {string} hidden
+ * @returns {Guess[]|null} likeliest first
+ */
 function guessesAt(trace, tokens, query, hidden) {
   const found = trace.analyses.next_token;
   if (!found?.probabilities) return null;
@@ -85,7 +104,12 @@ function guessesAt(trace, tokens, query, hidden) {
   return guessesIn({ ...found, texts: found.texts[query] }, [query], mark, SHOWN);
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Grid}
+ */
 function gridOf(trace, state, subject) {
   const { query, guesses, words } = subject;
   const side = predictingSide(trace);
@@ -93,6 +117,7 @@ function gridOf(trace, state, subject) {
     { ending: 'self_attention', stack: isFilling(trace) ? 'encoder' : 'decoder' },
     trace,
   ).at(-1)?.layer;
+  /** @param {number} row */
   const say = (row) => sentence(subject, row, last);
   return {
     ...guessesGrid(guesses, { side, query, say }),
@@ -102,10 +127,19 @@ function gridOf(trace, state, subject) {
   };
 }
 
-/** A guess can be inserted at a mask or at the end of the text. */
+/** @typedef {{query: number, tokens: Token[], guesses: Guess[], words: Words}} Subject the predictions at one token */
+
+/**
+ * A guess can be inserted at a mask or at the end of the text.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Partial<Grid>}
+ */
 function adding(trace, state, { query, tokens, guesses }) {
+  /** @param {(piece: string) => Patch|null} write @returns {(row: number) => Patch} */
   const choose = (write) => (row) =>
-    canBeTyped(guesses[row].text) ? write(guesses[row].text) : {};
+    canBeTyped(guesses[row].text) ? (write(guesses[row].text) ?? {}) : {};
   if (isFilling(trace)) {
     if (!isMask(tokens[query])) return { note: 'Click a word of the sentence to mask it.' };
     return {
@@ -124,12 +158,20 @@ function adding(trace, state, { query, tokens, guesses }) {
   };
 }
 
-/** Special tokens and parts of a character cannot be inserted. */
+/**
+ * Special tokens and parts of a character cannot be inserted.
+ * @param {string} piece
+ */
 function canBeTyped(piece) {
   return bytesInWords(piece) === null && !/^<\/?s>$/.test(piece) && piece !== MASK;
 }
 
-/** The request of the grid: the attention of the last layer and the next-token analysis. */
+/**
+ * A prediction in words.
+ * @param {Subject} subject
+ * @param {number} row
+ * @param {number|undefined} lastLayer
+ */
 function sentence({ query, tokens, guesses, words }, row, lastLayer) {
   const { name: guess, probability, markInWords } = guesses[row];
   const where = lastLayer === undefined ? '' : ` (after layer ${lastLayer}, the last)`;

@@ -5,6 +5,11 @@
 
 import { baseLayout, isNarrow } from '../../plot/figure.js';
 
+/**
+ * @import { Frame, Layout, Palette, PlotlyTrace } from '../../plot/figure.js'
+ * @import { Geometry } from '../../plot/grid.js'
+ */
+
 const RADIUS = 0.36;
 const LARGEST = 240;
 const HEADROOM = 0.12;
@@ -14,6 +19,8 @@ const ARC = { inner: 0.3, outer: 0.68 };
 const SHARED = { type: 'scatter', hoverinfo: 'none', cliponaxis: false };
 
 /** @typedef {[number, number]} Point to the right and up, in lengths of the radius */
+
+/** @typedef {(index: number, point: Point) => [number, number]} PlaceOf of a point of a circle, in the coordinates of the axes */
 
 /**
  * @typedef {Object} Circle
@@ -27,18 +34,20 @@ const SHARED = { type: 'scatter', hoverinfo: 'none', cliponaxis: false };
 
 /**
  * @param {Circle[]} circles
- * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object, geometry: import('../../plot/grid.js').Geometry}}
+ * @param {Frame} state
+ * @returns {{data: PlotlyTrace[], layout: Layout, geometry: Geometry}}
  */
 export function circlesDrawing(circles, state) {
   const { palette, width } = state;
   const across = Math.min(circles.length, isNarrow(width) ? 2 : 3);
   const down = Math.ceil(circles.length / across);
   const side = Math.min(LARGEST, Math.floor(width / across));
+  /** @param {number} index */
   const centre = (index) => [
     (index % across) + 0.5,
     Math.floor(index / across) + 0.5 + HEADROOM / 2,
   ];
+  /** @type {PlaceOf} */
   const at = (index, [x, y]) => [centre(index)[0] + x * RADIUS, centre(index)[1] - y * RADIUS];
   return {
     data: marksOf(circles, at, palette),
@@ -66,7 +75,16 @@ export function circlesDrawing(circles, state) {
 
 const HIDDEN = { visible: false, showgrid: false, zeroline: false };
 
+/**
+ * @param {Circle[]} circles
+ * @param {PlaceOf} at
+ * @param {Palette} palette
+ */
 function marksOf(circles, at, palette) {
+  /**
+   * @param {(circle: Circle) => Point[]} pick
+   * @param {{size: number, color: string, opacity?: number, line?: {color: string, width: number}}} marker
+   */
   const dots = (pick, marker) => {
     const points = circles.flatMap((circle, index) =>
       pick(circle).map((point) => at(index, point)),
@@ -79,6 +97,10 @@ function marksOf(circles, at, palette) {
       marker,
     };
   };
+  /**
+   * @param {(circle: Circle) => Point[][]} paths
+   * @param {{color: string, width: number}} line
+   */
   const lines = (paths, line) => {
     const points = circles.flatMap((circle, index) =>
       paths(circle).flatMap((path) => [...path.map((point) => at(index, point)), [null, null]]),
@@ -112,12 +134,22 @@ function marksOf(circles, at, palette) {
   ];
 }
 
+/**
+ * @param {Point} from
+ * @param {number} angle
+ */
 function arcOf([x, y], angle) {
   const isSpiral = Math.abs(angle) > FULL;
   return roundFrom(Math.atan2(y, x), angle, isSpiral ? ARC.inner : ARC.outer, ARC.outer);
 }
 
-/** @returns {Point[]} */
+/**
+ * @param {number} start
+ * @param {number} angle
+ * @param {number} inner
+ * @param {number} outer
+ * @returns {Point[]}
+ */
 function roundFrom(start, angle, inner, outer) {
   const steps = Math.max(2, Math.ceil(Math.abs(angle) / 0.08));
   return Array.from({ length: steps + 1 }, (_, step) => {
@@ -131,10 +163,20 @@ function roundFrom(start, angle, inner, outer) {
  * Columns: the two coordinates of the start, of the computed and of the captured point, and the
  * difference.
  */
+/** @type {('from'|'computed'|'captured'|null)[]} */
 const PLACES = ['from', 'from', 'computed', 'computed', 'captured', 'captured', null];
 const NEAR = 0.09;
 
+/**
+ * @param {Circle[]} circles
+ * @param {{at: PlaceOf, across: number, centre: (index: number) => number[]}} placed
+ * @returns {Geometry}
+ */
 function geometryOf(circles, { at, across, centre }) {
+  /**
+   * @param {number[]} point
+   * @param {number} half
+   */
   const boxAround = ([x, y], half) => ({ x0: x - half, x1: x + half, y0: y - half, y1: y + half });
   return {
     box(row, column) {
@@ -148,7 +190,9 @@ function geometryOf(circles, { at, across, centre }) {
       const row = Math.floor(y) * across + Math.floor(x);
       if (row < 0 || row >= circles.length) return null;
       const near = [0, 2].find((column) => {
-        const [px, py] = at(row, circles[row][PLACES[column]]);
+        const place = PLACES[column];
+        if (!place) return false;
+        const [px, py] = at(row, circles[row][place]);
         return Math.hypot(x - px, y - py) < NEAR;
       });
       return { row, column: near ?? PLACES.length - 1 };

@@ -14,6 +14,12 @@ import {
   letteringFor,
 } from '../../plot/figure.js';
 
+/**
+ * @import { Drawing, Frame, Layout, Palette, PlotlyTrace } from '../../plot/figure.js'
+ * @import { Geometry } from '../../plot/grid.js'
+ * @import { byDistance } from './maps.js'
+ */
+
 const STRIP = { most: 84, least: 26 };
 const HEIGHT = { roomy: 400, narrow: 340 };
 /** The space above and below a line, as a share of its strip. */
@@ -30,6 +36,9 @@ const LINE_LEVEL = 150;
  * @property {boolean} [isChosen]
  */
 
+/** @typedef {(row: number, value: number) => number} Placer the position of a value in its strip */
+/** @typedef {{strips: Strip[], place: Placer, palette: Palette}} Parts of a drawing of strips */
+
 /**
  * @param {Strip[]} strips
  * @param {Object} named
@@ -39,8 +48,8 @@ const LINE_LEVEL = 150;
  * @param {[number, number]} named.range the least and the greatest that a strip has room for
  * @param {(value: number) => number} [named.scale] how values lie between the ends of the range
  * @param {boolean} [named.isFilled] whether what lies between the line and 0 is filled
- * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object}}
+ * @param {Frame} state
+ * @returns {Drawing}
  */
 export function stripsDrawing(
   strips,
@@ -72,12 +81,21 @@ export function stripsDrawing(
   };
 }
 
+/**
+ * @param {number} count
+ * @param {Frame} state
+ */
 function heightOf(count, { width }) {
   const whole = isNarrow(width) ? HEIGHT.narrow : HEIGHT.roomy;
   return count * Math.max(STRIP.least, Math.min(STRIP.most, Math.floor(whole / count)));
 }
 
-/** The position of a value in its strip; the axis of rows counts downwards. */
+/**
+ * The position of a value in its strip; the axis of rows counts downwards.
+ * @param {[number, number]} of
+ * @param {(value: number) => number} scale
+ * @returns {Placer}
+ */
 function placer([least, most], scale) {
   const [from, to] = [scale(least), scale(most)];
   const span = to - from || 1;
@@ -88,6 +106,7 @@ function placer([least, most], scale) {
     Math.max(0, Math.min(1, (scale(value) - from) / span)) * (1 - 2 * PADDING);
 }
 
+/** @param {Parts & {range: [number, number], columns: number}} parts */
 function zeroLines({ strips, place, palette, range, columns }) {
   const zero = Math.max(range[0], Math.min(range[1], 0));
   const x = strips.flatMap(() => [-0.5, columns - 0.5, null]);
@@ -97,6 +116,10 @@ function zeroLines({ strips, place, palette, range, columns }) {
 
 const LINES = { type: 'scatter', mode: 'lines', hoverinfo: 'none', cliponaxis: false };
 
+/**
+ * @param {Parts} parts
+ * @param {number} row
+ */
 function lineOf({ strips, place, palette }, row) {
   const points = pointsOf(strips[row]);
   return {
@@ -107,7 +130,11 @@ function lineOf({ strips, place, palette }, row) {
   };
 }
 
-/** The closed area between the line and 0. */
+/**
+ * The closed area between the line and 0.
+ * @param {Parts} parts
+ * @param {number} row
+ */
 function areaOf({ strips, place, palette }, row) {
   const points = pointsOf(strips[row]).filter(([, value]) => !Number.isNaN(value));
   const floor = place(row, 0);
@@ -122,15 +149,20 @@ function areaOf({ strips, place, palette }, row) {
   };
 }
 
+/** @param {Strip} strip @returns {[number, number][]} */
 function pointsOf({ values, curve }) {
   return curve ?? Array.from(values, (value, column) => [column, value]);
 }
 
+/**
+ * @param {Strip} strip
+ * @param {Palette} palette
+ */
 function colourOf({ isChosen }, palette) {
   return isChosen ? palette.query : css(sequential(palette.theme), LINE_LEVEL);
 }
 
-/** A dot for every number. */
+/** A dot for every number. @param {Parts} parts */
 function dotsOf({ strips, place, palette }) {
   const size = strips[0]?.values.length > ROOMY_DOTS ? 2 : 5;
   const points = strips.flatMap(({ values }, row) =>
@@ -159,8 +191,18 @@ export function outwards(value) {
   );
 }
 
-/** The first strip carries the range of all. */
+/**
+ * The first strip carries the range of all.
+ * @param {[number, number]} range
+ * @param {Placer} place
+ * @param {number} columns
+ * @param {Palette} palette
+ */
 function endsOf([least, most], place, columns, palette) {
+  /**
+   * @param {number} value
+   * @param {string} yanchor
+   */
   const end = (value, yanchor) => ({
     text: tick(value),
     x: columns - 0.5,
@@ -186,8 +228,8 @@ const SHARED = { type: 'scatter', hoverinfo: 'none', cliponaxis: false };
 /**
  * @param {{mean: Float64Array, least: Float64Array, most: Float64Array}} found by distance
  * @param {{labels: string[], axis: string, quantity: string}} named
- * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object, geometry: import('../../plot/grid.js').Geometry}}
+ * @param {Frame} state
+ * @returns {{data: PlotlyTrace[], layout: Layout, geometry: Geometry}}
  */
 export function distanceDrawing(found, { labels, axis, quantity }, state) {
   const { palette, width } = state;
@@ -215,6 +257,7 @@ export function distanceDrawing(found, { labels, axis, quantity }, state) {
 
 /**
  * The range, extended to whole tenths.
+ * @param {ReturnType<typeof byDistance>} byDistance
  * @returns {[number, number]}
  */
 function rangeOf({ least, most }) {
@@ -223,9 +266,14 @@ function rangeOf({ least, most }) {
   return [Math.min(from, to - 1) / 10, to / 10];
 }
 
+/**
+ * @param {[number, number]} of
+ * @param {string} title
+ * @param {Palette} palette
+ */
 function amountAxis([from, to], title, palette) {
   const [first, last] = [Math.round(from * 10), Math.round(to * 10)];
-  const [, step] = STEPS.find(([most]) => last - first <= most);
+  const [, step] = STEPS.find(([most]) => last - first <= most) ?? STEPS[STEPS.length - 1];
   const tenths = Array.from({ length: last - first + 1 }, (_, index) => first + index).filter(
     (tenth) => tenth % step === 0,
   );
@@ -241,6 +289,10 @@ function amountAxis([from, to], title, palette) {
   };
 }
 
+/**
+ * @param {ReturnType<typeof byDistance>} byDistance
+ * @param {Palette} palette
+ */
 function bandOf({ least, most }, palette) {
   const columns = Array.from(least, (_, column) => column);
   const color = translucent(css(sequential(palette.theme), LINE_LEVEL), 0.25);
@@ -255,6 +307,10 @@ function bandOf({ least, most }, palette) {
   };
 }
 
+/**
+ * @param {ReturnType<typeof byDistance>} byDistance
+ * @param {Palette} palette
+ */
 function meanLineOf({ mean }, palette) {
   return {
     ...SHARED,
@@ -266,7 +322,12 @@ function meanLineOf({ mean }, palette) {
   };
 }
 
-/** Rows are mean, minimum and maximum; a point selects the nearest. */
+/**
+ * Rows are mean, minimum and maximum; a point selects the nearest.
+ * @param {ReturnType<typeof byDistance>} byDistance
+ * @param {[number, number]} range
+ * @returns {Geometry}
+ */
 function geometryOf({ mean, least, most }, [from, to]) {
   const rows = [mean, least, most];
   const half = (to - from) * 0.025;

@@ -19,16 +19,43 @@ import {
 } from '../../plot/figure.js';
 import { choosing, queryOf } from '../../state/state.js';
 
+/**
+ * @import { Side } from '../../data/attention.js'
+ * @import { Ask, Matrix, Token, Trace } from '../../data/trace.js'
+ * @import { Drawing, Figure, Frame, ViewState } from '../../plot/figure.js'
+ * @import { State } from '../../state/state.js'
+ * @import { Control } from '../../ui/controls.js'
+ */
+
+/**
+ * @typedef {Object} Subject of all parts of the view
+ * @property {'encoder'|'decoder'} stack
+ * @property {string} site of the encoding that was added
+ * @property {Side} side whose tokens the stack reads
+ * @property {Token[]} tokens
+ * @property {Matrix|null} encoding position × dimension; null: none was added
+ * @property {string} scheme of a model without an added encoding; '' if one is added
+ * @property {number} heads
+ */
+
+/**
+ * @typedef {Object} Part of the view, with its own switches, panels and figures
+ * @property {(trace: Trace, state: ViewState, subject: Subject) => Control[]} controls
+ * @property {(subject: Subject, state: ViewState, trace: Trace) => string[]} panels
+ * @property {(trace: Trace, state: ViewState, subject: Subject) => Record<string, Ask>} [asks]
+ * @property {(trace: Trace, state: ViewState, subject: Subject) => Figure} figure
+ */
+
 export const DIMENSION_SPACE = 44;
 const NUMBER_SPACE = 26;
 const ROW_HEIGHT = { least: 3, most: 22 };
 
 /**
  * A map of positions by dimensions on the diverging scale.
- * @param {import('../../data/trace.js').Matrix} matrix
+ * @param {Matrix} matrix
  * @param {{labels: string[], dimensions: string[], axis: string, reach: number, quantity: string, rows?: string}} named `reach`: the end of the colour scale on both sides; `rows`: the meaning of a row, if not a position
- * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object}}
+ * @param {Frame} state
+ * @returns {Drawing}
  */
 export function dimensionMap(
   matrix,
@@ -65,10 +92,10 @@ export function dimensionMap(
 
 /**
  * A square map of positions by positions.
- * @param {import('../../data/trace.js').Matrix} matrix
+ * @param {Matrix} matrix
  * @param {{labels: string[], scale: {zmin: number, zmax: number, colours: Uint8Array}, quantity: string, axes: [string, string]}} named `axes`: what rows and columns are
- * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object}}
+ * @param {Frame} state
+ * @returns {Drawing}
  */
 export function pairMap(matrix, { labels, scale, quantity, axes: [rows, columns] }, state) {
   const { palette, width } = state;
@@ -104,6 +131,11 @@ export function pairMap(matrix, { labels, scale, quantity, axes: [rows, columns]
   };
 }
 
+/**
+ * @param {Matrix} matrix
+ * @param {{zmin: number, zmax: number, colours: Uint8Array}} of
+ * @param {Frame} state
+ */
 function heatmap(matrix, { zmin, zmax, colours }, { palette, width }) {
   return {
     type: 'heatmap',
@@ -116,17 +148,25 @@ function heatmap(matrix, { zmin, zmax, colours }, { palette, width }) {
   };
 }
 
-/** The title stands clear of its numbers: those of a bias have three decimals. */
+/**
+ * The title stands clear of its numbers: those of a bias have three decimals.
+ * @param {ReturnType<typeof colourBarTitle>} title
+ */
 function clear(title) {
-  return title.textangle ? { ...title, xshift: title.xshift + 8 } : title;
+  return 'xshift' in title ? { ...title, xshift: title.xshift + 8 } : title;
 }
 
-/** Ticks at both ends of the colour bar and at three values between. */
+/**
+ * Ticks at both ends of the colour bar and at three values between.
+ * @param {number} zmin
+ * @param {number} zmax
+ */
 function endsAt(zmin, zmax) {
   const tickvals = [0, 1, 2, 3, 4].map((quarter) => zmin + ((zmax - zmin) * quarter) / 4);
   return { tickvals, ticktext: tickvals.map((value) => tick(Number(value.toPrecision(3)))) };
 }
 
+/** @param {number} width */
 function orientationFor(width) {
   return isNarrow(width) ? 'h' : 'v';
 }
@@ -140,11 +180,19 @@ export function reachOf(data) {
   return extent({ data }) || 1;
 }
 
+/**
+ * @param {string[]} labels
+ * @param {number} width
+ */
 function marginFor(labels, width) {
   const left = labelWidth(labels, letteringFor(width)) + 30;
   return isNarrow(width) ? { l: left, r: 8, t: 48, b: 58 } : { l: left, r: 84, t: 48, b: 12 };
 }
 
+/**
+ * @param {number} rows
+ * @param {number} room
+ */
 function clampHeight(rows, room) {
   return Math.max(rows * ROW_HEIGHT.least, Math.min(rows * ROW_HEIGHT.most, Math.max(room, 200)));
 }
@@ -152,10 +200,10 @@ function clampHeight(rows, room) {
 /**
  * The part that all grids of positions share: a row is a position, and choosing it chooses its
  * token.
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../state/state.js').State} state
- * @param {{site: string, side: import('../../data/attention.js').Side, tokens: import('../../data/trace.js').Token[]}} subject
- * @param {import('../../data/trace.js').Matrix} matrix
+ * @param {Trace} trace
+ * @param {State} state
+ * @param {{site: string, side: Side, tokens: Token[]}} subject
+ * @param {Matrix} matrix
  * @param {(row: number, column: number) => number} value
  */
 export function sharedGrid(trace, state, { site, side, tokens }, { rows, columns }, value) {
@@ -167,8 +215,8 @@ export function sharedGrid(trace, state, { site, side, tokens }, { rows, columns
     rowTitle: 'position',
     request: { capture: [site] },
     value,
-    format: (number) => signed(number, 4),
-    choose: (row) => choosing(trace, side, row),
+    format: (/** @type {number} */ number) => signed(number, 4),
+    choose: (/** @type {number} */ row) => choosing(trace, side, row),
     chosen: { row: query },
     start: { row: query, column: 0 },
     rest: { readout: `${quoted(tokens[query])} stands at position ${query}` },
@@ -178,8 +226,8 @@ export function sharedGrid(trace, state, { site, side, tokens }, { rows, columns
 /**
  * The cosine similarity of every two rows: their dot product over the product of their norms. The
  * similarities of a zero row are 0.
- * @param {import('../../data/trace.js').Matrix} matrix
- * @returns {import('../../data/trace.js').Matrix} rows × rows, between −1 and 1
+ * @param {Matrix} matrix
+ * @returns {Matrix} rows × rows, between −1 and 1
  */
 export function cosineSimilarity({ rows, columns, data }) {
   const lengths = Float64Array.from({ length: rows }, (_, row) =>
@@ -198,17 +246,25 @@ export function cosineSimilarity({ rows, columns, data }) {
   return { rows, columns: rows, data: cosines };
 }
 
+/** @type {WeakMap<Matrix, Matrix>} */
 const known = new WeakMap();
 
 /**
  * The same, cached by matrix: for a long text it takes longer than drawing.
- * @param {import('../../data/trace.js').Matrix} matrix not modified by the caller
+ * @param {Matrix} matrix not modified by the caller
  */
 export function similarityOf(matrix) {
-  if (!known.has(matrix)) known.set(matrix, cosineSimilarity(matrix));
-  return known.get(matrix);
+  const found = known.get(matrix) ?? cosineSimilarity(matrix);
+  known.set(matrix, found);
+  return found;
 }
 
+/**
+ * @param {Float64Array} data
+ * @param {number} a
+ * @param {number} b
+ * @param {number} columns
+ */
 function dot(data, a, b, columns) {
   let sum = 0;
   for (let i = 0; i < columns; i += 1) sum += data[a * columns + i] * data[b * columns + i];
@@ -217,7 +273,7 @@ function dot(data, a, b, columns) {
 
 /**
  * The mean, minimum and maximum similarity at each distance |i − j|.
- * @param {import('../../data/trace.js').Matrix} cosines square
+ * @param {Matrix} cosines square
  * @returns {{mean: Float64Array, least: Float64Array, most: Float64Array}} by distance, from 0 on
  */
 export function byDistance({ rows, data }) {

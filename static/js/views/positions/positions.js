@@ -24,7 +24,17 @@ import { TWINS } from './twins.js';
 import { WAVES } from './waves.js';
 import { entryOf } from '../registry.js';
 
+/**
+ * @import { Matrix, NamedArray, Trace } from '../../data/trace.js'
+ * @import { Theme } from '../../plot/colour.js'
+ * @import { Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { Control } from '../../ui/controls.js'
+ * @import { Part, Subject } from './maps.js'
+ */
+
 /** The parts of the view, each with its own switches, panels and figures. */
+/** @type {Record<string, Part>} */
 const PARTS = {
   encoding: {
     controls: () => [],
@@ -49,7 +59,7 @@ const OPTIONS = [
   },
 ];
 
-/** @type {import('../../plot/figure.js').View} */
+/** @type {View} */
 export const positions = {
   ...entryOf('positions'),
   help: 'Attention alone does not know the order of tokens, so a vector for each position is added to the embedding of its token.',
@@ -71,7 +81,7 @@ export const positions = {
   figure,
 };
 
-/** @param {Record<string, any>} state */
+/** @param {ViewState} state */
 function partOf({ positions_show: show }) {
   return PARTS[show] ? show : 'encoding';
 }
@@ -83,6 +93,7 @@ const ROTATING = [
   ],
   ['R(k)', 'the rotation by k steps; each pair of dimensions has its own speed'],
 ];
+/** @type {Record<string, {help?: string, terms: string[][]}>} */
 const WORDING = {
   waves: {
     terms: [
@@ -103,7 +114,11 @@ const WORDING = {
   },
 };
 
-/** A scheme that adds nothing has one wording for its maps, lines and rotations. */
+/**
+ * A scheme that adds nothing has one wording for its maps, lines and rotations.
+ * @param {Trace} trace
+ * @param {string} part
+ */
 function wordingOf(trace, part) {
   const scheme = schemeOf(trace);
   return {
@@ -112,7 +127,12 @@ function wordingOf(trace, part) {
   };
 }
 
-/** The subject: a stack, its side of the text, and the encoding that was added to it, if any. */
+/**
+ * The subject: a stack, its side of the text, and the encoding that was added to it, if any.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Subject}
+ */
 function subjectOf(trace, state) {
   const stack = stackOf(state, trace);
   const site = `${stack}.embedding.positional`;
@@ -130,7 +150,11 @@ function subjectOf(trace, state) {
   };
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Control[]}
+ */
 function controls(trace, state) {
   const part = partOf(state);
   const subject = subjectOf(trace, state);
@@ -153,6 +177,10 @@ function controls(trace, state) {
   ];
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function panels(trace, state) {
   return PARTS[partOf(state)]
     .panels(subjectOf(trace, state), state, trace)
@@ -160,44 +188,64 @@ function panels(trace, state) {
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with the panel’s `plot`
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Trace} trace
+ * @param {ViewState} state with the panel’s `plot`
+ * @returns {Figure}
  */
 function figure(trace, state) {
   return PARTS[partOf(state)].figure(trace, state, subjectOf(trace, state));
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Figure}
+ */
 function maps(trace, state, subject) {
-  if (!subject.encoding) return WITHOUT_ENCODING.figure(trace, state, subject);
+  const { encoding } = subject;
+  if (!encoding) return WITHOUT_ENCODING.figure(trace, state, subject);
   const title =
     state.plot === 'similarity' ? 'Similarity of positions' : 'The encoding that was added';
   return {
     title,
-    ...(state.plot === 'similarity' ? similarity : encodingMap)(
-      trace,
-      state,
-      subject.encoding,
-      subject,
-    ),
+    ...(state.plot === 'similarity' ? similarity : encodingMap)(trace, state, encoding, subject),
   };
 }
 
+/** @type {WeakMap<NamedArray, Matrix>} */
 const encodings = new WeakMap();
 
-/** One matrix per tensor, so that results can be cached by it. */
+/**
+ * One matrix per tensor, so that results can be cached by it.
+ * @param {NamedArray} tensor
+ * @param {number} count
+ * @returns {Matrix}
+ */
 function encodingOf(tensor, count) {
-  if (encodings.get(tensor)?.rows !== count)
-    encodings.set(tensor, firstRows(matrixAt(tensor), count));
-  return encodings.get(tensor);
+  const known = encodings.get(tensor);
+  if (known?.rows === count) return known;
+  const found = firstRows(matrixAt(tensor), count);
+  encodings.set(tensor, found);
+  return found;
 }
 
-/** A learned table may hold more positions than the text has; only those were added. */
+/**
+ * A learned table may hold more positions than the text has; only those were added.
+ * @param {Matrix} matrix
+ * @param {number} count
+ */
 function firstRows({ rows, columns, data }, count) {
   const kept = Math.min(rows, count);
   return { rows: kept, columns, data: data.subarray(0, kept * columns) };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Matrix} encoding
+ * @param {Subject} subject
+ */
 function encodingMap(trace, state, encoding, subject) {
   const labels = positionLabels(subject.tokens);
   const dimensions = Array.from({ length: encoding.columns }, (_, dimension) => String(dimension));
@@ -213,6 +261,12 @@ function encodingMap(trace, state, encoding, subject) {
   };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Matrix} encoding
+ * @param {Subject} subject
+ */
 function similarity(trace, state, encoding, subject) {
   const cosines = similarityOf(encoding);
   const labels = positionLabels(subject.tokens);
@@ -229,18 +283,27 @@ function similarity(trace, state, encoding, subject) {
   };
 }
 
-/** If all similarities are high, the scale starts at the tenth below the least. */
+/**
+ * If all similarities are high, the scale starts at the tenth below the least.
+ * @param {Float64Array} cosines
+ * @param {Theme} theme
+ */
 function scaleFor(cosines, theme) {
   const least = leastOf(cosines);
   if (least < 0) return { zmin: -1, zmax: 1, colours: diverging(theme) };
   return { zmin: Math.min(9, Math.floor(least * 10)) / 10, zmax: 1, colours: sequential(theme) };
 }
 
+/** @param {Float64Array} cosines */
 function leastOf(cosines) {
   return cosines.reduce((low, cosine) => Math.min(low, cosine), 1);
 }
 
-/** The range of the values, and that of the colour scale, which may differ. */
+/**
+ * The range of the values, and that of the colour scale, which may differ.
+ * @param {Float64Array} cosines
+ * @param {{zmin: number, zmax: number}} scale
+ */
 function rangeInWords(cosines, { zmin, zmax }) {
   const least = Math.floor(leastOf(cosines) * 100) / 100;
   const found =
@@ -248,9 +311,19 @@ function rangeInWords(cosines, { zmin, zmax }) {
   return `${found}; the colours run from ${tick(zmin)} to ${tick(zmax)}.`;
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Matrix} encoding
+ * @param {Subject & {labels: string[], dimensions: string[]}} subject
+ * @returns {Grid}
+ */
 function encodingGrid(trace, state, encoding, subject) {
   const { tokens, labels, dimensions } = subject;
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => encoding.data[row * encoding.columns + column];
   return {
     ...sharedGrid(trace, state, subject, encoding, value),
@@ -269,9 +342,19 @@ function encodingGrid(trace, state, encoding, subject) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Matrix} cosines
+ * @param {Subject & {labels: string[]}} subject
+ * @returns {Grid}
+ */
 function similarityGrid(trace, state, cosines, subject) {
   const { tokens, labels } = subject;
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => cosines.data[row * cosines.columns + column];
   return {
     ...sharedGrid(trace, state, subject, cosines, value),

@@ -10,20 +10,31 @@ import { sequential } from '../../plot/colour.js';
 import { letteringFor } from '../../plot/figure.js';
 import { DIMENSION_SPACE, dimensionMap, pairMap, reachOf, sharedGrid } from './maps.js';
 
-/** @typedef {{stack: string, side: import('../../data/attention.js').Side, tokens: import('../../data/trace.js').Token[]}} Subject */
+/**
+ * @import { Side } from '../../data/attention.js'
+ * @import { Matrix, Token, Trace } from '../../data/trace.js'
+ * @import { Figure, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { Subject } from './maps.js'
+ */
 
 const ATTENTION = 'layers.0.self_attention';
 
 /**
  * The scheme of a model without an added encoding.
- * @param {import('../../data/trace.js').Trace} trace
+ * @param {Trace} trace
  * @returns {'rotary'|'alibi'|'none'|''} '' if an encoding is added
  */
 export function schemeOf({ tensors, card }) {
   const isAdded = Object.keys(tensors).some((site) => site.endsWith('.embedding.positional'));
-  return isAdded || !(card?.positional in WORDING) ? '' : card.positional;
+  if (isAdded) return '';
+  return SCHEMES.find((scheme) => scheme === card?.positional) ?? '';
 }
 
+/** @type {('rotary'|'alibi'|'none')[]} */
+const SCHEMES = ['rotary', 'alibi', 'none'];
+
+/** @type {Record<string, {help: string, terms: string[][]}>} */
 const WORDING = {
   rotary: {
     help: 'Nothing is added to the embeddings: every layer rotates each query and key by angles proportional to its position, so that a score depends on their distance.',
@@ -45,22 +56,25 @@ const WORDING = {
   },
 };
 
+/** @type {Record<string, string[]>} */
 const PANELS = { rotary: ['queries', 'turns'], alibi: ['bias'], none: ['none'] };
 
 export const WITHOUT_ENCODING = {
-  wording: (scheme) => WORDING[scheme] ?? {},
-  panels: (scheme) => PANELS[scheme],
+  wording: (/** @type {string} */ scheme) => WORDING[scheme] ?? {},
+  panels: (/** @type {string} */ scheme) => PANELS[scheme],
   figure,
 };
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with the panel’s `plot`
+ * @param {Trace} trace
+ * @param {ViewState} state with the panel’s `plot`
  * @param {Subject} subject
- * @returns {import('../../plot/figure.js').Figure}
+ * @returns {Figure}
  */
 function figure(trace, state, subject) {
-  const draw = { queries: rotatedQueries, turns, bias }[state.plot];
+  /** @type {Record<string, (trace: Trace, state: ViewState, subject: Subject) => Figure|null>} */
+  const drawings = { queries: rotatedQueries, turns, bias };
+  const draw = drawings[state.plot];
   return (
     draw?.(trace, state, subject) ?? {
       title: 'No positional encoding',
@@ -69,7 +83,10 @@ function figure(trace, state, subject) {
   );
 }
 
-/** @param {import('../../data/trace.js').Trace} trace */
+/**
+ * @param {Trace} trace
+ * @param {Subject} subject
+ */
 function noticeFor({ card }, { stack }) {
   if (card?.positional !== 'none')
     return 'This model adds no positional encoding to its embeddings.';
@@ -78,11 +95,21 @@ function noticeFor({ card }, { stack }) {
   return 'This model has no positional encoding; only the causal mask tells it anything about the order.';
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ */
 function rotatedQueries(trace, state, subject) {
   const site = `${subject.stack}.${ATTENTION}.rotated_queries`;
   if (!trace.tensors[site]) return null;
   const queries = matrixAt(trace.tensors[site], state.head);
   const reach = reachOf(queries.data);
+  /** @type {Grid['value']} */
+  /** @type {Grid['value']} */
+  /** @type {Grid['value']} */
+  /** @type {Grid['value']} */
+  /** @type {Grid['value']} */
   const value = (row, column) => queries.data[row * queries.columns + column];
   const { tokens } = subject;
   return mapOf(trace, state, { ...subject, site }, queries, {
@@ -107,7 +134,12 @@ export function turnSites(stack) {
   };
 }
 
-/** The cosine of each pair's rotation, from the queries before and after. */
+/**
+ * The cosine of each pair's rotation, from the queries before and after.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ */
 function turns(trace, state, subject) {
   const site = `${subject.stack}.${ATTENTION}.rotated_queries`;
   const before = trace.tensors[site.replace('rotated_', '')];
@@ -116,6 +148,7 @@ function turns(trace, state, subject) {
     matrixAt(before, state.head),
     matrixAt(trace.tensors[site], state.head),
   );
+  /** @type {Grid['value']} */
   const value = (row, column) => cosines.data[row * cosines.columns + column];
   const { tokens } = subject;
   return mapOf(trace, state, { ...subject, site }, cosines, {
@@ -131,9 +164,9 @@ function turns(trace, state, subject) {
 }
 
 /**
- * @param {import('../../data/trace.js').Matrix} before position × d_head
- * @param {import('../../data/trace.js').Matrix} after
- * @returns {import('../../data/trace.js').Matrix} position × pair, between −1 and 1; NaN if a pair is 0
+ * @param {Matrix} before position × d_head
+ * @param {Matrix} after
+ * @returns {Matrix} position × pair, between −1 and 1; NaN if a pair is 0
  */
 export function cosinesOfTurns(before, after) {
   const columns = before.columns / 2;
@@ -146,7 +179,19 @@ export function cosinesOfTurns(before, after) {
   return { rows: before.rows, columns, data };
 }
 
-/** A map of positions by dimensions or pairs, and its grid. */
+/**
+ * @typedef {Pick<Grid, 'value'|'describe'|'quantity'> & Partial<Pick<Grid, 'request'>> & {title: string, axis: string, reach: number}} Mapped what a map shows
+ */
+
+/**
+ * A map of positions by dimensions or pairs, and its grid.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @param {Matrix} matrix
+ * @param {Mapped} mapped
+ * @returns {Figure}
+ */
 function mapOf(trace, state, subject, matrix, { title, axis, reach, quantity, value, ...said }) {
   const labels = positionLabels(subject.tokens);
   const dimensions = Array.from({ length: matrix.columns }, (_, column) => String(column));
@@ -172,11 +217,22 @@ function mapOf(trace, state, subject, matrix, { title, axis, reach, quantity, va
   };
 }
 
-/** The ALiBi bias of a head: the same in every layer and for every text. */
+/**
+ * The ALiBi bias of a head: the same in every layer and for every text.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Figure|null}
+ */
 function bias(trace, state, subject) {
   const site = `${subject.stack}.${ATTENTION}.bias`;
   if (!trace.tensors[site]) return null;
   const matrix = withoutFuture(matrixAt(trace.tensors[site], state.head), site);
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
+  /** @type {Grid['value']} */
   const value = (row, column) => matrix.data[row * matrix.columns + column];
   const labels = positionLabels(subject.tokens);
   const least = matrix.data.reduce((low, number) => (number < low ? number : low), 0) || -1;
@@ -204,12 +260,24 @@ function bias(trace, state, subject) {
   };
 }
 
+/**
+ * @param {Matrix} matrix
+ * @param {string} site
+ */
 function withoutFuture(matrix, site) {
   if (!isCausal(site)) return matrix;
+  /** @param {number} at */
   const isFuture = (at) => at % matrix.columns > Math.floor(at / matrix.columns);
   return { ...matrix, data: matrix.data.map((number, at) => (isFuture(at) ? NaN : number)) };
 }
 
+/**
+ * @param {Token[]} tokens
+ * @param {number} row
+ * @param {number} column
+ * @param {number} number
+ * @param {number} head
+ */
 function biasInWords(tokens, row, column, number, head) {
   const [query, key] = [named(tokens, row), named(tokens, column)];
   if (Number.isNaN(number))

@@ -14,14 +14,26 @@ import { dimensionMap } from './maps.js';
 import { turnSites } from './rotary_alibi.js';
 import { chosenPairs, pairsControl } from './waves.js';
 
+/**
+ * @import { Matrix, Trace } from '../../data/trace.js'
+ * @import { Figure, ViewState } from '../../plot/figure.js'
+ * @import { Geometry, Grid } from '../../plot/grid.js'
+ * @import { Patch } from '../../state/state.js'
+ * @import { Control } from '../../ui/controls.js'
+ * @import { Circle } from './circles.js'
+ * @import { Part, Subject } from './maps.js'
+ */
+
 /** Arcs of one step are hard to see. */
 const STANDARD_SHIFT = 3;
 const MOST_HEIGHT = 480;
 const ENTRIES = ['cos', 'sin', '−sin', 'cos'];
 const TURNED_ENTRIES = ['cos', '−sin', 'sin', 'cos'];
 
+/** @type {Part} */
 export const ROTATION = { controls, panels, figure };
 
+/** @type {Record<string, string>} */
 const NOTHING_TURNS = {
   learned:
     'A learned encoding has an independent vector for each position, so there is no rotation from one to the next.',
@@ -30,11 +42,21 @@ const NOTHING_TURNS = {
   none: 'This model has no positional encoding, so there is no rotation between positions.',
 };
 
+/**
+ * @param {Subject} subject
+ * @param {ViewState} state
+ * @param {Trace} trace
+ */
 function panels(subject, state, trace) {
   return turnOf(trace, state, subject) ? ['circles', 'blocks'] : ['circles'];
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Control[]}
+ */
 function controls(trace, state, subject) {
   const turn = turnOf(trace, state, subject);
   if (!turn) return [];
@@ -52,38 +74,50 @@ function controls(trace, state, subject) {
   return [...(turn.isAdded && most > 1 ? [shift] : []), pairsControl(state, turn.pairs)];
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Figure}
+ */
 function figure(trace, state, subject) {
   const turn = turnOf(trace, state, subject);
   if (!turn)
     return {
       title: 'Rotation',
       notice: noticeFor(trace, subject),
-      actions: [{ label: 'Open a model with rotary positions', patch: turningModel(state) }].filter(
-        ({ patch }) => patch,
-      ),
+      actions: turningModel(state).map((patch) => ({
+        label: 'Open a model with rotary positions',
+        patch,
+      })),
     };
   return (state.plot === 'blocks' ? blocks : circles)(trace, state, { ...subject, turn });
 }
 
+/**
+ * @param {Trace} trace
+ * @param {Subject} subject
+ */
 function noticeFor({ card }, { scheme, encoding }) {
   if (encoding && card?.positional === 'sinusoidal')
     return 'A text of one token has no second position to rotate to.';
-  return NOTHING_TURNS[scheme || card?.positional] ?? NOTHING_TURNS.learned;
+  return NOTHING_TURNS[scheme || (card?.positional ?? '')] ?? NOTHING_TURNS.learned;
 }
 
+/** @param {ViewState} state @returns {Patch[]} none if there is no such model */
 function turningModel({ cards }) {
   const card =
     cards.find(
       ({ id, positional }) => id.startsWith('positions-') && positional === 'sinusoidal',
     ) ?? cards.find(({ positional }) => positional === 'sinusoidal');
-  return card && choosingModel(card.id);
+  return card ? [choosingModel(card.id)] : [];
 }
 
 /**
  * @typedef {Object} Turn
  * @property {boolean} isAdded whether PE(p) is carried to PE(p + k), or a query to its turned self
- * @property {import('../../data/trace.js').Matrix} before
- * @property {import('../../data/trace.js').Matrix} after
+ * @property {Matrix} before
+ * @property {Matrix} after
  * @property {number} from position that is drawn
  * @property {number} shift from a row of `before` to the row of `after` that it becomes
  * @property {number} steps positions by which the drawn row is turned
@@ -92,14 +126,25 @@ function turningModel({ cards }) {
  * @property {string[]} sites
  */
 
-/** @returns {Turn|null} null: nothing turns here */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Turn|null} null: nothing turns here
+ */
 function turnOf(trace, state, subject) {
   if (subject.scheme === 'rotary') return turnOfQueries(trace, state, subject);
   return subject.encoding && trace.card?.positional === 'sinusoidal'
-    ? turnOfEncoding(trace, state, subject)
+    ? turnOfEncoding(trace, state, { ...subject, encoding: subject.encoding })
     : null;
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject & {encoding: Matrix}} subject
+ * @returns {Turn|null}
+ */
 function turnOfEncoding(trace, state, { encoding, side, site }) {
   if (encoding.rows < 2) return null;
   const shift = Math.max(1, Math.min(state.positions_shift ?? STANDARD_SHIFT, encoding.rows - 1));
@@ -118,6 +163,12 @@ function turnOfEncoding(trace, state, { encoding, side, site }) {
   };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Turn|null}
+ */
 function turnOfQueries(trace, state, { stack, side }) {
   const sites = turnSites(stack);
   if (!trace.tensors[sites.before] || !trace.tensors[sites.after]) return null;
@@ -138,6 +189,12 @@ function turnOfQueries(trace, state, { stack, side }) {
   };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject & {turn: Turn}} subject
+ * @returns {Figure}
+ */
 function circles(trace, state, subject) {
   const { turn, tokens } = subject;
   const found = checked(turn.before, turn.after, turn);
@@ -168,8 +225,11 @@ function circles(trace, state, subject) {
 /**
  * The two numbers of a pair before the rotation, computed and captured; and the greatest difference
  * of the last two.
+ * @param {Turn} turn
+ * @param {number} pair
  */
 function numbersOf(turn, pair) {
+  /** @param {Float64Array} vector */
   const part = (vector) => [vector[2 * pair], vector[2 * pair + 1]];
   const from = part(rowOf(turn.before, turn.from));
   const computed = part(turned(rowOf(turn.before, turn.from), turn.angles(turn.from)));
@@ -181,7 +241,12 @@ function numbersOf(turn, pair) {
   return [...from, ...computed, ...captured, difference];
 }
 
-/** @returns {import('./circles.js').Circle} */
+/**
+ * @param {Turn} turn
+ * @param {number} pair
+ * @param {number[]} numbers
+ * @returns {Circle}
+ */
 function circleOf(turn, pair, numbers) {
   const speed = frequencies(turn.pairs * 2)[pair];
   const length = Math.hypot(numbers[0], numbers[1]) || 1;
@@ -206,11 +271,18 @@ function circleOf(turn, pair, numbers) {
   };
 }
 
+/** @param {number} angle */
 function angleInWords(angle) {
   return `${amount(angle)} rad`;
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject & {turn: Turn}} subject
+ * @param {{pairs: number[], rows: number[][], geometry: Geometry}} drawn
+ * @returns {Grid}
+ */
 function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
   const end = turn.from + turn.shift;
   const [first, second] = turn.isAdded ? ['sin', 'cos'] : ['even', 'odd'];
@@ -221,7 +293,18 @@ function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
     ...[from, computed, captured].flatMap((name) => [`${name}, ${first}`, `${name}, ${second}`]),
     'difference',
   ];
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
+  /** @type {Grid['value']} */
+  /** @type {Grid['value']} */
+  /** @type {Grid['value']} */
   const value = (row, column) => rows[row][column];
+  /**
+   * @param {number} row
+   * @param {number} at
+   */
   const words = (row, at) => `(${signed(value(row, at))}, ${signed(value(row, at + 1))})`;
   const speeds = frequencies(turn.pairs * 2);
   return {
@@ -251,17 +334,28 @@ function circlesGrid(trace, state, { turn, side }, { pairs, rows, geometry }) {
   };
 }
 
+/** @param {number} number */
 function numberOrDifference(number) {
   return number !== 0 && Math.abs(number) < 1e-4 ? small(Math.abs(number)) : signed(number, 4);
 }
 
-/** On a narrow page the labels omit the speeds. */
+/**
+ * On a narrow page the labels omit the speeds.
+ * @param {string[]} labels
+ * @param {number} width
+ */
 function rowsFor(labels, width) {
   return isNarrow(width)
     ? { labels: labels.map((_, pair) => String(pair)), rows: 'pair' }
     : { labels, rows: 'pair · speed' };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject & {turn: Turn}} subject
+ * @returns {Figure}
+ */
 function blocks(trace, state, subject) {
   const { turn, side } = subject;
   const angles = turn.angles(turn.from);
@@ -269,6 +363,7 @@ function blocks(trace, state, subject) {
   const speeds = frequencies(turn.pairs * 2);
   const labels = Array.from(speeds, (speed, pair) => `${pair} · ${amount(speed, 2)}`);
   const names = turn.isAdded ? ENTRIES : TURNED_ENTRIES;
+  /** @type {Grid['value']} */
   const value = (row, column) => matrix.data[row * 4 + column];
   return {
     title: `R(${turn.steps}), block by block`,

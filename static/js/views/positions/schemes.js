@@ -12,12 +12,26 @@ import { sequential } from '../../plot/colour.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { dimensionMap, pairMap, reachOf } from './maps.js';
 
+/**
+ * @import { Ask, Card, Matrix, NamedArray, PositionalAsk, Trace } from '../../data/trace.js'
+ * @import { Figure, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { Control } from '../../ui/controls.js'
+ * @import { Part, Subject } from './maps.js'
+ */
+
 const MOST_HEIGHT = 420;
 const ALL = ['sinusoidal', 'learned', 'rotary', 'alibi'];
 
+/** @type {Part} */
 export const SCHEMES = { controls, asks, panels: () => ALL, figure };
 
-/** @returns {import('../../ui/controls.js').Control[]} */
+/**
+ * @param {Trace} _
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Control[]}
+ */
 function controls(_, state, subject) {
   return [headControl(state, subject.heads)];
 }
@@ -37,18 +51,31 @@ export function headControl({ head }, heads) {
   };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Record<string, Ask>}
+ */
 function asks(trace, state, subject) {
   const asked = askedOf(trace, state, subject);
   return Object.fromEntries(
-    Object.entries(asked)
-      .filter(([, wanted]) => wanted)
-      .map(([scheme, positional]) => [scheme, { positional }]),
+    Object.entries(asked).flatMap(([scheme, positional]) =>
+      positional ? [[scheme, { positional }]] : [],
+    ),
   );
 }
 
-/** The requests; none for learned positions if no model has them. */
+/**
+ * The requests; none for learned positions if no model has them.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Record<string, PositionalAsk|undefined>}
+ */
 function askedOf({ card }, { cards }, { tokens, heads }) {
   const length = tokens.length;
+  if (!card) return {};
   const learned = learnedCard(card, cards);
   return {
     sinusoidal: { scheme: 'sinusoidal', length, width: even(card.d_model) },
@@ -58,11 +85,17 @@ function askedOf({ card }, { cards }, { tokens, heads }) {
   };
 }
 
+/** @param {number} width */
 function even(width) {
   return width + (width % 2);
 }
 
-/** The learned table of this model, of its twin, or of any model. */
+/**
+ * The learned table of this model, of its twin, or of any model.
+ * @param {Card} card
+ * @param {Card[]} cards
+ * @returns {Card|undefined}
+ */
 function learnedCard(card, cards) {
   const learned = cards.filter(({ positional }) => positional === 'learned');
   return (
@@ -72,8 +105,10 @@ function learnedCard(card, cards) {
   );
 }
 
+/** @type {Record<string, string>} */
 const TITLES = { sinusoidal: 'Sinusoidal', learned: 'Learned', rotary: 'Rotary', alibi: 'ALiBi' };
 
+/** @type {Record<string, (said: {model: string, end: number, head: number}) => string>} */
 const HELP = {
   sinusoidal: () => 'Waves of fixed frequencies, added to the embeddings.',
   learned: ({ model, end }) =>
@@ -84,14 +119,20 @@ const HELP = {
     `Scores are lowered in proportion to the distance from query to key, with a slope for each head; the map shows head ${head}. A decoder uses the half below the diagonal.`,
 };
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Figure}
+ */
 function figure(trace, state, subject) {
   const scheme = state.plot;
   const title = TITLES[scheme];
   const asked = askedOf(trace, state, subject)[scheme];
   if (!asked) return { title, notice: 'No model on this server has learned positions.' };
   const answer = state.answers[scheme];
-  const notice = noticeOf(answer);
-  if (notice) return { title, notice };
+  const found = answer?.trace;
+  if (!found) return { title, notice: noticeOf(answer) };
   const low = {
     ...state,
     height: Math.min(state.height, MOST_HEIGHT),
@@ -110,16 +151,23 @@ function figure(trace, state, subject) {
   return {
     title,
     help: HELP[scheme](said),
-    ...draw(trace, low, subject, { scheme, asked, tensors: answer.trace.tensors }),
+    ...draw(trace, low, subject, { scheme, asked, tensors: found.tensors }),
   };
 }
 
+/** @type {Record<string, {tensor: string, axis: string, quantity: string}>} */
 const SHOWN = {
   sinusoidal: { tensor: 'encoding', axis: 'dimension', quantity: 'value added' },
   learned: { tensor: 'encoding', axis: 'dimension', quantity: 'value added' },
   rotary: { tensor: 'cos', axis: 'pair', quantity: 'cosine of the turn' },
 };
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @param {Asked} answered
+ */
 function valueMap(trace, state, subject, { scheme, asked, tensors }) {
   const { tensor, axis, quantity } = SHOWN[scheme];
   const matrix = matrixAt(tensors[tensor] ?? tensors[`${subject.stack}.${tensor}`]);
@@ -139,6 +187,14 @@ function valueMap(trace, state, subject, { scheme, asked, tensors }) {
   };
 }
 
+/** @typedef {{scheme: string, asked: PositionalAsk, tensors: Record<string, NamedArray>}} Asked */
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @param {Asked} answered
+ */
 function biasMap(trace, state, subject, { asked, tensors }) {
   const matrix = matrixAt(tensors.bias, state.head);
   const labels = positionLabels(subject.tokens);
@@ -156,12 +212,22 @@ function biasMap(trace, state, subject, { asked, tensors }) {
         quantity: `bias, alibi, head ${state.head}`,
       }),
       rowTitle: 'query',
-      tokens: (row, column) => ({ query: row, key: column }),
+      tokens: (/** @type {number} */ row, /** @type {number} */ column) => ({
+        query: row,
+        key: column,
+      }),
     },
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @param {Matrix} matrix
+ * @param {{asked: PositionalAsk, axis: string, labels: string[], columnLabels: string[], quantity: string}} named
+ * @returns {Grid}
+ */
 function sideGrid(
   trace,
   state,
@@ -170,6 +236,10 @@ function sideGrid(
   { asked, axis, labels, columnLabels, quantity },
 ) {
   const query = queryOf(state, trace, side);
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => data[row * columns + column];
   return {
     rows,

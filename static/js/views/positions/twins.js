@@ -10,34 +10,56 @@ import { capitalised } from '../../data/text.js';
 import { matrixAt, rowOf } from '../../data/trace.js';
 import { stripsDrawing } from './line_plots.js';
 
+/**
+ * @import { Answer } from '../../api/request_cache.js'
+ * @import { Card, Matrix, Trace } from '../../data/trace.js'
+ * @import { Figure, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { Control } from '../../ui/controls.js'
+ * @import { Part, Subject } from './maps.js'
+ */
+
 const ANALYSIS = 'attention_by_distance';
 /** The lower end of a logarithmic strip. */
 const FAINTEST = 1e-3;
 
+/** @type {Part} */
 export const TWINS = { controls, asks, panels, figure };
 
 /** The order of the twins; others follow. */
 const ORDER = ['sinusoidal', 'learned', 'rotary', 'alibi'];
 
-/** @returns {Object[]} cards */
+/** @param {Pick<ViewState, 'cards'>} state @returns {Card[]} */
 function twinsOf({ cards }) {
-  const place = ({ positional }) =>
+  const place = (/** @type {Card} */ { positional }) =>
     ORDER.includes(positional) ? ORDER.indexOf(positional) : ORDER.length;
   return cards.filter(({ id }) => id.startsWith('positions-')).sort((a, b) => place(a) - place(b));
 }
 
+/**
+ * @param {Subject} _
+ * @param {ViewState} state
+ */
 function panels(_, state) {
   const twins = twinsOf(state).map(({ id }) => id);
   return twins.length > 0 ? twins : ['twins'];
 }
 
+/**
+ * @param {Trace} _
+ * @param {ViewState} state
+ */
 function asks(_, state) {
   return Object.fromEntries(
     twinsOf(state).map(({ id }) => [id, { model: id, capture: [], analyses: [ANALYSIS] }]),
   );
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
+/**
+ * @param {Trace} _
+ * @param {ViewState} state
+ * @returns {Control[]}
+ */
 function controls(_, state) {
   const layers = Math.max(0, ...twinsOf(state).map(({ n_layers: count }) => count));
   if (layers === 0) return [];
@@ -67,15 +89,25 @@ function controls(_, state) {
   ];
 }
 
+/**
+ * @param {Record<string, any>} state
+ * @param {number} layers
+ * @returns {number}
+ */
 function layerOf({ positions_layer: layer }, layers) {
   return Math.min(layer ?? 0, layers - 1);
 }
 
 /**
- * @typedef {{rows: import('../../data/trace.js').Matrix, first: number}} Curves head × distance, and the distance of the first column
+ * @typedef {{rows: Matrix, first: number}} Curves head × distance, and the distance of the first column
  */
 
-/** @returns {Curves|null} */
+/**
+ * @param {Answer|undefined} answer
+ * @param {ViewState} state
+ * @param {Card} card
+ * @returns {Curves|null}
+ */
 function curvesOf(answer, state, card) {
   const found = answer?.trace?.analyses[ANALYSIS];
   const layer = layerOf(state, card.n_layers);
@@ -86,6 +118,11 @@ function curvesOf(answer, state, card) {
   return { rows: matrixAt(found[path]), first: found[`${path.split('.')[0]}.distances`].data[0] };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Figure}
+ */
 function figure(trace, state) {
   const card = twinsOf(state).find(({ id }) => id === state.plot);
   if (!card)
@@ -105,6 +142,7 @@ function figure(trace, state) {
   };
 }
 
+/** @type {Record<string, string>} */
 const HELP = {
   sinusoidal: 'waves are added to the embeddings',
   learned: 'trained vectors are added to the embeddings',
@@ -112,18 +150,25 @@ const HELP = {
   alibi: 'scores are lowered in proportion to the distance',
 };
 
+/**
+ * @param {Answer|undefined} answer
+ * @param {Card} card
+ */
 function noticeInWords(answer, card) {
-  const { message, limit, actual } = answer?.problem ?? {};
+  const { message = '', limit = 0, actual = 0 } = answer?.problem ?? {};
   if (message === 'Too many tokens')
     return `This text has ${counted(actual, 'token')}, and “${modelName(card)}” reads at most ${grouped(limit)}. The others may read more.`;
   return noticeOf(answer) || 'This model has no self-attention.';
 }
 
-/** The shared axes of all twins answered so far: distances, and the greatest weight. */
+/**
+ * The shared axes of all twins answered so far: distances, and the greatest weight.
+ * @param {ViewState} state
+ */
 function sharedAxes(state) {
   const all = twinsOf(state)
     .map((card) => curvesOf(state.answers[card.id], state, card))
-    .filter(Boolean);
+    .filter((curves) => curves !== null);
   const first = Math.min(...all.map((curves) => curves.first));
   const last = Math.max(...all.map((curves) => curves.first + curves.rows.columns - 1));
   const most = Math.max(
@@ -132,6 +177,11 @@ function sharedAxes(state) {
   return { first, last, most: Math.min(1, Math.ceil(most * 20) / 20) || 1 };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {{card: Card, curves: Curves} & ReturnType<typeof sharedAxes>} drawn
+ */
 function draw(trace, state, { card, curves, first, last, most }) {
   const layer = layerOf(state, card.n_layers);
   const isLog = state.positions_scale === 'log';
@@ -142,7 +192,9 @@ function draw(trace, state, { card, curves, first, last, most }) {
   }));
   /** @type {[number, number]} */
   const range = isLog ? [FAINTEST, most] : [0, most];
-  const scale = isLog ? (value) => Math.log10(Math.max(value, FAINTEST)) : undefined;
+  const scale = isLog
+    ? (/** @type {number} */ value) => Math.log10(Math.max(value, FAINTEST))
+    : undefined;
   return {
     summary: `Mean attention weight of the ${strips.length} heads of layer ${layer} of ${modelName(card)}, by the distance from query to key, on strips from ${tick(range[0])} to ${tick(most)}.`,
     ...stripsDrawing(
@@ -154,14 +206,27 @@ function draw(trace, state, { card, curves, first, last, most }) {
   };
 }
 
-/** The weights of a head over the shared axis; NaN at distances that its model lacks. */
+/**
+ * The weights of a head over the shared axis; NaN at distances that its model lacks.
+ * @param {Curves} curves
+ * @param {number} head
+ * @param {number} first
+ * @param {number} count
+ */
 function spread({ rows, first: own }, head, first, count) {
   const weights = rowOf(rows, head);
   return Float64Array.from({ length: count }, (_, column) => weights[column + first - own] ?? NaN);
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {{card: Card, layer: number, strips: {label: string, values: Float64Array}[], labels: string[], first: number}} drawn
+ * @returns {Grid}
+ */
 function twinGrid({ card, layer, strips, labels, first }) {
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => strips[row].values[column];
   return {
     rows: strips.length,
@@ -186,6 +251,7 @@ function twinGrid({ card, layer, strips, labels, first }) {
   };
 }
 
+/** @param {number} distance */
 function placeInWords(distance) {
   if (distance === 0) return 'on the token itself';
   return distance > 0 ? `${distance} back` : `${-distance} ahead`;

@@ -12,19 +12,36 @@ import { distanceDrawing, outwards, stripsDrawing } from './line_plots.js';
 import { byDistance, reachOf, similarityOf } from './maps.js';
 import { cosinesOfTurns, turnSites } from './rotary_alibi.js';
 
+/**
+ * @import { Side } from '../../data/attention.js'
+ * @import { Matrix, Token, Trace } from '../../data/trace.js'
+ * @import { Figure, ViewState } from '../../plot/figure.js'
+ * @import { Grid, Request } from '../../plot/grid.js'
+ * @import { Control } from '../../ui/controls.js'
+ * @import { Strip } from './line_plots.js'
+ * @import { Part, Subject } from './maps.js'
+ */
+
 const MOST_STRIPS = 6;
 /** The default dimension. */
 const FOLLOWED = 4;
 /** Points of a curve between two positions: the fastest wave advances by one radian there. */
 const STEPS = 8;
 
+/** @type {Part} */
 export const WAVES = { controls, panels, figure };
 
+/** @param {Subject} subject */
 function panels({ scheme }) {
   return scheme === '' ? ['waves', 'distance'] : ['waves'];
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Control[]}
+ */
 function controls(trace, state, subject) {
   if (subject.scheme === 'rotary') return [pairsControl(state, widthOf(trace, subject) / 2)];
   if (!subject.encoding) return [];
@@ -54,7 +71,11 @@ function controls(trace, state, subject) {
   ];
 }
 
-/** The drawn pairs; one choice for waves and circles. */
+/**
+ * The drawn pairs; one choice for waves and circles.
+ * @param {ViewState} state
+ * @param {number} pairs
+ */
 export function pairsControl(state, pairs) {
   return {
     kind: 'counts',
@@ -65,10 +86,18 @@ export function pairsControl(state, pairs) {
   };
 }
 
+/**
+ * @param {ViewState} state
+ * @param {number} pairs
+ */
 export function chosenPairs(state, pairs) {
   return chosenOf(state.positions_pairs, pairs, MOST_STRIPS);
 }
 
+/**
+ * @param {number} count
+ * @param {string} noun
+ */
 function optionsOf(count, noun) {
   return spaced(count).map((index) => ({
     id: index,
@@ -77,25 +106,49 @@ function optionsOf(count, noun) {
   }));
 }
 
+/**
+ * @param {Record<string, any>} state
+ * @param {number} columns
+ * @returns {number}
+ */
 function followed({ positions_dimension: dimension }, columns) {
   return Math.min(dimension ?? FOLLOWED, columns - 1);
 }
 
+/**
+ * @param {Trace} trace
+ * @param {Subject} subject
+ */
 function widthOf(trace, { stack }) {
   return trace.tensors[turnSites(stack).after].shape[2];
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Figure}
+ */
 function figure(trace, state, subject) {
-  if (state.plot === 'distance') return distances(trace, state, subject);
-  if (subject.encoding) return waves(trace, state, subject);
-  return (
-    { rotary: turns, alibi: lowering }[subject.scheme]?.(trace, state, subject) ?? {
-      title: 'Waves',
-      notice: 'This model adds no positional encoding, so there are no waves to draw.',
-    }
-  );
+  const { encoding, scheme } = subject;
+  if (encoding)
+    return (state.plot === 'distance' ? distances : waves)(trace, state, { ...subject, encoding });
+  if (scheme === 'rotary') return turns(trace, state, subject);
+  if (scheme === 'alibi') return lowering(trace, state, subject);
+  return {
+    title: 'Waves',
+    notice: 'This model adds no positional encoding, so there are no waves to draw.',
+  };
 }
 
+/** @typedef {Subject & {encoding: Matrix}} Encoded a subject whose model adds an encoding */
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Encoded} subject
+ * @returns {Figure}
+ */
 function waves(trace, state, subject) {
   const { encoding, tokens } = subject;
   const most = followed(state, encoding.columns);
@@ -136,18 +189,30 @@ function waves(trace, state, subject) {
   };
 }
 
-/** Labels by index: the axis has no room for names. */
+/**
+ * Labels by index: the axis has no room for names.
+ * @param {Token[]} tokens
+ */
 function numbered(tokens) {
   return tokens.map((_, index) => String(index));
 }
 
-/** The wave of a dimension: sine if even, cosine if odd. */
+/**
+ * The wave of a dimension: sine if even, cosine if odd.
+ * @param {number} dimension
+ * @param {number} width
+ * @returns {(x: number) => number}
+ */
 function waveOf(dimension, width) {
   const frequency = frequencies(width)[Math.floor(dimension / 2)];
   return dimension % 2 === 0 ? (x) => Math.sin(x * frequency) : (x) => Math.cos(x * frequency);
 }
 
-/** @returns {[number, number][]} */
+/**
+ * @param {(x: number) => number} wave
+ * @param {number} count
+ * @returns {[number, number][]}
+ */
 function curveOf(wave, count) {
   return Array.from({ length: (count - 1) * STEPS + 1 }, (_, step) => [
     step / STEPS,
@@ -155,6 +220,11 @@ function curveOf(wave, count) {
   ]);
 }
 
+/**
+ * @param {Strip[]} strips
+ * @param {number[]} dimensions
+ * @param {number} width
+ */
 function offOf(strips, dimensions, width) {
   const off = strips.flatMap(({ values }, row) =>
     Array.from(values, (value, position) =>
@@ -164,6 +234,12 @@ function offOf(strips, dimensions, width) {
   return Math.max(...off);
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Figure}
+ */
 function turns(trace, state, subject) {
   const { before, after } = turnSites(subject.stack);
   if (!trace.tensors[before] || !trace.tensors[after])
@@ -201,7 +277,13 @@ function turns(trace, state, subject) {
   };
 }
 
-/** The ALiBi bias of the last query; other queries have the same line, shifted. */
+/**
+ * The ALiBi bias of the last query; other queries have the same line, shifted.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Subject} subject
+ * @returns {Figure}
+ */
 function lowering(trace, state, subject) {
   const site = `${subject.stack}.layers.0.self_attention.bias`;
   const { tokens } = subject;
@@ -248,18 +330,18 @@ function lowering(trace, state, subject) {
  * @property {string} rowTitle
  * @property {string} quantity
  * @property {string} [site] whose numbers they are, if not the encoding's
- * @property {import('../../plot/grid.js').Request} [request]
+ * @property {Request} [request]
  * @property {(row: number, column: number, value: number) => string} describe
  * @property {(row: number, column: number) => string} tip the name of a cell
  */
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state
- * @param {{side: import('../../data/attention.js').Side, tokens: import('../../data/trace.js').Token[], site: string}} subject
- * @param {import('./line_plots.js').Strip[]} strips
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {{side: Side, tokens: Token[], site: string}} subject
+ * @param {Strip[]} strips
  * @param {Said} said
- * @returns {import('../../plot/grid.js').Grid}
+ * @returns {Grid}
  */
 function stripsGrid(
   trace,
@@ -269,6 +351,13 @@ function stripsGrid(
   { describe, tip, site = added, ...said },
 ) {
   const query = queryOf(state, trace, side);
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
+  /** @type {Grid['value']} */
+  /** @type {Grid['value']} */
+  /** @type {Grid['value']} */
   const value = (row, column) => strips[row].values[column];
   return {
     rows: strips.length,
@@ -292,6 +381,12 @@ function stripsGrid(
   };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Encoded} subject
+ * @returns {Figure}
+ */
 function distances(trace, state, subject) {
   const { tokens, encoding, side, site } = subject;
   const found = byDistance(similarityOf(encoding));
@@ -307,6 +402,7 @@ function distances(trace, state, subject) {
     { labels, axis: 'distance between two positions', quantity: 'cosine similarity' },
     state,
   );
+  /** @type {Grid['value']} */
   const value = (row, column) => rows[row][column];
   return {
     title: 'Similarity by distance',
@@ -354,6 +450,7 @@ function telling(count, most) {
   return [0, ...powersBelow(count).slice(1 - most)];
 }
 
+/** @param {number} count */
 function powersBelow(count) {
   const powers = [];
   for (let power = 1; power < count; power *= 2) powers.push(power);

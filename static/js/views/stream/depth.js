@@ -15,6 +15,14 @@ import { choosing, queryOf } from '../../state/state.js';
 import { depthLines, depthMap, isDown, pointsOf } from './depth_drawing.js';
 import { isCentred, normDepth, rowMeans, streamDepth, writtenDepth } from './residual_stream.js';
 
+/**
+ * @import { Ask, Card, Matrix, Trace } from '../../data/trace.js'
+ * @import { Figure, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { Line } from './depth_drawing.js'
+ * @import { Depth, Found, Step } from './residual_stream.js'
+ */
+
 const REQUEST = { capture: [], analyses: ['residual_stream'] };
 
 /**
@@ -22,8 +30,8 @@ const REQUEST = { capture: [], analyses: ['residual_stream'] };
  * @property {string} title
  * @property {string} unit on an axis and a colour bar
  * @property {string} [help]
- * @property {(found: import('./residual_stream.js').Found, stack: 'encoder'|'decoder', card?: Object) => import('./residual_stream.js').Depth} read
- * @property {(step: import('./residual_stream.js').Step, value: string, token: string, number: number) => string} say
+ * @property {(found: Found, stack: 'encoder'|'decoder', card?: Card) => Depth} read
+ * @property {(step: Step, value: string, token: string, number: number) => string} say
  * @property {boolean} [isSigned]
  * @property {number} [reach] the end of the colour scale on both sides; absent: the greatest value
  */
@@ -83,6 +91,7 @@ const QUANTITIES = {
 };
 
 /** The quantities of each heading. */
+/** @type {Record<string, (found: Found) => string[]>} */
 const SEEN = {
   norms: () => ['residual_norm'],
   writes: () => ['written_norm', 'cosine'],
@@ -91,18 +100,23 @@ const SEEN = {
 
 /**
  * The request of the maps and lines; none for a model whose stream is not available.
- * @param {import('../../data/trace.js').Trace} trace
- * @returns {Record<string, Object>}
+ * @param {Trace} trace
+ * @returns {Record<string, Ask>}
  */
 export function depthAsks({ card }) {
   return hasStream(card) ? { stream: REQUEST } : {};
 }
 
+/** @param {Card|undefined} card */
 function hasStream(card) {
   return card?.analyses?.includes('residual_stream') ?? true;
 }
 
-/** The maps come first, then the lines. */
+/**
+ * The maps come first, then the lines.
+ * @param {Trace} _
+ * @param {ViewState} state
+ */
 export function depthPanels(_, state) {
   const found = streamIn(state);
   if (!found) return [{ id: 'waiting', state: {} }];
@@ -114,9 +128,9 @@ export function depthPanels(_, state) {
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with the panel’s `quantity`, `drawn`
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Trace} trace
+ * @param {ViewState} state with the panel’s `quantity`, `drawn`
+ * @returns {Figure}
  */
 export function depthFigure(trace, state) {
   const title = 'Residual stream';
@@ -133,10 +147,16 @@ export function depthFigure(trace, state) {
     : mapFigure(trace, state, subject);
 }
 
+/** @param {ViewState} state @returns {Found|null} */
 function streamIn({ answers }) {
   return answers?.stream?.trace?.analyses.residual_stream ?? null;
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Found} found
+ */
 function subjectOf(trace, state, found) {
   const quantity = QUANTITIES[state.quantity];
   const stack = stackOf(state, trace);
@@ -156,24 +176,33 @@ function subjectOf(trace, state, found) {
 /**
  * From 0 to the maximum, or symmetric about 0.
  * @param {Pick<Quantity, 'isSigned'|'reach'>} quantity
- * @param {Pick<import('../../data/trace.js').Matrix, 'data'>} matrix
+ * @param {Pick<Matrix, 'data'>} matrix
  */
 function scaleFor({ isSigned = false, reach }, { data }) {
   const most = reach ?? (extent({ data }) || 1);
   const digits = most >= 100 ? 0 : most >= 10 ? 1 : 2;
-  const short = reach === 1 ? shortCosine : (value) => signed(value, digits);
+  const short = reach === 1 ? shortCosine : (/** @type {number} */ value) => signed(value, digits);
   return { least: isSigned ? -most : 0, most, isSigned, short };
 }
 
-/** `.42`, `−.05` */
+/** `.42`, `−.05` @param {number} value */
 function shortCosine(value) {
   return signed(value, 2).replace(/0\./, '.');
 }
 
+/**
+ * @param {ReturnType<typeof subjectOf>} subject
+ * @param {number} value
+ */
 function written({ quantity: { reach } }, value) {
   return reach === 1 ? signed(value) : amount(value, 4);
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {ReturnType<typeof subjectOf>} subject
+ */
 function mapFigure(trace, state, subject) {
   const { quantity, tokens, depth, scale } = subject;
   const { rows, columns } = depth.matrix;
@@ -187,7 +216,12 @@ function mapFigure(trace, state, subject) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {ReturnType<typeof subjectOf>} subject
+ * @returns {Grid}
+ */
 function mapGrid(trace, state, subject) {
   const {
     quantity,
@@ -196,7 +230,15 @@ function mapGrid(trace, state, subject) {
     depth: { steps, matrix },
     query,
   } = subject;
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => matrix.data[row * matrix.columns + column];
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const say = (row, column) =>
     quantity.say(
       steps[row],
@@ -230,6 +272,11 @@ function mapGrid(trace, state, subject) {
   };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {ReturnType<typeof subjectOf>} subject
+ */
 function lineFigure(trace, state, subject) {
   const {
     quantity,
@@ -260,7 +307,11 @@ function lineFigure(trace, state, subject) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {ReturnType<typeof subjectOf>} subject
+ * @param {Line[]} lines
+ * @returns {Grid}
+ */
 function lineGrid(subject, lines) {
   const {
     quantity,
@@ -270,7 +321,12 @@ function lineGrid(subject, lines) {
     query,
     scale,
   } = subject;
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => lines[row].values[column];
+  /** @param {number} row */
   const nameOfLine = (row) => (row === 0 ? named(tokens, query) : 'the mean token');
   return {
     rows: lines.length,

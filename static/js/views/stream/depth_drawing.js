@@ -19,6 +19,13 @@ import {
   shortBarTitle,
 } from '../../plot/figure.js';
 
+/**
+ * @import { Matrix, Token } from '../../data/trace.js'
+ * @import { Drawing, Frame, Lettering, Palette } from '../../plot/figure.js'
+ * @import { Geometry } from '../../plot/grid.js'
+ * @import { Depth, Step } from './residual_stream.js'
+ */
+
 const STEP_HEIGHT = 22;
 const TOKEN_HEIGHT = { most: 20, least: 4 };
 const LONGEST_MAP = 1280;
@@ -48,10 +55,10 @@ export function isDown(width) {
 }
 
 /**
- * @param {import('./residual_stream.js').Depth} depth
- * @param {{tokens: import('../../data/trace.js').Token[], scale: Scale, quantity: string}} named
- * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object}}
+ * @param {Depth} depth
+ * @param {{tokens: Token[], scale: Scale, quantity: string}} named
+ * @param {Frame} state
+ * @returns {Drawing}
  */
 export function depthMap({ steps, matrix }, { tokens, scale, quantity }, { palette, width }) {
   const labels = { tokens: tokenLabels(tokens), steps: steps.map(({ title }) => title) };
@@ -67,14 +74,22 @@ export function depthMap({ steps, matrix }, { tokens, scale, quantity }, { palet
   };
 }
 
-/** @returns {import('../../plot/figure.js').Lettering} with room for the name of a step */
+/**
+ * @param {number} width
+ * @returns {Lettering} with room for the name of a step
+ */
 function stepLettering(width) {
   return { ...letteringFor(width), letters: STEP_LETTERS };
 }
 
+/**
+ * @param {{tokens: string[], steps: string[]}} labels
+ * @param {number} width
+ */
 function acrossBox(labels, width) {
   const lettering = letteringFor(width);
   const l = labelWidth(labels.steps, stepLettering(width)) + 12;
+  /** @param {string[]} tokens */
   const slanted = (tokens) => Math.ceil(labelWidth(tokens, lettering) * SLANT);
   const margin = {
     l,
@@ -94,6 +109,10 @@ function acrossBox(labels, width) {
   };
 }
 
+/**
+ * @param {{tokens: string[], steps: string[]}} labels
+ * @param {number} width
+ */
 function downBox(labels, width) {
   const lettering = letteringFor(width);
   const top = labelWidth(labels.steps, stepLettering(width)) + 10;
@@ -114,6 +133,11 @@ function downBox(labels, width) {
   };
 }
 
+/**
+ * @param {{tokens: string[], steps: string[]}} of
+ * @param {Palette} palette
+ * @param {ReturnType<typeof acrossBox>} acrossBox
+ */
 function axes(
   { tokens, steps },
   palette,
@@ -137,6 +161,13 @@ function axes(
   return { xaxis: { ...tokenAxis, side: 'top', tickangle: -45 }, yaxis: downwards(stepAxis) };
 }
 
+/**
+ * @param {Matrix} matrix
+ * @param {Scale} scale
+ * @param {Uint8Array} colours
+ * @param {Palette} palette
+ * @param {ReturnType<typeof acrossBox>} acrossBox
+ */
 function heatmap(matrix, { least, most }, colours, palette, { isDown: down, cell }) {
   const tickvals = [least, (least + most) / 2, most];
   return {
@@ -152,7 +183,13 @@ function heatmap(matrix, { least, most }, colours, palette, { isDown: down, cell
   };
 }
 
-/** The numbers in the cells, if each has room. */
+/**
+ * The numbers in the cells, if each has room.
+ * @param {Matrix} matrix
+ * @param {Scale} scale
+ * @param {Uint8Array} colours
+ * @param {ReturnType<typeof acrossBox>} acrossBox
+ */
 function numbers({ rows, columns, data }, { least, most, short }, colours, { isDown: down, cell }) {
   if (cell.width < ROOM_FOR_NUMBERS.width || cell.height < ROOM_FOR_NUMBERS.height) return [];
   const cells = Array.from({ length: rows * columns }, (_, at) => ({
@@ -176,7 +213,12 @@ function numbers({ rows, columns, data }, { least, most, short }, colours, { isD
   ];
 }
 
-/** The title of the colour bar, clear of its numbers; below the bar on a phone. */
+/**
+ * The title of the colour bar, clear of its numbers; below the bar on a phone.
+ * @param {string} text
+ * @param {Palette} palette
+ * @param {ReturnType<typeof acrossBox>} acrossBox
+ */
 function barTitle(text, palette, { isDown: down }) {
   const title = shortBarTitle(text, palette);
   return { ...title, ...(down ? { xshift: 0, yshift: -32 } : { xshift: title.xshift + 8 }) };
@@ -188,11 +230,11 @@ function barTitle(text, palette, { isDown: down }) {
 
 /**
  * Lines over the depth, each with its name at its end.
- * @param {import('./residual_stream.js').Step[]} steps
+ * @param {Step[]} steps
  * @param {Line[]} lines
  * @param {{least: number, most: number, quantity: string}} scale
- * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object}}
+ * @param {Frame} state
+ * @returns {Drawing}
  */
 export function depthLines(steps, lines, { least, most, quantity }, { palette, width }) {
   const labels = steps.map(({ title }) => title);
@@ -235,13 +277,20 @@ export function depthLines(steps, lines, { least, most, quantity }, { palette, w
   };
 }
 
-/** The range leaves room for the points at its ends. */
+/**
+ * The range leaves room for the points at its ends.
+ * @param {number} least
+ * @param {number} most
+ */
 function rangeAround(least, most) {
   const room = (most - least) * POINT;
   return [least < 0 ? least - room : least, most + room];
 }
 
-/** The legend above the lines, each name in the colour of its line. */
+/**
+ * The legend above the lines, each name in the colour of its line.
+ * @param {Line[]} lines
+ */
 function legend(lines) {
   let left = 0;
   return lines.map(({ name, color, isDashed }) => {
@@ -268,7 +317,7 @@ function legend(lines) {
  * The geometry of the points: rows are lines, columns steps.
  * @param {Line[]} lines
  * @param {{least: number, most: number}} scale
- * @returns {import('../../plot/grid.js').Geometry}
+ * @returns {Geometry}
  */
 export function pointsOf(lines, { least, most }) {
   const reach = (most - least) * POINT;

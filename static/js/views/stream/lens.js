@@ -28,24 +28,35 @@ import {
 import { guessBars, guessesGrid } from '../../plot/guess_bars.js';
 import { choosing, queryOf } from '../../state/state.js';
 
+/**
+ * @import { Ask, Card, Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
+ * @import { Drawing, Figure, Frame, Palette, ViewState } from '../../plot/figure.js'
+ * @import { Geometry, Grid } from '../../plot/grid.js'
+ */
+
 const SHOWN = 12;
 const REQUEST = { capture: [], analyses: ['logit_lens'] };
 const TITLE = 'Logit lens';
 
 /**
  * The request of the lens; none for a model without one.
- * @param {import('../../data/trace.js').Trace} trace
- * @returns {Record<string, Object>}
+ * @param {Trace} trace
+ * @returns {Record<string, Ask>}
  */
 export function lensAsks({ card }) {
   return hasLens(card) ? { lens: REQUEST } : {};
 }
 
+/** @param {Card|undefined} card */
 function hasLens(card) {
   return card?.analyses?.includes('logit_lens') ?? true;
 }
 
-/** The map; below it the chosen cell and, unless it is in the last layer, the last layer. */
+/**
+ * The map; below it the chosen cell and, unless it is in the last layer, the last layer.
+ * @param {Trace} _
+ * @param {ViewState} state
+ */
 export function lensPanels(_, state) {
   const found = lensIn(state);
   if (!found) return [{ id: 'lens', state: { drawn: 'lens' } }];
@@ -61,9 +72,9 @@ export function lensPanels(_, state) {
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with the panel’s `stream_layer`, `drawn`, `read`
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Trace} trace
+ * @param {ViewState} state with the panel’s `stream_layer`, `drawn`, `read`
+ * @returns {Figure}
  */
 export function lensFigure(trace, state) {
   if (!hasLens(trace.card)) {
@@ -80,21 +91,36 @@ export function lensFigure(trace, state) {
     : mapFigure(trace, state, subject);
 }
 
+/** @typedef {{ids: NamedArray, probabilities: NamedArray, texts: string[][][]}} Found the analysis, by layer and position */
+
+/** @param {ViewState} state @returns {Found|null} */
 function lensIn({ answers }) {
   return answers?.lens?.trace?.analyses.logit_lens ?? null;
 }
 
+/**
+ * @param {Record<string, any>} state
+ * @param {Found} found
+ * @returns {number}
+ */
 function chosenLayer({ stream_layer: layer }, { probabilities: { shape } }) {
   return Math.min(layer ?? Infinity, shape[0] - 1);
 }
 
-/** The subject: the likeliest token of every cell, and the names of cells and positions. */
+/**
+ * The subject: the likeliest token of every cell, and the names of cells and positions.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Found} found
+ */
 function subjectOf(trace, state, found) {
   const side = predictingSide(trace);
   const tokens = tokensOf(trace, side);
   const [layers, count, ranks] = found.probabilities.shape;
   const markers = tokens.map((_, position) => marker(trace, tokens, position, state.words ?? ''));
+  /** @type {(layer: number, position: number) => string} */
   const textAt = (layer, position) => found.texts[layer][position][0];
+  /** @type {(layer: number, position: number) => number} */
   const first = (layer, position) => (layer * count + position) * ranks;
   const data = Float64Array.from(
     { length: layers * count },
@@ -111,19 +137,25 @@ function subjectOf(trace, state, found) {
     layer: chosenLayer(state, found),
     last: layers - 1,
     probabilities: { rows: layers, columns: count, data },
-    markAt: (layer, position) =>
+    markAt: (/** @type {number} */ layer, /** @type {number} */ position) =>
       markers[position](found.ids.data[first(layer, position)], textAt(layer, position)),
   };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {ReturnType<typeof subjectOf>} subject
+ */
 function mapFigure(trace, state, subject) {
   const { tokens, probabilities, textAt, markAt, words } = subject;
   const lens = {
     tokens,
     probabilities,
-    nameAt: (layer, position) =>
+    nameAt: (/** @type {number} */ layer, /** @type {number} */ position) =>
       bytesInWords(textAt(layer, position)) ?? nameOf({ text: textAt(layer, position) }),
-    isRight: (layer, position) => markAt(layer, position).mark !== '',
+    isRight: (/** @type {number} */ layer, /** @type {number} */ position) =>
+      markAt(layer, position).mark !== '',
   };
   return {
     title: `${TITLE}: the prediction of each layer`,
@@ -134,11 +166,24 @@ function mapFigure(trace, state, subject) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {ReturnType<typeof subjectOf>} subject
+ * @returns {Grid}
+ */
 function mapGrid(trace, state, subject) {
   const { side, tokens, probabilities, textAt, query, layer } = subject;
   const { rows, columns, data } = probabilities;
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => data[row * columns + column];
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const guess = (row, column) => `“${nameOfGuess(textAt(row, column))}”`;
   return {
     rows,
@@ -160,7 +205,7 @@ function mapGrid(trace, state, subject) {
       percent(value(row, column)),
     ],
     tokens: (_, column) => ({ query: column }),
-    ofColumn: (column) => ({ tint: null, readout: columnInWords(subject, column) }),
+    ofColumn: (column) => ({ readout: columnInWords(subject, column) }),
     choose: (row, column) => ({
       ...choosing(trace, side, column),
       stream_layer: row === rows - 1 ? null : row,
@@ -174,6 +219,11 @@ function mapGrid(trace, state, subject) {
   };
 }
 
+/**
+ * @param {ReturnType<typeof subjectOf>} subject
+ * @param {number} layer
+ * @param {number} position
+ */
 function sentence(
   { tokens, words, probabilities: { columns, data }, textAt, markAt, last },
   layer,
@@ -184,6 +234,10 @@ function sentence(
   return `${words.preposition} ${named(tokens, position)}, ${where} predicts “${nameOfGuess(textAt(layer, position))}” with probability ${percent(data[layer * columns + position])}${markInWords}`;
 }
 
+/**
+ * @param {ReturnType<typeof subjectOf>} subject
+ * @param {number} position
+ */
 function columnInWords(
   { tokens, words, probabilities: { rows, columns, data }, textAt },
   position,
@@ -196,6 +250,11 @@ function columnInWords(
   return `${words.preposition} ${named(tokens, position)}, layer by layer: ${read.join(', ')}`;
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {ReturnType<typeof subjectOf>} subject
+ */
 function barsFigure(trace, state, subject) {
   const { found, side, tokens, markers, words, query, last } = subject;
   const layer = state.read;
@@ -208,6 +267,7 @@ function barsFigure(trace, state, subject) {
   const place = `${words.preposition} ${quoted(tokens[query])}`;
   const reader =
     layer === last ? `layer ${layer}, the last: what the model predicts` : `layer ${layer}`;
+  /** @param {number} row */
   const say = (row) =>
     `${place}, “${guesses[row].name}” has probability ${percent(guesses[row].probability)}, rank ${row + 1}${guesses[row].markInWords} (after layer ${layer})`;
   return {
@@ -262,7 +322,11 @@ export function settingFor(count, layers, width) {
   };
 }
 
-/** The width that the colour bar needs beyond a map of few tokens. */
+/**
+ * The width that the colour bar needs beyond a map of few tokens.
+ * @param {number} map
+ * @param {number} most
+ */
 function beyond(map, most) {
   return Math.min(shortBarWidth(BAR_TITLE), most) - map;
 }
@@ -270,7 +334,7 @@ function beyond(map, most) {
 /**
  * The geometry of the cells of layers by positions.
  * @param {Setting} setting
- * @returns {import('../../plot/grid.js').Geometry}
+ * @returns {Geometry}
  */
 export function geometryOf({ layers, count, perLine, lines }) {
   const block = layers + 1;
@@ -300,9 +364,9 @@ export function geometryOf({ layers, count, perLine, lines }) {
 }
 
 /**
- * @param {{tokens: import('../../data/trace.js').Token[], probabilities: import('../../data/trace.js').Matrix, nameAt: (layer: number, position: number) => string, isRight: (layer: number, position: number) => boolean}} lens layers by positions
- * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object}}
+ * @param {{tokens: Token[], probabilities: Matrix, nameAt: (layer: number, position: number) => string, isRight: (layer: number, position: number) => boolean}} lens layers by positions
+ * @param {Frame} state
+ * @returns {Drawing}
  */
 export function lensMap({ tokens, probabilities, nameAt, isRight }, { palette, width }) {
   const setting = settingFor(tokens.length, probabilities.rows, width);
@@ -336,7 +400,10 @@ export function lensMap({ tokens, probabilities, nameAt, isRight }, { palette, w
   };
 }
 
-/** Every cell with its place on the axes. */
+/**
+ * Every cell with its place on the axes.
+ * @param {Setting} setting
+ */
 function cellsOf({ count, layers, perLine }) {
   return Array.from({ length: count }, (_, position) =>
     Array.from({ length: layers }, (__, layer) => ({
@@ -348,6 +415,12 @@ function cellsOf({ count, layers, perLine }) {
   ).flat();
 }
 
+/**
+ * @param {ReturnType<typeof cellsOf>[number][]} cells
+ * @param {Matrix} matrix
+ * @param {Setting} setting
+ * @param {Palette} palette
+ */
 function heatmap(cells, { columns, data }, { perLine, lines, layers }, palette) {
   const z = Array.from({ length: lines * (layers + 1) }, () => new Array(perLine).fill(null));
   for (const { layer, position, x, y } of cells) z[y][x] = data[layer * columns + position];
@@ -364,7 +437,12 @@ function heatmap(cells, { columns, data }, { perLine, lines, layers }, palette) 
   };
 }
 
-/** The tokens above their columns. */
+/**
+ * The tokens above their columns.
+ * @param {Token[]} tokens
+ * @param {Setting} setting
+ * @param {Palette} palette
+ */
 function heads(tokens, { perLine, layers, cell }, palette) {
   return {
     ...textTrace(),
@@ -375,6 +453,12 @@ function heads(tokens, { perLine, layers, cell }, palette) {
   };
 }
 
+/**
+ * @param {ReturnType<typeof cellsOf>[number][]} cells
+ * @param {{probabilities: Matrix, nameAt: (layer: number, position: number) => string}} of
+ * @param {Setting} setting
+ * @param {Palette} palette
+ */
 function names(cells, { probabilities: { columns, data }, nameAt }, { cell }, palette) {
   const scale = sequential(palette.theme);
   return {
@@ -395,12 +479,20 @@ function textTrace() {
   return { type: 'scatter', mode: 'text', hoverinfo: 'none', cliponaxis: false };
 }
 
-/** A name cut to the width of a cell, escaped for Plotly. */
+/**
+ * A name cut to the width of a cell, escaped for Plotly.
+ * @param {string} name
+ * @param {number} width
+ */
 function fitted(name, width) {
   return escapeForPlotly(shortened(name, Math.max(1, Math.floor((width - 6) / LETTER))));
 }
 
-/** Underlines of the correct cells, as one path. */
+/**
+ * Underlines of the correct cells, as one path.
+ * @param {ReturnType<typeof cellsOf>[number][]} cells
+ * @param {Palette} palette
+ */
 function underlines(cells, palette) {
   return {
     type: 'scatter',
@@ -413,6 +505,7 @@ function underlines(cells, palette) {
   };
 }
 
+/** @param {number} count */
 function bareAxis(count) {
   return {
     range: [-0.5, count - 0.5],
@@ -425,6 +518,10 @@ function bareAxis(count) {
   };
 }
 
+/**
+ * @param {Setting} setting
+ * @param {boolean} isTight
+ */
 function layerTicks({ lines, layers }, isTight) {
   const tickvals = Array.from({ length: lines * (layers + 1) }, (_, row) => row);
   const head = isTight ? 'layer' : 'after layer';

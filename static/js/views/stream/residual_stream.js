@@ -2,7 +2,9 @@
  * The residual stream by depth: the analysis by layer and part, as one row per step.
  */
 
-/** @typedef {Record<string, import('../../data/trace.js').NamedArray>} Found what `residual_stream` gives */
+/** @import { Card, Matrix, NamedArray } from '../../data/trace.js' */
+
+/** @typedef {Record<string, NamedArray>} Found what `residual_stream` gives */
 
 /**
  * @typedef {Object} Step
@@ -10,15 +12,17 @@
  * @property {string} name in a sentence: `the attention of layer 0`
  */
 
-/** @typedef {{steps: Step[], matrix: import('../../data/trace.js').Matrix}} Depth steps by positions */
+/** @typedef {{steps: Step[], matrix: Matrix}} Depth steps by positions */
 
 const PARTS = ['self_attention', 'cross_attention', 'feed_forward'];
 const PLACES = ['before', 'between', 'middle', 'after'];
+/** @type {Record<string, string>} */
 const TITLES = {
   self_attention: 'attention',
   cross_attention: 'cross-attention',
   feed_forward: 'feed-forward',
 };
+/** @type {Record<string, string>} */
 const NORMS = {
   self_attention: 'attention_norm',
   cross_attention: 'cross_attention_norm',
@@ -29,11 +33,15 @@ const NORMS = {
  * The norm of the stream after the embedding and after every part of every layer.
  * @param {Found} found
  * @param {'encoder'|'decoder'} stack
- * @param {Object} [card]
+ * @param {Card} [card]
  * @returns {Depth}
  */
 export function streamDepth(found, stack, card) {
   const places = PLACES.filter((place) => `${stack}.residual_norm.${place}` in found);
+  /**
+   * @param {string} place
+   * @param {number} layer
+   */
   const at = (place, layer) => rowAt(found[`${stack}.residual_norm.${place}`], layer);
   const parts = partsIn(found, stack);
   const rows = eachWrite(found, stack, card).map(({ step, part, layer }) => ({
@@ -50,7 +58,7 @@ export function streamDepth(found, stack, card) {
  * The writes of every part of every layer.
  * @param {Found} found
  * @param {'encoder'|'decoder'} stack
- * @param {Object|undefined} card
+ * @param {Card|undefined} card
  * @param {'written_norm'|'cosine'} quantity
  * @returns {Depth}
  */
@@ -67,7 +75,7 @@ export function writtenDepth(found, stack, card, quantity) {
  * The inputs of every layer norm, and of the final norm if there is one.
  * @param {Found} found
  * @param {'encoder'|'decoder'} stack
- * @param {Object|undefined} card
+ * @param {Card|undefined} card
  * @param {'mean'|'deviation'|'root_mean_square'} quantity
  * @returns {Depth}
  */
@@ -93,10 +101,19 @@ export function isCentred(found) {
   return Object.keys(found).some((name) => name.includes('.deviation.'));
 }
 
+/**
+ * @param {Found} found
+ * @param {string} stack
+ */
 function partsIn(found, stack) {
   return PARTS.filter((part) => `${stack}.written_norm.${part}` in found);
 }
 
+/**
+ * @param {Found} found
+ * @param {string} stack
+ * @param {Card|undefined} card
+ */
 function eachWrite(found, stack, card) {
   const parts = partsIn(found, stack);
   const layers = found[`${stack}.residual_norm.before`].shape[0];
@@ -105,6 +122,11 @@ function eachWrite(found, stack, card) {
   ).flat();
 }
 
+/**
+ * @param {string} part
+ * @param {number} layer
+ * @param {Card|undefined} card
+ */
 function stepOf(part, layer, card) {
   const title =
     part === 'feed_forward' && card?.moe?.layers.includes(layer) ? 'experts' : TITLES[part];
@@ -114,15 +136,22 @@ function stepOf(part, layer, card) {
   };
 }
 
+/**
+ * @param {NamedArray} array
+ * @param {number} layer
+ */
 function rowAt({ shape, data, scale }, layer) {
-  const columns = shape.at(-1);
+  const columns = shape[shape.length - 1];
   return Float64Array.from(
     { length: columns },
     (_, column) => data[layer * columns + column] * scale,
   );
 }
 
-/** @returns {Depth} */
+/**
+ * @param {{step: Step, row: Float64Array}[]} rows
+ * @returns {Depth}
+ */
 function depthOf(rows) {
   const columns = rows[0].row.length;
   const data = new Float64Array(rows.length * columns);
@@ -131,7 +160,7 @@ function depthOf(rows) {
 }
 
 /**
- * @param {import('../../data/trace.js').Matrix} matrix
+ * @param {Matrix} matrix
  * @returns {number[]} the mean of every row
  */
 export function rowMeans({ rows, columns, data }) {

@@ -8,6 +8,11 @@ import { depthAsks, depthFigure, depthPanels } from './depth.js';
 import { lensAsks, lensFigure, lensPanels } from './lens.js';
 import { entryOf } from '../registry.js';
 
+/**
+ * @import { Trace } from '../../data/trace.js'
+ * @import { Arrangement, View, ViewState } from '../../plot/figure.js'
+ */
+
 const LENS = 'lens';
 const STREAM = [
   'residual stream',
@@ -30,7 +35,7 @@ const OPTIONS = [
   { id: 'layer_norm', title: 'Layer norms', help: 'The inputs of the layer norms' },
 ];
 
-/** @type {import('../../plot/figure.js').View} */
+/** @type {View} */
 export const stream = {
   ...entryOf('stream'),
   help: 'Each row applies the model’s final unembedding to an earlier layer. The cell shows the likeliest next token, its colour the probability.',
@@ -53,24 +58,31 @@ export const stream = {
   figure: (trace, state) => partOf(state).figure(trace, state),
 };
 
-/** @param {Record<string, any>} state */
+/** @param {ViewState} state */
 function isLens({ stream_show: show = LENS }) {
   return show === LENS;
 }
 
+/** @param {ViewState} state */
 function partOf(state) {
   return isLens(state)
     ? { asks: lensAsks, panels: lensPanels, figure: lensFigure }
     : { asks: depthAsks, panels: depthPanels, figure: depthFigure };
 }
 
-/** The lens takes the whole width, as do the maps of a long text. */
+/**
+ * The lens takes the whole width, as do the maps of a long text.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Arrangement}
+ */
 function arrangement(trace, state) {
   if (isLens(state)) return 'led';
   return (trace.target_tokens ?? trace.tokens).length > MOST_SIDE_BY_SIDE ? '' : 'many';
 }
 
 const NORM = ['norm', 'the length of a vector: the root of the sum of its squares'];
+/** @type {Record<string, (trace: Trace) => {help: string, terms: string[][]}>} */
 const WORDING = {
   norms: ({ card }) => ({
     help:
@@ -92,7 +104,11 @@ const WORDING = {
   layer_norm: layerNormWording,
 };
 
-/** Wording that depends on the part and on the model. */
+/**
+ * Wording that depends on the part and on the model.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function wording(trace, state) {
   if (!isLens(state)) return WORDING[state.stream_show](trace);
   const terms = trace.card?.norm_place === 'post' ? [STREAM, LENS_WITHOUT_NORM] : stream.terms;
@@ -103,6 +119,7 @@ function wording(trace, state) {
   };
 }
 
+/** @param {Trace} trace */
 function layerNormWording({ card }) {
   const isPost = card?.norm_place === 'post';
   const name = card?.norm === 'rms_norm' ? 'RMSNorm' : 'LayerNorm';

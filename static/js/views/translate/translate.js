@@ -4,6 +4,7 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/request_cache.js';
+import { tokensOf } from '../../data/attention.js';
 import { counted, share } from '../../data/format.js';
 import { columnOf, matrixAt, rowOf } from '../../data/trace.js';
 import { namedUnit, spread, tokensIn, unitLabels, unitOf, wordsOf } from '../../data/words.js';
@@ -15,13 +16,22 @@ import { squaresFigure } from '../../plot/square_map.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { entryOf } from '../registry.js';
 
+/**
+ * @import { Matrix, Token, Trace } from '../../data/trace.js'
+ * @import { Unit } from '../../data/words.js'
+ * @import { Figure, Frame, View, ViewState } from '../../plot/figure.js'
+ * @import { Cell, Grid } from '../../plot/grid.js'
+ * @import { Line } from '../../plot/lines.js'
+ * @import { Control } from '../../ui/controls.js'
+ */
+
 const { translate_threshold: THRESHOLD } = entryOf('translate').fields;
 const TITLES = { rows: 'translation', columns: 'sentence' };
 const QUANTITY = 'alignment weight';
 /** Words are longer than tokens. */
 const LETTERS = 18;
 
-/** @type {import('../../plot/figure.js').View} */
+/** @type {View} */
 export const translate = {
   ...entryOf('translate'),
   help: 'Type a sentence to get its translation. Lines show the words of the sentence that the model attends to for each word of the translation. Type your own translation to see its alignment.',
@@ -40,12 +50,16 @@ export const translate = {
   figure,
 };
 
-/** @param {import('../../data/trace.js').Trace} trace */
+/** @param {Trace} trace */
 function isTranslator({ card }) {
   return card?.kind === 'encoder-decoder';
 }
 
-/** The model's translation stays available beside the user's own. */
+/**
+ * The model's translation stays available beside the user's own.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function asks(trace, state) {
   if (!isTranslator(trace)) return {};
   return {
@@ -54,14 +68,15 @@ function asks(trace, state) {
   };
 }
 
+/** @param {Trace} trace */
 function hasWords({ target_tokens: tokens }) {
-  return tokens.some((token) => !token.is_special);
+  return (tokens ?? []).some((token) => !token.is_special);
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Record<string, any>} state
- * @returns {import('../../ui/controls.js').Control[]}
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Control[]}
  */
 function controls(trace, { translate_threshold: threshold }) {
   if (!isTranslator(trace)) return [];
@@ -79,6 +94,7 @@ function controls(trace, { translate_threshold: threshold }) {
   ];
 }
 
+/** @param {Trace} trace */
 function panels(trace) {
   const lines = { id: '', state: { part: 'lines' } };
   return isTranslator(trace) && hasWords(trace)
@@ -87,9 +103,9 @@ function panels(trace) {
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Figure}
  */
 function figure(trace, state) {
   const title = state.part === 'map' ? 'The alignment as a map' : 'Word alignment';
@@ -114,8 +130,8 @@ function figure(trace, state) {
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').Frame} state
+ * @param {Trace} trace
+ * @param {Frame} state
  */
 function noTranslator({ card, model }, { cards }) {
   const translators = cards.filter(({ kind }) => kind === 'encoder-decoder');
@@ -129,6 +145,12 @@ function noTranslator({ card, model }, { cards }) {
   };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Alignment} subject
+ * @param {Grid} grid
+ */
 function linesPart(trace, state, subject, grid) {
   const { rows, columns, weights } = subject;
   const { geometry, left, drawn, ...drawing } = linesFigure({
@@ -160,6 +182,11 @@ function linesPart(trace, state, subject, grid) {
   };
 }
 
+/**
+ * @param {ViewState} state
+ * @param {Alignment} alignment
+ * @param {Grid} grid
+ */
 function mapPart(state, { rows, columns, weights, links }, grid) {
   return {
     summary: `Weights of ${counted(rows.length, 'word')} of the translation on ${counted(columns.length, 'word')} of the sentence.`,
@@ -183,6 +210,12 @@ function mapPart(state, { rows, columns, weights, links }, grid) {
   };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Alignment} alignment
+ * @param {{drawn: Line[], left: number}} of
+ */
 function factsOf(trace, state, { aligner }, { drawn, left }) {
   const made = state.answers.made?.trace?.target;
   return [
@@ -202,6 +235,10 @@ function factsOf(trace, state, { aligner }, { drawn, left }) {
   ];
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function actionsOf(trace, { target, answers }) {
   if (target === null)
     return [
@@ -213,13 +250,17 @@ function actionsOf(trace, { target, answers }) {
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {Object} state
+ * @param {Trace} trace
+ * @param {ViewState} state
  * @param {Alignment} subject
- * @returns {import('../../plot/grid.js').Grid}
+ * @returns {Grid}
  */
 function gridOf(trace, state, subject) {
   const { rows, columns, weights } = subject;
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const value = (row, column) => weights.data[row * weights.columns + column];
   const row = state.query === null ? -1 : unitOf(rows, state.query);
   const start = Math.max(row, 0);
@@ -257,6 +298,11 @@ function gridOf(trace, state, subject) {
   };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {Alignment} subject
+ * @param {number} row
+ */
 function rowShown(trace, subject, row) {
   const tint = spread(subject.columns, rowOf(subject.weights, row), trace.tokens.length);
   return {
@@ -265,8 +311,17 @@ function rowShown(trace, subject, row) {
   };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {Alignment} subject
+ * @param {number} column
+ */
 function columnShown(trace, subject, column) {
-  const tint = spread(subject.rows, columnOf(subject.weights, column), trace.target_tokens.length);
+  const tint = spread(
+    subject.rows,
+    columnOf(subject.weights, column),
+    tokensOf(trace, 'target').length,
+  );
   const row = strongestOf(subject.weights, { column });
   return {
     tint,
@@ -274,16 +329,27 @@ function columnShown(trace, subject, column) {
   };
 }
 
+/**
+ * @param {Alignment} subject
+ * @param {number} row
+ * @param {number} column
+ */
 function sentence(subject, row, column, verb = 'attends to') {
   const { rows, columns, weights } = subject;
   const weight = weights.data[row * weights.columns + column];
   return `${namedUnit(rows, row)} ${verb} ${namedUnit(columns, column)} with weight ${share(weight)}${isLinked(subject, row, column) ? '; the two are linked' : ''}`;
 }
 
+/**
+ * @param {Alignment} alignment
+ * @param {number} row
+ * @param {number} column
+ */
 function isLinked({ links }, row, column) {
   return links.some((link) => link.row === row && link.column === column);
 }
 
+/** @param {Alignment} alignment */
 function restOf({ rows, columns, links }) {
   const reached = new Set(links.map(({ column }) => column)).size;
   return `${links.length} of ${rows.length} words of the translation are linked, to ${reached} of ${columns.length} words of the sentence`;
@@ -291,22 +357,22 @@ function restOf({ rows, columns, links }) {
 
 /**
  * @typedef {Object} Alignment
- * @property {import('../../data/words.js').Unit[]} rows the words of the target
- * @property {import('../../data/words.js').Unit[]} columns the words of the source
- * @property {import('../../data/trace.js').Matrix} weights target word by source word; a row sums to 1, or to 0
- * @property {import('../../plot/grid.js').Cell[]} links
+ * @property {Unit[]} rows the words of the target
+ * @property {Unit[]} columns the words of the source
+ * @property {Matrix} weights target word by source word; a row sums to 1, or to 0
+ * @property {Cell[]} links
  * @property {{layer: number, head: number, shift: number}|null} aligner the head they were read from; null: the mean of all
  */
 
 /**
- * @param {import('../../data/trace.js').Trace} trace with the analysis
+ * @param {Trace} trace with the analysis
  * @returns {Alignment}
  */
 function alignmentOf(trace) {
   const { weights, links, aligner } = trace.analyses.alignment;
   const linked = matrixAt(links);
   return {
-    rows: numbered(trace.target_tokens, trace.target, linked.rows),
+    rows: numbered(tokensOf(trace, 'target'), trace.target, linked.rows),
     columns: numbered(trace.tokens, trace.text, linked.columns),
     weights: matrixAt(weights),
     links: Array.from(linked.data.keys())
@@ -316,8 +382,15 @@ function alignmentOf(trace) {
   };
 }
 
-/** Words in the order of their indices. */
+/**
+ * Words in the order of their indices.
+ * @param {Token[]} tokens
+ * @param {string|null} text
+ * @param {number} count
+ */
 function numbered(tokens, text, count) {
-  const words = wordsOf(tokens, text).filter((unit) => !unit.is_special);
-  return Array.from({ length: count }, (_, number) => words.find(({ word }) => word === number));
+  const words = wordsOf(tokens, text ?? '').filter((unit) => !unit.is_special);
+  return Array.from({ length: count }, (_, number) =>
+    words.find(({ word }) => word === number),
+  ).filter((unit) => unit !== undefined);
 }

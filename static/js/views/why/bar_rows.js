@@ -13,6 +13,8 @@ import {
   letteringFor,
 } from '../../plot/figure.js';
 
+/** @import { Drawing, Frame, Palette } from '../../plot/figure.js' */
+
 /** Pixels of a lane: its name, room for a number over the tallest bar, the bars, and air below. */
 const HEAD = 20;
 const NUMBER = 18;
@@ -48,8 +50,8 @@ const HIDDEN = { size: 11, letters: 24, space: 1 };
 /**
  * @param {Lane[]} lanes
  * @param {Columns} columns
- * @param {import('../../plot/figure.js').Frame} state
- * @returns {{data: Object[], layout: Object}}
+ * @param {Frame} state
+ * @returns {Drawing}
  */
 export function barRows(lanes, columns, state) {
   const { palette } = state;
@@ -96,7 +98,7 @@ export function barRows(lanes, columns, state) {
  * The width is limited, so that bars stay slim.
  * @param {number} nLanes
  * @param {Columns} columns
- * @param {import('../../plot/figure.js').Frame} state
+ * @param {Frame} state
  */
 function boxFor(nLanes, { labels, areTokens }, { width }) {
   const across = Math.min(width - 2 * EDGE, WIDEST, Math.max(240, labels.length * WIDEST_BAR));
@@ -115,7 +117,12 @@ function boxFor(nLanes, { labels, areTokens }, { width }) {
   };
 }
 
-/** The bars of a lane, on an axis that counts lanes downwards. */
+/**
+ * The bars of a lane, on an axis that counts lanes downwards.
+ * @param {Lane} lane
+ * @param {number} row
+ * @param {Lane[]} group
+ */
 function placedIn({ values, ...lane }, row, group) {
   const [low, high] = reachOf(group);
   const scale = BARS / LANE / (high - low || 1);
@@ -129,13 +136,20 @@ function placedIn({ values, ...lane }, row, group) {
   };
 }
 
-/** The range of the numbers, 0 included. */
+/**
+ * The range of the numbers, 0 included.
+ * @param {{values: ArrayLike<number>}[]} lanes
+ */
 function reachOf(lanes) {
   const known = lanes.flatMap(({ values }) => Array.from(values)).filter(Number.isFinite);
   return [Math.min(0, ...known), Math.max(0, ...known)];
 }
 
-/** @param {any} lane @param {Columns} columns */
+/**
+ * @param {ReturnType<typeof placedIn>} lane
+ * @param {Columns} columns
+ * @param {Palette} palette
+ */
 function barsOf({ values, zero, scale, colour }, { chosen, chosenColour }, palette) {
   const usual = colour ?? css(sequential(palette.theme), 118);
   return {
@@ -155,6 +169,10 @@ function barsOf({ values, zero, scale, colour }, { chosen, chosenColour }, palet
 /**
  * The name of a lane on the left, its range on the right, and the number of the chosen column above
  * the bars.
+ * @param {ReturnType<typeof placedIn>} lane
+ * @param {number} row
+ * @param {Columns} columns
+ * @param {Palette} palette
  */
 function writingOf(lane, row, columns, palette) {
   const {
@@ -171,7 +189,7 @@ function writingOf(lane, row, columns, palette) {
     yanchor: 'top',
     yshift: -2,
   };
-  const value = values[columns.chosen];
+  const value = values[columns.chosen ?? -1];
   return [
     {
       ...top,
@@ -205,13 +223,20 @@ function writingOf(lane, row, columns, palette) {
   ];
 }
 
-/** A number at the edge is aligned inwards. */
-function insideOf({ chosen, labels }) {
+/**
+ * A number at the edge is aligned inwards.
+ * @param {Columns} columns
+ */
+function insideOf({ chosen = 0, labels }) {
   const place = labels.length > 1 ? chosen / (labels.length - 1) : 0.5;
   if (place < 0.04) return { xanchor: 'left', xshift: -6 };
   return place > 0.96 ? { xanchor: 'right', xshift: 6 } : { xanchor: 'center' };
 }
 
+/**
+ * @param {number} zero
+ * @param {Palette} palette
+ */
 function baseline(zero, palette) {
   return {
     type: 'line',
@@ -232,9 +257,15 @@ function baseline(zero, palette) {
  * @param {number} row
  * @param {Columns} columns
  * @param {number} across
- * @param {import('../../plot/figure.js').Frame['palette']} palette
+ * @param {Palette} palette
  */
-function ofHidden({ values }, row, { hiddenFrom, hiddenLabel, labels }, across, palette) {
+function ofHidden(
+  { values },
+  row,
+  { hiddenFrom = Infinity, hiddenLabel, labels },
+  across,
+  palette,
+) {
   const isShaded = hiddenLabel !== undefined && hiddenFrom < labels.length;
   if (!isShaded || !values.slice(hiddenFrom).every(Number.isNaN)) return [];
   const room = (across * (labels.length - hiddenFrom)) / labels.length;
@@ -263,7 +294,7 @@ function ofHidden({ values }, row, { hiddenFrom, hiddenLabel, labels }, across, 
  * The keys that a causal mask hides.
  * @param {Columns} columns
  * @param {number} nLanes
- * @param {import('../../plot/figure.js').Frame['palette']} palette
+ * @param {Palette} palette
  */
 function shade({ hiddenFrom, labels }, nLanes, palette) {
   if (hiddenFrom === undefined || hiddenFrom >= labels.length) return [];

@@ -9,6 +9,11 @@ import { name, number, op, over, power, root, row, sub, under, words } from '../
 import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
 
 /**
+ * @import { Matrix, Trace } from '../../data/trace.js'
+ * @import { Term } from '../../ui/formula.js'
+ */
+
+/**
  * @typedef {Object} Row the keys as one query sees them
  * @property {Float64Array} products q·k
  * @property {Float64Array|null} biases what ALiBi adds; null: nothing
@@ -37,6 +42,9 @@ import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
  * @property {Float64Array} context the sum of all of them
  */
 
+/** @type {Record<string, string[]>} */
+const OWN_SITES = { rotary: ['rotated_queries', 'rotated_keys'], alibi: ['bias'] };
+
 /**
  * The sites that a derivation reads.
  * @param {string} path of an attention: `decoder.layers.0.self_attention`
@@ -44,9 +52,7 @@ import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
  * @returns {string[]}
  */
 export function sitesOf(path, positional) {
-  const own = path.endsWith('self_attention')
-    ? { rotary: ['rotated_queries', 'rotated_keys'], alibi: ['bias'] }[positional]
-    : null;
+  const own = path.endsWith('self_attention') ? OWN_SITES[positional ?? ''] : null;
   return [
     'queries',
     'keys',
@@ -60,7 +66,7 @@ export function sitesOf(path, positional) {
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace with the sites of `sitesOf`, of one head
+ * @param {Trace} trace with the sites of `sitesOf`, of one head
  * @param {string} path
  * @param {{query: number, key: number}} cell
  * @param {{isScaled?: boolean, temperature?: number}} [softmax]
@@ -72,6 +78,7 @@ export function derive(
   { query, key },
   { isScaled = true, temperature = 1 } = {},
 ) {
+  /** @param {string} name */
   const part = (name) => matrixAt(tensors[`${path}.${name}`], 0);
   const [queries, keys, values] = ['queries', 'keys', 'values'].map(part);
   const isTurned = `${path}.rotated_keys` in tensors;
@@ -106,6 +113,10 @@ export function derive(
   };
 }
 
+/**
+ * @param {string} path
+ * @param {{query: number, products: Float64Array, biases: Float64Array|null, divisor: number, temperature: number}} of
+ */
 function rowFor(path, { query, products, biases, divisor, temperature }) {
   const scores = products.map((product, key) => {
     if (isCausal(`${path}.scores`) && key > query) return -Infinity;
@@ -126,13 +137,21 @@ export function turnedBy(vector, position) {
   return turned(vector, anglesOf(-position, vector.length));
 }
 
-/** The weighted sum of the values. */
+/**
+ * The weighted sum of the values.
+ * @param {Matrix} values
+ * @param {Float64Array} weights
+ */
 function mixed(values, weights) {
   return Float64Array.from({ length: values.columns }, (_, at) =>
     weights.reduce((sum, weight, key) => sum + weight * values.data[key * values.columns + at], 0),
   );
 }
 
+/**
+ * @param {ArrayLike<number>} a
+ * @param {ArrayLike<number>} b
+ */
 function dot(a, b) {
   let sum = 0;
   for (let at = 0; at < a.length; at += 1) sum += a[at] * b[at];
@@ -147,12 +166,16 @@ export function lengthOf(vector) {
 /**
  * The largest differences between the derivation and the captured tensors.
  * @param {Derivation} derivation
- * @param {import('../../data/trace.js').Trace} trace
+ * @param {Trace} trace
  * @param {string} path
  * @returns {{score: number, weight: number, context: number, turn: number}} of this cell, of this query
  */
 export function differences(derivation, { tensors }, path) {
   const { query, key, row, met } = derivation;
+  /**
+   * @param {string} name
+   * @param {number} at
+   */
   const captured = (name, at) => rowOf(matrixAt(tensors[`${path}.${name}`], 0), at);
   const [score, weight] = [captured('scores', query)[key], captured('weights', query)[key]];
   return {
@@ -168,13 +191,17 @@ export function differences(derivation, { tensors }, path) {
   };
 }
 
+/**
+ * @param {Float64Array} a
+ * @param {Float64Array} b
+ */
 function furthest(a, b) {
   return a.reduce((most, number, at) => Math.max(most, Math.abs(number - b[at])), 0);
 }
 
 /**
  * The output of a head relative to that of the whole attention.
- * @param {import('../../data/trace.js').Trace} trace with the analysis `head_outputs`
+ * @param {Trace} trace with the analysis `head_outputs`
  * @param {string} path
  * @param {number} query
  * @returns {{head: Float64Array, whole: Float64Array, cosine: number, share: number}} `share`: how much of the whole the head gives along the whole's direction
@@ -191,24 +218,36 @@ export function shareOf({ tensors, analyses }, path, query) {
   };
 }
 
-/** @typedef {import('../../ui/formula.js').Term} Term */
-
 const q = () => name('q', 'query');
 const k = () => name('k', 'key');
 const s = () => name('s');
 const d = () => name('d');
+/** @param {number} value */
 const amount = (value) => number(written(value));
-/** A weight is written 0 or 1 only if it is exactly that. */
+/**
+ * A weight is written 0 or 1 only if it is exactly that.
+ * @param {number} value
+ */
 const weight = (value) => number(value > 0 && value < 1e-4 ? written(value, 4) : share(value, 4));
+/** @param {Term} term @returns {Term} */
 const result = (term) => ({ ...term, role: 'result' });
+/** @param {string} index */
 const sum = (index) => under(op('∑'), name(index));
-/** A number with a preceding sign. */
+/**
+ * A number with a preceding sign.
+ * @param {number} value
+ */
 const plus = (value) => [op(value < 0 ? '−' : '+'), amount(Math.abs(value))];
 
 /** @param {Derivation} derivation @returns {Term[]} */
 export function turnFormula({ query, key }) {
+  /** @param {number} position */
   const angle = (position) =>
     over(number(position), power(number('10000'), row(number('2'), name('i'), '/', d())));
+  /**
+   * @param {() => Term} letter
+   * @param {number} index
+   */
   const turn = (letter, index) =>
     row(
       sub(letter(), words('turned')),
@@ -231,7 +270,10 @@ export function productFormula({ products, row: { products: all }, key }) {
   ];
 }
 
-/** The first terms of a sum, as many as fit on a line. */
+/**
+ * The first terms of a sum, as many as fit on a line.
+ * @param {Float64Array} products
+ */
 function firstTerms(products) {
   const [first, second, ...others] = products;
   return [
@@ -251,12 +293,24 @@ export function scoreFormula({
   row: { products, biases, scores },
 }) {
   const isTempered = temperature !== 1;
+  /**
+   * @param {Term} product
+   * @param {...(string|Term)} divisors
+   */
   const scaled = (product, ...divisors) =>
     divisors.length > 0 ? over(product, row(...divisors)) : product;
+  /**
+   * @param {Term} width
+   * @param {Term} value
+   */
   const divisors = (width, value) => [
     ...(isTempered && !biases ? [value] : []),
     ...(divisor === 1 ? [] : [root(width)]),
   ];
+  /**
+   * @param {(Term|string)[]} terms
+   * @param {Term} value
+   */
   const biased = (terms, value) =>
     isTempered && biases ? [over(number(1), value), '(', ...terms, ')'] : terms;
   const letters = [
@@ -284,6 +338,7 @@ export function scoreFormula({
 
 /** @param {Derivation} derivation @returns {Term[]} */
 export function softmaxFormula({ key, row: { scores, greatest, powers, total, weights } }) {
+  /** @param {Term} score */
   const letters = (score) => power(name('e'), row(score, '−', sub(s(), words('max'))));
   const exponent =
     scores[key] === -Infinity ? amount(-Infinity) : row(amount(scores[key]), ...plus(-greatest));
@@ -302,6 +357,7 @@ export function softmaxFormula({ key, row: { scores, greatest, powers, total, we
 
 /** @param {Derivation} derivation @param {(vector: ArrayLike<number>) => number} lengthOf @returns {Term[]} */
 export function valueFormula({ key, value, weighted, row: { weights } }, lengthOf) {
+  /** @param {...Term} parts */
   const size = (...parts) => row('‖', ...parts, '‖');
   const v = () => name('v');
   return [
@@ -320,6 +376,7 @@ export function valueFormula({ key, value, weighted, row: { weights } }, lengthO
 
 /** @param {{head: ArrayLike<number>, whole: ArrayLike<number>, share: number}} part @param {number} index @param {(vector: ArrayLike<number>) => number} lengthOf @returns {Term[]} */
 export function outputFormula({ head, whole, share: given }, index, lengthOf) {
+  /** @param {Term} letter */
   const z = (letter) =>
     row(sub(name('z'), letter), sub(name('W'), row(words('O'), words(','), letter)));
   return [

@@ -20,9 +20,20 @@ import {
 } from './derivation.js';
 import { barRows } from './bar_rows.js';
 
+/**
+ * @import { Place } from '../../data/attention.js'
+ * @import { Token, Trace } from '../../data/trace.js'
+ * @import { Figure, Frame } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { Term } from '../../ui/formula.js'
+ * @import { Columns, Lane } from './bar_rows.js'
+ * @import { Derivation, Row } from './derivation.js'
+ */
+
 /** The tolerance for float32 rounding. */
 export const ROUNDING = 1e-5;
 
+/** @param {number} value */
 const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : share(value, 4));
 
 /**
@@ -30,18 +41,24 @@ const weightOf = (value) => (value > 0 && value < 1e-4 ? decimal(value, 4) : sha
  * @property {string} path
  * @property {string} name of the head
  * @property {number} head
- * @property {import('../../data/attention.js').Place} place
- * @property {import('../../data/trace.js').Token[]} queries
- * @property {import('../../data/trace.js').Token[]} keys
- * @property {import('../../data/trace.js').Trace} plain as trained
- * @property {import('../../data/trace.js').Trace|null} pass the one that is derived; null: still on its way
+ * @property {Place} place
+ * @property {Token[]} queries
+ * @property {Token[]} keys
+ * @property {Trace} plain as trained
+ * @property {Trace|null} pass the one that is derived; null: still on its way
  * @property {boolean} isChanged
- * @property {import('./derivation.js').Derivation} now
- * @property {import('./derivation.js').Derivation} before as trained
+ * @property {NonNullable<Grid['request']>} request what holds the numbers
+ * @property {Derivation} now
+ * @property {Derivation} before as trained
  */
 
-/** @typedef {{title: string, help: string, formula: Object[], facts: string[][], lanes: Object[], over: 'keys'|'dimensions', hiddenLabel?: string, width?: number, actions?: Object[]}} Step */
+/** @typedef {Omit<Lane, 'format'|'colour'> & {format?: Lane['format'], side?: 'query'|'key', isPast?: boolean}} StepLane `isPast`: as trained */
 
+/** @typedef {{title: string, help: string, formula: Term[], facts: string[][], lanes: StepLane[], over: 'keys'|'dimensions', hiddenLabel?: string, width?: number, actions?: Figure['actions']}} Step */
+
+/** @typedef {Partial<Step> & {title: string, notice?: string, isWaiting?: boolean}} Drawn a step, or the notice that it waits */
+
+/** @type {Record<string, (subject: Subject) => Drawn>} */
 export const STEPS = { turn, product, score, softmax, value, output };
 
 /** @param {Subject} subject @returns {Step} */
@@ -120,16 +137,18 @@ function score(subject) {
   };
 }
 
+/** @param {Subject} subject */
 function scoreTitle({ now, path }) {
   const done = [
-    now.divisor !== 1 && 'scaled',
-    now.row.biases && 'biased',
-    now.temperature !== 1 && 'tempered',
-    isCausal(`${path}.`) && 'masked',
-  ].filter(Boolean);
+    ...(now.divisor === 1 ? [] : ['scaled']),
+    ...(now.row.biases ? ['biased'] : []),
+    ...(now.temperature === 1 ? [] : ['tempered']),
+    ...(isCausal(`${path}.`) ? ['masked'] : []),
+  ];
   return `The score: ${done.length > 0 ? enumerated(done) : 'the product as it is'}`;
 }
 
+/** @param {Subject} subject */
 function scoreHelp({ now: { row, divisor, temperature } }) {
   const scaling =
     divisor === 1
@@ -189,7 +208,11 @@ function softmax(subject) {
   };
 }
 
-/** A masked key has no bar, rather than one of height 0. */
+/**
+ * A masked key has no bar, rather than one of height 0.
+ * @param {Row} row
+ * @param {Float64Array} weights
+ */
 function visible({ scores }, weights) {
   return weights.map((weight, key) => (scores[key] === -Infinity ? NaN : weight));
 }
@@ -215,7 +238,7 @@ function value({ now, pass, path, keys, queries }) {
   };
 }
 
-/** @param {Subject} subject @returns {Partial<Step> & {notice?: string, isWaiting?: boolean}} */
+/** @param {Subject} subject @returns {Drawn} */
 function output({ now, pass, path, head }) {
   const title = 'The head’s share of the output';
   if (!pass) return { title, notice: 'Reading…', isWaiting: true };
@@ -236,40 +259,53 @@ function output({ now, pass, path, head }) {
   };
 }
 
-/** The captured number of the cell, and its difference to the derived one. */
+/**
+ * The captured number of the cell, and its difference to the derived one.
+ * @param {Subject} subject
+ * @param {'score'|'weight'} name
+ */
 function capturedFacts({ now, pass, path }, name) {
-  const own = now.row[`${name}s`][now.key];
+  const own = (name === 'score' ? now.row.scores : now.row.weights)[now.key];
   const off = pass && differences(now, pass, path)[name];
-  const far = off > ROUNDING ? [['more than rounding', farther(pass, own)]] : [];
+  const far =
+    pass && off !== null && off > ROUNDING ? [['more than rounding', farther(pass, own)]] : [];
   return [compared(`${name}: difference from the model’s`, off), ...far];
 }
 
+/**
+ * @param {Trace} pass
+ * @param {number} own
+ */
 function farther({ precision }, own) {
   if (precision === 'bfloat16')
     return 'the model computes in bfloat16, which keeps two or three digits';
   return `a float32 keeps seven digits, and scores of this row are as large as ${decimal(own)}`;
 }
 
+/**
+ * @param {string} term
+ * @param {number|null} off
+ */
 function compared(term, off) {
   return [term, off === null ? 'waiting for the model' : small(off)];
 }
 
 /**
- * @param {Step & {notice?: string}} step
+ * @param {Drawn} step
  * @param {Subject} subject
- * @param {import('../../plot/figure.js').Frame} state
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Frame} state
+ * @returns {Figure}
  */
 export function stepFigure(step, subject, state) {
-  if (step.notice) return step;
+  const { lanes: found = [] } = step;
+  if (step.notice) return { title: step.title, notice: step.notice, isWaiting: step.isWaiting };
   const { now, keys, path } = subject;
   const { palette } = state;
   const areKeys = step.over === 'keys';
-  const colours = { query: palette.query, key: palette.key };
-  const lanes = step.lanes.map((lane) => ({
-    format: (number) => decimal(number),
+  const lanes = found.map((lane) => ({
     ...lane,
-    colour: colours[lane.side] ?? (lane.isPast ? palette.muted : undefined),
+    format: lane.format ?? ((/** @type {number} */ number) => decimal(number)),
+    colour: lane.side ? palette[lane.side] : lane.isPast ? palette.muted : undefined,
   }));
   const columns = areKeys
     ? {
@@ -282,7 +318,7 @@ export function stepFigure(step, subject, state) {
         hiddenLabel: step.hiddenLabel,
       }
     : {
-        labels: Array.from(step.lanes[0].values, (_, at) => String(at)),
+        labels: Array.from(found[0].values, (_, at) => String(at)),
         title: step.title.includes('output')
           ? 'dimension of the residual stream'
           : 'dimension of the head',
@@ -299,13 +335,28 @@ export function stepFigure(step, subject, state) {
   };
 }
 
-/** @returns {import('../../plot/grid.js').Grid} */
+/**
+ * @param {Drawn} step
+ * @param {Lane[]} lanes
+ * @param {Columns} columns
+ * @param {Subject} subject
+ * @returns {Grid}
+ */
 function gridOf(step, lanes, columns, subject) {
   const { now, keys, queries, place, name, request } = subject;
   const areKeys = step.over === 'keys';
+  /**
+   * @param {number} lane
+   * @param {number} column
+   */
   const value = (lane, column) =>
     Number.isFinite(lanes[lane].values[column]) ? lanes[lane].values[column] : NaN;
+  /** @param {number} column */
   const what = (column) => (areKeys ? named(keys, column) : `dimension ${column}`);
+  /**
+   * @param {number} lane
+   * @param {number} column
+   */
   const said = (lane, column) =>
     Number.isNaN(value(lane, column))
       ? 'hidden: comes later'
@@ -339,7 +390,11 @@ function gridOf(step, lanes, columns, subject) {
   };
 }
 
-/** The captured attention of another query. */
+/**
+ * The captured attention of another query.
+ * @param {Subject} subject
+ * @param {number} index
+ */
 function tokenShown({ pass, plain, path, queries, keys, name }, index) {
   const tint = rowOf(matrixAt((pass ?? plain).tensors[`${path}.weights`], 0), index);
   const strongest = highestIn(tint);

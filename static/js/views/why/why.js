@@ -14,9 +14,17 @@ import { derive, differences, sitesOf } from './derivation.js';
 import { ROUNDING, stepFigure, STEPS } from './steps.js';
 import { entryOf } from '../registry.js';
 
+/**
+ * @import { Place } from '../../data/attention.js'
+ * @import { Ask, Token, Trace } from '../../data/trace.js'
+ * @import { Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Control } from '../../ui/controls.js'
+ * @import { Subject } from './steps.js'
+ */
+
 const { why_temperature: TEMPERATURE } = entryOf('why').fields;
 
-/** @type {import('../../plot/figure.js').View} */
+/** @type {View} */
 export const why = {
   ...entryOf('why'),
   help: 'One attention weight derived step by step from its query and key, and its effect on the output.',
@@ -36,11 +44,15 @@ export const why = {
   figure,
 };
 
-/** The chosen cell; null if the trace holds no attention there. */
+/**
+ * The chosen cell; null if the trace holds no attention there.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function cellOf(trace, state) {
   const place = placeOf(state, trace);
   const found = weightsAt(place, trace).find(({ layer }) => layer === state.layer);
-  if (!found) return null;
+  if (!place || !found) return null;
   const path = found.site.replace(/\.weights$/, '');
   const query = queryOf(state, trace, place.rows);
   const weights = rowOf(matrixAt(trace.tensors[found.site], state.head), query);
@@ -56,7 +68,11 @@ function cellOf(trace, state) {
   };
 }
 
-/** The requests: one head of one layer, and the same of the edited pass if a switch is set. */
+/**
+ * The requests: one head of one layer, and the same of the edited pass if a switch is set.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function asks(trace, state) {
   const cell = cellOf(trace, state);
   if (!cell) return {};
@@ -65,6 +81,12 @@ function asks(trace, state) {
   return { plain: ask, ...(edits.length > 0 && { changed: { ...ask, edits } }) };
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {NonNullable<ReturnType<typeof cellOf>>} cell
+ * @returns {Ask}
+ */
 function requestOf({ card }, { layer, head }, { path }) {
   return {
     capture: sitesOf(path, card?.positional),
@@ -74,7 +96,11 @@ function requestOf({ card }, { layer, head }, { path }) {
   };
 }
 
-/** The edits of the switches, limited to this attention of this layer. */
+/**
+ * The edits of the switches, limited to this attention of this layer.
+ * @param {ViewState} state
+ * @param {Place} place
+ */
 function editsOf({ layer, why_unscaled: isUnscaled, why_temperature: value }, { id: where }) {
   return [
     ...(isUnscaled ? [{ kind: 'no_scaling', layer, where }] : []),
@@ -85,7 +111,11 @@ function editsOf({ layer, why_unscaled: isUnscaled, why_temperature: value }, { 
 /** All steps share one derivation, so it is memoized. */
 const memo = createMemo();
 
-/** @returns {import('./steps.js').Subject|null} null: still on its way */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Subject|null} null: still on its way
+ */
 function subjectOf(trace, state) {
   const {
     answers = {},
@@ -117,6 +147,9 @@ function subjectOf(trace, state) {
 /**
  * The subject of all steps. Until the edited pass arrives, its row is derived from the queries and
  * keys of the plain pass, which the edit does not change.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Subject|null}
  */
 function workedOut(trace, state) {
   const cell = cellOf(trace, state);
@@ -143,12 +176,17 @@ function workedOut(trace, state) {
   };
 }
 
-/** The difference between the derivation and the model's numbers. */
+/**
+ * The difference between the derivation and the model's numbers.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function wording(trace, state) {
   const subject = subjectOf(trace, state);
   return subject ? { help: `${why.help} ${checked(subject)}` } : {};
 }
 
+/** @param {Subject} subject */
 function checked({ now, pass, path }) {
   if (!pass) return 'Waiting for the pass with this change.';
   const { score, weight } = differences(now, pass, path);
@@ -160,7 +198,11 @@ function checked({ now, pass, path }) {
   return `Recomputed in this browser in double precision from the tensors of the pass: ${verdict}${far}.`;
 }
 
-/** @returns {import('../../ui/controls.js').Control[]} */
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Control[]}
+ */
 function controls(trace, state) {
   const cell = cellOf(trace, state);
   if (!cell) return [];
@@ -170,6 +212,7 @@ function controls(trace, state) {
     trace.tensors[`${path}.weights`].shape[0],
   ];
   const [name] = Object.keys(choosing(trace, place.rows, query));
+  /** @param {Token[]} list */
   const tokens = (list) => positionLabels(list).map((title, id) => ({ id, title }));
   const isAsTrained = editsOf(state, place).length === 0;
   return [
@@ -221,29 +264,37 @@ function controls(trace, state) {
   ];
 }
 
+/** @param {number} number */
 function numbered(number) {
   return { id: number, title: String(number) };
 }
 
-/** The notice of a missing answer. */
+/**
+ * The notice of a missing answer.
+ * @param {ViewState} state
+ */
 function refusal({ answers }) {
   return [answers?.plain, answers?.changed].find((answer) => answer?.problem);
 }
 
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
 function panels(trace, state) {
   if (!cellOf(trace, state) || refusal(state))
     return [{ id: 'product', state: { step: 'product', nth: 1 } }];
   const isTurned = state.answers?.plain?.trace
-    ? subjectOf(trace, state).now.isTurned
+    ? subjectOf(trace, state)?.now.isTurned
     : trace.card?.positional === 'rotary';
   const steps = Object.keys(STEPS).filter((step) => step !== 'turn' || isTurned);
   return steps.map((step, index) => ({ id: step, state: { step, nth: index + 1 } }));
 }
 
 /**
- * @param {import('../../data/trace.js').Trace} trace
- * @param {import('../../plot/figure.js').ViewState} state with the panel’s `step`, `nth`
- * @returns {import('../../plot/figure.js').Figure}
+ * @param {Trace} trace
+ * @param {ViewState} state with the panel’s `step`, `nth`
+ * @returns {Figure}
  */
 function figure(trace, state) {
   if (!cellOf(trace, state))
