@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { binned, linesOf, nearestLine, numberPlaces } from '../../../static/js/plot/lines.js';
+import { binned, linesOf, nearestLine, numberPlaces } from '../../../static/js/plot/line_map.js';
 
 const WEIGHTS = { rows: 2, columns: 3, data: Float64Array.of(0.7, 0.3, 0, NaN, 0.05, 0.95) };
 const spanOf = ({ row, column }) => ({

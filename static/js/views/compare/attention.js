@@ -11,7 +11,7 @@ import { rowOf } from '../../data/trace.js';
 import { alone, namedUnit, tokensIn, unitLabels } from '../../data/words.js';
 import { diverging, sequential } from '../../plot/colour.js';
 import { letteringFor } from '../../plot/figure.js';
-import { strongestOf } from '../../plot/lines.js';
+import { strongestOf } from '../../plot/line_map.js';
 import { squaresFigure } from '../../plot/square_map.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { difference, meanMoved, openMostChanged, weightsSeen } from './heads.js';

@@ -11,7 +11,7 @@ import { namedUnit, spread, tokensIn, unitLabels, unitOf, wordsOf } from '../../
 import { sequential } from '../../plot/colour.js';
 import { isNarrow, letteringFor } from '../../plot/figure.js';
 import { linesFigure } from '../../plot/line_map.js';
-import { strongestOf } from '../../plot/lines.js';
+import { strongestOf } from '../../plot/line_map.js';
 import { squaresFigure } from '../../plot/square_map.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { entryOf } from '../registry.js';
@@ -21,7 +21,7 @@ import { entryOf } from '../registry.js';
  * @import { Unit } from '../../data/words.js'
  * @import { Figure, Frame, View, ViewState } from '../../plot/figure.js'
  * @import { Cell, Grid } from '../../plot/grid.js'
- * @import { Line } from '../../plot/lines.js'
+ * @import { Line } from '../../plot/line_map.js'
  * @import { Control } from '../../ui/controls.js'
  */
 
