@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -39,6 +39,7 @@ from headlight.model.checkpoint_files import (
     require_memory,
 )
 from headlight.model.config import TransformerConfig
+from headlight.model.foreign import is_foreign, load_foreign
 from headlight.model.generation import TransformerWriter
 from headlight.model.hooks import Capture
 from headlight.model.interventions import Intervention, intervene
@@ -48,6 +49,9 @@ from headlight.model.tokenizer import Tokenizer, read_tokenizer
 from headlight.model.trace import AttentionFacts, NamedArray
 from headlight.model.transformer import Transformer
 from headlight.model.translation import translate
+
+if TYPE_CHECKING:
+    from headlight.model.foreign.model import ForeignModel
 
 ZOO = Path(__file__).parent / "zoo"
 
@@ -232,11 +236,12 @@ def load(
     *,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
-) -> Checkpoint:
-    """Load a model in eval mode: ``load("stories")``, ``load("runs/mine")``.
+) -> Checkpoint | ForeignModel:
+    """Load a model in eval mode: ``load("stories")``, ``load("runs/mine")``, ``load("./gpt2")``.
 
     Args:
-        model: the name of a shipped model, or a folder with the four files; see `find_model`.
+        model: the name of a shipped model, a folder with the four files, or the folder of a
+            checkpoint of Transformers (`foreign`); see `find_model`.
         device: of the weights.
         dtype: float32 or bfloat16; independent of the dtype in the file.
 
@@ -245,6 +250,22 @@ def load(
             shape or dtype contradicts the config, or a weight is not finite.
     """
     folder = find_model(model)
+    if is_foreign(folder):
+        return load_foreign(folder, device=device, dtype=dtype)
+    return load_checkpoint(folder, device=device, dtype=dtype)
+
+
+def load_checkpoint(
+    folder: Path,
+    *,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> Checkpoint:
+    """As `load`, of a folder with the four files.
+
+    Raises:
+        CheckpointError: as `load`.
+    """
     description = describe(folder)
     tokenizer = _read_tokenizer(folder, description.config)
     transformer = uninitialised_model(description.config)

@@ -144,6 +144,17 @@ def _activate(active: _Active) -> Iterator[None]:
         _active.reset(token)
 
 
+def is_any_hooked() -> bool:
+    """Whether any point is captured or edited in the current context."""
+    return _active.get() is not None
+
+
+def is_hooked(point: HookPoint) -> bool:
+    """Whether a point is captured or edited in the current context."""
+    active = _active.get()
+    return active is not None and (point in active.captures or point in active.edits)
+
+
 def hooked_heads(points: Iterable[HookPoint], n_heads: int) -> tuple[int, ...]:
     """The heads, ascending, that are captured or edited at any of these points."""
     active = _active.get()

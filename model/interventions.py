@@ -10,7 +10,7 @@ the pass, sees the edited tensor. Several interventions combine; their order doe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -105,11 +105,18 @@ def intervene(model: Transformer, interventions: Iterable[Intervention]) -> Iter
 
 
 def site_edits(
-    config: Architecture, interventions: Iterable[Intervention]
+    config: Architecture,
+    interventions: Iterable[Intervention],
+    paths: Collection[str] | None = None,
 ) -> list[tuple[str, Edit]]:
     """The interventions as edits of sites: pairs of a site and a function of its tensor, in order.
 
     Unscaling comes before the temperature, which then divides the unscaled scores.
+
+    Args:
+        config: the architecture.
+        interventions: in any order.
+        paths: of the attentions and experts of the model; None: every layer has all of its kind.
 
     Raises:
         UnknownLayer, UnknownHead, UnknownExpert: a number that the model does not have.
@@ -117,59 +124,87 @@ def site_edits(
             experts are left, or one attention has two temperatures.
     """
     listed = list(interventions)
+    places = _Places(config, paths)
     return [
-        *_ablate_heads(config, [one for one in listed if isinstance(one, HeadAblation)]),
-        *_ablate_experts(config, [one for one in listed if isinstance(one, ExpertAblation)]),
-        *_unscale(config, [one for one in listed if isinstance(one, NoScaling)]),
-        *_apply_temperatures(config, [one for one in listed if isinstance(one, Temperature)]),
+        *_ablate_heads(places, [one for one in listed if isinstance(one, HeadAblation)]),
+        *_ablate_experts(places, [one for one in listed if isinstance(one, ExpertAblation)]),
+        *_unscale(places, [one for one in listed if isinstance(one, NoScaling)]),
+        *_apply_temperatures(places, [one for one in listed if isinstance(one, Temperature)]),
     ]
 
 
-def _ablate_heads(
-    config: Architecture, ablations: Sequence[HeadAblation]
-) -> Iterator[tuple[str, Edit]]:
+def unscaled_paths(
+    config: Architecture,
+    interventions: Iterable[Intervention],
+    paths: Collection[str] | None = None,
+) -> frozenset[str]:
+    """The paths of the attentions that `NoScaling` acts on; arguments as in `site_edits`."""
+    places = _Places(config, paths)
+    found = (one for one in interventions if isinstance(one, NoScaling))
+    return frozenset(path for one in found for path in _attentions(places, one))
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The places of a model that an intervention can act on."""
+
+    config: Architecture
+    paths: Collection[str] | None
+
+    def existing(self, paths: Sequence[str], what: str) -> list[str]:
+        """Those of the paths that the model has.
+
+        Raises:
+            ImpossibleIntervention: it has none.
+        """
+        found = [path for path in paths if self.paths is None or path in self.paths]
+        if not found:
+            raise ImpossibleIntervention(f"the model has no {what} at {', '.join(paths[:3])}")
+        return found
+
+
+def _ablate_heads(places: _Places, ablations: Sequence[HeadAblation]) -> Iterator[tuple[str, Edit]]:
     ablated: dict[str, set[int]] = {}
     for ablation in ablations:
         for head in ablation.heads:
-            if not 0 <= head < config.n_heads:
-                last = config.n_heads - 1
+            if not 0 <= head < places.config.n_heads:
+                last = places.config.n_heads - 1
                 raise UnknownHead(f"there is no head {head}; the heads are 0 to {last}")
-        for path in _attentions(config, ablation):
+        for path in _attentions(places, ablation):
             ablated.setdefault(path, set()).update(ablation.heads)
     for path, heads in ablated.items():
         yield f"{path}.context", partial(_fill, dim=1, index=sorted(heads), value=0.0)
 
 
 def _ablate_experts(
-    config: Architecture, ablations: Sequence[ExpertAblation]
+    places: _Places, ablations: Sequence[ExpertAblation]
 ) -> Iterator[tuple[str, Edit]]:
     ablated: dict[str, set[int]] = {}
     for ablation in ablations:
-        for path in _routers(config, ablation):
+        for path in _routers(places, ablation):
             ablated.setdefault(path, set()).update(ablation.experts)
     for path, experts in ablated.items():
-        _require_enough(config, experts, path)
+        _require_enough(places.config, experts, path)
         yield (
             f"{path}.router_logits",
             partial(_fill, dim=-1, index=sorted(experts), value=-math.inf),
         )
 
 
-def _unscale(
-    config: Architecture, interventions: Sequence[NoScaling]
-) -> Iterator[tuple[str, Edit]]:
-    paths = dict.fromkeys(path for one in interventions for path in _attentions(config, one))
+def _unscale(places: _Places, interventions: Sequence[NoScaling]) -> Iterator[tuple[str, Edit]]:
+    paths = dict.fromkeys(path for one in interventions for path in _attentions(places, one))
     for path in paths:
+        config = places.config
         is_biased = config.positional == "alibi" and path.endswith("self_attention")
         yield f"{path}.scores", partial(_multiply, factor=math.sqrt(config.d_head), bias=is_biased)
 
 
 def _apply_temperatures(
-    config: Architecture, temperatures: Sequence[Temperature]
+    places: _Places, temperatures: Sequence[Temperature]
 ) -> Iterator[tuple[str, Edit]]:
     values: dict[str, float] = {}
     for temperature in temperatures:
-        for path in _attentions(config, temperature):
+        for path in _attentions(places, temperature):
             if path in values:
                 raise ImpossibleIntervention(
                     f"{path} has two temperatures, {values[path]:g} and {temperature.value:g}; "
@@ -180,23 +215,26 @@ def _apply_temperatures(
         yield f"{path}.scores", partial(_divide, value=value)
 
 
-def _attentions(config: Architecture, place: _Place) -> list[str]:
+def _attentions(places: _Places, place: _Place) -> list[str]:
     """The paths of the attentions on which an intervention acts."""
+    config = places.config
     exist: dict[Where, bool] = {
         "encoder": config.has_encoder,
         "decoder": config.has_decoder,
         "cross": config.kind == "encoder-decoder",
     }
     known = [where for where in ATTENTIONS if exist[where]]
-    return [
+    paths = [
         ATTENTIONS[where].format(layer)
         for where in _chosen(place.where, known, "attention")
         for layer in _layers(config, place.layer)
     ]
+    return places.existing(paths, "attention")
 
 
-def _routers(config: Architecture, place: ExpertAblation) -> list[str]:
+def _routers(places: _Places, place: ExpertAblation) -> list[str]:
     """The paths of the expert layers on which an ablation acts."""
+    config = places.config
     if config.moe is None:
         raise ImpossibleIntervention("the model is dense: it has no experts to switch off")
     for expert in place.experts:
@@ -212,7 +250,8 @@ def _routers(config: Architecture, place: ExpertAblation) -> list[str]:
     exist: dict[Where, bool] = {"encoder": config.has_encoder, "decoder": config.has_decoder}
     known = [where for where, is_there in exist.items() if is_there]
     stacks = _chosen(place.where, known, "experts")
-    return [f"{stack}.layers.{layer}.experts" for stack in stacks for layer in layers]
+    paths = [f"{stack}.layers.{layer}.experts" for stack in stacks for layer in layers]
+    return places.existing(paths, "experts")
 
 
 def _chosen(where: Where | None, known: list[Where], what: str) -> list[Where]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -47,6 +48,16 @@ class Description:
     omitted: Mapping[str, str] = field(default_factory=dict)
     checks: Mapping[str, float] = field(default_factory=dict)
 
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """The paths of the attentions and of the experts."""
+        experts = (
+            site.name.rpartition(".")[0]
+            for site in self.sites
+            if site.name.endswith(".router_logits")
+        )
+        return frozenset([*(facts.path for facts in self.attentions), *experts])
+
 
 class TextTokenizer(Protocol):
     """Cuts a text into the tokens that a model reads, and back."""
@@ -69,6 +80,9 @@ class TextTokenizer(Protocol):
         Raises:
             ValueError: the text cannot be encoded.
         """
+
+    def encode_target(self, text: str) -> list[Token]:
+        """The tokens that the decoder of an encoder–decoder reads for a target, as `encode`."""
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of the tokens; special tokens have none."""

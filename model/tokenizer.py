@@ -78,6 +78,10 @@ class Tokenizer:
             begin = mask.end()
         return tokens + self._pieces(text[begin:], begin, n_words)
 
+    def encode_target(self, text: str) -> list[Token]:
+        """The tokens of a target; those of a text."""
+        return self.encode(text)
+
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts, without start tokens; the fast way to encode a corpus."""
         encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=False)

@@ -108,7 +108,7 @@ def pass_spec(
     if kept is not None:
         require_heads(kept, description.config.n_heads)
     if interventions:
-        site_edits(description.config, interventions)
+        site_edits(description.config, interventions, description.paths)
     sites = _select(
         tuple(site.name for site in description.sites),
         None if capture is None else tuple(capture),
@@ -178,25 +178,27 @@ def tokenize(checkpoint: Served, text: str, target: str | None = None) -> ModelI
     if target is not None:
         if checkpoint.config.kind != "encoder-decoder":
             raise NoTarget(f"the model '{checkpoint.id}' reads one text; leave the target out")
-        target_tokens = read_tokens(checkpoint, target, "target")
+        target_tokens = read_tokens(checkpoint, target, is_target=True)
     took = 1e3 * (perf_counter() - began)
     return ModelInput(text, tokens, target, target_tokens, {"tokenize": took})
 
 
-def read_tokens(checkpoint: Served, text: str, what: str = "text") -> tuple[Token, ...]:
+def read_tokens(checkpoint: Served, text: str, *, is_target: bool = False) -> tuple[Token, ...]:
     """The tokens that a model reads for a text.
 
     Args:
         checkpoint: the model and its tokenizer.
         text: the text.
-        what: the name of the text in error messages.
+        is_target: whether the decoder of an encoder–decoder reads it.
 
     Raises:
         EmptyText, TooManyTokens, ValueError: as `tokenize`.
     """
+    what = "target" if is_target else "text"
     if not text.strip():
         raise EmptyText(f"the {what} is empty; type at least one word")
-    tokens = tuple(checkpoint.tokenizer.encode(text))
+    tokenizer = checkpoint.tokenizer
+    tokens = tuple(tokenizer.encode_target(text) if is_target else tokenizer.encode(text))
     if len(tokens) > checkpoint.config.max_tokens:
         raise TooManyTokens(len(tokens), checkpoint.config.max_tokens, what)
     return tokens
@@ -220,7 +222,7 @@ def with_translations(checkpoint: Served, inputs: Sequence[ModelInput]) -> list[
     tokenizer, max_tokens = checkpoint.tokenizer, checkpoint.config.max_tokens
     translations = checkpoint.translate([_ids(read.tokens) for read in lacking])
     targets = [tokenizer.decode(ids) for ids in translations]
-    tokens = [tuple(tokenizer.encode(target)[:max_tokens]) for target in targets]
+    tokens = [tuple(tokenizer.encode_target(target)[:max_tokens]) for target in targets]
     took = 1e3 * (perf_counter() - began)
     translated = {
         id(read): replace(

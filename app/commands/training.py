@@ -28,7 +28,7 @@ from rich.text import Text
 from headlight.commands.options import UsageError
 from headlight.commands.output import console
 from headlight.model.card import ModelCard, flatten, read_card, write_card
-from headlight.model.checkpoint import find_model, load, write_atomically
+from headlight.model.checkpoint import find_model, load_checkpoint, write_atomically
 from headlight.model.checkpoint_files import CARD, CheckpointError
 from headlight.model.device import choose_device, choose_threads, machine_of
 from headlight.model.evaluation.figures import Evidence, measure, measure_expert_tokens
@@ -335,7 +335,7 @@ def evaluate_model(
         raise UsageError(str(error)) from error
     with usage_errors():
         place = choose_device(device)
-    checkpoint = load(folder, device=place)
+    checkpoint = load_checkpoint(folder, device=place)
     card = checkpoint.description.card
     with usage_errors():
         figures = measure(checkpoint, evidence)

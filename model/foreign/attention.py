@@ -1,0 +1,414 @@
+"""Watch the softmax of each attention while the model file's own code computes it.
+
+A model file with the attention interface calls `attend`, which runs that file's own
+``eager_attention_forward`` inside a `SoftmaxTap`: the numbers are those of Transformers' own eager
+attention, and the tap sees the scores and the weights. If nobody watches an attention and its
+formula has no further terms, the fused kernel computes it. An older file has its attention in its
+``forward``; an `OperationTap` watches the two products and the softmax in it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from headlight.model.hooks import HookPoint, is_hooked
+
+NAME = "headlight"
+"""The name of `attend` in the attention interface of Transformers."""
+
+SOFTMAXES = {torch.softmax, Tensor.softmax, F.softmax, torch.special.softmax}
+PRODUCTS = {
+    torch.matmul,
+    Tensor.matmul,
+    Tensor.__matmul__,
+    torch.bmm,
+    Tensor.bmm,
+    torch.baddbmm,
+    Tensor.baddbmm,
+    torch.einsum,
+}
+_ADDED = {torch.baddbmm, Tensor.baddbmm}
+
+
+@dataclass
+class PassState:
+    """The state of one pass: its rows, the calls of each module, attentions without scaling."""
+
+    n_rows: int = 1
+    unscaled: frozenset[str] = frozenset()
+    n_calls: dict[Hashable, int] = field(default_factory=dict)
+
+    def next_call(self, key: Hashable) -> int:
+        """The number of this call of a module in this pass, from 0."""
+        number = self.n_calls.get(key, 0)
+        self.n_calls[key] = number + 1
+        return number
+
+
+state: ContextVar[PassState | None] = ContextVar("headlight_foreign_pass", default=None)
+observer: ContextVar[Any] = ContextVar("headlight_foreign_observer", default=None)
+
+
+@contextmanager
+def new_pass(n_rows: int = 1, unscaled: frozenset[str] = frozenset()) -> Iterator[PassState]:
+    """Begin a pass; every call of the model happens inside the ``with`` block."""
+    begun = PassState(n_rows, unscaled)
+    token = state.set(begun)
+    try:
+        yield begun
+    finally:
+        state.reset(token)
+
+
+@dataclass
+class AttentionPoints:
+    """The hook points of one call of one attention; None: the model has no such tensor.
+
+    ``scale`` is the factor of Q·Kᵀ, if the scores follow from it; None: it is not known.
+    """
+
+    path: str
+    n_heads: int
+    n_groups: int
+    is_fused: bool
+    queries: HookPoint | None
+    keys: HookPoint | None
+    values: HookPoint | None
+    scores: HookPoint
+    weights: HookPoint
+    context: HookPoint
+    sink: HookPoint | None = None
+    scale: float | None = None
+    has_interface: bool = True
+
+    @property
+    def all(self) -> list[HookPoint]:
+        """The points that the model has."""
+        found = (self.queries, self.keys, self.values, self.scores, self.weights, self.sink)
+        return [point for point in (*found, self.context) if point is not None]
+
+    # --- tensors on their way --------------------------------------------------------------------
+
+    def shared(self, point: HookPoint | None, tensor: Tensor) -> Tensor:
+        """Pass keys or values of groups through a point that has them for every head."""
+        if point is None or not is_hooked(point):
+            return tensor
+        whole = self._by_head(tensor)
+        sharers = self.n_heads // whole.shape[1]
+        seen = whole.repeat_interleave(sharers, dim=1) if sharers > 1 else whole
+        found = point(seen)
+        return tensor if found is seen else found[:, ::sharers].reshape(tensor.shape)
+
+    def through(self, point: HookPoint | None, tensor: Tensor) -> Tensor:
+        """Pass a tensor with or without separate axes of batch and head through a point."""
+        if point is None or not is_hooked(point):
+            return tensor
+        seen = self._by_head(tensor)
+        found = point(seen)
+        return tensor if found is seen else found.reshape(tensor.shape).to(tensor.dtype)
+
+    def _by_head(self, tensor: Tensor) -> Tensor:
+        if tensor.ndim == 4:
+            return tensor
+        n_heads = self.n_heads if tensor.shape[0] % self.n_heads == 0 else 1
+        return tensor.unflatten(0, (-1, n_heads))
+
+    def scored(self, scores: Tensor) -> Tensor:
+        """Pass scores through their point, with −∞ at masked keys."""
+        if not is_hooked(self.scores):
+            return scores
+        floor = torch.finfo(scores.dtype).min / 2
+        seen = self._by_head(scores).float()
+        seen = seen.masked_fill(seen <= floor, -math.inf)
+        found = self.scores(seen)
+        if found is seen:
+            return scores
+        # A row that sees nothing stays finite, as the model file has it.
+        lowest = torch.finfo(scores.dtype).min
+        return found.clamp(min=lowest).reshape(scores.shape).to(scores.dtype)
+
+    def softened(
+        self, softmax: Callable[..., Tensor], scores: Tensor, n_keys: int, *args: Any, **kwargs: Any
+    ) -> Tensor:
+        """The softmax of scores, passed through the points of the weights and of the sink.
+
+        In a lower precision the points see the softmax of the same scores in float32.
+        """
+        weights = softmax(scores, *args, **kwargs)
+        if not any(is_hooked(point) for point in (self.weights, self.sink) if point is not None):
+            return weights
+        exact = weights if weights.dtype == torch.float32 else scores.float().softmax(dim=-1)
+        by_head = self._by_head(exact)
+        n_tokens = by_head.shape[-1]
+        if self.sink is not None and n_tokens > n_keys:
+            self.sink(by_head[..., -1])
+            by_head = by_head[..., :n_keys]
+        found = self.weights(by_head)
+        if found is by_head:
+            return weights
+        if n_tokens > n_keys:
+            found = torch.cat([found, self._by_head(exact)[..., n_keys:]], dim=-1)
+        return found.reshape(weights.shape).to(weights.dtype)
+
+
+def points_of(module: nn.Module) -> AttentionPoints | None:
+    """The points of this call of an attention."""
+    calls: list[AttentionPoints] | None = module.__dict__.get("_headlight_points")
+    if not calls:
+        return None
+    current = state.get()
+    number = current.next_call(id(module)) if current is not None else 0
+    return calls[min(number, len(calls) - 1)]
+
+
+def set_points(module: nn.Module, points: AttentionPoints) -> None:
+    """Add the points of a module's next call."""
+    module.__dict__.setdefault("_headlight_points", []).append(points)
+
+
+# --- files with the attention interface -----------------------------------------------------------
+
+
+@cache
+def own_eager(kind: type[nn.Module]) -> Callable[..., tuple[Tensor, Tensor]] | None:
+    """``eager_attention_forward`` of the file that a class of attention is written in."""
+    for base in kind.__mro__:
+        forward = base.__dict__.get("forward")
+        if forward is None:
+            continue
+        found = getattr(inspect.unwrap(forward), "__globals__", {}).get("eager_attention_forward")
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+    return None
+
+
+def attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    **kwargs: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """The attention of one module, by its file's own code; see the attention interface."""
+    eager = own_eager(type(module))
+    if eager is None:
+        raise NotImplementedError(f"the file of {type(module).__name__} has no eager attention")
+    watching = observer.get()
+    if watching is not None:
+        found: tuple[Tensor, Tensor] = watching.attention(
+            module, eager, (query, key, value, attention_mask), kwargs
+        )
+        return found
+    points = points_of(module)
+    if points is None:
+        return eager(module, query, key, value, attention_mask, **kwargs)
+    query = points.through(points.queries, query)
+    key, value = points.shared(points.keys, key), points.shared(points.values, value)
+    current = state.get()
+    if current is not None and points.path in current.unscaled:
+        kwargs["scaling"] = 1.0
+    weight_points = (points.scores, points.weights, points.sink)
+    if points.is_fused and not any(is_hooked(point) for point in weight_points if point):
+        out = _fused(query, key, value, attention_mask, kwargs.get("scaling"))
+    else:
+        with SoftmaxTap(points, key.shape[-2]):
+            out, _ = eager(module, query, key, value, attention_mask, **kwargs)
+    if is_hooked(points.context):
+        out = points.context(out.transpose(1, 2)).transpose(1, 2)
+    return out, None
+
+
+def _fused(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float | None
+) -> Tensor:
+    """The context (batch, query, head, d_head) by one kernel."""
+    if mask is not None:
+        mask = mask[..., : key.shape[-2]]
+    out = F.scaled_dot_product_attention(
+        query, key, value, mask, scale=scaling, enable_gqa=key.shape[1] != query.shape[1]
+    )
+    return out.transpose(1, 2).contiguous()
+
+
+class SoftmaxTap(TorchFunctionMode):
+    """Passes the scores and the weights of the softmax inside the block through their points."""
+
+    def __init__(self, points: AttentionPoints, n_keys: int) -> None:
+        super().__init__()
+        self.points, self.n_keys = points, n_keys
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.cat and self.points.sink is not None:
+            parts = args[0]
+            if len(parts) == 2 and parts[0].shape[-1] == self.n_keys:
+                return func([self.points.scored(parts[0]), parts[1]], *args[1:], **kwargs)
+        if func in SOFTMAXES:
+            scores = args[0] if args else kwargs.pop("input")
+            if scores.shape[-1] == self.n_keys:
+                scores = self.points.scored(scores)
+            return self.points.softened(func, scores, self.n_keys, *args[1:], **kwargs)
+        return func(*args, **kwargs)
+
+
+# --- older files ----------------------------------------------------------------------------------
+
+
+def watch_operations(module: nn.Module) -> None:
+    """Let the products and the softmax in a module's ``forward`` pass its points."""
+    own = module.forward
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        if observer.get() is not None:
+            return own(*args, **kwargs)
+        points = points_of(module)
+        current = state.get()
+        is_unscaled = points and current and points.path in current.unscaled
+        if points is None or not (is_unscaled or any(map(is_hooked, points.all))):
+            return own(*args, **kwargs)
+        with OperationTap(points):
+            return own(*args, **kwargs)
+
+    module.forward = forward  # type: ignore[method-assign]
+
+
+class OperationTap(TorchFunctionMode):
+    """Passes queries, keys, scores, weights, values and context of one attention through points.
+
+    The first product of two tensors with heads is Q·Kᵀ, the first product after the softmax in
+    which the weights take part is the context.
+    """
+
+    def __init__(self, points: AttentionPoints | None, record: Callable[..., None] | None = None):
+        super().__init__()
+        self.points, self.record = points, record
+        self.first: tuple[Tensor, Tensor, Tensor] | None = None
+        self.weights: Tensor | None = None
+        self.is_done = False
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if self.is_done:
+            return func(*args, **kwargs)
+        if func in SOFTMAXES and self.weights is None:
+            scores = args[0] if args else kwargs["input"]
+            if is_attention_shape(scores):
+                return self._soften(func, scores, args[1:], kwargs)
+        if func in PRODUCTS:
+            if self.weights is not None:
+                return self._average(func, args, kwargs)
+            if self.first is None:
+                return self._match(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _match(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        left, right, put = _factors(func, args, kwargs)
+        if left is None or right is None or min(left.ndim, right.ndim) < 3:
+            return func(*args, **kwargs)
+        if self.points is not None:
+            left = self.points.through(self.points.queries, left)
+            if func is torch.einsum:
+                right = self.points.shared(self.points.keys, right)
+            else:
+                right = self.points.shared(self.points.keys, right.transpose(-1, -2))
+                right = right.transpose(-1, -2)
+        result = put(left, right)
+        if is_attention_shape(result):
+            self.first = (left, right, result)
+        return result
+
+    def _soften(
+        self,
+        func: Callable[..., Any],
+        scores: Tensor,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Tensor:
+        kwargs.pop("input", None)
+        if self.points is None:
+            self.weights = func(scores, *args, **kwargs)
+            assert self.record is not None
+            self.record("softmax", scores, self.weights)
+        else:
+            scores = self.points.scored(self._unscaled(scores))
+            self.weights = self.points.softened(func, scores, scores.shape[-1], *args, **kwargs)
+        return self.weights
+
+    def _unscaled(self, scores: Tensor) -> Tensor:
+        """The scores with Q·Kᵀ itself in place of scale·Q·Kᵀ, where the pass asks for it."""
+        current = state.get()
+        assert self.points is not None
+        is_asked = current is not None and self.points.path in current.unscaled
+        if not is_asked or self.first is None or self.points.scale is None:
+            return scores
+        product = (self.first[0].float() @ self.first[1].float()).reshape(scores.shape)
+        return (scores + (1 - self.points.scale) * product).to(scores.dtype)
+
+    def _average(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        assert self.weights is not None
+        left, right, put = _factors(func, args, kwargs)
+        if left is None or right is None or left.numel() != self.weights.numel():
+            return func(*args, **kwargs)
+        if left.shape[-2:] != self.weights.shape[-2:]:
+            return func(*args, **kwargs)
+        self.is_done = True
+        if self.points is not None:
+            right = self.points.shared(self.points.values, right)
+            return self.points.through(self.points.context, put(left, right))
+        result = put(left, right)
+        assert self.record is not None
+        self.record("product", right, result)
+        return result
+
+
+def is_attention_shape(scores: Tensor) -> bool:
+    """Whether a tensor may be the scores of an attention: (batch·head, query, key) or four axes."""
+    return scores.ndim in (3, 4) and scores.is_floating_point()
+
+
+def _factors(
+    func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Tensor | None, Tensor | None, Callable[[Tensor, Tensor], Any]]:
+    """The factors of a product, and a function that computes it of other factors."""
+    if func is torch.einsum:
+        operands = args[1] if isinstance(args[1], list | tuple) else args[1:]
+        if len(operands) != 2:
+            return None, None, lambda *_: None
+        return operands[0], operands[1], lambda left, right: func(args[0], left, right)
+    if func in _ADDED:
+        left = args[1] if len(args) > 1 else kwargs.get("batch1")
+        right = args[2] if len(args) > 2 else kwargs.get("batch2")
+        rest = {name: each for name, each in kwargs.items() if name not in ("batch1", "batch2")}
+        return left, right, lambda left, right: func(*args[:1], left, right, *args[3:], **rest)
+    left = args[0] if args else kwargs.get("input")
+    right = args[1] if len(args) > 1 else kwargs.get("other", kwargs.get("mat2"))
+    return left, right, lambda left, right: func(left, right)

@@ -1,0 +1,345 @@
+"""The self-check of a foreign model: prove each number against Transformers' own eager attention.
+
+A check that the exact numbers depend on refuses the model; any other leaves out what it found
+wrong, with the reason. The passes are of 11 and 7 tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headlight.model.foreign.attention import new_pass
+from headlight.model.foreign.exits import exits
+from headlight.model.foreign.folder import ForeignFolderError
+from headlight.model.foreign.loading import quiet, set_attention
+from headlight.model.foreign.passes import ForeignPasses, output_weights
+from headlight.model.foreign.probe import Recorder
+from headlight.model.foreign.writing import ForeignWriter
+from headlight.model.served import RowCapture
+
+FORMULA, LENS, FUSED, CACHED, PADDED = 1e-6, 1e-5, 1e-5, 5e-6, 1e-5
+IN_LOWER_PRECISION = 4e-2
+
+
+@dataclass
+class Checked:
+    """The measured differences, the features that passed, and what is left out with the reason."""
+
+    measured: dict[str, float] = field(default_factory=dict)
+    omitted: dict[str, str] = field(default_factory=dict)
+    features: set[str] = field(default_factory=set)
+
+
+def check(model: ForeignPasses, name: str, recorded: Recorder, inputs: dict[str, Any]) -> Checked:
+    """Check a model.
+
+    Args:
+        model: with its hooks installed.
+        name: of the model, for messages.
+        recorded: the pass by which its sites were named.
+        inputs: of that pass.
+
+    Raises:
+        ForeignFolderError: its numbers are not those of Transformers' eager attention.
+    """
+    checks = _Checks(model, name, recorded, inputs)
+    checks.run()
+    return checks.found
+
+
+class _Checks:
+    def __init__(
+        self, model: ForeignPasses, name: str, recorded: Recorder, inputs: dict[str, Any]
+    ) -> None:
+        self.model, self.name, self.recorded, self.inputs = model, name, recorded, inputs
+        self.found = Checked(omitted=dict(model.named.omitted))
+        self.measured, self.omitted = self.found.measured, self.found.omitted
+        self.features = self.found.features
+        self.is_exact = model.precision == "float32"
+
+    def run(self) -> None:
+        self._require_all_seen()
+        logits, attentions = self._reference()
+        captured = self._watched(logits)
+        self._compare_weights(captured, attentions)
+        self._check_formula(captured)
+        self._drop_sites(captured)
+        self._fuse(logits)
+        self._check_projections(captured)
+        self._check_lens(captured)
+        if self.model.named.kind == "decoder":
+            self._check_cache()
+        self._check_padding()
+        if self.model.task == "seq2seq" and self.model.module.can_generate():
+            self.features.add("translate")
+        if self.model.task == "masked":
+            self.features.add("fill")
+
+    def _refuse(self, reason: str) -> ForeignFolderError:
+        kind = type(self.model.module).__name__
+        return ForeignFolderError(f"{self.name}: a {kind} is not served: {reason}")
+
+    def _require_all_seen(self) -> None:
+        if self.recorded.n_unnamed_softmaxes > 0:
+            raise self._refuse(
+                f"{self.recorded.n_unnamed_softmaxes} of its softmaxes belong to no attention that "
+                "was recognised"
+            )
+        for each in self.recorded.attentions:
+            if each.n_softmaxes != 1:
+                raise self._refuse(f"{each.call.name} computes {each.n_softmaxes} softmaxes")
+
+    def _reference(self) -> tuple[Tensor, Any]:
+        """The logits and the weights of Transformers' own eager attention."""
+        module = self.model.module
+        own = module.config._attn_implementation
+        set_attention(module, "eager")
+        try:
+            with torch.inference_mode(), quiet(), new_pass():
+                logits = module(**self.inputs).logits
+                try:
+                    found = module(**self.inputs, output_attentions=True)
+                except (TypeError, ValueError, RuntimeError, AttributeError):
+                    found = None
+        finally:
+            set_attention(module, own)
+        return logits, found
+
+    def _watched(self, logits: Tensor) -> dict[str, Tensor]:
+        """Every site in one pass."""
+        texts = self.inputs["input_ids"].tolist()
+        targets = self.inputs.get("decoder_input_ids")
+        targets = None if targets is None else targets.tolist()
+        captured = dict(self.model.read(texts, targets, sites=tuple(self.model.points.hook_points)))
+        self._require_equal(captured["logits"], logits, "watched")
+        plain = self.model.read(texts, targets, sites=("logits",))["logits"]
+        self._require_equal(plain, logits, "unwatched")
+        return captured
+
+    def _require_equal(self, found: Tensor, expected: Tensor, what: str) -> None:
+        far = _distance(found, expected)
+        self.measured[f"logits_{what}"] = far
+        if far > 0:
+            raise self._refuse(
+                f"its {what} logits differ from those of eager attention by {far:.1e}"
+            )
+
+    def _compare_weights(self, captured: dict[str, Tensor], out: Any) -> None:
+        """Compare the weights with those that Transformers returns, where it counts them alike."""
+        far = 0.0
+        n_compared = 0
+        for stack, kind, name in _RETURNED:
+            returned = getattr(out, name, None) if out is not None else None
+            if returned is None or (name == "attentions" and self.model.task == "seq2seq"):
+                continue
+            if not isinstance(returned, tuple | list):
+                continue
+            given = [one for one in returned if isinstance(one, Tensor)]
+            sites = [
+                f"{layer.path}.{kind}.weights"
+                for layer in self.model.named.layers
+                if kind in layer.attentions and (stack is None or layer.stack == stack)
+            ]
+            if len(given) != len(sites):
+                continue
+            for site, expected in zip(sites, given, strict=True):
+                if site not in captured or captured[site].shape != expected.shape:
+                    break
+                far = max(far, _distance(captured[site], expected))
+                n_compared += 1
+        if n_compared:
+            self.measured["weights"] = far
+            limit = 0.0 if self.is_exact else IN_LOWER_PRECISION
+            if far > limit:
+                raise self._refuse(f"its weights differ from those of eager attention by {far:.1e}")
+
+    def _check_formula(self, captured: dict[str, Tensor]) -> None:
+        """softmax(scores) is the weights, and weights · values the context."""
+        softmax = context = 0.0
+        for _, points in self.model.named.attention_points:
+            found = {
+                part: captured.get(f"{points.path}.{part}")
+                for part in ("scores", "weights", "values", "context", "sink")
+            }
+            weights, scores = found["weights"], found["scores"]
+            if weights is None or scores is None:
+                raise self._refuse(f"no weights were seen at {points.path}")
+            made = scores.double().softmax(dim=-1)
+            if found["sink"] is not None:
+                made = made * (1 - found["sink"].double())[..., None]
+            sees = scores.isfinite().any(dim=-1, keepdim=True)
+            softmax = max(softmax, _distance(torch.where(sees, made, weights), weights))
+            values, out = found["values"], found["context"]
+            if values is not None and out is not None:
+                average = weights.double() @ values.double()
+                context = max(context, _distance(average, out) / _scale(out))
+        self.measured["softmax"], self.measured["context"] = softmax, context
+        limit = FORMULA if self.is_exact else IN_LOWER_PRECISION
+        if softmax > limit:
+            raise self._refuse(f"softmax(scores) differs from its weights by {softmax:.1e}")
+        if context > limit:
+            raise self._refuse(f"weights·values differs from its context by {context:.1e}")
+
+    def _drop_sites(self, captured: dict[str, Tensor]) -> None:
+        """Leave out the sites that no tensor passed."""
+        for site in list(self.model.points.hook_points):
+            if site not in captured:
+                del self.model.named.points[site]
+                self.omitted[site] = "no tensor of this kind passed in the self-check"
+
+    def _fuse(self, logits: Tensor) -> None:
+        """Let the fused kernel compute what nobody watches, where the formula is the plain one."""
+        plain = [
+            points for attention, points in self.model.named.attention_points if attention.is_plain
+        ]
+        for points in plain:
+            points.is_fused = True
+        texts = self.inputs["input_ids"].tolist()
+        targets = self.inputs.get("decoder_input_ids")
+        found = self.model.read(
+            texts, None if targets is None else targets.tolist(), sites=("logits",)
+        )["logits"]
+        far = _distance(found, logits) / _scale(logits)
+        self.measured["fused"] = far
+        if far > (FUSED if self.is_exact else IN_LOWER_PRECISION):
+            for points in plain:
+                points.is_fused = False
+            self.omitted["fused"] = f"the fused kernel differs by {far:.1e} of the logits' scale"
+
+    def _check_projections(self, captured: dict[str, Tensor]) -> None:
+        """The sum of what the heads write is the output, but for the bias."""
+        worst = 0.0
+        for path, module in list(self.model.named.projections.items()):
+            context, output = captured.get(f"{path}.context"), captured.get(f"{path}.output")
+            far = float("inf")
+            if context is not None and output is not None:
+                rows = output_weights(self.model.named, path).double()
+                made = torch.einsum("bhqd,hdm->bqm", context.double(), rows)
+                if getattr(module, "bias", None) is not None:
+                    made = made + module.bias.double()  # type: ignore[operator]
+                far = _distance(made, output) / _scale(output)
+            if far > (LENS if self.is_exact else IN_LOWER_PRECISION):
+                del self.model.named.projections[path]
+                self.omitted[f"{path}.head_outputs"] = (
+                    f"the context times the projection differs from the output by {far:.1e}"
+                )
+            else:
+                worst = max(worst, far)
+        self.measured["projections"] = worst
+        if len(self.model.named.projections) == len(self.model.named.attention_points):
+            self.features.add("head_outputs")
+        else:
+            self.omitted["head_outputs"] = "not every attention has a projection of its context"
+
+    def _check_lens(self, captured: dict[str, Tensor]) -> None:
+        """The model's exit, applied to the last stream, gives the logits."""
+        stack = "encoder" if self.model.named.kind == "encoder" else "decoder"
+        own = [layer for layer in self.model.named.layers if layer.stack == stack]
+        site = f"{own[-1].path}.residual.after"
+        if site not in captured:
+            self.omitted["logit_lens"] = self.omitted.get(
+                f"{own[-1].path}.residual", "the residual stream is not known"
+            )
+            return
+        try:
+            stream = captured[site][0].float().cpu().numpy()
+            (found,) = exits(self.model, [np.ascontiguousarray(stream)])
+        except (RuntimeError, TypeError, ValueError, IndexError, AttributeError, KeyError) as error:
+            self.omitted["logit_lens"] = f"the layers cannot be stepped over: {_line(error)}"
+            return
+        expected = captured["logits"][0].float().cpu()
+        far = _distance(torch.from_numpy(found), expected) / _scale(expected)
+        self.measured["lens"] = far
+        if far > (LENS if self.is_exact else IN_LOWER_PRECISION):
+            self.omitted["logit_lens"] = (
+                f"what follows the last layer differs from the logits by {far:.1e} of their scale"
+            )
+        else:
+            self.features.add("logit_lens")
+
+    def _check_cache(self) -> None:
+        """A row that is computed with the cache is the row of the whole text."""
+        text = self.inputs["input_ids"][0].tolist()
+        sites = tuple(
+            site
+            for site in self.model.points.hook_points
+            if site.endswith((".weights", ".expert_indices"))
+        )
+        whole = self.model.read([text], None, sites=("logits", *sites))
+        self.features.add("generate")
+        try:
+            writer = ForeignWriter(self.model)
+            cache = writer.new_cache()
+            writer.extend(cache, text[:5])
+            writer.extend(cache, text[5:-1])
+            logits, (row,) = writer.step([cache], [text[-1]], [RowCapture(sites)])
+            far = _distance(logits[0], whole["logits"][0, -1].float().cpu())
+            far /= _scale(whole["logits"])
+            for site in sites:
+                if site.endswith(".weights"):
+                    expected = whole[site][0, :, -1].float().cpu()
+                    far = max(far, _distance(row[site].float(), expected))
+        except Exception as error:  # whatever a model file does with its cache
+            self.omitted["cache"] = f"its cache cannot be used: {_line(error)}"
+            return
+        self.measured["cached"] = far
+        if far > (CACHED if self.is_exact else IN_LOWER_PRECISION):
+            self.omitted["cache"] = f"a row with its cache differs by {far:.1e}"
+
+    def _check_padding(self) -> None:
+        """A text in a padded row has the numbers that it has alone."""
+        texts = self.inputs["input_ids"].tolist()
+        texts = [texts[0], texts[1][:7]]
+        targets = self.inputs.get("decoder_input_ids")
+        pairs = None if targets is None else [targets[0].tolist(), targets[1, :5].tolist()]
+        sites = tuple(site for site in self.model.points.hook_points if site.endswith(".weights"))
+        try:
+            self.model.batches = True
+            together = self.model.read(texts, pairs, sites=("logits", *sites))
+            alone = self.model.read(texts[1:], pairs and pairs[1:], sites=("logits", *sites))
+            far = 0.0
+            for site in ("logits", *sites):
+                expected = alone[site][0].float()
+                found = together[site][1].float()
+                found = found[tuple(slice(size) for size in expected.shape)]
+                scale = _scale(expected) if site == "logits" else 1.0
+                far = max(far, _distance(found, expected) / scale)
+        except Exception as error:
+            self.model.batches = False
+            self.omitted["batches"] = f"a padded pass fails: {_line(error)}"
+            return
+        self.measured["padded"] = far
+        if not far <= PADDED:
+            self.model.batches = False
+            self.omitted["batches"] = (
+                f"a text in a padded row differs by {far:.1e}, so each text has a pass of its own"
+            )
+
+
+_RETURNED = (
+    (None, "self_attention", "attentions"),
+    ("encoder", "self_attention", "encoder_attentions"),
+    ("decoder", "self_attention", "decoder_attentions"),
+    ("decoder", "cross_attention", "cross_attentions"),
+)
+
+
+def _distance(found: Tensor, expected: Tensor) -> float:
+    """The greatest difference; infinite for another shape or for NaN."""
+    if found.shape != expected.shape:
+        return float("inf")
+    far = float((found.double() - expected.double()).abs().max()) if found.numel() else 0.0
+    return far if far == far else float("inf")
+
+
+def _scale(tensor: Tensor) -> float:
+    return max(float(tensor.abs().max()), 1e-12)
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]

@@ -1,0 +1,332 @@
+"""Read the folder of an untrusted checkpoint: its config and its weight files, as plain data.
+
+Everything here happens before Transformers is imported, so a folder is rejected in milliseconds.
+Transformers itself would open a pickle that an index file names, follow ``../``, fetch code for an
+attention kernel that config.json names, draw random numbers for a missing tensor, and hang on a
+million layers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from headlight.model.checkpoint_files import CONFIG, CheckpointError, require_file
+
+INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
+ADAPTER = "adapter_config.json"
+
+MAX_CONFIG_BYTES, MAX_INDEX_BYTES, MAX_HEADER_BYTES = 2**20, 2**25, 2**27
+MAX_WEIGHT_BYTES = 2**43
+MAX_LAYERS, MAX_HEADS, MAX_EXPERTS = 1_000, 1_000, 10_000
+MAX_EXPERTS_IN_TOTAL = 100_000
+MAX_SIZE = 2**27
+MAX_LIST = 100_000
+
+_WEIGHT_FILE = re.compile(r"[A-Za-z0-9][\w.-]*\.safetensors")
+_MODEL_TYPE = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
+# Keys that choose code, not sizes; the caller chooses the code.
+_STRIPPED = re.compile(
+    r"_?attn_implementation(_internal)?|.*experts_implementation(_internal)?|auto_map|_commit_hash|"
+    r"_?name_or_path|fusion_config|kernel_config|transformers_weights|custom_pipelines"
+)
+_LAYERS = re.compile(r"(n|num)_.*(layers?|blocks)|.*_layers|n_layers?|depth")
+_HEADS = re.compile(r".*num_.*heads.*|n_heads?|.*_heads")
+_EXPERTS = re.compile(r".*experts.*|.*num_.*expert.*")
+_IDS = re.compile(r".*(_id|_ids|seed|token|index|theta|base|factor|max_position.*|.*length|.*len)$")
+_DTYPES = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL"}
+
+
+class ForeignFolderError(CheckpointError):
+    """The folder cannot be served; the message names the file and the reason."""
+
+
+@dataclass(frozen=True)
+class ForeignFolder:
+    """The checked files of a checkpoint.
+
+    ``config`` is config.json without the keys that choose code; ``architecture`` the name of the
+    model's class; ``files`` the weight file of every tensor.
+    """
+
+    path: Path
+    config: Mapping[str, Any]
+    model_type: str
+    architecture: str | None
+    files: Mapping[str, Path]
+
+    @property
+    def weight_files(self) -> tuple[Path, ...]:
+        """The weight files, each once."""
+        return tuple(dict.fromkeys(self.files.values()))
+
+    @property
+    def n_numbers(self) -> int:
+        """The numbers in all tensors, by the headers of the files."""
+        count = 0
+        for path in self.weight_files:
+            with safe_open(path, framework="pt") as file:
+                count += sum(
+                    math.prod(file.get_slice(name).get_shape())
+                    for name in file.keys()  # noqa: SIM118
+                    if self.files.get(name) == path
+                )
+        return count
+
+
+def is_foreign(folder: Path | str) -> bool:
+    """Whether a folder's config.json names a ``model_type``, as those of Transformers do."""
+    path = Path(folder) / CONFIG
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_CONFIG_BYTES:
+            return False
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and isinstance(found.get("model_type"), str)
+
+
+def read_folder(folder: Path | str) -> ForeignFolder:
+    """Check the files of a folder, and read its config.
+
+    Raises:
+        ForeignFolderError: a file is missing or damaged, names a file elsewhere, chooses code, or
+            asks for sizes beyond any model.
+    """
+    folder = Path(folder)
+    config = _read_config(folder)
+    if (folder / ADAPTER).exists():
+        raise ForeignFolderError(
+            f"{folder / ADAPTER}: an adapter names another model to load; merge it into its model "
+            "and save that"
+        )
+    files = dict(_weight_files(folder))
+    names = config.get("architectures")
+    architecture = names[0] if isinstance(names, list) and names else None
+    if architecture is not None and not isinstance(architecture, str):
+        raise ForeignFolderError(f"{folder / CONFIG}: architectures must be names of classes")
+    kept = {key: value for key, value in config.items() if key != "model_type"}
+    return ForeignFolder(folder, kept, config["model_type"], architecture, files)
+
+
+def read_json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> dict[str, Any]:
+    """A JSON object of a folder.
+
+    Raises:
+        ForeignFolderError: it is missing, too large, not JSON, or not an object.
+    """
+    path = _file(folder, name, max_bytes)
+    try:
+        found = json.loads(
+            path.read_text(encoding="utf-8"),
+            object_pairs_hook=_unique_keys,
+            parse_constant=_no_constant,
+        )
+    except RecursionError as error:
+        raise ForeignFolderError(f"{path}: nests too deeply") from error
+    except (OSError, ValueError) as error:
+        raise ForeignFolderError(f"{path}: {error}") from error
+    if not isinstance(found, dict):
+        raise ForeignFolderError(f"{path}: must be a JSON object")
+    return found
+
+
+def read_weights(folder: ForeignFolder, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Every tensor of the weight files.
+
+    Args:
+        folder: checked.
+        dtype: the tensors of floating point are converted to it.
+
+    Raises:
+        ForeignFolderError: a file is damaged, lacks a tensor, or holds a number that is not finite.
+    """
+    weights: dict[str, Tensor] = {}
+    for path in folder.weight_files:
+        try:
+            with safe_open(path, framework="pt") as file:
+                for name in file.keys():  # noqa: SIM118
+                    if folder.files.get(name) == path:
+                        weights[name] = file.get_tensor(name)
+        except (OSError, SafetensorError) as error:
+            raise ForeignFolderError(f"{path}: {error}") from error
+    for name, tensor in weights.items():
+        if not tensor.is_floating_point():
+            continue
+        if not math.isfinite(tensor.abs().sum(dtype=torch.float64).item()):
+            path = folder.files[name]
+            raise ForeignFolderError(f"{path}: {name} holds a weight that is not finite")
+        weights[name] = tensor.to(dtype)
+    return weights
+
+
+def revision_of(folder: ForeignFolder) -> str:
+    """The first 16 hexadecimal digits of a SHA-256 over the config, tokenizer and weight files."""
+    digest = hashlib.sha256()
+    names = [CONFIG, *sorted(path.name for path in folder.path.glob("*token*.json"))]
+    names += [path.name for path in folder.weight_files]
+    for name in dict.fromkeys(names):
+        with (folder.path / name).open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    config = read_json(folder, CONFIG)
+    model_type = config.get("model_type")
+    if not isinstance(model_type, str) or not _MODEL_TYPE.fullmatch(model_type):
+        raise ForeignFolderError(f"{path}: model_type must be the name of an architecture")
+    _require_plain(path, config)
+    cleaned = _stripped(config)
+    _require_sizes(path, cleaned)
+    return cleaned
+
+
+def _require_plain(path: Path, config: Mapping[str, Any]) -> None:
+    """Reject a kernel, which would be fetched, and quantised weights, which cannot be read."""
+    for key, value in config.items():
+        if isinstance(value, dict):
+            _require_plain(path, value)
+        is_choice = "implementation" in key
+        if is_choice and any("/" in name for name in map(str, _leaves(value))):
+            raise ForeignFolderError(
+                f"{path}: {key} names the kernel {value!r}, which is code from elsewhere; remove it"
+            )
+        if key in ("quantization_config", "compression_config") and value:
+            raise ForeignFolderError(
+                f"{path}: {key}: the weights are quantised; save them in float32 or bfloat16"
+            )
+
+
+def _leaves(value: object) -> Iterator[object]:
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from _leaves(each)
+    else:
+        yield value
+
+
+def _stripped(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _stripped(value) if isinstance(value, dict) else value
+        for key, value in config.items()
+        if not _STRIPPED.fullmatch(key)
+    }
+
+
+def _require_sizes(path: Path, config: Mapping[str, Any]) -> None:
+    """Bound every size of a config, before anything of these sizes is built."""
+    n_layers = n_experts = 1
+    for key, value in config.items():
+        if isinstance(value, dict):
+            _require_sizes(path, value)
+        if isinstance(value, list) and len(value) > MAX_LIST:
+            raise ForeignFolderError(
+                f"{path}: {key} has {len(value):,} values, at most {MAX_LIST:,}"
+            )
+        if isinstance(value, bool) or not isinstance(value, int):
+            continue
+        limit = MAX_SIZE
+        if _EXPERTS.fullmatch(key):
+            limit, n_experts = MAX_EXPERTS, max(n_experts, value)
+        elif _LAYERS.fullmatch(key):
+            limit, n_layers = MAX_LAYERS, max(n_layers, value)
+        elif _HEADS.fullmatch(key):
+            limit = MAX_HEADS
+        elif _IDS.fullmatch(key):
+            limit = 2**62
+        if value > limit:
+            raise ForeignFolderError(f"{path}: {key} ({value:,}) must be at most {limit:,}")
+    if n_layers * n_experts > MAX_EXPERTS_IN_TOTAL:
+        raise ForeignFolderError(
+            f"{path}: {n_layers * n_experts:,} experts in total exceed {MAX_EXPERTS_IN_TOTAL:,}"
+        )
+
+
+def _weight_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Every tensor of the folder with its file."""
+    if (folder / INDEX).exists() or (folder / INDEX).is_symlink():
+        yield from _indexed_files(folder)
+        return
+    if not (folder / SINGLE).exists() and not (folder / SINGLE).is_symlink():
+        pickles = sorted(path.name for path in folder.glob("*.bin"))
+        way_out = (
+            f"; {pickles[0]} is a pickle, which runs code when it is opened: save the model as "
+            "safetensors"
+            if pickles
+            else ""
+        )
+        raise ForeignFolderError(f"{folder / SINGLE} is missing{way_out}")
+    path = _file(folder, SINGLE, MAX_WEIGHT_BYTES)
+    for name in _tensor_names(path):
+        yield name, path
+
+
+def _indexed_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    index = read_json(folder, INDEX, MAX_INDEX_BYTES).get("weight_map")
+    path = folder / INDEX
+    if not isinstance(index, dict) or not index:
+        raise ForeignFolderError(f"{path}: weight_map must name a file for every tensor")
+    held: dict[str, set[str]] = {}
+    for tensor, name in index.items():
+        if not isinstance(name, str) or not _WEIGHT_FILE.fullmatch(name):
+            raise ForeignFolderError(
+                f"{path}: {tensor} lies in {str(name)[:100]!r}; a weight file is a "
+                "safetensors file of this folder"
+            )
+        if name not in held:
+            held[name] = _tensor_names(_file(folder, name, MAX_WEIGHT_BYTES))
+        if tensor not in held[name]:
+            raise ForeignFolderError(f"{folder / name}: the tensor {tensor} is missing")
+        yield tensor, folder / name
+
+
+def _tensor_names(path: Path) -> set[str]:
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+    if length > MAX_HEADER_BYTES:
+        raise ForeignFolderError(f"{path}: the header has {length:,} bytes")
+    try:
+        with safe_open(path, framework="pt") as file:
+            names = set(file.keys())
+            for name in names:
+                if (found := file.get_slice(name).get_dtype()) not in _DTYPES:
+                    raise ForeignFolderError(
+                        f"{path}: {name} holds {found}: quantised weights cannot be read"
+                    )
+            return names
+    except (OSError, SafetensorError) as error:
+        raise ForeignFolderError(f"{path}: {error}") from error
+
+
+def _file(folder: Path, name: str, max_bytes: int) -> Path:
+    try:
+        return require_file(folder, name, max_bytes)
+    except CheckpointError as error:
+        raise ForeignFolderError(str(error)) from error
+
+
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} occurs twice")
+        found[key] = value
+    return found
+
+
+def _no_constant(name: str) -> float:
+    if name == "Infinity":  # the open end of a range, in the configs of state-space models
+        return math.inf
+    raise ValueError(f"{name} is not a JSON number")

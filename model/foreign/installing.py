@@ -1,0 +1,173 @@
+"""Let the named tensors of a model pass their hook points, and its layers be stepped over.
+
+Everything is installed once, when a model is loaded, and consults ContextVars, so that passes in
+other threads never see each other's tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from headlight.model.cancellation import check
+from headlight.model.foreign.attention import observer, set_points, state, watch_operations
+from headlight.model.foreign.named import Hook, Named, NamedLayer
+from headlight.model.hooks import HookPoint, is_any_hooked, is_hooked
+
+_stepping: ContextVar[Tensor | None] = ContextVar("headlight_foreign_stepping", default=None)
+
+
+@dataclass(frozen=True)
+class _Passage:
+    """One tensor of one call of a module, and its point."""
+
+    number: int
+    slot: int | str | None
+    point: HookPoint
+    columns: Tensor | None
+
+    def passed(self, tensor: Tensor, n_rows: int) -> Tensor:
+        """The tensor, or what the edits of the point make of it."""
+        if self.point.axes[0] == "position":  # one table for all rows
+            table = tensor.reshape(-1, *tensor.shape[-2:])[0]
+            found = self.point(table)
+            return tensor if found is table else found.expand_as(tensor)
+        if self.columns is not None:
+            return self._passed_columns(tensor)
+        is_flat = tensor.ndim == len(self.point.axes) - 1
+        seen = tensor.unflatten(0, (n_rows, -1)) if is_flat else tensor
+        found = self.point(seen)
+        return tensor if found is seen else found.reshape(tensor.shape).to(tensor.dtype)
+
+    def _passed_columns(self, tensor: Tensor) -> Tensor:
+        flat = tensor.flatten(2)
+        columns = self.columns.to(flat.device)  # type: ignore[union-attr]
+        seen = flat[..., columns].transpose(1, 2)
+        found = self.point(seen)
+        if found is seen:
+            return tensor
+        changed = flat.clone()
+        changed[..., columns] = found.transpose(1, 2).to(flat.dtype)
+        return changed.reshape(tensor.shape)
+
+
+def install(named: Named) -> None:
+    """Install the hooks, the points of the attentions, and the steps over the layers."""
+    by_module: dict[int, tuple[nn.Module, list[Hook]]] = {}
+    for hook in named.hooks:
+        by_module.setdefault(id(hook.call.module), (hook.call.module, []))[1].append(hook)
+    for module, hooks in by_module.values():
+        _install_hooks(module, hooks)
+    older: dict[int, nn.Module] = {}
+    for attention, points in named.attention_points:
+        set_points(attention.call.module, points)
+        if not attention.has_interface:
+            older[id(attention.call.module)] = attention.call.module
+    for module in older.values():
+        watch_operations(module)
+    stepped: set[int] = set()
+    for layer in named.layers:
+        if layer.before is not None and id(layer.call.module) not in stepped:
+            stepped.add(id(layer.call.module))
+            _step_over(layer)
+
+
+def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
+    entering = _passages(hooks, is_output=False)
+    leaving = _passages(hooks, is_output=True)
+
+    def enter(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not is_any_hooked() or observer.get() is not None:
+            return None
+        changed = False
+        listed, named = list(args), dict(kwargs)
+        for passage in _of_this_call(entering, (id(module), "in")):
+            assert passage.slot is not None
+            held: Any = listed if isinstance(passage.slot, int) else named
+            tensor = held[passage.slot]
+            found = passage.passed(tensor, _n_rows())
+            changed |= found is not tensor
+            held[passage.slot] = found
+        return (tuple(listed), named) if changed else None
+
+    def leave(_: nn.Module, __: tuple[Any, ...], output: Any) -> Any:
+        if not is_any_hooked() or observer.get() is not None:
+            return None
+        is_tensor = isinstance(output, Tensor)
+        parts = [output] if is_tensor else list(output)
+        changed = False
+        for passage in _of_this_call(leaving, (id(module), "out")):
+            place = 0 if passage.slot is None else passage.slot
+            assert isinstance(place, int)
+            found = passage.passed(parts[place], _n_rows())
+            changed |= found is not parts[place]
+            parts[place] = found
+        if not changed:
+            return None
+        return parts[0] if is_tensor else type(output)(parts)
+
+    if entering:
+        module.register_forward_pre_hook(enter, with_kwargs=True)
+    if leaving:
+        module.register_forward_hook(leave)
+
+
+def _passages(hooks: Sequence[Hook], *, is_output: bool) -> list[_Passage]:
+    return [
+        _Passage(hook.call.number, hook.slot, hook.point, hook.columns)
+        for hook in hooks
+        if hook.is_output == is_output
+    ]
+
+
+def _of_this_call(passages: Sequence[_Passage], key: tuple[int, str]) -> Iterator[_Passage]:
+    """The hooked passages of this call; a module that is called once has no number to count."""
+    number = 0
+    if len({passage.number for passage in passages}) > 1:
+        current = state.get()
+        number = passages[0].number + (current.next_call(key) if current is not None else 0)
+    for passage in passages:
+        is_this = passage.number == number or len(passages) == 1
+        if is_this and is_hooked(passage.point):
+            yield passage
+
+
+def _n_rows() -> int:
+    current = state.get()
+    return 1 if current is None else current.n_rows
+
+
+# --- layers ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def stepping_over(stream: Tensor) -> Iterator[None]:
+    """Let every layer return this stream instead of computing, inside the ``with`` block."""
+    token = _stepping.set(stream)
+    try:
+        yield
+    finally:
+        _stepping.reset(token)
+
+
+def _step_over(layer: NamedLayer) -> None:
+    """Let a layer be stepped over, and let a pass be cancelled before it."""
+    own: Callable[..., Any] = layer.call.module.forward
+    n_outputs, slot = layer.call.n_outputs, layer.call.slots[0]
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        stream = _stepping.get()
+        if stream is None:
+            check()
+            return own(*args, **kwargs)
+        given = args[slot] if isinstance(slot, int) and slot < len(args) else kwargs.get(slot)
+        if given is not None and given.shape != stream.shape:
+            stream = given  # of the other stack
+        return stream if n_outputs is None else (stream, *[None] * (n_outputs - 1))
+
+    layer.call.module.forward = forward  # type: ignore[method-assign]

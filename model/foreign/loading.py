@@ -1,0 +1,174 @@
+"""Build a model of Transformers from a checked folder, with no tensor missing or left over."""
+
+from __future__ import annotations
+
+import re
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from headlight.model.checkpoint_files import CONFIG, CheckpointError, require_memory
+from headlight.model.foreign.folder import ForeignFolder, ForeignFolderError, read_weights
+
+TASKS = {
+    "seq2seq": "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
+    "causal": "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
+    "masked": "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
+}
+# Tensors of heads and tables that language models are saved with and do not read.
+_UNREAD = re.compile(
+    r"(.*\.)?(pooler\..*|seq_relationship\..*|position_ids|rotary_emb\.inv_freq|masked_bias|"
+    r"attn\.bias|attention\.bias|embeddings\.token_type_ids|classifier\..*|mtp\..*)"
+)
+
+_lock = threading.RLock()
+
+
+class MissingExtra(CheckpointError):
+    """Transformers is not installed."""
+
+
+def transformers_library() -> Any:
+    """The package Transformers, imported when the first foreign model is loaded.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import transformers
+    except ImportError as error:
+        raise MissingExtra(
+            "this model needs Transformers; install it with: pip install 'headlight[hf]'"
+        ) from error
+    return transformers
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence what Transformers logs and warns of; problems are found by the checks here."""
+    library = transformers_library()
+    with _lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = library.logging.get_verbosity()
+        library.logging.set_verbosity(50)
+        library.logging.disable_progress_bar()
+        try:
+            yield
+        finally:
+            library.logging.set_verbosity(before)
+
+
+def config_of(folder: ForeignFolder) -> Any:
+    """The config of a folder, made by its class without reading a file.
+
+    Raises:
+        ForeignFolderError: Transformers does not know the architecture, or rejects the config.
+    """
+    library = transformers_library()
+    where = folder.path / CONFIG
+    if folder.model_type not in library.models.auto.configuration_auto.CONFIG_MAPPING_NAMES:
+        raise ForeignFolderError(
+            f"{where}: Transformers {library.__version__} has no model_type {folder.model_type!r}, "
+            "and code that comes with a folder is never run"
+        )
+    try:
+        with quiet():
+            return library.AutoConfig.for_model(folder.model_type, **folder.config)
+    except Exception as error:
+        raise ForeignFolderError(f"{where}: {_first_line(error)}") from error
+
+
+def class_of(folder: ForeignFolder) -> tuple[str, type[nn.Module]]:
+    """The task of a folder's model, ``causal``, ``masked`` or ``seq2seq``, and its class.
+
+    Raises:
+        ForeignFolderError: the model predicts no tokens.
+    """
+    library = transformers_library()
+    auto = library.models.auto.modeling_auto
+    name = folder.architecture
+    for task, mapping in TASKS.items():
+        found = getattr(auto, mapping).get(folder.model_type)
+        names = (found,) if isinstance(found, str) else (found or ())
+        if name in names or (name is None and names):
+            kind: type[nn.Module] = getattr(library, name or names[0])
+            return task, kind
+    raise ForeignFolderError(
+        f"{folder.path / CONFIG}: {name or folder.model_type} is not a language model that "
+        "predicts tokens"
+    )
+
+
+def build(folder: ForeignFolder, kind: type[Any], config: Any, dtype: torch.dtype) -> nn.Module:
+    """The model with its weights on the CPU, in eval mode.
+
+    Raises:
+        ForeignFolderError: a tensor is missing, unknown or of another shape.
+        CheckpointError: the model needs more memory than there is.
+    """
+    require_memory(folder.path / CONFIG, folder.n_numbers)
+    with quiet():
+        try:
+            with torch.device("meta"):
+                bare = kind(config)
+        except Exception as error:
+            raise ForeignFolderError(f"{folder.path / CONFIG}: {_first_line(error)}") from error
+        require_memory(folder.path / CONFIG, sum(one.numel() for one in bare.parameters()))
+        del bare
+        weights = read_weights(folder, dtype)
+        try:
+            model, info = kind.from_pretrained(
+                None,
+                config=config,
+                state_dict=weights,
+                dtype=dtype,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # `_require_complete` names them
+                **experts_of(kind),
+            )
+        except Exception as error:
+            raise ForeignFolderError(f"{folder.path}: {_first_line(error)}") from error
+    _require_complete(folder, info)
+    model.eval()
+    found: nn.Module = model
+    return found
+
+
+def experts_of(kind: type[Any]) -> dict[str, str]:
+    """The argument that runs experts one by one, for a model that lets this be chosen."""
+    return {"experts_implementation": "eager"} if kind._can_set_experts_implementation() else {}
+
+
+def set_attention(model: Any, name: str) -> None:
+    """Let a model compute its attention by the function of that name."""
+    with quiet():
+        model.set_attn_implementation(name)
+
+
+def _require_complete(folder: ForeignFolder, info: Any) -> None:
+    for problem, verb in (("missing_keys", "is missing"), ("mismatched_keys", "has another shape")):
+        names = (one if isinstance(one, str) else one[0] for one in info.get(problem) or ())
+        found = sorted(names)
+        if found:
+            raise ForeignFolderError(
+                f"{folder.path}: the tensor {found[0]} {verb} ({len(found)} in all)"
+            )
+    if errors := info.get("error_msgs"):
+        raise ForeignFolderError(f"{folder.path}: {str(errors[0])[:200]}")
+    unknown = sorted(name for name in info["unexpected_keys"] if not _UNREAD.fullmatch(name))
+    if unknown:
+        raise ForeignFolderError(
+            f"{folder.path}: the tensor {unknown[0]} is unknown ({len(unknown)} in all)"
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:300]

@@ -1,0 +1,333 @@
+"""`ForeignModel`: a checkpoint of Transformers that is served as the models of this project are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from headlight.model.card import ModelCard
+from headlight.model.foreign import attention as attention_file
+from headlight.model.foreign import exits as exits_file
+from headlight.model.foreign.attention import new_pass
+from headlight.model.foreign.checks import check
+from headlight.model.foreign.folder import (
+    ForeignFolder,
+    ForeignFolderError,
+    read_folder,
+    revision_of,
+)
+from headlight.model.foreign.installing import install
+from headlight.model.foreign.loading import (
+    build,
+    class_of,
+    config_of,
+    quiet,
+    set_attention,
+    transformers_library,
+)
+from headlight.model.foreign.named import Named
+from headlight.model.foreign.naming import name_sites
+from headlight.model.foreign.passes import Experts, Facts, ForeignPasses, output_weights
+from headlight.model.foreign.positions import encoding_of, positional_of
+from headlight.model.foreign.probe import Recorder, probe_inputs, probe_lengths, record
+from headlight.model.foreign.routers import install_routers
+from headlight.model.foreign.tokenizer import read_tokenizer
+from headlight.model.foreign.writing import ForeignWriter
+from headlight.model.served import Description, TextTokenizer
+from headlight.model.trace import NamedArray
+
+MAX_README_BYTES = 2**20
+NO_LIMIT = 1_000_000
+"""The tokens of a model whose positions have no end."""
+
+
+class ForeignModel(ForeignPasses):
+    """A loaded checkpoint of Transformers; see `Served`.
+
+    Made by `load_foreign`. ``module`` is the model of Transformers, ``points`` its hook points.
+
+    Args:
+        passes: of the model.
+        description: its metadata.
+        tokenizer: of its texts; None: it is asked by token ids alone.
+    """
+
+    def __init__(
+        self, passes: ForeignPasses, description: Description, tokenizer: TextTokenizer | None
+    ) -> None:
+        super().__init__(passes.module, passes.task, passes.named, passes.config, passes.avoided)
+        self.batches = passes.batches
+        self._description, self._tokenizer = description, tokenizer
+
+    def __repr__(self) -> str:
+        n_parameters = f"{self.description.n_parameters / 1e6:.1f} M parameters"
+        return f"<{self.description.architecture} {self.id}: {self.config.kind}, {n_parameters}>"
+
+    @property
+    def id(self) -> str:
+        """The name of the model, which is the name of its folder."""
+        return self.description.id
+
+    @property
+    def description(self) -> Description:
+        """The metadata."""
+        return self._description
+
+    @property
+    def tokenizer(self) -> TextTokenizer:
+        """The tokenizer.
+
+        Raises:
+            ValueError: the model was loaded without one.
+        """
+        if self._tokenizer is None:
+            raise ValueError(f"the model '{self.id}' was loaded without a tokenizer")
+        return self._tokenizer
+
+    def translate(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
+        """As `Served.translate`, greedily, each source by itself.
+
+        Raises:
+            ValueError: the model is no encoder–decoder.
+        """
+        if self.task != "seq2seq":
+            raise ValueError(f"a model of kind {self.config.kind!r} cannot translate")
+        special = getattr(self._tokenizer, "special_ids", frozenset())
+        found = []
+        for source in sources:
+            ids = torch.tensor([list(source)], device=self.device)
+            with torch.inference_mode(), new_pass(), quiet():
+                out = self.module.generate(
+                    input_ids=ids,
+                    attention_mask=torch.ones_like(ids),
+                    max_new_tokens=min(2 * len(source) + 10, self.config.max_tokens - 1),
+                    num_beams=1,
+                    do_sample=False,
+                )
+            found.append([one for one in out[0].tolist() if one not in special])
+        return found
+
+    def writer(self) -> ForeignWriter:
+        """As `Served.writer`.
+
+        Raises:
+            ValueError: the model cannot generate.
+        """
+        if "generate" not in self.description.features:
+            reason = self.description.omitted.get("generate", "it is no decoder")
+            raise ValueError(f"the model '{self.id}' cannot generate: {reason}")
+        return ForeignWriter(self, use_cache="cache" not in self.description.omitted)
+
+    # --- parts -----------------------------------------------------------------------------------
+
+    def exits(
+        self, stack: str, streams: Iterable[Float[np.ndarray, "query d_model"]]
+    ) -> Iterator[Float[np.ndarray, "query vocab"]]:
+        """As `Served.exits`."""
+        if reason := self.description.omitted.get("logit_lens"):
+            raise ValueError(reason)
+        return exits_file.exits(self, streams)
+
+    def output_weights(self, path: str) -> NamedArray:
+        """As `Served.output_weights`."""
+        by_head = output_weights(self.named, path)
+        return NamedArray(("head", "d_head", "d_model"), by_head.float().cpu().numpy())
+
+    def positions(self, n: int) -> dict[str, NamedArray]:
+        """As `Served.positions`."""
+        return encoding_of(self, n)
+
+
+# --- loading --------------------------------------------------------------------------------------
+
+
+def load_foreign(
+    folder: Path | str,
+    *,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> ForeignModel:
+    """Load a checkpoint of Transformers, name its sites, and check them.
+
+    Args:
+        folder: with config.json, safetensors files and tokenizer.json.
+        device: of the weights.
+        dtype: float32 or bfloat16.
+
+    Raises:
+        MissingExtra: Transformers is not installed.
+        ForeignFolderError: a file is missing, damaged or refused, or the model has no attention
+            that could be named and checked; the message names the file and the reason.
+    """
+    read = read_folder(folder)
+    config = config_of(read)
+    task, kind = class_of(read)
+    tokenizer = read_tokenizer(read, config, _start_ids(config) if task == "seq2seq" else ())
+    module = build(read, kind, config, dtype).to(device)
+    return serve_module(
+        module,
+        task,
+        read.path.resolve().name,
+        tokenizer,
+        card=_card_of(read),
+        revision=revision_of(read),
+    )
+
+
+def serve_module(
+    module: Any,
+    task: str,
+    name: str,
+    tokenizer: TextTokenizer | None = None,
+    *,
+    card: ModelCard | None = None,
+    revision: str = "",
+) -> ForeignModel:
+    """Serve a model of Transformers that is in memory: name its sites and check them.
+
+    Args:
+        module: in eval mode.
+        task: ``causal``, ``masked`` or ``seq2seq``.
+        name: its id.
+        tokenizer: of its texts; None: it is asked by token ids alone.
+        card: of the model; None: a card without prose.
+        revision: of the weights.
+
+    Raises:
+        ForeignFolderError: it has no attention that could be named and checked.
+    """
+    _register()
+    module.requires_grad_(requires_grad=False)
+    avoided = special_ids(module.config)
+    text = module.config.get_text_config()
+    inputs = probe_inputs(task, text.vocab_size, avoided, next(module.parameters()).device)
+    try:
+        recorded = _recorded(module, inputs, task)
+        named = name_sites(module, task, recorded)
+    except (NotImplementedError, ValueError, KeyError, RuntimeError, TypeError) as error:
+        first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise ForeignFolderError(
+            f"{name}: a {type(module).__name__} cannot be watched: {first}"
+        ) from error
+    install(named)
+    install_routers(named)
+    config = _facts(named, text, positional_of(named, recorded))
+    passes = ForeignPasses(module, task, named, config, avoided)
+    found = check(passes, name, recorded, inputs)
+    for hook in named.hooks:  # the recorded tensors are not needed any more
+        hook.call.inputs, hook.call.outputs = [], []
+    named.attention_points = [(None, points) for _, points in named.attention_points]
+    features = found.features
+    if tokenizer is not None and tokenizer.mask_id is None:
+        features = features - {"fill"}
+    description = Description(
+        id=name,
+        config=config,
+        card=card or ModelCard(title=name, licence="unknown"),
+        revision=revision,
+        n_parameters=sum(one.numel() for one in module.parameters()),
+        sites=passes.points.sites,
+        attentions=tuple(named.facts),
+        architecture=type(module).__name__,
+        features=frozenset(features),
+        omitted=found.omitted,
+        checks=found.measured,
+    )
+    return ForeignModel(passes, description, tokenizer)
+
+
+def special_ids(config: Any) -> frozenset[int]:
+    """The ids of a config that may change how a text is read, as that of padding does."""
+    found: set[int] = set()
+    for name, value in config.get_text_config().to_dict().items():
+        if name.endswith("token_id"):
+            values = value if isinstance(value, list) else [value]
+            found |= {one for one in values if type(one) is int}
+    return frozenset(found)
+
+
+def _register() -> None:
+    library = transformers_library()
+    masks = import_module("transformers.masking_utils")
+    library.AttentionInterface.register(attention_file.NAME, attention_file.attend)
+    masks.AttentionMaskInterface.register(attention_file.NAME, masks.eager_mask)
+
+
+def _recorded(module: Any, inputs: dict[str, Any], task: str) -> Recorder:
+    """A pass by the attention interface or, if the model file does not call it, without."""
+    if module._can_set_attn_implementation():
+        set_attention(module, attention_file.NAME)
+        recorded = record(module, inputs, probe_lengths(task))
+        if any(one.has_interface for one in recorded.attentions):
+            return recorded
+    set_attention(module, "eager")
+    return record(module, inputs, probe_lengths(task))
+
+
+def _start_ids(config: Any) -> tuple[int, ...]:
+    found = getattr(config, "decoder_start_token_id", None)
+    return (found,) if isinstance(found, int) else ()
+
+
+def _facts(named: Named, config: Any, positional: str) -> Facts:
+    heads = [facts.n_heads for facts in named.facts]
+    moe = None
+    if named.experts:
+        moe = Experts(
+            n_experts=max(count for count, _ in named.experts.values()),
+            top_k=max(chosen for _, chosen in named.experts.values()),
+            layers=tuple(sorted({int(path.split(".")[2]) for path in named.experts})),
+        )
+    widths = [
+        point.sizes["d_head"] for name, point in named.points.items() if name.endswith("queries")
+    ]
+    return Facts(
+        kind=named.kind,
+        n_layers=named.n_layers,
+        n_heads=min(heads),
+        n_groups=named.facts[0].n_groups,
+        d_model=named.d_model,
+        d_head=widths[0] if widths else named.d_model // min(heads),
+        d_ff=named.d_ff,
+        vocab_size=config.vocab_size,
+        max_tokens=_max_tokens(named, config),
+        positional=positional,
+        norm=named.norm,
+        norm_place=named.norm_place,
+        activation=named.activation,
+        moe=moe,
+    )
+
+
+def _max_tokens(named: Named, config: Any) -> int:
+    tables = [len(table.weight) - start for table, start in named.tables.values()]  # type: ignore[arg-type]
+    if tables:
+        return min(tables)
+    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length"):
+        found = getattr(config, name, None)
+        if isinstance(found, int) and found > 0 and not (name == "n_positions" and named.has_bias):
+            return found
+    return NO_LIMIT
+
+
+def _card_of(folder: ForeignFolder) -> ModelCard:
+    """A card with the text and the licence of the folder's README, if it has one."""
+    path = folder.path / "README.md"
+    prose, licence = "", "unknown"
+    if path.is_file() and path.stat().st_size <= MAX_README_BYTES:
+        prose = path.read_text(encoding="utf-8", errors="replace")
+        head, _, rest = prose.removeprefix("---\n").partition("\n---\n")
+        if prose.startswith("---\n") and rest:
+            prose = rest.strip()
+            named = (line.partition(":") for line in head.splitlines())
+            licence = next(
+                (value.strip() for key, _, value in named if key == "license" and value.strip()),
+                licence,
+            )
+    return ModelCard(title=folder.path.resolve().name, licence=licence, prose=prose)

@@ -1,0 +1,112 @@
+"""The names of a model's sites, and the modules, calls and points behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch import Tensor, nn
+
+from headlight.model.foreign.attention import AttentionPoints
+from headlight.model.foreign.probe import AttentionCall, Call
+from headlight.model.hooks import HookPoint
+from headlight.model.trace import AttentionFacts
+
+
+@dataclass
+class Hook:
+    """A tensor of a module's call that passes a point.
+
+    ``slot`` is where it stands among the inputs, or in the outputs if `is_output`; None: it is the
+    output. ``columns`` (head, d_head) are those of each head, in a tensor that has the heads side
+    by side.
+    """
+
+    call: Call
+    slot: int | str | None
+    is_output: bool
+    point: HookPoint
+    columns: Tensor | None = None
+
+
+@dataclass
+class Router:
+    """A router's module and its points.
+
+    ``weights_at`` is the place of the experts' weights in the module's output; None: they are its
+    probabilities at the chosen experts, or not told.
+    """
+
+    call: Call
+    n_experts: int
+    top_k: int
+    logits: HookPoint
+    probs: HookPoint
+    indices: HookPoint
+    weights: HookPoint | None
+    weights_at: int | None
+
+    @property
+    def points(self) -> list[HookPoint]:
+        """The points that the router has."""
+        found = (self.logits, self.probs, self.indices, self.weights)
+        return [point for point in found if point is not None]
+
+
+@dataclass
+class NamedLayer:
+    """One call of one layer, with its number in its stack."""
+
+    stack: str
+    number: int
+    call: Call
+    inner: list[Call]
+    attentions: dict[str, AttentionCall] = field(default_factory=dict)
+    before: Tensor | None = None
+    after: Tensor | None = None
+
+    @property
+    def path(self) -> str:
+        """The path of its sites."""
+        return f"{self.stack}.layers.{self.number}"
+
+
+@dataclass
+class Named:
+    """The sites of a model, in the order of its tree, and how its tensors pass them.
+
+    ``projections`` are the modules of W_O by attention, ``tables`` the modules of learned or
+    sinusoidal positions by stack, with the row of the first position; ``attention_points`` the
+    points of the attention calls in the order of the pass.
+    """
+
+    points: dict[str, HookPoint] = field(default_factory=dict)
+    hooks: list[Hook] = field(default_factory=list)
+    attention_points: list[tuple[AttentionCall | None, AttentionPoints]] = field(
+        default_factory=list
+    )
+    facts: list[AttentionFacts] = field(default_factory=list)
+    layers: list[NamedLayer] = field(default_factory=list)
+    projections: dict[str, nn.Module] = field(default_factory=dict)
+    tables: dict[str, tuple[nn.Module, int]] = field(default_factory=dict)
+    routers: list[Router] = field(default_factory=list)
+    experts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    rotary_factors: list[float] = field(default_factory=list)
+    is_rotary: bool = False
+    omitted: dict[str, str] = field(default_factory=dict)
+    d_model: int = 0
+    d_ff: int = 0
+    norm_place: str = "pre"
+    norm: str = "layer_norm"
+    activation: str = "gelu"
+    kind: str = "decoder"
+    n_layers: int = 0
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether positions are added to the scores."""
+        return any(facts.has_bias for facts in self.facts)
+
+    def point(self, name: str, axes: str, **sizes: int) -> HookPoint:
+        """Add a site."""
+        self.points[name] = HookPoint(axes, **sizes)
+        return self.points[name]

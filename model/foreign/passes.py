@@ -1,0 +1,218 @@
+"""The passes of a foreign model: read texts, and keep or change what passes its sites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headlight.model.foreign.attention import new_pass
+from headlight.model.foreign.named import Named
+from headlight.model.hooks import Capture, HookedModule, HookPoint
+from headlight.model.interventions import (
+    ImpossibleIntervention,
+    Intervention,
+    NoScaling,
+    site_edits,
+    unscaled_paths,
+)
+from headlight.model.served import pad
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experts:
+    """The mixture of experts of a foreign model."""
+
+    n_experts: int
+    top_k: int
+    layers: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """The sizes and choices of a foreign model; see `Architecture`."""
+
+    kind: str
+    n_layers: int
+    n_heads: int
+    n_groups: int
+    d_model: int
+    d_head: int
+    d_ff: int
+    vocab_size: int
+    max_tokens: int
+    positional: str
+    norm: str
+    norm_place: str
+    activation: str
+    moe: Experts | None = None
+
+    @property
+    def has_encoder(self) -> bool:
+        """Whether there is a stack with bidirectional self-attention."""
+        return self.kind != "decoder"
+
+    @property
+    def has_decoder(self) -> bool:
+        """Whether there is a stack with causal self-attention."""
+        return self.kind != "encoder"
+
+    def has_experts(self, layer: int) -> bool:
+        """Whether that layer has experts."""
+        return self.moe is not None and layer in self.moe.layers
+
+
+class Points(HookedModule):
+    """The hook points of a foreign model by site."""
+
+    def __init__(self, points: Mapping[str, HookPoint]) -> None:
+        super().__init__()
+        self.__dict__["hook_points"] = points
+
+
+class ForeignPasses:
+    """A model of Transformers whose tensors pass hook points.
+
+    Args:
+        module: the model, in eval mode, with its hooks installed.
+        task: ``causal``, ``masked`` or ``seq2seq``.
+        named: its sites.
+        config: its sizes and choices.
+        avoided: token ids that change how a text is read, as that of padding does.
+    """
+
+    def __init__(
+        self, module: Any, task: str, named: Named, config: Facts, avoided: frozenset[int]
+    ) -> None:
+        self.module, self.task, self.named, self._config = module, task, named, config
+        self.points = Points(named.points)
+        self.avoided = avoided
+        self.batches = False
+
+    @property
+    def config(self) -> Facts:
+        """The architecture."""
+        return self._config
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the weights."""
+        return next(iter(self.module.parameters())).device
+
+    @property
+    def precision(self) -> str:
+        """The dtype of the weights and of the pass."""
+        return str(next(iter(self.module.parameters())).dtype).removeprefix("torch.")
+
+    def read(
+        self,
+        texts: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]] | None,
+        *,
+        sites: Sequence[str],
+        heads: tuple[int, ...] | None = None,
+        interventions: Sequence[Intervention] = (),
+    ) -> Mapping[str, Tensor]:
+        """As `Served.read`. Texts of different lengths share a pass if the self-check allows it."""
+        lengths = {(len(text), len(target)) for text, target in _pairs(texts, targets)}
+        if len(lengths) == 1 or self.batches:
+            return self._read(texts, targets, sites, heads, interventions)
+        parts = [
+            self._read([text], [target] if targets else None, sites, heads, interventions)
+            for text, target in _pairs(texts, targets)
+        ]
+        axes = {name: point.axes for name, point in self.points.hook_points.items()}
+        return {site: _stacked([part[site] for part in parts], axes[site]) for site in sites}
+
+    def _read(
+        self,
+        texts: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]] | None,
+        sites: Sequence[str],
+        heads: tuple[int, ...] | None,
+        interventions: Sequence[Intervention],
+    ) -> Capture:
+        unscaled = unscaled_paths(self.config, interventions, self.paths)
+        self._require_scales(unscaled)
+        others = [one for one in interventions if not isinstance(one, NoScaling)]
+        with ExitStack() as stack:
+            stack.enter_context(torch.inference_mode())
+            for site, edit in site_edits(self.config, others, self.paths):
+                stack.enter_context(self.points.edit(site, edit))
+            captured = stack.enter_context(self.points.capture_sites(sites, heads))
+            stack.enter_context(new_pass(len(texts), frozenset(unscaled)))
+            batch = pad(texts, self.device, self._padding_id)
+            inputs: dict[str, Any] = {"input_ids": batch.ids, "use_cache": False}
+            if batch.is_token is not None:
+                inputs["attention_mask"] = batch.is_token.long()
+            if targets:
+                inputs["decoder_input_ids"] = pad(targets, self.device, self._padding_id).ids
+            self.points.hook_points["logits"](self.module(**inputs).logits)
+        return captured
+
+    def _require_scales(self, unscaled: Iterable[str]) -> None:
+        for path in unscaled:
+            points = next(one for _, one in self.named.attention_points if one.path == path)
+            if not points.has_interface and points.scale is None:
+                raise ImpossibleIntervention(
+                    f"the factor of Q·Kᵀ at {path} is not known, so it cannot be left out"
+                )
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The paths of the attentions and of the experts."""
+        attentions = (points.path for _, points in self.named.attention_points)
+        return frozenset([*attentions, *self.named.experts])
+
+    @property
+    def _padding_id(self) -> int:
+        found = getattr(self.module.config.get_text_config(), "pad_token_id", None)
+        return found if isinstance(found, int) and found >= 0 else 0
+
+    def dummy_inputs(self, n_tokens: int) -> dict[str, Any]:
+        """Inputs of a pass whose decoder, or only stack, reads that many tokens."""
+        ids = torch.full((1, n_tokens), self.dummy_id, device=self.device)
+        if self.task == "seq2seq":
+            return {"input_ids": ids[:, :1], "decoder_input_ids": ids, "use_cache": False}
+        return {"input_ids": ids, "use_cache": False}
+
+    @property
+    def dummy_id(self) -> int:
+        """A token that changes nothing of how a text is read."""
+        return next(one for one in range(len(self.avoided) + 1) if one not in self.avoided)
+
+
+def output_weights(named: Named, path: str) -> Tensor:
+    """W_O of an attention (head, d_head, d_model).
+
+    Raises:
+        KeyError: the model has no such attention, or the context is changed before its projection.
+    """
+    if path not in named.projections:
+        raise KeyError(named.omitted.get(f"{path}.output", f"there is no attention {path}"))
+    module = named.projections[path]
+    weight: Tensor = module.weight.detach()  # type: ignore[assignment,operator]
+    rows = weight if type(module).__name__ == "Conv1D" else weight.T
+    n_heads = named.points[f"{path}.context"].sizes["head"]
+    return rows.unflatten(0, (n_heads, -1))
+
+
+def _pairs(
+    texts: Sequence[Sequence[int]], targets: Sequence[Sequence[int]] | None
+) -> list[tuple[Sequence[int], Sequence[int]]]:
+    return list(zip(texts, targets or [()] * len(texts), strict=True))
+
+
+def _stacked(tensors: Sequence[Tensor], axes: tuple[str, ...]) -> Tensor:
+    """The rows of several passes as one tensor, padded at the end; of a table the longest."""
+    longest = [max(sizes) for sizes in zip(*(one.shape for one in tensors), strict=True)]
+    if axes[0] != "batch":
+        return max(tensors, key=lambda one: one.shape[0])
+    found = tensors[0].new_zeros(len(tensors), *longest[1:])
+    for number, one in enumerate(tensors):
+        found[(number, *(slice(size) for size in one.shape[1:]))] = one[0]
+    return found

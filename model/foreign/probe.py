@@ -1,0 +1,354 @@
+"""Record one pass of a model: the calls of its modules, and every attention in it.
+
+The sites are named later by comparing the recorded numbers (`naming`), so that no model needs code
+of its own. A pass of 11 source tokens and 7 target tokens tells the axes apart by their length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from headlight.model.foreign.attention import (
+    SOFTMAXES,
+    OperationTap,
+    is_attention_shape,
+    new_pass,
+    observer,
+)
+
+N_SOURCE, N_TARGET, N_ROWS = 11, 7, 2
+TOP_KS = {torch.topk, Tensor.topk}
+_TRANSPARENT = (nn.Softmax, nn.Dropout, nn.Identity)
+# Operations that the formula scale·Q·Kᵀ + mask → softmax → ·V is written with.
+_PLAIN = {
+    *("matmul", "mul", "add", "softmax", "to", "type", "dropout", "transpose", "contiguous"),
+    *("reshape", "expand", "view", "repeat_interleave", "size", "float", "__get__", "__getitem__"),
+    *("__mul__", "__rmul__", "__add__", "__radd__", "dim", "permute", "type_as", "repeat"),
+    *("__matmul__", "unsqueeze", "flatten", "is_floating_point", "masked_fill"),
+}
+
+
+@dataclass
+class Call:
+    """One call of one module, with copies of its tensors.
+
+    ``slots`` says where each input stood: an index of the arguments or a keyword; ``places`` where
+    each output did: an index, or None for a tensor by itself. ``n_outputs`` is the length of a
+    tuple of outputs, and None for a tensor. ``choices`` are the shapes that its own ``topk`` chose
+    from, and how many it chose.
+    """
+
+    name: str
+    module: nn.Module
+    number: int
+    start: int
+    inputs: list[Tensor] = field(default_factory=list)
+    slots: list[int | str] = field(default_factory=list)
+    outputs: list[Tensor] = field(default_factory=list)
+    places: list[int | None] = field(default_factory=list)
+    end: int = -1
+    n_outputs: int | None = None
+    choices: list[tuple[tuple[int, ...], int]] = field(default_factory=list)
+    tap: OperationTap | None = None
+
+    def is_within(self, other: Call) -> bool:
+        """Whether this call happened inside another one."""
+        return other.start < self.start and self.end <= other.end
+
+
+@dataclass
+class AttentionCall:
+    """One attention of the pass; tensors have the axes (batch, head, token, d_head).
+
+    ``operations`` are those between the queries and the context, for a file with the interface.
+    """
+
+    call: Call
+    time: int
+    has_interface: bool
+    queries: Tensor | None
+    keys: Tensor | None
+    values: Tensor | None
+    scores: Tensor
+    weights: Tensor
+    context: Tensor
+    mask: Tensor | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    operations: set[str] = field(default_factory=set)
+    n_softmaxes: int = 1
+    has_sink: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the weights follow from queries, keys, scale and mask alone."""
+        terms = {
+            name
+            for name, value in self.options.items()
+            if value is not None and ("bias" in name or "softcap" in name or "aux" in name)
+        }
+        return self.has_interface and self.operations <= _PLAIN and not terms
+
+
+class Recorder:
+    """The calls and attentions of one pass, in order."""
+
+    def __init__(self, model: nn.Module, lengths: set[tuple[int, int]]) -> None:
+        self.model, self.lengths = model, lengths
+        self.calls: list[Call] = []
+        self.attentions: list[AttentionCall] = []
+        self.n_unnamed_softmaxes = 0
+        self._stack: list[Call] = []
+        self._clock = 0
+        self._counts: dict[int, int] = {}
+        self._is_inside = False
+
+    # --- modules ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record the passes inside the ``with`` block."""
+        handles = []
+        for name, module in self.model.named_modules():
+            handles.append(
+                module.register_forward_pre_hook(self._enter(name), with_kwargs=True, prepend=True)
+            )
+            handles.append(module.register_forward_hook(self._leave, with_kwargs=True))
+        token = observer.set(self)
+        try:
+            with new_pass(), _Watch(self):
+                yield
+        finally:
+            observer.reset(token)
+            for handle in handles:
+                handle.remove()
+
+    def _tick(self) -> int:
+        self._clock += 1
+        return self._clock
+
+    def _enter(self, name: str) -> Callable[..., None]:
+        def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            number = self._counts.get(id(module), 0)
+            self._counts[id(module)] = number + 1
+            call = Call(name, module, number, self._tick())
+            for slot, value in [*enumerate(args), *kwargs.items()]:
+                if isinstance(value, Tensor):
+                    call.inputs.append(value.detach().clone())
+                    call.slots.append(slot)
+            call.tap = OperationTap(None, lambda *found: self._operation(call, *found))
+            self.calls.append(call)
+            self._stack.append(call)
+
+        return enter
+
+    def _leave(self, module: nn.Module, args: object, kwargs: object, output: Any) -> None:
+        call = self._stack.pop()
+        while call.module is not module:  # a call that raised and was caught
+            call = self._stack.pop()
+        call.end = self._tick()
+        if isinstance(output, Tensor):
+            call.outputs, call.places = [output.detach().clone()], [None]
+        elif isinstance(output, tuple | list):
+            call.n_outputs = len(output)
+            for place, value in enumerate(output):
+                if isinstance(value, Tensor):
+                    call.outputs.append(value.detach().clone())
+                    call.places.append(place)
+
+    # --- attentions ------------------------------------------------------------------------------
+
+    def attention(
+        self,
+        module: nn.Module,
+        eager: Callable[..., tuple[Tensor, Tensor]],
+        tensors: tuple[Tensor, Tensor, Tensor, Tensor | None],
+        options: dict[str, Any],
+    ) -> tuple[Tensor, Tensor]:
+        """Run and record an attention that the model file hands to the interface."""
+        query, key, value, mask = tensors
+        call = next(one for one in reversed(self._stack) if one.module is module)
+        self._is_inside = True
+        try:
+            with _EagerTap(key.shape[-2]) as tap:
+                context, weights = eager(module, query, key, value, mask, **options)
+        finally:
+            self._is_inside = False
+        if tap.weights is not None and tap.scores is not None:
+            n_keys = key.shape[-2]
+            self.attentions.append(
+                AttentionCall(
+                    call=call,
+                    time=self._tick(),
+                    has_interface=True,
+                    queries=query.detach().clone(),
+                    keys=key.detach().clone(),
+                    values=value.detach().clone(),
+                    scores=tap.scores[..., :n_keys],
+                    weights=tap.weights[..., :n_keys],
+                    context=context.detach().clone().transpose(1, 2),
+                    mask=mask,
+                    options=dict(options),
+                    operations=tap.operations,
+                    n_softmaxes=tap.n_softmaxes,
+                    has_sink=tap.weights.shape[-1] > n_keys,
+                )
+            )
+        return context, weights
+
+    def _operation(self, call: Call, what: str, tensor: Tensor, result: Tensor) -> None:
+        """Record the softmax, and then the second product, of an attention in an older file."""
+        tap = call.tap
+        assert tap is not None
+        if what == "softmax" or tap.weights is None:
+            return
+        scores = call.__dict__.pop("scores", None)
+        weights = tap.weights
+        if scores is None or tuple(weights.shape[-2:]) not in self.lengths:
+            return
+        by_head = _by_head(weights, N_ROWS)
+        queries, keys = (None, None)
+        if tap.first is not None and tap.first[2].numel() == weights.numel():
+            queries = _by_head(tap.first[0], N_ROWS)
+            keys = _by_head(tap.first[1], N_ROWS).transpose(-1, -2)
+        self.n_unnamed_softmaxes -= 1
+        self.attentions.append(
+            AttentionCall(
+                call=call,
+                time=self._tick(),
+                has_interface=False,
+                queries=None if queries is None else queries.detach().clone(),
+                keys=None if keys is None else keys.detach().clone(),
+                values=_by_head(tensor, N_ROWS).detach().clone(),
+                scores=_by_head(scores, N_ROWS),
+                weights=by_head.detach().clone(),
+                context=_by_head(result, N_ROWS).detach().clone(),
+            )
+        )
+
+    def operation(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Run an operation; products and softmaxes are those of the innermost module."""
+        call = next(
+            (one for one in reversed(self._stack) if not isinstance(one.module, _TRANSPARENT)), None
+        )
+        if self._is_inside or call is None or call.tap is None:
+            return func(*args, **kwargs)
+        if func in TOP_KS and isinstance(args[0], Tensor):
+            count = args[1] if len(args) > 1 else kwargs["k"]
+            call.choices.append((tuple(args[0].shape), int(count)))
+            return func(*args, **kwargs)
+        if func in SOFTMAXES:
+            scores = args[0] if args else kwargs.get("input")
+            if (
+                isinstance(scores, Tensor)
+                and is_attention_shape(scores)
+                and tuple(scores.shape[-2:]) in self.lengths
+            ):
+                self.n_unnamed_softmaxes += 1
+                if call.tap.weights is None:
+                    call.__dict__["scores"] = scores.detach().clone()
+            elif isinstance(scores, Tensor) and is_attention_shape(scores):
+                return func(*args, **kwargs)  # of a router, whose axes are others
+        return call.tap.__torch_function__(func, (), args, kwargs)
+
+
+class _Watch(TorchFunctionMode):
+    """Shows every operation to a recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        return self.recorder.operation(func, args, kwargs or {})
+
+
+class _EagerTap(TorchFunctionMode):
+    """Records the operations of one eager attention."""
+
+    def __init__(self, n_keys: int) -> None:
+        super().__init__()
+        self.n_keys = n_keys
+        self.operations: set[str] = set()
+        self.scores: Tensor | None = None
+        self.weights: Tensor | None = None
+        self.n_softmaxes = 0
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        self.operations.add(getattr(func, "__name__", repr(func)))
+        result = func(*args, **(kwargs or {}))
+        is_cat = func is torch.cat and len(args[0]) == 2
+        if is_cat and args[0][0].shape[-1] == self.n_keys and args[0][1].shape[-1] == 1:
+            self.scores = args[0][0].detach().clone()
+        if func in SOFTMAXES:
+            scores = args[0] if args else (kwargs or {})["input"]
+            self.n_softmaxes += 1
+            if self.scores is None:
+                self.scores = scores.detach().clone()
+            self.weights = result.detach().clone()
+        return result
+
+
+def _by_head(tensor: Tensor, n_rows: int) -> Tensor:
+    """(batch·head, …) or (batch, head, …) as four axes."""
+    if tensor.ndim == 4 or tensor.shape[0] % n_rows:
+        return tensor if tensor.ndim == 4 else tensor[None]
+    return tensor.unflatten(0, (n_rows, -1))
+
+
+def record(model: Any, inputs: dict[str, Tensor], lengths: set[tuple[int, int]]) -> Recorder:
+    """Record one pass over the inputs.
+
+    Args:
+        model: of Transformers, in eval mode.
+        inputs: keyword arguments of its ``forward``.
+        lengths: the possible numbers of queries and keys.
+    """
+    recorder = Recorder(model, lengths)
+    with torch.inference_mode(), recorder.recording():
+        model(**inputs)
+    return recorder
+
+
+def probe_inputs(
+    task: str, vocab_size: int, avoid: set[int], device: torch.device
+) -> dict[str, Tensor]:
+    """Token ids of a probe pass, two different rows, without the ids to avoid."""
+    generator = torch.Generator().manual_seed(7)
+    allowed = torch.tensor([one for one in range(min(vocab_size, 1000)) if one not in avoid] or [0])
+
+    def ids(length: int) -> Tensor:
+        return allowed[torch.randint(len(allowed), (N_ROWS, length), generator=generator)]
+
+    found = {"input_ids": ids(N_SOURCE)}
+    if task == "seq2seq":
+        found["decoder_input_ids"] = ids(N_TARGET)
+    return {name: tensor.to(device) for name, tensor in found.items()} | {"use_cache": False}  # type: ignore[dict-item]
+
+
+def probe_lengths(task: str) -> set[tuple[int, int]]:
+    """The possible numbers of queries and keys of the attentions of a probe pass."""
+    lengths = {(N_SOURCE, N_SOURCE)}
+    if task == "seq2seq":
+        lengths |= {(N_TARGET, N_TARGET), (N_TARGET, N_SOURCE)}
+    return lengths

@@ -1,0 +1,209 @@
+"""Tokens of a foreign tokenizer: with offsets into the text, and words found in the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from headlight.model.checkpoint_files import MAX_BYTES, TOKENIZER, CheckpointError, require_file
+from headlight.model.foreign.folder import ForeignFolder, ForeignFolderError, read_json
+from headlight.model.foreign.loading import quiet, transformers_library
+from headlight.model.trace import Token
+
+_CONFIG = "tokenizer_config.json"
+_WORD = re.compile(r"\w+|[^\w\s]", re.UNICODE)
+_PATHS = re.compile(r".*(_file|_dir|_path)|auto_map|tokenizer_class|backend|name_or_path")
+
+
+class ForeignTokenizer:
+    """Encodes a text as the tokens that a foreign model reads.
+
+    A typed special token stays text. A token's text is the characters of its offsets; a token
+    without any, as one byte of a character, is spelled by the tokenizer.
+
+    Args:
+        backend: a fast tokenizer of Transformers.
+        start_ids: the tokens that the decoder of an encoder–decoder reads first.
+    """
+
+    def __init__(self, backend: Any, start_ids: tuple[int, ...] = ()) -> None:
+        self._backend = backend
+        self._start_ids = start_ids
+        self._special = set(backend.all_special_ids)
+        self.mask_id: int | None = backend.mask_token_id
+        self._mask: str | None = backend.mask_token if self.mask_id is not None else None
+        self._rust = backend.backend_tokenizer
+        self._rust.encode_special_tokens = True
+        self._rust.no_truncation()
+        self._rust.no_padding()
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens, special ones included."""
+        return len(self._backend)
+
+    @property
+    def end_id(self) -> int | None:
+        """The token after which a text ends."""
+        found: int | None = self._backend.eos_token_id
+        return found
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """The ids of the special tokens."""
+        return frozenset(self._special)
+
+    def encode(self, text: str) -> list[Token]:
+        """The tokens of a text with the special tokens that the model expects around it.
+
+        Raises:
+            ValueError: the text holds a lone surrogate.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"character {error.start} is a lone surrogate (U+{ord(text[error.start]):04X}), "
+                "which UTF-8 cannot encode; send the whole character"
+            ) from error
+        words = _words(text)
+        if self._mask is not None and self._mask in text:
+            return self._encode_with_masks(text, words)
+        return self._tokens(self._rust.encode(text, add_special_tokens=True), text, words, 0)
+
+    def encode_target(self, text: str) -> list[Token]:
+        """The tokens that the decoder of an encoder–decoder reads for a target."""
+        words = _words(text)
+        begin = [self._special_token(one, 0) for one in self._start_ids]
+        encoding = self._rust.encode(text, add_special_tokens=False)
+        return begin + self._tokens(encoding, text, words, 0)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of the tokens; special tokens have none."""
+        kept = [one for one in ids if one not in self._special]
+        found: str = self._backend.decode(kept, clean_up_tokenization_spaces=False)
+        return found
+
+    def text_of(self, token: int) -> str:
+        """The text of one token, with the space before it if it has one."""
+        piece = self._backend.convert_ids_to_tokens(int(token))
+        if piece is None:
+            return f"<{token}>"
+        if token in self._special:
+            return str(piece)
+        if "▁" in piece:
+            return str(piece).replace("▁", " ")
+        decoded: str = self._backend.decode([int(token)], clean_up_tokenization_spaces=False)
+        return decoded if decoded and "\ufffd" not in decoded else str(piece)
+
+    def is_special(self, token: int) -> bool:
+        """Whether a token is special."""
+        return token in self._special
+
+    def _encode_with_masks(self, text: str, words: list[tuple[int, int]]) -> list[Token]:
+        """The tokens of a text in which the mask's name stands for the mask."""
+        assert self._mask is not None
+        whole = self._rust.encode("", add_special_tokens=True)
+        around = [self._special_token(one, 0) for one in whole.ids]
+        half = len(around) // 2 + len(around) % 2
+        tokens, begin = around[:half], 0
+        for found in re.finditer(re.escape(self._mask), text):
+            part = self._rust.encode(text[begin : found.start()], add_special_tokens=False)
+            tokens += self._tokens(part, text, words, begin)
+            assert self.mask_id is not None
+            tokens.append(self._special_token(self.mask_id, found.start(), found.end()))
+            begin = found.end()
+        tokens += self._tokens(
+            self._rust.encode(text[begin:], add_special_tokens=False), text, words, begin
+        )
+        return tokens + [self._special_token(one.id, len(text)) for one in around[half:]]
+
+    def _special_token(self, token: int, start: int, end: int | None = None) -> Token:
+        text = str(self._backend.convert_ids_to_tokens(token))
+        stop = start if end is None else end
+        return Token(id=token, text=text, start=start, end=stop, word=None, is_special=True)
+
+    def _tokens(
+        self, encoding: Any, text: str, words: list[tuple[int, int]], shift: int
+    ) -> list[Token]:
+        found: list[Token] = []
+        last = shift
+        for token, (begin, end), is_special in zip(
+            encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True
+        ):
+            if is_special:
+                found.append(self._special_token(token, last))
+                continue
+            start, stop = shift + begin, shift + end
+            if (start, stop) == (shift, shift) and last > shift:
+                start = stop = last  # a piece of no character stands where the text is
+            own = text[start:stop]
+            shares = found and (found[-1].start, found[-1].end) == (start, stop)
+            found.append(
+                Token(
+                    id=token,
+                    text=own if own and not shares else self.text_of(token),
+                    start=start,
+                    end=stop,
+                    word=_word_at(words, start, stop),
+                    is_special=False,
+                )
+            )
+            last = max(last, stop)
+        return found
+
+
+def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...] = ()) -> Any:
+    """The tokenizer of a folder, from its tokenizer.json alone.
+
+    Raises:
+        ForeignFolderError: the folder has none, or it is damaged.
+    """
+    library = transformers_library()
+    try:
+        path = require_file(folder.path, TOKENIZER, MAX_BYTES[TOKENIZER])
+    except CheckpointError as error:
+        raise ForeignFolderError(
+            f"{error}; a fast tokenizer is needed: save the tokenizer again with Transformers"
+        ) from error
+    options: dict[str, Any] = {}
+    if (folder.path / _CONFIG).exists():
+        options = {
+            key: value
+            for key, value in read_json(folder.path, _CONFIG, 2**25).items()
+            if not _PATHS.fullmatch(key) and key.endswith("_token") and value is not None
+        }
+    named = {key: _content(value) for key, value in options.items()}
+    try:
+        with quiet():
+            backend = library.PreTrainedTokenizerFast(
+                tokenizer_file=str(path),
+                **{key: value for key, value in named.items() if isinstance(value, str)},
+            )
+    except Exception as error:
+        raise ForeignFolderError(f"{path} is not a readable tokenizer: {error}") from error
+    if backend.eos_token_id is None and isinstance(getattr(config, "eos_token_id", None), int):
+        piece = backend.convert_ids_to_tokens(config.eos_token_id)
+        if piece is not None:
+            backend.eos_token = piece
+    return ForeignTokenizer(backend, start_ids)
+
+
+def _content(value: object) -> object:
+    return value.get("content") if isinstance(value, dict) else value
+
+
+def _words(text: str) -> list[tuple[int, int]]:
+    """The spans of the words of a text: runs of letters and digits, and single other signs."""
+    return [found.span() for found in _WORD.finditer(text)]
+
+
+def _word_at(words: list[tuple[int, int]], start: int, end: int) -> int | None:
+    """The word in which a token begins, blanks before it left out; None for blanks alone."""
+    for number, (begin, stop) in enumerate(words):
+        if begin < max(end, start + 1) and start < stop:
+            return number
+        if begin >= end:
+            break
+    return None

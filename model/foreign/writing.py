@@ -1,0 +1,114 @@
+"""Continue texts token by token with a foreign model's own cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from headlight.model.config import Architecture
+from headlight.model.foreign.attention import new_pass
+from headlight.model.foreign.passes import ForeignPasses
+from headlight.model.generation import last_query
+from headlight.model.served import RowCapture
+
+
+@dataclass
+class ForeignCache:
+    """The tokens of a text that were read, and the model's keys and values of them.
+
+    ``kept`` None: nothing was read yet, or the model reads the whole text at every step.
+    """
+
+    ids: list[int] = field(default_factory=list)
+    kept: Any = None
+
+
+class ForeignWriter:
+    """Decodes with a foreign model; see `Writer`. Every text has a pass of its own.
+
+    Args:
+        model: a decoder.
+        use_cache: whether a step reads the new token alone; it does if the self-check found the
+            rows of cached passes right.
+    """
+
+    def __init__(self, model: ForeignPasses, *, use_cache: bool = True) -> None:
+        self.model, self.use_cache = model, use_cache
+
+    @property
+    def config(self) -> Architecture:
+        """The architecture."""
+        return self.model.config
+
+    def new_cache(self) -> ForeignCache:
+        """An empty cache."""
+        return ForeignCache()
+
+    def n_cached(self, cache: ForeignCache) -> int:
+        """The number of tokens in a cache."""
+        return len(cache.ids)
+
+    def extend(self, cache: ForeignCache, ids: Sequence[int]) -> None:
+        """Read tokens into a cache."""
+        if self.use_cache:
+            self._read(cache, ids)
+        else:
+            cache.ids += ids
+
+    def step(
+        self,
+        caches: Sequence[ForeignCache],
+        ids: Sequence[int],
+        captures: Sequence[RowCapture],
+    ) -> tuple[Tensor, list[dict[str, Tensor]]]:
+        """As `Writer.step`."""
+        points = self.model.points
+        axes = {site.name: site.axes for site in self.model.points.sites}
+        logits, rows = [], []
+        for cache, last, capture in zip(caches, ids, captures, strict=True):
+            with points.capture(
+                capture.sites, layers=capture.layers, heads=capture.heads
+            ) as captured:
+                logits.append(self._read(cache, [last]))
+            n_keys = len(cache.ids)
+            rows.append(
+                {
+                    site: last_query(_whole(tensor, axes[site], n_keys), axes[site], 0, n_keys)
+                    for site, tensor in captured.items()
+                }
+            )
+        return torch.stack(logits).float().cpu(), rows
+
+    def _read(self, cache: ForeignCache, ids: Sequence[int]) -> Tensor:
+        """The logits after the last of some further tokens."""
+        unread = list(ids) if self.use_cache else [*cache.ids, *ids]
+        inputs = torch.tensor([unread], device=self.model.device)
+        with torch.inference_mode(), new_pass():
+            out = self.model.module(
+                input_ids=inputs,
+                past_key_values=cache.kept if self.use_cache else None,
+                use_cache=self.use_cache,
+            )
+            logits = self.model.points.hook_points["logits"](out.logits)
+        cache.ids += ids
+        if self.use_cache:
+            cache.kept = out.past_key_values
+        found: Tensor = logits[0, -1]
+        return found
+
+
+def _whole(tensor: Tensor, axes: tuple[str, ...], n_keys: int) -> Tensor:
+    """A tensor with an entry for every key: a sliding cache holds the last ones alone."""
+    if "key" not in axes:
+        return tensor
+    axis = axes.index("key")
+    missing = n_keys - tensor.shape[axis]
+    if missing <= 0:
+        return tensor
+    padding = [0, 0] * (tensor.ndim - 1 - axis) + [missing, 0]
+    return F.pad(tensor, padding)

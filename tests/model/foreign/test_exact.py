@@ -1,0 +1,313 @@
+"""The numbers of a foreign model are those of Transformers, and follow from one another."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from headlight.model.foreign.model import load_foreign
+from headlight.model.generation import Continuation, Sampling, generate
+from headlight.model.interventions import (
+    ExpertAblation,
+    HeadAblation,
+    ImpossibleIntervention,
+    NoScaling,
+    Temperature,
+)
+from headlight.model.served import RowCapture
+from headlight.model.sites import UnknownHead
+from tests.model.foreign.conftest import ARCHITECTURES
+
+TEXT = [5, 40, 17, 90, 41, 8, 230, 66, 12, 99]
+TARGET = [0, 33, 71, 250, 14, 7]
+
+
+def inputs_of(model, text=TEXT, target=TARGET):
+    """The texts and targets of a pass."""
+    return [text], [target] if model.config.kind == "encoder-decoder" else None
+
+
+def read(model, *sites, text=TEXT, target=TARGET, **options):
+    found = model.read(*inputs_of(model, text, target), sites=sites, **options)
+    return {site: tensor[0] for site, tensor in found.items()}
+
+
+def everything(model, **options):
+    return read(model, *(site.name for site in model.description.sites), **options)
+
+
+def paths(model):
+    return [facts.path for facts in model.description.attentions]
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_logits_and_weights_are_exactly_those_of_eager_attention(name, served, reference):
+    model = served(name)
+    inputs = {"input_ids": torch.tensor([TEXT])}
+    if model.config.kind == "encoder-decoder":
+        inputs["decoder_input_ids"] = torch.tensor([TARGET])
+    out = reference(name, inputs)
+    found = everything(model)
+    assert torch.equal(found["logits"], out.logits[0])
+    if model.config.kind == "encoder-decoder":
+        expected = {
+            **_by_layer("encoder", "self", out.encoder_attentions),
+            **_by_layer("decoder", "self", out.decoder_attentions),
+            **_by_layer("decoder", "cross", out.cross_attentions),
+        }
+    else:
+        expected = _by_layer(model.config.kind, "self", out.attentions)
+    assert expected.keys() == {f"{path}.weights" for path in paths(model)}
+    for site, weights in expected.items():
+        assert torch.equal(found[site], weights[0]), site
+
+
+def _by_layer(stack, kind, attentions):
+    return {
+        f"{stack}.layers.{layer}.{kind}_attention.weights": weights
+        for layer, weights in enumerate(attentions)
+    }
+
+
+def test_softmax_and_average_follow_from_the_scores_and_values(model):
+    found = everything(model)
+    for path in paths(model):
+        scores, weights = found[f"{path}.scores"].double(), found[f"{path}.weights"].double()
+        sink = found.get(f"{path}.sink")
+        left = 1 if sink is None else 1 - sink.double()[..., None]
+        torch.testing.assert_close(scores.softmax(dim=-1) * left, weights, rtol=0, atol=1e-6)
+        torch.testing.assert_close(
+            weights @ found[f"{path}.values"].double(),
+            found[f"{path}.context"].double(),
+            rtol=0,
+            atol=1e-6 * float(found[f"{path}.context"].abs().max()) + 1e-9,
+        )
+
+
+def test_scores_follow_from_queries_keys_and_the_terms_of_the_description(model):
+    found = everything(model)
+    for facts in model.description.attentions:
+        assert facts.is_exact, facts.path
+        if facts.has_bias:
+            continue
+        queries, keys = (
+            found.get(f"{facts.path}.rotated_{part}", found.get(f"{facts.path}.{part}"))
+            for part in ("queries", "keys")
+        )
+        made = queries.double() @ keys.double().transpose(-1, -2) * facts.scale
+        if facts.softcap:
+            made = facts.softcap * torch.tanh(made / facts.softcap)
+        scores = found[f"{facts.path}.scores"].double()
+        seen = scores.isfinite()
+        limit = 1e-5 * float(made.abs().max())
+        torch.testing.assert_close(made[seen], scores[seen], rtol=0, atol=limit)
+
+
+def test_a_pass_that_nobody_watches_gives_the_same_logits(model):
+    watched, plain = everything(model)["logits"], read(model, "logits")["logits"]
+    scale = float(watched.abs().max())
+    torch.testing.assert_close(plain, watched, rtol=0, atol=1e-5 * scale)
+
+
+def test_windows_are_those_of_the_description(model):
+    found = everything(model)
+    for facts in model.description.attentions:
+        if not facts.is_causal:
+            continue
+        rows = found[f"{facts.path}.weights"]
+        queries, keys = np.indices(rows.shape[-2:])
+        is_seen = (keys <= queries) & (queries - keys < (facts.window or 10**6))
+        assert not rows[:, torch.from_numpy(~is_seen)].any()
+        assert bool(rows[:, torch.from_numpy(is_seen)].all())
+
+
+def test_a_head_that_is_off_writes_nothing(model):
+    path = paths(model)[-1]
+    stack, _, layer, kind = path.split(".")
+    where = "cross" if kind.startswith("cross") else stack
+    off = HeadAblation(heads=(1,), layer=int(layer), where=where)
+    sites = [f"{path}.context", f"{path}.output", "logits"]
+    before, after = read(model, *sites), read(model, *sites, interventions=[off])
+    assert not after[f"{path}.context"][1].any()
+    rows = torch.from_numpy(model.output_weights(path).data)
+    written = before[f"{path}.context"][1] @ rows[1]
+    torch.testing.assert_close(
+        before[f"{path}.output"] - written, after[f"{path}.output"], rtol=0, atol=1e-5
+    )
+    assert not torch.equal(before["logits"], after["logits"])
+
+
+def test_a_temperature_divides_the_scores(model):
+    path = paths(model)[0]
+    sites = [f"{path}.scores", f"{path}.weights"]
+    before = read(model, *sites)
+    after = read(model, *sites, interventions=[Temperature(value=4.0)])
+    seen = before[sites[0]].isfinite()
+    torch.testing.assert_close(after[sites[0]][seen], before[sites[0]][seen] / 4)
+    if f"{path}.sink" not in model.points.hook_points:
+        torch.testing.assert_close(after[sites[1]], after[sites[0]].softmax(dim=-1))
+
+
+def test_without_scaling_the_products_stay_as_they_are(model):
+    facts = model.description.attentions[0]
+    before = everything(model)
+    after = everything(model, interventions=[NoScaling()])
+    site = f"{facts.path}.scores"
+    if facts.scale == 1:
+        assert torch.equal(before[site], after[site])
+        return
+    queries, keys = (
+        before.get(f"{facts.path}.rotated_{part}", before.get(f"{facts.path}.{part}"))
+        for part in ("queries", "keys")
+    )
+    made = queries @ keys.transpose(-1, -2)
+    if facts.softcap:
+        made = facts.softcap * torch.tanh(made / facts.softcap)
+    if facts.has_bias:
+        made = made + (before[site] - queries @ keys.transpose(-1, -2) * facts.scale)
+    seen = before[site].isfinite()
+    torch.testing.assert_close(after[site][seen], made[seen], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["mixtral", "gpt_oss"])
+def test_an_expert_that_is_off_is_never_chosen(name, served):
+    model = served(name)
+    site = "decoder.layers.1.experts.expert_indices"
+    probs = "decoder.layers.1.experts.router_probs"
+    before = read(model, site, probs)
+    favourite = int(before[site].flatten().bincount().argmax())
+    after = read(model, site, probs, interventions=[ExpertAblation(experts=(favourite,))])
+    assert (before[site] == favourite).any()
+    assert not (after[site] == favourite).any()
+    assert not after[probs][:, favourite].any()
+    assert after[site].shape == before[site].shape
+
+
+@pytest.mark.parametrize("name", ["mixtral", "gpt_oss"])
+def test_expert_weights_are_the_probabilities_of_the_chosen_ones(name, served):
+    found = everything(served(name))
+    path = "decoder.layers.0.experts"
+    chosen = found[f"{path}.router_probs"].gather(-1, found[f"{path}.expert_indices"])
+    torch.testing.assert_close(
+        chosen / chosen.sum(dim=-1, keepdim=True), found[f"{path}.expert_weights"]
+    )
+
+
+def test_a_model_without_experts_refuses_to_switch_one_off(served):
+    with pytest.raises(ImpossibleIntervention, match="dense"):
+        read(served("gpt2"), "logits", interventions=[ExpertAblation(experts=(0,))])
+    with pytest.raises(UnknownHead):
+        read(served("gpt2"), "logits", interventions=[HeadAblation(heads=(4,))])
+
+
+def test_the_lens_of_the_last_layer_is_what_the_model_predicts(model):
+    stack = "encoder" if model.config.kind == "encoder" else "decoder"
+    site = f"{stack}.layers.1.residual.after"
+    found = read(model, site, "logits")
+    (logits,) = model.exits(stack, [found[site].numpy()])
+    scale = float(found["logits"].abs().max())
+    np.testing.assert_allclose(logits, found["logits"].numpy(), rtol=0, atol=1e-5 * scale)
+
+
+def test_a_layer_continues_the_stream_of_the_one_before(model):
+    found = everything(model)
+    stack = "encoder" if model.config.kind == "encoder" else "decoder"
+    assert torch.equal(
+        found[f"{stack}.layers.0.residual.after"], found[f"{stack}.layers.1.residual.before"]
+    )
+
+
+def test_padded_rows_are_what_they_are_alone(model):
+    short, target = TEXT[:6], TARGET[:3]
+    sites = [f"{path}.weights" for path in paths(model)]
+    is_pair = model.config.kind == "encoder-decoder"
+    together = model.read(
+        [TEXT, short], [TARGET, target] if is_pair else None, sites=["logits", *sites]
+    )
+    alone = read(model, "logits", *sites, text=short, target=target)
+    for site, expected in alone.items():
+        found = together[site][1][tuple(slice(size) for size in expected.shape)]
+        scale = float(expected.abs().max())
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-5 * scale)
+
+
+def test_chosen_heads_are_the_heads_of_the_whole(model):
+    site = f"{paths(model)[0]}.weights"
+    whole, some = read(model, site)[site], read(model, site, heads=(2, 0))[site]
+    assert torch.equal(some, whole[[2, 0]])
+
+
+@pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in ("bert", "t5")])
+def test_a_row_with_the_cache_is_the_row_of_the_whole(name, served):
+    model = served(name)
+    writer = model.writer()
+    assert writer.use_cache
+    cache = writer.new_cache()
+    writer.extend(cache, TEXT[:-1])
+    sites = [f"{path}.weights" for path in paths(model)]
+    logits, (row,) = writer.step([cache], TEXT[-1:], [RowCapture(sites)])
+    whole = read(model, "logits", *sites)
+    scale = float(whole["logits"].abs().max())
+    torch.testing.assert_close(logits[0], whole["logits"][-1], rtol=0, atol=5e-6 * scale)
+    for site in sites:
+        torch.testing.assert_close(row[site], whole[site][:, -1], rtol=0, atol=5e-6)
+
+
+def test_texts_are_continued_greedily_as_transformers_does(served, reference):
+    model = served("llama")
+    tokens = generate(model.writer(), TEXT, n_tokens=5, sampling=Sampling(temperature=0))
+    written = [token.id for token in tokens]
+    expected = list(TEXT)
+    for _ in range(5):
+        out = reference("llama", {"input_ids": torch.tensor([expected])})
+        expected.append(int(out.logits[0, -1].argmax()))
+    assert written == expected[len(TEXT) :]
+
+
+def test_a_masked_model_continues_no_text(served):
+    with pytest.raises(ValueError, match="cannot generate"):
+        Continuation(served("bert").writer(), TEXT, n_tokens=1, sampling=Sampling())
+
+
+def test_threads_never_see_each_others_tensors(served):
+    models = [served("gpt2"), served("bloom")]
+    sites = ["decoder.layers.0.self_attention.weights", "logits"]
+    texts = [TEXT, TEXT[::-1]]
+    off = [HeadAblation(heads=(0,))]
+    expected = {
+        (number, place, is_off): read(model, *sites, text=text, interventions=off if is_off else [])
+        for number, model in enumerate(models)
+        for place, text in enumerate(texts)
+        for is_off in (False, True)
+    }
+    wrong = []
+
+    def work(number, place, is_off):
+        for _ in range(25):
+            found = read(
+                models[number], *sites, text=texts[place], interventions=off if is_off else []
+            )
+            right = expected[number, place, is_off]
+            wrong.extend(site for site in sites if not torch.equal(found[site], right[site]))
+
+    threads = [
+        threading.Thread(target=work, args=(number, number, is_off))
+        for number in (0, 1)
+        for is_off in (False, True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_rows_sum_to_one_in_bfloat16(folder_of):
+    for name in ("gpt2", "gpt_oss"):
+        model = load_foreign(folder_of(name), dtype=torch.bfloat16)
+        found = everything(model)
+        for path in paths(model):
+            rows = found[f"{path}.weights"].double().sum(dim=-1)
+            rows += found.get(f"{path}.sink", torch.zeros(())).double()
+            torch.testing.assert_close(rows, torch.ones_like(rows), rtol=0, atol=1e-5)

@@ -1,0 +1,130 @@
+"""A foreign model is traced, analysed and continued by what serves every model."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from headlight.model.analysis import (
+    attention_by_distance,
+    head_labels,
+    head_outputs,
+    logit_lens,
+    next_token,
+    residual_stream,
+    rollout,
+    routing,
+    value_weighted,
+)
+from headlight.model.tracing import count_elements, pass_spec, tokenize, trace
+from headlight.tracing.analyses import output_weights
+from tests.model.foreign.conftest import ARCHITECTURES
+
+TEXT = "The cat sat by the dog."
+
+
+@pytest.fixture(scope="module")
+def traced(served):
+    """The trace of a text with every site, made once."""
+    made = {}
+
+    def make(name):
+        if name not in made:
+            target = "The dog sat." if name == "t5" else None
+            made[name] = trace(served(name), TEXT, target, capture=["*"])
+        return made[name]
+
+    return make
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_site_of_the_card_is_traced_with_its_axes(name, served, traced):
+    model, found = served(name), traced(name)
+    assert set(found.tensors) == {site.name for site in model.description.sites}
+    spec = pass_spec(model.description, capture=["*"])
+    read = tokenize(model, TEXT, found.target)
+    assert count_elements(model.description, spec, read) == sum(
+        array.data.size for array in found.tensors.values()
+    )
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_analyses_read_the_trace(name, served, traced):
+    model, found = served(name), traced(name)
+    predicted = next_token.next_token(found)["ids"].data
+    lens = logit_lens.logit_lens(found, model.exits)["ids"].data
+    assert (lens[-1] == predicted).mean() > 0.99
+    weights = output_weights(found, model)
+    written = head_outputs.head_outputs(found, weights)
+    path = model.description.attentions[-1].path
+    assert written[path].data.shape[0] == model.config.n_heads
+    assert value_weighted.value_weighted(found, weights)[path].data.min() >= 0
+    labels = head_labels.head_labels(found)
+    assert all(np.isfinite(array.data).all() for array in labels.values())
+    rows = rollout.rollout(found)
+    assert all(np.isfinite(array.data).all() for array in rows.values())
+    assert attention_by_distance.attention_by_distance(found)
+    if model.config.moe:
+        assert routing.routing(found)["decoder.load"].data.shape == (2, 4)
+    if model.config.norm_place != "both":
+        norms = residual_stream.residual_stream(
+            found, norm=model.config.norm, norm_place=model.config.norm_place
+        )
+        assert all(np.isfinite(array.data).all() for array in norms.values())
+
+
+def test_an_encoder_decoder_writes_its_own_target(served):
+    found = trace(served("t5"), TEXT)
+    assert found.target is not None
+    assert found.target_tokens[0].id == 0
+    weights = found["decoder.layers.0.cross_attention.weights"]
+    assert weights.shape[1:] == (len(found.target_tokens), len(found.tokens))
+
+
+def test_positions_are_those_of_the_model(served):
+    assert {name: served(name).config.positional for name in ARCHITECTURES} == {
+        "gpt2": "learned",
+        "llama": "rotary",
+        "mixtral": "rotary",
+        "gemma2": "rotary",
+        "gpt_oss": "rotary",
+        "bert": "learned",
+        "t5": "relative",
+        "bloom": "alibi",
+    }
+    table = served("gpt2").positions(5)["encoding"].data
+    assert np.array_equal(table, served("gpt2").module.transformer.wpe.weight[:5].numpy())
+    turned = served("llama").positions(6)
+    np.testing.assert_allclose(turned["cos"].data, np.cos(turned["angles"].data), rtol=1e-6)
+    slopes = served("bloom").positions(8)["slopes"].data
+    np.testing.assert_allclose(slopes, [2**-2, 2**-4, 2**-6, 2**-8], rtol=1e-4)
+    bias = served("t5").positions(8)["bias"].data
+    np.testing.assert_allclose(bias[:, 3, 5], bias[:, 4, 6], rtol=1e-3, atol=1e-4)
+
+
+def test_tokens_have_offsets_and_words_of_the_text(served):
+    text = "A cat,\tnaïve — 👩‍👩‍👧 and </s> or 猫です"
+    tokens = served("gpt2").tokenizer.encode(text)
+    assert all(0 <= token.start <= token.end <= len(text) for token in tokens)
+    starts = [token.start for token in tokens]
+    assert starts == sorted(starts)
+    assert "".join(text[one.start : one.end] for one in tokens if one.end > one.start)
+    assert not any(token.is_special for token in tokens), "a typed </s> is text"
+    words = [token.word for token in tokens if token.word is not None]
+    assert words == sorted(words)
+
+
+def test_a_mask_in_the_text_is_the_mask(served):
+    tokenizer = served("bert").tokenizer
+    tokens = tokenizer.encode("The [MASK] sat")
+    (mask,) = [token for token in tokens if token.id == tokenizer.mask_id]
+    assert (mask.start, mask.end, mask.is_special) == (4, 10, True)
+
+
+def test_transformers_is_not_imported_for_a_model_that_ships():
+    program = (
+        "import sys, headlight; headlight.trace(headlight.load('stories'), 'A cat');"
+        "sys.exit('transformers' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
