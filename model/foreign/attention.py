@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -72,11 +72,24 @@ def new_pass(n_rows: int = 1, unscaled: frozenset[str] = frozenset()) -> Iterato
         state.reset(token)
 
 
+class Order(NamedTuple):
+    """The numbers of an attention's operations among the products and softmaxes of a ``forward``.
+
+    ``match`` is the product Q·Kᵀ, None if none has the size of the scores; ``average`` the product
+    that is the context.
+    """
+
+    match: int | None
+    softmax: int
+    average: int
+
+
 @dataclass
 class AttentionPoints:
     """The hook points of one call of one attention; None: the model has no such tensor.
 
-    ``scale`` is the factor of Q·Kᵀ, if the scores follow from it; None: it is not known.
+    ``scale`` is the factor of Q·Kᵀ, if the scores follow from it; None: it is not known. ``order``
+    finds the attention among the operations of an older file.
     """
 
     path: str
@@ -91,7 +104,12 @@ class AttentionPoints:
     context: HookPoint
     sink: HookPoint | None = None
     scale: float | None = None
-    has_interface: bool = True
+    order: Order | None = None
+
+    @property
+    def has_interface(self) -> bool:
+        """Whether the model file hands the attention to the interface."""
+        return self.order is None
 
     @property
     def all(self) -> list[HookPoint]:
@@ -285,25 +303,89 @@ def watch_operations(module: nn.Module) -> None:
         is_unscaled = points and current and points.path in current.unscaled
         if points is None or not (is_unscaled or any(map(is_hooked, points.all))):
             return own(*args, **kwargs)
-        with OperationTap(points):
+        assert points.order is not None
+        with OperationTap(points, points.order):
             return own(*args, **kwargs)
 
     module.forward = forward  # type: ignore[method-assign]
 
 
-class OperationTap(TorchFunctionMode):
-    """Passes queries, keys, scores, weights, values and context of one attention through points.
+class OperationRecorder:
+    """Finds the attention among the operations of one ``forward``.
 
-    The first product of two tensors with heads is Q·Kᵀ, the first product after the softmax in
-    which the weights take part is the context.
+    Its softmax is the one that it is shown; Q·Kᵀ is the first product as large as the scores, and
+    the context the first product after the softmax in which the weights are a factor.
     """
 
-    def __init__(self, points: AttentionPoints | None, record: Callable[..., None] | None = None):
-        super().__init__()
-        self.points, self.record = points, record
-        self.first: tuple[Tensor, Tensor, Tensor] | None = None
+    def __init__(self) -> None:
+        self.products: list[tuple[Tensor, Tensor, int, int]] = []
+        self.n_softmaxes = 0
+        self.scores: Tensor | None = None
         self.weights: Tensor | None = None
-        self.is_done = False
+        self.factors: tuple[Tensor, Tensor] | None = None
+        self.values: Tensor | None = None
+        self.context: Tensor | None = None
+        self.order: Order | None = None
+        self._n_products = 0
+        self._place = 0
+
+    def operation(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        is_attention: bool,
+    ) -> Any:
+        """Run an operation, and record it if it belongs to the attention."""
+        if func in SOFTMAXES:
+            self.n_softmaxes += 1
+            result = func(*args, **kwargs)
+            if is_attention and self.weights is None:
+                self.scores, self.weights = args[0] if args else kwargs["input"], result
+                self._place = self.n_softmaxes
+            return result
+        if func not in PRODUCTS:
+            return func(*args, **kwargs)
+        self._n_products += 1
+        left, right, _ = _factors(func, args, kwargs)
+        result = func(*args, **kwargs)
+        if left is None or right is None or min(left.ndim, right.ndim) < 3:
+            return result
+        if self.weights is None:
+            self.products.append((left, right, result.numel(), self._n_products))
+        elif self.context is None and _is_average(left, self.weights):
+            self.values, self.context = right, result
+            self._finish()
+        return result
+
+    def skip(self, func: Callable[..., Any]) -> None:
+        """Count an operation of a module within this one."""
+        self.n_softmaxes += func in SOFTMAXES
+        self._n_products += func in PRODUCTS
+
+    def _finish(self) -> None:
+        assert self.scores is not None
+        match = None
+        for left, right, size, number in self.products:
+            if size == self.scores.numel():
+                self.factors, match = (left, right), number
+                break
+        self.order = Order(match, self._place, self._n_products)
+
+
+def _is_average(left: Tensor, weights: Tensor) -> bool:
+    return left.numel() == weights.numel() and left.shape[-2:] == weights.shape[-2:]
+
+
+class OperationTap(TorchFunctionMode):
+    """Passes queries, keys, scores, weights, values and context of one attention through points."""
+
+    def __init__(self, points: AttentionPoints, order: Order) -> None:
+        super().__init__()
+        self.points, self.order = points, order
+        self._factors: tuple[Tensor, Tensor] | None = None
+        self._n_products = self._n_softmaxes = 0
 
     def __torch_function__(
         self,
@@ -313,81 +395,53 @@ class OperationTap(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        if self.is_done:
-            return func(*args, **kwargs)
-        if func in SOFTMAXES and self.weights is None:
-            scores = args[0] if args else kwargs["input"]
-            if is_attention_shape(scores):
-                return self._soften(func, scores, args[1:], kwargs)
+        if func in SOFTMAXES:
+            self._n_softmaxes += 1
+            if self._n_softmaxes == self.order.softmax:
+                return self._soften(func, args, kwargs)
         if func in PRODUCTS:
-            if self.weights is not None:
-                return self._average(func, args, kwargs)
-            if self.first is None:
+            self._n_products += 1
+            if self._n_products == self.order.match:
                 return self._match(func, args, kwargs)
+            if self._n_products == self.order.average:
+                left, right, put = _factors(func, args, kwargs)
+                assert left is not None
+                assert right is not None
+                right = self.points.shared(self.points.values, right)
+                return self.points.through(self.points.context, put(left, right))
         return func(*args, **kwargs)
 
     def _match(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         left, right, put = _factors(func, args, kwargs)
-        if left is None or right is None or min(left.ndim, right.ndim) < 3:
-            return func(*args, **kwargs)
-        if self.points is not None:
-            left = self.points.through(self.points.queries, left)
-            if func is torch.einsum:
-                right = self.points.shared(self.points.keys, right)
-            else:
-                right = self.points.shared(self.points.keys, right.transpose(-1, -2))
-                right = right.transpose(-1, -2)
-        result = put(left, right)
-        if is_attention_shape(result):
-            self.first = (left, right, result)
-        return result
+        assert left is not None
+        assert right is not None
+        left = self.points.through(self.points.queries, left)
+        if func is torch.einsum:
+            right = self.points.shared(self.points.keys, right)
+        else:
+            right = self.points.shared(self.points.keys, right.transpose(-1, -2))
+            right = right.transpose(-1, -2)
+        self._factors = (left, right)
+        return put(left, right)
 
     def _soften(
-        self,
-        func: Callable[..., Any],
-        scores: Tensor,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Tensor:
-        kwargs.pop("input", None)
-        if self.points is None:
-            self.weights = func(scores, *args, **kwargs)
-            assert self.record is not None
-            self.record("softmax", scores, self.weights)
-        else:
-            scores = self.points.scored(self._unscaled(scores))
-            self.weights = self.points.softened(func, scores, scores.shape[-1], *args, **kwargs)
-        return self.weights
+        scores = args[0] if args else kwargs.pop("input")
+        scores = self.points.scored(self._unscaled(scores))
+        return self.points.softened(func, scores, scores.shape[-1], *args[1:], **kwargs)
 
     def _unscaled(self, scores: Tensor) -> Tensor:
         """The scores with Q·Kᵀ itself in place of scale·Q·Kᵀ, where the pass asks for it."""
         current = state.get()
-        assert self.points is not None
         is_asked = current is not None and self.points.path in current.unscaled
-        if not is_asked or self.first is None or self.points.scale is None:
+        if not is_asked or self._factors is None or self.points.scale is None:
             return scores
-        product = (self.first[0].float() @ self.first[1].float()).reshape(scores.shape)
+        left, right = self._factors
+        product = (left.float() @ right.float()).reshape(scores.shape)
         return (scores + (1 - self.points.scale) * product).to(scores.dtype)
-
-    def _average(
-        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        assert self.weights is not None
-        left, right, put = _factors(func, args, kwargs)
-        if left is None or right is None or left.numel() != self.weights.numel():
-            return func(*args, **kwargs)
-        if left.shape[-2:] != self.weights.shape[-2:]:
-            return func(*args, **kwargs)
-        self.is_done = True
-        if self.points is not None:
-            right = self.points.shared(self.points.values, right)
-            return self.points.through(self.points.context, put(left, right))
-        result = put(left, right)
-        assert self.record is not None
-        self.record("product", right, result)
-        return result
 
 
 def is_attention_shape(scores: Tensor) -> bool:

@@ -129,6 +129,7 @@ def build(folder: ForeignFolder, kind: type[Any], config: Any, dtype: torch.dtyp
                 config=config,
                 state_dict=weights,
                 dtype=dtype,
+                attn_implementation="eager",
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # `_require_complete` names them
                 **experts_of(kind),

@@ -210,7 +210,7 @@ def serve_module(
     try:
         recorded = _recorded(module, inputs, task)
         named = name_sites(module, task, recorded)
-    except (NotImplementedError, ValueError, KeyError, RuntimeError, TypeError) as error:
+    except Exception as error:  # whatever a model file does
         first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise ForeignFolderError(
             f"{name}: a {type(module).__name__} cannot be watched: {first}"
@@ -219,7 +219,14 @@ def serve_module(
     install_routers(named)
     config = _facts(named, text, positional_of(named, recorded))
     passes = ForeignPasses(module, task, named, config, avoided)
-    found = check(passes, name, recorded, inputs)
+    try:
+        found = check(passes, name, recorded, inputs)
+    except ForeignFolderError:
+        raise
+    except Exception as error:
+        raise ForeignFolderError(
+            f"{name}: the self-check of a {type(module).__name__} fails: {error}"
+        ) from error
     for hook in named.hooks:  # the recorded tensors are not needed any more
         hook.call.inputs, hook.call.outputs = [], []
     named.attention_points = [(None, points) for _, points in named.attention_points]

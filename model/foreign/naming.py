@@ -89,6 +89,8 @@ def _layers(model: nn.Module, kind: str, recorded: Recorder) -> list[NamedLayer]
     containers: dict[str, set[str]] = {}
     for attention in recorded.attentions:
         n_queries, n_keys = attention.scores.shape[-2:]
+        if kind != "encoder-decoder" and n_queries != n_keys:
+            raise ValueError("the keys of an attention are not the tokens of the text")
         stack = kind
         if kind == "encoder-decoder":
             stack = "encoder" if n_queries == N_ROWS_OF["source"] else "decoder"
@@ -126,6 +128,8 @@ def _layers(model: nn.Module, kind: str, recorded: Recorder) -> list[NamedLayer]
             layer.number = int(last) if is_plain and last.isdigit() else order
     for layer in layers:
         layer.inner = [one for one in recorded.calls if one.is_within(layer.call)]
+        if any(layer.call is one.call for one in layer.attentions.values()):
+            continue  # an attention by itself, in a list of attentions
         layer.before = _stream(layer.call.inputs, layer.call.outputs)
         layer.after = next(
             (
@@ -224,6 +228,8 @@ def _name_layer(named: Named, layer: NamedLayer) -> None:
 def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: AttentionCall) -> None:
     path = f"{layer.path}.{kind}"
     n_heads = attention.weights.shape[1]
+    if not _is_by_head(attention.context, n_heads, attention.weights.shape[2]):
+        raise ValueError(f"the context of {attention.call.name} is not by head and token")
     queries, keys, values = attention.queries, attention.keys, attention.values
     n_groups = n_heads if keys is None else keys.shape[1]
     d_value = attention.context.shape[-1]
@@ -248,12 +254,14 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
             )
             whole = columns.repeat_interleave(n_heads // heads, dim=0)
             named.hooks.append(Hook(call, call.places[0], True, point, whole))
+    n_queries, n_keys = attention.weights.shape[-2:]
     for name, tensor, axis in (
         ("queries", queries, "query"),
         ("keys", keys, "key"),
         ("values", values, "key"),
     ):
-        if tensor is None or tensor.ndim != 4:
+        n_tokens = n_queries if axis == "query" else n_keys
+        if tensor is None or not _is_by_head(tensor, n_heads, n_tokens):
             named.omitted[f"{path}.{name}"] = "the model file computes them in a form of its own"
             continue
         has_twin = is_rotary and name != "values"
@@ -282,13 +290,23 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
         weights=weights,
         context=context,
         sink=sink,
-        has_interface=attention.has_interface,
+        order=attention.order,
     )
     named.attention_points.append((attention, points))
     _name_output(named, layer, path, attention)
     facts = _facts(path, kind, attention, n_groups)
     points.scale = facts.scale if facts.is_exact else None
     named.facts.append(facts)
+
+
+def _is_by_head(tensor: Tensor, n_heads: int, n_tokens: int) -> bool:
+    """Whether a tensor has the axes (batch, head or group, token, d_head)."""
+    return (
+        tensor.ndim == 4
+        and tensor.shape[0] == N_ROWS
+        and n_heads % tensor.shape[1] == 0
+        and tensor.shape[2] == n_tokens
+    )
 
 
 def _slices(

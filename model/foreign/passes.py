@@ -23,6 +23,10 @@ from headlight.model.interventions import (
 from headlight.model.served import pad
 
 
+class UnwatchedPass(ValueError):
+    """A pass went another way through the model file than the passes of the self-check."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Experts:
     """The mixture of experts of a foreign model."""
@@ -116,11 +120,20 @@ class ForeignPasses:
         sites: Sequence[str],
         heads: tuple[int, ...] | None = None,
         interventions: Sequence[Intervention] = (),
+        is_first: bool = False,
     ) -> Mapping[str, Tensor]:
-        """As `Served.read`. Texts of different lengths share a pass if the self-check allows it."""
+        """As `Served.read`. Texts of different lengths share a pass if the self-check allows it.
+
+        Raises:
+            UnwatchedPass: a site was not passed, or by a tensor of another length than the text's;
+                the first pass of the self-check finds the sites that are never passed.
+        """
         lengths = {(len(text), len(target)) for text, target in _pairs(texts, targets)}
         if len(lengths) == 1 or self.batches:
-            return self._read(texts, targets, sites, heads, interventions)
+            captured = self._read(texts, targets, sites, heads, interventions)
+            if not is_first:
+                self._require_whole(captured, sites, max(map(len, texts)), targets)
+            return captured
         parts = [
             self._read([text], [target] if targets else None, sites, heads, interventions)
             for text, target in _pairs(texts, targets)
@@ -153,6 +166,32 @@ class ForeignPasses:
                 inputs["decoder_input_ids"] = pad(targets, self.device, self._padding_id).ids
             self.points.hook_points["logits"](self.module(**inputs).logits)
         return captured
+
+    def _require_whole(
+        self,
+        captured: Mapping[str, Tensor],
+        sites: Sequence[str],
+        n_source: int,
+        targets: Sequence[Sequence[int]] | None,
+    ) -> None:
+        """Check that every site was passed, by a tensor as long as the text.
+
+        A model file may attend in another way to texts of other lengths than the self-check's.
+        """
+        n_target = max(map(len, targets)) if targets else n_source
+        axes_of = {site: point.axes for site, point in self.points.hook_points.items()}
+        for site in sites:
+            if site not in captured:
+                raise UnwatchedPass(f"nothing passed {site}: this text takes another way")
+            n_queries = n_source if site.startswith("encoder.") else n_target
+            n_keys = n_source if ".cross_attention." in site else n_queries
+            lengths = {"query": n_queries, "position": n_queries, "key": n_keys}
+            for axis, size in zip(axes_of[site], captured[site].shape, strict=True):
+                if lengths.get(axis, size) != size:
+                    raise UnwatchedPass(
+                        f"{site} has {size} along its {axis} axis, the text {lengths[axis]}: "
+                        "this model attends to texts of this length in another way"
+                    )
 
     def _require_scales(self, unscaled: Iterable[str]) -> None:
         for path in unscaled:

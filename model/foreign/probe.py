@@ -16,8 +16,10 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from headlight.model.foreign.attention import (
+    PRODUCTS,
     SOFTMAXES,
-    OperationTap,
+    OperationRecorder,
+    Order,
     is_attention_shape,
     new_pass,
     observer,
@@ -25,7 +27,6 @@ from headlight.model.foreign.attention import (
 
 N_SOURCE, N_TARGET, N_ROWS = 11, 7, 2
 TOP_KS = {torch.topk, Tensor.topk}
-_TRANSPARENT = (nn.Softmax, nn.Dropout, nn.Identity)
 # Operations that the formula scale·Q·Kᵀ + mask → softmax → ·V is written with.
 _PLAIN = {
     *("matmul", "mul", "add", "softmax", "to", "type", "dropout", "transpose", "contiguous"),
@@ -56,7 +57,7 @@ class Call:
     end: int = -1
     n_outputs: int | None = None
     choices: list[tuple[tuple[int, ...], int]] = field(default_factory=list)
-    tap: OperationTap | None = None
+    operations: OperationRecorder = field(default_factory=OperationRecorder)
 
     def is_within(self, other: Call) -> bool:
         """Whether this call happened inside another one."""
@@ -67,12 +68,13 @@ class Call:
 class AttentionCall:
     """One attention of the pass; tensors have the axes (batch, head, token, d_head).
 
-    ``operations`` are those between the queries and the context, for a file with the interface.
+    ``operations`` are those between the queries and the context, for a file with the interface;
+    ``order`` is None for such a file.
     """
 
     call: Call
     time: int
-    has_interface: bool
+    order: Order | None
     queries: Tensor | None
     keys: Tensor | None
     values: Tensor | None
@@ -84,6 +86,11 @@ class AttentionCall:
     operations: set[str] = field(default_factory=set)
     n_softmaxes: int = 1
     has_sink: bool = False
+
+    @property
+    def has_interface(self) -> bool:
+        """Whether the model file hands the attention to the interface."""
+        return self.order is None
 
     @property
     def is_plain(self) -> bool:
@@ -142,7 +149,6 @@ class Recorder:
                 if isinstance(value, Tensor):
                     call.inputs.append(value.detach().clone())
                     call.slots.append(slot)
-            call.tap = OperationTap(None, lambda *found: self._operation(call, *found))
             self.calls.append(call)
             self._stack.append(call)
 
@@ -186,7 +192,7 @@ class Recorder:
                 AttentionCall(
                     call=call,
                     time=self._tick(),
-                    has_interface=True,
+                    order=None,
                     queries=query.detach().clone(),
                     keys=key.detach().clone(),
                     values=value.detach().clone(),
@@ -202,33 +208,29 @@ class Recorder:
             )
         return context, weights
 
-    def _operation(self, call: Call, what: str, tensor: Tensor, result: Tensor) -> None:
-        """Record the softmax, and then the second product, of an attention in an older file."""
-        tap = call.tap
-        assert tap is not None
-        if what == "softmax" or tap.weights is None:
-            return
-        scores = call.__dict__.pop("scores", None)
-        weights = tap.weights
-        if scores is None or tuple(weights.shape[-2:]) not in self.lengths:
-            return
-        by_head = _by_head(weights, N_ROWS)
-        queries, keys = (None, None)
-        if tap.first is not None and tap.first[2].numel() == weights.numel():
-            queries = _by_head(tap.first[0], N_ROWS)
-            keys = _by_head(tap.first[1], N_ROWS).transpose(-1, -2)
+    def _add_older(self, call: Call) -> None:
+        """Record the attention that was found among a module's operations."""
+        found = call.operations
+        assert found.weights is not None
+        assert found.scores is not None
+        assert found.values is not None
+        assert found.context is not None
+        queries = keys = None
+        if found.factors is not None:
+            queries = _by_head(found.factors[0], N_ROWS).detach().clone()
+            keys = _by_head(found.factors[1], N_ROWS).transpose(-1, -2).detach().clone()
         self.n_unnamed_softmaxes -= 1
         self.attentions.append(
             AttentionCall(
                 call=call,
                 time=self._tick(),
-                has_interface=False,
-                queries=None if queries is None else queries.detach().clone(),
-                keys=None if keys is None else keys.detach().clone(),
-                values=_by_head(tensor, N_ROWS).detach().clone(),
-                scores=_by_head(scores, N_ROWS),
-                weights=by_head.detach().clone(),
-                context=_by_head(result, N_ROWS).detach().clone(),
+                order=found.order,
+                queries=queries,
+                keys=keys,
+                values=_by_head(found.values, N_ROWS).detach().clone(),
+                scores=_by_head(found.scores, N_ROWS),
+                weights=_by_head(found.weights, N_ROWS),
+                context=_by_head(found.context, N_ROWS).detach().clone(),
             )
         )
 
@@ -236,28 +238,35 @@ class Recorder:
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Run an operation; products and softmaxes are those of the innermost module."""
-        call = next(
-            (one for one in reversed(self._stack) if not isinstance(one.module, _TRANSPARENT)), None
-        )
-        if self._is_inside or call is None or call.tap is None:
+        call = next((one for one in reversed(self._stack) if not _is_bare(one.module)), None)
+        if self._is_inside or call is None:
             return func(*args, **kwargs)
         if func in TOP_KS and isinstance(args[0], Tensor):
             count = args[1] if len(args) > 1 else kwargs["k"]
             call.choices.append((tuple(args[0].shape), int(count)))
             return func(*args, **kwargs)
+        is_attention = False
         if func in SOFTMAXES:
-            scores = args[0] if args else kwargs.get("input")
-            if (
-                isinstance(scores, Tensor)
-                and is_attention_shape(scores)
-                and tuple(scores.shape[-2:]) in self.lengths
-            ):
-                self.n_unnamed_softmaxes += 1
-                if call.tap.weights is None:
-                    call.__dict__["scores"] = scores.detach().clone()
-            elif isinstance(scores, Tensor) and is_attention_shape(scores):
-                return func(*args, **kwargs)  # of a router, whose axes are others
-        return call.tap.__torch_function__(func, (), args, kwargs)
+            scores = args[0] if args else kwargs["input"]
+            is_attention = is_attention_shape(scores) and tuple(scores.shape[-2:]) in self.lengths
+            # One of two or three axes may be a router's; of more it is an attention by blocks.
+            self.n_unnamed_softmaxes += is_attention or scores.ndim >= 4
+        if func in SOFTMAXES or func in PRODUCTS:
+            for one in self._stack:
+                if one is not call:
+                    one.operations.skip(func)
+        was_open = call.operations.context is None
+        result = call.operations.operation(func, args, kwargs, is_attention=is_attention)
+        if was_open and call.operations.context is not None:
+            self._add_older(call)
+        return result
+
+
+def _is_bare(module: nn.Module) -> bool:
+    """Whether a module is an operation alone, without parameters or parts."""
+    return not any(True for _ in module.children()) and not any(
+        True for _ in module.parameters(recurse=False)
+    )
 
 
 class _Watch(TorchFunctionMode):

@@ -29,20 +29,26 @@ def find_router(layer: NamedLayer) -> Call | None:
     """The call of a layer's router: the last module that picks from one number per expert."""
     if layer.before is None:
         return None
-    n_tokens = layer.before.shape[0] * layer.before.shape[1]
-    found = [
-        one
-        for one in layer.inner
-        if any(math.prod(shape[:-1]) == n_tokens for shape, _ in one.choices)
-    ]
+    found = [one for one in layer.inner if _choices(layer, one)]
     return found[-1] if found else None
+
+
+def _choices(layer: NamedLayer, call: Call) -> list[tuple[tuple[int, ...], int]]:
+    """The choices that a call makes for each token, but those among the tokens themselves."""
+    assert layer.before is not None
+    n_rows, n_tokens = layer.before.shape[:2]
+    return [
+        (shape, count)
+        for shape, count in call.choices
+        if math.prod(shape[:-1]) == n_rows * n_tokens and shape[-1] != n_tokens
+    ]
 
 
 def name_router(named: Named, layer: NamedLayer, call: Call) -> None:
     """Name the sites of a layer's router and of its experts."""
     assert layer.before is not None
     n_tokens = layer.before.shape[0] * layer.before.shape[1]
-    shape, top_k = [one for one in call.choices if math.prod(one[0][:-1]) == n_tokens][-1]
+    shape, top_k = _choices(layer, call)[-1]
     n_experts, path = shape[-1], f"{layer.path}.experts"
     axes = "batch query expert"
     logits = named.point(f"{path}.router_logits", axes, expert=n_experts)
