@@ -1,4 +1,4 @@
-"""The command line: headlight serve | trace | train | evaluate | models | limits | settings.
+"""The command line: headlight serve | trace | train | evaluate | experiment | models and more.
 
 Each command imports its work when it runs, so that `--help` does not wait for PyTorch.
 """
@@ -282,6 +282,44 @@ def evaluate(
             text=tuple(text or ()), corpus=tuple(corpus or ()), minimal_pairs=pairs, gold=gold
         )
         evaluate_model(model, evidence, device or settings.device, settings.models_dir)
+
+
+@app.command(cls=Command)
+def experiment(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The experiment; without it all are listed.", metavar="NAME"),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        option(
+            "Change a parameter: length=80, positional=rotary; repeat it for more.",
+            "NAME=VALUE",
+            name="--set",
+        ),
+    ] = None,
+    describe: Annotated[
+        bool, option("Print its parameters, their limits, and what to see.", name="--describe")
+    ] = False,
+    as_json: AsJson = False,
+    as_csv: Annotated[
+        bool, option("Print a table with one line for each number.", name="--csv")
+    ] = False,
+    out: Annotated[Path, option("The file for --json or --csv.", "FILE")] = Path("-"),
+    force: Annotated[bool, option("Replace an existing file.", name="--force")] = False,
+) -> None:
+    """Run an experiment: a small computation that shows one mechanism."""
+    with reporting_errors():
+        from headlight.commands import experiment as command
+
+        if name is None:
+            command.list_experiments()
+        elif describe:
+            command.describe_experiment(name)
+        else:
+            command.run_experiment(
+                name, assignments or [], as_json=as_json, as_csv=as_csv, out=out, force=force
+            )
 
 
 @app.command(cls=Command)

@@ -23,6 +23,8 @@ from headlight.schemas.server import ProblemAnswer
 
 MEDIA_TYPE = "application/problem+json"
 MAX_ECHO = 80
+VALUE_ERROR_PREFIX = "Value error, "
+"""Begins pydantic's message of an error that a validator raised."""
 NO_OBJECT = "the body must be a JSON object"
 
 RETRY_AFTER_SECONDS = 1
@@ -217,7 +219,8 @@ def _described_error(
     where, *names = error["loc"]
     if where not in ("body", "query"):
         names = [where, *names]
-    message = NO_OBJECT if where == "body" and not names else _message(error, names, fields)
+    is_whole = where == "body" and not names and error["type"] != "value_error"
+    message = NO_OBJECT if is_whole else _message(error, names, fields)
     field = ".".join(map(str, validation_path(names, body)))[:MAX_ECHO] or "body"
     return {"field": _printable(field), "message": message}
 
@@ -233,7 +236,7 @@ def _message(
         return f"unknown {noun}{known}"
     if is_top and names[0] in fields and _is_out_of_range(error):
         return f"must be {_range_of(fields[str(names[0])])}"
-    return str(error["msg"])
+    return str(error["msg"]).removeprefix(VALUE_ERROR_PREFIX)
 
 
 def _is_out_of_range(error: Mapping[str, Any]) -> bool:

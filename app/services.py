@@ -15,6 +15,7 @@ from fastapi import Depends, Request
 
 from headlight.engine import ClientLeft, Engine, is_fatal, unless_client_leaves
 from headlight.errors import Problem
+from headlight.experiments import Experiments
 from headlight.log_format import TELLS_WHY
 from headlight.metrics import Metrics
 from headlight.model.cancellation import cancellable
@@ -79,6 +80,7 @@ class Services:
         )
         self.generator = Generator(self.registry, settings)
         self.streams = Streams(settings.max_streams)
+        self.experiments = Experiments(settings.max_experiments, settings.experiment_seconds)
         self._threads = CapacityLimiter(N_THREADS)
         metrics = self.metrics
         metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs)

@@ -109,6 +109,22 @@ class Settings(BaseSettings):
         refusal="503 too-many-streams",
         ge=1,
     )
+    max_experiments: int = _limit(
+        2,
+        "experiments",
+        "Experiments of more than a few seconds that run at one time, each on a thread of its own "
+        "beside the inference thread.",
+        refusal="503 too-many-experiments",
+        ge=1,
+    )
+    experiment_seconds: float = _limit(
+        60.0,
+        "seconds",
+        "How long an experiment may take before it is stopped; one that is estimated to take "
+        "longer than 60 s on one core is rejected at once.",
+        refusal="504 too-slow",
+        gt=0,
+    )
     queue_length: int = _limit(
         64,
         "requests",

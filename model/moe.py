@@ -106,7 +106,8 @@ class Experts(nn.Module):
         """
         # 1. The probability of each expert for each token.
         router_logits = self.router_logits(self.router(x))
-        router_probs = self.router_probs(router_logits.float().softmax(dim=-1))
+        wide = torch.promote_types(router_logits.dtype, torch.float32)
+        router_probs = self.router_probs(router_logits.to(wide).softmax(dim=-1))
         # 2. Keep the top_k experts, and normalise their probabilities to sum to 1.
         top_probs, top_indices = router_probs.topk(self.top_k, dim=-1)
         expert_indices = self.expert_indices(top_indices)

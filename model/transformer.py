@@ -222,7 +222,7 @@ _INPUTS = {
 }
 
 
-def initialise(model: Transformer) -> None:
+def initialise(model: Transformer, generator: torch.Generator | None = None) -> None:
     """Draw all weights from normal distributions; biases are 0 and scales of norms 1.
 
     Matrices have a standard deviation of 1/√inputs. Those that write to the residual stream are
@@ -231,6 +231,10 @@ def initialise(model: Transformer) -> None:
     encoding, so that heads find positions early, and small enough that a token does not predict
     itself through the matrix that embedding and unembedding share. Learned positions have √0.5, the
     root mean square of the sinusoidal ones.
+
+    Args:
+        model: the model; its weights are overwritten.
+        generator: of the random numbers; None: PyTorch's global one.
     """
     depth = math.sqrt(2 * model.config.n_layers)
     for name, parameter in model.named_parameters():
@@ -246,4 +250,4 @@ def initialise(model: Transformer) -> None:
         elif name.endswith(("output_projection.weight", "down_projection.weight")):
             deviation /= depth
         with torch.no_grad():
-            parameter.normal_(0.0, deviation)
+            parameter.normal_(0.0, deviation, generator=generator)

@@ -10,7 +10,15 @@
 """
 
 from headlight.client.client import AsyncClient, Client
-from headlight.client.decode import Analysis, Event, Positional, Trace, read_trace
+from headlight.client.decode import (
+    Analysis,
+    Event,
+    Experiment,
+    Positional,
+    Trace,
+    named_array,
+    read_trace,
+)
 from headlight.client.errors import (
     ConnectionFailed,
     HeadlightError,
@@ -27,6 +35,7 @@ from headlight.client.errors import (
     UnreadableAnswer,
 )
 from headlight.model.trace import NamedArray, Token
+from headlight.schemas.experiments import ExperimentEnded, ExperimentFrame, ExperimentStarted
 from headlight.schemas.generation import Ended, Started, TokenWritten
 from headlight.schemas.models import ModelAnswer, ModelsAnswer, ModelSummary
 from headlight.schemas.server import LimitAnswer
@@ -38,6 +47,10 @@ __all__ = [
     "ConnectionFailed",
     "Ended",
     "Event",
+    "Experiment",
+    "ExperimentEnded",
+    "ExperimentFrame",
+    "ExperimentStarted",
     "HeadlightError",
     "InvalidRequest",
     "LimitAnswer",
@@ -60,5 +73,6 @@ __all__ = [
     "Unauthorized",
     "Unavailable",
     "UnreadableAnswer",
+    "named_array",
     "read_trace",
 ]

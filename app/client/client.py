@@ -203,8 +203,12 @@ class Client(_BaseClient[httpx.Client, httpx.BaseTransport]):
     trace = _sync(endpoints.trace)
     trace_by_id = _sync(endpoints.trace_by_id)
     positional = _sync(endpoints.positional)
+    experiments = _sync(endpoints.experiments)
+    experiment_description = _sync(endpoints.experiment_description)
+    experiment = _sync(endpoints.experiment)
     metrics = _sync(endpoints.metrics)
     generate = _sync_stream(endpoints.generate)
+    experiment_frames = _sync_stream(endpoints.experiment_frames)
 
     def is_alive(self) -> bool:
         """Whether a server answers."""
@@ -245,7 +249,7 @@ class Client(_BaseClient[httpx.Client, httpx.BaseTransport]):
         while True:
             with transport_errors(self.address), self._http.stream(**call.request()) as response:
                 if response.status_code == httpx.codes.OK:
-                    yield from events_of(response.iter_lines())
+                    yield from events_of(response.iter_lines(), call.events)
                     return
                 response.read()
             time.sleep(self._delay(_stream_error(response), n_tried))
@@ -279,8 +283,12 @@ class AsyncClient(_BaseClient[httpx.AsyncClient, httpx.AsyncBaseTransport]):
     trace = _async(endpoints.trace)
     trace_by_id = _async(endpoints.trace_by_id)
     positional = _async(endpoints.positional)
+    experiments = _async(endpoints.experiments)
+    experiment_description = _async(endpoints.experiment_description)
+    experiment = _async(endpoints.experiment)
     metrics = _async(endpoints.metrics)
     generate = _async_stream(endpoints.generate)
+    experiment_frames = _async_stream(endpoints.experiment_frames)
 
     async def is_alive(self) -> bool:
         """Whether a server answers."""
@@ -317,7 +325,7 @@ class AsyncClient(_BaseClient[httpx.AsyncClient, httpx.AsyncBaseTransport]):
             with transport_errors(self.address):
                 async with self._http.stream(**call.request()) as response:
                     if response.status_code == httpx.codes.OK:
-                        async for event in async_events_of(response.aiter_lines()):
+                        async for event in async_events_of(response.aiter_lines(), call.events):
                             yield event
                         return
                     await response.aread()

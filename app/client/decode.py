@@ -14,17 +14,33 @@ from safetensors import SafetensorError
 from headlight.client.errors import UnreadableAnswer, problem_error
 from headlight.model import trace
 from headlight.model.trace import NamedArray, Token
+from headlight.schemas.experiments import (
+    ArrayAnswer,
+    ExperimentEnded,
+    ExperimentFrame,
+    ExperimentResult,
+    ExperimentStarted,
+)
 from headlight.schemas.generation import Ended, Started, TokenWritten
 
 Answer = TypeVar("Answer")
-Event: TypeAlias = Started | TokenWritten | Ended
+Event: TypeAlias = (
+    Started | TokenWritten | Ended | ExperimentStarted | ExperimentFrame | ExperimentEnded
+)
+EventKinds: TypeAlias = Mapping[str, type[Event]]
 
 _PREFIX = "analyses."
 _FIELDS = ("id", "model", "revision", "precision", "text", "target")
 _HEADER_BYTES = 8
 _LOWER_TRIANGLE = "lower-triangle"
 _TOKENS = TypeAdapter(tuple[Token, ...])
-_EVENTS: dict[str, type[Event]] = {"start": Started, "token": TokenWritten, "end": Ended}
+
+GENERATION: EventKinds = {"start": Started, "token": TokenWritten, "end": Ended}
+EXPERIMENT: EventKinds = {
+    "start": ExperimentStarted,
+    "frame": ExperimentFrame,
+    "end": ExperimentEnded,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +97,44 @@ class Positional:
         if name not in self.tensors:
             raise KeyError(f"there is no {name!r}; the arrays are {', '.join(self.tensors)}")
         return self.tensors[name].data
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """The result of an experiment: arrays by name, and every parameter."""
+
+    experiment: str
+    parameters: Mapping[str, Any]
+    arrays: Mapping[str, NamedArray]
+
+    def __getitem__(self, name: str) -> NDArray[np.generic]:
+        """An array by name."""
+        if name not in self.arrays:
+            raise KeyError(f"there is no {name!r}; the arrays are {', '.join(self.arrays)}")
+        return self.arrays[name].data
+
+
+def read_experiment(content: bytes) -> Experiment:
+    """Read the result of an experiment.
+
+    Raises:
+        UnreadableAnswer: the content is anything else.
+    """
+    found = _read_result(content)
+    return Experiment(
+        experiment=found.experiment,
+        parameters=found.parameters,
+        arrays={name: named_array(array) for name, array in found.arrays.items()},
+    )
+
+
+def named_array(array: ArrayAnswer) -> NamedArray:
+    """The array that an answer or an event of an experiment holds; null is NaN."""
+    dtype = "str" if array.dtype == "string" else array.dtype
+    data = np.array(array.data, dtype=object)
+    if array.dtype.startswith("float"):
+        data[data == None] = np.nan  # noqa: E711 - elementwise
+    return NamedArray(tuple(array.axes), data.astype(dtype).reshape(array.shape))
 
 
 def read_trace(content: bytes) -> Trace:
@@ -161,23 +215,28 @@ def read_json(kind: type[Answer]) -> Callable[[bytes], Answer]:
     return read
 
 
-def events_of(lines: Iterable[str]) -> Iterator[Event]:
-    """The events of a stream of Server-Sent Events.
+_read_result = read_json(ExperimentResult)
+
+
+def events_of(lines: Iterable[str], kinds: EventKinds = GENERATION) -> Iterator[Event]:
+    """The events of a stream of Server-Sent Events, whose data have these types by name.
 
     Raises:
         ProblemError: the stream reports an error.
         UnreadableAnswer: it breaks off, or holds anything else.
     """
-    decoder = _EventDecoder()
+    decoder = _EventDecoder(kinds)
     for line in lines:
         if event := decoder.feed(line):
             yield event
     decoder.close()
 
 
-async def async_events_of(lines: AsyncIterable[str]) -> AsyncIterator[Event]:
+async def async_events_of(
+    lines: AsyncIterable[str], kinds: EventKinds = GENERATION
+) -> AsyncIterator[Event]:
     """`events_of` for lines that arrive asynchronously."""
-    decoder = _EventDecoder()
+    decoder = _EventDecoder(kinds)
     async for line in lines:
         if event := decoder.feed(line):
             yield event
@@ -187,7 +246,8 @@ async def async_events_of(lines: AsyncIterable[str]) -> AsyncIterator[Event]:
 class _EventDecoder:
     """Assembles lines into events: https://html.spec.whatwg.org/#event-stream-interpretation."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: EventKinds) -> None:
+        self.kinds = kinds
         self.name = ""
         self.data: list[str] = []
         self.is_ended = False
@@ -215,7 +275,7 @@ class _EventDecoder:
         try:
             if name == "error":
                 raise problem_error(json.loads(text))
-            event: Event = _EVENTS[name].model_validate_json(text)
+            event: Event = self.kinds[name].model_validate_json(text)
         except (ValueError, KeyError, TypeError) as error:
             raise UnreadableAnswer(
                 f"the stream holds an unknown event {name!r}: {error}"

@@ -12,7 +12,19 @@ from urllib.parse import quote
 
 import numpy as np
 
-from headlight.client.decode import Positional, Trace, read_json, read_positional, read_trace
+from headlight.client.decode import (
+    EXPERIMENT,
+    GENERATION,
+    EventKinds,
+    Experiment,
+    Positional,
+    Trace,
+    read_experiment,
+    read_json,
+    read_positional,
+    read_trace,
+)
+from headlight.schemas.experiments import ExperimentAnswer, ExperimentsAnswer
 from headlight.schemas.models import ModelAnswer, ModelsAnswer
 from headlight.schemas.server import LimitAnswer
 from headlight.schemas.traces import DType, Scheme, TokenAnswer, TokenizeAnswer
@@ -32,6 +44,8 @@ _LISTS = frozenset({"capture", "layers", "heads", "analyses", "edits", "forced"}
 _read_models = read_json(ModelsAnswer)
 _read_model = read_json(ModelAnswer)
 _read_limits = read_json(dict[str, LimitAnswer])
+_read_experiments = read_json(ExperimentsAnswer)
+_read_description = read_json(ExperimentAnswer)
 _read_tokenized = read_json(TokenizeAnswer)
 
 
@@ -47,6 +61,8 @@ class Call(Generic[Answer]):
     body: Mapping[str, Any] | None = None
     is_immutable: bool = False
     """The answer never changes, so a client keeps it with its entity tag."""
+    events: EventKinds = field(default_factory=lambda: GENERATION)
+    """The types of the events of a stream, by name."""
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -188,6 +204,44 @@ def positional(
     params = _given(locals(), lists=frozenset())
     path = f"{BASE}/positional"
     return Call(method="GET", path=path, read=read_positional, accept=SAFETENSORS, params=params)
+
+
+def experiments() -> Call[ExperimentsAnswer]:
+    """Every experiment in short."""
+    return Call(method="GET", path=f"{BASE}/experiments", read=_read_experiments)
+
+
+def experiment_description(name: str) -> Call[ExperimentAnswer]:
+    """One experiment: its parameters with their limits, its arrays, and what to see."""
+    path = f"{BASE}/experiments/{_segment(name)}"
+    return Call(method="GET", path=path, read=_read_description)
+
+
+def experiment(name: str, /, **parameters: Any) -> Call[Experiment]:
+    """Run an experiment and return its whole result.
+
+    Args:
+        name: of the experiment.
+        parameters: those that differ from their defaults.
+    """
+    path = f"{BASE}/experiments/{_segment(name)}"
+    return Call(method="POST", path=path, read=read_experiment, body=parameters)
+
+
+def experiment_frames(name: str, /, **parameters: Any) -> Call[None]:
+    """Run an experiment: `ExperimentStarted`, each `ExperimentFrame`, `ExperimentEnded`.
+
+    Leaving the loop closes the stream, and the server stops computing.
+
+    Args:
+        name: of the experiment.
+        parameters: those that differ from their defaults.
+    """
+    path, accept = f"{BASE}/experiments/{_segment(name)}", EVENT_STREAM
+    body, events = parameters, EXPERIMENT
+    return Call(
+        method="POST", path=path, read=_read_nothing, accept=accept, body=body, events=events
+    )
 
 
 def metrics() -> Call[str]:

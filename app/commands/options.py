@@ -130,7 +130,7 @@ def settings_of(**options: Any) -> Settings:
     try:
         return Settings(**{name: value for name, value in options.items() if value is not None})
     except ValidationError as error:
-        message = _lines(error, lambda location: _name_of(str(location[0]), options))
+        message = error_lines(error, lambda location: _name_of(str(location[0]), options))
         fail(message, code=USAGE_ERROR)
 
 
@@ -156,7 +156,7 @@ def request_errors(error: ValidationError, request: Mapping[str, Any]) -> str:
         whole = "the text" if first == "text" else option_of(str(first))
         return ".".join([whole, *map(str, places)])
 
-    return _lines(error, name)
+    return error_lines(error, name)
 
 
 def _name_of(setting: str, options: Mapping[str, Any]) -> str:
@@ -167,7 +167,8 @@ def _name_of(setting: str, options: Mapping[str, Any]) -> str:
     return option_of(setting) if is_option else variable
 
 
-def _lines(error: ValidationError, name: Callable[[Sequence[str | int]], str]) -> str:
+def error_lines(error: ValidationError, name: Callable[[Sequence[str | int]], str]) -> str:
+    """A line for every error; `name` makes the name of what is wrong from its location."""
     return "\n".join(_sentence(name(found["loc"]), found) for found in error.errors())
 
 

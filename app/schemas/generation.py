@@ -172,7 +172,7 @@ class Ended(Answer):
     text: str = Field(description="Their text.")
 
 
-class _OneLine:
+class OneLine:
     """The data of an event: one line of text that holds JSON."""
 
     def __get_pydantic_json_schema__(
@@ -187,7 +187,7 @@ class _OneLine:
 
 class _Event(Answer, Generic[Kind, Data]):
     event: Kind
-    data: Annotated[Data, _OneLine()]
+    data: Annotated[Data, OneLine()]
 
 
 class StartEvent(_Event[Literal["start"], Started]):

@@ -56,6 +56,9 @@ def only_some_limits(found):
 TRACE_ID = "{trace_id}"
 TRACE = "/api/v1/trace"
 HEADS = {"capture": ["decoder.layers.*.self_attention.weights"], "layers": [1], "heads": [0, 3]}
+EXPERIMENTS = "/api/v1/experiments"
+EXPERIMENT = f"{EXPERIMENTS}/{{experiment}}"
+BY_HAND = {"experiment": "by_hand"}
 TEXTS = {"model": "translate", "text": "the cat", "target": "le chat"}
 OFF = {"edits": [{"kind": "heads_off", "heads": [3], "layer": 0}]}
 ROTARY = {"scheme": "rotary", "length": 3, "width": 4}
@@ -97,6 +100,16 @@ ASKS = [
         "The trace of two heads again",
         parameters={"trace_id": TRACE_ID},
     ),
+    Ask("experiments", EXPERIMENTS, "Every experiment"),
+    Ask("experiment", EXPERIMENT, "Attention by hand: parameters and arrays", parameters=BY_HAND),
+    Ask(
+        "run_experiment",
+        EXPERIMENT,
+        "The attention of “it”, as printed and as computed",
+        name="by_hand",
+        body={"example": "animal"},
+        parameters=BY_HAND,
+    ),
     Ask("positional", "/api/v1/positional", "Rotary angles of three positions", parameters=ROTARY),
     Ask(
         "limits",
@@ -109,6 +122,9 @@ ASKS = [
     Ask("readyz", "/readyz", "Ready"),
 ]
 GENERATE = {"text": TEXT, "n_tokens": 1, "temperature": 0, "n_alternatives": 2, "layers": [0]}
+GENERATED = ("likeliest", "The likeliest token, without chance", GENERATE)
+LEARN = {"steps": 1, "length": 2, "d_model": 8, "n_layers": 1, "n_heads": 1, "batch": 4}
+LEARNED = ("learn_task", "One training step of a tiny transformer", LEARN)
 
 
 def wait_until_ready(client):
@@ -148,7 +164,8 @@ def answers(server):
         example |= {"parameters": parameters} if parameters else {}
         example |= {"request": ask.body} if ask.body else {}
         shown.setdefault(ask.operation, {})[ask.name] = example
-    shown["generate"] = dict(events(server))
+    shown["generate"] = dict(events(server, "/api/v1/generate", *GENERATED))
+    shown["run_experiment"] |= dict(events(server, f"{EXPERIMENTS}/learn_task", *LEARNED))
     series = server.get("/metrics").text.splitlines()
     picked = "\n".join(line for line in series if "headlight_queue_length" in line) + "\n"
     shown["metrics"] = {"example": {"summary": "Shortened to one series", "text/plain": picked}}
@@ -163,14 +180,15 @@ def answer(server, ask, parameters):
     return response.json()
 
 
-def events(server):
-    lines = server.post("/api/v1/generate", json=GENERATE).text.splitlines()
+def events(server, path, name, summary, body):
+    """A request of events, and an example of each kind of event."""
+    lines = server.post(path, json=body, headers={"accept": EVENTS}).text.splitlines()
     names = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
     data = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
-    yield "likeliest", {"summary": "The likeliest token, without chance", "request": GENERATE}
-    for name, found in zip(names, data, strict=True):
-        sent = {"event": name, "data": json.dumps(rounded(found), ensure_ascii=False)}
-        yield name, {"summary": f"The event {name}", EVENTS: sent}
+    yield name, {"summary": summary, "request": body}
+    for event, found in zip(names, data, strict=True):
+        sent = {"event": event, "data": json.dumps(rounded(found), ensure_ascii=False)}
+        yield event, {"summary": f"The event {event}", EVENTS: sent}
 
 
 def problems(server):

@@ -23,6 +23,7 @@ from headlight.client import (
     TimedOut,
     TokenWritten,
     Unavailable,
+    named_array,
 )
 from headlight.model import tracing
 from headlight.schemas import generation, traces
@@ -140,6 +141,38 @@ def test_leaving_the_loop_closes_the_stream(headlight, server):
     while server.services.streams.n_open and time.monotonic() < until:
         time.sleep(0.01)
     assert server.services.streams.n_open == 0
+
+
+def test_an_experiment_is_described_and_run(headlight):
+    names = [each.id for each in headlight.experiments().experiments]
+    assert headlight.experiment_description(names[0]).id == names[0]
+    found = headlight.experiment("by_hand", example="animal", keys=np.eye(4)[:, :2])
+    assert found.parameters["example"] == "animal"
+    assert found.arrays["weights"].axes == ("query", "key")
+    assert found["weights"].sum() == pytest.approx(1)
+    assert found["key"].tolist() == ["animal", "street", "it", "tired"]
+    causal = headlight.experiment("by_hand", is_causal=True)
+    assert np.isnan(causal["scores"][0, 1:]).all()
+    with pytest.raises(KeyError, match="the arrays are queries"):
+        found["colour"]
+
+
+def test_an_experiment_is_streamed_frame_by_frame(headlight):
+    sizes = {"steps": 2, "length": 2, "d_model": 8, "n_layers": 1, "n_heads": 1, "batch": 4}
+    start, *frames, end = headlight.experiment_frames("learn_task", **sizes)
+    assert start.parameters["steps"] == 2
+    steps = [named_array(frame.arrays["frame"]).data.tolist() for frame in frames]
+    assert steps == [[0], [1], [2]]
+    assert end.n_frames == 3
+
+
+def test_a_wrong_experiment_is_an_error(headlight):
+    with pytest.raises(NotFound, match="no experiment 'alchemy'"):
+        headlight.experiment("alchemy")
+    with pytest.raises(InvalidRequest, match="width"):
+        headlight.experiment("scaling", width=0)
+    with pytest.raises(InvalidRequest, match="width"):
+        list(headlight.experiment_frames("scaling", width=0))
 
 
 def test_an_error_of_the_server_is_an_exception_of_its_kind(headlight):
@@ -287,7 +320,12 @@ def test_the_client_loads_neither_pytorch_nor_the_server():
     assert rooms == {"client", "model", "schemas"}
 
 
-NAMES = {"healthz": "is_alive", "readyz": "is_ready"}
+NAMES = {
+    "healthz": "is_alive",
+    "readyz": "is_ready",
+    "experiment": "experiment_description",
+    "run_experiment": "experiment",
+}
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])

@@ -1,0 +1,190 @@
+"""Run experiments on threads of their own, beside the inference thread.
+
+An experiment computes frame by frame, and only as frames are asked for. A run that is estimated to
+take long needs one of a few places and is rejected if all are taken; short ones wait for each other
+in a short queue. A run ends between two of its steps if its client disconnects or its time is over.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any, TypeVar
+
+import anyio.to_thread
+import numpy as np
+import orjson
+from anyio import CapacityLimiter
+
+from headlight.engine import ClientDisconnected, ClientLeft, unless_client_leaves
+from headlight.errors import Problem, refusal
+from headlight.model.cancellation import Cancelled, cancellable
+from headlight.model.experiments.experiment import Experiment, Frame, Parameters, TooCostly, collect
+
+Result = TypeVar("Result")
+
+QUICK_SECONDS = 3.0
+"""Runs with a longer estimated time need a place."""
+
+MAX_WAITING = 8
+"""Short runs that may be open at one time."""
+
+
+class Experiments:
+    """The experiments that are running.
+
+    Args:
+        places: how many long runs there may be at one time.
+        seconds: how long a run may take before it is stopped.
+    """
+
+    def __init__(self, places: int, seconds: float) -> None:
+        self.places = places
+        self.seconds = seconds
+        self.n_long = 0
+        self.n_quick = 0
+        self._long = CapacityLimiter(places)
+        self._quick = CapacityLimiter(1)
+
+    @contextmanager
+    def run(self, experiment: Experiment, parameters: Parameters) -> Iterator["Run"]:
+        """Begin a run, which ends with the block.
+
+        Raises:
+            Problem: 422, it would cost too much; 503 with Retry-After, too many are running.
+        """
+        try:
+            experiment.validate(parameters)
+        except TooCostly as error:
+            kind = f"too-many-{error.what}"
+            raise Problem(422, kind, str(error), limit=error.limit, actual=error.actual) from error
+        is_long = experiment.cost(parameters).seconds > QUICK_SECONDS
+        n_open, limit = (self.n_long, self.places) if is_long else (self.n_quick, MAX_WAITING)
+        if n_open >= limit:
+            why = f"{n_open} experiments are running already"
+            raise refusal("too-many-experiments", why, limit=limit, actual=n_open)
+        self._count(1, is_long=is_long)
+        limiter = self._long if is_long else self._quick
+        run = Run(experiment, parameters, limiter, self.seconds)
+        try:
+            yield run
+        finally:
+            run.close(lambda: self._count(-1, is_long=is_long))
+
+    def _count(self, change: int, *, is_long: bool) -> None:
+        if is_long:
+            self.n_long += change
+        else:
+            self.n_quick += change
+
+
+class Run:
+    """One run of an experiment.
+
+    Args:
+        experiment: the experiment.
+        parameters: validated.
+        limiter: of the threads that may compute it.
+        seconds: how long it may take, waiting included.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        parameters: Parameters,
+        limiter: CapacityLimiter,
+        seconds: float,
+    ) -> None:
+        self.experiment = experiment
+        self.parameters = parameters
+        self.n_frames = 0
+        self._frames = experiment.start(parameters)
+        self._limiter = limiter
+        self._seconds = seconds
+        self._deadline = monotonic() + seconds
+        self._is_closed = False
+        self._computing: asyncio.Future[Any] | None = None
+
+    async def frame(self, client_left: ClientLeft | None = None) -> bytes | None:
+        """The data of the next `frame` event as JSON; None: there is no further frame.
+
+        Raises:
+            Problem: 504, the time is over; 499, the client disconnected.
+        """
+        return await self._in_thread(self._encoded_frame, client_left)
+
+    async def result(self, client_left: ClientLeft | None = None) -> bytes:
+        """The whole result as JSON; errors are those of `frame`."""
+        return await self._in_thread(self._encoded_result, client_left)
+
+    def close(self, on_closed: Callable[[], object]) -> None:
+        """Stop computing; call `on_closed` on the event loop once nothing computes."""
+        self._is_closed = True
+        if self._computing is None or self._computing.done():
+            on_closed()
+        else:
+            self._computing.add_done_callback(lambda _: on_closed())
+
+    async def _in_thread(
+        self, work: Callable[[], Result], client_left: ClientLeft | None
+    ) -> Result:
+        computing = asyncio.ensure_future(
+            anyio.to_thread.run_sync(self._cancellable, work, limiter=self._limiter)
+        )
+        computing.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieved
+        self._computing = computing
+        return await unless_client_leaves(computing, client_left)
+
+    def _cancellable(self, work: Callable[[], Result]) -> Result:
+        try:
+            with cancellable(lambda: self._is_closed or monotonic() > self._deadline):
+                return work()
+        except Cancelled:
+            # Not chained: the traceback holds the arrays of the run.
+            problem = ClientDisconnected() if self._is_closed else self._too_slow()
+        raise problem
+
+    def _too_slow(self) -> Problem:
+        detail = f"the experiment took longer than {self._seconds:g} s; {self.experiment.way_out}"
+        return Problem(504, "too-slow", detail)
+
+    def _encoded_frame(self) -> bytes | None:
+        frame = next(self._frames, None)
+        if frame is None:
+            return None
+        self.n_frames += 1
+        return _encoded({"index": self.n_frames - 1, "arrays": _described(frame)})
+
+    def _encoded_result(self) -> bytes:
+        return encoded_result(self.experiment, self.parameters, collect(self._frames))
+
+
+def description(experiment: Experiment, parameters: Parameters) -> dict[str, Any]:
+    """The members that name an experiment and its parameters."""
+    return {"experiment": experiment.id, "parameters": parameters.model_dump()}
+
+
+def encoded_result(experiment: Experiment, parameters: Parameters, result: Frame) -> bytes:
+    """A whole result as JSON."""
+    members = description(experiment, parameters)
+    return _encoded({**members, "arrays": _described(result)})
+
+
+def _described(frame: Frame) -> dict[str, Any]:
+    """The arrays of a frame as `ArrayAnswer` has them."""
+    found = {}
+    for name, array in frame.items():
+        is_text = array.data.dtype.kind == "U"
+        found[name] = {
+            "axes": array.axes,
+            "shape": array.data.shape,
+            "dtype": "string" if is_text else str(array.data.dtype),
+            "data": array.data.tolist() if is_text else np.ascontiguousarray(array.data),
+        }
+        if array.data.ndim == 0:  # which NumPy's contiguous arrays never are
+            found[name]["data"] = array.data.item()
+    return found
+
+
+def _encoded(answer: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)

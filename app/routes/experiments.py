@@ -1,0 +1,158 @@
+"""Experiments: their descriptions, and the route that runs them."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Path, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.sse import format_sse_event
+from pydantic import ValidationError
+
+from headlight.errors import Problem, described, echo, server_stopping, unexpected
+from headlight.experiments import Run, description
+from headlight.model.experiments.experiment import GROWING, Experiment, Parameters
+from headlight.model.experiments.registry import EXPERIMENTS
+from headlight.routes import JsonRoute
+from headlight.routes.generation import STREAM_READ_SECONDS
+from headlight.schemas.experiments import (
+    ExperimentAnswer,
+    ExperimentEvent,
+    ExperimentResult,
+    ExperimentsAnswer,
+    ExperimentSummary,
+    QuantityAnswer,
+    SourceAnswer,
+)
+from headlight.serialization.formats import negotiate
+from headlight.services import Services, ServicesDep, client_left
+from headlight.tracing.generation import EVENT_STREAM, EventStream, encode_event
+
+JSON = "application/json"
+
+logger = logging.getLogger(__name__)
+
+router = APIRouter(prefix="/api/v1", tags=["experiments"], route_class=JsonRoute)
+
+
+@router.get("/experiments")
+async def experiments() -> ExperimentsAnswer:
+    """Every experiment in short."""
+    return ExperimentsAnswer(
+        experiments=[
+            ExperimentSummary(id=each.id, title=each.title, is_streamed=each.is_streamed)
+            for each in EXPERIMENTS.values()
+        ]
+    )
+
+
+@router.get("/experiments/{experiment}", responses=described(404))
+async def experiment(
+    experiment: Annotated[str, Path(description="The experiment's id.")],
+) -> ExperimentAnswer:
+    """One experiment: its parameters with their limits, its arrays, and what to see."""
+    return experiment_answer(_require(experiment))
+
+
+def experiment_answer(found: Experiment) -> ExperimentAnswer:
+    """The description of an experiment as it is sent."""
+    return ExperimentAnswer(
+        id=found.id,
+        title=found.title,
+        is_streamed=found.is_streamed,
+        see=found.see,
+        field=found.field,
+        sources=[SourceAnswer(title=each.title, url=each.url) for each in found.sources],
+        parameters=found.parameters.model_json_schema(),
+        arrays={
+            name: QuantityAnswer(axes=each.axes.split(), unit=each.unit, help=each.help)
+            for name, each in found.quantities.items()
+        },
+        growing=list(GROWING),
+    )
+
+
+def _require(name: str) -> Experiment:
+    if name not in EXPERIMENTS:
+        detail = f"there is no experiment {echo(name)}; there are {', '.join(EXPERIMENTS)}"
+        raise Problem(404, "unknown-experiment", detail, available=list(EXPERIMENTS))
+    return EXPERIMENTS[name]
+
+
+async def _open_run() -> AsyncIterator[ExitStack]:
+    """A stack for the run, which is closed when the last event is sent or the client is gone."""
+    with ExitStack() as stack:
+        yield stack
+
+
+_RESULT = ExperimentResult.model_json_schema(ref_template="#/components/schemas/{model}")
+del _RESULT["$defs"]  # they are components, as the events have them too
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": ExperimentEvent,
+        "description": "The result as JSON, or Server-Sent Events: one `start`, a `frame` for each "
+        "part of the result, and one `end` or `error`, each with one line of JSON as `data`. "
+        "Without a preference in the Accept header, an experiment with `is_streamed` sends events.",
+        "content": {
+            JSON: {"schema": _RESULT},
+            EVENT_STREAM: {"schema": {"type": "object", "title": "An event"}},
+        },
+    },
+    **described(400, 404, 406, 413, 415, 422, 503, 504),
+}
+
+
+@router.post(
+    "/experiments/{experiment}", status_code=200, response_class=EventStream, responses=_ANSWERS
+)
+async def run_experiment(
+    experiment: Annotated[str, Path(description="The experiment's id.")],
+    parameters: Annotated[
+        dict[str, Any],
+        Body(description="By name; `GET /experiments/{experiment}` has their JSON Schema."),
+    ],
+    request: Request,
+    services: ServicesDep,
+    stack: Annotated[ExitStack, Depends(_open_run)],
+) -> Response:
+    """Run an experiment. Closing the connection ends it.
+
+    Parameters that are omitted have their defaults; `{}` is a request.
+    """
+    found = _require(experiment)
+    offered = (EVENT_STREAM, JSON) if found.is_streamed else (JSON, EVENT_STREAM)
+    form = negotiate(request.headers.get("accept", ""), offered)
+    run = stack.enter_context(services.experiments.run(found, _validated(found, parameters)))
+    if form == JSON:
+        body = await run.result(client_left(request))
+        return Response(body, media_type=JSON, headers={"Cache-Control": "no-store"})
+    first = await run.frame(client_left(request))
+    return EventStream(_events(services, run, first), STREAM_READ_SECONDS)
+
+
+def _validated(of: Experiment, values: dict[str, Any]) -> Parameters:
+    """The parameters; a wrong one is reported as that of any other request."""
+    try:
+        return of.parameters(**values)
+    except ValidationError as error:
+        errors = [{**each, "loc": ("body", *each["loc"])} for each in error.errors()]
+        raise RequestValidationError(errors, body=values) from error
+
+
+async def _events(services: Services, run: Run, first: bytes | None) -> AsyncIterator[bytes]:
+    """The event `start`, a `frame` for each frame as it is computed, and `end` or `error`."""
+    try:
+        yield encode_event("start", description(run.experiment, run.parameters))
+        frame = first
+        while frame is not None:
+            yield format_sse_event(event="frame", data_str=frame.decode())
+            if services.streams.is_stopping:
+                raise server_stopping()
+            frame = await run.frame()
+        yield encode_event("end", {"n_frames": run.n_frames})
+    except Problem as problem:
+        yield encode_event("error", problem.document())
+    except Exception:
+        logger.exception("an experiment broke off")
+        yield encode_event("error", unexpected().document())

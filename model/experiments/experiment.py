@@ -1,0 +1,194 @@
+"""An experiment: a pure, seeded, bounded function from validated parameters to named arrays.
+
+    for frame in experiment.start({"length": 80}):
+        frame["gradient"].data
+
+An array whose name is its only axis holds the values of that axis. An experiment of more than a
+second gives its result in frames. The arrays with an axis in `GROWING` go on from frame to frame
+along it; any other array is whole in the frame that has it. `collect` joins the frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from headlight.model.cancellation import check
+from headlight.model.trace import NamedArray
+
+MAX_SECONDS = 60
+"""The longest estimated time of a run, on one core."""
+
+MAX_MEGABYTES = 500
+"""The most memory that a run may need, as estimated."""
+
+GROWING = ("step", "frame")
+"""The axes along which the arrays of consecutive frames are joined."""
+
+Arrays = Mapping[str, NDArray[np.generic]]
+Frame = dict[str, NamedArray]
+
+
+class Parameters(BaseModel):
+    """The parameters of an experiment: each has a default, limits and a description.
+
+    Raises:
+        pydantic.ValidationError: a parameter is unknown, has another type or is out of range.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    seed: int = Field(0, ge=0, lt=2**31, description="Equal seeds give equal numbers.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """A declared array of a result.
+
+    Args:
+        axes: the names of its axes, separated by spaces; empty: a single number.
+        unit: of its numbers; empty: none.
+        help: what its numbers are.
+    """
+
+    axes: str
+    unit: str = ""
+    help: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A publication that a description relies on."""
+
+    title: str
+    url: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """The estimated cost of a run.
+
+    Args:
+        seconds: on one core of a common server.
+        megabytes: of memory beyond that of the process.
+    """
+
+    seconds: float
+    megabytes: float
+
+
+class TooCostly(ValueError):
+    """The parameters ask for more time or memory than a run may take.
+
+    Args:
+        what: ``seconds`` or ``megabytes``.
+        limit: the greatest allowed amount.
+        actual: the estimated amount.
+        way_out: how to ask for less.
+    """
+
+    def __init__(self, what: str, *, limit: int, actual: int, way_out: str) -> None:
+        super().__init__(
+            f"this run needs about {actual:,} {what}, more than the {limit:,} allowed; {way_out}"
+        )
+        self.what, self.limit, self.actual = what, limit, actual
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A named experiment and its description.
+
+    Args:
+        id: its name.
+        title: a few words.
+        parameters: the class of its parameters.
+        quantities: the arrays of its result, by name.
+        run: computes the result; yields the arrays of each frame, and between frames computes for
+            at most a few seconds.
+        cost: estimates the cost of a run.
+        way_out: how to lower the cost, part of a sentence.
+        see: one paragraph on what to see.
+        field: one paragraph on where the field stands.
+        sources: of both paragraphs.
+        is_streamed: whether it gives more than one frame.
+    """
+
+    id: str
+    title: str
+    parameters: type[Parameters]
+    quantities: Mapping[str, Quantity]
+    run: Callable[[Any], Iterator[Arrays]]
+    cost: Callable[[Any], Cost]
+    way_out: str
+    see: str
+    field: str
+    sources: tuple[Source, ...]
+    is_streamed: bool = field(default=False)
+
+    def validate(self, values: Mapping[str, Any] | Parameters) -> Parameters:
+        """Check values; a parameter that is not named has its default.
+
+        Raises:
+            pydantic.ValidationError: a value is not allowed.
+            TooCostly: the run would take too long or too much memory.
+        """
+        parameters = (
+            values if isinstance(values, self.parameters) else self.parameters(**dict(values))
+        )
+        cost = self.cost(parameters)
+        for what, limit in (("seconds", MAX_SECONDS), ("megabytes", MAX_MEGABYTES)):
+            if (actual := getattr(cost, what)) > limit:
+                raise TooCostly(what, limit=limit, actual=round(actual), way_out=self.way_out)
+        return parameters
+
+    def start(self, values: Mapping[str, Any] | Parameters | None = None) -> Iterator[Frame]:
+        """Validate the values now, and compute the frames as they are asked for.
+
+        Raises:
+            pydantic.ValidationError, TooCostly: as `validate`.
+            Cancelled: while computing, if the run is cancelled (`cancellation`).
+        """
+        return self._frames(self.validate(values or {}))
+
+    def result(self, values: Mapping[str, Any] | Parameters | None = None) -> Frame:
+        """Compute the whole result at once; arguments and errors are those of `start`."""
+        return collect(self.start(values))
+
+    def _frames(self, parameters: Parameters) -> Iterator[Frame]:
+        for arrays in self.run(parameters):
+            yield {
+                name: NamedArray(tuple(self.quantities[name].axes.split()), np.asarray(data))
+                for name, data in arrays.items()
+            }
+            check()
+
+
+def collect(frames: Iterable[Frame]) -> Frame:
+    """Join frames: arrays with a growing axis are concatenated along it, the last of others stays.
+
+    Raises:
+        ValueError: there is no frame.
+    """
+    parts: dict[str, list[NamedArray]] = {}
+    for frame in frames:
+        for name, array in frame.items():
+            if set(array.axes) & set(GROWING):
+                parts.setdefault(name, []).append(array)
+            else:
+                parts[name] = [array]
+    if not parts:
+        raise ValueError("there is no frame to join")
+    return {name: _join(arrays) for name, arrays in parts.items()}
+
+
+def _join(arrays: list[NamedArray]) -> NamedArray:
+    axes = arrays[0].axes
+    if len(arrays) == 1:
+        return arrays[0]
+    growing = next(place for place, axis in enumerate(axes) if axis in GROWING)
+    return NamedArray(axes, np.concatenate([array.data for array in arrays], axis=growing))

@@ -1,0 +1,303 @@
+"""GET and POST /api/v1/experiments: descriptions, results, events, and requests that are wrong."""
+
+import json
+import time
+from types import MappingProxyType
+
+import httpx
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from headlight.experiments import MAX_WAITING
+from headlight.model.cancellation import check
+from headlight.model.experiments.experiment import Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.registry import EXPERIMENTS
+from headlight.routes import experiments as routes
+from headlight.schemas.experiments import ExperimentEvent, ExperimentResult
+from tests.app.connections import wait_for
+from tests.app.routes.test_generation import events_of
+
+PATH = "/api/v1/experiments"
+EVENTS = {"Accept": "text/event-stream"}
+JSON = {"Accept": "application/json"}
+TINY = {"steps": 3, "length": 3, "d_model": 8, "n_heads": 1, "n_layers": 1, "batch": 4}
+
+
+class Endless:
+    """An experiment whose second frame never comes; it counts the runs that have not ended."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.n_running = 0
+
+    def run(self, _):
+        self.n_running += 1
+        try:
+            yield {"frame": np.array([0])}
+            while True:
+                check()
+                time.sleep(0.005)
+        finally:
+            self.n_running -= 1
+
+    def experiment(self):
+        return Experiment(
+            id="endless",
+            title="Endless",
+            parameters=Parameters,
+            quantities={"frame": Quantity(axes="frame", help="Frames.")},
+            run=self.run,
+            cost=lambda _: Cost(seconds=self.seconds, megabytes=1),
+            way_out="ask for less",
+            see="",
+            field="",
+            sources=(),
+            is_streamed=True,
+        )
+
+
+@pytest.fixture
+def endless(monkeypatch):
+    """Makes the experiment `endless` known, with an estimated time."""
+
+    def make(seconds=10.0):
+        made = Endless(seconds)
+        known = {**EXPERIMENTS, "endless": made.experiment()}
+        monkeypatch.setattr(routes, "EXPERIMENTS", MappingProxyType(known))
+        return made
+
+    return make
+
+
+# --- descriptions ---------------------------------------------------------------------------------
+
+
+def test_the_list_names_every_experiment(client):
+    found = client.get(PATH).json()["experiments"]
+    assert [each["id"] for each in found] == list(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_description_has_parameters_arrays_and_sources(client, name):
+    found = client.get(f"{PATH}/{name}").json()
+    experiment = EXPERIMENTS[name]
+    assert found["see"] == experiment.see
+    assert found["parameters"]["properties"].keys() == set(experiment.parameters.model_fields)
+    assert found["arrays"].keys() == set(experiment.quantities)
+    assert all(source["url"].startswith("https://") for source in found["sources"])
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_an_unknown_experiment_is_a_404_that_names_the_known_ones(client, problem, method):
+    body = {"json": {}} if method == "post" else {}
+    response = getattr(client, method)(f"{PATH}/alchemy", **body)
+    assert problem(response, 404, "unknown-experiment")["available"] == list(EXPERIMENTS)
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def test_a_result_is_that_of_the_model_package(client):
+    response = client.post(f"{PATH}/scaling", json={"width": 8, "seed": 3})
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["cache-control"] == "no-store"
+    found = ExperimentResult.model_validate_json(response.content)
+    expected = EXPERIMENTS["scaling"].result({"width": 8, "seed": 3})
+    assert found.arrays.keys() == expected.keys()
+    for name, array in expected.items():
+        sent = found.arrays[name]
+        assert (sent.axes, sent.shape) == (list(array.axes), list(array.data.shape))
+        np.testing.assert_array_equal(np.array(sent.data), array.data)
+
+
+def test_parameters_that_are_omitted_are_returned_with_their_defaults(client):
+    found = client.post(f"{PATH}/minhash", json={"shingle": 3}).json()
+    defaults = EXPERIMENTS["minhash"].parameters()
+    assert found["parameters"] == {**defaults.model_dump(), "shingle": 3}
+
+
+def test_masked_scores_are_null_and_booleans_and_texts_stay_what_they_are(client):
+    found = client.post(f"{PATH}/by_hand", json={"is_causal": True}).json()["arrays"]
+    assert found["scores"]["data"][0][1:] == [None] * 5
+    assert (found["key"]["dtype"], found["key"]["data"][0]) == ("string", "Life")
+    assert found["divisor"]["shape"] == []
+    found = client.post(f"{PATH}/minhash", json={}).json()["arrays"]
+    assert (found["is_equal"]["dtype"], type(found["is_equal"]["data"][0])) == ("bool", bool)
+
+
+def test_frames_joined_are_the_result(client):
+    events = events_of(client.post(f"{PATH}/learn_task", json=TINY).content)
+    assert [name for name, _ in events] == ["start", *["frame"] * 4, "end"]
+    adapter = TypeAdapter(ExperimentEvent)
+    for name, data in events:
+        adapter.validate_python({"event": name, "data": data})
+    whole = client.post(f"{PATH}/learn_task", json=TINY, headers=JSON).json()
+    assert events[0][1] == {"experiment": "learn_task", "parameters": whole["parameters"]}
+    frames = [data for name, data in events if name == "frame"]
+    assert [frame["index"] for frame in frames] == [0, 1, 2, 3]
+    accuracy = [number for frame in frames for number in frame["arrays"]["accuracy"]["data"]]
+    assert accuracy == whole["arrays"]["accuracy"]["data"]
+    assert events[-1][1] == {"n_frames": 4}
+
+
+@pytest.mark.parametrize(
+    ("name", "headers", "media_type"),
+    [
+        ("learn_task", {}, "text/event-stream"),
+        ("learn_task", JSON, "application/json"),
+        ("by_hand", {}, "application/json"),
+        ("by_hand", EVENTS, "text/event-stream"),
+    ],
+)
+def test_the_accept_header_decides_between_json_and_events(client, name, headers, media_type):
+    body = TINY if name == "learn_task" else {}
+    response = client.post(f"{PATH}/{name}", json=body, headers={"Accept": "*/*", **headers})
+    assert response.headers["content-type"].split(";")[0] == media_type
+
+
+# --- wrong requests -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "field", "message"),
+    [
+        ("scaling", {"width": 0}, "width", "greater than or equal to 1"),
+        ("scaling", {"width": 10**18}, "width", "less than or equal to 2048"),
+        ("scaling", {"width": "8"}, "width", "valid integer"),
+        ("scaling", {"width": None}, "width", "valid integer"),
+        ("scaling", {"depth": 1}, "depth", "unknown member"),
+        ("scaling", {"self": 1}, "self", "unknown member"),
+        ("scaling", {"scores": [1.0] * 33}, "scores", "at most 32"),
+        ("scaling", {"scores": [1.0, "x"]}, "scores.1", "valid number"),
+        ("minhash", {"first": ""}, "body", "first has 0 characters"),
+        ("minhash", {"first": "a" * 2001}, "first", "at most 2000 characters"),
+        ("by_hand", {"keys": [[1.0], [1.0, 2.0]]}, "body", "different lengths"),
+        ("learn_task", {"task": "<script>"}, "task", "'copy'"),
+        ("depth", {"n_heads": 3}, "body", "n_heads (3) must divide d_model (32)"),
+    ],
+)
+def test_a_wrong_parameter_is_named(client, problem, name, body, field, message):
+    found = problem(client.post(f"{PATH}/{name}", json=body), 422, "invalid-request")
+    assert found["errors"][0]["field"] == field
+    assert message in found["errors"][0]["message"]
+
+
+@pytest.mark.parametrize("body", ["[]", "1", '"x"', "null"])
+def test_a_body_that_is_not_an_object_is_rejected(client, problem, body):
+    headers = {"Content-Type": "application/json"}
+    response = client.post(f"{PATH}/scaling", content=body, headers=headers)
+    problem(response, 422, "invalid-request")
+
+
+@pytest.mark.parametrize("body", ["", "{", '{"width": NaN}', '{"first": "\\ud800"}', "{}{}"])
+def test_a_body_that_is_not_json_is_rejected(client, problem, body):
+    headers = {"Content-Type": "application/json"}
+    response = client.post(f"{PATH}/minhash", content=body, headers=headers)
+    assert response.status_code in (400, 422)
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+def test_a_run_that_would_take_too_long_names_limit_and_actual(client, problem):
+    body = {"steps": 1000, "batch": 64, "d_model": 48, "n_layers": 3, "length": 12}
+    found = problem(client.post(f"{PATH}/learn_task", json=body), 422, "too-many-seconds")
+    assert found["limit"] == 60 < found["actual"]
+    assert "choose fewer steps" in found["detail"]
+
+
+def test_another_media_type_is_not_offered(client, problem):
+    response = client.post(f"{PATH}/by_hand", json={}, headers={"Accept": "text/html"})
+    problem(response, 406, "not-acceptable")
+
+
+# --- places, time and disconnects -----------------------------------------------------------------
+
+
+def open_runs(server, n, **options):
+    """Open streams of `endless` that have sent their first frame."""
+    streams = []
+    for _ in range(n):
+        stream = httpx.Client(timeout=30).stream("POST", f"{server.url}{PATH}/endless", json={})
+        response = stream.__enter__()
+        assert response.status_code == 200
+        lines = response.iter_lines()
+        next(lines)
+        streams.append((stream, lines))  # a lost iterator would close its stream
+    return streams
+
+
+def close(streams):
+    for stream, _ in streams:
+        stream.__exit__(None, None, None)
+
+
+def test_long_runs_need_a_place_and_short_ones_do_not(server, endless, problem):
+    made = endless(seconds=10)
+    streams = open_runs(server, server.services.settings.max_experiments)
+    try:
+        response = httpx.post(f"{server.url}{PATH}/endless", json={})
+        found = problem(response, 503, "too-many-experiments")
+        assert response.headers["retry-after"] == "1"
+        assert (found["limit"], found["actual"]) == (2, 2)
+        assert httpx.post(f"{server.url}{PATH}/by_hand", json={}).status_code == 200
+        trace = httpx.post(f"{server.url}/api/v1/trace", json={"text": "the cat"}, timeout=30)
+        assert trace.status_code == 200
+    finally:
+        close(streams)
+    wait_for(lambda: made.n_running == 0 and server.services.experiments.n_long == 0)
+
+
+def test_short_runs_wait_in_a_short_queue(server, endless, problem):
+    made = endless(seconds=0.1)
+    streams = open_runs(server, 1)
+    try:
+        # The one thread for short runs is taken, so these wait before their first frame.
+        assert server.services.experiments.n_quick == 1
+        server.services.experiments.n_quick = MAX_WAITING
+        response = httpx.post(f"{server.url}{PATH}/by_hand", json={})
+        assert problem(response, 503, "too-many-experiments")["limit"] == MAX_WAITING
+    finally:
+        server.services.experiments.n_quick = 1
+        close(streams)
+    wait_for(lambda: made.n_running == 0 and server.services.experiments.n_quick == 0)
+
+
+def test_a_client_that_leaves_ends_the_run(server, endless):
+    made = endless()
+    streams = open_runs(server, 1)
+    wait_for(lambda: made.n_running == 1)
+    close(streams)
+    wait_for(lambda: made.n_running == 0)
+    wait_for(lambda: server.services.experiments.n_long == 0)
+
+
+def test_a_client_that_leaves_before_a_json_answer_ends_the_run(server, endless):
+    made = endless()
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{server.url}{PATH}/endless", json={}, headers=JSON, timeout=0.5)
+    wait_for(lambda: made.n_running == 0)
+    wait_for(lambda: server.services.experiments.n_long == 0)
+
+
+def test_a_run_that_takes_too_long_is_stopped(client_with, endless, problem):
+    made = endless()
+    client = client_with(experiment_seconds=0.2)
+    response = client.post(f"{PATH}/endless", json={}, headers=JSON)
+    assert "ask for less" in problem(response, 504, "too-slow")["detail"]
+    *_, (name, data) = events_of(client.post(f"{PATH}/endless", json={}).content)
+    assert (name, data["type"]) == ("error", "urn:headlight:problem:too-slow")
+    assert made.n_running == 0
+
+
+def test_an_error_in_an_experiment_ends_its_stream_with_an_event(client, monkeypatch):
+    def fail(_):
+        yield {"frame": np.array([0])}
+        raise RuntimeError("a secret of the machine")
+
+    made = Endless(1)
+    made.run = fail
+    known = {"endless": made.experiment()}
+    monkeypatch.setattr(routes, "EXPERIMENTS", MappingProxyType(known))
+    *_, (name, data) = events_of(client.post(f"{PATH}/endless", json={}).content)
+    assert (name, data["status"]) == ("error", 500)
+    assert "secret" not in json.dumps(data)

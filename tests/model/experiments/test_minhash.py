@@ -1,0 +1,89 @@
+"""The estimate against counted similarities and the theory of its error."""
+
+import hashlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from headlight.model.experiments.minhash import EXPERIMENT, shingle_hashes, shingles
+
+FIRST = "the cat sat on the mat"
+SECOND = "the cat sat on a hat"
+
+
+def result(first=FIRST, second=SECOND, **values):
+    return EXPERIMENT.result({"first": first, "second": second, **values})
+
+
+def test_the_jaccard_similarity_is_counted():
+    found = result(unit="words", shingle=2)
+    # the-cat cat-sat sat-on are shared; on-the the-mat and on-a a-hat are not.
+    assert found["jaccard"].data == 3 / 7
+    assert found["shingle"].data.size == 7
+    assert found["is_in"].data.sum(axis=1).tolist() == [5, 5]
+
+
+def test_shingles_overlap_and_ignore_case_and_spaces():
+    assert shingles("Ab  C", "characters", 2) == {"ab", "b ", " c"}
+    assert shingles("A b c", "words", 2) == {"a b", "b c"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_estimate_is_within_its_standard_error(seed):
+    found = result(shingle=3, n_hashes=512, seed=seed)
+    error = found["estimate"].data - found["jaccard"].data
+    assert abs(error) < 3 * found["standard_error"].data[-1]
+
+
+def test_errors_over_many_seeds_have_the_standard_error():
+    found = [result(shingle=2, n_hashes=16, seed=seed) for seed in range(200)]
+    errors = np.array([each["estimate"].data - each["jaccard"].data for each in found])
+    expected = found[0]["standard_error"].data[-1]
+    assert abs(errors.mean()) < 3 * expected / 200**0.5
+    assert errors.std() == pytest.approx(expected, rel=0.2)
+
+
+def test_equal_texts_have_equal_signatures_and_unlike_ones_none_in_common():
+    assert result(FIRST, FIRST)["estimate"].data == 1
+    assert result("aaaa bbbb", "cccc dddd", shingle=3)["estimate"].data == 0
+
+
+def test_equal_minima_belong_to_a_shared_shingle():
+    found = result(shingle=3)
+    is_equal, minima = found["is_equal"].data, found["minimum"].data
+    assert (minima[0] == minima[1]).tolist() == is_equal.tolist()
+    assert found["is_in"].data[:, minima[0][is_equal]].all()
+
+
+def test_the_hash_is_the_keyed_blake2b_digest():
+    digest = hashlib.blake2b(b"cat", key=b"7 8").digest()
+    assert shingle_hashes(["cat"], 16, 7)[0, 9] == int.from_bytes(digest[8:16], "little")
+
+
+def test_the_signature_is_the_same_in_another_process():
+    program = (
+        "from headlight.model.experiments.minhash import shingle_hashes;"
+        "print(*shingle_hashes(['cat', 'mat'], 3, 0).flatten())"
+    )
+    other = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert other.stdout.split() == [b"%d" % n for n in shingle_hashes(["cat", "mat"], 3, 0).flat]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"first": ""}, "first has 0 characters, fewer than a shingle of 4"),
+        ({"second": "ab"}, "second has 2 characters"),
+        ({"unit": "words", "shingle": 7}, "first has 6 words, fewer than a shingle of 7"),
+    ],
+)
+def test_a_text_without_a_shingle_is_rejected(changes, message):
+    with pytest.raises(ValueError, match=message):
+        result(**changes)
+
+
+def test_a_lone_surrogate_is_rejected():
+    with pytest.raises(ValueError, match="unicode"):
+        result("\ud800 abcde")

@@ -1,0 +1,71 @@
+"""Variance and saturation of dot products, against theory and autograd."""
+
+import numpy as np
+import pytest
+import torch
+
+from headlight.model.experiments.scaling import (
+    EXPERIMENT,
+    jacobian_norm,
+    softmax,
+    widths_up_to,
+)
+
+
+def test_products_of_unit_normals_have_variance_d():
+    result = EXPERIMENT.result({"width": 256, "n_samples": 500, "n_keys": 32})
+    undivided, divided = result["variance"].data
+    widths = result["width"].data
+    # 500 queries of 32 keys each: the standard error is below a tenth at every width.
+    assert undivided / widths == pytest.approx(np.ones(9), rel=0.15)
+    assert divided == pytest.approx(np.ones(9), rel=0.15)
+    assert result["expected_variance"].data.tolist() == [widths.tolist(), [1] * 9]
+
+
+def test_the_variance_grows_with_the_fourth_power_of_the_deviation():
+    one, two = (EXPERIMENT.result({"deviation": value}) for value in (1.0, 2.0))
+    assert two["variance"].data == pytest.approx(16 * one["variance"].data)
+    assert two["expected_variance"].data == pytest.approx(16 * one["expected_variance"].data)
+
+
+def test_without_the_division_the_gradient_vanishes_and_with_it_it_stays():
+    result = EXPERIMENT.result({"width": 2048})
+    undivided, divided = result["gradient"].data
+    assert undivided[-1] < undivided[0] / 4
+    assert divided[-1] == pytest.approx(divided[3], rel=0.1)
+    assert result["greatest_weight"].data[0, -1] > 0.9
+
+
+def test_the_gradient_is_autograds():
+    scores = np.random.default_rng(3).normal(size=(4, 6)) * 3
+    for row, norm in zip(scores, jacobian_norm(softmax(scores)), strict=True):
+        jacobian = torch.autograd.functional.jacobian(
+            lambda x: torch.softmax(x, dim=0), torch.from_numpy(row)
+        )
+        assert norm == pytest.approx(jacobian.norm().item(), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("scores", "divisor", "expected"),
+    [
+        ([10.0, 9.0, 8.0], 1.0, [0.6652, 0.2447, 0.0900]),
+        ([100.0, 90.0, 80.0], 1.0, [0.99995, 0.00005, 0.00000]),
+        ([10.0, 5.0, 1.0], 1.0, [0.9932, 0.0067, 0.0001]),
+        ([10.0, 5.0, 1.0], 5.0, [0.6522, 0.2399, 0.1078]),
+        ([10.0, 5.0, 1.0], 25.0, [0.3974, 0.3254, 0.2773]),
+    ],
+)
+def test_the_softmax_of_chosen_scores_by_hand(scores, divisor, expected):
+    result = EXPERIMENT.result({"scores": scores, "divisors": [divisor]})
+    assert result["weights"].data[0] == pytest.approx(expected, abs=6e-5)
+
+
+def test_the_example_is_a_row_of_weights_for_each_width():
+    result = EXPERIMENT.result({"n_keys": 5})
+    assert result["example"].sizes == "scaled=2 key=5 width=11"
+    assert result["example"].data.sum(axis=1) == pytest.approx(np.ones((2, 11)))
+
+
+@pytest.mark.parametrize(("greatest", "expected"), [(1, [1]), (8, [1, 2, 4, 8]), (5, [1, 2, 4, 5])])
+def test_widths_are_powers_of_two_and_the_greatest(greatest, expected):
+    assert widths_up_to(greatest).tolist() == expected
