@@ -224,6 +224,15 @@ def train(
             name="--set",
         ),
     ] = None,
+    begun_from: Annotated[
+        str | None,
+        option(
+            "Begin with the weights and the tokenizer of this model.",
+            "MODEL",
+            "random weights",
+            name="--from",
+        ),
+    ] = None,
     resume: Annotated[bool, option("Continue the run where it stopped.", name="--resume")] = False,
 ) -> None:
     """Train a model on your own text; Ctrl-C saves, --resume continues.

@@ -45,7 +45,7 @@ from headlight.model.hooks import Capture
 from headlight.model.interventions import Intervention, intervene
 from headlight.model.positional_tables import Arrays, encoding_of
 from headlight.model.served import Description, pad
-from headlight.model.tokenizer import Tokenizer, read_tokenizer
+from headlight.model.tokenizer import Tokenizer, read_normalization, read_tokenizer
 from headlight.model.trace import AttentionFacts, NamedArray
 from headlight.model.transformer import Transformer
 from headlight.model.translation import translate
@@ -176,6 +176,7 @@ def describe(folder: Path | str) -> Description:
         sites=bare.sites,
         attentions=tuple(_attentions(config)),
         features=_FEATURES[config.kind],
+        normalization=read_normalization(folder / TOKENIZER),
     )
 
 

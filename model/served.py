@@ -21,6 +21,7 @@ from headlight.model.card import ModelCard
 from headlight.model.config import Architecture
 from headlight.model.interventions import Intervention
 from headlight.model.sites import Site
+from headlight.model.tokenizer import Replacement
 from headlight.model.trace import AttentionFacts, NamedArray, Token
 
 PADDING_ID = 0
@@ -34,6 +35,7 @@ class Description:
     maps the name of a site or feature that the model cannot offer to the reason. ``checks`` are the
     differences that the self-check of a foreign model measured. ``features`` are what it can do
     beyond being traced: ``generate``, ``translate``, ``fill``, ``logit_lens``, ``head_outputs``.
+    ``normalization`` are the characters that the tokenizer reads as other text.
     """
 
     id: str
@@ -47,6 +49,7 @@ class Description:
     features: frozenset[str] = frozenset()
     omitted: Mapping[str, str] = field(default_factory=dict)
     checks: Mapping[str, float] = field(default_factory=dict)
+    normalization: tuple[Replacement, ...] = ()
 
     @cached_property
     def paths(self) -> frozenset[str]:

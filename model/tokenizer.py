@@ -1,19 +1,23 @@
-"""Byte-level BPE tokenization, which is lossless.
+"""Byte-level BPE tokenization, lossless but for typographic characters.
 
 Every token is a sequence of UTF-8 bytes, so there is no unknown token: a character outside the
-vocabulary becomes one token per byte. Sennrich et al. 2016, https://arxiv.org/abs/1508.07909;
-Radford et al. 2019, section 2.2.
+vocabulary becomes one token per byte. Typographic characters that the corpus lacks are read as the
+plain ones it has (`Replacement`); offsets still point into the text as typed. Sennrich et al. 2016,
+https://arxiv.org/abs/1508.07909; Radford et al. 2019, section 2.2.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, trainers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from headlight.model.trace import Token
 
@@ -24,6 +28,23 @@ MASK = "[MASK]"
 TYPED_MASK = re.compile(r" ?\[MASK\]")
 
 
+class Replacement(NamedTuple):
+    """Characters that are read as another text."""
+
+    characters: str
+    text: str
+
+
+APOSTROPHES = Replacement("\u2018\u2019\u201a\u201b\u2032\u02bc", "'")
+QUOTES = Replacement("\u201c\u201d\u201e\u201f\u2033", '"')
+HYPHENS = Replacement("\u2010\u2011\u2012\u2212", "-")
+DASHES = Replacement("\u2013\u2014\u2015", "-")
+ELLIPSES = Replacement("\u2026", "...")
+SPACES = Replacement("\u00a0\u2002\u2003\u2007\u2009\u200a\u202f", " ")
+# One `Replacement` as it stands in a tokenizer.json: a class of characters, none of them special.
+CHARACTER_CLASS = re.compile(r"\[([^\\\[\]^&-]+)\]")
+
+
 class Tokenizer:
     """Encodes text as tokens with character offsets, and decodes token ids.
 
@@ -32,11 +53,13 @@ class Tokenizer:
             holds `MASK`, "[MASK]" in a text is encoded as that token.
 
     Raises:
-        ValueError: the backend lacks a special token, is not byte-level BPE, or changes the text.
+        ValueError: the backend lacks a special token, is not byte-level BPE, or changes the text
+            by more than a list of `Replacement`.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
         _require_plain(backend)
+        self.normalization = _replacements(backend)
         self._backend = backend
         self._backend.encode_special_tokens = True  # a typed "<s>" is text, not the token
         self.start_id = self._special_id(START)
@@ -159,7 +182,7 @@ class Tokenizer:
 
 
 def _require_plain(backend: tokenizers.Tokenizer) -> None:
-    """Check that a backend only tokenizes: it must not normalise, pad, truncate or sample.
+    """Check that a backend only tokenizes: it must not pad, truncate or sample.
 
     Raises:
         ValueError: it does, is not byte-level BPE, or its ids are not 0 … n−1.
@@ -168,7 +191,7 @@ def _require_plain(backend: tokenizers.Tokenizer) -> None:
     is_byte_level = isinstance(splitter, pre_tokenizers.ByteLevel) and isinstance(bpe, models.BPE)
     if not is_byte_level or splitter.add_prefix_space:
         raise ValueError("the tokenizer must be byte-level BPE without a prefix space")
-    for part in ("normalizer", "padding", "truncation", "post_processor"):
+    for part in ("padding", "truncation", "post_processor"):
         if getattr(backend, part) is not None:
             raise ValueError(f"the tokenizer must have no {part}")
     if bpe.dropout:
@@ -178,15 +201,91 @@ def _require_plain(backend: tokenizers.Tokenizer) -> None:
         raise ValueError(f"the ids of the {len(ids)} tokens must be 0 to {len(ids) - 1}")
 
 
-def train_tokenizer(texts: Iterable[str], vocab_size: int, *, has_mask: bool = False) -> Tokenizer:
+def _replacements(backend: tokenizers.Tokenizer) -> tuple[Replacement, ...]:
+    """Read the backend's normalizer.
+
+    Raises:
+        ValueError: it is not a sequence of replacements of single characters.
+    """
+    if backend.normalizer is None:
+        return ()
+    declared = json.loads(backend.normalizer.__getstate__())
+    found = [_replacement(step) for step in declared.get("normalizers", [declared])]
+    if None in found:
+        raise ValueError(
+            "the tokenizer's normalizer must be a sequence of Replace, each of a class of "
+            "characters like [\u2018\u2019] by a text"
+        )
+    return tuple(replacement for replacement in found if replacement)
+
+
+def _replacement(step: Any) -> Replacement | None:
+    """Read one step of a normalizer's JSON; None if it is another kind of step."""
+    match step:
+        case {"type": "Replace", "pattern": {"Regex": str(pattern)}, "content": str(text)} if text:
+            characters = CHARACTER_CLASS.fullmatch(pattern)
+            return Replacement(characters[1], text) if characters else None
+    return None
+
+
+def read_normalization(path: Path) -> tuple[Replacement, ...]:
+    """Read the replacements of a ``tokenizer.json`` without its vocabulary.
+
+    A damaged file has none here; `read_tokenizer` reports the damage.
+    """
+    try:
+        declared = json.loads(path.read_bytes())["normalizer"]["normalizers"]
+        found = [_replacement(step) for step in declared]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return ()
+    return tuple(replacement for replacement in found if replacement)
+
+
+def normalizer_of(replacements: Iterable[Replacement]) -> normalizers.Normalizer | None:
+    """Make the backend's normalizer; None if there is nothing to replace."""
+    steps: list[normalizers.Normalizer] = [
+        normalizers.Replace(tokenizers.Regex(f"[{characters}]"), text)
+        for characters, text in replacements
+    ]
+    return normalizers.Sequence(steps) if steps else None
+
+
+def typography(texts: Iterable[str]) -> list[Replacement]:
+    """Choose replacements for the typographic characters that a corpus lacks.
+
+    A dash is replaced by "--" if the corpus writes that more often than a hyphen between spaces.
+    """
+    known: set[str] = set()
+    dashes: Counter[str] = Counter()
+    for text in texts:
+        known.update(text)
+        dashes.update({dash: text.count(dash) for dash in ("--", " - ")})
+    dash = DASHES._replace(text="--") if dashes["--"] > dashes[" - "] else DASHES
+    lacking = [
+        Replacement("".join(character for character in characters if character not in known), text)
+        for characters, text in (APOSTROPHES, QUOTES, HYPHENS, dash, ELLIPSES, SPACES)
+    ]
+    return [replacement for replacement in lacking if replacement.characters]
+
+
+def train_tokenizer(
+    texts: Iterable[str],
+    vocab_size: int,
+    *,
+    has_mask: bool = False,
+    normalization: Iterable[Replacement] = (),
+) -> Tokenizer:
     """Train BPE: start from the 256 bytes, merge the most frequent pair, repeat.
 
     Args:
         texts: the corpus.
         vocab_size: the maximum number of tokens.
         has_mask: whether the vocabulary has the token `MASK`.
+        normalization: characters that every text is read without; see `typography`.
     """
     backend = tokenizers.Tokenizer(models.BPE())
+    if normalizer := normalizer_of(normalization):
+        backend.normalizer = normalizer
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(

@@ -53,6 +53,7 @@ def train_model(
     device: str,
     precision: str | None,
     threads: int | None,
+    begun_from: str | None,
     resume: bool,
 ) -> bool:
     """Train a model, or resume its training; the arguments are the options of `headlight train`.
@@ -73,10 +74,10 @@ def train_model(
         with join(place) as processes:
             with usage_errors():
                 if resume:
-                    if corpus or config or assignments or seed is not None:
+                    if corpus or config or assignments or begun_from or seed is not None:
                         raise UsageError(
-                            "a resumed run keeps its corpus, its seed and its settings; "
-                            "leave them out"
+                            "a resumed run keeps its corpus, its seed, its settings and the model "
+                            "it began from; leave them out"
                         )
                     loop = run.resume(
                         out,
@@ -95,6 +96,7 @@ def train_model(
                         settings=_settings(config, assignments, steps=steps, seed=seed),
                         precision=precision or "auto",
                         command=_command(processes.size),
+                        begun_from=begun_from,
                     )
                     loop = run.start(asked, out, device=device, processes=processes)
             return _run_loop(loop, loop.out.resolve().name, BUSY if is_held_back else "")

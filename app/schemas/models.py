@@ -63,6 +63,13 @@ class ExampleAnswer(Answer):
     )
 
 
+class ReplacementAnswer(Answer):
+    """Characters that the model's tokenizer reads as another text."""
+
+    characters: str = Field(description="Each of these characters is replaced.")
+    text: str = Field(description="The text that replaces it.")
+
+
 class ModelSummary(Answer):
     """A model's card without its sites, sources and figures."""
 
@@ -96,6 +103,10 @@ class ModelAnswer(ModelSummary):
 
     trained_on: list[str]
     attribution: list[str]
+    normalization: list[ReplacementAnswer] = Field(
+        description="Typographic characters that the training text lacks, and what they are read "
+        "as; the offsets of the tokens still point into the text as sent."
+    )
     metrics: dict[str, Any]
     expert_tokens: ExpertTokensAnswer | None = Field(
         description="null: the model is dense, or they were not counted."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -244,6 +244,7 @@ class PairBatches:
         start_id: the first token of a decoder's input.
         end_id: the last target, and the padding.
         seed: decides the order together with the epoch.
+        altered: gives the pairs that an epoch replaces, by their index.
     """
 
     pairs: Sequence[Pair]
@@ -251,21 +252,23 @@ class PairBatches:
     start_id: int
     end_id: int
     seed: int
+    altered: Callable[[int], Mapping[int, Pair]] = lambda epoch: {}
     _first_steps: list[int] = field(default_factory=lambda: [0], init=False, repr=False)
 
     def batch(self, step: int) -> Batch:
         """Return the batch of a step, counted through the epochs."""
         while step >= self._first_steps[-1]:
             number = len(self._first_steps) - 1
-            self._first_steps.append(self._first_steps[-1] + len(_epoch(self, number)))
+            self._first_steps.append(self._first_steps[-1] + len(_epoch(self, number)[1]))
         number = bisect_right(self._first_steps, step) - 1
-        numbers = _epoch(self, number)[step - self._first_steps[number]]
-        return self.pad([self.pairs[number] for number in numbers])
+        pairs, batches = _epoch(self, number)
+        return self.pad([pairs[index] for index in batches[step - self._first_steps[number]]])
 
     def in_order(self) -> list[Batch]:
         """Return all pairs once, the shortest first."""
         return [
-            self.pad([self.pairs[n] for n in numbers]) for numbers in self._pack(self._sorted())
+            self.pad([self.pairs[n] for n in numbers])
+            for numbers in _packed(self.pairs, _by_length(self.pairs), self.n_tokens)
         ]
 
     def pad(self, pairs: Sequence[Pair]) -> Batch:
@@ -277,46 +280,55 @@ class PairBatches:
             ids=ids, targets=targets, is_counted=is_counted, source=source, is_token=is_token
         )
 
-    def epoch(self, number: int) -> list[list[int]]:
-        """Return the indices of the pairs in each batch of an epoch."""
+    def epoch(self, number: int) -> tuple[list[Pair], list[list[int]]]:
+        """Return the pairs of an epoch, and the indices of those in each of its batches."""
         generator = generator_of(self.seed, number)
-        order = torch.randperm(len(self.pairs), generator=generator).tolist()
+        pairs = list(self.pairs)
+        for index, pair in self.altered(number).items():
+            pairs[index] = pair
+        order = torch.randperm(len(pairs), generator=generator).tolist()
         size = self._pairs_sorted_together()
         batches = [
             batch
             for first in range(0, len(order), size)
-            for batch in self._pack(self._sorted(order[first : first + size]))
+            for batch in _packed(
+                pairs, _by_length(pairs, order[first : first + size]), self.n_tokens
+            )
         ]
-        return [batches[n] for n in torch.randperm(len(batches), generator=generator).tolist()]
-
-    def _sorted(self, numbers: Sequence[int] | None = None) -> list[int]:
-        chosen = range(len(self.pairs)) if numbers is None else numbers
-        return sorted(chosen, key=lambda n: (len(self.pairs[n].target), len(self.pairs[n].source)))
-
-    def _pack(self, numbers: Sequence[int]) -> Iterator[list[int]]:
-        """Cut a list of pairs into batches as large as `n_tokens` allows."""
-        batch: list[int] = []
-        longest_source = longest_target = 0
-        for number in numbers:
-            pair = self.pairs[number]
-            longest_source = max(longest_source, len(pair.source))
-            longest_target = max(longest_target, len(pair.target) + 1)
-            if batch and (len(batch) + 1) * (longest_source + longest_target) > self.n_tokens:
-                yield batch
-                batch = []
-                longest_source, longest_target = len(pair.source), len(pair.target) + 1
-            batch.append(number)
-        if batch:
-            yield batch
+        order = torch.randperm(len(batches), generator=generator).tolist()
+        return pairs, [batches[n] for n in order]
 
     def _pairs_sorted_together(self) -> int:
         total = sum(len(pair.source) + len(pair.target) + 1 for pair in self.pairs)
         return max(1, BATCHES_SORTED_TOGETHER * self.n_tokens * len(self.pairs) // total)
 
 
-@lru_cache(maxsize=4)
-def _epoch(batches: PairBatches, number: int) -> list[list[int]]:
+@lru_cache(maxsize=2)
+def _epoch(batches: PairBatches, number: int) -> tuple[list[Pair], list[list[int]]]:
     return batches.epoch(number)
+
+
+def _by_length(pairs: Sequence[Pair], numbers: Sequence[int] | None = None) -> list[int]:
+    """Sort some of the pairs, or all of them, by their length."""
+    chosen = range(len(pairs)) if numbers is None else numbers
+    return sorted(chosen, key=lambda n: (len(pairs[n].target), len(pairs[n].source)))
+
+
+def _packed(pairs: Sequence[Pair], numbers: Sequence[int], n_tokens: int) -> Iterator[list[int]]:
+    """Cut a list of pairs into batches as large as `n_tokens` allows."""
+    batch: list[int] = []
+    longest_source = longest_target = 0
+    for number in numbers:
+        pair = pairs[number]
+        longest_source = max(longest_source, len(pair.source))
+        longest_target = max(longest_target, len(pair.target) + 1)
+        if batch and (len(batch) + 1) * (longest_source + longest_target) > n_tokens:
+            yield batch
+            batch = []
+            longest_source, longest_target = len(pair.source), len(pair.target) + 1
+        batch.append(number)
+    if batch:
+        yield batch
 
 
 def _padded(

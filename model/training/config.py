@@ -49,6 +49,8 @@ class LoopConfig:
         accumulate: gradient accumulation: parts that each batch is read in, to save memory.
         validate_every: steps between two validations.
         save_every: steps between two states on disk.
+        averaged: the number of states saved last whose weights are averaged in the model; 1 for
+            those of the last step (Vaswani et al. 2017, section 6.1).
 
     Raises:
         ValueError: a number is out of its range, or a name is unknown.
@@ -69,9 +71,10 @@ class LoopConfig:
     accumulate: int = 1
     validate_every: int = 100
     save_every: int = 50
+    averaged: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("steps", "accumulate", "validate_every", "save_every"):
+        for name in ("steps", "accumulate", "validate_every", "save_every", "averaged"):
             self._require(name, getattr(self, name) >= 1, "be at least 1")
         for name in ("steps", "seed", "warmup"):
             self._require(name, 0 <= getattr(self, name) < MAX_INTEGER, "lie between 0 and 2^62")

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from headlight.model.checkpoint import CheckpointError, write_atomically
@@ -32,6 +32,7 @@ from headlight.model.transformer import Prediction, Transformer
 
 METRICS = "metrics.jsonl"
 STATE = "training.safetensors"
+SNAPSHOT = "weights-{:0>9}.safetensors"
 # The seeds of the parts of one step lie this far apart, further than any run has steps.
 PART_SEEDS = 10**12
 
@@ -151,7 +152,40 @@ class Loop:
         if self.processes.is_first:
             progress = {"step": self.step, "tokens": self.tokens, "seconds": self.seconds}
             save_state(self.out / STATE, self.model, self.optimizers, progress)
+            if self.config.averaged > 1:
+                self._save_snapshot()
         self._saved_step = self.step
+
+    def average(self) -> None:
+        """Replace the weights by their mean over the states saved last, if `averaged` asks for it.
+
+        Vaswani et al. 2017, section 6.1, https://arxiv.org/abs/1706.03762. The state that a
+        resumed run continues from keeps the weights of its step.
+        """
+        if self.config.averaged > 1:
+            snapshots = [load_file(path) for path in self._snapshots()[-self.config.averaged :]]
+            self.model.load_weights(
+                {
+                    name: torch.stack([snapshot[name] for snapshot in snapshots]).mean(dim=0)
+                    for name in snapshots[0]
+                }
+            )
+
+    def _save_snapshot(self) -> None:
+        """Write the weights of this step, and remove those that no average will need."""
+        weights = {name: tensor.contiguous() for name, tensor in self.model.weights().items()}
+        path = self.out / SNAPSHOT.format(self.step)
+        write_atomically(path, lambda partial: save_file(weights, partial))
+        for old in self._snapshots()[: -self.config.averaged]:
+            old.unlink()
+
+    def _snapshots(self) -> list[Path]:
+        """List the weights saved up to this step, in the order of their steps."""
+        return sorted(
+            path
+            for path in self.out.glob(SNAPSHOT.format("?" * 9))
+            if path.name <= SNAPSHOT.format(self.step)
+        )
 
     def _advance(self) -> StepReport:
         """Make one step, and validate if it is due."""

@@ -20,11 +20,11 @@ import tokenizers
 import torch
 
 from headlight.model.card import ModelCard
-from headlight.model.checkpoint import save, write_atomically
+from headlight.model.checkpoint import find_model, load, save, write_atomically
 from headlight.model.checkpoint_files import RUN, TOKENIZER, CheckpointError
 from headlight.model.config import TransformerConfig
 from headlight.model.device import choose_device, choose_precision
-from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
+from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer, typography
 from headlight.model.training.config import MAX_INTEGER, PARTS, LoopConfig, Recipe, change, check
 from headlight.model.training.corpus import CorpusError
 from headlight.model.training.distributed import ALONE, Processes
@@ -41,7 +41,8 @@ class Run:
 
     `start` replaces the paths of ``corpus`` by absolute ones, with the SHA-256 of each in
     ``digests``, and a ``precision`` of auto by the one it chose, so that a resumed run continues
-    with the same. ``commands`` are the command lines of the run so far.
+    with the same. ``commands`` are the command lines of the run so far. ``begun_from`` is the
+    model folder whose weights and tokenizer the run begins with, empty for random weights.
     """
 
     recipe: str
@@ -52,6 +53,7 @@ class Run:
     rows: Any
     loop: LoopConfig
     precision: str = "auto"
+    begun_from: str = ""
 
 
 def make_run(
@@ -61,6 +63,7 @@ def make_run(
     settings: Mapping[str, Any] | None = None,
     precision: str = "auto",
     command: str = "",
+    begun_from: Path | str | None = None,
 ) -> Run:
     """Describe a run of a recipe on some files.
 
@@ -70,8 +73,11 @@ def make_run(
         settings: changes to the recipe: ``{"loop.steps": 100, "model": {"d_model": 64}}``.
         precision: float32, bfloat16, or auto for the faster one.
         command: the command line, for the card.
+        begun_from: a shipped model's name, or a model folder, whose weights and tokenizer the run
+            begins with.
 
     Raises:
+        CheckpointError: there is no model to begin from.
         ValueError: a setting is unknown, has another type, or a value that is not allowed.
     """
     return Run(
@@ -79,6 +85,7 @@ def make_run(
         corpus=tuple(map(str, corpus)),
         commands=(command,),
         precision=precision,
+        begun_from="" if begun_from is None else str(find_model(begun_from).resolve()),
         **vars(change(RECIPES[recipe], settings or {})),
     )
 
@@ -91,9 +98,9 @@ def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = A
 
     Raises:
         CorpusError: the corpus cannot be read or is too short.
-        CheckpointError: the folder already holds a run.
-        ValueError: the device or the precision is not available, or no step would read a line of
-            the corpus.
+        CheckpointError: the folder already holds a run, or the model to begin from is unreadable.
+        ValueError: the model to begin from has another architecture, the device or the precision
+            is not available, or no step would read a line of the corpus.
     """
     if (out / STATE).exists():
         raise CheckpointError(f"{out} already holds a run; continue it with --resume")
@@ -101,7 +108,10 @@ def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = A
     _require_text(run)
     precision = _agree(run.precision, device, processes)
     corpus = recipe.read([Path(path) for path in run.corpus])
-    tokenizer = _train_tokenizer(recipe, corpus, run.model.vocab_size, processes)
+    if run.begun_from:
+        tokenizer = _known_tokenizer(run)
+    else:
+        tokenizer = _train_tokenizer(recipe, corpus, run.model.vocab_size, processes)
     run = replace(
         run,
         corpus=tuple(str(Path(path).resolve()) for path in run.corpus),
@@ -174,7 +184,11 @@ def read_run(out: Path) -> Run:
 
 
 def finish(loop: Loop, card: ModelCard) -> None:
-    """Write the trained model in half precision, with its card, into the run's folder."""
+    """Write the trained model in half precision, with its card, into the run's folder.
+
+    With `loop.averaged` above 1, its weights are the mean of the states saved last.
+    """
+    loop.average()
     save(loop.out, loop.model, read_tokenizer(loop.out / TOKENIZER), card)
 
 
@@ -214,9 +228,28 @@ def _train_tokenizer(
         raise ValueError(f"vocab_size ({vocab_size}) must be at most {MAX_VOCAB_SIZE}")
     trained = ""
     if processes.is_first:
-        texts = recipe.texts(corpus)
-        trained = train_tokenizer(texts, vocab_size, has_mask=recipe.has_mask).to_json()
+        trained = train_tokenizer(
+            recipe.texts(corpus),
+            vocab_size,
+            has_mask=recipe.has_mask,
+            normalization=typography(recipe.texts(corpus)),
+        ).to_json()
     return Tokenizer(tokenizers.Tokenizer.from_str(processes.first(trained)))
+
+
+def _known_tokenizer(run: Run) -> Tokenizer:
+    """Read the tokenizer of the model that the run begins from, if its architecture is the run's.
+
+    Dropout is no part of the architecture, and the vocabulary is the tokenizer's.
+    """
+    known = load(Path(run.begun_from))
+    asked = replace(run.model, dropout=0.0, vocab_size=known.config.vocab_size)
+    if asked != replace(known.config, dropout=0.0):
+        raise ValueError(
+            f"{run.begun_from} has another architecture than the run; leave out the settings "
+            "model.*, or begin with random weights"
+        )
+    return known.tokenizer
 
 
 def _require_same_corpus(run: Run, digests: Sequence[str], otherwise: str) -> None:
@@ -241,7 +274,10 @@ def _make_loop(
     batches = RECIPES[run.recipe].batches(corpus, tokenizer, run.model, run.rows, run.loop.seed)
     torch.manual_seed(run.loop.seed)
     try:
-        model = Transformer(run.model).to(place)
+        model = Transformer(run.model)
+        if run.begun_from and not (out / STATE).exists():
+            model.load_weights(load(Path(run.begun_from)).model.weights())
+        model = model.to(place)
     except (RuntimeError, MemoryError) as error:  # PyTorch raises either if memory runs out
         reason = str(error).partition("\n")[0]
         raise ValueError(f"there is no memory for a model of this size: {reason}") from error
@@ -275,5 +311,6 @@ def _from_json(text: str) -> Run:
         digests=tuple(data["digests"]),
         commands=tuple(data["commands"]),
         precision=data["precision"],
+        begun_from=data.get("begun_from", ""),
         **vars(check({part: data[part] for part in PARTS}, RECIPES[recipe])),
     )

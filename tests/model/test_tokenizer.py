@@ -10,7 +10,14 @@ import tokenizers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headlight.model.tokenizer import read_tokenizer, train_tokenizer
+from headlight.model.checkpoint import ZOO
+from headlight.model.tokenizer import (
+    Replacement,
+    read_normalization,
+    read_tokenizer,
+    train_tokenizer,
+    typography,
+)
 
 # "e" and a combining accent · a family of four code points joined by three joiners
 COMBINING = "cafe\u0301"
@@ -42,6 +49,14 @@ PADDING = {
     "pad_token": "<s>",
 }
 TRUNCATION = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 9}
+DELETES = {"type": "Replace", "pattern": {"Regex": "[x]"}, "content": ""}
+SKIPS_WORDS = {"type": "Replace", "pattern": {"Regex": "[a-z]+"}, "content": "-"}
+# Typed one way and the other: letter by letter, or three dots for an ellipsis.
+TYPED = [
+    ("I\u2019m hungry.", "I'm hungry."),
+    ("\u201cI\u2019m \u2018here\u2019,\u201d she said\u2026", "\"I'm 'here',\" she said..."),
+    ("a well\u2011known\u00a0fox\u202f!", "a well-known fox !"),
+]
 any_text = st.text(st.characters(exclude_categories=["Cs"]))
 
 
@@ -183,6 +198,8 @@ def test_a_tokenizer_that_is_not_byte_level_is_an_error(tmp_path):
     ("old", "new"),
     [
         ('"normalizer": null', '"normalizer": {"type": "Lowercase"}'),
+        ('"normalizer": null', f'"normalizer": {json.dumps(DELETES)}'),
+        ('"normalizer": null', f'"normalizer": {json.dumps(SKIPS_WORDS)}'),
         ('"padding": null', f'"padding": {json.dumps(PADDING)}'),
         ('"truncation": null', f'"truncation": {json.dumps(TRUNCATION)}'),
         ('"post_processor": null', f'"post_processor": {json.dumps(BYTE_LEVEL)}'),
@@ -272,3 +289,57 @@ def test_a_mask_is_a_mask_after_a_reload_too(masked_tokenizer, tmp_path):
         assert again.encode(text) == masked_tokenizer.encode(text)
     assert again.encode_ids(["a [MASK]"]) == masked_tokenizer.encode_ids(["a [MASK]"])
     assert again.to_json() == masked_tokenizer.to_json()
+
+
+@pytest.fixture(scope="module")
+def plain_tokenizer():
+    """Trained on a corpus without typographic characters, in which two hyphens are a dash."""
+    corpus = ['the cat -- a well-known cat -- didn\'t say "no" ...\n'] * 3
+    return train_tokenizer(corpus, 300, normalization=typography(corpus))
+
+
+@pytest.mark.parametrize("model", sorted(path.name for path in ZOO.iterdir() if path.is_dir()))
+@pytest.mark.parametrize(("typed", "plain"), TYPED)
+def test_typographic_characters_are_read_as_the_models_know_them(model, typed, plain):
+    tokenizer = read_tokenizer(ZOO / model / "tokenizer.json")
+    read, expected = tokenizer.encode(typed), tokenizer.encode(plain)
+    assert [token.id for token in read] == [token.id for token in expected]
+    assert [token.word for token in read] == [token.word for token in expected]
+    assert tokenizer.encode_ids([typed]) == tokenizer.encode_ids([plain])
+    assert spelled(tokenizer, typed) == plain
+
+
+def test_a_dash_is_read_as_the_corpus_writes_it(plain_tokenizer):
+    assert spelled(plain_tokenizer, "a cat \u2014 no \u2013 cat") == "a cat -- no -- cat"
+    assert typography(["a cat - no cat"])[3].text == "-"
+
+
+def test_offsets_point_into_the_text_as_typed(plain_tokenizer):
+    typed = "\u201cThe cat didn\u2019t \u2014 \u2026"
+    reached = 0
+    for piece in plain_tokenizer.encode(typed)[1:]:
+        assert 0 <= piece.start < piece.end <= len(typed)
+        assert piece.start <= reached <= piece.end
+        reached = piece.end
+        shown = typed[piece.start : piece.end].replace("\u2019", "'").replace("\u201c", '"')
+        assert piece.text == shown or shown.strip() in {"\u2014", "\u2026"}
+    assert reached == len(typed)
+
+
+def test_characters_of_the_corpus_are_left_as_they_are():
+    corpus = ["\u201cno\u201d, she didn\u2019t say\n"] * 3
+    tokenizer = train_tokenizer(corpus, 300, normalization=typography(corpus))
+    typed = "\u201cdidn\u2019t\u201d"
+    assert spelled(tokenizer, typed) == typed
+    assert spelled(tokenizer, "\u2018no\u2026") == "'no..."
+
+
+def test_the_replacements_are_declared_in_the_file(plain_tokenizer, tokenizer, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    path.write_text(plain_tokenizer.to_json(), encoding="utf-8")
+    assert read_normalization(path) == plain_tokenizer.normalization
+    assert Replacement("\u2026", "...") in plain_tokenizer.normalization
+    path.write_text(tokenizer.to_json(), encoding="utf-8")
+    assert read_normalization(path) == tokenizer.normalization == ()
+    path.write_text("[", encoding="utf-8")
+    assert read_normalization(path) == ()

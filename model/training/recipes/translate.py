@@ -9,10 +9,11 @@ name or a number is the same token on both sides.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import Tokenizer
+from headlight.model.training.augmentation import Augmentation, AugmentationConfig
 from headlight.model.training.batches import (
     Batch,
     Pair,
@@ -40,7 +41,8 @@ class TranslateConfig:
     """The settings of the batches.
 
     ``batch_tokens`` counts both sides with their padding; ``held_out`` is the share of sources
-    for validation, chosen by a hash.
+    for validation, chosen by a hash. ``augmentation`` is the share of pairs altered in each epoch;
+    the held-out ones are not.
 
     Raises:
         ValueError: a number is out of its range.
@@ -48,6 +50,7 @@ class TranslateConfig:
 
     batch_tokens: int = 4096
     held_out: float = 0.01
+    augmentation: AugmentationConfig = field(default_factory=AugmentationConfig)
 
     def __post_init__(self) -> None:
         if self.batch_tokens < 1:
@@ -78,23 +81,34 @@ class TranslateBatches:
         config: TranslateConfig,
         seed: int,
     ) -> None:
-        encoded = encode_pairs(
-            [pair.source for pair in pairs], [pair.target for pair in pairs], tokenizer
-        )
+        encoded = encode_pairs(*_sides(pairs), tokenizer)
         sides: tuple[list[Pair], list[Pair]] = ([], [])
+        texts: tuple[list[SentencePair], list[SentencePair]] = ([], [])
         for pair, ids in zip(pairs, encoded, strict=True):
-            if max(len(ids.source), len(ids.target) + 1) <= max_tokens:
-                sides[is_held_out(pair.source, config.held_out)].append(ids)
+            if _fits(ids, max_tokens):
+                side = is_held_out(pair.source, config.held_out)
+                sides[side].append(ids)
+                texts[side].append(pair)
         if not all(sides):
             raise CorpusError(
                 f"of {len(pairs)} pairs {sum(map(len, sides))} have at most {max_tokens} tokens a "
                 f"side; with {100 * config.held_out:.6g}% held out none is left to "
                 f"{'validate' if sides[0] else 'train'} on"
             )
-        self.trained, self.held_out = (
-            PairBatches(side, config.batch_tokens, tokenizer.start_id, tokenizer.end_id, seed)
-            for side in sides
-        )
+        augmentation = Augmentation(texts[False], config.augmentation, seed)
+
+        def altered(epoch: int) -> dict[int, Pair]:
+            changes = augmentation.epoch(epoch)
+            encoded = encode_pairs(*_sides(changes.values()), tokenizer)
+            return {
+                index: ids
+                for index, ids in zip(changes, encoded, strict=True)
+                if _fits(ids, max_tokens)
+            }
+
+        arguments = (config.batch_tokens, tokenizer.start_id, tokenizer.end_id, seed)
+        self.trained = PairBatches(sides[False], *arguments, altered)
+        self.held_out = PairBatches(sides[True], *arguments)
 
     def batch(self, step: int) -> Batch:
         """Return pairs of similar length."""
@@ -105,6 +119,15 @@ class TranslateBatches:
         return self.held_out.in_order()
 
 
+def _fits(pair: Pair, max_tokens: int) -> bool:
+    return max(len(pair.source), len(pair.target) + 1) <= max_tokens
+
+
+def _sides(pairs: Iterable[SentencePair]) -> tuple[list[str], list[str]]:
+    listed = list(pairs)
+    return [pair.source for pair in listed], [pair.target for pair in listed]
+
+
 def _texts(pairs: Sequence[SentencePair]) -> Iterable[str]:
     for pair in pairs:
         yield pair.source
@@ -113,7 +136,11 @@ def _texts(pairs: Sequence[SentencePair]) -> Iterable[str]:
 
 RECIPE = Recipe(
     model=CONFIG,
-    rows=TranslateConfig(),
+    rows=TranslateConfig(
+        augmentation=AugmentationConfig(
+            joined=0.04, renamed=0.5, lowered=0.05, unstopped=0.02, capitals=0.02
+        )
+    ),
     loop=LoopConfig(steps=5600, decay=0.6, smoothing=0.1, validate_every=200, save_every=100),
     read=read_pairs,
     texts=_texts,

@@ -245,7 +245,13 @@ def test_a_resumed_run_needs_the_same_corpus(corpus):
 
 @pytest.mark.parametrize(
     "option",
-    [["--corpus", "corpus.txt"], ["--seed", "0"], ["--set", "loop.clip=2"], ["--config", "a.yaml"]],
+    [
+        ["--corpus", "corpus.txt"],
+        ["--seed", "0"],
+        ["--set", "loop.clip=2"],
+        ["--config", "a.yaml"],
+        ["--from", "stories"],
+    ],
 )
 def test_a_resumed_run_takes_no_other_corpus_seed_or_settings(option):
     assert_fails(train("--resume", *option), "leave them out", code=2)

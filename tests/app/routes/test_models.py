@@ -15,7 +15,7 @@ def test_every_model_is_listed_and_the_default_is_named(client, model_ids):
     assert body["unavailable"] == []
 
 
-LONG = {"sites", "metrics", "expert_tokens", "trained_on", "attribution"}
+LONG = {"normalization", "sites", "metrics", "expert_tokens", "trained_on", "attribution"}
 
 
 def test_the_list_leaves_out_what_is_long_and_the_card_has_it(client):
@@ -50,6 +50,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
         "licence": "MIT",
         "trained_on": [],
         "attribution": [],
+        "normalization": [],
         "metrics": {},
         "expert_tokens": None,
         "analyses": [

@@ -1,18 +1,10 @@
-"""The figures of `translate`: BLEU against sacrebleu, word alignment, and the IBM models."""
-
-import sys
+"""The figures of `translate`: BLEU, typed text, word alignment, and the IBM models."""
 
 import pytest
-import sacrebleu
 
-from headlight.model.evaluation.translate import (
-    alignment_figures,
-    bleu,
-    evaluate,
-    ibm_model_1_links,
-    ibm_model_2_links,
-    translations,
-)
+from headlight.model.evaluation.ibm_models import ibm_model_1_links
+from headlight.model.evaluation.translate import alignment_figures, evaluate
+from headlight.model.evaluation.translations import bleu
 from headlight.model.evaluation.word_alignment import (
     ENGLISH_FRENCH_GOLD,
     aligner,
@@ -24,8 +16,6 @@ from headlight.model.evaluation.word_alignment import (
 from headlight.model.training.batches import is_held_out
 from headlight.model.training.corpus import SentencePair
 from headlight.model.training.recipes.translate import TranslateConfig
-from headlight.model.translation import translate
-from tests.model.evaluation.test_word_alignment import gold_pair
 
 PAIRS = [SentencePair("The cat.", "Le chat."), SentencePair("A tree.", "Un arbre.")]
 CORPUS = [SentencePair(f"the cat number {n}", f"le chat {n}") for n in range(300)]
@@ -71,9 +61,25 @@ def test_of_a_corpus_what_was_held_back_is_translated_and_the_rest_is_learned_fr
     assert held_out
     figures = evaluate(translator, [], trained_on=CORPUS)
     assert figures["bleu"] == {"held_out": bleu(translator, held_out)}
-    assert set(figures["ibm_models"]) == {"model_1", "model_2"}
+    assert set(figures["ibm_models"]) == {"model_1", "model_2", "diagonal"}
     score = alignment_error_rate(ibm_model_1_links(learned, small_gold), small_gold)
     assert figures["ibm_models"]["model_1"]["error_rate"] == score.error_rate
+
+
+def test_with_pairs_and_a_corpus_typed_text_is_measured(translator, monkeypatch):
+    asked = {}
+
+    def measure(checkpoint, pairs, *, trained_on, long_pairs):
+        asked.update(pairs=pairs, trained_on=trained_on, long_pairs=long_pairs)
+        return {"names": {"kept": 1.0}}
+
+    monkeypatch.setattr("headlight.model.evaluation.translate.typed_figures", measure)
+    literary = read_gold(ENGLISH_FRENCH_GOLD)[:1]
+    figures = evaluate(translator, PAIRS, trained_on=CORPUS, literary=literary)
+    assert figures["typed"] == {"names": {"kept": 1.0}}
+    assert asked["pairs"] == PAIRS
+    assert asked["trained_on"] == CORPUS
+    assert [pair.source for pair in asked["long_pairs"]] == [literary[0].english]
 
 
 def test_another_gold_is_aligned_by_the_head_that_the_first_one_chose(translator, small_gold):
@@ -94,135 +100,3 @@ def test_only_short_pairs_of_another_gold_are_aligned(translator):
     figures = evaluate(translator, [], literary=[long, short])
     assert figures["alignment_literary"]["pairs"] == 1
     assert "alignment_literary" not in evaluate(translator, [], literary=[long])
-
-
-# --- BLEU -----------------------------------------------------------------------------------------
-
-
-SAID = {
-    "The cat chased the mouse.": "Le chat a chassé la petite souris.",
-    "It was too tired.": "Il était trop fatigué pour cela.",
-    "A tree!": "Un arbre !",
-}
-
-
-@pytest.fixture
-def says(monkeypatch, tokenizer):
-    """Let the translator say what is in `SAID`; the list counts the texts of every call."""
-    calls: list[int] = []
-
-    def say(model, sources, *, start_id, end_id):
-        assert {source[0] for source in sources} == {tokenizer.start_id}
-        assert end_id == tokenizer.end_id
-        calls.append(len(sources))
-        texts = [SAID[tokenizer.decode(source)] for source in sources]
-        return tokenizer.encode_ids(texts)
-
-    monkeypatch.setattr("headlight.model.evaluation.translate.translate", say)
-    return calls
-
-
-def pairs_of(*references):
-    return [SentencePair(source, target) for source, target in references]
-
-
-def test_the_score_is_that_of_sacrebleu(translator, says):
-    cat, tired, tree = SAID
-    pairs = pairs_of(
-        (tree, "Un arbre!"),
-        (cat, "Le chat chassa la petite souris."),
-        (tired, "Il était trop las pour cela."),
-    )
-    expected = sacrebleu.corpus_bleu(
-        [SAID[pair.source] for pair in pairs], [[pair.target for pair in pairs]]
-    )
-    assert bleu(translator, pairs) == expected.score
-    assert 10 < expected.score < 90
-
-
-def test_a_source_with_many_references_counts_once_against_all(translator, says):
-    cat, tired, tree = SAID
-    pairs = pairs_of(
-        (cat, "Le matou a chassé une souris."),
-        (tree, "Un arbre !"),
-        (cat, "Le chat poursuit la petite souris."),
-        (tired, "Il était las pour cela."),
-        (cat, "Un chat chassa la souris grise."),
-        (tired, "Elle était trop fatiguée pour cela."),
-    )
-    expected = sacrebleu.corpus_bleu(
-        [SAID[cat], SAID[tree], SAID[tired]],
-        [
-            ["Le matou a chassé une souris.", "Un arbre !", "Il était las pour cela."],
-            ["Le chat poursuit la petite souris.", None, "Elle était trop fatiguée pour cela."],
-            ["Un chat chassa la souris grise.", None, None],
-        ],
-    )
-    assert bleu(translator, pairs) == expected.score
-    assert sum(says) == 3
-    first_alone = bleu(translator, pairs_of(*{p.source: p.target for p in pairs[::-1]}.items()))
-    assert first_alone < expected.score
-
-
-def test_translations_come_in_the_order_of_the_sources(translator, says):
-    sources = [*SAID, *reversed(SAID)]
-    assert translations(translator, sources, batch_rows=4) == [SAID[text] for text in sources]
-    assert says == [4, 2]
-
-
-def test_the_translations_are_the_models_own(translator):
-    tokenizer = translator.tokenizer
-    special = {"start_id": tokenizer.start_id, "end_id": tokenizer.end_id}
-    ids = [[token.id for token in tokenizer.encode(text)] for text in SAID]
-    alone = [translate(translator.model, [source], **special)[0] for source in ids]
-    assert translations(translator, list(SAID)) == [tokenizer.decode(target) for target in alone]
-
-
-def test_without_sacrebleu_the_error_names_what_to_install(translator, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sacrebleu", None)
-    with pytest.raises(ImportError, match=r"sacrebleu.*pip install headlight\[evaluate\]"):
-        bleu(translator, pairs_of(*SAID.items()))
-
-
-# --- IBM models -----------------------------------------------------------------------------------
-
-
-# Enough to tell the words apart: no two of them always come together.
-SENTENCES = [
-    ("The dog sleeps.", "Le chien dort."),
-    ("The cat sleeps.", "Le chat dort."),
-    ("The dog eats.", "Le chien mange."),
-    ("A cat eats!", "Un chat mange !"),
-    ("A dog", "Un chien"),
-]
-
-
-def test_ibm_model_1_finds_words_by_the_company_they_keep():
-    gold = [gold_pair("a DOG eats", "Mange chien Un")]
-    (links,) = ibm_model_1_links(SENTENCES * 5, gold, n_iterations=20)
-    assert links == {(2, 0), (1, 1), (0, 2)}
-
-
-def test_ibm_model_2_learns_that_a_language_turns_the_order_around():
-    words = ["a", "b", "c", "d", "e"]
-    turned = [
-        (f"{first} {second}", f"{second.upper()}x {first.upper()}x")
-        for first in words
-        for second in words
-        if first != second
-    ]
-    gold = [gold_pair("f g", "Px Qx"), gold_pair("a b", "Bx Ax")]
-    unknown_words, known_words = ibm_model_2_links(turned, gold)
-    assert unknown_words == set()
-    assert known_words == {(0, 1), (1, 0)}
-    repeated = [gold_pair("a a", "Ax Ax")]
-    assert ibm_model_2_links(turned, repeated) == [{(0, 1), (1, 0)}]
-    assert ibm_model_1_links(turned, repeated) == [{(1, 0), (1, 1)}]
-
-
-@pytest.mark.parametrize("align", [ibm_model_1_links, ibm_model_2_links])
-def test_without_nltk_the_error_names_what_to_install(align, monkeypatch):
-    monkeypatch.setitem(sys.modules, "nltk", None)
-    assert callable(align)
-    with pytest.raises(ImportError, match=r"nltk.*pip install headlight\[evaluate\]"):
-        align(SENTENCES, [gold_pair()])

@@ -310,3 +310,35 @@ def test_a_state_replaces_the_one_before_when_it_is_whole(tmp_path, make_model, 
     with pytest.raises(OSError, match="no space left"):
         save_state(path, model, optimizers, {"step": 2})
     assert load_state(path, model, optimizers) == {"step": 1}
+
+
+# --- averaged weights -----------------------------------------------------------------------------
+
+
+def test_the_weights_of_the_states_saved_last_are_averaged(make_loop):
+    loop = make_loop(steps=8, save_every=2, averaged=3)
+    saved = {}
+
+    def keep(report):
+        if report.step in (4, 6, 8):
+            saved[report.step] = weights(loop)
+
+    loop.run(keep)
+    last = weights(loop)
+    loop.average()
+    for name, averaged in weights(loop).items():
+        expected = torch.stack([saved[step][name] for step in (4, 6, 8)]).mean(dim=0)
+        torch.testing.assert_close(averaged, expected)
+    assert len(list(loop.out.glob("weights-*.safetensors"))) == 3
+    resumed = make_loop(steps=8, save_every=2, averaged=3)
+    resumed.resume()
+    torch.testing.assert_close(weights(resumed), last, rtol=0, atol=0)
+
+
+def test_without_averaging_no_weights_are_kept_beside_the_state(make_loop):
+    loop = make_loop(steps=4, save_every=2)
+    loop.run()
+    last = weights(loop)
+    loop.average()
+    torch.testing.assert_close(weights(loop), last, rtol=0, atol=0)
+    assert not list(loop.out.glob("weights-*"))

@@ -199,3 +199,63 @@ def test_a_recipe_comes_back_from_its_run_file(recipe, tmp_path):
     (tmp_path / RUN).write_text(json.dumps(asdict(run)))
     assert read_run(tmp_path) == run
     assert run.loop.steps >= 800
+
+
+# --- from another model ---------------------------------------------------------------------------
+
+
+def trained(run, out):
+    """Train a first model, to begin another run from."""
+    loop = start(run, out, device="cpu")
+    loop.run()
+    finish(loop, ModelCard(title="First", licence="MIT"))
+    return load(out)
+
+
+def test_a_run_begins_with_the_weights_and_the_tokenizer_of_a_model(tmp_path, run):
+    first = trained(run, tmp_path / "first")
+    corpus = tmp_path / "other.txt"
+    corpus.write_text("Whales sing under the ice, and nobody knows the words.\n" * 40)
+    later = replace(run, corpus=(str(corpus),), begun_from=str(tmp_path / "first"))
+    loop = start(later, tmp_path / "second", device="cpu")
+    torch.testing.assert_close(weights(loop), dict(first.model.state_dict()), rtol=0, atol=0)
+    assert loop.run()
+    assert (tmp_path / "second" / "tokenizer.json").read_text() == first.tokenizer.to_json()
+
+
+def test_a_run_from_a_model_that_never_saved_begins_from_it_again(tmp_path, run):
+    first = trained(run, tmp_path / "first")
+    later = replace(run, begun_from=str(tmp_path / "first"))
+    stop_at(2, start(later, tmp_path / "second", device="cpu"))
+    again = resume(tmp_path / "second", device="cpu")
+    assert again.step == 0
+    torch.testing.assert_close(weights(again), dict(first.model.state_dict()), rtol=0, atol=0)
+
+
+def test_a_resumed_run_continues_from_its_state_not_from_the_model(tmp_path, run):
+    trained(run, tmp_path / "first")
+    later = replace(run, begun_from=str(tmp_path / "first"))
+    through = start(later, tmp_path / "through", device="cpu")
+    through.run()
+    stop_at(5, start(later, tmp_path / "stopped", device="cpu"))
+    for file in (tmp_path / "first").iterdir():
+        file.unlink()
+    resumed = resume(tmp_path / "stopped", device="cpu")
+    resumed.run()
+    torch.testing.assert_close(weights(resumed), weights(through), rtol=0, atol=0)
+
+
+def test_dropout_may_differ_from_that_of_the_model_and_nothing_else(tmp_path, run):
+    trained(run, tmp_path / "first")
+    later = replace(run, begun_from=str(tmp_path / "first"))
+    other = replace(later, model=replace(run.model, dropout=0.3))
+    assert start(other, tmp_path / "second", device="cpu").model.config.dropout == 0.3
+    wider = replace(later, model=replace(run.model, d_ff=32))
+    with pytest.raises(ValueError, match=r"another architecture than the run"):
+        start(wider, tmp_path / "third", device="cpu")
+
+
+def test_a_run_begins_from_a_shipped_model_by_its_name(tmp_path):
+    assert Path(make_run("translate", [], begun_from="translate").begun_from).name == "translate"
+    with pytest.raises(CheckpointError, match=r"there is no model or folder"):
+        make_run("translate", [], begun_from=tmp_path / "nowhere")
