@@ -21,7 +21,7 @@ from headlight.model.card import ModelCard
 from headlight.model.config import Architecture
 from headlight.model.interventions import Intervention
 from headlight.model.sites import Site
-from headlight.model.tokenizer import Replacement
+from headlight.model.tokenizer import UNCHANGED, Normalization
 from headlight.model.trace import AttentionFacts, NamedArray, Token
 
 PADDING_ID = 0
@@ -35,7 +35,7 @@ class Description:
     maps the name of a site or feature that the model cannot offer to the reason. ``checks`` are the
     differences that the self-check of a foreign model measured. ``features`` are what it can do
     beyond being traced: ``generate``, ``translate``, ``fill``, ``logit_lens``, ``head_outputs``.
-    ``normalization`` are the characters that the tokenizer reads as other text.
+    ``normalization`` are the changes that the tokenizer makes to a text.
     """
 
     id: str
@@ -49,7 +49,7 @@ class Description:
     features: frozenset[str] = frozenset()
     omitted: Mapping[str, str] = field(default_factory=dict)
     checks: Mapping[str, float] = field(default_factory=dict)
-    normalization: tuple[Replacement, ...] = ()
+    normalization: Normalization = UNCHANGED
 
     @cached_property
     def paths(self) -> frozenset[str]:

@@ -2,8 +2,9 @@
 
 Every token is a sequence of UTF-8 bytes, so there is no unknown token: a character outside the
 vocabulary becomes one token per byte. Typographic characters that the corpus lacks are read as the
-plain ones it has (`Replacement`); offsets still point into the text as typed. Sennrich et al. 2016,
-https://arxiv.org/abs/1508.07909; Radford et al. 2019, section 2.2.
+plain ones it has, and a text in capitals may be read in small letters (`Normalization`); offsets
+still point into the text as typed. Sennrich et al. 2016, https://arxiv.org/abs/1508.07909; Radford
+et al. 2019, section 2.2.
 """
 
 from __future__ import annotations
@@ -35,12 +36,28 @@ class Replacement(NamedTuple):
     text: str
 
 
+class Normalization(NamedTuple):
+    """The changes that a tokenizer makes to a text before it cuts it.
+
+    With ``lowers_capitals`` a text without a small letter is read in small letters: the vocabulary
+    has no words in capitals and would spell it letter by letter.
+    """
+
+    replacements: tuple[Replacement, ...] = ()
+    lowers_capitals: bool = False
+
+
+UNCHANGED = Normalization()
+
 APOSTROPHES = Replacement("\u2018\u2019\u201a\u201b\u2032\u02bc", "'")
 QUOTES = Replacement("\u201c\u201d\u201e\u201f\u2033", '"')
 HYPHENS = Replacement("\u2010\u2011\u2012\u2212", "-")
 DASHES = Replacement("\u2013\u2014\u2015", "-")
 ELLIPSES = Replacement("\u2026", "...")
 SPACES = Replacement("\u00a0\u2002\u2003\u2007\u2009\u200a\u202f", " ")
+TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
+# A piece of the vocabulary in capitals, in the byte-level alphabet.
+CAPITALS = re.compile(r"\u0120?[A-Z]{3,}")
 # One `Replacement` as it stands in a tokenizer.json: a class of characters, none of them special.
 CHARACTER_CLASS = re.compile(r"\[([^\\\[\]^&-]+)\]")
 
@@ -59,7 +76,10 @@ class Tokenizer:
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
         _require_plain(backend)
-        self.normalization = _replacements(backend)
+        replacements = _replacements(backend)
+        self.normalization = Normalization(
+            replacements, bool(replacements) and not _has_capitals(backend.get_vocab())
+        )
         self._backend = backend
         self._backend.encode_special_tokens = True  # a typed "<s>" is text, not the token
         self.start_id = self._special_id(START)
@@ -93,7 +113,8 @@ class Tokenizer:
             ) from error
         tokens = [self._special_token(self.start_id, 0, 0)]
         begin = n_words = 0
-        for mask in self._masks(text):
+        masks, text = self._masks(text), self._as_read(text)
+        for mask in masks:
             pieces = self._pieces(text[begin : mask.start()], begin, n_words)
             n_words += len({piece.word for piece in pieces})
             tokens += pieces
@@ -107,7 +128,8 @@ class Tokenizer:
 
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts, without start tokens; the fast way to encode a corpus."""
-        encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        read = [self._as_read(text) for text in texts]
+        encodings = self._backend.encode_batch_fast(read, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -142,6 +164,15 @@ class Tokenizer:
     def to_json(self) -> str:
         """The JSON of the tokenizer, for `read_tokenizer`."""
         return self._backend.to_str(pretty=True)
+
+    def _as_read(self, text: str) -> str:
+        """Write a text in capitals in small letters, if the tokenizer reads it so."""
+        letters = text if self.mask_id is None else text.replace(MASK, "")
+        if not (self.normalization.lowers_capitals and letters.isupper()):
+            return text
+        lowered = text.lower()
+        is_as_long = len(lowered) == len(text)  # else offsets would point beside the text
+        return lowered if is_as_long and TWO_LETTERS.search(letters) else text
 
     def _masks(self, text: str) -> Iterator[re.Match[str]]:
         return iter(()) if self.mask_id is None else TYPED_MASK.finditer(text)
@@ -228,17 +259,22 @@ def _replacement(step: Any) -> Replacement | None:
     return None
 
 
-def read_normalization(path: Path) -> tuple[Replacement, ...]:
-    """Read the replacements of a ``tokenizer.json`` without its vocabulary.
+def _has_capitals(pieces: Iterable[str]) -> bool:
+    return any(CAPITALS.fullmatch(piece) for piece in pieces)
+
+
+def read_normalization(path: Path) -> Normalization:
+    """Read the normalization of a ``tokenizer.json`` without making the tokenizer.
 
     A damaged file has none here; `read_tokenizer` reports the damage.
     """
     try:
-        declared = json.loads(path.read_bytes())["normalizer"]["normalizers"]
-        found = [_replacement(step) for step in declared]
+        declared = json.loads(path.read_bytes())
+        steps = (declared["normalizer"] or {"normalizers": []})["normalizers"]
+        found = tuple(replacement for step in steps if (replacement := _replacement(step)))
+        return Normalization(found, bool(found) and not _has_capitals(declared["model"]["vocab"]))
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return ()
-    return tuple(replacement for replacement in found if replacement)
+        return UNCHANGED
 
 
 def normalizer_of(replacements: Iterable[Replacement]) -> normalizers.Normalizer | None:

@@ -78,7 +78,10 @@ def model_answer(description: Description) -> ModelAnswer:
     facts = dict(model_summary(description)) | {
         "trained_on": card.trained_on,
         "attribution": card.attribution,
-        "normalization": [found._asdict() for found in description.normalization],
+        "normalization": {
+            "replacements": [found._asdict() for found in description.normalization.replacements],
+            "lowers_capitals": description.normalization.lowers_capitals,
+        },
         "metrics": card.metrics,
         "expert_tokens": card.expert_tokens or None,
         "sites": [

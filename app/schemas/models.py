@@ -70,6 +70,17 @@ class ReplacementAnswer(Answer):
     text: str = Field(description="The text that replaces it.")
 
 
+class NormalizationAnswer(Answer):
+    """The changes that the tokenizer makes to a text; offsets point into the text as sent."""
+
+    replacements: list[ReplacementAnswer] = Field(
+        description="Typographic characters that the training text lacks."
+    )
+    lowers_capitals: bool = Field(
+        description="Whether a text without a small letter is read in small letters."
+    )
+
+
 class ModelSummary(Answer):
     """A model's card without its sites, sources and figures."""
 
@@ -103,10 +114,7 @@ class ModelAnswer(ModelSummary):
 
     trained_on: list[str]
     attribution: list[str]
-    normalization: list[ReplacementAnswer] = Field(
-        description="Typographic characters that the training text lacks, and what they are read "
-        "as; the offsets of the tokens still point into the text as sent."
-    )
+    normalization: NormalizationAnswer
     metrics: dict[str, Any]
     expert_tokens: ExpertTokensAnswer | None = Field(
         description="null: the model is dense, or they were not counted."

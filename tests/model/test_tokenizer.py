@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from headlight.model.checkpoint import ZOO
 from headlight.model.tokenizer import (
+    Normalization,
     Replacement,
     read_normalization,
     read_tokenizer,
@@ -338,8 +339,38 @@ def test_the_replacements_are_declared_in_the_file(plain_tokenizer, tokenizer, t
     path = tmp_path / "tokenizer.json"
     path.write_text(plain_tokenizer.to_json(), encoding="utf-8")
     assert read_normalization(path) == plain_tokenizer.normalization
-    assert Replacement("\u2026", "...") in plain_tokenizer.normalization
+    assert Replacement("\u2026", "...") in plain_tokenizer.normalization.replacements
     path.write_text(tokenizer.to_json(), encoding="utf-8")
-    assert read_normalization(path) == tokenizer.normalization == ()
+    assert read_normalization(path) == tokenizer.normalization == Normalization()
     path.write_text("[", encoding="utf-8")
-    assert read_normalization(path) == ()
+    assert read_normalization(path) == Normalization()
+
+
+@pytest.mark.parametrize("model", sorted(path.name for path in ZOO.iterdir() if path.is_dir()))
+def test_a_text_in_capitals_is_read_in_small_letters(model):
+    tokenizer = read_tokenizer(ZOO / model / "tokenizer.json")
+    assert tokenizer.normalization.lowers_capitals
+    assert read_normalization(ZOO / model / "tokenizer.json") == tokenizer.normalization
+    read = tokenizer.encode("THE CAT\u2019S 9 LIVES!")
+    assert read == tokenizer.encode("the cat\u2019s 9 lives!")
+    assert "".join(token.text for token in read[1:]) == "the cat's 9 lives!"
+    assert read[-1].end == len("THE CAT\u2019S 9 LIVES!")
+    typed = ["NOT in capitals", "I", "A 2 B", "9!", "\u0130SS"]  # the last one grows in lower case
+    assert [spelled(tokenizer, text) for text in typed] == typed
+    assert tokenizer.encode_ids(["WHY?", "Why?"]) == tokenizer.encode_ids(["why?", "Why?"])
+
+
+def test_capitals_stay_if_the_vocabulary_has_words_in_capitals():
+    corpus = ["THE CAT\nthe cat\n"] * 3
+    tokenizer = train_tokenizer(corpus, 300, normalization=typography(corpus))
+    assert not tokenizer.normalization.lowers_capitals
+    assert spelled(tokenizer, "THE CAT") == "THE CAT"
+
+
+def test_a_mask_is_no_capital_letter():
+    corpus = ["the cat\n"] * 3
+    normalization = typography(corpus)
+    tokenizer = train_tokenizer(corpus, 300, has_mask=True, normalization=normalization)
+    assert spelled(tokenizer, "THE [MASK] CAT") == "the cat"
+    assert tokenizer.encode("THE [MASK] CAT")[2].id == tokenizer.mask_id
+    assert spelled(tokenizer, "I [MASK] The") == "I The"

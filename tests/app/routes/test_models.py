@@ -50,7 +50,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
         "licence": "MIT",
         "trained_on": [],
         "attribution": [],
-        "normalization": [],
+        "normalization": {"replacements": [], "lowers_capitals": False},
         "metrics": {},
         "expert_tokens": None,
         "analyses": [

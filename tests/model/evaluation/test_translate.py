@@ -16,6 +16,7 @@ from headlight.model.evaluation.word_alignment import (
 from headlight.model.training.batches import is_held_out
 from headlight.model.training.corpus import SentencePair
 from headlight.model.training.recipes.translate import TranslateConfig
+from tests.model.evaluation.test_word_alignment import gold_pair
 
 PAIRS = [SentencePair("The cat.", "Le chat."), SentencePair("A tree.", "Un arbre.")]
 CORPUS = [SentencePair(f"the cat number {n}", f"le chat {n}") for n in range(300)]
