@@ -57,7 +57,12 @@ def ibm_model_2_links(
 def _ibm_links(
     name: str, sentences: Sequence[tuple[str, str]], gold: Sequence[GoldPair], n_iterations: int
 ) -> list[set[Link]]:
-    translate = _nltk_translate()
+    try:
+        from nltk import translate
+    except ImportError as error:
+        raise ImportError(
+            "the IBM models need nltk, which is not installed; pip install headlight[evaluate]"
+        ) from error
 
     def aligned(english: Sequence[str], french: Sequence[str]) -> Any:
         return translate.AlignedSent([w.lower() for w in french], [w.lower() for w in english])
@@ -72,26 +77,16 @@ def _ibm_links(
     ]
 
 
-def _nltk_translate() -> Any:
-    try:
-        from nltk import translate
-    except ImportError as error:
-        raise ImportError(
-            "the IBM models need nltk, which is not installed; pip install headlight[evaluate]"
-        ) from error
-    return translate
-
-
 # --- model 2 with a diagonal prior ----------------------------------------------------------------
 
 
 def diagonal_links(
     sentences: Sequence[tuple[str, str]], gold: Sequence[GoldPair], *, n_iterations: int = 5
 ) -> list[set[Link]]:
-    """Align the gold with `DiagonalModel` in both directions, joined by grow-diag-final-and.
+    """Align the gold with `DiagonalModel` in both directions, and keep the links of both.
 
-    The joining is Koehn et al. 2005, https://aclanthology.org/2005.iwslt-1.8/, by nltk: the links
-    of both directions, extended by neighbouring links of either one.
+    Of the ways to join two directions (Och and Ney 2003, section 5, https://aclanthology.org/J03-1002/)
+    the intersection has the lowest error rate here.
 
     Args:
         sentences: pairs of an English and a French text to train on; lower-cased.
@@ -100,11 +95,7 @@ def diagonal_links(
 
     Returns:
         The links of each gold pair.
-
-    Raises:
-        ImportError: nltk is not installed.
     """
-    join = _nltk_translate().gdfa.grow_diag_final_and
     pairs = [(_lower(split_words(one)), _lower(split_words(other))) for one, other in sentences]
     turned = [(other, one) for one, other in pairs]
     to_french = DiagonalModel.train(pairs, n_iterations)
@@ -113,18 +104,13 @@ def diagonal_links(
     for pair in gold:
         english, french = _lower(pair.english_words), _lower(pair.french_words)
         forward = to_french.align(english, french)
-        backward = [(one, other) for other, one in to_english.align(french, english)]
-        joined = join(len(english), len(french), _written(forward), _written(backward))
-        found.append({(int(one), int(other)) for one, other in joined})
+        backward = {(one, other) for other, one in to_english.align(french, english)}
+        found.append(backward.intersection(forward))
     return found
 
 
 def _lower(words: Iterable[str]) -> Words:
     return [word.lower() for word in words]
-
-
-def _written(links: Iterable[Link]) -> str:
-    return " ".join(f"{one}-{other}" for one, other in links)
 
 
 @dataclass
