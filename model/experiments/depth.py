@@ -166,7 +166,9 @@ EXPERIMENT = Experiment(
         ),
         "layer": Quantity(axes="layer", help="The number of the layer, from 0."),
         "stream_gradient": Quantity(
-            axes="variant layer", help="Norm of the gradient of the loss by the layer's input."
+            axes="variant layer",
+            help="Norm of the gradient of the loss by the layer's input; null if numbers of the "
+            "stack exceed the range of float64.",
         ),
         "weight_gradient": Quantity(
             axes="variant layer", help="Norm of the gradient of the loss by the layer's matrices."
@@ -175,12 +177,12 @@ EXPERIMENT = Experiment(
             axes="variant layer", help="Root mean square of the numbers of the layer's input."
         ),
     },
-    see="Without residual connections the gradient falls or rises by a constant factor from layer "
-    "to layer: the early layers of a deep stack learn nothing. A residual connection gives it a "
-    "path that skips every layer. With the norm after the sum (post), the gradient still shrinks "
-    "towards the first layers. With the norm before each part (pre), it keeps its size. Add "
-    "layers, or change the scale of the weights: only the variants with a norm are not sensitive "
-    "to it.",
+    see="Without residual connections (plain) the gradient falls by a constant factor from layer "
+    "to layer, so the first layers of a deep stack learn nothing; with larger weights it explodes "
+    "instead. Residual connections alone give the gradient a path past every layer, but then the "
+    "stream and the gradient grow exponentially with depth. With a norm as well, after the sum "
+    "(post) or before each part (pre), the gradient reaches the first layer at about the size it "
+    "has at the last. Add layers or change the scale of the weights, and see which curves stay.",
     field="The original transformer is post-norm and needs a learning rate warmup. Nearly all "
     "large language models since GPT-2 are pre-norm, mostly with RMSNorm. In a pre-norm stack the "
     "stream grows with depth, so later layers change it less. Some models therefore normalise the "

@@ -18,6 +18,8 @@ LIMITS = limits_of(Settings(), {})
 
 # Limits that reject nothing, or that no request to this server can show, have a test of their own.
 SHOWN_BY = {
+    "max_experiments": "routes/test_experiments.py::test_long_runs_need_a_place",
+    "experiment_seconds": "routes/test_experiments.py::test_a_run_that_takes_too_long_is_stopped",
     "cache_bytes": "tracing/test_cache.py::test_the_bytes_counted_are_those_of_what_is_kept",
     "shutdown_seconds": "middleware/test_errors.py::test_a_request_that_is_cancelled_is_told",
     "body_seconds": "middleware/test_request_limits.py::test_a_body_that_does_not_arrive",
