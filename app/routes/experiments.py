@@ -1,7 +1,7 @@
 """Experiments: their descriptions, and the route that runs them."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
 from typing import Annotated, Any
 
@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from headlight.errors import Problem, described, echo, server_stopping, unexpected
 from headlight.experiments import Run, description
 from headlight.model.experiments.experiment import GROWING, Experiment, Parameters
-from headlight.model.experiments.registry import EXPERIMENTS
 from headlight.routes import JsonRoute
 from headlight.routes.generation import STREAM_READ_SECONDS
 from headlight.schemas.experiments import (
@@ -36,13 +35,20 @@ logger = logging.getLogger(__name__)
 router = APIRouter(prefix="/api/v1", tags=["experiments"], route_class=JsonRoute)
 
 
+def known_experiments() -> Mapping[str, Experiment]:
+    """Every experiment, imported when one is first asked for: they need what trains models."""
+    from headlight.model.experiments.registry import EXPERIMENTS
+
+    return EXPERIMENTS
+
+
 @router.get("/experiments")
 async def experiments() -> ExperimentsAnswer:
     """Every experiment in short."""
     return ExperimentsAnswer(
         experiments=[
             ExperimentSummary(id=each.id, title=each.title, is_streamed=each.is_streamed)
-            for each in EXPERIMENTS.values()
+            for each in known_experiments().values()
         ]
     )
 
@@ -74,10 +80,11 @@ def experiment_answer(found: Experiment) -> ExperimentAnswer:
 
 
 def _require(name: str) -> Experiment:
-    if name not in EXPERIMENTS:
-        detail = f"there is no experiment {echo(name)}; there are {', '.join(EXPERIMENTS)}"
-        raise Problem(404, "unknown-experiment", detail, available=list(EXPERIMENTS))
-    return EXPERIMENTS[name]
+    known = known_experiments()
+    if name not in known:
+        detail = f"there is no experiment {echo(name)}; there are {', '.join(known)}"
+        raise Problem(404, "unknown-experiment", detail, available=list(known))
+    return known[name]
 
 
 async def _open_run() -> AsyncIterator[ExitStack]:

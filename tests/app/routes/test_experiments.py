@@ -2,7 +2,6 @@
 
 import json
 import time
-from types import MappingProxyType
 
 import httpx
 import numpy as np
@@ -64,7 +63,7 @@ def endless(monkeypatch):
     def make(seconds=10.0):
         made = Endless(seconds)
         known = {**EXPERIMENTS, "endless": made.experiment()}
-        monkeypatch.setattr(routes, "EXPERIMENTS", MappingProxyType(known))
+        monkeypatch.setattr(routes, "known_experiments", lambda: known)
         return made
 
     return make
@@ -297,7 +296,7 @@ def test_an_error_in_an_experiment_ends_its_stream_with_an_event(client, monkeyp
     made = Endless(1)
     made.run = fail
     known = {"endless": made.experiment()}
-    monkeypatch.setattr(routes, "EXPERIMENTS", MappingProxyType(known))
+    monkeypatch.setattr(routes, "known_experiments", lambda: known)
     *_, (name, data) = events_of(client.post(f"{PATH}/endless", json={}).content)
     assert (name, data["status"]) == ("error", 500)
     assert "secret" not in json.dumps(data)
