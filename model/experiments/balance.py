@@ -52,7 +52,7 @@ class Balance(Parameters):
     )
     n_clusters: int = Field(8, ge=1, le=16, description="Kinds of tokens.")
     d_model: int = Field(16, ge=4, le=32, description="Width of a token's vector.")
-    steps: int = Field(300, ge=1, le=1000, description="Training steps of each run.")
+    steps: int = Field(200, ge=1, le=1000, description="Training steps of each run.")
     learning_rate: float = Field(0.01, ge=1e-4, le=0.1, description="Rate of Adam.")
     common: float = Field(
         3.0,
@@ -209,7 +209,7 @@ def _loads(
 def cost(parameters: Balance) -> Cost:
     """Estimate the cost: two runs, whose time is mostly that of calling the experts."""
     n_tokens = BLOCK_ROWS * BLOCK_POSITIONS * parameters.top_k
-    step = 1.5e-3 + 0.35e-3 * parameters.n_experts + 12e-9 * n_tokens * parameters.d_model**2
+    step = 2e-3 + 1e-3 * parameters.n_experts + 12e-9 * n_tokens * parameters.d_model**2
     numbers = n_tokens * parameters.d_model * 40 + 16 * parameters.n_experts * parameters.d_model**2
     return Cost(seconds=2 * (parameters.steps + N_FRAMES) * step, megabytes=8e-6 * numbers + 5)
 

@@ -154,9 +154,9 @@ def _make_optimizer(
 
 
 def cost(parameters: ScheduleParameters) -> Cost:
-    """Estimate the cost: 0.3 ms for each step of an optimizer, 1 µs for each factor."""
+    """Estimate the cost: 0.6 ms for each step of an optimizer, 1 µs for each factor."""
     steps = len(OPTIMIZERS) * parameters.optimizer_steps
-    return Cost(seconds=0.3e-3 * steps + 4e-6 * parameters.steps + 0.05, megabytes=1.0)
+    return Cost(seconds=0.6e-3 * steps + 4e-6 * parameters.steps + 0.05, megabytes=1.0)
 
 
 EXPERIMENT = Experiment(
