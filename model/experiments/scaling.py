@@ -96,7 +96,7 @@ def jacobian_norm(weights: Float[np.ndarray, "*rows key"]) -> Float[np.ndarray, 
 
 def _measure(products: Float[np.ndarray, "sample key"], width: int) -> dict[str, np.ndarray]:
     """The statistics of one width, each by whether scores are divided by √d."""
-    scores = np.stack([products, products / width])
+    scores = np.stack([products, products / np.sqrt(width)])
     weights = softmax(scores)
     logs = np.log(np.maximum(weights, np.finfo(float).tiny))
     return {
