@@ -17,6 +17,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic.fields import FieldInfo
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from headlight.request_log import current
 from headlight.schemas.server import ProblemAnswer
@@ -137,7 +138,7 @@ def problem_from_status(error: HTTPException, request: Request) -> Problem:
         case 405:
             kind = "method-not-allowed"
             detail = f"{path} does not allow {echo(request.method)}; see the Allow header"
-            headers = {**(headers or {}), "Allow": _allowed(headers or {})}
+            headers = {**(headers or {}), "Allow": _allowed(request, headers or {})}
         case 413:
             return _body_too_large(request)
         case status:
@@ -145,12 +146,21 @@ def problem_from_status(error: HTTPException, request: Request) -> Problem:
     return Problem(error.status_code, kind, detail, headers=headers)
 
 
-def _allowed(headers: Mapping[str, str]) -> str:
-    """The methods of a route, with HEAD if it has GET; mounted files name none and allow both."""
-    methods = headers.get("Allow", "GET").split(", ")
-    if "GET" in methods and "HEAD" not in methods:
-        methods.append("HEAD")
-    return ", ".join(sorted(methods))
+def _allowed(request: Request, headers: Mapping[str, str]) -> str:
+    """The methods of all routes at a path, with HEAD beside GET.
+
+    The framework names those of the first route only, and mounted files name none: they allow GET.
+    """
+    methods = {"GET"}
+    if "Allow" in headers:
+        asked = ({**request.scope, "method": method} for method in ("GET", "POST"))
+        routes = request.app.routes
+        methods = {
+            scope["method"]
+            for scope in asked
+            if any(route.matches(scope)[0] is Match.FULL for route in routes)
+        }
+    return ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))
 
 
 def host_refused(request: Request) -> Problem:

@@ -67,6 +67,7 @@ def test_errors_of_the_framework_are_problems(client, problem, method, path, sta
 
 def test_a_wrong_method_is_told_the_right_one(client):
     assert client.get("/api/v1/trace").headers["allow"] == "POST"
+    assert client.put("/api/v1/experiments/scaling").headers["allow"] == "GET, HEAD, POST"
 
 
 def test_a_list_that_is_too_long_is_refused_with_limit_and_actual(client, problem):
