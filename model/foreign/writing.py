@@ -55,10 +55,13 @@ class ForeignWriter:
 
     def extend(self, cache: ForeignCache, ids: Sequence[int]) -> None:
         """Read tokens into a cache."""
-        if self.use_cache:
-            self._read(cache, ids)
-        else:
+        if not self.use_cache:
             cache.ids += ids
+        elif cache.ids:  # a state-space layer continues its state by one token at a time
+            for one in ids:
+                self._read(cache, [one])
+        else:
+            self._read(cache, ids)
 
     def step(
         self,
