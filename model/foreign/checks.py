@@ -183,7 +183,13 @@ class _Checks:
             values, out = found["values"], found["context"]
             if values is not None and out is not None:
                 average = weights.double() @ values.double()
-                context = max(context, _distance(average, out) / _scale(out))
+                far = _distance(average, out) / _scale(out)
+                if far > FORMULA and (share := _share(average, out.double())) is not None:
+                    self.omitted[f"{points.path}.sink"] = (
+                        "a sink scales the context after the softmax: the weights are those before"
+                    )
+                    far = _distance(average * share, out) / _scale(out)
+                context = max(context, far)
         self.measured["softmax"], self.measured["context"] = softmax, context
         limit = FORMULA if self.is_exact else IN_LOWER_PRECISION
         if softmax > limit:
@@ -361,6 +367,13 @@ def _distance(found: Tensor, expected: Tensor) -> float:
         return float("inf")
     far = float((found.double() - expected.double()).abs().max()) if found.numel() else 0.0
     return far if far == far else float("inf")
+
+
+def _share(average: Tensor, context: Tensor) -> Tensor | None:
+    """The factor in [0, 1] between each row of weights·values and of the context; None: no such."""
+    square = (average * average).sum(dim=-1, keepdim=True)
+    share = (average * context).sum(dim=-1, keepdim=True) / square.clamp(min=1e-30)
+    return share if bool(((share >= 0) & (share <= 1 + FORMULA)).all()) else None
 
 
 def _scale(tensor: Tensor) -> float:

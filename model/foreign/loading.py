@@ -85,8 +85,10 @@ def config_of(folder: ForeignFolder) -> Any:
         raise ForeignFolderError(f"{where}: {_first_line(error)}") from error
 
 
-def class_of(folder: ForeignFolder) -> tuple[str, type[nn.Module]]:
+def class_of(folder: ForeignFolder, config: Any) -> tuple[str, type[nn.Module]]:
     """The task of a folder's model, ``causal``, ``masked`` or ``seq2seq``, and its class.
+
+    A model that turns speech into text may be listed as an encoder–decoder and be none.
 
     Raises:
         ForeignFolderError: the model predicts no tokens.
@@ -99,7 +101,8 @@ def class_of(folder: ForeignFolder) -> tuple[str, type[nn.Module]]:
         names = (found,) if isinstance(found, str) else (found or ())
         if name in names or (name is None and names):
             kind: type[nn.Module] = getattr(library, name or names[0])
-            return task, kind
+            is_pair = bool(getattr(config, "is_encoder_decoder", False))
+            return ("causal" if task == "seq2seq" and not is_pair else task), kind
     raise ForeignFolderError(
         f"{folder.path / CONFIG}: {name or folder.model_type} is not a language model that "
         "predicts tokens"

@@ -167,7 +167,7 @@ def load_foreign(
     """
     read = read_folder(folder)
     config = config_of(read)
-    task, kind = class_of(read)
+    task, kind = class_of(read, config)
     tokenizer = read_tokenizer(read, config, _start_ids(config) if task == "seq2seq" else ())
     module = build(read, kind, config, dtype).to(device)
     return serve_module(

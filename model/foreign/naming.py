@@ -52,6 +52,7 @@ def name_sites(model: Any, task: str, recorded: Recorder) -> Named:
     if not recorded.attentions:
         raise ValueError("no softmax attention was found in a pass of the model")
     named.kind = _kind(task, recorded.attentions)
+    named.d_model = model.get_input_embeddings().weight.shape[-1]  # if the stream is not known
     scalings = (getattr(one, "attention_scaling", 1.0) for one in model.modules())
     named.rotary_factors = list(dict.fromkeys([1.0, *map(float, scalings)]))
     named.layers = _layers(model, named.kind, recorded)
@@ -107,7 +108,7 @@ def _layers(model: nn.Module, kind: str, recorded: Recorder) -> list[NamedLayer]
         layer = found.setdefault(call.start, NamedLayer(stack, -1, call, []))
         kind_of = "cross_attention" if n_queries != n_keys else "self_attention"
         if kind_of in layer.attentions:
-            raise ValueError(f"{name} has two attentions of one kind")
+            return _attentions_alone(recorded, kind)
         layer.attentions[kind_of] = attention
     for stack, names in containers.items():  # layers of a hybrid that have no attention
         if len(names) != 1:
@@ -140,6 +141,25 @@ def _layers(model: nn.Module, kind: str, recorded: Recorder) -> list[NamedLayer]
             None,
         )
     return layers
+
+
+def _attentions_alone(recorded: Recorder, kind: str) -> list[NamedLayer]:
+    """A layer for each attention, in order, of a model whose layers have several of one kind.
+
+    Such a layer has no residual stream: it is not given one, and its attention stands for it.
+    """
+    if kind == "encoder-decoder":
+        raise ValueError("a layer has two attentions of one kind")
+    return [
+        NamedLayer(
+            kind,
+            number,
+            attention.call,
+            [one for one in recorded.calls if one.is_within(attention.call)],
+            {"self_attention": attention},
+        )
+        for number, attention in enumerate(recorded.attentions)
+    ]
 
 
 N_ROWS_OF = {"source": 11, "target": 7}

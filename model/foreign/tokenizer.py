@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any
 
@@ -200,10 +201,7 @@ def _words(text: str) -> list[tuple[int, int]]:
 
 
 def _word_at(words: list[tuple[int, int]], start: int, end: int) -> int | None:
-    """The word in which a token begins, blanks before it left out; None for blanks alone."""
-    for number, (begin, stop) in enumerate(words):
-        if begin < max(end, start + 1) and start < stop:
-            return number
-        if begin >= end:
-            break
-    return None
+    """The first word that shares a character with a token; None for blanks alone."""
+    number = bisect_right(words, start, key=lambda span: span[1])
+    is_shared = number < len(words) and words[number][0] < max(end, start + 1)
+    return number if is_shared else None

@@ -14,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 SECONDS = 120
+PAGE = Path(__file__).parents[2] / "model" / "foreign" / "ARCHITECTURES.md"
 LAYERS = 2
 SMALL = {
     **dict.fromkeys(("hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim"), 32),
@@ -179,6 +180,8 @@ def serve(model_type, task):
         module, reason = make(model_type, task)
     if module is None:
         return {"state": "not built", "reason": reason}
+    if task == "seq2seq" and not module.config.is_encoder_decoder:
+        task = "causal"
     try:
         served = serve_module(module, task, model_type)
     except ForeignFolderError as error:
@@ -219,6 +222,39 @@ def every_type():
     return found
 
 
+def page(rows):
+    """The page of documentation: what is served of each type, and why a type is refused."""
+    counts = Counter(row["state"] for row in rows.values())
+    lines = [
+        "# Architectures of Transformers",
+        "",
+        "Made by `python -m tests.benchmarks.architectures` from tiny random models. A type is",
+        "served if the self-check found its logits and weights equal to those of Transformers' own",
+        "eager attention. A type that is not listed could not be built small; it is checked when",
+        "it is loaded.",
+        "",
+        f"{counts['served']} types are served and {counts['refused']} refused.",
+        "",
+        "| model_type | kind | positions | experts | left out |",
+        "|---|---|---|---|---|",
+    ]
+    for model_type, row in rows.items():
+        if row["state"] == "served":
+            left_out = sorted({name.partition(".")[2] or name for name in row["omitted"]})
+            experts = "yes" if row["moe"] else ""
+            lines.append(
+                f"| {model_type} | {row['kind']} | {row['positional']} | {experts} | "
+                f"{', '.join(left_out)} |"
+            )
+    lines += ["", "| refused | reason |", "|---|---|"]
+    lines += [
+        f"| {model_type} | {row['reason']} |"
+        for model_type, row in rows.items()
+        if row["state"] in ("refused", "failed")
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def main():
     """Go through the types, print a line for each and the counts."""
     import torch
@@ -250,6 +286,7 @@ def main():
     sys.stdout.write(f"{dict(counts)}\n")
     if not wanted:
         Path("architectures.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
+        PAGE.write_text(page(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":
