@@ -78,7 +78,7 @@ class Services:
             metrics=self.metrics,
             in_thread=self.in_thread,
         )
-        self.generator = Generator(self.registry, settings)
+        self.generator = Generator(self.registry, settings, self.traces.cache.get)
         self.streams = Streams(settings.max_streams)
         self.experiments = Experiments(settings.max_experiments, settings.experiment_seconds)
         self._threads = CapacityLimiter(N_THREADS)

@@ -94,6 +94,14 @@ class Settings(BaseSettings):
         refusal="422 too-many-cells",
         ge=1,
     )
+    max_weights: int = _limit(
+        64_000_000,
+        "numbers",
+        "The numbers of the weight matrices in one answer, which is sent matrix by matrix: 64 "
+        "million are 256 MB, enough for the embeddings of a model with 50,000 tokens.",
+        refusal="422 too-many-weights",
+        ge=1,
+    )
     max_new_tokens: int = _limit(
         256,
         "tokens",
@@ -395,6 +403,16 @@ def limits_of(settings: Settings, max_tokens: Mapping[str, int]) -> dict[str, Li
         ),
         "max_edits": fixed(
             traces.MAX_EDITS, "edits", "More than a pass has kinds of parts to change."
+        ),
+        "max_texts": fixed(
+            traces.MAX_TEXTS, "texts", "As many as two passes read; max_cells limits all together."
+        ),
+        "max_ids": fixed(traces.MAX_IDS, "token ids", "Longer than any text a model here reads."),
+        "max_positions": fixed(
+            traces.MAX_POSITIONS, "positions", "Of one edit: as many as a long text has tokens."
+        ),
+        "max_values": fixed(
+            traces.MAX_VALUES, "numbers", "Of one edit; more come from another trace."
         ),
         "max_tokens": fixed(
             dict(max_tokens),

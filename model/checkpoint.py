@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from headlight.model.analysis.logit_lens import PARAMETERS, norm_and_unembedding
+from headlight.model.attention import MultiHeadAttention
 from headlight.model.card import ModelCard, read_card, write_card
 from headlight.model.checkpoint_files import (
     CARD,
@@ -44,7 +45,7 @@ from headlight.model.generation import TransformerWriter
 from headlight.model.hooks import Capture
 from headlight.model.interventions import Intervention, intervene
 from headlight.model.positional_tables import Arrays, encoding_of
-from headlight.model.served import Description, pad
+from headlight.model.served import Description, Weight, pad
 from headlight.model.tokenizer import Tokenizer, read_normalization, read_tokenizer
 from headlight.model.trace import AttentionFacts, NamedArray
 from headlight.model.transformer import Transformer
@@ -122,9 +123,9 @@ class Checkpoint:
         start_id, end_id = self.tokenizer.start_id, self.tokenizer.end_id
         return translate(self.model, sources, start_id=start_id, end_id=end_id)
 
-    def writer(self) -> TransformerWriter:
+    def writer(self, interventions: Sequence[Intervention] = ()) -> TransformerWriter:
         """As `Served.writer`."""
-        return TransformerWriter(self.model)
+        return TransformerWriter(self.model, interventions)
 
     def exits(
         self, stack: str, streams: Iterable[Float[np.ndarray, "query d_model"]]
@@ -142,6 +143,22 @@ class Checkpoint:
         tensor = self.model.weights()[f"{path}.output_projection.weight"]
         by_head = tensor.detach().float().cpu().T.reshape(self.config.n_heads, -1, len(tensor))
         return NamedArray(("head", "d_head", "d_model"), by_head.numpy())
+
+    def weights(self) -> dict[str, Weight]:
+        """As `Served.weights`."""
+        model, found = self.model, dict[str, Weight]()
+        for stack in ("encoder", "decoder"):
+            if (embedding := getattr(model, stack, None)) is None:
+                continue
+            table = embedding.embedding
+            name = f"{stack}.embedding"
+            found[f"{name}.W_E"] = _weight(("vocab", "d_model"), table.vectors.weight)
+            if table.is_learned:
+                axes = ("position", "d_model")
+                found[f"{name}.W_pos"] = _weight(axes, table.positions.weight)
+        for facts in self.description.attentions:
+            found |= dict(_attention_weights(facts.path, model.get_submodule(facts.path)))
+        return found | {"W_U": _weight(("vocab", "d_model"), model.vectors)}
 
     def positions(self, n: int) -> Arrays:
         """As `Served.positions`."""
@@ -203,6 +220,46 @@ def _attentions(config: TransformerConfig) -> Iterator[AttentionFacts]:
                 scale=config.d_head**-0.5,
                 has_bias=is_self and config.positional == "alibi",
             )
+
+
+def _weight(
+    axes: tuple[str, ...], tensor: Tensor, make: Callable[[Tensor], Tensor] = lambda found: found
+) -> Weight:
+    """A matrix that is made of a parameter when it is read."""
+    with torch.device("meta"):
+        shape = make(torch.empty(tensor.shape)).shape
+
+    def read() -> Float[np.ndarray, "*axes"]:
+        return make(tensor.detach()).float().cpu().contiguous().numpy()
+
+    return Weight(axes, tuple(shape), read)
+
+
+def _attention_weights(path: str, attention: nn.Module) -> Iterator[tuple[str, Weight]]:
+    """The projections of an attention by head; shared keys and values are repeated."""
+    assert isinstance(attention, MultiHeadAttention)
+    n_heads = attention.n_heads
+
+    def by_head(rows: Tensor) -> Tensor:
+        d_head = attention.query_projection.out_features // n_heads
+        groups = rows.unflatten(0, (-1, d_head))
+        return groups.repeat_interleave(n_heads // len(groups), dim=0)
+
+    for letter, projection in (
+        ("Q", attention.query_projection),
+        ("K", attention.key_projection),
+        ("V", attention.value_projection),
+    ):
+        axes = ("head", "d_model", "d_head")
+        name = f"{path}.W_{letter}"
+        yield name, _weight(axes, projection.weight, lambda rows: by_head(rows).transpose(1, 2))
+        if projection.bias is not None:
+            yield f"{path}.b_{letter}", _weight(("head", "d_head"), projection.bias, by_head)
+    output = attention.output_projection
+    axes = ("head", "d_head", "d_model")
+    yield f"{path}.W_O", _weight(axes, output.weight, lambda rows: by_head(rows.T))
+    if output.bias is not None:
+        yield f"{path}.b_O", _weight(("d_model",), output.bias)
 
 
 def _named(tensor: Tensor) -> NamedArray:

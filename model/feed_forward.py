@@ -33,16 +33,20 @@ class FeedForward(nn.Module):
 
     def hidden_units(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_ff"]:
         """The hidden units f(x·W₁ + b₁), or SiLU(x·W_g) ⊙ x·W₁."""
-        if self.is_gated:
-            return self.activation(self.gate_projection(x)) * self.up_projection(x)
-        return self.activation(self.up_projection(x))
+        activated = self.activation(self.before_activation(x))
+        return activated * self.up_projection(x) if self.is_gated else activated
+
+    def before_activation(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_ff"]:
+        """The argument of f: x·W₁ + b₁, or x·W_g."""
+        return self.gate_projection(x) if self.is_gated else self.up_projection(x)
 
 
 class HookedFeedForward(FeedForward):
-    """A feed-forward network with hook points at its hidden units and its output."""
+    """A feed-forward network with hook points before and after f, and at its output."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
+        self.pre_activation = HookPoint("batch query d_ff", d_ff=config.d_ff)
         self.hidden = HookPoint("batch query d_ff", d_ff=config.d_ff)
         self.output = HookPoint("batch query d_model", d_model=config.d_model)
 
@@ -51,3 +55,7 @@ class HookedFeedForward(FeedForward):
     ) -> Float[Tensor, "batch query d_model"]:
         """Apply the network to every token."""
         return self.output(self.down_projection(self.hidden(self.hidden_units(x))))
+
+    def before_activation(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_ff"]:
+        """As `FeedForward.before_activation`, through the hook point."""
+        return self.pre_activation(super().before_activation(x))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +16,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model.cancellation import check
+from headlight.model.interventions import Intervention, bound, intervene
 from headlight.model.layers import LayerCache
 from headlight.model.served import RowCapture, Writer
+from headlight.model.site_edit import SiteEdit, for_generation
 from headlight.model.transformer import Cache, Transformer
 
 
@@ -118,14 +120,19 @@ def next_token_distribution(
 class TransformerWriter:
     """Decodes with a `Transformer`; see `Writer`.
 
+    Args:
+        model: a decoder in eval mode.
+        interventions: act in every pass. With a `SiteEdit` every text has a pass of its own.
+
     Raises:
         ValueError: the model is not a decoder.
     """
 
-    def __init__(self, model: Transformer) -> None:
+    def __init__(self, model: Transformer, interventions: Sequence[Intervention] = ()) -> None:
         if (kind := model.config.kind) != "decoder":
             raise ValueError(f"a model of kind {kind!r} cannot generate; use a decoder")
         self.model, self.config = model, model.config
+        self.interventions = bound(model.sites, interventions) if interventions else []
 
     def new_cache(self) -> Cache:
         """An empty cache."""
@@ -137,7 +144,7 @@ class TransformerWriter:
 
     def extend(self, cache: Cache, ids: Sequence[int]) -> None:
         """Read tokens into a cache."""
-        with torch.inference_mode():
+        with torch.inference_mode(), self._intervening([cache]):
             self.model.decode(torch.tensor([ids], device=self.model.vectors.device), cache=cache)
 
     def step(
@@ -150,6 +157,7 @@ class TransformerWriter:
         """
         model = self.model
         with torch.inference_mode(), ExitStack() as stack:
+            stack.enter_context(self._intervening(caches))
             captured = [
                 stack.enter_context(model.capture(one.sites, layers=one.layers, heads=one.heads))
                 for one in captures
@@ -179,6 +187,19 @@ class TransformerWriter:
             }
             for number, found in enumerate(captured)
         ]
+
+    def _intervening(self, caches: Sequence[Cache]) -> AbstractContextManager[None]:
+        """The interventions of a pass after the tokens of some caches.
+
+        Raises:
+            ValueError: an edit of a site acts in a pass of several texts.
+        """
+        if not self.interventions:
+            return nullcontext()
+        if len(caches) > 1 and any(isinstance(one, SiteEdit) for one in self.interventions):
+            raise ValueError("texts with edits of sites have a pass each")
+        start = len(caches[0][0])
+        return intervene(self.model, bound(self.model.sites, self.interventions, start))
 
 
 class Continuation:
@@ -342,6 +363,7 @@ def generate(
     n_tokens: int,
     sampling: Sampling,
     use_cache: bool = True,
+    interventions: Sequence[Intervention] = (),
     **options: Any,
 ) -> Iterator[GeneratedToken]:
     """Yield up to `n_tokens` tokens that continue `ids`.
@@ -352,14 +374,24 @@ def generate(
         n_tokens: the maximum number of tokens; the model's `max_tokens` also ends the text.
         sampling: the parameters of sampling.
         use_cache: keep keys and values instead of reading the whole text at every step.
+        interventions: of a `Transformer`, act in every pass; a writer has its own.
         options: further arguments of `Continuation`.
 
     Raises:
         ValueError: as `Continuation`.
         UnknownSite, UnknownLayer, UnknownHead: the model has no such site, layer or head.
+        UnknownPosition, ImpossibleIntervention: as `for_generation`.
         Cancelled: generation was cancelled between two tokens (`cancellation`).
         NonFiniteLogits: the model's weights are damaged.
     """
+    if isinstance(model, Transformer):
+        growing = [
+            for_generation(one, len(ids), model.config.max_tokens)
+            if isinstance(one, SiteEdit)
+            else one
+            for one in bound(model.sites, interventions)
+        ]
+        model = TransformerWriter(model, growing)
     text = Continuation(model, ids, n_tokens=n_tokens, sampling=sampling, **options)
     while not text.is_finished:
         check()

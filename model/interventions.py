@@ -4,7 +4,8 @@
         model(ids)
 
 An intervention edits tensors at hook points. A capture inside the block, and everything later in
-the pass, sees the edited tensor. Several interventions combine; their order does not matter.
+the pass, sees the edited tensor. Several interventions combine. Their order does not matter, except
+for the `SiteEdit`s of one site, which come after all others there, in the order given.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -22,7 +23,9 @@ from torch import Tensor
 from headlight.model.config import Architecture
 from headlight.model.hooks import Edit
 from headlight.model.positions import alibi_bias
-from headlight.model.sites import UnknownHead, UnknownLayer
+from headlight.model.site_edit import ImpossibleIntervention as ImpossibleIntervention
+from headlight.model.site_edit import SiteEdit, bind
+from headlight.model.sites import Site, UnknownHead, UnknownLayer
 from headlight.model.transformer import Transformer
 
 Where: TypeAlias = Literal["encoder", "decoder", "cross"]
@@ -36,10 +39,6 @@ ATTENTIONS: dict[Where, str] = {
 
 class UnknownExpert(ValueError):
     """An expert number that the model does not have."""
-
-
-class ImpossibleIntervention(ValueError):
-    """An intervention on a part that the model lacks, or one that leaves nothing to compute."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +87,7 @@ class Temperature(_Place):
             raise ValueError(f"a temperature ({self.value}) must be a positive number")
 
 
-Intervention: TypeAlias = HeadAblation | ExpertAblation | NoScaling | Temperature
+Intervention: TypeAlias = HeadAblation | ExpertAblation | NoScaling | Temperature | SiteEdit
 
 
 @contextmanager
@@ -97,11 +96,35 @@ def intervene(model: Transformer, interventions: Iterable[Intervention]) -> Iter
 
     Raises:
         UnknownLayer, UnknownHead, UnknownExpert, ImpossibleIntervention: as `site_edits`.
+        UnknownSite, UnknownPosition: as `bind`.
     """
     with ExitStack() as stack:
-        for site, edit in site_edits(model.config, interventions):
+        for site, edit in site_edits(model.config, bound(model.sites, interventions)):
             stack.enter_context(model.edit(site, edit))
         yield
+
+
+def bound(
+    sites: Iterable[Site], interventions: Iterable[Intervention], start: int | None = None
+) -> list[Intervention]:
+    """The interventions, each `SiteEdit` with the axes of its site.
+
+    Args:
+        sites: of the model.
+        interventions: in any state.
+        start: the position of the first query of the pass, after those of a cache; None: as it is.
+
+    Raises:
+        UnknownSite, UnknownHead, UnknownPosition, ImpossibleIntervention: as `bind`.
+    """
+    found: list[Intervention] = []
+    for one in interventions:
+        if isinstance(one, SiteEdit):
+            edit = one if one.axes else bind(one, sites)
+            found.append(edit if start is None else replace(edit, start=start))
+        else:
+            found.append(one)
+    return found
 
 
 def site_edits(
@@ -111,7 +134,8 @@ def site_edits(
 ) -> list[tuple[str, Edit]]:
     """The interventions as edits of sites: pairs of a site and a function of its tensor, in order.
 
-    Unscaling comes before the temperature, which then divides the unscaled scores.
+    Unscaling comes before the temperature, which then divides the unscaled scores. The edits of
+    single sites, which are bound (`bound`), come last, in their order.
 
     Args:
         config: the architecture.
@@ -130,6 +154,7 @@ def site_edits(
         *_ablate_experts(places, [one for one in listed if isinstance(one, ExpertAblation)]),
         *_unscale(places, [one for one in listed if isinstance(one, NoScaling)]),
         *_apply_temperatures(places, [one for one in listed if isinstance(one, Temperature)]),
+        *((one.site, one.apply) for one in listed if isinstance(one, SiteEdit)),
     ]
 
 

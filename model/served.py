@@ -7,7 +7,7 @@ application know no more of a model than this.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -140,6 +140,14 @@ class Writer(Protocol):
         """
 
 
+class Weight(NamedTuple):
+    """A trained matrix: the names and sizes of its axes, and a function that reads it."""
+
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    read: Callable[[], Float[np.ndarray, "*axes"]]
+
+
 class Served(Protocol):
     """A loaded model: its description, its tokenizer, and its passes."""
 
@@ -199,11 +207,14 @@ class Served(Protocol):
             ValueError: the model is not an encoder–decoder.
         """
 
-    def writer(self) -> Writer:
+    def writer(self, interventions: Sequence[Intervention] = ()) -> Writer:
         """A writer of the model.
 
+        Args:
+            interventions: act in every pass of the writer, validated.
+
         Raises:
-            ValueError: the model cannot generate.
+            ValueError: the model cannot generate, or not with interventions.
         """
 
     def exits(
@@ -220,6 +231,18 @@ class Served(Protocol):
 
         Raises:
             KeyError: the model has no such attention, or its output is no product by heads.
+        """
+
+    def weights(self) -> Mapping[str, Weight]:
+        """The trained matrices by name; of attention, by head.
+
+        ``{attention}.W_Q``, ``.W_K``, ``.W_V`` (head, d_model, d_head), ``.W_O`` (head, d_head,
+        d_model), their biases ``.b_Q`` …, ``.b_O``; ``{stack}.embedding.W_E`` (vocab, d_model),
+        ``.W_pos`` (position, d_model); ``W_U`` (vocab, d_model). Shared keys and values are
+        repeated for each head.
+
+        Raises:
+            ValueError: the model cannot offer them; the message gives the reason.
         """
 
     def positions(self, n: int) -> dict[str, NamedArray]:

@@ -21,8 +21,9 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from headlight.model.interventions import Intervention, site_edits
+from headlight.model.interventions import Intervention, bound, site_edits
 from headlight.model.served import Description, Served
+from headlight.model.site_edit import SiteEdit
 from headlight.model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import NamedArray, Token, Trace
 
@@ -51,6 +52,10 @@ class EmptyText(ValueError):
 
 class NoTarget(ValueError):
     """A target was given, but the model is not an encoder–decoder."""
+
+
+class UnknownToken(ValueError):
+    """A token id that the model does not have."""
 
 
 class TooManyTokens(ValueError):
@@ -101,13 +106,15 @@ def pass_spec(
         The spec; its sites are in the order of the module tree.
 
     Raises:
-        UnknownSite, UnknownLayer, UnknownHead, UnknownExpert, ImpossibleIntervention: the model
-            has no such site, layer, head or part; the message suggests one that it has.
+        UnknownSite, UnknownLayer, UnknownHead, UnknownExpert, UnknownPosition,
+            ImpossibleIntervention: the model has no such site, layer, head or part; the message
+            suggests one that it has.
     """
     kept = None if heads is None else tuple(map(int, heads))  # NumPy's numbers, too
     if kept is not None:
         require_heads(kept, description.config.n_heads)
     if interventions:
+        interventions = bound(description.sites, interventions)
         site_edits(description.config, interventions, description.paths)
     sites = _select(
         tuple(site.name for site in description.sites),
@@ -163,17 +170,37 @@ class ModelInput:
         return {"query": n_queries, "key": n_keys, "position": n_queries}
 
 
-def tokenize(checkpoint: Served, text: str, target: str | None = None) -> ModelInput:
+def tokenize(
+    checkpoint: Served,
+    text: str | None,
+    target: str | None = None,
+    *,
+    ids: Sequence[int] | None = None,
+    special_tokens: bool = True,
+) -> ModelInput:
     """Cut a text, and a target if there is one, into the tokens that a model reads.
+
+    Args:
+        checkpoint: the model and its tokenizer.
+        text: the text; None: `ids` are given.
+        target: of an encoder–decoder.
+        ids: token ids in place of a text, read as they are.
+        special_tokens: whether the model's special tokens are added to the text.
 
     Raises:
         EmptyText: a text is empty or blank.
         TooManyTokens: a text is longer than the model can read.
         NoTarget: the model reads one text only.
-        ValueError: a text holds a lone surrogate.
+        UnknownToken: the model has no such token.
+        ValueError: a text holds a lone surrogate, or there is neither a text nor ids.
     """
     began = perf_counter()
-    tokens = read_tokens(checkpoint, text)
+    if ids is not None:
+        text, tokens = read_ids(checkpoint, ids)
+    elif text is not None:
+        tokens = read_tokens(checkpoint, text, special_tokens=special_tokens)
+    else:
+        raise ValueError("there is nothing to read; give a text or ids")
     target_tokens = None
     if target is not None:
         if checkpoint.config.kind != "encoder-decoder":
@@ -183,13 +210,16 @@ def tokenize(checkpoint: Served, text: str, target: str | None = None) -> ModelI
     return ModelInput(text, tokens, target, target_tokens, {"tokenize": took})
 
 
-def read_tokens(checkpoint: Served, text: str, *, is_target: bool = False) -> tuple[Token, ...]:
+def read_tokens(
+    checkpoint: Served, text: str, *, is_target: bool = False, special_tokens: bool = True
+) -> tuple[Token, ...]:
     """The tokens that a model reads for a text.
 
     Args:
         checkpoint: the model and its tokenizer.
         text: the text.
         is_target: whether the decoder of an encoder–decoder reads it.
+        special_tokens: whether the model's special tokens are added.
 
     Raises:
         EmptyText, TooManyTokens, ValueError: as `tokenize`.
@@ -198,10 +228,72 @@ def read_tokens(checkpoint: Served, text: str, *, is_target: bool = False) -> tu
     if not text.strip():
         raise EmptyText(f"the {what} is empty; type at least one word")
     tokenizer = checkpoint.tokenizer
-    tokens = tuple(tokenizer.encode_target(text) if is_target else tokenizer.encode(text))
+    tokens = tokenizer.encode_target(text) if is_target else tokenizer.encode(text)
+    if not special_tokens:
+        tokens = typed_tokens(tokens)
+    if not tokens:
+        raise EmptyText(f"the {what} has no tokens; type at least one word")
     if len(tokens) > checkpoint.config.max_tokens:
         raise TooManyTokens(len(tokens), checkpoint.config.max_tokens, what)
-    return tokens
+    return tuple(tokens)
+
+
+def read_ids(checkpoint: Served, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+    """The text of token ids, and the tokens with their places in it.
+
+    If the text of the ids has just these tokens, they are those of `read_tokens`. Otherwise the
+    text is that of each token in a row, special ones included, and a word begins at a space, at a
+    special token and beside whatever is no letter or digit.
+
+    Raises:
+        EmptyText: there are no ids.
+        TooManyTokens, UnknownToken: as `tokenize`.
+    """
+    tokenizer, n_ids = checkpoint.tokenizer, checkpoint.config.vocab_size
+    ids = [int(one) for one in ids]
+    if not ids:
+        raise EmptyText("ids is empty; give at least one token")
+    if len(ids) > checkpoint.config.max_tokens:
+        raise TooManyTokens(len(ids), checkpoint.config.max_tokens)
+    for one in ids:
+        if not 0 <= one < n_ids:
+            raise UnknownToken(f"there is no token {one}; the ids are 0 to {n_ids - 1}")
+    text = tokenizer.decode(ids)
+    try:
+        tokens = tokenizer.encode(text)
+    except ValueError:
+        tokens = []
+    for found in (tokens, typed_tokens(tokens)):
+        if [token.id for token in found] == ids:
+            return text, tuple(found)
+    return _spelled(checkpoint, ids)
+
+
+def typed_tokens(tokens: Iterable[Token]) -> list[Token]:
+    """The tokens without the special ones that stand for no character of the text."""
+    return [token for token in tokens if not token.is_special or token.end > token.start]
+
+
+def _spelled(checkpoint: Served, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+    tokenizer = checkpoint.tokenizer
+    tokens: list[Token] = []
+    text, word, last = "", -1, ""
+    for one in ids:
+        piece, is_special = tokenizer.text_of(one), tokenizer.is_special(one)
+        if not (is_special or (piece[:1].isalnum() and last[-1:].isalnum())):
+            word += 1
+        tokens.append(
+            Token(
+                id=one,
+                text=piece,
+                start=len(text),
+                end=len(text) + len(piece),
+                word=None if is_special else word,
+                is_special=is_special,
+            )
+        )
+        text, last = text + piece, "" if is_special else piece
+    return text, tuple(tokens)
 
 
 def lacks_target(checkpoint: Served, read: ModelInput) -> bool:
@@ -264,14 +356,30 @@ def count_elements(
     return count
 
 
+def require_fitting_edits(description: Description, spec: PassSpec, read: ModelInput) -> None:
+    """Check the edits of sites against the length of a text.
+
+    Raises:
+        UnknownPosition: the text has no such position.
+        ImpossibleIntervention: the values of an edit do not fit the tensor.
+    """
+    edits = [one for one in spec.interventions if isinstance(one, SiteEdit)]
+    sites = {site.name: site for site in description.sites} if edits else {}
+    for edit in edits:
+        sizes = {"d_model": description.config.d_model, **sites[edit.site].sizes}
+        edit.require_fitting(read.axis_lengths(edit.site), sizes)
+
+
 # --- the pass -------------------------------------------------------------------------------------
 
 
 def trace(
     checkpoint: Served,
-    text: str,
+    text: str | None = None,
     target: str | None = None,
     *,
+    ids: Sequence[int] | None = None,
+    special_tokens: bool = True,
     capture: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
@@ -281,8 +389,10 @@ def trace(
 
     Args:
         checkpoint: the model and its tokenizer.
-        text: the text; the start token is prepended.
+        text: the text; None: `ids` are given.
         target: the target of an encoder–decoder; None: its own translation.
+        ids: token ids in place of a text, read as they are.
+        special_tokens: whether the model's special tokens, such as a start token, are added.
         capture: globs over site names; None: `DEFAULT_CAPTURE`.
         layers: of the sites in a layer, only those in these layers.
         heads: of the arrays with a head axis, only these heads.
@@ -290,9 +400,9 @@ def trace(
 
     Raises:
         TypeError: `checkpoint` is not a loaded model.
-        EmptyText, TooManyTokens, NoTarget, ValueError: as `tokenize`.
-        UnknownSite, UnknownLayer, UnknownHead, UnknownExpert, ImpossibleIntervention: as
-            `pass_spec`.
+        EmptyText, TooManyTokens, NoTarget, UnknownToken, ValueError: as `tokenize`.
+        UnknownSite, UnknownLayer, UnknownHead, UnknownExpert, UnknownPosition,
+            ImpossibleIntervention: as `pass_spec` and `run_batch`.
     """
     if isinstance(checkpoint, str | Path):
         name = f'load("{checkpoint}")'
@@ -304,7 +414,8 @@ def trace(
         heads=heads,
         interventions=interventions,
     )
-    inputs = with_translations(checkpoint, [tokenize(checkpoint, text, target)])
+    read = tokenize(checkpoint, text, target, ids=ids, special_tokens=special_tokens)
+    inputs = with_translations(checkpoint, [read])
     return run_batch(checkpoint, spec, inputs)[0]
 
 
@@ -321,8 +432,17 @@ def run_batch(checkpoint: Served, spec: PassSpec, inputs: Sequence[ModelInput]) 
 
     Returns:
         The traces in the order of the inputs: arrays by site without a batch axis, float32 or
-        int32, on the CPU. Each has the milliseconds of the whole pass.
+        int32, on the CPU. Each has the milliseconds of the whole pass. With edits of sites, each
+        input has a pass of its own.
+
+    Raises:
+        UnknownPosition, ImpossibleIntervention: an edit of a site does not fit a text.
     """
+    if any(isinstance(one, SiteEdit) for one in spec.interventions):
+        for read in inputs:
+            require_fitting_edits(checkpoint.description, spec, read)
+        if len(inputs) > 1:  # a mean must not count padding
+            return [run_batch(checkpoint, spec, [read])[0] for read in inputs]
     began = perf_counter()
     targets = [_ids(read.target_tokens) for read in inputs if read.target_tokens]
     captured = checkpoint.read(

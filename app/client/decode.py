@@ -143,7 +143,24 @@ def read_trace(content: bytes) -> Trace:
     Raises:
         UnreadableAnswer: the content is anything else.
     """
+    return _trace_of(*read_safetensors(content))
+
+
+def read_traces(content: bytes) -> list[Trace]:
+    """Read the traces of several texts from a safetensors answer.
+
+    Raises:
+        UnreadableAnswer: the content is anything else.
+    """
     arrays, members = read_safetensors(content)
+    own: list[dict[str, NamedArray]] = [{} for _ in members["traces"]]
+    for name, array in arrays.items():
+        number, _, rest = name.partition(".")
+        own[int(number)][rest] = array
+    return [_trace_of(found, each) for found, each in zip(own, members["traces"], strict=True)]
+
+
+def _trace_of(arrays: Mapping[str, NamedArray], members: Mapping[str, Any]) -> Trace:
     target, heads = members["target_tokens"], members["heads"]
     return Trace(
         **{name: members[name] for name in _FIELDS},

@@ -22,8 +22,11 @@ from headlight.client.decode import (
     read_experiment,
     read_json,
     read_positional,
+    read_safetensors,
     read_trace,
+    read_traces,
 )
+from headlight.model.trace import NamedArray
 from headlight.schemas.experiments import ExperimentAnswer, ExperimentsAnswer
 from headlight.schemas.models import ModelAnswer, ModelsAnswer
 from headlight.schemas.server import LimitAnswer
@@ -39,7 +42,9 @@ Integers: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
 Strings: TypeAlias = str | Iterable[str]
 Edits: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
-_LISTS = frozenset({"capture", "layers", "heads", "analyses", "edits", "forced"})
+_LISTS = frozenset(
+    {"capture", "layers", "heads", "analyses", "edits", "forced", "ids", "texts", "name"}
+)
 
 _read_models = read_json(ModelsAnswer)
 _read_model = read_json(ModelAnswer)
@@ -67,7 +72,8 @@ class Call(Generic[Answer]):
     @property
     def key(self) -> tuple[Any, ...]:
         """Equal for calls with equal answers."""
-        return self.path, *self.params.items()
+        named = ((name, str(value)) for name, value in self.params.items())
+        return self.path, *named
 
     def request(self, etag: str | None = None) -> dict[str, Any]:
         """The arguments of `httpx.Client.request`; `etag` makes the request conditional."""
@@ -98,21 +104,49 @@ def limits() -> Call[dict[str, LimitAnswer]]:
     return Call(method="GET", path=f"{BASE}/limits", read=_read_limits)
 
 
-def tokenize(text: str, *, model: str | None = None) -> Call[list[TokenAnswer]]:
-    """Split a text into a model's tokens."""
+def weights(name: Strings, *, model: str) -> Call[dict[str, NamedArray]]:
+    """Trained matrices by name, of attention by head.
+
+    Args:
+        name: names or globs: `decoder.layers.0.self_attention.W_Q`, `*.W_O`, `*.W_E`, `W_U`.
+        model: an id.
+    """
+    path = f"{BASE}/models/{_segment(model)}/weights"
+    params = _given({"name": name})
+    return Call(method="GET", path=path, read=_read_arrays, accept=SAFETENSORS, params=params)
+
+
+def tokenize(
+    text: str | None = None,
+    *,
+    ids: Integers | None = None,
+    model: str | None = None,
+    special_tokens: bool | None = None,
+) -> Call[list[TokenAnswer]]:
+    """Split a text into a model's tokens, or spell token ids.
+
+    Args:
+        text: the text; None: `ids` are given.
+        ids: token ids in place of a text.
+        model: an id; None: the server's default.
+        special_tokens: whether special tokens are added to the text; None: they are.
+    """
     body = _given(locals())
     return Call(method="POST", path=f"{BASE}/tokenize", read=_read_tokens, body=body)
 
 
 def trace(
-    text: str,
+    text: str | None = None,
     *,
+    ids: Integers | None = None,
     model: str | None = None,
+    special_tokens: bool | None = None,
     target: str | None = None,
     capture: Strings | None = None,
     layers: Integers | None = None,
     heads: Integers | None = None,
     analyses: Strings | None = None,
+    predictions: Mapping[str, Any] | None = None,
     edits: Edits | None = None,
     dtype: DType | None = None,
     triangle: bool | None = None,
@@ -120,20 +154,58 @@ def trace(
     """Run a model on a text and return what its forward pass computed.
 
     Args:
-        text: the input.
+        text: the input; None: `ids` are given.
+        ids: token ids in place of a text, read as they are.
         model: an id; None: the server's default.
+        special_tokens: whether special tokens are added to the text; None: they are.
         target: the decoder's input in an encoder–decoder; None: the model's own translation.
         capture: site names or globs; None: attention weights, positional encoding and routing.
         layers: of the sites in layers, only these.
         heads: of arrays with a head axis, only these.
         analyses: names of quantities to compute from the trace.
-        edits: changes to the pass: `{"kind": "heads_off", "heads": [3], "layer": 1}`.
+        predictions: the tokens of next_token and logit_lens: `{"top": 5, "tokens": [" cat"]}`.
+        edits: changes to the pass: `{"kind": "heads_off", "heads": [3], "layer": 1}`, or
+            `{"kind": "set", "site": "decoder.layers.0.residual.after", "from": {"text": "A dog"}}`.
         dtype: `uint16` halves the bytes of numbers between 0 and 1; they are read back as float32,
             with an error of at most 8e-6.
         triangle: do not send the part of causal arrays above the diagonal; it is restored here.
     """
     body = _given(locals())
     return Call(method="POST", path=f"{BASE}/trace", read=read_trace, accept=SAFETENSORS, body=body)
+
+
+def traces(
+    texts: Strings,
+    *,
+    model: str | None = None,
+    special_tokens: bool | None = None,
+    capture: Strings | None = None,
+    layers: Integers | None = None,
+    heads: Integers | None = None,
+    analyses: Strings | None = None,
+    predictions: Mapping[str, Any] | None = None,
+    edits: Edits | None = None,
+    dtype: DType | None = None,
+    triangle: bool | None = None,
+) -> Call[list[Trace]]:
+    """Run a model on up to 64 texts; each trace is as `trace` returns it.
+
+    Args:
+        texts: the inputs.
+        model: an id; None: the server's default.
+        special_tokens: as in `trace`.
+        capture: as in `trace`.
+        layers: as in `trace`.
+        heads: as in `trace`.
+        analyses: as in `trace`.
+        predictions: as in `trace`.
+        edits: as in `trace`.
+        dtype: as in `trace`.
+        triangle: as in `trace`.
+    """
+    body = _given(locals())
+    path = f"{BASE}/traces"
+    return Call(method="POST", path=path, read=read_traces, accept=SAFETENSORS, body=body)
 
 
 def trace_by_id(
@@ -155,10 +227,12 @@ def trace_by_id(
 
 
 def generate(
-    text: str,
+    text: str | None = None,
     *,
     n_tokens: SupportsIndex,
+    ids: Integers | None = None,
     model: str | None = None,
+    special_tokens: bool | None = None,
     forced: Integers | None = None,
     skip: SupportsIndex | None = None,
     temperature: float | None = None,
@@ -168,15 +242,19 @@ def generate(
     n_alternatives: SupportsIndex | None = None,
     layers: Integers | None = None,
     heads: Integers | None = None,
+    capture: Strings | None = None,
+    edits: Edits | None = None,
 ) -> Call[None]:
     """Continue a text: `Started`, one `TokenWritten` for each token, `Ended`.
 
     Leaving the loop closes the stream, and the server stops generating.
 
     Args:
-        text: the beginning.
+        text: the beginning; None: `ids` are given.
         n_tokens: the largest number of tokens to generate.
+        ids: token ids in place of a text, read as they are.
         model: a decoder; None: the server's default.
+        special_tokens: whether special tokens are added to the text; None: they are.
         forced: tokens to take in place of the first sampled ones.
         skip: the number of forced tokens that have no event.
         temperature: divides the logits; 0 takes the likeliest token.
@@ -186,6 +264,8 @@ def generate(
         n_alternatives: the number of likeliest tokens in each event.
         layers: attention and routing of these layers only.
         heads: attention of these heads only.
+        capture: site names or globs, whose tensors each event has in `tensors`.
+        edits: changes to every pass, as in `trace`.
     """
     body = _given(locals())
     path = f"{BASE}/generate"
@@ -280,6 +360,10 @@ def _segment(name: str) -> str:
 
 def _read_tokens(content: bytes) -> list[TokenAnswer]:
     return _read_tokenized(content).tokens
+
+
+def _read_arrays(content: bytes) -> dict[str, NamedArray]:
+    return read_safetensors(content)[0]
 
 
 def _read_nothing(_: bytes) -> None:

@@ -88,7 +88,7 @@ def run_trace(options: Mapping[str, Any]) -> None:
     outputs = Outputs(**{field.name: options[field.name] for field in fields(Outputs)})
     outputs.check()
     members = {
-        name: options[name] for name in TraceRequest.model_fields if options[name] is not None
+        name: options[name] for name in TraceRequest.model_fields if options.get(name) is not None
     }
     if members["text"] == "-":
         members["text"] = _standard_input()
@@ -141,7 +141,7 @@ def _page(request: TraceRequest, backend: Backend) -> str:
     trace = read_trace(answer)
     if not any(site.endswith("attention.weights") for site in trace):
         raise UsageError("--html shows attention; add --capture '*.self_attention.weights'")
-    edits = [edit.model_dump(exclude_none=True) for edit in request.edits or ()]
+    edits = [edit.model_dump(exclude_none=True, by_alias=True) for edit in request.edits or ()]
     return offline_page(answer, backend.card(trace.model), trace, edits)
 
 

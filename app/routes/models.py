@@ -1,12 +1,21 @@
 """Models: the cards of what can be asked."""
 
-from typing import Annotated
+import fnmatch
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib.metadata import version
+from math import prod
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+import orjson
+from fastapi import APIRouter, Path, Query, Request, Response
+from starlette.responses import StreamingResponse
 
-from headlight.errors import described
+from headlight.errors import Problem, described, echo, over_limit
 from headlight.model.card import Example
-from headlight.model.served import Description
+from headlight.model.served import Description, Weight
+from headlight.registry import Registry
 from headlight.schemas.models import (
     ExampleAnswer,
     ExpertsAnswer,
@@ -16,10 +25,15 @@ from headlight.schemas.models import (
     SiteAnswer,
     UnavailableModel,
 )
-from headlight.services import ServicesDep
+from headlight.schemas.traces import MAX_GLOBS, Glob
+from headlight.serialization.formats import SAFETENSORS, content_tag, is_known, negotiate
+from headlight.serialization.trace import raw_chunks, safetensors_header
+from headlight.services import ServicesDep, client_left
 from headlight.tracing.analyses import available
 
 router = APIRouter(prefix="/api/v1", tags=["models"])
+
+TAG = {"ETag": {"description": "Strong: equal tags, equal bytes.", "schema": {"type": "string"}}}
 
 
 @router.get("/models")
@@ -42,6 +56,98 @@ async def model(
 ) -> ModelAnswer:
     """One model's card, with its sites and figures."""
     return model_answer(services.registry.describe(model))
+
+
+_FILE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "One safetensors file.",
+        "content": {SAFETENSORS: {"schema": {"type": "string", "format": "binary"}}},
+        "headers": TAG,
+    },
+    304: {"description": "The client has it: If-None-Match names its tag.", "headers": TAG},
+    **described(404, 406, 422, 503),
+}
+
+
+@router.get("/models/{model}/weights", response_class=Response, responses=_FILE)
+async def weights(
+    model: Annotated[str, Path(description="The model's id.")],
+    name: Annotated[
+        list[Glob],
+        Query(
+            min_length=1,
+            max_length=MAX_GLOBS,
+            description="Names or globs: `decoder.layers.0.self_attention.W_Q`, `*.W_O`, `W_U`.",
+        ),
+    ],
+    request: Request,
+    services: ServicesDep,
+) -> Response:
+    """Return trained matrices as one safetensors file of float32.
+
+    By attention and head: `W_Q`, `W_K`, `W_V` (head, d_model, d_head), `W_O` (head, d_head,
+    d_model), and their biases `b_Q`, `b_K`, `b_V` (head, d_head), `b_O` (d_model); keys and values
+    that heads share are repeated. `{stack}.embedding.W_E` (vocab, d_model), `.W_pos` (position,
+    d_model), and the output matrix `W_U` (vocab, d_model). `axes` in `__metadata__` names the axes.
+    Equal `ETag`s are equal bytes.
+    """
+    negotiate(request.headers.get("accept", ""), (SAFETENSORS,))
+    registry, limit = services.registry, services.settings.max_weights
+    revision = registry.describe(model).revision
+    find = partial(_chosen_weights, registry, model, name, limit)
+    chosen = await services.in_thread(find, client_left(request))
+    named = "\n".join((version("headlight"), revision, str(registry.precision), *chosen))
+    headers = {"ETag": content_tag(named.encode()), "Cache-Control": "no-cache", "Vary": "Accept"}
+    if is_known(headers["ETag"], request.headers.getlist("if-none-match")):
+        return Response(status_code=304, headers=headers)
+    axes = {name: weight.axes for name, weight in chosen.items()}
+    members = {"model": model, "revision": revision, "axes": axes}
+    header = safetensors_header(
+        {name: ("float32", weight.shape) for name, weight in chosen.items()},
+        {key: orjson.dumps(value).decode() for key, value in members.items()},
+    )
+    n_bytes = len(header) + 4 * sum(prod(weight.shape) for weight in chosen.values())
+    headers["Content-Length"] = str(n_bytes)
+    return StreamingResponse(_file_of(header, chosen), media_type=SAFETENSORS, headers=headers)
+
+
+def _chosen_weights(
+    registry: Registry, model: str, globs: Sequence[str], limit: int
+) -> dict[str, Weight]:
+    """The matrices that globs name; none is read yet.
+
+    Raises:
+        Problem: 422, the model does not offer them, or they are too many.
+    """
+    checkpoint = registry.checkpoint(model)
+    try:
+        known = checkpoint.weights()
+    except ValueError as error:
+        detail = f"the model '{model}' does not offer its weights: {error}"
+        raise Problem(422, "no-weights", detail) from error
+    found: dict[str, Weight] = {}
+    for glob in globs:
+        names = fnmatch.filter(known, glob)
+        if not names:
+            detail = f"no weight of the model '{model}' matches {echo(glob)}"
+            raise Problem(422, "unknown-weight", f"{detail}; it has {_kinds(known)}")
+        found |= {name: known[name] for name in names}
+    actual = sum(prod(weight.shape) for weight in found.values())
+    if actual > limit:
+        raise over_limit("weights", limit=limit, actual=actual, way_out="name fewer matrices")
+    return {name: weight for name, weight in known.items() if name in found}
+
+
+def _kinds(names: Iterable[str]) -> str:
+    """The names, each once for all layers."""
+    return ", ".join(dict.fromkeys(re.sub(r"\.\d+\.", ".*.", name) for name in names))
+
+
+def _file_of(header: bytes, weights: Mapping[str, Weight]) -> Iterator[bytes]:
+    """A file whose matrices are read one after another."""
+    yield header
+    for weight in weights.values():
+        yield from raw_chunks(weight.read())
 
 
 def model_summary(description: Description) -> ModelSummary:

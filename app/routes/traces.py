@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from headlight.errors import Problem, described
 from headlight.model.trace import Token
+from headlight.model.tracing import read_ids, typed_tokens
 from headlight.registry import Registry
 from headlight.routes import JsonRoute
 from headlight.schemas.traces import (
@@ -20,6 +21,8 @@ from headlight.schemas.traces import (
     TraceAnswer,
     TraceForm,
     TraceRequest,
+    TracesAnswer,
+    TracesRequest,
 )
 from headlight.serialization.formats import (
     SAFETENSORS,
@@ -30,7 +33,7 @@ from headlight.serialization.formats import (
 )
 from headlight.serialization.sending import ChunkedResponse
 from headlight.services import ServicesDep, client_left
-from headlight.tracing.jobs import check_text, model_errors_as_problems
+from headlight.tracing.jobs import check_texts, model_errors_as_problems
 from headlight.tracing.positional import positional_answer
 from headlight.tracing.service import Encoded
 
@@ -57,6 +60,14 @@ _LOCATION = {
 }
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: _TRACE | {"headers": {"Content-Location": _LOCATION}},
+    **described(400, 404, 406, 413, 415, 422, 503, 504),
+}
+_SEVERAL: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": TracesAnswer,
+        "description": "The traces, as JSON or as one safetensors file.",
+        "content": _FILE,
+    },
     **described(400, 404, 406, 413, 415, 422, 503, 504),
 }
 _TAG = {"ETag": {"description": "Strong: equal tags, equal bytes.", "schema": {"type": "string"}}}
@@ -94,6 +105,19 @@ async def trace(order: TraceRequest, request: Request, services: ServicesDep) ->
     if trace_id in services.traces.cache:
         headers |= {"Content-Location": _location(request, trace_id, form)}
     return _response(encoded, headers)
+
+
+@router.post("/traces", tags=["traces"], response_class=Response, responses=_SEVERAL)
+async def traces(order: TracesRequest, request: Request, services: ServicesDep) -> Response:
+    """Read up to 64 texts alike; each trace is as if it were asked for alone.
+
+    As JSON the traces are in `traces`. As one safetensors file the name of each array begins with
+    the number of its text, `0.logits`, and `traces` in `__metadata__` has everything else. All of
+    them together may hold as many numbers as one trace, and one that fails fails the request.
+    """
+    form = negotiate_form(request.headers, order.dtype, triangle=order.triangle)
+    encoded = await services.traces.traces(order, form, client_left(request))
+    return _response(encoded, encoded.form.headers)
 
 
 @router.get(
@@ -157,10 +181,12 @@ async def tokenize(
     order: TokenizeRequest, request: Request, services: ServicesDep
 ) -> TokenizeAnswer:
     """Cut a text into a model's tokens, each with its place in the text."""
-    check_text(order.text, services.settings.max_characters)
+    check_texts(order, services.settings.max_characters)
     model = services.registry.describe(order.model).id
-    cut = partial(_cut, services.registry, model, order.text)
-    if len(order.text) <= QUICK_CHARACTERS and services.registry.is_loaded(model):
+    cut = partial(_cut, services.registry, model, order)
+    if len(order.text or order.ids or ()) <= QUICK_CHARACTERS and services.registry.is_loaded(
+        model
+    ):
         tokens = cut()
     else:
         tokens = await services.in_thread(cut, client_left(request))
@@ -168,9 +194,13 @@ async def tokenize(
     return TokenizeAnswer(model=model, tokens=answers)
 
 
-def _cut(registry: Registry, model: str, text: str) -> Sequence[Token]:
+def _cut(registry: Registry, model: str, order: TokenizeRequest) -> Sequence[Token]:
+    checkpoint = registry.checkpoint(model)
     with model_errors_as_problems():
-        return registry.checkpoint(model).tokenizer.encode(text)
+        if order.ids is not None:
+            return read_ids(checkpoint, order.ids)[1]
+        tokens = checkpoint.tokenizer.encode(order.text or "")
+        return tokens if order.special_tokens else typed_tokens(tokens)
 
 
 @router.get("/positional", tags=["positional"], response_class=Response, responses=_POSITIONAL)

@@ -17,7 +17,18 @@ from pydantic_core import CoreSchema
 
 from headlight.schemas import Answer
 from headlight.schemas.server import ProblemAnswer
-from headlight.schemas.traces import ModelId, Numbers, TokenAnswer, TokenizeRequest, example
+from headlight.schemas.traces import (
+    EDITS,
+    MAX_GLOBS,
+    EditRequests,
+    Glob,
+    ModelId,
+    Numbers,
+    TensorAnswer,
+    TokenAnswer,
+    TokenizeRequest,
+    example,
+)
 
 MAX_ALTERNATIVES = 100
 
@@ -94,6 +105,18 @@ class GenerateRequest(TokenizeRequest):
     heads: Numbers | None = Field(
         default=None, description="Return attention of these heads only, in this order."
     )
+    capture: list[Glob] | None = Field(
+        default=None,
+        max_length=MAX_GLOBS,
+        description="Site names or globs. Each event has the tensors of these sites for the query "
+        "that predicted the token, without the axis of queries.",
+    )
+    edits: EditRequests | None = Field(
+        default=None,
+        description=EDITS + " They act in the pass over the text and in every step after it; "
+        "positions may lie beyond the text. A mean is taken over heads only, and values for single "
+        "keys cannot be given for scores and weights.",
+    )
 
 
 class Started(Answer):
@@ -159,6 +182,9 @@ class TokenWritten(Answer):
     )
     attention: AttentionRow
     experts: list[ExpertsChosen] | None = Field(description="null: the model is dense.")
+    tensors: dict[str, TensorAnswer] = Field(
+        default={}, description="The sites of `capture`, if it is given."
+    )
 
 
 class Ended(Answer):

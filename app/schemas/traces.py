@@ -1,8 +1,19 @@
 """Traces, tokens and encodings of positions: requests and answers."""
 
-from typing import Annotated, Any, Literal
+import math
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from headlight.schemas import Answer, Request
 
@@ -13,6 +24,13 @@ MAX_MODEL_ID_CHARACTERS = 64
 MAX_POSITIONAL_SIZE = 2**20
 MAX_EDITS = 16
 MAX_NUMBERS = 256
+MAX_IDS = 2**15
+MAX_POSITIONS = 2**12
+MAX_TEXTS = 64
+MAX_VALUES = 2**15
+MAX_VALUE = 1e6
+MAX_VALUE_AXES = 4
+MAX_TOP = 2**20
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
 
 ModelId = Annotated[str, Field(min_length=1, max_length=MAX_MODEL_ID_CHARACTERS)]
@@ -87,11 +105,146 @@ class TemperatureRequest(_AttentionEdit):
     )
 
 
+def _shape(value: Any, n_axes: int = 0) -> tuple[int, ...]:
+    """The shape of nested lists of numbers.
+
+    Raises:
+        ValueError: they are ragged, too deep or empty, or hold anything but numbers up to 1e6.
+    """
+    if isinstance(value, list):
+        shapes = {_shape(row, n_axes + 1) for row in value} if n_axes < MAX_VALUE_AXES else set()
+        if len(shapes) != 1:
+            raise ValueError(
+                f"give a number, or lists of equal lengths that nest to a depth of {MAX_VALUE_AXES}"
+            )
+        return (len(value), *shapes.pop())
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not abs(value) <= MAX_VALUE:
+        raise ValueError(f"the values must be numbers of at most {MAX_VALUE:g} in size")
+    return ()
+
+
+def _values(value: Any) -> Any:
+    if (size := math.prod(_shape(value))) > MAX_VALUES:
+        raise ValueError(f"{size:,} values are more than the {MAX_VALUES:,} that are allowed")
+    return value
+
+
+Values = Annotated[
+    Any,
+    AfterValidator(_values),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "array", "items": {}}]}),
+]
+Ids = Annotated[list[Number], Field(min_length=1, max_length=MAX_IDS)]
+Positions = Annotated[list[Number], Field(min_length=1, max_length=MAX_POSITIONS)]
+TraceKey = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
+
+class SourceRequest(Request):
+    """Another trace of the same model, whose values an edit sets: activation patching."""
+
+    text: str | None = Field(None, description="A text, which is read without edits.")
+    target: str | None = Field(None, description="Its target in an encoder–decoder.")
+    trace: TraceKey | None = Field(
+        None, description="In place of a text, the id of a trace that is kept and holds the site."
+    )
+    positions: Positions | None = Field(
+        None, description="The positions to read, as many as are set; if omitted, the same ones."
+    )
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        if (self.text is None) == (self.trace is None) or (self.trace and self.target):
+            raise PydanticCustomError("source", "send either text, with target, or trace")
+        return self
+
+
+class _SiteRequest(Request):
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    site: Glob = Field(description="The name of one site, as in the model's card.")
+    heads: Numbers | None = Field(None, description="If omitted, every head.")
+    positions: Positions | None = Field(
+        None,
+        description="Positions in the text, along the first of the axes query, key and position "
+        "that the site has; if omitted, every position.",
+    )
+
+
+_BROADCAST = (
+    "A number, or nested lists whose axes are the last ones of the site; an axis of length 1 "
+    "stands for all entries. With heads or positions, these axes have as many entries."
+)
+
+
+class SetRequest(_SiteRequest):
+    """Replace the tensor of a site, masked numbers included, by values or by another trace's."""
+
+    kind: Literal["set"]
+    value: Values | None = Field(None, description=_BROADCAST)
+    source: SourceRequest | None = Field(
+        None, alias="from", description="In place of `value`, another trace."
+    )
+
+    @model_validator(mode="after")
+    def _has_one_value(self) -> Self:
+        if (self.value is None) == (self.source is None):
+            raise PydanticCustomError("value", "send either value or from")
+        return self
+
+
+class AddRequest(_SiteRequest):
+    """Add values to the tensor of a site; masked numbers stay masked."""
+
+    kind: Literal["add"]
+    value: Values = Field(description=_BROADCAST)
+
+
+class ScaleRequest(_SiteRequest):
+    """Multiply the tensor of a site by values; masked numbers stay masked."""
+
+    kind: Literal["scale"]
+    value: Values = Field(description=_BROADCAST)
+
+
+class MeanRequest(_SiteRequest):
+    """Replace the tensor of a site by its mean over all positions of the text, or over all heads.
+
+    `heads` and `positions` choose what is replaced, not what is averaged. Masked numbers are
+    neither counted nor replaced.
+    """
+
+    kind: Literal["mean"]
+    over: Literal["positions", "heads"] = "positions"
+
+
+SiteEditRequest = SetRequest | AddRequest | ScaleRequest | MeanRequest
 EditRequest = Annotated[
-    HeadsOffRequest | ExpertsOffRequest | NoScalingRequest | TemperatureRequest,
+    HeadsOffRequest | ExpertsOffRequest | NoScalingRequest | TemperatureRequest | SiteEditRequest,
     Field(discriminator="kind"),
 ]
 EditRequests = Annotated[list[EditRequest], Field(max_length=MAX_EDITS)]
+EDITS = (
+    "Interventions in the pass. heads_off and experts_off ablate heads or experts, no_scaling "
+    "omits 1/√d_head, temperature divides the attention scores; their order has no effect. set, "
+    "add, scale and mean change the tensor of one site, after those, in the order of the list; "
+    "captured tensors and all that follows in the pass see the result."
+)
+
+
+class PredictionsRequest(Request):
+    """The tokens that next_token and logit_lens return."""
+
+    top: int = Field(
+        20, ge=1, le=MAX_TOP, description="How many of the likeliest; at most the vocabulary."
+    )
+    tokens: list[Annotated[int, Field(ge=0, lt=2**31)] | str] = Field(
+        default=[],
+        max_length=MAX_NUMBERS,
+        description="Ids, or texts of one token each, such as ` cat`, whose logits, probabilities "
+        "and ranks are returned as chosen_logits, chosen_probabilities and chosen_ranks (1 is the "
+        "likeliest), with chosen_ids.",
+    )
 
 
 class TokenizeRequest(Request):
@@ -99,30 +252,34 @@ class TokenizeRequest(Request):
 
     model_config = example(text="The cat sat on the mat.")
 
-    text: str = Field(description="The text.")
+    ids: Ids | None = Field(
+        None,
+        description="In place of a text, token ids, which are read as they are: no special token "
+        "is added.",
+    )
+    text: str | None = Field(None, validate_default=True, description="The text.")
     model: ModelId | None = Field(
         None, description="The model whose tokenizer is used; if omitted, the default model."
     )
-
-
-class TraceRequest(TokenizeRequest):
-    """A text to trace, and the parts of its forward pass to return."""
-
-    model_config = example(
-        text="The cat sat on the mat.",
-        capture=["decoder.layers.*.self_attention.weights"],
-        layers=[0, 1],
-        heads=[0],
+    special_tokens: bool = Field(
+        True,
+        description="Whether the special tokens that the model expects are added to the text.",
     )
 
-    model: ModelId | None = Field(
-        None, description="The model that reads the text; if omitted, the default model."
-    )
-    target: str | None = Field(
-        None,
-        description="The decoder's input in an encoder–decoder; if omitted, the model's own "
-        "translation of the text. Other models have none.",
-    )
+    @field_validator("text")
+    @classmethod
+    def _is_one_of_two(cls, text: str | None, info: ValidationInfo) -> str | None:
+        ids = info.data.get("ids")
+        if text is None and ids is None and "ids" in info.data:
+            raise PydanticCustomError("missing", "Field required")
+        if text is not None and ids is not None:
+            raise PydanticCustomError("both", "send either text or ids")
+        return text
+
+
+class TraceOptions(Request):
+    """The parts of a forward pass to return, and the changes to it."""
+
     capture: list[Glob] | None = Field(
         None,
         max_length=MAX_GLOBS,
@@ -152,12 +309,13 @@ class TraceRequest(TokenizeRequest):
         "head_outputs, and only the heads in `heads`. If omitted: next_token, unless capture is "
         "given.",
     )
+    predictions: PredictionsRequest | None = Field(
+        None, description="The tokens that next_token and logit_lens return."
+    )
     edits: EditRequests | None = Field(
         None,
-        description="Interventions in the pass: heads_off and experts_off ablate heads or experts, "
-        "no_scaling omits 1/√d_head, temperature divides the attention scores. A translation made "
-        "because target is omitted is made without them, so that passes with and without edits "
-        "read the same tokens.",
+        description=EDITS + " A translation made because target is omitted is made without them, "
+        "so that passes with and without edits read the same tokens.",
     )
     dtype: DType = Field(
         "float32",
@@ -181,8 +339,55 @@ class TraceRequest(TokenizeRequest):
 
     @property
     def wanted_edits(self) -> list[str]:
-        """The edits as sorted JSON, because their order in the request has no effect."""
-        return sorted(edit.model_dump_json() for edit in self.edits or ())
+        """The edits as JSON; sorted but for those of single sites, whose order has an effect."""
+        found = [(edit, edit.model_dump_json()) for edit in self.edits or ()]
+        ordered = [text for edit, text in found if isinstance(edit, SiteEditRequest)]
+        return (
+            sorted(text for edit, text in found if not isinstance(edit, SiteEditRequest)) + ordered
+        )
+
+
+class TraceRequest(TraceOptions, TokenizeRequest):
+    """A text to trace, and the parts of its forward pass to return."""
+
+    model_config = example(
+        text="The cat sat on the mat.",
+        capture=["decoder.layers.*.self_attention.weights"],
+        layers=[0, 1],
+        heads=[0],
+    )
+
+    model: ModelId | None = Field(
+        None, description="The model that reads the text; if omitted, the default model."
+    )
+    target: str | None = Field(
+        None,
+        description="The decoder's input in an encoder–decoder; if omitted, the model's own "
+        "translation of the text. Other models have none.",
+    )
+
+
+class TracesRequest(TraceOptions):
+    """Several texts to trace alike."""
+
+    model_config = example(
+        texts=["The cat sat.", "The dog ran."], capture=["logits"], analyses=["next_token"]
+    )
+
+    texts: list[str] = Field(min_length=1, max_length=MAX_TEXTS, description="The texts.")
+    model: ModelId | None = Field(
+        None, description="The model that reads the texts; if omitted, the default model."
+    )
+    special_tokens: bool = Field(
+        True,
+        description="Whether the special tokens that the model expects are added to each text.",
+    )
+
+    @property
+    def requests(self) -> list[TraceRequest]:
+        """A request for each text."""
+        options = {name: getattr(self, name) for name in type(self).model_fields if name != "texts"}
+        return [TraceRequest(text=text, **options) for text in self.texts]
 
 
 class TraceForm(BaseModel):
@@ -252,7 +457,16 @@ class TensorAnswer(Answer):
     )
 
 
-class NextTokenAnswer(Answer):
+class ChosenAnswer(Answer):
+    """The tokens that `predictions` names, if it does; ranks are from 1."""
+
+    chosen_ids: TensorAnswer | None = None
+    chosen_logits: TensorAnswer | None = None
+    chosen_probabilities: TensorAnswer | None = None
+    chosen_ranks: TensorAnswer | None = None
+
+
+class NextTokenAnswer(ChosenAnswer):
     """The likeliest tokens after every position, or at it in an encoder, in descending order."""
 
     ids: TensorAnswer
@@ -260,7 +474,7 @@ class NextTokenAnswer(Answer):
     texts: list[list[str]]
 
 
-class LogitLensAnswer(Answer):
+class LogitLensAnswer(ChosenAnswer):
     """The likeliest tokens by layer and position, in descending order."""
 
     ids: TensorAnswer
@@ -324,6 +538,12 @@ class TraceAnswer(Answer):
     timings: dict[str, float] = Field(
         description="Milliseconds by step; empty if the trace was computed before."
     )
+
+
+class TracesAnswer(Answer):
+    """The traces of several texts, in their order."""
+
+    traces: list[TraceAnswer]
 
 
 class PositionalAnswer(Answer):

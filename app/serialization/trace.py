@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ class Answer:
     @cached_property
     def n_bytes(self) -> int:
         """About the bytes it takes in memory, and uncompressed on the wire."""
-        arrays = sum(array.data.nbytes for _, array in self._arrays())
+        arrays = sum(array.data.nbytes for _, array in self.arrays())
         tokens = (*self.trace.tokens, *(self.trace.target_tokens or ()))
         return arrays + TOKEN_BYTES * len(tokens)
 
@@ -81,7 +82,7 @@ class Answer:
         """A hash of all that may be sent: equal ones are equal bytes, whatever the form."""
         metadata = {name: dict(found.metadata) for name, found in self.analyses.items()}
         digest = hashlib.sha256(orjson.dumps([self.members(), metadata]))
-        for name, array in self._arrays():
+        for name, array in self.arrays():
             described = [name, array.axes, array.data.dtype.str, array.data.shape]
             digest.update(orjson.dumps(described))
             digest.update(np.ascontiguousarray(array.data).data)
@@ -91,7 +92,8 @@ class Answer:
         """This answer without timings, as it is sent from the cache."""
         return replace(self, trace=replace(self.trace, timings={}))
 
-    def _arrays(self) -> Iterator[tuple[str, NamedArray]]:
+    def arrays(self) -> Iterator[tuple[str, NamedArray]]:
+        """The arrays of the trace by site, and those of the analyses."""
         yield from self.trace.tensors.items()
         for name, found in self.analyses.items():
             yield from ((f"analyses.{name}.{key}", array) for key, array in found.arrays.items())
@@ -130,7 +132,38 @@ class Arrays:
         return self.metadata
 
 
-Sendable = Answer | Arrays
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """The answers of several texts, sent together."""
+
+    answers: tuple[Answer, ...]
+
+    @property
+    def n_bytes(self) -> int:
+        """About the bytes they take in memory, and uncompressed on the wire."""
+        return sum(answer.n_bytes for answer in self.answers)
+
+    @property
+    def tensors(self) -> Mapping[str, NamedArray]:
+        """All arrays; the name of each begins with the number of its text."""
+        return {
+            f"{number}.{name}": array
+            for number, answer in enumerate(self.answers)
+            for name, array in answer.arrays()
+        }
+
+    def members(self) -> dict[str, Any]:
+        """Everything but arrays, ready for JSON."""
+        return {
+            "traces": [
+                answer.members()
+                | {"analyses": {name: found.metadata for name, found in answer.analyses.items()}}
+                for answer in self.answers
+            ]
+        }
+
+
+Sendable = Answer | Answers | Arrays
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +194,8 @@ def encode(answer: Sendable, form: Form) -> bytes:
 def sent_arrays(answer: Sendable, form: Form) -> Iterator[tuple[str, tuple[int, ...], str]]:
     """The name, the whole shape and the type of each array that is sent in that form."""
     for site, array in answer.tensors.items():
-        yield site, array.data.shape, _sent_type(site, array, form)
+        own = _exact(form) if ".analyses." in site else form  # of one text among several
+        yield site, array.data.shape, _sent_type(site, array, own)
     for name, found in answer.analyses.items() if isinstance(answer, Answer) else ():
         for key, array in found.arrays.items():
             dtype = _sent_type(key, array, _exact(form))
@@ -170,6 +204,8 @@ def sent_arrays(answer: Sendable, form: Form) -> Iterator[tuple[str, tuple[int, 
 
 def _json_of(answer: Sendable, form: Form) -> Iterator[bytes]:
     """The answer as JSON: masked scores, and experts that are off, are null."""
+    if isinstance(answer, Answers):
+        return _json_of_several(answer, form)
     document: dict[str, Any] = {**answer.members(), "tensors": _documents(answer.tensors, form)}
     if isinstance(answer, Answer):
         document["analyses"] = {
@@ -179,6 +215,15 @@ def _json_of(answer: Sendable, form: Form) -> Iterator[bytes]:
     if answer.n_bytes > WHOLE_BYTES:
         return _json_value(document)
     return iter([orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)])
+
+
+def _json_of_several(several: Answers, form: Form) -> Iterator[bytes]:
+    opening = b'{"traces":['
+    for answer in several.answers:
+        yield opening
+        yield from _json_of(answer, form)
+        opening = b","
+    yield b"]}"
 
 
 def _documents(arrays: Mapping[str, NamedArray], form: Form) -> dict[str, Any]:
@@ -211,6 +256,13 @@ def _facts(array: _SentArray) -> dict[str, Any]:
 
 def _safetensors_of(answer: Sendable, form: Form) -> Iterator[bytes]:
     """The answer as a file: masked scores, and experts that are off, are -inf."""
+    if isinstance(answer, Answers):
+        exact = _exact(form)
+        sent = {
+            name: _sent(name, array, exact if ".analyses." in name else form)
+            for name, array in answer.tensors.items()
+        }
+        return _file(sent, answer.members())
     arrays = {site: _sent(site, array, form) for site, array in answer.tensors.items()}
     if not isinstance(answer, Answer):
         return _file(arrays, answer.members())
@@ -300,29 +352,39 @@ def json_array(data: NDArray[Any]) -> Iterator[bytes]:
 def safetensors_chunks(
     arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
 ) -> Iterator[bytes]:
-    """A safetensors file: eight bytes of header length, a JSON header, then the raw arrays.
-
-    The arrays are C-contiguous float32, int32 or uint16.
-    """
+    """A safetensors file of C-contiguous arrays of float32, int32 or uint16."""
     order = list(_FILE_TYPES)
     ordered = sorted(arrays.items(), key=lambda item: (order.index(item[1].dtype.name), item[0]))
+    yield safetensors_header(
+        {name: (data.dtype.name, data.shape) for name, data in ordered}, metadata
+    )
+    for _, data in ordered:
+        yield from raw_chunks(data)
+
+
+def safetensors_header(
+    arrays: Mapping[str, tuple[str, tuple[int, ...]]], metadata: Mapping[str, str]
+) -> bytes:
+    """The beginning of a file whose arrays, by dtype and shape, follow in this order.
+
+    It is eight bytes of header length and a JSON header.
+    """
     header: dict[str, Any] = {"__metadata__": dict(metadata)}
     end = 0
-    for name, data in ordered:
-        begin, end = end, end + data.nbytes
+    for name, (dtype, shape) in arrays.items():
+        begin, end = end, end + prod(shape) * np.dtype(dtype).itemsize
         header[name] = {
-            "dtype": _FILE_TYPES[data.dtype.name],
-            "shape": data.shape,
+            "dtype": _FILE_TYPES[dtype],
+            "shape": shape,
             "data_offsets": (begin, end),
         }
     text = orjson.dumps(header)
     text += b" " * (-len(text) % 8)
-    yield len(text).to_bytes(8, "little") + text
-    for _, data in ordered:
-        little = data.astype(data.dtype.newbyteorder("<"), copy=False)
-        yield from _raw_chunks(little.reshape(-1).view(np.uint8))
+    return len(text).to_bytes(8, "little") + text
 
 
-def _raw_chunks(raw: NDArray[np.uint8]) -> Iterator[bytes]:
+def raw_chunks(data: NDArray[Any]) -> Iterator[bytes]:
+    """The bytes of a C-contiguous array, as a file has them."""
+    raw = data.astype(data.dtype.newbyteorder("<"), copy=False).reshape(-1).view(np.uint8)
     for first in range(0, len(raw), FILE_CHUNK_BYTES):
         yield raw[first : first + FILE_CHUNK_BYTES].tobytes()

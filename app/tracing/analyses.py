@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headlight.errors import Problem
+from headlight.errors import Problem, echo
 from headlight.model.analysis import (
     alignment,
     attention_by_distance,
@@ -23,11 +23,21 @@ from headlight.model.analysis import (
 from headlight.model.served import Description, Served
 from headlight.model.sites import layer_of
 from headlight.model.trace import NamedArray, Trace
+from headlight.model.tracing import ModelInput
+from headlight.schemas.traces import PredictionsRequest, TraceRequest
 from headlight.serialization.trace import Analysis
 
 Arrays = Mapping[str, NamedArray]
 
 _ALIGNER = ("layer", "head", "shift")
+
+
+@dataclass(frozen=True)
+class ChosenTokens:
+    """How many of the likeliest tokens `next_token` and `logit_lens` return, and which others."""
+
+    top: int = 20
+    ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,7 @@ class _Analyser:
     """
 
     needs: tuple[str, ...]
-    analyse: Callable[[Trace, Served], Arrays]
+    analyse: Callable[[Trace, Served, ChosenTokens], Arrays]
     metadata: Callable[[Arrays, Trace, Served], Mapping[str, Any]] = lambda *_: {}
     is_by_layer: bool = False
     axes: tuple[str, ...] = ()
@@ -105,15 +115,57 @@ def available(description: Description) -> list[str]:
     ]
 
 
-def analyse(name: str, trace: Trace, checkpoint: Served) -> Analysis:
-    """One analysis of a trace that holds its sites.
+def chosen_tokens(predictions: PredictionsRequest | None, checkpoint: Served) -> ChosenTokens:
+    """The tokens that a request asks for.
+
+    Raises:
+        Problem: 422, there is no such token, or a text is not one token.
+    """
+    if predictions is None:
+        return ChosenTokens()
+    ids = tuple(_token_id(token, checkpoint) for token in predictions.tokens)
+    return ChosenTokens(predictions.top, ids)
+
+
+def _token_id(token: int | str, checkpoint: Served) -> int:
+    if isinstance(token, int):
+        if token < (n_ids := checkpoint.config.vocab_size):
+            return token
+        rule = f"the ids of the model '{checkpoint.id}' are 0 to {n_ids - 1}"
+        raise Problem(422, "unknown-token", f"there is no token {token}; {rule}")
+    try:
+        found = [one for one in checkpoint.tokenizer.encode(token) if one.end > one.start]
+    except ValueError:
+        found = []
+    if len(found) == 1:
+        return found[0].id
+    pieces = ", ".join(echo(one.text) for one in found[:4]) or "none"
+    detail = f"the text {echo(token)} is not one token; its tokens are {pieces}; send one, or an id"
+    raise Problem(422, "not-one-token", detail)
+
+
+def n_predictions(request: TraceRequest, description: Description, read: ModelInput) -> int:
+    """The numbers and texts that `predictions` makes `next_token` and `logit_lens` return."""
+    if request.predictions is None:
+        return 0
+    top = min(request.predictions.top, description.config.vocab_size)
+    each = 3 * top + 3 * len(request.predictions.tokens)
+    names = request.wanted_analyses
+    n_rows = ("next_token" in names) + description.config.n_layers * ("logit_lens" in names)
+    return n_rows * read.axis_lengths("logits")["query"] * each
+
+
+def analyse(
+    name: str, trace: Trace, checkpoint: Served, chosen: ChosenTokens | None = None
+) -> Analysis:
+    """One analysis of a trace that holds its sites; `chosen` are tokens of its predictions.
 
     Raises:
         Problem: 422, this text has nothing for it to work on.
     """
     analyser = ANALYSERS[name]
     try:
-        arrays = analyser.analyse(trace, checkpoint)
+        arrays = analyser.analyse(trace, checkpoint, chosen or ChosenTokens())
     except ValueError as error:
         raise Problem(422, "nothing-to-analyse", f"{name}: {error}") from error
     return Analysis(arrays=arrays, metadata=analyser.metadata(arrays, trace, checkpoint))
@@ -127,20 +179,24 @@ def _texts(arrays: Arrays, _: Trace, checkpoint: Served) -> dict[str, Any]:
     return {"texts": np.array(spelled, dtype=object)[places].reshape(ids.shape).tolist()}
 
 
-def _logit_lens(trace: Trace, checkpoint: Served) -> Arrays:
-    return logit_lens.logit_lens(trace, checkpoint.exits)
+def _next_token(trace: Trace, _: Served, chosen: ChosenTokens) -> Arrays:
+    return next_token.next_token(trace, chosen.top, chosen.ids)
 
 
-def _residual_stream(trace: Trace, checkpoint: Served) -> Arrays:
+def _logit_lens(trace: Trace, checkpoint: Served, chosen: ChosenTokens) -> Arrays:
+    return logit_lens.logit_lens(trace, checkpoint.exits, chosen.top, chosen.ids)
+
+
+def _residual_stream(trace: Trace, checkpoint: Served, _: ChosenTokens) -> Arrays:
     config = checkpoint.config
     return residual_stream.residual_stream(trace, norm=config.norm, norm_place=config.norm_place)
 
 
-def _value_weighted(trace: Trace, checkpoint: Served) -> Arrays:
+def _value_weighted(trace: Trace, checkpoint: Served, _: ChosenTokens) -> Arrays:
     return value_weighted.value_weighted(trace, output_weights(trace, checkpoint))
 
 
-def _head_outputs(trace: Trace, checkpoint: Served) -> Arrays:
+def _head_outputs(trace: Trace, checkpoint: Served, _: ChosenTokens) -> Arrays:
     return head_outputs.head_outputs(trace, output_weights(trace, checkpoint))
 
 
@@ -160,7 +216,7 @@ def _aligner(trace: Trace, checkpoint: Served) -> dict[str, int]:
     return chosen if is_held else {}
 
 
-def _alignment(trace: Trace, checkpoint: Served) -> Arrays:
+def _alignment(trace: Trace, checkpoint: Served, _: ChosenTokens) -> Arrays:
     if chosen := _aligner(trace, checkpoint):
         layers, heads = [chosen["layer"]], [chosen["head"]]
         return alignment.alignment(trace, layers=layers, heads=heads, shift=chosen["shift"])
@@ -168,13 +224,11 @@ def _alignment(trace: Trace, checkpoint: Served) -> Arrays:
 
 
 ANALYSERS: dict[str, _Analyser] = {
-    "next_token": _Analyser(
-        next_token.NEEDS, lambda trace, _: next_token.next_token(trace), _texts
-    ),
-    "rollout": _Analyser(rollout.NEEDS, lambda trace, _: rollout.rollout(trace)),
+    "next_token": _Analyser(next_token.NEEDS, _next_token, _texts),
+    "rollout": _Analyser(rollout.NEEDS, lambda trace, *_: rollout.rollout(trace)),
     "head_labels": _Analyser(
         head_labels.NEEDS,
-        lambda trace, _: head_labels.head_labels(trace),
+        lambda trace, *_: head_labels.head_labels(trace),
         lambda *_: {"labels": list(head_labels.LABELS)},
     ),
     "value_weighted": _Analyser(value_weighted.NEEDS, _value_weighted),
@@ -184,7 +238,7 @@ ANALYSERS: dict[str, _Analyser] = {
     # It makes logits of every layer, so a text whose logits would be too many is too long for it.
     "logit_lens": _Analyser((*logit_lens.NEEDS, *next_token.NEEDS), _logit_lens, _texts),
     "residual_stream": _Analyser(residual_stream.NEEDS, _residual_stream),
-    "routing": _Analyser(routing.NEEDS, lambda trace, _: routing.routing(trace)),
+    "routing": _Analyser(routing.NEEDS, lambda trace, *_: routing.routing(trace)),
     "alignment": _Analyser(
         alignment.NEEDS,
         _alignment,
@@ -192,6 +246,6 @@ ANALYSERS: dict[str, _Analyser] = {
     ),
     "attention_by_distance": _Analyser(
         attention_by_distance.NEEDS,
-        lambda trace, _: attention_by_distance.attention_by_distance(trace),
+        lambda trace, *_: attention_by_distance.attention_by_distance(trace),
     ),
 }

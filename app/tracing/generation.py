@@ -5,7 +5,8 @@ import fnmatch
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,16 @@ from headlight.model.generation import (
     Sampling,
     decode_together,
 )
-from headlight.model.served import Served
+from headlight.model.served import Description, Served
+from headlight.model.site_edit import SiteEdit, for_generation
 from headlight.model.sites import layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import Token
-from headlight.model.tracing import read_tokens
+from headlight.model.tracing import PassSpec, pass_spec, tokenize
 from headlight.registry import Registry
 from headlight.schemas.generation import GenerateRequest
 from headlight.settings import Settings
-from headlight.tracing.jobs import check_text, model_errors_as_problems
+from headlight.tracing.edits import Kept, intervention_of, not_finite, with_sources
+from headlight.tracing.jobs import check_texts, model_errors_as_problems
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
 ROUTING = (
@@ -61,16 +64,22 @@ class Generation:
     """
 
     def __init__(
-        self, checkpoint: Served, request: GenerateRequest, tokens: Sequence[Token]
+        self,
+        checkpoint: Served,
+        request: GenerateRequest,
+        tokens: Sequence[Token],
+        spec: PassSpec | None = None,
     ) -> None:
         self.checkpoint = checkpoint
         self.request = request
         self.tokens = tokens
         self.heads = request.heads or list(range(checkpoint.config.n_heads))
         self.written = request.forced[: request.skip]
-        names = [site.name for site in checkpoint.description.sites]
+        self.spec = spec or PassSpec(())
+        self.axes = {site.name: site.axes for site in checkpoint.description.sites}
+        names = list(self.axes)
         self.continuation = Continuation(
-            checkpoint.writer(),
+            checkpoint.writer(self.spec.interventions),
             [token.id for token in tokens],
             n_tokens=request.n_tokens,
             sampling=Sampling(
@@ -80,7 +89,10 @@ class Generation:
             forced=request.forced,
             skip=request.skip,
             stop_id=checkpoint.tokenizer.end_id,
-            capture=[glob for glob in (WEIGHTS, *ROUTING) if fnmatch.filter(names, glob)],
+            capture=[
+                *(glob for glob in (WEIGHTS, *ROUTING) if fnmatch.filter(names, glob)),
+                *self.spec.sites,
+            ],
             layers=request.layers,
             heads=request.heads,
         )
@@ -90,7 +102,10 @@ class Generation:
 
         Its result is an event; None: there is no further token.
         """
-        is_batched = self.checkpoint.precision == "float32"
+        # Rows at different positions share no encoding of positions.
+        has_positions = any("position" in self.axes[site] for site in self.spec.sites)
+        is_alone = has_positions or self.spec.interventions
+        is_batched = self.checkpoint.precision == "float32" and not is_alone
         key = ("generate", self.checkpoint.id) if is_batched else None
         return Job(self, advance, key, is_continuation=True)
 
@@ -137,6 +152,19 @@ class Generation:
             "alternatives": self._alternatives(token),
             "attention": self._attention(token),
             "experts": self._experts(token),
+            **({"tensors": self._tensors(token)} if self.spec.sites else {}),
+        }
+
+    def _tensors(self, token: GeneratedToken) -> EventData:
+        return {
+            site: {
+                "axes": [axis for axis in self.axes[site] if axis not in ("batch", "query")],
+                "shape": list(tensor.shape),
+                "dtype": "float32" if tensor.is_floating_point() else "int32",
+                "data": tensor.float().numpy() if tensor.is_floating_point() else tensor.numpy(),
+            }
+            for site in self.spec.sites
+            if (tensor := token.row[site]) is not None
         }
 
     def _alternatives(self, token: GeneratedToken) -> list[EventData]:
@@ -191,7 +219,9 @@ def advance(generations: list[Generation]) -> Iterator[tuple[int, bytes | Except
     tokens = decode_together([each.continuation for _, each in open_ones])
     for (index, each), token in zip(open_ones, tokens, strict=True):
         if isinstance(token, NonFiniteLogits):
-            yield index, Problem(503, "model-unavailable", str(token))
+            has_edits = bool(each.spec.interventions)
+            problem = Problem(503, "model-unavailable", str(token))
+            yield index, not_finite("logits") if has_edits else problem
         else:
             yield index, each.event_of(token)
 
@@ -199,9 +229,10 @@ def advance(generations: list[Generation]) -> Iterator[tuple[int, bytes | Except
 class Generator:
     """Answers requests to generate; every call blocks, so it belongs off the event loop."""
 
-    def __init__(self, registry: Registry, settings: Settings) -> None:
+    def __init__(self, registry: Registry, settings: Settings, kept: Kept = lambda _: None) -> None:
         self.registry = registry
         self.settings = settings
+        self.kept = kept
 
     def begin(self, request: GenerateRequest) -> tuple[Generation, bytes]:
         """Check a request and generate the first token: its events so far.
@@ -213,16 +244,52 @@ class Generator:
         checkpoint = self.registry.checkpoint(request.model)
         self._require_decoder(checkpoint)
         with model_errors_as_problems():
-            tokens = read_tokens(checkpoint, request.text)
+            read = tokenize(
+                checkpoint,
+                request.text,
+                ids=request.ids,
+                special_tokens=request.special_tokens,
+            )
             _require_known(checkpoint, request)
-        generation = Generation(checkpoint, request, tokens)
+            spec = self._spec(checkpoint, request, len(read.tokens))
+        generation = Generation(checkpoint, request, read.tokens, spec)
         ((_, first),) = advance([generation])
         if isinstance(first, Exception):
             raise first
         return generation, generation.start() + (first or b"")
 
+    def _spec(self, checkpoint: Served, request: GenerateRequest, n_prompt: int) -> PassSpec:
+        """The captures and interventions of every step."""
+        if not (request.capture or request.edits):
+            return PassSpec(())
+        description, limit = checkpoint.description, self.settings.max_cells
+        edits = request.edits or []
+        spec = pass_spec(
+            description,
+            capture=request.capture or (),
+            layers=request.layers if request.capture else None,
+            heads=request.heads,
+            interventions=[intervention_of(edit) for edit in edits],
+        )
+        spec = with_sources(spec, edits, checkpoint, max_elements=limit, kept=self.kept)
+        most = checkpoint.config.max_tokens
+        growing = [
+            for_generation(one, n_prompt, most) if isinstance(one, SiteEdit) else one
+            for one in spec.interventions
+        ]
+        for edit in (one for one in growing if isinstance(one, SiteEdit)):
+            site = next(site for site in description.sites if site.name == edit.site)
+            sizes = {"d_model": description.config.d_model, **site.sizes}
+            edit.require_fitting(dict.fromkeys(("query", "key", "position"), most), sizes)
+        n_tokens = min(request.n_tokens, most - n_prompt)
+        row = count_row(description, spec, min(n_prompt + n_tokens, most))
+        if (actual := row * n_tokens) > limit:
+            way_out = "capture fewer sites, layers or heads, or fewer tokens"
+            raise over_limit("cells", limit=limit, actual=actual, way_out=way_out)
+        return replace(spec, interventions=tuple(growing))
+
     def _check_lengths(self, request: GenerateRequest) -> None:
-        check_text(request.text, self.settings.max_characters)
+        check_texts(request, self.settings.max_characters)
         limit, n_forced = self.settings.max_new_tokens, len(request.forced)
         if request.n_tokens > limit:
             raise over_limit(
@@ -251,6 +318,18 @@ class Generator:
         way_out = f"those that do: {', '.join(decoders)}" if decoders else "no model here does"
         detail = f"the model '{checkpoint.id}', an {kind}, continues no text; {way_out}"
         raise Problem(422, "no-generation", detail, available=decoders)
+
+
+def count_row(description: Description, spec: PassSpec, n_keys: int) -> int:
+    """The numbers that a step captures of one query that sees that many keys."""
+    axes = {site.name: site for site in description.sites}
+    sizes = {"batch": 1, "query": 1, "position": 1, "key": n_keys}
+    sizes |= {"d_model": description.config.d_model}
+    heads = {"head": len(spec.heads)} if spec.heads else {}
+    return sum(
+        prod([(sizes | dict(axes[site].sizes) | heads)[axis] for axis in axes[site].axes])
+        for site in spec.sites
+    )
 
 
 def _require_known(checkpoint: Served, request: GenerateRequest) -> None:

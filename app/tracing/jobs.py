@@ -18,40 +18,43 @@ import torch
 
 from headlight.errors import Problem, over_limit
 from headlight.model.cancellation import check
-from headlight.model.interventions import (
-    ExpertAblation,
-    HeadAblation,
-    ImpossibleIntervention,
-    Intervention,
-    NoScaling,
-    Temperature,
-    UnknownExpert,
-)
+from headlight.model.interventions import ImpossibleIntervention, UnknownExpert
 from headlight.model.served import Description, Served
+from headlight.model.site_edit import SiteEdit, UnknownPosition
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
 from headlight.model.trace import Trace
 from headlight.model.tracing import (
+    EmptyText,
     ModelInput,
     NoTarget,
     PassSpec,
     TooManyTokens,
+    UnknownToken,
     count_elements,
     group_by_length,
     lacks_target,
     pass_spec,
+    require_fitting_edits,
     run_batch,
     tokenize,
     with_translations,
 )
-from headlight.schemas.traces import (
-    EditRequest,
-    ExpertsOffRequest,
-    HeadsOffRequest,
-    TemperatureRequest,
-    TraceRequest,
-)
+from headlight.schemas.traces import SetRequest, TokenizeRequest, TraceRequest
 from headlight.serialization.trace import Analysis, Answer
-from headlight.tracing.analyses import analyse, derived_arrays, sites_of
+from headlight.tracing.analyses import (
+    analyse,
+    chosen_tokens,
+    derived_arrays,
+    n_predictions,
+    sites_of,
+)
+from headlight.tracing.edits import (
+    Kept,
+    intervention_of,
+    require_finite,
+    source_texts,
+    with_sources,
+)
 
 _KINDS: dict[type[Exception], str] = {
     UnknownSite: "unknown-site",
@@ -60,6 +63,9 @@ _KINDS: dict[type[Exception], str] = {
     UnknownExpert: "unknown-expert",
     ImpossibleIntervention: "impossible-edit",
     NoTarget: "no-target",
+    EmptyText: "empty-text",
+    UnknownPosition: "unknown-position",
+    UnknownToken: "unknown-token",
 }
 
 
@@ -86,9 +92,35 @@ class TraceJob:
     is_batched: bool = True
 
     @property
+    def takes_values(self) -> bool:
+        """Whether an edit takes its values from another trace."""
+        edits = self.request.edits or ()
+        return any(isinstance(edit, SetRequest) and edit.source is not None for edit in edits)
+
+    @property
     def batch_key(self) -> Hashable | None:
         """Equal for jobs that one pass can compute; None: this one is computed alone."""
         return ("trace", self.model, self.spec) if self.is_batched else None
+
+
+def trace_jobs(
+    requests: Sequence[TraceRequest], description: Description, dtype: torch.dtype
+) -> list[TraceJob]:
+    """The jobs of requests that differ in their texts alone; one pass can compute them all.
+
+    Raises:
+        Problem: 422, the model lacks something that is asked for.
+    """
+    first = trace_job(requests[0], description, dtype)
+    precision = str(dtype).removeprefix("torch.")
+    return [
+        replace(
+            first,
+            request=request,
+            id=trace_id(description.revision, precision, request, first.sites, first.spec.sites),
+        )
+        for request in requests
+    ]
 
 
 def trace_job(request: TraceRequest, description: Description, dtype: torch.dtype) -> TraceJob:
@@ -132,22 +164,25 @@ def trace_id(
     """
     asked: list[Any] = [revision, precision, request.text, sites, request.heads]
     asked += [request.wanted_analyses, sorted(read), request.target, request.wanted_edits]
+    predictions = request.predictions and request.predictions.model_dump()
+    if request.ids or predictions or not request.special_tokens:
+        asked += [request.ids, predictions, request.special_tokens]
     # Not orjson, which rejects half a character; the tokenizer has the better message for it.
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
 
 
-def intervention_of(edit: EditRequest) -> Intervention:
-    """The intervention that an edit of the API asks for."""
-    place: dict[str, Any] = {"layer": edit.layer, "where": edit.where}
-    match edit:
-        case HeadsOffRequest():
-            return HeadAblation(heads=tuple(edit.heads), **place)
-        case ExpertsOffRequest():
-            return ExpertAblation(experts=tuple(edit.experts), **place)
-        case TemperatureRequest():
-            return Temperature(value=edit.value, **place)
-        case _:
-            return NoScaling(**place)
+def check_texts(request: TokenizeRequest, limit: int) -> None:
+    """Reject a request with a text that is empty or too long, before anything touches it.
+
+    Raises:
+        Problem: 422.
+    """
+    if request.text is not None:
+        check_text(request.text, limit)
+    if isinstance(request, TraceRequest) and request.target is not None:
+        check_text(request.target, limit, "target")
+    for text in source_texts(getattr(request, "edits", None) or ()):
+        check_text(text, limit)
 
 
 def check_text(text: str, limit: int, name: str = "text") -> None:
@@ -192,13 +227,27 @@ def model_errors_as_problems() -> Iterator[None]:
 Solved = tuple[int, Answer | Exception]
 
 
-def solve(checkpoint: Served, jobs: Sequence[TraceJob], max_elements: int) -> Iterator[Solved]:
+def solve(
+    checkpoint: Served,
+    jobs: Sequence[TraceJob],
+    max_elements: int,
+    kept: Kept = lambda _: None,
+    *,
+    is_total: bool = False,
+) -> Iterator[Solved]:
     """Yield the index of each job once, with its answer or the reason that there is none.
 
     A failure of one job hits no other. The jobs are of equal `batch_key`, and `max_elements` are
-    the most numbers that one answer, or one pass, may hold.
+    the most numbers that one answer, or one pass, may hold, or all answers together if `is_total`.
+    `kept` finds a trace by its id.
     """
-    batch = _Batch(checkpoint, jobs, max_elements)
+    batch = _Batch(checkpoint, jobs, max_elements, is_total=is_total)
+    if jobs[0].takes_values:
+        try:
+            batch.take_values(kept)
+        except Exception as failure:
+            yield from ((index, failure) for index in range(len(jobs)))
+            return
     yield from batch.tokenize()
     yield from batch.translate()
     lengths = [read.n_tokens for read in batch.inputs.values()]
@@ -210,23 +259,51 @@ def solve(checkpoint: Served, jobs: Sequence[TraceJob], max_elements: int) -> It
 class _Batch:
     """The inputs of the jobs that have not failed, and the elements each captures, by index."""
 
-    def __init__(self, checkpoint: Served, jobs: Sequence[TraceJob], max_elements: int) -> None:
+    def __init__(
+        self,
+        checkpoint: Served,
+        jobs: Sequence[TraceJob],
+        max_elements: int,
+        *,
+        is_total: bool = False,
+    ) -> None:
         self.checkpoint = checkpoint
         self.jobs = jobs
         self.max_elements = max_elements
+        self.is_total = is_total
+        self.spec = jobs[0].spec
         self.inputs: dict[int, ModelInput] = {}
         self.sizes: dict[int, int] = {}
+
+    def take_values(self, kept: Kept) -> None:
+        """Take the values of edits from other traces; jobs of one spec have the same edits."""
+        with model_errors_as_problems():
+            self.spec = with_sources(
+                self.spec,
+                self.jobs[0].request.edits or (),
+                self.checkpoint,
+                max_elements=self.max_elements,
+                kept=kept,
+            )
 
     def tokenize(self) -> Iterator[Solved]:
         """Cut each text into tokens; yield those that fail."""
         for index, job in enumerate(self.jobs):
             try:
                 with model_errors_as_problems():
-                    read = tokenize(self.checkpoint, job.request.text, job.request.target)
+                    read = tokenize(
+                        self.checkpoint,
+                        job.request.text,
+                        job.request.target,
+                        ids=job.request.ids,
+                        special_tokens=job.request.special_tokens,
+                    )
                 # A translation takes time: is there room for the shortest, its start token?
                 is_cut = lacks_target(self.checkpoint, read)
                 shortest = replace(read, target_tokens=read.tokens[:1]) if is_cut else read
-                self.sizes[index] = self._count(job, shortest)
+                if not is_cut:
+                    self._check_edits(read)
+                self.sizes[index] = self._count(index, shortest)
                 self.inputs[index] = read
             except Exception as failure:
                 yield index, failure
@@ -238,7 +315,8 @@ class _Batch:
             if whole is read:
                 continue
             try:
-                self.sizes[index] = self._count(self.jobs[index], whole)
+                self._check_edits(whole)
+                self.sizes[index] = self._count(index, whole)
                 self.inputs[index] = whole
             except Exception as failure:
                 del self.inputs[index], self.sizes[index]
@@ -247,7 +325,7 @@ class _Batch:
     def run(self, indices: Sequence[int]) -> Iterator[Solved]:
         """Read some inputs in one pass and yield their answers."""
         inputs = [self.inputs[index] for index in indices]
-        traces = run_batch(self.checkpoint, self.jobs[0].spec, inputs)
+        traces = run_batch(self.checkpoint, self.spec, inputs)
         for index, trace in zip(indices, traces, strict=True):
             try:
                 answer: Answer | Exception = self._answer(self.jobs[index], trace)
@@ -255,25 +333,37 @@ class _Batch:
                 answer = failure
             yield index, answer
 
-    def _count(self, job: TraceJob, read: ModelInput) -> int:
+    def _check_edits(self, read: ModelInput) -> None:
+        with model_errors_as_problems():
+            require_fitting_edits(self.checkpoint.description, self.spec, read)
+
+    def _count(self, index: int, read: ModelInput) -> int:
         """The numbers that a job captures.
 
         Raises:
             Problem: 422, more than the limit.
         """
+        job = self.jobs[index]
         description = self.checkpoint.description
         actual = count_elements(description, job.spec, read, job.derived)
-        if actual > self.max_elements:
+        if job.request.predictions is not None:
+            actual += n_predictions(job.request, description, read)
+        others = sum(size for each, size in self.sizes.items() if each != index)
+        total = actual + others if self.is_total else actual
+        if total > self.max_elements:
             way_out = "ask for fewer sites, layers, heads or analyses, or send a shorter text"
-            raise over_limit("cells", limit=self.max_elements, actual=actual, way_out=way_out)
+            raise over_limit("cells", limit=self.max_elements, actual=total, way_out=way_out)
         return actual
 
     def _answer(self, job: TraceJob, trace: Trace) -> Answer:
+        if any(isinstance(one, SiteEdit) for one in self.spec.interventions):
+            require_finite(trace)
         began = perf_counter()
+        chosen = chosen_tokens(job.request.predictions, self.checkpoint)
         analyses: dict[str, Analysis] = {}
         for name in job.request.wanted_analyses:
             check()
-            analyses[name] = analyse(name, trace, self.checkpoint)
+            analyses[name] = analyse(name, trace, self.checkpoint, chosen)
         timings = {**trace.timings, "analyses": 1e3 * (perf_counter() - began)}
         tensors = {site: trace.tensors[site] for site in job.sites}
         sent = replace(trace, tensors=tensors, timings=timings)

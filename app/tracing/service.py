@@ -1,7 +1,7 @@
 """Traces on demand: from the cache, from a job that runs already, or from a new one."""
 
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
@@ -16,12 +16,12 @@ from headlight.errors import Problem
 from headlight.metrics import Metrics
 from headlight.model.trace import NamedArray
 from headlight.registry import Registry
-from headlight.schemas.traces import TraceRequest
+from headlight.schemas.traces import TraceRequest, TracesRequest
 from headlight.serialization.formats import Form
 from headlight.serialization.sending import Outgoing, Reservation, entity_tag, size_estimate
-from headlight.serialization.trace import Analysis, Answer, Sendable, encode
+from headlight.serialization.trace import Analysis, Answer, Answers, Sendable, encode
 from headlight.settings import Settings
-from headlight.tracing.jobs import TraceJob, check_text, solve, trace_job
+from headlight.tracing.jobs import TraceJob, check_texts, solve, trace_job, trace_jobs
 
 INLINE_BYTES = 2**16
 """A smaller answer is encoded on the event loop if no pass was needed: in 2 ms at most."""
@@ -97,6 +97,40 @@ class TraceService:
         sent_as = form.sized(found.answer.n_bytes)
         return job.id, Encoded(body, sent_as, self.outgoing.reserve(len(body)))
 
+    async def traces(self, request: TracesRequest, form: Form, client_left: ClientLeft) -> Encoded:
+        """The traces of several texts in that form, each as if it were asked for alone.
+
+        They are one job in the queue, and together hold at most as many numbers as one answer.
+
+        Raises:
+            Problem: one of them cannot be had, or not now; its detail begins with its place.
+            ClientDisconnected: the client disconnected before all were computed.
+        """
+        requests = request.requests
+        for number, one in enumerate(requests):
+            with _naming(number):
+                check_texts(one, self.settings.max_characters)
+        description = self.registry.describe(request.model)
+        jobs = trace_jobs(requests, description, self.registry.precision)
+        found = await self.engine.run(partial(self._solve_all, jobs), client_left)
+        return await self.encode(found, form, client_left)
+
+    def _solve_all(self, jobs: list[TraceJob]) -> Answers:
+        """Compute the jobs that are not kept, on the worker thread."""
+        checkpoint = self.registry.checkpoint(jobs[0].model)
+        answers = {job.id: kept for job in jobs if (kept := self.cache.get(job.id))}
+        left = list({job.id: job for job in jobs if job.id not in answers}.values())
+        parts = [left] if jobs[0].is_batched else [[job] for job in left]
+        limit = self.settings.max_cells
+        for part in filter(None, parts):
+            for index, answer in solve(checkpoint, part, limit, self.cache.get, is_total=True):
+                with _naming(jobs.index(part[index])):
+                    if isinstance(answer, Exception):
+                        raise answer
+                    answers[answer.id] = answer
+                self.cache.put(answer)
+        return Answers(answers=tuple(answers[job.id] for job in jobs))
+
     def kept(self, trace_id: str) -> Answer | None:
         """The trace of that id, if it was computed before and is kept."""
         found = self.cache.get(trace_id)
@@ -146,7 +180,7 @@ class TraceService:
         """Compute, keep and encode a batch, on the worker thread."""
         checkpoint = self.registry.checkpoint(wanted[0].job.model)
         jobs = [each.job for each in wanted]
-        for index, answer in solve(checkpoint, jobs, self.settings.max_cells):
+        for index, answer in solve(checkpoint, jobs, self.settings.max_cells, self.cache.get):
             if isinstance(answer, Exception):
                 yield index, answer
                 continue
@@ -304,15 +338,23 @@ def _copies(arrays: Mapping[str, NamedArray]) -> dict[str, NamedArray]:
     }
 
 
+@contextmanager
+def _naming(number: int) -> Iterator[None]:
+    """Begin the detail of a problem with the place of the text that it is about."""
+    try:
+        yield
+    except Problem as problem:
+        problem.detail = f"texts.{number}: {problem.detail}"
+        raise
+
+
 def job_of(request: TraceRequest, registry: Registry, settings: Settings) -> TraceJob:
     """The job that a request asks for; its model need not be loaded.
 
     Raises:
         Problem: a text is empty or too long, or something asked for is unknown.
     """
-    check_text(request.text, settings.max_characters)
-    if request.target is not None:
-        check_text(request.target, settings.max_characters, "target")
+    check_texts(request, settings.max_characters)
     return trace_job(request, registry.describe(request.model), registry.precision)
 
 

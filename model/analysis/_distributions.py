@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 
 
 def softmax(logits: Float[np.ndarray, "*rows n"]) -> Float[np.ndarray, "*rows n"]:
@@ -41,3 +44,37 @@ def top_k(
     k = min(k, probabilities.shape[-1])
     found = torch.from_numpy(np.require(probabilities, requirements=["C", "W"])).topk(k)
     return found.indices.numpy(), found.values.numpy()
+
+
+def of_tokens(
+    logits: Float[np.ndarray, "*rows n"],
+    probabilities: Float[np.ndarray, "*rows n"],
+    tokens: Sequence[int],
+) -> dict[str, NDArray[np.generic]]:
+    """The logits, probabilities and ranks of some tokens; a rank of 1 is the likeliest.
+
+    Args:
+        logits: of all tokens.
+        probabilities: of all tokens.
+        tokens: ids.
+
+    Returns:
+        ``chosen_ids`` (token), ``chosen_logits``, ``chosen_probabilities`` and ``chosen_ranks``
+        (rows …, token); nothing without tokens.
+
+    Raises:
+        ValueError: there is no such token.
+    """
+    if not tokens:
+        return {}
+    if not all(0 <= token < logits.shape[-1] for token in tokens):
+        raise ValueError(f"tokens {list(tokens)} must lie in 0 to {logits.shape[-1] - 1}")
+    ranks = [
+        1 + (logits > logits[..., token, None]).sum(axis=-1, dtype=np.int32) for token in tokens
+    ]
+    return {
+        "chosen_ids": np.array(tokens, np.int32),
+        "chosen_logits": logits[..., list(tokens)].astype(np.float32),
+        "chosen_probabilities": probabilities[..., list(tokens)].astype(np.float32),
+        "chosen_ranks": np.stack(ranks, axis=-1).astype(np.int32),
+    }

@@ -7,13 +7,13 @@ https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-len
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from jaxtyping import Float
 
-from headlight.model.analysis._distributions import softmax, top_k
+from headlight.model.analysis._distributions import of_tokens, softmax, top_k
 from headlight.model.analysis._layers import STACKS, layers_of, require_all_layers
 from headlight.model.trace import NamedArray, Trace
 
@@ -31,7 +31,9 @@ class Exits(Protocol):
         """The logits of each stream of a stack, as if it left the stack's last layer."""
 
 
-def logit_lens(trace: Trace, exits: Exits, top: int = 20) -> dict[str, NamedArray]:
+def logit_lens(
+    trace: Trace, exits: Exits, top: int = 20, tokens: Sequence[int] = ()
+) -> dict[str, NamedArray]:
     """The `top` most likely tokens at every position after every layer, most likely first.
 
     In an encoder–decoder only the decoder predicts, so only its layers are read. The last layer
@@ -41,22 +43,36 @@ def logit_lens(trace: Trace, exits: Exits, top: int = 20) -> dict[str, NamedArra
         trace: with ``{stack}.layers.N.residual.after`` (query, d_model) of every layer.
         exits: of the model.
         top: how many tokens; at most vocab_size are returned.
+        tokens: ids of further tokens.
 
     Returns:
         ``ids`` (layer, query, rank), int32, and ``probabilities`` (layer, query, rank), float32.
+        With `tokens` also ``chosen_ids`` (token), ``chosen_logits``, ``chosen_probabilities`` and
+        ``chosen_ranks`` (layer, query, token); a rank of 1 is the likeliest.
 
     Raises:
         KeyError: the trace has no residual stream.
-        ValueError: a layer below another is missing, or top is less than 1.
+        ValueError: a layer below another is missing, top is less than 1, or there is no such token.
     """
     stack, layers = list(layers_of(trace, PART).items())[-1]
     require_all_layers(layers, stack, PART)
-    read = [top_k(softmax(logits), top) for logits in exits(stack, layers.values())]
+    read, chosen = [], []
+    for logits in exits(stack, layers.values()):
+        distribution = softmax(logits)
+        read.append(top_k(distribution, top))
+        chosen.append(of_tokens(logits, distribution, tokens))
     ids, probabilities = (np.stack(arrays) for arrays in zip(*read, strict=True))
     axes = ("layer", "query", "rank")
+    own = {name: np.stack([each[name] for each in chosen]) for name in chosen[0]}
+    if own:
+        own["chosen_ids"] = own["chosen_ids"][0]
     return {
         "ids": NamedArray(axes, ids.astype(np.int32)),
         "probabilities": NamedArray(axes, probabilities.astype(np.float32)),
+        **{
+            name: NamedArray(("layer", "query", "token")[3 - array.ndim :], array)
+            for name, array in own.items()
+        },
     }
 
 

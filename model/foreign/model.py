@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import Tensor
 
 from headlight.model.card import ModelCard
 from headlight.model.foreign import attention as attention_file
@@ -39,7 +41,8 @@ from headlight.model.foreign.probe import Recorder, probe_inputs, probe_lengths,
 from headlight.model.foreign.routers import install_routers
 from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.writing import ForeignWriter
-from headlight.model.served import Description, TextTokenizer
+from headlight.model.interventions import Intervention
+from headlight.model.served import Description, TextTokenizer, Weight
 from headlight.model.trace import NamedArray
 
 MAX_README_BYTES = 2**20
@@ -113,7 +116,7 @@ class ForeignModel(ForeignPasses):
             found.append([one for one in out[0].tolist() if one not in special])
         return found
 
-    def writer(self) -> ForeignWriter:
+    def writer(self, interventions: Sequence[Intervention] = ()) -> ForeignWriter:
         """As `Served.writer`.
 
         Raises:
@@ -122,7 +125,8 @@ class ForeignModel(ForeignPasses):
         if "generate" not in self.description.features:
             reason = self.description.omitted.get("generate", "it is no decoder")
             raise ValueError(f"the model '{self.id}' cannot generate: {reason}")
-        return ForeignWriter(self, use_cache="cache" not in self.description.omitted)
+        use_cache = "cache" not in self.description.omitted
+        return ForeignWriter(self, use_cache=use_cache, interventions=interventions)
 
     # --- parts -----------------------------------------------------------------------------------
 
@@ -139,9 +143,33 @@ class ForeignModel(ForeignPasses):
         by_head = output_weights(self.named, path)
         return NamedArray(("head", "d_head", "d_model"), by_head.float().cpu().numpy())
 
+    def weights(self) -> dict[str, Weight]:
+        """As `Served.weights`: W_O of each attention, the embeddings and the unembedding."""
+        found: dict[str, Weight] = {}
+        for path in self.named.projections:
+            shape = tuple(output_weights(self.named, path).shape)
+            read = partial(self._output_weights, path)
+            found[f"{path}.W_O"] = Weight(("head", "d_head", "d_model"), shape, read)
+        stack = "decoder" if self.config.has_decoder else "encoder"
+        tables = {"W_U": self.module.get_output_embeddings()}
+        if self.task != "seq2seq":
+            tables[f"{stack}.embedding.W_E"] = self.module.get_input_embeddings()
+        for name, module in tables.items():
+            if (weight := getattr(module, "weight", None)) is not None and weight.ndim == 2:
+                read = partial(_array, weight)
+                found[name] = Weight(("vocab", "d_model"), tuple(weight.shape), read)
+        return found
+
+    def _output_weights(self, path: str) -> Float[np.ndarray, "head d_head d_model"]:
+        return _array(output_weights(self.named, path))
+
     def positions(self, n: int) -> dict[str, NamedArray]:
         """As `Served.positions`."""
         return encoding_of(self, n)
+
+
+def _array(tensor: Tensor) -> Float[np.ndarray, "*axes"]:
+    return tensor.detach().float().cpu().contiguous().numpy()
 
 
 # --- loading --------------------------------------------------------------------------------------

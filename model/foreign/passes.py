@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from headlight.model.interventions import (
     ImpossibleIntervention,
     Intervention,
     NoScaling,
+    bound,
     site_edits,
     unscaled_paths,
 )
@@ -149,15 +150,10 @@ class ForeignPasses:
         heads: tuple[int, ...] | None,
         interventions: Sequence[Intervention],
     ) -> Capture:
-        unscaled = unscaled_paths(self.config, interventions, self.paths)
-        self._require_scales(unscaled)
-        others = [one for one in interventions if not isinstance(one, NoScaling)]
         with ExitStack() as stack:
             stack.enter_context(torch.inference_mode())
-            for site, edit in site_edits(self.config, others, self.paths):
-                stack.enter_context(self.points.edit(site, edit))
             captured = stack.enter_context(self.points.capture_sites(sites, heads))
-            stack.enter_context(new_pass(len(texts), frozenset(unscaled)))
+            stack.enter_context(self.passing(len(texts), interventions))
             batch = pad(texts, self.device, self._padding_id)
             inputs: dict[str, Any] = {"input_ids": batch.ids, "use_cache": False}
             if batch.is_token is not None:
@@ -192,6 +188,25 @@ class ForeignPasses:
                         f"{site} has {size} along its {axis} axis, the text {lengths[axis]}: "
                         "this model attends to texts of this length in another way"
                     )
+
+    @contextmanager
+    def passing(
+        self, n_rows: int = 1, interventions: Sequence[Intervention] = (), start: int = 0
+    ) -> Iterator[None]:
+        """A pass of some rows with interventions; `start` is the position of its first query.
+
+        Raises:
+            ImpossibleIntervention: the factor of Q·Kᵀ is not known, so it cannot be left out.
+        """
+        listed = bound(self.points.sites, interventions, start)
+        unscaled = unscaled_paths(self.config, listed, self.paths)
+        self._require_scales(unscaled)
+        others = [one for one in listed if not isinstance(one, NoScaling)]
+        with ExitStack() as stack:
+            for site, edit in site_edits(self.config, others, self.paths):
+                stack.enter_context(self.points.edit(site, edit))
+            stack.enter_context(new_pass(n_rows, frozenset(unscaled)))
+            yield
 
     def _require_scales(self, unscaled: Iterable[str]) -> None:
         for path in unscaled:

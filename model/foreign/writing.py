@@ -11,10 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from headlight.model.config import Architecture
-from headlight.model.foreign.attention import new_pass
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.generation import last_query
+from headlight.model.interventions import Intervention, bound
 from headlight.model.served import RowCapture
+from headlight.model.site_edit import SiteEdit
 
 
 @dataclass
@@ -35,10 +36,21 @@ class ForeignWriter:
         model: a decoder.
         use_cache: whether a step reads the new token alone; it does if the self-check found the
             rows of cached passes right.
+        interventions: act in every pass. Edits of keys and values need the whole text, as a sliding
+            cache holds the last ones alone.
     """
 
-    def __init__(self, model: ForeignPasses, *, use_cache: bool = True) -> None:
-        self.model, self.use_cache = model, use_cache
+    def __init__(
+        self,
+        model: ForeignPasses,
+        *,
+        use_cache: bool = True,
+        interventions: Sequence[Intervention] = (),
+    ) -> None:
+        self.model = model
+        self.interventions = bound(model.points.sites, interventions) if interventions else []
+        edits = (one for one in self.interventions if isinstance(one, SiteEdit))
+        self.use_cache = use_cache and not any("key" in edit.axes for edit in edits)
 
     @property
     def config(self) -> Architecture:
@@ -91,7 +103,8 @@ class ForeignWriter:
         """The logits after the last of some further tokens."""
         unread = list(ids) if self.use_cache else [*cache.ids, *ids]
         inputs = torch.tensor([unread], device=self.model.device)
-        with torch.inference_mode(), new_pass():
+        start = len(cache.ids) if self.use_cache else 0
+        with torch.inference_mode(), self.model.passing(1, self.interventions, start):
             out = self.model.module(
                 input_ids=inputs,
                 past_key_values=cache.kept if self.use_cache else None,

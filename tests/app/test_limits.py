@@ -128,6 +128,21 @@ PROBES = {
     "max_alternatives": lambda servers: servers.generate({"n_alternatives": 101}),
     "max_numbers": lambda servers: servers.trace({"heads": [0] * 257}),
     "max_edits": lambda servers: servers.trace({"edits": [{"kind": "no_scaling"}] * 17}),
+    "max_texts": lambda servers: servers.client_with().post(
+        "/api/v1/traces", json={"texts": ["a"] * 65}
+    ),
+    "max_ids": lambda servers: servers.client_with().post(
+        "/api/v1/tokenize", json={"ids": [1] * (2**15 + 1)}
+    ),
+    "max_positions": lambda servers: servers.trace(
+        {"edits": [{"kind": "set", "site": "logits", "value": 0, "positions": [1] * 4097}]}
+    ),
+    "max_values": lambda servers: servers.trace(
+        {"edits": [{"kind": "set", "site": "logits", "value": [0] * (2**15 + 1)}]}
+    ),
+    "max_weights": lambda servers: servers.client_with(max_weights=10).get(
+        "/api/v1/models/tiny/weights", params={"name": "W_U"}
+    ),
     "max_tokens": lambda servers: servers.trace({"text": "the cat " * 100}),
 }
 

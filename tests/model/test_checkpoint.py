@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -21,6 +22,7 @@ from headlight.model.checkpoint_files import CheckpointError, UnfinishedRun
 from headlight.model.config import KINDS, POSITIONALS
 from headlight.model.positions import sinusoidal
 from headlight.model.sites import Site
+from headlight.model.tracing import trace
 from headlight.model.transformer import Transformer
 
 FILES = ["CARD.md", "config.json", "model.safetensors", "tokenizer.json"]
@@ -301,3 +303,35 @@ def test_a_save_that_fails_leaves_a_model_that_loads(
 def test_what_was_written_may_be_read_by_everybody(make_folder):
     for path in make_folder().iterdir():
         assert path.stat().st_mode & 0o044 == 0o044, path
+
+
+# --- weights --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_kv_heads", [None, 2])
+def test_weights_by_head_recompute_queries_keys_values_and_output(make_checkpoint, n_kv_heads):
+    checkpoint = make_checkpoint(n_kv_heads=n_kv_heads, attention_bias=True)
+    path = "decoder.layers.1.self_attention"
+    found = {name: weight.read() for name, weight in checkpoint.weights().items()}
+    seen = trace(checkpoint, "The cat", capture=[f"{path}.*", "decoder.layers.1.attention_norm"])
+    read = seen["decoder.layers.1.attention_norm"]
+    for letter, part in (("Q", "queries"), ("K", "keys"), ("V", "values")):
+        made = read @ found[f"{path}.W_{letter}"] + found[f"{path}.b_{letter}"][:, None]
+        np.testing.assert_allclose(made, seen[f"{path}.{part}"], rtol=0, atol=1e-5)
+    made = (seen[f"{path}.context"] @ found[f"{path}.W_O"]).sum(axis=0) + found[f"{path}.b_O"]
+    np.testing.assert_allclose(made, seen[f"{path}.output"], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(found[f"{path}.W_O"], checkpoint.output_weights(path).data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "stacks"), [("decoder", 1), ("encoder", 1), ("encoder-decoder", 2)]
+)
+def test_weights_have_the_axes_and_sizes_that_they_announce(make_checkpoint, kind, stacks):
+    weights = make_checkpoint(kind=kind, positional="learned").weights()
+    assert sum(name.endswith("embedding.W_E") for name in weights) == stacks
+    assert sum(name.endswith("embedding.W_pos") for name in weights) == stacks
+    for weight in weights.values():
+        array = weight.read()
+        assert array.shape == weight.shape
+        assert len(weight.axes) == array.ndim
+        assert array.dtype == np.float32

@@ -47,7 +47,8 @@ def test_what_is_captured_is_what_was_computed(make_config, watch, x):
     network = HookedFeedForward(make_config(activation="relu"))
     with watch(network).capture(["part.*"]) as captured:
         output = network(x)
-    hidden = (x @ network.up_projection.weight.T + network.up_projection.bias).clamp(min=0)
-    assert list(captured) == ["part.hidden", "part.output"]
-    torch.testing.assert_close(captured["part.hidden"], hidden)
+    before = x @ network.up_projection.weight.T + network.up_projection.bias
+    assert list(captured) == ["part.pre_activation", "part.hidden", "part.output"]
+    torch.testing.assert_close(captured["part.pre_activation"], before)
+    torch.testing.assert_close(captured["part.hidden"], before.clamp(min=0))
     assert captured["part.output"] is output

@@ -149,6 +149,20 @@ def test_each_part_adds_its_output_to_the_stream(make_layer, watch, x, has_exper
     )
 
 
+@either_place
+def test_the_outputs_of_norms_are_those_of_the_norms(make_layer, watch, x, norm_place):
+    layer = make_layer(norm_place=norm_place, has_cross_attention=True)
+    with watch(layer).capture(["*"]) as captured:
+        layer(x, memory=Memory(x.flip(1)))
+    seen = {site.removeprefix("part."): tensor for site, tensor in captured.items()}
+    stream = [seen[f"residual.{place}"] for place in ("before", "between", "middle")]
+    parts = ("self_attention", "cross_attention", "feed_forward")
+    norms = (layer.attention_norm, layer.cross_attention_norm, layer.feed_forward_norm)
+    for before, part, norm in zip(stream, parts, norms, strict=True):
+        read = before if norm_place == "pre" else before + seen[f"{part}.output"]
+        torch.testing.assert_close(seen[f"{part.removeprefix('self_')}_norm"], norm(read))
+
+
 @pytest.mark.parametrize("has_experts", [False, True])
 def test_each_part_reads_the_normalised_stream(make_layer, watch, x, has_experts):
     layer = make_layer(has_experts=has_experts)

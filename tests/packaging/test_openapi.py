@@ -61,6 +61,8 @@ EXPERIMENT = f"{EXPERIMENTS}/{{experiment}}"
 BY_HAND = {"experiment": "by_hand"}
 TEXTS = {"model": "translate", "text": "the cat", "target": "le chat"}
 OFF = {"edits": [{"kind": "heads_off", "heads": [3], "layer": 0}]}
+PATCH = {"kind": "set", "site": "decoder.layers.1.residual.after", "from": {"text": "A dog"}}
+CHOSEN = {"top": 2, "tokens": [" is"]}
 ROTARY = {"scheme": "rotary", "length": 3, "width": 4}
 ASKS = [
     Ask(
@@ -93,6 +95,20 @@ ASKS = [
         "A head switched off, in 16 bits, without what no query sees",
         name="edited",
         body={"text": TEXT, **HEADS, **OFF, "dtype": "uint16", "triangle": True},
+    ),
+    Ask(
+        "trace",
+        TRACE,
+        "The stream of another text put in place of this text's: activation patching",
+        name="patched",
+        body={"text": TEXT, "capture": [], "edits": [PATCH], "predictions": CHOSEN}
+        | {"analyses": ["next_token"]},
+    ),
+    Ask(
+        "traces",
+        "/api/v1/traces",
+        "Two texts",
+        body={"texts": [TEXT, "A dog"], **HEADS},
     ),
     Ask(
         "trace_by_id",
@@ -166,6 +182,8 @@ def answers(server):
         shown.setdefault(ask.operation, {})[ask.name] = example
     shown["generate"] = dict(events(server, "/api/v1/generate", *GENERATED))
     shown["run_experiment"] |= dict(events(server, f"{EXPERIMENTS}/learn_task", *LEARNED))
+    named = {"model": "stories", "name": ["decoder.layers.0.self_attention.W_O", "W_U"]}
+    shown["weights"] = {"example": {"summary": "Two matrices", "parameters": named}}
     series = server.get("/metrics").text.splitlines()
     picked = "\n".join(line for line in series if "headlight_queue_length" in line) + "\n"
     shown["metrics"] = {"example": {"summary": "Shortened to one series", "text/plain": picked}}

@@ -343,6 +343,7 @@ def test_every_operation_of_the_api_has_a_method(kind, client):
     ("method", "schema"),
     [
         ("trace", traces.TraceRequest),
+        ("traces", traces.TracesRequest),
         ("tokenize", traces.TokenizeRequest),
         ("generate", generation.GenerateRequest),
         ("positional", traces.PositionalRequest),

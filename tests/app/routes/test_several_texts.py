@@ -1,0 +1,274 @@
+"""Several texts in one request, token ids, chosen tokens, and weight matrices."""
+
+import json
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from headlight.client import Client
+from headlight.client.decode import read_traces
+
+TEXTS = ["the cat sat", "a small light reads the words aloud", "the mat"]
+FILE = {"Accept": "application/x-safetensors"}
+
+
+def several(client, headers=None, **members):
+    return client.post("/api/v1/traces", json={"texts": TEXTS, **members}, headers=headers)
+
+
+def alone(client, text, **members):
+    return client.post("/api/v1/trace", json={"text": text, **members}).json()
+
+
+# --- several texts --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["tiny", "translator", "filler"])
+def test_each_of_several_texts_is_answered_as_if_alone(client, model):
+    options = {"model": model, "capture": ["logits"], "analyses": ["next_token", "head_labels"]}
+    answer = several(client, **options)
+    assert answer.status_code == 200, answer.text
+    for text, found in zip(TEXTS, answer.json()["traces"], strict=True):
+        expected = alone(client, text, **options)
+        assert found.keys() == expected.keys()
+        for name in expected.keys() - {"tensors", "analyses", "timings"}:
+            assert found[name] == expected[name], name
+        np.testing.assert_allclose(
+            found["tensors"]["logits"]["data"], expected["tensors"]["logits"]["data"], atol=1e-5
+        )
+        assert found["analyses"].keys() == expected["analyses"].keys()
+
+
+@pytest.mark.parametrize("form", [{}, {"dtype": "uint16", "triangle": True}])
+def test_several_traces_are_one_file_whose_arrays_are_numbered(client, form):
+    options = {"analyses": ["value_weighted", "next_token"], "capture": ["*.weights"], **form}
+    content = several(client, headers=FILE, **options).content
+    names = safetensors.numpy.load(content)
+    assert {name.split(".")[0] for name in names} == {"0", "1", "2"}
+    for text, found in zip(TEXTS, read_traces(content), strict=True):
+        one = client.post("/api/v1/trace", json={"text": text, **options}, headers=FILE).content
+        size = int.from_bytes(one[:8], "little")
+        axes = json.loads(json.loads(one[8 : 8 + size])["__metadata__"]["axes"])
+        assert found.text == text
+        assert [*found.tensors] == [name for name in axes if not name.startswith("analyses.")]
+        assert found.analyses["next_token"]["texts"]
+
+
+def test_equal_texts_are_answered_each(client):
+    found = client.post("/api/v1/traces", json={"texts": ["the cat"] * 3, "capture": ["logits"]})
+    assert len({trace["id"] for trace in found.json()["traces"]}) == 1
+    assert len(found.json()["traces"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("members", "kind", "words"),
+    [
+        ({"texts": []}, "invalid-request", "texts"),
+        ({"texts": ["a"] * 65}, "invalid-request", "64"),
+        ({"texts": ["a", 1]}, "invalid-request", "texts.1"),
+        ({"texts": ["a", " "]}, "empty-text", "texts.1: "),
+        ({"texts": ["a", "a" * 5000]}, "too-many-characters", "texts.1: "),
+        ({"texts": ["a", "cat " * 70]}, "too-many-tokens", "texts.1: "),
+        ({"text": "a"}, "invalid-request", "text"),
+        ({"capture": ["nowhere"]}, "unknown-site", "nowhere"),
+        (
+            {
+                "texts": ["the cat sat", "a"],
+                "edits": [{"kind": "set", "site": "logits", "value": 0, "positions": [3]}],
+            },
+            "unknown-position",
+            "texts.1: ",
+        ),
+    ],
+)
+def test_a_text_that_cannot_be_read_is_named(client, problem, members, kind, words):
+    assert words in problem(several(client, **members), 422, kind)["detail"]
+
+
+def test_several_texts_together_keep_to_the_limit(client_with, problem):
+    client = client_with(max_cells=6000)
+    assert alone(client, TEXTS[1], capture=["logits"])["id"]
+    texts = [f"{text} {number}" for text in TEXTS for number in range(3)]
+    body = problem(several(client, texts=texts, capture=["logits"]), 422, "too-many-cells")
+    assert body["limit"] == 6000
+    assert body["actual"] > 6000
+
+
+# --- token ids and special tokens -----------------------------------------------------------------
+
+
+def tokens(client, **members):
+    return client.post("/api/v1/tokenize", json=members)
+
+
+def test_the_ids_of_a_text_give_its_tokens(client):
+    whole = tokens(client, text="the cat").json()["tokens"]
+    ids = [token["id"] for token in whole]
+    assert tokens(client, ids=ids).json()["tokens"] == whole
+    assert tokens(client, text="the cat", special_tokens=False).json()["tokens"] == whole[1:]
+    assert tokens(client, ids=ids[1:]).json()["tokens"] == whole[1:]
+    by_ids = client.post("/api/v1/trace", json={"ids": ids, "capture": ["logits"]}).json()
+    by_text = alone(client, "the cat", capture=["logits"])
+    assert by_ids["tensors"] == by_text["tensors"]
+    assert by_ids["text"] == "the cat"
+
+
+def test_ids_that_no_text_has_are_spelled_one_by_one(client):
+    found = tokens(client, ids=[0, 70, 0, 200, 71]).json()["tokens"]
+    assert [token["id"] for token in found] == [0, 70, 0, 200, 71]
+    assert [token["is_special"] for token in found] == [True, False, True, False, False]
+    text = client.post("/api/v1/trace", json={"ids": [0, 70, 0, 200, 71]}).json()["text"]
+    assert [text[token["start"] : token["end"]] for token in found] == [
+        token["text"] for token in found
+    ]
+    assert [token["word"] is None for token in found] == [True, False, True, False, False]
+
+
+@pytest.mark.parametrize("path", ["trace", "generate", "tokenize"])
+@pytest.mark.parametrize(
+    ("members", "kind"),
+    [
+        ({"ids": [300]}, "unknown-token"),
+        ({"ids": [5] * 65}, "too-many-tokens"),
+        ({"ids": []}, "invalid-request"),
+        ({"ids": [-1]}, "invalid-request"),
+        ({"ids": ["a"]}, "invalid-request"),
+        ({"ids": [1], "text": "a"}, "invalid-request"),
+        ({}, "invalid-request"),
+        ({"text": "a", "special_tokens": 1}, "invalid-request"),
+    ],
+)
+def test_ids_that_cannot_be_read_are_a_problem(client, problem, members, kind, path):
+    extra = {"n_tokens": 1} if path == "generate" else {}
+    problem(client.post(f"/api/v1/{path}", json={**members, **extra}), 422, kind)
+
+
+def test_generation_continues_ids(client):
+    options = {"n_tokens": 3, "seed": 1}
+    ids = [token["id"] for token in tokens(client, text="the cat").json()["tokens"]]
+    by_ids = client.post("/api/v1/generate", json={"ids": ids, **options})
+    assert by_ids.text == client.post("/api/v1/generate", json={"text": "the cat", **options}).text
+
+
+# --- chosen tokens --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("analysis", ["next_token", "logit_lens"])
+def test_chosen_tokens_have_their_logits_probabilities_and_ranks(client, analysis):
+    options = {"capture": ["logits"], "analyses": [analysis]}
+    predictions = {"top": 300, "tokens": [7, " cat"]}
+    found = alone(client, "the cat sat", predictions=predictions, **options)
+    answer = {
+        name: np.array(part["data"])
+        for name, part in found["analyses"][analysis].items()
+        if name != "texts"
+    }
+    assert answer["ids"].shape[-1] == 300
+    assert sorted(answer["ids"].reshape(-1, 300)[0]) == list(range(300))
+    assert answer["chosen_ids"].tolist() == [
+        7,
+        tokens(client, text="a cat").json()["tokens"][-1]["id"],
+    ]
+    last = answer["chosen_logits"][-1] if analysis == "logit_lens" else answer["chosen_logits"]
+    logits = np.array(found["tensors"]["logits"]["data"])
+    np.testing.assert_allclose(last, logits[:, answer["chosen_ids"]], atol=1e-4)
+    for place, token in enumerate(answer["chosen_ids"]):
+        rank = (answer["ids"] == token).argmax(axis=-1) + 1
+        np.testing.assert_array_equal(answer["chosen_ranks"][..., place], rank)
+        np.testing.assert_allclose(
+            np.take_along_axis(answer["probabilities"], rank[..., None] - 1, axis=-1)[..., 0],
+            answer["chosen_probabilities"][..., place],
+            atol=1e-6,
+        )
+
+
+def test_without_chosen_tokens_the_answer_is_as_before(client):
+    found = alone(client, "the cat", analyses=["next_token"])["analyses"]["next_token"]
+    assert found.keys() == {"ids", "probabilities", "texts"}
+    top = alone(client, "the cat", analyses=["next_token"], predictions={"top": 3})
+    assert top["analyses"]["next_token"]["ids"]["data"] == [row[:3] for row in found["ids"]["data"]]
+
+
+@pytest.mark.parametrize(
+    ("predictions", "kind"),
+    [
+        ({"top": 0}, "invalid-request"),
+        ({"top": 2**20 + 1}, "invalid-request"),
+        ({"tokens": [1.5]}, "invalid-request"),
+        ({"tokens": [1] * 257}, "invalid-request"),
+        ({"tokens": [300]}, "unknown-token"),
+        ({"tokens": ["the cat sat on"]}, "not-one-token"),
+        ({"tokens": [""]}, "not-one-token"),
+    ],
+)
+def test_tokens_that_cannot_be_chosen_are_a_problem(client, problem, predictions, kind):
+    body = json.dumps({"text": "the cat", "predictions": predictions})
+    headers = {"Content-Type": "application/json"}
+    problem(client.post("/api/v1/trace", content=body, headers=headers), 422, kind)
+
+
+def test_chosen_tokens_count_against_the_limit(client_with, problem):
+    client = client_with(max_cells=3000)
+    options = {"text": "the cat sat", "capture": ["logits"], "analyses": ["next_token"]}
+    assert client.post("/api/v1/trace", json=options).status_code == 200
+    many = client.post("/api/v1/trace", json={**options, "predictions": {"top": 300}})
+    problem(many, 422, "too-many-cells")
+
+
+# --- weights --------------------------------------------------------------------------------------
+
+
+def weights(client, *names, model="tiny", **headers):
+    query = "&".join(f"name={name}" for name in names)
+    return client.get(f"/api/v1/models/{model}/weights?{query}", headers=headers)
+
+
+def test_weights_are_a_file_of_the_matrices_of_the_model(client, tiny, from_safetensors):
+    path = "decoder.layers.1.self_attention"
+    answer = weights(client, f"{path}.W_*", "W_U")
+    assert answer.status_code == 200, answer.text
+    assert int(answer.headers["content-length"]) == len(answer.content)
+    arrays, metadata = from_safetensors(answer.content)
+    own = tiny.weights()
+    assert arrays.keys() == {f"{path}.W_{letter}" for letter in "QKVO"} | {"W_U"}
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, own[name].read())
+        assert metadata["axes"][name] == list(own[name].axes)
+    assert metadata["revision"] == tiny.description.revision
+
+
+def test_weights_that_are_known_are_not_sent_again(client):
+    first = weights(client, "*.W_O")
+    tag = first.headers["etag"]
+    again = weights(client, "*.W_O", **{"If-None-Match": tag})
+    assert again.status_code == 304
+    assert not again.content
+    assert weights(client, "*.W_Q").headers["etag"] != tag
+    assert weights(client, "*.W_O", model="dense").headers["etag"] != tag
+
+
+def test_weights_that_cannot_be_had_are_a_problem(client, client_with, problem):
+    assert ".W_Q" in problem(weights(client, "*.W_X"), 422, "unknown-weight")["detail"]
+    problem(weights(client), 422, "invalid-request")
+    problem(weights(client, "*", model="nobody"), 404, "unknown-model")
+    problem(weights(client, "*", Accept="application/json"), 406, "not-acceptable")
+    body = problem(weights(client_with(max_weights=1000), "*"), 422, "too-many-weights")
+    assert body["limit"] == 1000 < body["actual"]
+
+
+def test_the_client_reads_several_traces_weights_and_ids(server):
+    with Client(server.url) as headlight:
+        found = headlight.traces(TEXTS, capture="logits", analyses="next_token")
+        assert [trace.text for trace in found] == TEXTS
+        one = headlight.trace(TEXTS[0], capture="logits", analyses="next_token")
+        np.testing.assert_allclose(found[0]["logits"], one["logits"], atol=1e-5)
+        matrices = headlight.weights(["*.W_O", "W_U"], model="tiny")
+        assert matrices["W_U"].axes == ("vocab", "d_model")
+        ids = [token.id for token in headlight.tokenize(TEXTS[0])]
+        by_ids = headlight.trace(ids=np.array(ids), capture="logits")
+        np.testing.assert_array_equal(by_ids["logits"], one["logits"])
+        edit = {"kind": "set", "site": "logits", "value": np.zeros(300), "positions": [1]}
+        assert not headlight.trace(TEXTS[0], capture="logits", edits=edit)["logits"][1].any()
+        events = list(headlight.generate(TEXTS[0], n_tokens=1, capture="logits", edits=edit))
+        assert len(events[1].tensors["logits"].data) == 300

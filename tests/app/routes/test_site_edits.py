@@ -1,0 +1,207 @@
+"""Edits of sites over REST equal the same edits in process."""
+
+import json
+
+import numpy as np
+import pytest
+
+from headlight.model.site_edit import SiteEdit
+from headlight.model.tracing import trace
+
+STREAM = "decoder.layers.0.residual.after"
+CONTEXT = "decoder.layers.0.self_attention.context"
+TEXT, OTHER = "the cat sat on the mat", "a small light reads the words"
+
+
+def post(client, path="trace", **members):
+    return client.post(f"/api/v1/{path}", json={"text": TEXT, "capture": ["logits"], **members})
+
+
+def logits(answer, site="logits"):
+    assert answer.status_code == 200, answer.text
+    return np.array(answer.json()["tensors"][site]["data"], dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"kind": "set", "site": CONTEXT, "value": 0.5, "heads": [3, 1], "positions": [2, 0]},
+        {"kind": "set", "site": STREAM, "value": list(range(16)), "positions": [1]},
+        {"kind": "add", "site": CONTEXT, "value": [[1.5], [-2]], "positions": [1, 3]},
+        {"kind": "scale", "site": "decoder.layers.1.experts.router_logits", "value": -1},
+        {"kind": "scale", "site": "decoder.layers.1.self_attention.scores", "value": 0},
+        {"kind": "mean", "site": CONTEXT, "heads": [2]},
+        {"kind": "mean", "site": CONTEXT, "over": "heads", "positions": [1, 2]},
+    ],
+)
+def test_an_edit_over_rest_equals_the_edit_in_process(client, tiny, edit):
+    found = logits(post(client, edits=[edit]))
+    own = {**edit}
+    for name in ("heads", "positions"):
+        own[name] = tuple(own[name]) if name in own else None
+    expected = trace(tiny, TEXT, capture=["logits"], interventions=[SiteEdit(**own)])["logits"]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    assert not np.allclose(found, logits(post(client)), atol=1e-5)
+
+
+def test_values_of_another_trace_restore_its_logits(client):
+    other = post(client, text=OTHER)
+    ids = [token["id"] for token in other.json()["tokens"]]
+    changed = [3 + (token * 7) % 250 for token in ids]
+    edit = {"kind": "set", "site": STREAM, "from": {"text": OTHER}}
+    plain = {"text": None, "ids": changed}
+    np.testing.assert_array_equal(logits(post(client, **plain, edits=[edit])), logits(other))
+    assert not np.allclose(logits(post(client, **plain)), logits(other), atol=1e-3)
+
+
+def test_values_of_a_kept_trace_are_those_of_its_text(client_with):
+    client = client_with(cache_bytes=10**7)
+    other = post(client, text=OTHER, capture=[STREAM])
+    place = {"kind": "set", "site": STREAM, "positions": [2]}
+    by_text = {**place, "from": {"text": OTHER, "positions": [4]}}
+    by_id = {**place, "from": {"trace": other.json()["id"], "positions": [4]}}
+    found = post(client, edits=[by_text], capture=[STREAM])
+    np.testing.assert_array_equal(
+        logits(found, STREAM), logits(post(client, edits=[by_id], capture=[STREAM]), STREAM)
+    )
+    np.testing.assert_array_equal(logits(found, STREAM)[2], logits(other, STREAM)[4])
+
+
+def test_the_order_of_edits_of_a_site_decides_and_names_the_trace(client):
+    add = {"kind": "add", "site": CONTEXT, "value": 1}
+    double = {"kind": "scale", "site": CONTEXT, "value": 2}
+    one, two = post(client, edits=[add, double]), post(client, edits=[double, add])
+    assert one.json()["id"] != two.json()["id"]
+    assert not np.allclose(logits(one), logits(two), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("edit", "kind"),
+    [
+        ({"kind": "set", "site": "nowhere", "value": 0}, "unknown-site"),
+        ({"kind": "set", "site": "*.residual.after", "value": 0}, "impossible-edit"),
+        ({"kind": "set", "site": STREAM, "value": 0, "heads": [0]}, "impossible-edit"),
+        ({"kind": "set", "site": CONTEXT, "value": 0, "heads": [4]}, "unknown-head"),
+        ({"kind": "set", "site": CONTEXT, "value": 0, "positions": [60]}, "unknown-position"),
+        ({"kind": "set", "site": CONTEXT, "value": 0, "positions": [1, 1]}, "unknown-position"),
+        ({"kind": "add", "site": STREAM, "value": [1, 2, 3]}, "impossible-edit"),
+        ({"kind": "mean", "site": STREAM, "over": "heads"}, "impossible-edit"),
+        ({"kind": "set", "site": STREAM, "from": {"text": OTHER + " aloud"}}, "impossible-edit"),
+        ({"kind": "set", "site": STREAM, "from": {"text": " "}}, "empty-text"),
+        ({"kind": "set", "site": STREAM, "from": {"text": "a" * 5000}}, "too-many-characters"),
+        ({"kind": "set", "site": STREAM, "from": {"trace": "0" * 32}}, "unknown-trace"),
+        (
+            {"kind": "set", "site": STREAM, "positions": [1], "from": {"text": "a", "target": "b"}},
+            "no-target",
+        ),
+        (
+            {
+                "kind": "set",
+                "site": STREAM,
+                "positions": [1],
+                "from": {"text": OTHER, "positions": [1, 2]},
+            },
+            "impossible-edit",
+        ),
+        (
+            {"kind": "set", "site": "decoder.layers.1.experts.expert_indices", "value": 0},
+            "impossible-edit",
+        ),
+        ({"kind": "set", "site": STREAM}, "invalid-request"),
+        ({"kind": "set", "site": STREAM, "value": 1, "from": {"text": "a"}}, "invalid-request"),
+        ({"kind": "set", "site": STREAM, "from": {}}, "invalid-request"),
+        (
+            {"kind": "set", "site": STREAM, "from": {"text": "a", "trace": "0" * 32}},
+            "invalid-request",
+        ),
+        ({"kind": "set", "site": STREAM, "from": {"trace": "x"}}, "invalid-request"),
+        ({"kind": "set", "site": STREAM, "value": True}, "invalid-request"),
+        ({"kind": "set", "site": STREAM, "value": "1"}, "invalid-request"),
+        ({"kind": "set", "site": STREAM, "value": [[1], [2, 3]]}, "invalid-request"),
+        ({"kind": "set", "site": STREAM, "value": [[[[[1]]]]]}, "invalid-request"),
+        ({"kind": "set", "site": STREAM, "value": []}, "invalid-request"),
+        ({"kind": "set", "site": STREAM, "value": 1e7}, "invalid-request"),
+        ({"kind": "add", "site": STREAM}, "invalid-request"),
+        ({"kind": "mean", "site": STREAM, "value": 1}, "invalid-request"),
+        ({"kind": "mean", "site": STREAM, "over": "layers"}, "invalid-request"),
+        ({"kind": "scale", "site": STREAM, "value": 1, "positions": []}, "invalid-request"),
+        ({"kind": "scale", "site": STREAM, "value": 1, "positions": [-1]}, "invalid-request"),
+    ],
+)
+@pytest.mark.parametrize("path", ["trace", "generate"])
+def test_an_edit_that_cannot_be_made_is_a_problem(client, problem, edit, kind, path):
+    members = {} if path == "trace" else {"n_tokens": 2}
+    if path == "generate" and kind == "unknown-position" and edit["positions"] == [60]:
+        edit = {**edit, "positions": [64]}
+    problem(post(client, path, edits=[edit], **members), 422, kind)
+
+
+def test_edits_that_exceed_what_can_be_computed_are_a_problem_of_the_request(client, problem):
+    edits = [{"kind": "scale", "site": "logits", "value": 1e6}] * 8
+    problem(post(client, edits=edits), 422, "not-finite")
+    problem(post(client, "generate", n_tokens=2, edits=edits), 422, "not-finite")
+
+
+# --- generation -----------------------------------------------------------------------------------
+
+
+def events(answer):
+    assert answer.status_code == 200, answer.text
+    lines = [line[6:] for line in answer.text.splitlines() if line.startswith("data: ")]
+    return [json.loads(line) for line in lines]
+
+
+def test_captures_and_edits_of_generation_are_those_of_a_trace_of_the_whole_text(client):
+    edits = [
+        {"kind": "add", "site": STREAM, "value": 0.5, "positions": [1, 8]},
+        {"kind": "heads_off", "heads": [1]},
+    ]
+    sites = [STREAM, "decoder.layers.1.self_attention.scores", "logits"]
+    options = {"edits": edits, "capture": sites}
+    start, *tokens, _ = events(post(client, "generate", n_tokens=4, temperature=0, **options))
+    ids = [token["id"] for token in (*start["tokens"], *tokens)]
+    whole = post(client, text=None, ids=ids, **options).json()["tensors"]
+    for index, token in enumerate(tokens):
+        place = len(start["tokens"]) - 1 + index
+        for site in sites:
+            found = token["tensors"][site]
+            assert found["axes"] == [axis for axis in whole[site]["axes"] if axis != "query"]
+            data = np.array(found["data"])
+            assert list(data.shape) == found["shape"]
+            expected = np.array(whole[site]["data"], dtype=float)
+            expected = expected[place] if whole[site]["axes"][0] == "query" else expected[:, place]
+            expected = expected[..., : data.shape[-1]]
+            np.testing.assert_allclose(data, expected, rtol=0, atol=1e-4)
+
+
+def test_a_prompt_is_patched_by_another_prompt(client):
+    edit = {"kind": "set", "site": "decoder.layers.1.residual.after", "from": {"text": TEXT}}
+    plain = events(post(client, "generate", n_tokens=1, temperature=0))
+    ids = [3 + (token["id"] * 7) % 250 for token in plain[0]["tokens"]]
+    patched = events(
+        post(client, "generate", text=None, ids=ids, n_tokens=1, temperature=0, edits=[edit])
+    )
+    assert patched[1]["id"] == plain[1]["id"]
+    assert patched[1]["model_probability"] == pytest.approx(plain[1]["model_probability"])
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"kind": "mean", "site": STREAM},
+        {
+            "kind": "set",
+            "site": "decoder.layers.0.self_attention.weights",
+            "value": [0.5, 0.5],
+        },
+    ],
+)
+def test_edits_that_depend_on_the_length_are_rejected_in_generation(client, problem, edit):
+    problem(post(client, "generate", n_tokens=2, edits=[edit]), 422, "impossible-edit")
+
+
+def test_captures_of_generation_count_against_the_limit(client_with, problem):
+    client = client_with(max_cells=2000)
+    answer = post(client, "generate", n_tokens=10)
+    assert problem(answer, 422, "too-many-cells")["actual"] == 10 * 300
+    assert events(post(client, "generate", n_tokens=1))[1]["tensors"].keys() == {"logits"}

@@ -1,0 +1,79 @@
+"""Edits of a site act in a foreign model as in the models of this project."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from headlight.model.generation import Continuation, Sampling, decode_together
+from headlight.model.site_edit import SiteEdit
+from headlight.model.tracing import ModelInput, pass_spec, run_batch, tokenize, trace
+
+STREAM = "decoder.layers.0.residual.after"
+TEXT = "The cat sat by the dog."
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "gpt_oss", "bloom"])
+def test_patching_every_position_of_the_stream_restores_the_other_logits(name, served):
+    model = served(name)
+    other = trace(model, TEXT, capture=[STREAM, "logits"])
+    tokens = tuple(replace(token, id=token.id % 300 + 5) for token in other.tokens)
+    edits = [SiteEdit.patch(other, STREAM)]
+    spec = pass_spec(model.description, capture=["logits"], interventions=edits)
+    (found,) = run_batch(model, spec, [ModelInput("", tokens)])
+    (plain,) = run_batch(model, replace(spec, interventions=()), [ModelInput("", tokens)])
+    np.testing.assert_array_equal(found["logits"], other["logits"])
+    assert not np.allclose(plain["logits"], other["logits"], atol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "mixtral", "bloom"])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"kind": "add", "site": STREAM, "value": 0.3, "positions": (1, 7, 8, 9)},
+        {"kind": "scale", "site": "decoder.layers.0.self_attention.weights", "value": 0.5},
+        {
+            "kind": "set",
+            "site": "decoder.layers.0.self_attention.values",
+            "value": 0.5,
+            "positions": (2, 7, 8),
+        },
+    ],
+)
+def test_edits_of_generation_are_those_of_the_whole_text(name, served, edit):
+    model = served(name)
+    read = tokenize(model, TEXT)
+    interventions = pass_spec(model.description, interventions=[SiteEdit(**edit)]).interventions
+    text = Continuation(
+        model.writer(interventions),
+        [token.id for token in read.tokens],
+        n_tokens=4,
+        sampling=Sampling(temperature=0),
+        capture=[STREAM],
+    )
+    written = []
+    while not text.is_finished:
+        written += decode_together([text])
+    tokens = [*read.tokens, *(replace(read.tokens[0], id=token.id) for token in written)]
+    spec = pass_spec(
+        model.description, capture=[STREAM, "logits"], interventions=[SiteEdit(**edit)]
+    )
+    (whole,) = run_batch(model, spec, [ModelInput("", tuple(tokens))])
+    for index, token in enumerate(written):
+        place = len(read.tokens) - 1 + index
+        np.testing.assert_allclose(token.row[STREAM], whole[STREAM][place], rtol=0, atol=1e-4)
+        expected = torch.from_numpy(whole["logits"][place]).softmax(dim=-1)
+        torch.testing.assert_close(token.model_distribution, expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "t5", "bert"])
+def test_weights_have_the_sizes_that_they_announce(name, served):
+    model = served(name)
+    weights = model.weights()
+    assert any(weight.endswith(".W_O") for weight in weights)
+    for weight in weights.values():
+        assert weight.read().shape == weight.shape
+    for path in model.named.projections:
+        by_head = model.output_weights(path).data
+        np.testing.assert_array_equal(weights[f"{path}.W_O"].read(), by_head)
