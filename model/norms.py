@@ -23,7 +23,7 @@ class Norm(HookPoint):
         """Normalise the last axis; `heads` is unused."""
         return super().forward(self.normalise(tensor), heads)
 
-    __call__ = forward
+    __call__ = nn.Module.__call__
 
     def normalise(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """The normalised last axis."""

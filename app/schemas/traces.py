@@ -28,9 +28,9 @@ MAX_IDS = 2**15
 MAX_POSITIONS = 2**12
 MAX_TEXTS = 64
 MAX_VALUES = 2**15
-MAX_VALUE = 1e6
-MAX_VALUE_AXES = 4
-MAX_TOP = 2**20
+LARGEST_VALUE = 1e6
+VALUE_DEPTH = 4
+MOST_TOP = 2**20
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
 
 ModelId = Annotated[str, Field(min_length=1, max_length=MAX_MODEL_ID_CHARACTERS)]
@@ -112,15 +112,15 @@ def _shape(value: Any, n_axes: int = 0) -> tuple[int, ...]:
         ValueError: they are ragged, too deep or empty, or hold anything but numbers up to 1e6.
     """
     if isinstance(value, list):
-        shapes = {_shape(row, n_axes + 1) for row in value} if n_axes < MAX_VALUE_AXES else set()
+        shapes = {_shape(row, n_axes + 1) for row in value} if n_axes < VALUE_DEPTH else set()
         if len(shapes) != 1:
             raise ValueError(
-                f"give a number, or lists of equal lengths that nest to a depth of {MAX_VALUE_AXES}"
+                f"give a number, or lists of equal lengths that nest to a depth of {VALUE_DEPTH}"
             )
         return (len(value), *shapes.pop())
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not abs(value) <= MAX_VALUE:
-        raise ValueError(f"the values must be numbers of at most {MAX_VALUE:g} in size")
+    if not is_number or not abs(value) <= LARGEST_VALUE:
+        raise ValueError(f"the values must be numbers of at most {LARGEST_VALUE:g} in size")
     return ()
 
 
@@ -236,7 +236,7 @@ class PredictionsRequest(Request):
     """The tokens that next_token and logit_lens return."""
 
     top: int = Field(
-        20, ge=1, le=MAX_TOP, description="How many of the likeliest; at most the vocabulary."
+        20, ge=1, le=MOST_TOP, description="How many of the likeliest; at most the vocabulary."
     )
     tokens: list[Annotated[int, Field(ge=0, lt=2**31)] | str] = Field(
         default=[],

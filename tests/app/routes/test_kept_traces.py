@@ -60,9 +60,9 @@ def n_passes(monkeypatch, text):
     made = []
     real = service.solve
 
-    def solve(checkpoint, jobs, max_elements):
+    def solve(checkpoint, jobs, *options):
         made.extend(job for job in jobs if job.request.text == text)
-        return real(checkpoint, jobs, max_elements)
+        return real(checkpoint, jobs, *options)
 
     monkeypatch.setattr(service, "solve", solve)
     return made
@@ -194,10 +194,10 @@ def held(keeping, monkeypatch):
     begun, may_end = [], threading.Event()
     real = service.solve
 
-    def solve(checkpoint, jobs, max_elements):
+    def solve(checkpoint, jobs, *options):
         begun.extend(job.request.text for job in jobs)
         may_end.wait(20)
-        return real(checkpoint, jobs, max_elements)
+        return real(checkpoint, jobs, *options)
 
     monkeypatch.setattr(service, "solve", solve)
     yield begun, may_end

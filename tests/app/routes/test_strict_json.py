@@ -41,7 +41,9 @@ def test_a_wrong_member_is_named_as_it_was_sent(client, problem):
 def test_an_unknown_member_names_the_members(client, problem):
     response = client.post("/api/v1/tokenize", json={"text": "a", "txt": "b"})
     found = problem(response, 422, "invalid-request")
-    assert found["detail"] == "txt: unknown member; the members are text, model"
+    assert (
+        found["detail"] == "txt: unknown member; the members are ids, text, model, special_tokens"
+    )
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 10**30])

@@ -26,10 +26,10 @@ def hold_answers(monkeypatch):
     def hold(server):
         real = service.solve
 
-        def solve(checkpoint, jobs, max_elements):
+        def solve(checkpoint, jobs, *options):
             begun.extend(job.request.text for job in jobs)
             may_end.wait(20)
-            return real(checkpoint, jobs, max_elements)
+            return real(checkpoint, jobs, *options)
 
         monkeypatch.setattr(service, "solve", solve)
         return begun, may_end
