@@ -20,7 +20,7 @@ LOOKS_AT = {
     ("translate", "Words that change places"): (" black", 0.9),
     ("translate", "One word becomes two"): ("'t", 0.9),
     ("translate", "Agreement across the sentence"): (" sœur", 0.75),
-    ("translate", "What “it” stands for"): (" house", 0.85),
+    ("translate", "A name, copied piece by piece"): ("of", 0.9),
     ("fill", "A verb of speech"): ('?"', 0.95),
     ("fill", "The token before"): (" the", 0.9),
     ("fill", "Who saw the boat?"): ("Peter", 0.95),

@@ -86,8 +86,11 @@ import { partsOf } from './text.js';
  * @property {string[]} [attribution]
  * @property {Record<string, any>} [metrics]
  * @property {ExpertTokens|null} [expert_tokens]
+ * @property {Normalization} [normalization]
  * @property {{name: string, axes: string[]}[]} [sites]
  */
+
+/** @typedef {{replacements: {characters: string, text: string}[], lowers_capitals: boolean}} Normalization changes that a tokenizer makes to a text */
 
 /** @typedef {{title: string, text: string, opens: Record<string, string|number>}} Example a text, and the state it opens */
 

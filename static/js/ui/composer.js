@@ -175,6 +175,9 @@ export function showCard(host, card) {
   );
 }
 
+/** @type {import('../data/trace.js').Normalization} */
+const NOTHING_CHANGED = { replacements: [], lowers_capitals: false };
+
 /** @param {Card} card */
 function factsOf(card) {
   return [
@@ -185,6 +188,7 @@ function factsOf(card) {
     ['Positions', card.positional],
     ['Keys and values', sharingOf(card)],
     ['Experts', expertsOf(card.moe)],
+    ['Reads', readingOf(card.normalization)],
     ['Trained on', listed(card.trained_on)],
     ['Reaches', metricsOf(card.metrics)],
     ['Licence', card.licence],
@@ -206,6 +210,18 @@ function layersOf({ kind, n_layers: count }) {
  */
 function sharingOf({ n_heads: heads, n_kv_heads: shared = heads }) {
   return shared === heads ? '' : `${shared} for ${counted(heads, 'head')} of queries`;
+}
+
+/**
+ * The visible characters that the tokenizer reads as others; spaces among them do not show.
+ *
+ * @param {import('../data/trace.js').Normalization} [normalization]
+ */
+function readingOf({ replacements, lowers_capitals: lowers } = NOTHING_CHANGED) {
+  const read = replacements
+    .filter(({ characters }) => characters.trim())
+    .map(({ characters, text }) => `${[...characters].join(' ')} as ${text}`);
+  return [...read, ...(lowers ? ['a text in capitals in small letters'] : [])].join('; ');
 }
 
 /** @param {string[]|undefined} lines */
