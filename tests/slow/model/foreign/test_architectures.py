@@ -62,7 +62,9 @@ TASKS = {
     **dict.fromkeys(MASKED, "masked"),
     **dict.fromkeys(SEQ2SEQ, "seq2seq"),
 }
-CHANGES = {"falcon-alibi": {"alibi": True, "multi_query": False, "parallel_attn": False}}
+CHANGES = {
+    "falcon-alibi": {"alibi": True, "num_kv_heads": 4, "multi_query": False, "parallel_attn": False}
+}
 TEXT = [7, 40, 17, 90, 41, 8, 230, 66, 12, 99]
 TARGET = [33, 71, 250, 14, 9, 60]
 
