@@ -27,6 +27,10 @@ from headlight.model.trace import AttentionFacts, NamedArray, Token
 PADDING_ID = 0
 
 
+class UnwatchedPass(ValueError):
+    """A pass went another way through a foreign model than the passes of its self-check."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Description:
     """The metadata of a model.
@@ -198,6 +202,8 @@ class Served(Protocol):
 
         Raises:
             Cancelled: the pass was cancelled between two layers (`cancellation`).
+            ImpossibleIntervention: an intervention that shows only in the pass to be impossible.
+            UnwatchedPass: a foreign model computes a text of this length in another way.
         """
 
     def translate(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:

@@ -19,7 +19,7 @@ import torch
 from headlight.errors import Problem, over_limit
 from headlight.model.cancellation import check
 from headlight.model.interventions import ImpossibleIntervention, UnknownExpert
-from headlight.model.served import Description, Served
+from headlight.model.served import Description, Served, UnwatchedPass
 from headlight.model.site_edit import SiteEdit, UnknownPosition
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
 from headlight.model.trace import Trace
@@ -66,6 +66,7 @@ _KINDS: dict[type[Exception], str] = {
     EmptyText: "empty-text",
     UnknownPosition: "unknown-position",
     UnknownToken: "unknown-token",
+    UnwatchedPass: "unwatched-pass",
 }
 
 
@@ -325,7 +326,8 @@ class _Batch:
     def run(self, indices: Sequence[int]) -> Iterator[Solved]:
         """Read some inputs in one pass and yield their answers."""
         inputs = [self.inputs[index] for index in indices]
-        traces = run_batch(self.checkpoint, self.spec, inputs)
+        with model_errors_as_problems():
+            traces = run_batch(self.checkpoint, self.spec, inputs)
         for index, trace in zip(indices, traces, strict=True):
             try:
                 answer: Answer | Exception = self._answer(self.jobs[index], trace)

@@ -21,11 +21,7 @@ from headlight.model.interventions import (
     site_edits,
     unscaled_paths,
 )
-from headlight.model.served import pad
-
-
-class UnwatchedPass(ValueError):
-    """A pass went another way through the model file than the passes of the self-check."""
+from headlight.model.served import UnwatchedPass, pad
 
 
 @dataclass(frozen=True, kw_only=True)

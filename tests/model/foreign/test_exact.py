@@ -15,7 +15,7 @@ from headlight.model.interventions import (
     NoScaling,
     Temperature,
 )
-from headlight.model.served import RowCapture
+from headlight.model.served import RowCapture, UnwatchedPass
 from headlight.model.sites import UnknownHead
 from tests.model.foreign.conftest import ARCHITECTURES
 
@@ -311,3 +311,17 @@ def test_rows_sum_to_one_in_bfloat16(folder_of):
             rows = found[f"{path}.weights"].double().sum(dim=-1)
             rows += found.get(f"{path}.sink", torch.zeros(())).double()
             torch.testing.assert_close(rows, torch.ones_like(rows), rtol=0, atol=1e-5)
+
+
+def test_a_pass_that_goes_another_way_is_an_error(served):
+    model = served("bert")
+    layer = model.module.bert.encoder.layer[0].attention.self
+    own, text = layer.forward, TEXT
+    site = "encoder.layers.0.self_attention.weights"
+    layer.forward = lambda hidden, *_, **__: (hidden, None)
+    try:
+        with pytest.raises(UnwatchedPass, match="takes another way"):
+            read(model, site, text=text)
+    finally:
+        layer.forward = own
+    assert site in read(model, site, text=text)
