@@ -5,7 +5,6 @@ The whole view is in the URL's fragment, so no log of this server holds a text.
 
 import re
 from functools import lru_cache
-from importlib.metadata import version
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -26,6 +25,7 @@ _REVALIDATE = {"Cache-Control": "no-cache"}
 
 # The modules of the first drawing, so that a browser need not find them one by one.
 _ENTRIES = ("main.js", "views/attention/attention.js", "ui/heads_block.js")
+_EXPERIMENTS = ("experiments.js", "plot/charts.js")
 _IMPORT = re.compile(r"""^(?:import|export)\b[^;'"(]*?['"](\.[^'"]+)['"]""", re.MULTILINE)
 
 # A card may be a stranger's: its tags are text, and it brings no pictures from elsewhere.
@@ -40,8 +40,15 @@ _START = """SwaggerUIBundle({
 @router.get("/")
 async def page(request: Request) -> Response:
     """The application."""
-    context = {"version": version("headlight"), "plotly_url": PLOTLY_URL, "modules": _modules()}
+    context = {"plotly_url": PLOTLY_URL, "modules": _modules(_ENTRIES)}
     return _templates.TemplateResponse(request, "index.html", context, headers=_REVALIDATE)
+
+
+@router.get("/experiments")
+async def experiments(request: Request) -> Response:
+    """The page of experiments."""
+    context = {"plotly_url": PLOTLY_URL, "modules": _modules(_EXPERIMENTS)}
+    return _templates.TemplateResponse(request, "experiments.html", context, headers=_REVALIDATE)
 
 
 @router.get("/models/{model}/card", responses=described(404, 503))
@@ -88,7 +95,7 @@ def prose_of(markdown: str) -> str:
     return str(_markdown.renderer.render(tokens, _markdown.options, {}))
 
 
-@lru_cache(maxsize=1)
-def _modules() -> list[str]:
+@lru_cache(maxsize=2)
+def _modules(entries: tuple[str, ...]) -> list[str]:
     """The URLs of the entry modules and of all that they import."""
-    return [f"{STATIC_URL}/js/{name}" for name in sorted(modules_of(_ENTRIES, _IMPORT))]
+    return [f"{STATIC_URL}/js/{name}" for name in sorted(modules_of(entries, _IMPORT))]

@@ -5,7 +5,9 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
-const page = readFileSync(join(ROOT, 'templates/index.html'), 'utf8');
+const PAGES = { 'index.html': 'main.js', 'experiments.html': 'experiments.js' };
+const read = (path) => readFileSync(join(ROOT, path), 'utf8');
+const pages = Object.keys(PAGES).map((name) => read(`templates/${name}`));
 
 function modules(folder = join(ROOT, 'static/js')) {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
@@ -15,21 +17,27 @@ function modules(folder = join(ROOT, 'static/js')) {
   });
 }
 
-test('the page has no inline script, style or handler', () => {
-  ok(!/<script(?![^>]*\bsrc=)/.test(page));
-  ok(!/<style|\sstyle=|\son[a-z]+=/.test(page));
-});
-
-test('every file the page names is there, and none is on another host', () => {
-  for (const [, url] of page.matchAll(/(?:src|href)="([^"]+)"/g)) {
-    ok(!/^(https?:)?\/\//.test(url), url);
-    if (url.startsWith('/static/')) ok(existsSync(join(ROOT, url)), url);
+test('a page has no inline script, style or handler', () => {
+  for (const page of pages) {
+    ok(!/<script(?![^>]*\bsrc=)/.test(page));
+    ok(!/<style|\sstyle=|\son[a-z]+=/.test(page));
   }
 });
 
-test('every id the code looks for is in the page', () => {
-  const main = readFileSync(join(ROOT, 'static/js/main.js'), 'utf8');
-  for (const [, id] of main.matchAll(/byId\('([a-z]+)'\)/g)) ok(page.includes(`id="${id}"`), id);
+test('every file a page names is there, and none is on another host', () => {
+  for (const [, url] of pages.join('').matchAll(/(?:src|href)="([^"]+)"/g)) {
+    ok(!/^(https?:)?\/\//.test(url), url);
+    const file = url.replace(/^{{ static_url }}/, 'static');
+    if (file !== url) ok(existsSync(join(ROOT, file)), url);
+  }
+});
+
+test('every id the code looks for is in its page', () => {
+  for (const [name, script] of Object.entries(PAGES)) {
+    const page = read(`templates/${name}`);
+    for (const [, id] of read(`static/js/${script}`).matchAll(/byId\('([a-z]+)'\)/g))
+      ok(page.includes(`id="${id}"`), `${name}: ${id}`);
+  }
 });
 
 test('only ui, main.js and offline.js touch the DOM', () => {

@@ -29,18 +29,20 @@ export class Problem extends Error {
   actual;
   /** @type {number|undefined} seconds */
   retryAfter;
+  /** @type {{field: string, message: string}[]} the fields of the body that are wrong */
+  errors = [];
   /** @type {string|undefined} the texts that were sent, if there are several */
   texts;
   /** @type {{label: string, patch: Patch}|undefined} a way out, as a button */
   offer;
 
   /**
-   * @param {{type?: string, title: string, detail?: string, status?: number, limit?: number, actual?: number, retryAfter?: number}} facts `retryAfter` in seconds
+   * @param {{type?: string, title: string, detail?: string, status?: number, limit?: number, actual?: number, retryAfter?: number, errors?: {field: string, message: string}[]}} facts `retryAfter` in seconds
    */
-  constructor({ type, title, detail = '', status = 0, limit, actual, retryAfter }) {
+  constructor({ type, title, detail = '', status = 0, limit, actual, retryAfter, errors = [] }) {
     super(title);
     this.name = 'Problem';
-    Object.assign(this, { type, title, detail, status, limit, actual, retryAfter });
+    Object.assign(this, { type, title, detail, status, limit, actual, retryAfter, errors });
   }
 }
 

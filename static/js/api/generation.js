@@ -379,11 +379,21 @@ export async function* eventsOf(body) {
  * A text written on: `start`, then a `token` for each token, then `end`.
  * @param {Wanted} wanted as `POST /api/v1/generate` takes it
  * @param {AbortSignal} signal ends the work on the server, too
+ */
+export function streamGeneration(wanted, signal) {
+  return streamEvents(`${BASE}/generate`, wanted, signal);
+}
+
+/**
+ * The events of an answer, up to its `end`.
+ * @param {string} path
+ * @param {Record<string, any>} wanted the body of a POST
+ * @param {AbortSignal} signal ends the work on the server, too
  * @returns {AsyncGenerator<{event: string, data: any}>}
  * @throws {Problem} also in the middle of it
  */
-export async function* streamGeneration(wanted, signal) {
-  const answer = await call(`${BASE}/generate`, {
+export async function* streamEvents(path, wanted, signal) {
+  const answer = await call(path, {
     method: 'POST',
     signal,
     headers: { Accept: 'text/event-stream', 'Content-Type': 'application/json' },

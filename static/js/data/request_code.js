@@ -16,6 +16,7 @@
  */
 
 const TRACE = '/api/v1/trace';
+const EXPERIMENTS = '/api/v1/experiments/';
 
 /**
  * @param {Trace} trace the page's
@@ -47,10 +48,16 @@ export function callsOf(trace, grid) {
  * @param {Trace} trace
  * @param {Grid} grid
  * @param {Card[]} cards of all models: a drawing may be of another than the page's
- * @returns {{model?: string, revision?: string, text: string, target?: string|null, edits?: Edit[]}}
+ * @returns {{model?: string, revision?: string, text: string, target?: string|null, edits?: Edit[], experiment?: string, parameters?: Record<string, unknown>}}
  */
 export function originOf(trace, grid, cards = []) {
   const call = callOf(trace, grid);
+  if (call.path.startsWith(EXPERIMENTS))
+    return {
+      experiment: call.path.slice(EXPERIMENTS.length),
+      parameters: call.body ?? {},
+      text: trace.text,
+    };
   if (!call.body) return { ...modelIn(call.path, cards), text: trace.text };
   const { body } = call;
   const model = body.model ?? trace.model;
@@ -89,6 +96,7 @@ export function curlOf(origin, { path, body }) {
   const quoted = (text) => `'${text.replace(/'/g, String.raw`'\''`)}'`;
   const posted = body && [
     `--header ${quoted('Content-Type: application/json')}`,
+    ...(path.startsWith(EXPERIMENTS) ? [`--header ${quoted('Accept: application/json')}`] : []),
     `--data ${quoted(JSON.stringify(body))}`,
   ];
   return [`curl --silent ${quoted(origin + path)}`, ...(posted ?? [])].join(' ');
@@ -156,7 +164,7 @@ function asking(origin, { path, body }) {
           'request = urllib.request.Request(',
           `    ${url},`,
           '    json.dumps(body).encode(),',
-          '    {"Content-Type": "application/json"},',
+          `    {"Content-Type": "application/json"${path.startsWith(EXPERIMENTS) ? ', "Accept": "application/json"' : ''}},`,
           ')',
         ]
       : [`request = ${url}`]),

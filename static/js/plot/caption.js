@@ -24,7 +24,8 @@ const LINE = { size: 12, line: 17, letters: 6.4 };
  * @returns {string[]} the title, then a line or two below it
  */
 export function captionOf(trace, { title, grid }, cards) {
-  const { model, text, target, edits } = originOf(trace, grid, cards);
+  const { model, text, target, edits, experiment } = originOf(trace, grid, cards);
+  if (experiment) return [title, text];
   const texts = [text, target]
     .flatMap((each) => (each ? [`“${visibleLine(each)}”`] : []))
     .join(' → ');

@@ -27,16 +27,16 @@ export function element(tag, attributes = {}, ...children) {
 }
 
 /**
- * A sentence with W_O set as in the formulas.
+ * A sentence with W_O, W_Q, W_K, W_V and d_k set as in the formulas.
  * @param {string} text
  * @returns {(Node|string)[]}
  */
 export function withSymbols(text) {
-  const [first, ...others] = text.split('W_O');
-  return [
-    first,
-    ...others.flatMap((part) => [element('i', {}, 'W'), element('sub', {}, 'O'), part]),
-  ];
+  return text.split(/(W_[OQKV]|d_k)\b/).map((part, at) => {
+    if (at % 2 === 0) return part;
+    const [letter, index] = part.split('_');
+    return element('span', {}, element('i', {}, letter), element('sub', {}, index));
+  });
 }
 
 /**

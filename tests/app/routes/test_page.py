@@ -1,30 +1,37 @@
-"""GET /: the page."""
+"""GET / and GET /experiments: the pages."""
 
 import re
+
+import pytest
 
 from headlight.static_files import PLOTLY_URL, STATIC_URL
 
 
-def test_the_page_is_html_that_is_revalidated(client):
-    response = client.get("/")
+@pytest.fixture(params=["/", "/experiments"])
+def path(request):
+    return request.param
+
+
+def test_a_page_is_html_that_is_revalidated(client, path):
+    response = client.get(path)
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/html")
     assert response.headers["cache-control"] == "no-cache"
     assert "Headlight" in response.text
 
 
-def test_everything_the_page_names_comes_from_this_server(client):
-    named = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]+)"', client.get("/").text)
+def test_everything_a_page_names_comes_from_this_server(client, path):
+    named = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]+)"', client.get(path).text)
     assert PLOTLY_URL in named
-    for path in named:
-        assert path.startswith("/")
-        response = client.get(path)
-        assert response.status_code == 200, path
+    for file in named:
+        assert file.startswith("/")
+        response = client.get(file)
+        assert response.status_code == 200, file
         assert "immutable" in response.headers["cache-control"], "a second load asks for none"
 
 
-def test_the_page_has_no_inline_script_or_handler(client):
-    text = client.get("/").text
+def test_a_page_has_no_inline_script_or_handler(client, path):
+    text = client.get(path).text
     assert re.findall(r"<script[^>]*>([^<]+)</script>", text) == []
     assert re.findall(r"\son[a-z]+=", text) == []
 
@@ -34,3 +41,8 @@ def test_the_modules_of_the_first_drawing_are_named_beforehand(client):
     assert {"main.js", "data/trace.js", "views/attention/attention.js"} <= set(named)
     assert "views/compare/compare.js" not in named, "loaded when the view is opened"
     assert len(named) == len(set(named))
+
+
+def test_pages_lead_to_each_other(client):
+    assert 'href="/experiments"' in client.get("/").text
+    assert 'href="/"' in client.get("/experiments").text

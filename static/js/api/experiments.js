@@ -1,0 +1,116 @@
+/**
+ * Runs of experiments: what the server offers, and one run at a time, joined frame by frame.
+ */
+
+import { joined } from '../data/experiment.js';
+import { asProblem, BASE, call, arrived } from './calls.js';
+import { streamEvents } from './generation.js';
+
+/**
+ * @import { Arrays, Description, Values } from '../data/experiment.js'
+ * @import { Problem } from './calls.js'
+ */
+
+/**
+ * @param {AbortSignal} signal
+ * @returns {Promise<{experiments: {id: string, title: string, is_streamed: boolean}[]}>}
+ */
+export function fetchExperiments(signal) {
+  return fetchJson(`${BASE}/experiments`, signal);
+}
+
+/**
+ * @param {string} id
+ * @param {AbortSignal} signal
+ * @returns {Promise<Description>}
+ */
+export function fetchExperiment(id, signal) {
+  return fetchJson(experimentPath(id), signal);
+}
+
+/** @param {string} id */
+export function experimentPath(id) {
+  return `${BASE}/experiments/${encodeURIComponent(id)}`;
+}
+
+/**
+ * @param {string} path
+ * @param {AbortSignal} signal
+ */
+async function fetchJson(path, signal) {
+  const answer = await call(path, { signal, headers: { Accept: 'application/json' } });
+  return arrived(answer.json());
+}
+
+/**
+ * @param {string} id
+ * @param {Values} values
+ * @param {AbortSignal} signal ends the work on the server, too
+ */
+export function streamExperiment(id, values, signal) {
+  return streamEvents(experimentPath(id), values, signal);
+}
+
+/**
+ * @typedef {Object} RunState
+ * @property {'idle'|'waiting'|'running'|'done'|'stopped'|'failed'} status `waiting`: no frame has arrived yet
+ * @property {Arrays} arrays joined so far; of the run before until the first frame arrives
+ * @property {Values} values all parameters of these arrays
+ * @property {Problem|null} problem of a failed run
+ * @property {boolean} isBroken the run failed after its first frame, and what arrived is shown
+ */
+
+/**
+ * One run at a time: a new one ends the one before.
+ * @param {Object} by
+ * @param {(values: Values, signal: AbortSignal) => AsyncIterable<{event: string, data: any}>} by.stream
+ * @param {string[]} by.growing axes along which frames are joined
+ * @param {() => void} by.onChange
+ */
+export function createRun({ stream, growing, onChange }) {
+  /** @type {RunState} */
+  let state = { status: 'idle', arrays: {}, values: {}, problem: null, isBroken: false };
+  let controller = new AbortController();
+
+  /** @param {Partial<RunState>} patch */
+  function set(patch) {
+    state = { ...state, ...patch };
+    onChange();
+  }
+
+  return {
+    state: () => state,
+
+    /** @param {Values} values */
+    async start(values) {
+      controller.abort();
+      controller = new AbortController();
+      const { signal } = controller;
+      set({ status: 'waiting', problem: null, isBroken: false });
+      /** @type {Values} */
+      let all = {};
+      let isFirst = true;
+      try {
+        for await (const { event, data } of stream(values, signal)) {
+          if (signal.aborted) return;
+          if (event === 'start') all = data.parameters;
+          if (event === 'frame') {
+            const arrays = joined(isFirst ? {} : state.arrays, data.arrays, growing);
+            isFirst = false;
+            set({ status: 'running', arrays, values: all });
+          }
+        }
+        if (!signal.aborted) set({ status: 'done' });
+      } catch (error) {
+        if (signal.aborted) return;
+        set({ status: 'failed', problem: asProblem(error), isBroken: !isFirst });
+      }
+    },
+
+    /** Ends the run, on the server too; what was drawn stays. */
+    stop() {
+      controller.abort();
+      if (state.status === 'waiting' || state.status === 'running') set({ status: 'stopped' });
+    },
+  };
+}

@@ -1,0 +1,187 @@
+/**
+ * The page of experiments: one panel for each, opened by its tab; the link holds which, and its
+ * parameters.
+ */
+
+import { advice, asProblem, askWhenRefused, isWorthRetrying } from './api/calls.js';
+import { fetchExperiment, fetchExperiments } from './api/experiments.js';
+import { asSentence } from './data/text.js';
+import { createTheme, element, partOf } from './ui/dom.js';
+import { createExperiment } from './ui/experiment.js';
+import { askForKey, createSkip, createTabs } from './ui/page.js';
+
+/** @import { ExperimentView } from './data/experiment.js' */
+
+/** @param {string} id */
+const byId = (id) => partOf(document, `#${id}`, HTMLElement);
+
+/** @typedef {{id: string, title: string, load: () => Promise<{experiment: ExperimentView}>}} Entry */
+
+/** In the order of their tabs. @type {Entry[]} */
+const ENTRIES = [
+  { id: 'by_hand', title: 'By hand', load: () => import('./views/experiments/by_hand.js') },
+  { id: 'scaling', title: 'Why √d', load: () => import('./views/experiments/scaling.js') },
+  {
+    id: 'recurrence',
+    title: 'Why not recurrence',
+    load: () => import('./views/experiments/recurrence.js'),
+  },
+  { id: 'depth', title: 'Why residuals', load: () => import('./views/experiments/depth.js') },
+  {
+    id: 'learn_task',
+    title: 'Watch it learn',
+    load: () => import('./views/experiments/learn_task.js'),
+  },
+  { id: 'balance', title: 'Balance', load: () => import('./views/experiments/balance.js') },
+  { id: 'minhash', title: 'MinHash', load: () => import('./views/experiments/minhash.js') },
+  { id: 'schedule', title: 'Schedules', load: () => import('./views/experiments/schedule.js') },
+];
+
+/** @type {Map<string, ReturnType<typeof createExperiment>>} */
+const opened = new Map();
+/** The panels' state that was not opened yet is the link's. */
+let link = linkNow();
+let current = '';
+let controller = new AbortController();
+let width = 0;
+const notice = byId('notice');
+/** @type {ReturnType<typeof createTabs>|null} */
+let tabs = null;
+/** @type {Entry[]} */
+let entries = [];
+
+createTheme(byId('theme'), () => opened.get(current)?.redraw());
+askWhenRefused(askForKey);
+createSkip(partOf(document, '.skip', HTMLAnchorElement), byId('tabs'));
+window.addEventListener('popstate', follow);
+new ResizeObserver(([{ contentRect }]) => {
+  if (contentRect.width === width) return;
+  width = contentRect.width;
+  opened.get(current)?.redraw();
+}).observe(byId('main'));
+begin();
+
+/** Asks which experiments there are, and opens the one of the link. */
+async function begin() {
+  try {
+    const { experiments } = await fetchExperiments(controller.signal);
+    entries = ENTRIES.filter(({ id }) => experiments.some((each) => each.id === id));
+    tabs ??= createTabs(byId('tabs'), entries, { onChoose: choose });
+    await open(idIn(link));
+  } catch (error) {
+    fail(error, begin);
+  }
+}
+
+/** @param {URLSearchParams} of */
+function idIn(of) {
+  const wanted = of.get('experiment');
+  return entries.some(({ id }) => id === wanted) ? String(wanted) : entries[0].id;
+}
+
+function linkNow() {
+  return new URLSearchParams(location.hash.replace(/^#/, ''));
+}
+
+/** @param {string} id of a pressed tab: a step of the history */
+function choose(id) {
+  if (id === current) return;
+  history.pushState(null, '', `#experiment=${id}`);
+  link = linkNow();
+  open(id).then(rewrite);
+}
+
+/** The browser went back, or another link was opened. */
+function follow() {
+  link = linkNow();
+  const id = idIn(link);
+  if (id === current) opened.get(id)?.restore(link);
+  else open(id, true);
+}
+
+/**
+ * Opens a panel; the one before is left, and its run ends.
+ * @param {string} id
+ * @param {boolean} [isRestored] its parameters are those of the link, although it was opened before
+ */
+async function open(id, isRestored = false) {
+  opened.get(current)?.leave();
+  current = id;
+  controller.abort();
+  controller = new AbortController();
+  const { signal } = controller;
+  tabs?.choose(
+    id,
+    entries.map(({ title }) => title),
+  );
+  for (const [known, panel] of opened) panel.element.hidden = known !== id;
+  notice.hidden = true;
+  const main = byId('main');
+  const known = opened.get(id);
+  if (known) {
+    if (isRestored) known.restore(link);
+    known.open();
+    return;
+  }
+  main.setAttribute('aria-busy', 'true');
+  try {
+    const entry = entries.find((each) => each.id === id);
+    if (!entry) return;
+    const [description, { experiment }] = await Promise.all([
+      fetchExperiment(id, signal),
+      entry.load(),
+    ]);
+    if (signal.aborted) return;
+    const panel = createExperiment(description, experiment, { onLink: rewrite, announce });
+    opened.set(id, panel);
+    byId('views').append(panel.element);
+    panel.restore(link);
+    panel.open();
+  } catch (error) {
+    if (!signal.aborted) fail(error, () => open(id));
+  } finally {
+    if (!signal.aborted) main.setAttribute('aria-busy', 'false');
+  }
+}
+
+/** Writes what is set into the address, without a step of the history. */
+function rewrite() {
+  const now = new URLSearchParams({ experiment: current });
+  opened.get(current)?.write(now);
+  history.replaceState(null, '', `#${now}`);
+}
+
+/**
+ * @param {unknown} error
+ * @param {() => void} onRetry
+ */
+function fail(error, onRetry) {
+  const problem = asProblem(error);
+  notice.hidden = false;
+  notice.replaceChildren(
+    element('p', { class: 'notice-title' }, problem.message),
+    element('p', {}, asSentence(problem.detail)),
+    element('p', { class: 'notice-advice' }, advice(problem)),
+    ...(isWorthRetrying(problem)
+      ? [
+          element(
+            'button',
+            {
+              type: 'button',
+              class: 'button',
+              onclick: () => {
+                notice.hidden = true;
+                onRetry();
+              },
+            },
+            'Try again',
+          ),
+        ]
+      : []),
+  );
+}
+
+/** @param {string} message */
+function announce(message) {
+  byId('announcer').textContent = message;
+}

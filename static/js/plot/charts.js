@@ -1,0 +1,609 @@
+/**
+ * The two charts of experiments: curves over a shared axis, each with its name at its end, and maps
+ * of any proportions. Logarithmic axes are drawn on linear ones, of the logarithms, so that a cell
+ * has the same coordinates for the drawing and for the cursor.
+ */
+
+import { amount, decimal } from '../data/format.js';
+import { escapeForPlotly } from '../data/text.js';
+import { css, inkOn, levelOf, plotlyScale, sequential, translucent } from './colour.js';
+import {
+  baseLayout,
+  downwards,
+  isNarrow,
+  labelAxis,
+  labelWidth,
+  letteringFor,
+  roundTicks,
+  shortBar,
+  shortBarTitle,
+} from './figure.js';
+
+/**
+ * @import { Drawing, Palette } from './figure.js'
+ * @import { Geometry, Grid } from './grid.js'
+ */
+
+/** @typedef {{width: number, height: number, palette: Palette}} Size what a drawing may take, and its colours */
+
+/**
+ * @typedef {Object} Curve
+ * @property {string} name at its end, and of its row in the table
+ * @property {number[]} values by place of the shared axis; NaN: none
+ * @property {string} colour
+ * @property {'solid'|'dot'|'dash'} [dash]
+ * @property {number} [width]
+ * @property {boolean} [isQuiet] it has no name at its end
+ * @property {boolean} [hasDots] every value is marked
+ */
+
+/**
+ * @typedef {Object} Axis
+ * @property {string} title
+ * @property {boolean} [isLog]
+ * @property {[number, number]} [range] of values; what the curves reach unless given
+ * @property {number[]} [ticks]
+ * @property {(value: number) => string} [write] a tick
+ */
+
+/**
+ * @typedef {Object} Plotted
+ * @property {number[]} x the shared axis
+ * @property {Axis} across
+ * @property {Axis} up
+ * @property {Curve[]} curves the last is drawn on top
+ * @property {number} [marker] the place that a vertical line marks
+ * @property {{name: string, low: number[], high: number[], colour: string}} [band] between two curves
+ * @property {string} quantity of the table
+ * @property {string} [unit] of a place, in words: `step 40`
+ * @property {number} [height] of the whole drawing
+ * @property {(value: number) => string} [format]
+ */
+
+const HEIGHT = { wide: 360, roomy: 272, narrow: 228 };
+/** Drawings of this width are taller. */
+const WIDE = 640;
+const LABEL = { size: 12, letters: 24 };
+const LINE_HEIGHT = 15;
+/** Drawings no narrower than this have names at the ends of curves; others have them above. */
+const ROOM_FOR_NAMES = 340;
+
+/**
+ * @param {Palette} palette
+ * @returns {string} the warm colour of the line that matters
+ */
+export function warm(palette) {
+  return css(sequential(palette.theme), 150);
+}
+
+/**
+ * @param {Plotted} plotted
+ * @param {Size} size
+ * @returns {Drawing & {grid: Grid}}
+ */
+export function curvesChart(plotted, { width, palette }) {
+  const { x, curves, across, up, band, marker, height } = plotted;
+  const named = curves.filter(({ isQuiet }) => !isQuiet);
+  const isBeside = width >= ROOM_FOR_NAMES && named.length > 0;
+  const names = named.map(({ name }) => name);
+  const margin = {
+    l: 56,
+    r: isBeside ? labelWidth(names, LABEL) + 24 : 14,
+    t: isBeside || named.length === 0 ? 10 : 10 + 17 * legendRows(named, width).length,
+    b: 44,
+  };
+  const standard = width >= WIDE ? HEIGHT.wide : isNarrow(width) ? HEIGHT.narrow : HEIGHT.roomy;
+  const tall = (height ?? standard) + margin.t - 10;
+  const inner = tall - margin.t - margin.b;
+  const scaleX = scaleOf(
+    { ...across, range: across.range ?? (x.length > 1 ? [x[0], x[x.length - 1]] : undefined) },
+    x,
+  );
+  const all = [
+    ...curves.flatMap(({ values }) => values),
+    ...(band ? [...band.low, ...band.high] : []),
+  ];
+  const scaleY = scaleOf(up, all);
+  const places = x.map(scaleX.at);
+  return {
+    data: [
+      ...(band ? [bandTrace(band, places, scaleY)] : []),
+      ...curves.map((curve) => curveTrace(curve, places, scaleY)),
+    ],
+    layout: {
+      ...baseLayout(palette, { width, height: tall, margin }),
+      xaxis: plainAxis(
+        across,
+        scaleX,
+        palette,
+        Math.max(2, Math.floor((width - margin.l - margin.r) / 56)),
+      ),
+      yaxis: {
+        ...plainAxis(up, scaleY, palette, Math.max(2, Math.floor(inner / 34))),
+        gridcolor: palette.line,
+        showgrid: true,
+      },
+      annotations: isBeside ? endNames(named, places, scaleY, inner) : legend(named, width),
+      shapes: marker === undefined ? [] : [markerLine(places[marker], palette)],
+    },
+    grid: curvesGrid(plotted, places, scaleY),
+  };
+}
+
+/** @typedef {{at: (value: number) => number, range: [number, number], ticks: (most: number) => number[], write: (value: number) => string}} Scale */
+
+/**
+ * @param {Axis} axis
+ * @param {number[]} values
+ * @returns {Scale}
+ */
+function scaleOf({ isLog = false, range, ticks, write }, values) {
+  const found = values.filter((value) => Number.isFinite(value) && (!isLog || value > 0));
+  const [least, most] = range ?? [Math.min(...found), Math.max(...found)];
+  const isEmpty = !Number.isFinite(least) || !Number.isFinite(most);
+  /** @type {[number, number]} */
+  const ends = isEmpty ? [isLog ? 0.1 : 0, 1] : [least, most];
+  if (!isLog) {
+    const room = range ? 0 : (ends[1] - ends[0]) * 0.04 || Math.abs(ends[1]) * 0.1 || 0.1;
+    return {
+      at: (value) => value,
+      range: [ends[0] - (ends[0] === 0 ? 0 : room), ends[1] + room],
+      ticks: (count) => ticks ?? linearTicks(ends, count),
+      write: write ?? ((value) => amount(value)),
+    };
+  }
+  const logs = ends.map((value) => Math.log10(value));
+  const room = range ? 0 : Math.max(0.08, (logs[1] - logs[0]) * 0.05);
+  return {
+    at: (value) => (value > 0 ? Math.log10(value) : NaN),
+    range: [logs[0] - room, logs[1] + room],
+    ticks: (count) => ticks ?? logTicks([logs[0] - room, logs[1] + room], count),
+    write: write ?? powerOfTen,
+  };
+}
+
+/**
+ * @param {[number, number]} ends
+ * @param {number} most
+ */
+function linearTicks([least, end], most) {
+  const reach = Math.max(Math.abs(least), Math.abs(end)) || 1;
+  const steps = roundTicks(reach, most);
+  return [...steps.map((value) => -value).reverse(), ...steps.slice(1)].filter(
+    (value) => value >= least - 1e-9 * reach && value <= end + 1e-9 * reach,
+  );
+}
+
+/**
+ * @param {[number, number]} logs
+ * @param {number} most
+ */
+function logTicks([least, end], most) {
+  const [first, last] = [Math.ceil(least), Math.floor(end)];
+  if (last - first < 1) {
+    const between = [1, 2, 3, 5, 7].flatMap((digit) =>
+      [Math.floor(least), Math.floor(least) + 1].map((power) => digit * 10 ** power),
+    );
+    const inside = between.filter(
+      (value) => Math.log10(value) >= least && Math.log10(value) <= end,
+    );
+    return inside
+      .sort((a, b) => a - b)
+      .filter((_, at) => at % Math.ceil(inside.length / most) === 0);
+  }
+  const step = Math.ceil((last - first) / most) || 1;
+  const powers = [];
+  for (let power = Math.ceil(first / step) * step; power <= last; power += step)
+    powers.push(10 ** power);
+  return powers;
+}
+
+/** @param {number} value @returns {string} `0.01`, `10⁻⁶` */
+export function powerOfTen(value) {
+  const power = Math.round(Math.log10(value));
+  if (Math.abs(Math.log10(value) - power) > 1e-6 || Math.abs(power) < 4) return amount(value);
+  const digits = [...String(Math.abs(power))].map((digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[Number(digit)]).join('');
+  return `10${power < 0 ? '⁻' : ''}${digits}`;
+}
+
+/**
+ * @param {Axis} axis
+ * @param {Scale} scale
+ * @param {Palette} palette
+ * @param {number} most ticks
+ */
+function plainAxis({ title }, scale, palette, most) {
+  const ticks = scale.ticks(most);
+  return {
+    range: scale.range,
+    tickmode: 'array',
+    tickvals: ticks.map(scale.at),
+    ticktext: ticks.map((value) => escapeForPlotly(scale.write(value))),
+    tickfont: { size: 11, color: palette.muted },
+    title: { text: escapeForPlotly(title), font: { size: 12, color: palette.muted }, standoff: 8 },
+    ticks: '',
+    showgrid: false,
+    zeroline: false,
+    showline: false,
+  };
+}
+
+const LINES = { type: 'scatter', hoverinfo: 'none', cliponaxis: false };
+
+/**
+ * @param {Curve} curve
+ * @param {number[]} places
+ * @param {Scale} scale
+ */
+function curveTrace({ values, colour, dash = 'solid', width = 2, hasDots = false }, places, scale) {
+  return {
+    ...LINES,
+    mode: hasDots ? 'lines+markers' : 'lines',
+    x: places.slice(0, values.length),
+    y: values.map((value) => within(scale.at(value), scale.range)),
+    line: { color: colour, width, dash, simplify: false },
+    marker: { color: colour, size: 5 },
+  };
+}
+
+/**
+ * What leaves a given range is not drawn over the rest of the page.
+ * @param {number} value
+ * @param {[number, number]} range
+ */
+function within(value, [least, most]) {
+  return Number.isFinite(value) && value >= least && value <= most ? value : null;
+}
+
+/**
+ * @param {NonNullable<Plotted['band']>} band
+ * @param {number[]} places
+ * @param {Scale} scale
+ */
+function bandTrace({ low, high, colour }, places, { at, range: [least, most] }) {
+  /** @param {number} value */
+  const fit = (value) => Math.max(least, Math.min(most, at(value)));
+  return {
+    ...LINES,
+    mode: 'lines',
+    x: [...places, ...[...places].reverse()],
+    y: [...high.map(fit), ...low.map(fit).reverse()],
+    fill: 'toself',
+    fillcolor: translucent(colour, 0.16),
+    line: { width: 0 },
+  };
+}
+
+/**
+ * @param {number} place
+ * @param {Palette} palette
+ */
+function markerLine(place, palette) {
+  return {
+    type: 'line',
+    x0: place,
+    x1: place,
+    yref: 'paper',
+    y0: 0,
+    y1: 1,
+    line: { color: palette.muted, width: 1, dash: 'dot' },
+  };
+}
+
+/**
+ * The names of curves at their ends, moved apart if they would overlap.
+ * @param {Curve[]} curves
+ * @param {number[]} places
+ * @param {Scale} scale
+ * @param {number} pixels height of the plot
+ */
+function endNames(curves, places, { at, range: [bottom, top] }, pixels) {
+  const perPixel = (top - bottom) / pixels;
+  const ends = curves
+    .map(({ name, values, colour }) => {
+      const last = values.findLastIndex((value) => {
+        const place = at(value);
+        return Number.isFinite(place) && place >= bottom && place <= top;
+      });
+      return {
+        name,
+        colour,
+        x: places[last] ?? places.at(-1),
+        y: last < 0 ? bottom : at(values[last]),
+      };
+    })
+    .sort((a, b) => a.y - b.y);
+  const heights = spread(
+    ends.map(({ y }) => (y - bottom) / perPixel),
+    LINE_HEIGHT,
+    pixels,
+  );
+  return ends.map(({ name, colour }, index) => ({
+    text: escapeForPlotly(name),
+    xref: 'paper',
+    x: 1,
+    xanchor: 'left',
+    xshift: 8,
+    y: bottom + heights[index] * perPixel,
+    yanchor: 'middle',
+    showarrow: false,
+    font: { size: LABEL.size, color: colour },
+  }));
+}
+
+/**
+ * Moves ascending places apart, at least so far, within 0 and the end.
+ * @param {number[]} places
+ * @param {number} gap
+ * @param {number} end
+ */
+export function spread(places, gap, end) {
+  const moved = [...places];
+  for (let at = 1; at < moved.length; at += 1) moved[at] = Math.max(moved[at], moved[at - 1] + gap);
+  for (let at = moved.length - 1; at >= 0; at -= 1)
+    moved[at] = Math.min(moved[at], at === moved.length - 1 ? end : moved[at + 1] - gap);
+  return moved;
+}
+
+/**
+ * @param {Curve[]} curves
+ * @param {number} width
+ */
+function legendRows(curves, width) {
+  /** @type {{curve: Curve, left: number}[][]} */
+  const rows = [];
+  let left = Infinity;
+  for (const curve of curves) {
+    const wide = labelWidth([`— ${curve.name}`], LABEL) + 14;
+    if (left + wide > width) {
+      rows.push([]);
+      left = 8;
+    }
+    rows.at(-1)?.push({ curve, left });
+    left += wide;
+  }
+  return rows;
+}
+
+/**
+ * @param {Curve[]} curves
+ * @param {number} width
+ */
+function legend(curves, width) {
+  return legendRows(curves, width).flatMap((row, index, rows) =>
+    row.map(({ curve: { name, colour, dash }, left }) => ({
+      text: `${dash && dash !== 'solid' ? '┄' : '—'} ${escapeForPlotly(name)}`,
+      xref: 'paper',
+      yref: 'paper',
+      x: 0,
+      xanchor: 'left',
+      xshift: left - 56,
+      y: 1,
+      yanchor: 'bottom',
+      yshift: 2 + 17 * (rows.length - 1 - index),
+      showarrow: false,
+      font: { size: LABEL.size, color: colour },
+    })),
+  );
+}
+
+/**
+ * Rows are curves, columns the places of the shared axis.
+ * @param {Plotted} plotted
+ * @param {number[]} places
+ * @param {Scale} scale
+ * @returns {Grid}
+ */
+function curvesGrid(
+  { x, curves, across, quantity, unit = across.title, format = decimal },
+  places,
+  scale,
+) {
+  const written = across.write ?? ((/** @type {number} */ value) => amount(value, 6));
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
+  const value = (row, column) => curves[row].values[column] ?? NaN;
+  return {
+    ...plainGrid({
+      rows: curves.map(({ name }) => name),
+      columns: x.map(written),
+      titles: { rows: 'curve', columns: across.title },
+      quantity,
+      value,
+      format,
+      say: (row, column) => `${curves[row].name}, ${unit} ${written(x[column])}`,
+    }),
+    kind: 'line chart',
+    geometry: curvesGeometry(value, curves.length, places, scale),
+  };
+}
+
+/**
+ * @param {(row: number, column: number) => number} value
+ * @param {number} rows
+ * @param {number[]} places
+ * @param {Scale} scale
+ * @returns {Geometry}
+ */
+function curvesGeometry(value, rows, places, { at, range: [bottom, top] }) {
+  const [first, last] = [places[0], places.at(-1) ?? 0];
+  const [wide, high] = [((last - first) / 60 || 0.5) / 2, (top - bottom) / 36];
+  return {
+    box(row, column) {
+      if (row === undefined || column === undefined) return null;
+      const y = at(value(row, column));
+      if (!Number.isFinite(y)) return null;
+      return { x0: places[column] - wide, x1: places[column] + wide, y0: y - high, y1: y + high };
+    },
+    at(x, y) {
+      const away = places.map((place) => Math.abs(place - x));
+      const column = away.indexOf(Math.min(...away));
+      const far = Array.from({ length: rows }, (_, row) => {
+        const distance = Math.abs(at(value(row, column)) - y);
+        return Number.isFinite(distance) ? distance : Infinity;
+      });
+      const row = far.indexOf(Math.min(...far));
+      return Number.isFinite(far[row]) ? { row, column } : null;
+    },
+  };
+}
+
+/**
+ * A grid of numbers without a sentence above it.
+ * @param {{rows: string[], columns: string[], titles: {rows: string, columns: string}, quantity: string, value: (row: number, column: number) => number, format?: (value: number) => string, say?: (row: number, column: number) => string}} of
+ * @returns {Grid}
+ */
+export function plainGrid({ rows, columns, titles, quantity, value, format = decimal, say }) {
+  const name =
+    say ?? ((row, column) => `${titles.rows} ${rows[row]}, ${titles.columns} ${columns[column]}`);
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
+  const number = (row, column) => {
+    const found = value(row, column);
+    return Number.isNaN(found) ? 'nothing' : format(found);
+  };
+  return {
+    rows: rows.length,
+    columns: columns.length,
+    rowTitle: titles.rows,
+    columnTitle: titles.columns,
+    rowLabels: rows,
+    columnLabels: columns,
+    quantity,
+    value,
+    format,
+    tokens: () => ({}),
+    describe: (row, column) => `${name(row, column)}: ${number(row, column)}`,
+    tip: (row, column) => [name(row, column), number(row, column)],
+  };
+}
+
+/**
+ * @typedef {Object} Mapped
+ * @property {number[][]} values NaN: none
+ * @property {string[]} rows labels
+ * @property {string[]} columns
+ * @property {{rows: string, columns: string}} titles
+ * @property {{bottom: number, top: number, colours: Uint8Array}} scale
+ * @property {string} quantity
+ * @property {(value: number) => string} [format]
+ * @property {(value: number) => string} [write] a value on the colour bar
+ * @property {number[][]} [shades] what the colours show, if not the numbers themselves
+ * @property {(row: number, column: number) => string} [text] in a cell
+ * @property {number} [cell] the height of a row, in pixels
+ * @property {number} [marker] the column that a vertical line marks
+ * @property {(row: number, column: number) => string} [say]
+ * @property {boolean} [hasBar]
+ * @property {boolean} [hasColumnLabels]
+ */
+
+const ROW = { least: 16, most: 34, whole: 240 };
+const BAR_ROOM = 42;
+
+/** Pixels for the labels and the title below a map. @param {Mapped} mapped */
+function footOf({ titles, hasColumnLabels = true }) {
+  return (titles.columns ? 20 : 0) + (hasColumnLabels ? 24 : 6);
+}
+
+/**
+ * A map as wide as the drawing, its rows as high as there is room for.
+ * @param {Mapped} mapped
+ * @param {Size} size
+ * @returns {Drawing & {grid: Grid}}
+ */
+export function mapChart(mapped, { width, palette }) {
+  const { values, rows, columns, titles, scale, quantity, shades = values, hasBar = true } = mapped;
+  const { hasColumnLabels = true } = mapped;
+  const lettering = letteringFor(width);
+  const margin = {
+    l: labelWidth(rows, lettering) + (titles.rows ? 34 : 14),
+    r: 12,
+    t: 8,
+    b: footOf(mapped) + (hasBar ? BAR_ROOM : 0),
+  };
+  const row = mapped.cell ?? Math.max(ROW.least, Math.min(ROW.most, ROW.whole / rows.length));
+  const [wide, tall] = [width - margin.l - margin.r, row * rows.length];
+  const gap = row >= 12 && wide / columns.length >= 12 ? 1 : 0;
+  const below = -footOf(mapped) - 6;
+  const ends = [scale.bottom, (scale.bottom + scale.top) / 2, scale.top];
+  const write = mapped.write ?? ((value) => amount(value, 2));
+  return {
+    data: [
+      {
+        type: 'heatmap',
+        z: shades.map((line) => line.map((value) => (Number.isFinite(value) ? value : null))),
+        zmin: scale.bottom,
+        zmax: scale.top,
+        colorscale: plotlyScale(scale.colours),
+        showscale: hasBar,
+        colorbar: {
+          ...shortBar(palette, { tickvals: ends, ticktext: ends.map(write) }),
+          yref: 'paper',
+          y: below / tall,
+        },
+        hoverinfo: 'none',
+        xgap: gap,
+        ygap: gap,
+      },
+      ...(mapped.text ? [textTrace(mapped, mapped.text, shades, palette)] : []),
+    ],
+    layout: {
+      ...baseLayout(palette, { width, height: tall + margin.t + margin.b, margin }),
+      annotations: hasBar
+        ? [{ ...shortBarTitle(escapeForPlotly(quantity), palette), yshift: below - 4 }]
+        : [],
+      shapes: mapped.marker === undefined ? [] : [markerLine(mapped.marker, palette)],
+      xaxis: {
+        ...labelAxis({
+          labels: hasColumnLabels ? columns : columns.map(() => ''),
+          pixels: wide,
+          title: titles.columns,
+          palette,
+          lettering,
+          space: labelWidth(columns, lettering) + 8,
+        }),
+        tickangle: 0,
+      },
+      yaxis: downwards(
+        labelAxis({ labels: rows, pixels: tall, title: titles.rows, palette, lettering }),
+      ),
+    },
+    grid: plainGrid({
+      rows,
+      columns,
+      titles,
+      quantity,
+      value: (at, column) => values[at][column] ?? NaN,
+      ...(mapped.format && { format: mapped.format }),
+      ...(mapped.say && { say: mapped.say }),
+    }),
+  };
+}
+
+/**
+ * @param {Mapped} mapped
+ * @param {(row: number, column: number) => string} text
+ * @param {number[][]} shades
+ * @param {Palette} palette
+ */
+function textTrace({ scale: { bottom, top, colours } }, text, shades, palette) {
+  const cells = shades.flatMap((line, row) =>
+    line.map((value, column) => ({ row, column, value })),
+  );
+  /** @param {number} value */
+  const ink = (value) =>
+    Number.isFinite(value) ? inkOn(colours, levelOf(value - bottom, top - bottom)) : palette.ink;
+  return {
+    type: 'scatter',
+    mode: 'text',
+    x: cells.map(({ column }) => column),
+    y: cells.map(({ row }) => row),
+    text: cells.map(({ row, column }) => escapeForPlotly(text(row, column))),
+    textfont: { size: 12, color: cells.map(({ value }) => ink(value)) },
+    hoverinfo: 'none',
+  };
+}

@@ -1,0 +1,206 @@
+/** Experts with and without a balance loss: loads that collapse or spread, step by step. */
+
+import { numbersIn } from '../../data/experiment.js';
+import { amount, counted, percent, share } from '../../data/format.js';
+import { curvesChart, mapChart, warm } from '../../plot/charts.js';
+import { sequential } from '../../plot/colour.js';
+
+/**
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Curve, Size } from '../../plot/charts.js'
+ */
+
+const NAMES = ['without', 'with'];
+
+/** @type {ExperimentView} */
+export const experiment = {
+  id: 'balance',
+  main: ['coefficient', 'n_experts', 'top_k', 'steps'],
+  preview: { steps: 1 },
+  steps: (arrays) => numbersIn(arrays.frame?.data ?? []),
+  finding,
+  pictures,
+};
+
+/** @param {Result} result */
+function finding({ arrays, at }) {
+  const { frame, effective_experts: effective, load, loss } = arrays;
+  const step = frame.data[at];
+  const n = load.shape.at(-1) ?? 0;
+  const used = effective.data.map((/** @type {number[]} */ run) => amount(run[at], 2));
+  const most = load.data.map((/** @type {number[][]} */ run) => percent(Math.max(...run[at]), 0));
+  const losses =
+    loss && step > 0
+      ? loss.data.map((/** @type {number[]} */ run) => amount(run[step - 1], 2))
+      : null;
+  return (
+    `After ${counted(step, 'step')} the choices spread over the equivalent of ${used[0]} of ${n} experts without the balance loss, ` +
+    `and ${used[1]} with it; the busiest expert takes ${most[0]} and ${most[1]}.` +
+    (losses ? ` The loss of the task is ${losses[0]} and ${losses[1]}.` : '')
+  );
+}
+
+/**
+ * @param {Result} result
+ * @returns {Picture[]}
+ */
+function pictures(result) {
+  const { arrays, isPreview } = result;
+  const clusters = NAMES.map((name, run) => ({
+    id: `cluster-${name}`,
+    draw: (/** @type {Size} */ size) => clusterMap(result, run, size),
+  }));
+  if (isPreview || !arrays.loss) return clusters;
+  return [
+    ...NAMES.map((name, run) => ({
+      id: `load-${name}`,
+      draw: (/** @type {Size} */ size) => loadMap(result, run, size),
+    })),
+    { id: 'effective', draw: (size) => effectiveChart(result, size) },
+    { id: 'loss', draw: (size) => lossChart(result, size) },
+    ...clusters,
+  ];
+}
+
+/**
+ * @param {Result} result
+ * @param {Size} size
+ */
+function effectiveChart({ arrays, at, total }, size) {
+  return {
+    title: 'How many experts are in use',
+    summary: 'Effectively used experts by training step, with and without the balance loss.',
+    help: 'As many equally loaded experts would have the same entropy.',
+    ...curvesChart(
+      {
+        x: numbersIn(arrays.frame.data),
+        across: { title: 'training step', range: [0, total] },
+        up: { title: 'experts', range: [0, (arrays.load.shape.at(-1) ?? 1) * 1.04] },
+        quantity: 'effectively used experts',
+        format: (value) => amount(value),
+        curves: runCurves(arrays, 'effective_experts', size),
+        marker: at,
+        unit: 'step',
+      },
+      size,
+    ),
+  };
+}
+
+/**
+ * @param {Arrays} arrays
+ * @param {string} name
+ * @param {Size} size
+ * @returns {Curve[]}
+ */
+function runCurves(arrays, name, { palette }) {
+  return NAMES.map((run, at) => ({
+    name: run,
+    values: numbersIn(arrays[name].data[at]),
+    colour: at === 0 ? palette.ink : warm(palette),
+    width: at === 0 ? 2 : 3,
+  }));
+}
+
+/**
+ * @param {Result} result
+ * @param {Size} size
+ */
+function lossChart({ arrays, total }, size) {
+  return {
+    title: 'What it costs the task',
+    summary: 'The loss of the task by training step, with and without the balance loss.',
+    help: 'Mean squared error of each step. A large coefficient balances at the expense of the task.',
+    ...curvesChart(
+      {
+        x: numbersIn(arrays.step.data),
+        across: { title: 'training step', range: [0, total] },
+        up: { title: 'loss', isLog: true },
+        quantity: 'loss of the task',
+        format: (value) => amount(value),
+        curves: runCurves(arrays, 'loss', size).map((curve) => ({ ...curve, width: 1.5 })),
+        unit: 'step',
+      },
+      size,
+    ),
+  };
+}
+
+/**
+ * @param {Result} result
+ * @param {number} run
+ * @param {Size} size
+ */
+function loadMap({ arrays: { load }, at, total }, run, size) {
+  const byFrame = /** @type {number[][]} */ (load.data[run]);
+  const experts = byFrame[0].map((_, expert) => expert);
+  const steps = framesOf(total);
+  return {
+    title: run === 0 ? 'Without the balance loss' : 'With the balance loss',
+    summary: `The share of the choices of each expert by training step, ${NAMES[run]} the balance loss.`,
+    help: `Each row is an expert, each column a moment of the training. Equal shares would be ${percent(1 / experts.length)}.`,
+    ...mapChart(
+      {
+        values: experts.map((expert) => steps.map((_, column) => byFrame[column]?.[expert] ?? NaN)),
+        rows: experts.map((expert) => String(expert + 1)),
+        columns: steps.map(String),
+        titles: { rows: 'expert', columns: 'training step' },
+        scale: { bottom: 0, top: topOf(load), colours: sequential(size.palette.theme) },
+        quantity: 'share of the choices',
+        format: (value) => percent(value),
+        write: (value) => percent(value, 0),
+        marker: at,
+      },
+      size,
+    ),
+  };
+}
+
+const N_FRAMES = 40;
+
+/**
+ * The steps of all frames that a run will have, so that a map keeps its width while it grows.
+ * @param {number} total
+ */
+function framesOf(total) {
+  const steps = Array.from({ length: N_FRAMES + 1 }, (_, part) =>
+    Math.round((total * part) / N_FRAMES),
+  );
+  return [...new Set(steps)];
+}
+
+/** Both maps share one scale. @param {{data: any}} load */
+function topOf({ data }) {
+  return Math.max(...data.flat(2));
+}
+
+/**
+ * @param {Result} result
+ * @param {number} run
+ * @param {Size} size
+ */
+function clusterMap(
+  { arrays: { cluster_load: found, frame }, values: { top_k: k }, at },
+  run,
+  size,
+) {
+  const values = /** @type {number[][]} */ (found.data[run][at]);
+  return {
+    title: `Who takes what, ${NAMES[run]} it`,
+    summary: `The share of each kind of token that each expert takes, ${NAMES[run]} the balance loss.`,
+    help: `Rows are kinds of tokens, columns experts, at step ${frame.data[at]}. At most ${percent(1 / k, 0)} for an expert, as each token goes to ${k}.`,
+    ...mapChart(
+      {
+        values,
+        rows: values.map((_, kind) => String(kind + 1)),
+        columns: values[0].map((_, expert) => String(expert + 1)),
+        titles: { rows: 'kind of token', columns: 'expert' },
+        scale: { bottom: 0, top: 1 / k, colours: sequential(size.palette.theme) },
+        quantity: 'share of its choices',
+        format: (value) => share(value, 3),
+        cell: Math.max(16, Math.min(26, 210 / values.length)),
+      },
+      size,
+    ),
+  };
+}

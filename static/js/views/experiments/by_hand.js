@@ -1,0 +1,253 @@
+/** Attention by hand: every given number can be changed, every other is computed from it. */
+
+import { numbersIn } from '../../data/experiment.js';
+import { decimal, share } from '../../data/format.js';
+import { mapChart } from '../../plot/charts.js';
+import { sequential } from '../../plot/colour.js';
+
+/**
+ * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../data/experiment.js'
+ * @import { Size } from '../../plot/charts.js'
+ */
+
+const GIVEN = [
+  'tokens',
+  'inputs',
+  'query_weights',
+  'key_weights',
+  'value_weights',
+  'queries',
+  'keys',
+  'values',
+];
+
+/** @type {ExperimentView} */
+export const experiment = {
+  id: 'by_hand',
+  main: ['example', 'is_scaled', 'is_causal'],
+  hidden: [...GIVEN, 'seed'],
+  finding,
+  pictures,
+  tables,
+};
+
+/** The step of the computation that a table belongs to; the others are the result. @type {Record<string, number>} */
+const STEP = {
+  inputs: 0,
+  query_weights: 0,
+  key_weights: 0,
+  value_weights: 0,
+  queries: 1,
+  keys: 1,
+  values: 1,
+};
+
+/** @param {Arrays} arrays @param {string} name @returns {number[][]} */
+function rowsOf(arrays, name) {
+  return arrays[name].data.map(numbersIn);
+}
+
+/**
+ * The chosen cell, or the largest weight of the last query.
+ * @param {Result} result
+ */
+function pickedIn({ arrays, picked }) {
+  const weights = rowsOf(arrays, 'weights');
+  const row = Math.min(picked?.row ?? weights.length - 1, weights.length - 1);
+  const largest = weights[row].indexOf(Math.max(...weights[row].filter(Number.isFinite)));
+  const column = picked && picked.column < weights[row].length ? picked.column : largest;
+  return { row, column };
+}
+
+/** @param {Result} result */
+function finding(result) {
+  const { arrays } = result;
+  const { row, column } = pickedIn(result);
+  const [query, key] = [arrays.query.data[row], arrays.key.data[column]];
+  const [q, k] = [rowsOf(arrays, 'queries')[row], rowsOf(arrays, 'keys')[column]];
+  const score = rowsOf(arrays, 'scores')[row];
+  const weight = rowsOf(arrays, 'weights')[row][column];
+  if (!Number.isFinite(score[column]))
+    return `The mask hides “${key}” from “${query}”, so its weight is 0.`;
+  const product = rowsOf(arrays, 'products')[row][column];
+  const terms = q.map((value, at) => `${factor(value)}·${factor(k[at])}`).join(' + ');
+  const divisor = arrays.divisor.data;
+  const divided = divisor === 1 ? '' : ` Divided by √${k.length}: ${number(score[column])}.`;
+  const power = score[column] < 0 ? `e^(${number(score[column])})` : `e^${number(score[column])}`;
+  const total = score.filter(Number.isFinite).reduce((sum, value) => sum + Math.exp(value), 0);
+  return (
+    `“${query}” and “${key}”: ${terms} = ${number(product)}.${divided} ` +
+    `Softmax: ${power} / ${number(total)} = ${share(weight)}.`
+  );
+}
+
+/** @param {number} value @returns {string} negative ones in brackets */
+function factor(value) {
+  return value < 0 ? `(${number(value)})` : number(value);
+}
+
+/** @param {number} value */
+function number(value) {
+  return Number.isFinite(value) ? decimal(value, 3) : '−∞';
+}
+
+/**
+ * @param {Result} result
+ * @returns {Picture[]}
+ */
+function pictures(result) {
+  return [{ id: 'weights', isWide: true, draw: (size) => weightsMap(result, size) }];
+}
+
+/**
+ * @param {Result} result
+ * @param {Size} size
+ */
+function weightsMap(result, size) {
+  const { arrays } = result;
+  const values = rowsOf(arrays, 'weights');
+  const printed = arrays.printed_weights ? rowsOf(arrays, 'printed_weights') : null;
+  const { row, column } = pickedIn(result);
+  const keys = /** @type {string[]} */ (arrays.key.data);
+  const queries = /** @type {string[]} */ (arrays.query.data);
+  const least = Math.min(size.width, 90 + keys.length * 96);
+  const drawn = mapChart(
+    {
+      values: values.map((line) => line.map((value) => (Number.isFinite(value) ? value : 0))),
+      rows: queries,
+      columns: keys,
+      titles: { rows: 'query', columns: 'key' },
+      scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
+      quantity: 'attention weight',
+      format: (value) => share(value, 4),
+      text: (at, key) => share(values[at][key], 2),
+      say: (at, key) =>
+        `“${queries[at]}” attends to “${keys[key]}”${printed ? `, printed as ${printed[at][key]}` : ''}`,
+      cell: 42,
+    },
+    { ...size, width: least },
+  );
+  return {
+    title: 'The weights',
+    summary: 'The attention weights of every query over the keys.',
+    help: printed
+      ? 'The softmax of each row of scores. The text of this example prints other weights: both stand in the table of weights above.'
+      : 'The softmax of each row of scores. Choose a cell to follow its arithmetic above.',
+    ...drawn,
+    grid: {
+      ...drawn.grid,
+      picked: { row, column },
+      chooseHint: 'Enter shows the cell’s arithmetic.',
+      choose: (/** @type {number} */ at, /** @type {number} */ key) => ({ picked: `${at}.${key}` }),
+    },
+  };
+}
+
+/**
+ * Every table of numbers, in the order of the computation.
+ * @param {Result} result
+ * @returns {Table[]}
+ */
+function tables({ arrays, values }) {
+  const keys = /** @type {string[]} */ (arrays.key.data);
+  const queries = /** @type {string[]} */ (arrays.query.data);
+  /** @param {string} name @param {string} letter */
+  const numbered = (name, letter) =>
+    arrays[name].data[0].map(
+      (/** @type {number} */ _, /** @type {number} */ at) => `${letter}${at + 1}`,
+    );
+  const has = (/** @type {string} */ name) => name in arrays;
+  const steps = ['Given', has('inputs') ? 'Projected' : 'Given', 'Attended'];
+  /**
+   * @param {string} name
+   * @param {string} title
+   * @param {string} note
+   * @param {string[]} rows
+   * @param {string[]} columns
+   * @param {Partial<Table>} [more]
+   * @returns {Table[]}
+   */
+  const table = (name, title, note, rows, columns, more = {}) =>
+    has(name)
+      ? [
+          {
+            name,
+            step: steps[STEP[name] ?? 2],
+            title,
+            note,
+            rows,
+            columns,
+            values: rowsOf(arrays, name),
+            isGiven: false,
+            isOverride: false,
+            isEdited: Boolean(values[name]),
+            ...(has(`printed_${name}`) && { printed: rowsOf(arrays, `printed_${name}`) }),
+            ...more,
+          },
+        ]
+      : [];
+  const given = { isGiven: true };
+  /** @param {string} name @param {string} matrix */
+  const projected = (name, matrix) => ({ isGiven: true, isOverride: has('inputs') && has(matrix) });
+  const dims = has('inputs') ? numbered('inputs', 'x') : [];
+  return [
+    ...table('inputs', 'X, the inputs', 'a vector for each token', keys, dims, given),
+    ...table(
+      'query_weights',
+      'W_Q',
+      'makes queries',
+      dims,
+      has('query_weights') ? numbered('query_weights', 'q') : [],
+      given,
+    ),
+    ...table(
+      'key_weights',
+      'W_K',
+      'makes keys',
+      dims,
+      has('key_weights') ? numbered('key_weights', 'k') : [],
+      given,
+    ),
+    ...table(
+      'value_weights',
+      'W_V',
+      'makes values',
+      dims,
+      has('value_weights') ? numbered('value_weights', 'v') : [],
+      given,
+    ),
+    ...table(
+      'queries',
+      'Q, the queries',
+      projected('queries', 'query_weights').isOverride ? 'X · W_Q' : 'as given',
+      queries,
+      numbered('queries', 'q'),
+      projected('queries', 'query_weights'),
+    ),
+    ...table(
+      'keys',
+      'K, the keys',
+      projected('keys', 'key_weights').isOverride ? 'X · W_K' : 'as given',
+      keys,
+      numbered('keys', 'k'),
+      projected('keys', 'key_weights'),
+    ),
+    ...table(
+      'values',
+      'V, the values',
+      projected('values', 'value_weights').isOverride ? 'X · W_V' : 'as given',
+      keys,
+      numbered('values', 'v'),
+      projected('values', 'value_weights'),
+    ),
+    ...table(
+      'scores',
+      'Scores',
+      arrays.divisor.data === 1 ? 'Q · Kᵀ' : `Q · Kᵀ / ${decimal(arrays.divisor.data, 3)}`,
+      queries,
+      keys,
+    ),
+    ...table('weights', 'Weights', 'softmax of each row', queries, keys),
+    ...table('context', 'Context', 'weights · V', queries, numbered('context', 'v')),
+  ];
+}

@@ -1,0 +1,123 @@
+/** Residual connections and layer norm: gradients by layer of five ways to stack layers. */
+
+import { numbersIn } from '../../data/experiment.js';
+import { counted, decimal, grouped } from '../../data/format.js';
+import { curvesChart, warm } from '../../plot/charts.js';
+
+/**
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Curve, Size } from '../../plot/charts.js'
+ */
+
+/** @type {Record<string, string>} */
+const NAMES = {
+  plain: 'F(x)',
+  norm: 'LN(F(x))',
+  residual: 'x + F(x)',
+  post: 'LN(x + F(x))',
+  pre: 'x + F(LN(x))',
+};
+
+/** @type {ExperimentView} */
+export const experiment = {
+  id: 'depth',
+  main: ['n_layers', 'scale', 'd_model', 'n_tokens'],
+  finding,
+  pictures,
+};
+
+/** @param {number} value @returns {string} `32,800`, `1.56`, `3.7·10⁻⁵` */
+function factorIn(value) {
+  return value >= 100 ? grouped(Number(value.toPrecision(3))) : decimal(value, 2);
+}
+
+/** @param {Result} result */
+function finding({ arrays }) {
+  const { variant, stream_gradient: gradient, layer } = arrays;
+  /** @param {string} name first layer over last */
+  const ratio = (name) => {
+    const found = gradient.data[variant.data.indexOf(name)];
+    return factorIn((found[0] ?? NaN) / (found.at(-1) ?? NaN));
+  };
+  return (
+    `From the last of ${counted(layer.data.length, 'layer')} back to the first, the gradient is multiplied by ${ratio('plain')} ` +
+    `without residual connections or norms, by ${ratio('residual')} with residual connections alone, by ${ratio('post')} ` +
+    `with the norm after them (post) and by ${ratio('pre')} with the norm before each part (pre).`
+  );
+}
+
+/**
+ * @param {Result} result
+ * @returns {Picture[]}
+ */
+function pictures({ arrays }) {
+  return [
+    picture(arrays, 'stream_gradient', {
+      title: 'The gradient that reaches each layer',
+      help: 'Norm of the gradient of the loss by the input of each layer. Training goes from right to left: a curve that falls towards layer 0 leaves the first layers without a signal.',
+      up: 'gradient',
+      isWide: true,
+    }),
+    picture(arrays, 'weight_gradient', {
+      title: 'The gradient of the weights',
+      help: 'Norm of the gradient of the loss by the matrices of each layer: what an optimizer gets to see.',
+      up: 'gradient',
+    }),
+    picture(arrays, 'stream_size', {
+      title: 'The size of the stream',
+      help: 'Root mean square of the numbers that enter each layer. Residual sums grow with depth; a norm after the sum resets them.',
+      up: 'root mean square',
+    }),
+  ];
+}
+
+/**
+ * @param {Arrays} arrays
+ * @param {string} name
+ * @param {{title: string, help: string, up: string, isWide?: boolean}} words
+ * @returns {Picture}
+ */
+function picture(arrays, name, { title, help, up, isWide = false }) {
+  return {
+    id: name,
+    isWide,
+    draw: (size) => ({
+      title,
+      help,
+      summary: `${title}, by layer, for five ways to stack layers.`,
+      ...curvesChart(
+        {
+          x: numbersIn(arrays.layer.data),
+          across: { title: 'layer' },
+          up: { title: up, isLog: true },
+          quantity: help.split('.')[0],
+          curves: curvesOf(arrays, name, size),
+          format: (value) => decimal(value, 3),
+        },
+        size,
+      ),
+    }),
+  };
+}
+
+/**
+ * @param {Arrays} arrays
+ * @param {string} name
+ * @param {Size} size
+ * @returns {Curve[]}
+ */
+function curvesOf(arrays, name, { palette }) {
+  /** @type {Record<string, Partial<Curve>>} */
+  const looks = {
+    plain: { colour: palette.muted, dash: 'dot' },
+    norm: { colour: palette.key },
+    residual: { colour: palette.ink },
+    post: { colour: palette.query },
+    pre: { colour: warm(palette), width: 3.5 },
+  };
+  return arrays.variant.data.map((/** @type {string} */ variant, /** @type {number} */ at) => ({
+    name: NAMES[variant] ?? variant,
+    values: numbersIn(arrays[name].data[at]),
+    ...looks[variant],
+  }));
+}

@@ -1,0 +1,186 @@
+/** Why recurrent networks lost: gradients that vanish with the distance, and steps that wait. */
+
+import { numbersIn } from '../../data/experiment.js';
+import { amount, counted, decimal } from '../../data/format.js';
+import { curvesChart, mapChart, warm } from '../../plot/charts.js';
+import { diverging } from '../../plot/colour.js';
+
+/**
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Curve, Size } from '../../plot/charts.js'
+ */
+
+/** @type {Record<string, string>} */
+const NAMES = {
+  linear: 'linear',
+  tanh: 'tanh RNN',
+  lstm: 'LSTM',
+  gru: 'GRU',
+  attention: 'attention',
+};
+
+/** @type {ExperimentView} */
+export const experiment = {
+  id: 'recurrence',
+  main: ['length', 'spectral_radius', 'forget_bias', 'width'],
+  finding,
+  pictures,
+};
+
+/** @param {Result} result */
+function finding({ arrays }) {
+  const { cell, gradient, distance, waiting_steps: waiting } = arrays;
+  const last = distance.data.length - 1;
+  /** @param {string} name */
+  const far = (name) => decimal(gradient.data[cell.data.indexOf(name)][last] ?? NaN, 3);
+  return (
+    `${counted(last, 'token')} back, the gradient is ${far('tanh')} in the tanh network, ${far('gru')} in the GRU, ` +
+    `${far('lstm')} in the LSTM and ${far('attention')} with attention. For ${counted(last + 1, 'token')} a recurrent network ` +
+    `makes ${waiting.data[0][last]} steps one after another, attention ${waiting.data.at(-1)[last]}.`
+  );
+}
+
+/**
+ * @param {Arrays} arrays
+ * @param {string} name
+ * @param {Size} size
+ * @param {Record<string, string>} [names]
+ * @returns {Curve[]}
+ */
+function cellCurves(arrays, name, { palette }, names = NAMES) {
+  /** @type {Record<string, Partial<Curve>>} */
+  const looks = {
+    linear: { colour: palette.muted, dash: 'dot' },
+    tanh: { colour: palette.ink },
+    lstm: { colour: palette.query },
+    gru: { colour: palette.key },
+    attention: { colour: warm(palette), width: 3.5 },
+  };
+  return arrays.cell.data.map((/** @type {string} */ cell, /** @type {number} */ at) => ({
+    name: names[cell] ?? cell,
+    values: numbersIn(arrays[name].data[at]),
+    ...looks[cell],
+  }));
+}
+
+/**
+ * @param {Result} result
+ * @returns {Picture[]}
+ */
+function pictures({ arrays, values }) {
+  const distances = numbersIn(arrays.distance.data);
+  const lengths = numbersIn(arrays.length.data);
+  return [
+    {
+      id: 'gradient',
+      isWide: true,
+      draw: (size) => ({
+        title: 'How much of the past can still be learned from',
+        summary:
+          'The gradient of the last state by each earlier one, by distance, for five networks.',
+        help: `The gradient of the last state by the state so many tokens back. The linear network follows the law ρ^distance, with ρ = ${amount(values.spectral_radius)}; attention reaches every token in one step.`,
+        ...curvesChart(
+          {
+            x: distances,
+            across: { title: 'tokens back from the last' },
+            up: { title: 'gradient', isLog: true, range: rangeOf(arrays) },
+            quantity: 'norm of the Jacobian of the last state, 1 for an identity',
+            curves: cellCurves(arrays, 'gradient', size),
+            unit: 'tokens back',
+          },
+          size,
+        ),
+      }),
+    },
+    {
+      id: 'waiting',
+      draw: (size) => ({
+        title: 'Steps that must wait for each other',
+        summary: 'Steps that wait for each other, by the length of the sequence.',
+        help: 'Every recurrent state needs the one before it, so a faster machine with more cores does not help. Attention computes all tokens at once.',
+        ...curvesChart(
+          {
+            x: lengths,
+            across: { title: 'tokens' },
+            up: { title: 'steps' },
+            quantity: 'steps that wait for each other',
+            format: (value) => String(value),
+            curves: cellCurves(arrays, 'waiting_steps', size, { ...NAMES, linear: 'recurrent' })
+              .filter((_, at) => ['linear', 'attention'].includes(arrays.cell.data[at]))
+              .map((curve, at) =>
+                at === 0 ? { ...curve, colour: size.palette.ink, dash: 'solid' } : curve,
+              ),
+          },
+          size,
+        ),
+      }),
+    },
+    {
+      id: 'multiplications',
+      draw: (size) => ({
+        title: 'The price: work that grows with the square',
+        summary: 'Multiplications for a sequence, by its length, for five networks.',
+        help: `Multiplications of the matrix products at width ${values.width}. Attention compares all pairs; it pays where sequences are longer than vectors are wide.`,
+        ...curvesChart(
+          {
+            x: lengths,
+            across: { title: 'tokens' },
+            up: { title: 'multiplications', isLog: true },
+            quantity: 'multiplications for a sequence',
+            format: (value) => Math.round(value).toLocaleString('en'),
+            curves: cellCurves(arrays, 'multiplications', size).filter(
+              (_, at) => arrays.cell.data[at] !== 'linear',
+            ),
+          },
+          size,
+        ),
+      }),
+    },
+    { id: 'radius', isWide: true, draw: (size) => radiusMap(arrays, distances, size) },
+  ];
+}
+
+/**
+ * From 10⁻¹² at the least, so that one curve that vanishes does not press the others together.
+ * @param {Arrays} arrays
+ * @returns {[number, number]}
+ */
+function rangeOf({ gradient }) {
+  const all = gradient.data.flat().filter((/** @type {number} */ value) => value > 0);
+  const [least, most] = [Math.min(...all), Math.max(...all)];
+  return [Math.max(1e-12, least / 1.5), Math.max(2, most * 1.5)];
+}
+
+const FLOOR = 6;
+
+/**
+ * @param {Arrays} arrays
+ * @param {number[]} distances
+ * @param {Size} size
+ */
+function radiusMap({ radius, tanh_by_radius: found }, distances, size) {
+  const values = /** @type {(number|null)[][]} */ (found.data).map(numbersIn);
+  const logs = values.map((row) =>
+    row.map((value) => Math.max(-FLOOR, Math.min(FLOOR, Math.log10(Math.max(value, 1e-99))))),
+  );
+  return {
+    title: 'The tanh network at other spectral radii',
+    summary: 'The gradient of the tanh network by distance and by spectral radius.',
+    help: 'Below 1 the gradient shrinks at every step. Above 1 it would explode, but tanh saturates and shrinks it again: there is no setting at which it reaches far without care.',
+    ...mapChart(
+      {
+        values,
+        shades: logs,
+        rows: radius.data.map((/** @type {number} */ value) => amount(value)),
+        columns: distances.map(String),
+        titles: { rows: 'ρ', columns: 'tokens back from the last' },
+        scale: { bottom: -FLOOR, top: FLOOR, colours: diverging(size.palette.theme) },
+        quantity: 'gradient',
+        write: (value) => (value === 0 ? '1' : `10${value < 0 ? '⁻' : ''}⁶`),
+        format: (value) => decimal(value, 3),
+        cell: 20,
+      },
+      size,
+    ),
+  };
+}

@@ -1,0 +1,201 @@
+/** Why attention divides by √d: variance, saturation and gradient of the softmax by width. */
+
+import { numbersIn } from '../../data/experiment.js';
+import { amount, grouped, share } from '../../data/format.js';
+import { curvesChart, mapChart, powerOfTen, warm } from '../../plot/charts.js';
+import { sequential } from '../../plot/colour.js';
+
+/**
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Axis, Size } from '../../plot/charts.js'
+ */
+
+const PLAIN = 'not divided';
+const SCALED = 'divided by √d';
+
+/** @type {ExperimentView} */
+export const experiment = {
+  id: 'scaling',
+  main: ['width', 'n_keys', 'deviation', 'scores', 'divisors'],
+  finding,
+  pictures,
+};
+
+/** @param {Result} result */
+function finding({ arrays }) {
+  const { width, variance, greatest_weight: greatest, gradient } = arrays;
+  /** @param {any} array @returns {[number, number]} at the greatest width, undivided and divided */
+  const ends = ({ data }) => [data[0].at(-1), data[1].at(-1)];
+  const [plain, scaled] = [ends(greatest), ends(gradient)];
+  const [spread, kept] = ends(variance);
+  const factor = scaled[1] / scaled[0];
+  return (
+    `At width ${grouped(width.data.at(-1))} the undivided scores have variance ${grouped(Number(spread.toPrecision(3)))}, and one key takes ` +
+    `${share(plain[0], 2)} of the weight on average. Divided by √d the variance is ${amount(kept)} and the greatest ` +
+    `weight ${share(plain[1], 2)}. The gradient of the softmax is ${
+      factor >= 1.05
+        ? `${amount(factor, 2)} times as large with the division`
+        : 'as large without the division here'
+    }.`
+  );
+}
+
+/**
+ * @param {Result} result
+ * @returns {Picture[]}
+ */
+function pictures({ arrays }) {
+  const widths = numbersIn(arrays.width.data);
+  /** @type {Axis} */
+  const across = {
+    title: 'width d',
+    isLog: widths.length > 1,
+    ticks: widths.filter((_, at) => at % Math.ceil(widths.length / 6) === 0),
+    write: grouped,
+  };
+  /**
+   * @param {string} name
+   * @param {Size} size
+   */
+  const pair = (name, { palette }) => [
+    { name: PLAIN, values: numbersIn(arrays[name].data[0]), colour: palette.ink, hasDots: true },
+    {
+      name: SCALED,
+      values: numbersIn(arrays[name].data[1]),
+      colour: warm(palette),
+      width: 3,
+      hasDots: true,
+    },
+  ];
+  return [
+    {
+      id: 'variance',
+      draw: (size) => ({
+        title: 'Without the division, scores grow with the width',
+        summary: 'The variance of the scores by the width, with and without the division by √d.',
+        help: 'Variance of the dot products. Dotted: the theory, d·σ⁴ and σ⁴.',
+        ...curvesChart(
+          {
+            x: widths,
+            across,
+            up: { title: 'variance of the scores', isLog: true },
+            quantity: 'variance of the scores',
+            curves: [
+              ...['d·σ⁴', 'σ⁴'].map((name, at) => ({
+                name,
+                values: numbersIn(arrays.expected_variance.data[at]),
+                colour: size.palette.muted,
+                dash: /** @type {const} */ ('dot'),
+                isQuiet: true,
+              })),
+              ...pair('variance', size),
+            ],
+            format: (value) => amount(value, 4),
+          },
+          size,
+        ),
+      }),
+    },
+    {
+      id: 'greatest',
+      draw: (size) => ({
+        title: 'Then one key takes all the weight',
+        summary: 'The greatest attention weight by the width, with and without the division.',
+        help: `Mean of the greatest weight of each query. Even weights over ${arrays.example.shape[1]} keys would be ${share(1 / arrays.example.shape[1], 3)}.`,
+        ...curvesChart(
+          {
+            x: widths,
+            across,
+            up: { title: 'greatest weight', range: [0, 1] },
+            quantity: 'mean of the greatest weight of a query',
+            curves: pair('greatest_weight', size),
+          },
+          size,
+        ),
+      }),
+    },
+    ...[0, 1].map((at) => ({
+      id: at === 0 ? 'example' : 'example-scaled',
+      draw: (/** @type {Size} */ size) => exampleMap(arrays, at, widths, size),
+    })),
+    {
+      id: 'gradient',
+      draw: (size) => ({
+        title: 'And the gradient dies',
+        summary: 'The gradient of the softmax by the width, with and without the division.',
+        help: 'Mean Frobenius norm of ∂weights/∂scores: how much the weights move when the scores do. Where it is near 0, training cannot move the weight elsewhere.',
+        ...curvesChart(
+          {
+            x: widths,
+            across,
+            up: { title: '‖∂weights/∂scores‖', isLog: true, write: powerOfTen },
+            quantity: 'norm of the gradient of the softmax',
+            curves: pair('gradient', size),
+          },
+          size,
+        ),
+      }),
+    },
+    { id: 'scores', draw: (size) => chosenMap(arrays, size) },
+  ];
+}
+
+/**
+ * @param {Arrays} arrays
+ * @param {number} at 0: undivided, 1: divided
+ * @param {number[]} widths
+ * @param {Size} size
+ */
+function exampleMap({ example }, at, widths, size) {
+  const values = /** @type {(number|null)[][]} */ (example.data[at]).map(numbersIn);
+  return {
+    title: at === 0 ? 'One query, not divided' : 'The same query, divided by √d',
+    summary: `The weights of one query over its keys, by the width, ${at === 0 ? PLAIN : SCALED}.`,
+    help:
+      at === 0
+        ? 'Each column is the attention of one query at one width: narrow vectors spread it, wide ones settle on a single key.'
+        : 'The same vectors: the columns stay as spread at every width.',
+    ...mapChart(
+      {
+        values,
+        rows: values.map((_, key) => String(key + 1)),
+        columns: widths.map(grouped),
+        titles: { rows: 'key', columns: 'width d' },
+        scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
+        quantity: 'attention weight',
+        format: (value) => share(value),
+        cell: Math.max(7, Math.min(24, 220 / values.length)),
+      },
+      size,
+    ),
+  };
+}
+
+/**
+ * @param {Arrays} arrays
+ * @param {Size} size
+ */
+function chosenMap({ divisor, scores, weights, weights_gradient: gradient }, size) {
+  const values = /** @type {(number|null)[][]} */ (weights.data).map(numbersIn);
+  const gradients = numbersIn(gradient.data);
+  const hasRoom = size.width / scores.data.length > 52;
+  return {
+    title: 'The softmax of your own scores',
+    summary: 'The softmax of chosen scores, each row divided by another number first.',
+    help: `Scores and divisors are yours to change. Gradient by divisor: ${gradients.map((value, at) => `÷${amount(divisor.data[at])}: ${amount(value, 2)}`).join(' · ')}.`,
+    ...mapChart(
+      {
+        values,
+        rows: divisor.data.map((/** @type {number} */ value) => `÷ ${amount(value)}`),
+        columns: scores.data.map((/** @type {number} */ value) => amount(value)),
+        titles: { rows: 'divisor', columns: 'score' },
+        scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
+        quantity: 'softmax of the divided scores',
+        format: (value) => share(value, 4),
+        cell: 40,
+        ...(hasRoom && { text: (row, column) => share(values[row][column], 3) }),
+      },
+      size,
+    ),
+  };
+}

@@ -1,0 +1,93 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import { test } from 'node:test';
+import { curvesChart, mapChart, powerOfTen, spread } from '../../../static/js/plot/charts.js';
+import { PALETTE } from '../sample.js';
+
+const SIZE = { width: 600, height: 500, palette: PALETTE };
+const CURVES = {
+  x: [0, 1, 2],
+  across: { title: 'step' },
+  up: { title: 'loss', isLog: true },
+  quantity: 'loss',
+  curves: [
+    { name: '<b>', values: [1, 0.1, 0.01], colour: '#f00' },
+    { name: 'flat', values: [1, NaN, 1], colour: '#00f' },
+  ],
+};
+
+test('the cursor finds the nearest curve, in the coordinates of the axes', () => {
+  const { grid } = curvesChart(CURVES, SIZE);
+  deepEqual(grid.geometry.at(1.9, -1.8), { row: 0, column: 2 });
+  deepEqual(grid.geometry.at(1.9, 0.2), { row: 1, column: 2 });
+  deepEqual(grid.geometry.at(1.1, 5), { row: 0, column: 1 }, 'a missing value is not found');
+  const box = grid.geometry.box(0, 2);
+  ok(box.x0 < 2 && box.x1 > 2 && box.y0 < -2 && box.y1 > -2);
+  equal(grid.geometry.box(1, 1), null);
+});
+
+test('names are text, never markup', () => {
+  for (const width of [300, 600]) {
+    const { layout } = curvesChart(CURVES, { ...SIZE, width });
+    ok(layout.annotations.some(({ text }) => text.includes('&lt;b&gt;')));
+    ok(!layout.annotations.some(({ text }) => text.includes('<b>')));
+  }
+});
+
+test('a curve is not drawn beyond a given range', () => {
+  const { data } = curvesChart({ ...CURVES, up: { title: '', range: [0, 0.5] } }, SIZE);
+  deepEqual(data[0].y, [null, 0.1, 0.01]);
+});
+
+test('a curve of nothing, or of one value, is drawn', () => {
+  for (const values of [[], [3], [NaN], [0, 0]]) {
+    const x = values.map((_, at) => at);
+    for (const isLog of [true, false]) {
+      const { layout } = curvesChart(
+        { ...CURVES, x, up: { title: '', isLog }, curves: [{ name: 'a', values, colour: '#000' }] },
+        SIZE,
+      );
+      ok([...layout.xaxis.range, ...layout.yaxis.range].every(Number.isFinite));
+      ok(layout.yaxis.range[0] < layout.yaxis.range[1]);
+    }
+  }
+});
+
+test('names are moved apart within the plot', () => {
+  deepEqual(spread([0, 1, 50], 10, 100), [0, 10, 50]);
+  deepEqual(spread([98, 99, 100], 10, 100), [80, 90, 100]);
+});
+
+test('powers of ten are short', () => {
+  deepEqual([1, 100, 0.01, 1e-6, 1e12, 3].map(powerOfTen), [
+    '1',
+    '100',
+    '0.01',
+    '10⁻⁶',
+    '10¹²',
+    '3',
+  ]);
+});
+
+test('a map has a cell for each number, and none for what is missing', () => {
+  const { data, grid } = mapChart(
+    {
+      values: [
+        [0, 1],
+        [NaN, 0.5],
+      ],
+      rows: ['a', 'b'],
+      columns: ['x', '<i>'],
+      titles: { rows: 'row', columns: 'column' },
+      scale: { bottom: 0, top: 1, colours: new Uint8Array(768) },
+      quantity: 'share',
+      text: (row, column) => `<${row}${column}>`,
+    },
+    SIZE,
+  );
+  deepEqual(data[0].z, [
+    [0, 1],
+    [null, 0.5],
+  ]);
+  ok(data[1].text.every((text) => !text.includes('<')));
+  ok(grid.describe(1, 0).includes('nothing') && grid.describe(0, 1).includes('1'));
+});
