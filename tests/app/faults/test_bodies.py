@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from headlight.main import create_app
+from headlight.model.experiments.registry import EXPERIMENTS
 from headlight.settings import Settings
 
 DEEP = 60_000
@@ -85,17 +86,23 @@ VALUES = (
 )
 
 
+BY_HAND = EXPERIMENTS["by_hand"]
+BY_HAND_PATH = "/api/v1/experiments/by_hand"
+
+
 def requests_by_route():
     """The schema of the body of every route that reads one."""
     document = create_app(Settings(device="cpu")).openapi()
     posts = {path: found["post"] for path, found in document["paths"].items() if "post" in found}
-    names = {
-        path: post["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+    schemas = {
+        path: post["requestBody"]["content"]["application/json"]["schema"]
         for path, post in posts.items()
         if "requestBody" in post
     }
-    schemas = document["components"]["schemas"]
-    return {path: schemas[name.rpartition("/")[2]] for path, name in names.items()}
+    del schemas["/api/v1/experiments/{experiment}"]  # each experiment has a schema of its own
+    named = document["components"]["schemas"]
+    found = {path: named[schema["$ref"].rpartition("/")[2]] for path, schema in schemas.items()}
+    return found | {BY_HAND_PATH: BY_HAND.parameters.model_json_schema()}
 
 
 REQUESTS = requests_by_route()
@@ -132,6 +139,8 @@ def test_bodies_that_are_not_json_are_malformed(post, assert_problem, path):
 @pytest.mark.parametrize("path", REQUESTS)
 def test_json_of_another_shape_is_invalid_and_each_error_is_named(post, assert_problem, path):
     for name, body in MISSHAPEN.items():
+        if body == b"{}" and path == BY_HAND_PATH:
+            continue  # each of its parameters has a default
         kind, found = refused(post, assert_problem, path, body)
         assert kind == "invalid-request", name
         assert found["errors"], name
@@ -141,9 +150,8 @@ def test_json_of_another_shape_is_invalid_and_each_error_is_named(post, assert_p
 def test_any_value_of_a_member_is_answered_or_refused(post, assert_problem, path):
     members = REQUESTS[path]["properties"]
     for member, value in product(members, VALUES):
-        order = {"text": "the cat", "n_tokens": 2, member: value}
-        if "n_tokens" not in members:
-            del order["n_tokens"]
+        others = {"text": "the cat", "n_tokens": 2}
+        order = {name: other for name, other in others.items() if name in members} | {member: value}
         body = json.dumps(order).encode()
         reply = post(path, body)
         assert reply is not None, (member, value)
