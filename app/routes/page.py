@@ -25,7 +25,7 @@ _REVALIDATE = {"Cache-Control": "no-cache"}
 
 # The modules of the first drawing, so that a browser need not find them one by one.
 _ENTRIES = ("main.js", "views/attention/attention.js", "ui/heads_block.js")
-_EXPERIMENTS = ("experiments.js", "plot/charts.js")
+_EXPERIMENTS = ("experiments.js", "plot/curves.js")
 _IMPORT = re.compile(r"""^(?:import|export)\b[^;'"(]*?['"](\.[^'"]+)['"]""", re.MULTILINE)
 
 # A card may be a stranger's: its tags are text, and it brings no pictures from elsewhere.

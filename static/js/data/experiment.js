@@ -349,7 +349,7 @@ export function valuesInWords(values) {
  * @typedef {Object} Picture
  * @property {string} id
  * @property {boolean} [isWide] it takes the whole width
- * @property {(size: import('../plot/charts.js').Size) => DrawnFigure} draw
+ * @property {(size: import('../plot/map.js').Size) => DrawnFigure} draw
  */
 
 /** @typedef {{name: string, step: string, title: string, note: string, rows: string[], columns: string[], values: number[][], printed?: number[][], isGiven: boolean, isEdited: boolean, isOverride: boolean}} Table of numbers that can be edited, if they are given */

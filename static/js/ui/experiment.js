@@ -14,7 +14,8 @@ import {
 import { asSentence } from '../data/text.js';
 import { plotHeight } from '../plot/figure.js';
 import { element, palette, withSymbols } from './dom.js';
-import { createField, createTables } from './fields.js';
+import { createField } from './fields.js';
+import { createTables } from './number_tables.js';
 import { createPanel } from './panel.js';
 
 /**
@@ -526,8 +527,9 @@ export function createExperiment(description, view, { onLink, announce }) {
     /** Opens the panel; at first sight it runs. */
     open() {
       isOpen = true;
-      if (run.state().status === 'idle' || run.state().status === 'failed') start();
-      else if (run.state().status === 'stopped' && isPreview) start();
+      const { status } = run.state();
+      const isUnseen = status === 'stopped' && (isPreview || !view.preview);
+      if (status === 'idle' || status === 'failed' || isUnseen) start();
       else draw();
     },
 

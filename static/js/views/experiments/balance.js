@@ -2,12 +2,14 @@
 
 import { numbersIn } from '../../data/experiment.js';
 import { amount, counted, percent, share } from '../../data/format.js';
-import { curvesChart, mapChart, warm } from '../../plot/charts.js';
+import { curvesChart, warm } from '../../plot/curves.js';
+import { mapChart } from '../../plot/map.js';
 import { sequential } from '../../plot/colour.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
- * @import { Curve, Size } from '../../plot/charts.js'
+ * @import { Curve } from '../../plot/curves.js'
+ * @import { Size } from '../../plot/map.js'
  */
 
 const NAMES = ['without', 'with'];

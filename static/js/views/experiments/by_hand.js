@@ -2,12 +2,12 @@
 
 import { numbersIn } from '../../data/experiment.js';
 import { decimal, share } from '../../data/format.js';
-import { mapChart } from '../../plot/charts.js';
+import { mapChart } from '../../plot/map.js';
 import { sequential } from '../../plot/colour.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../data/experiment.js'
- * @import { Size } from '../../plot/charts.js'
+ * @import { Size } from '../../plot/map.js'
  */
 
 const GIVEN = [

@@ -2,11 +2,12 @@
 
 import { numbersIn } from '../../data/experiment.js';
 import { counted, decimal, grouped } from '../../data/format.js';
-import { curvesChart, warm } from '../../plot/charts.js';
+import { curvesChart, warm } from '../../plot/curves.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
- * @import { Curve, Size } from '../../plot/charts.js'
+ * @import { Curve } from '../../plot/curves.js'
+ * @import { Size } from '../../plot/map.js'
  */
 
 /** @type {Record<string, string>} */

@@ -3,13 +3,14 @@
 import { numbersIn } from '../../data/experiment.js';
 import { amount, counted, grouped, percent, share } from '../../data/format.js';
 import { escapeForPlotly } from '../../data/text.js';
-import { curvesChart, mapChart, plainGrid, warm } from '../../plot/charts.js';
+import { curvesChart, warm } from '../../plot/curves.js';
+import { mapChart, plainGrid } from '../../plot/map.js';
 import { diverging, plotlyScale, sequential } from '../../plot/colour.js';
 import { baseLayout, shortBar, shortBarTitle } from '../../plot/figure.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
- * @import { Size } from '../../plot/charts.js'
+ * @import { Size } from '../../plot/map.js'
  * @import { DrawnFigure } from '../../plot/figure.js'
  */
 

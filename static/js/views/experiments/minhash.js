@@ -3,12 +3,13 @@
 import { numbersIn } from '../../data/experiment.js';
 import { counted, grouped, share } from '../../data/format.js';
 import { visible } from '../../data/text.js';
-import { curvesChart, mapChart, warm } from '../../plot/charts.js';
+import { curvesChart, warm } from '../../plot/curves.js';
+import { mapChart } from '../../plot/map.js';
 import { diverging, sequential } from '../../plot/colour.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
- * @import { Size } from '../../plot/charts.js'
+ * @import { Size } from '../../plot/map.js'
  */
 
 /** @type {ExperimentView} */

@@ -2,12 +2,14 @@
 
 import { numbersIn } from '../../data/experiment.js';
 import { amount, counted, decimal } from '../../data/format.js';
-import { curvesChart, mapChart, warm } from '../../plot/charts.js';
+import { curvesChart, warm } from '../../plot/curves.js';
+import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
- * @import { Curve, Size } from '../../plot/charts.js'
+ * @import { Curve } from '../../plot/curves.js'
+ * @import { Size } from '../../plot/map.js'
  */
 
 /** @type {Record<string, string>} */

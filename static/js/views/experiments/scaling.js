@@ -2,12 +2,14 @@
 
 import { numbersIn } from '../../data/experiment.js';
 import { amount, grouped, share } from '../../data/format.js';
-import { curvesChart, mapChart, powerOfTen, warm } from '../../plot/charts.js';
+import { curvesChart, powerOfTen, warm } from '../../plot/curves.js';
+import { mapChart } from '../../plot/map.js';
 import { sequential } from '../../plot/colour.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
- * @import { Axis, Size } from '../../plot/charts.js'
+ * @import { Axis } from '../../plot/curves.js'
+ * @import { Size } from '../../plot/map.js'
  */
 
 const PLAIN = 'not divided';

@@ -2,13 +2,14 @@
 
 import { numbersIn } from '../../data/experiment.js';
 import { amount, counted, decimal } from '../../data/format.js';
-import { curvesChart, plainGrid, powerOfTen, warm } from '../../plot/charts.js';
+import { curvesChart, powerOfTen, warm } from '../../plot/curves.js';
+import { plainGrid } from '../../plot/map.js';
 import { plotlyScale, sequential } from '../../plot/colour.js';
 import { baseLayout, labelWidth } from '../../plot/figure.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
- * @import { Size } from '../../plot/charts.js'
+ * @import { Size } from '../../plot/map.js'
  * @import { DrawnFigure, Palette } from '../../plot/figure.js'
  */
 

@@ -1,6 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { curvesChart, mapChart, powerOfTen, spread } from '../../../static/js/plot/charts.js';
+import { curvesChart, powerOfTen, spread } from '../../../static/js/plot/curves.js';
+import { mapChart } from '../../../static/js/plot/map.js';
 import { PALETTE } from '../sample.js';
 
 const SIZE = { width: 600, height: 500, palette: PALETTE };

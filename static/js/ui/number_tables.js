@@ -1,0 +1,237 @@
+/**
+ * Tables of numbers of a computation; those that are given can be edited.
+ */
+
+import { decimal } from '../data/format.js';
+import { css, diverging, levelOf } from '../plot/colour.js';
+import { element, withSymbols } from './dom.js';
+
+/**
+ * @import { Table } from '../data/experiment.js'
+ * @import { Theme } from '../plot/colour.js'
+ */
+
+/**
+ * Tables of numbers, by step; those that are given can be edited.
+ * @param {Object} handlers
+ * @param {(name: string, rows: number[][]|null) => void} handlers.onRows null: as they were
+ */
+export function createTables({ onRows }) {
+  const host = element('div', { class: 'worked', hidden: true });
+  /** @type {{table: Table, cells: HTMLElement[][]}[]} */
+  let drawn = [];
+  let layout = '';
+
+  /** @param {Table} table */
+  function build(table) {
+    const { name, title, rows, columns, note, isGiven, isEdited } = table;
+    const cells = rows.map((row, at) =>
+      columns.map((column, place) =>
+        isGiven ? inputCell(table, at, place, `${title}, ${row}, ${column}`) : element('span', {}),
+      ),
+    );
+    const block = element(
+      'div',
+      {
+        class: isGiven ? 'worked-table is-given' : 'worked-table',
+        ...(!isGiven && { role: 'region', 'aria-label': title, tabindex: 0 }),
+      },
+      element(
+        'table',
+        {},
+        element(
+          'caption',
+          {},
+          element('b', {}, ...withSymbols(title)),
+          ' ',
+          ...withSymbols(isEdited && table.isOverride ? 'as you typed' : note),
+          isEdited
+            ? element(
+                'button',
+                { type: 'button', class: 'worked-reset', onclick: () => onRows(name, null) },
+                'Reset',
+              )
+            : null,
+        ),
+        element(
+          'thead',
+          {},
+          element(
+            'tr',
+            {},
+            element('td', {}),
+            ...columns.map((column) => element('th', { scope: 'col' }, column)),
+          ),
+        ),
+        element(
+          'tbody',
+          {},
+          ...rows.map((row, at) =>
+            element(
+              'tr',
+              {},
+              element('th', { scope: 'row' }, row),
+              ...cells[at].map((cell) => element('td', {}, cell)),
+            ),
+          ),
+        ),
+      ),
+    );
+    return { table, cells, block };
+  }
+
+  /**
+   * @param {Table} table
+   * @param {number} row
+   * @param {number} column
+   * @param {string} label
+   */
+  function inputCell({ name }, row, column, label) {
+    const input = element('input', {
+      type: 'text',
+      inputmode: 'decimal',
+      autocomplete: 'off',
+      'aria-label': label,
+      tabindex: row === 0 && column === 0 ? 0 : -1,
+    });
+    const mine = () => drawn.find(({ table }) => table.name === name);
+    input.addEventListener('change', () => {
+      const value = Number(input.value.trim().replace(/^−/, '-'));
+      const isNumber =
+        input.value.trim() !== '' && Number.isFinite(value) && Math.abs(value) <= 1e6;
+      input.setAttribute('aria-invalid', String(!isNumber));
+      const found = mine();
+      if (!isNumber || !found) return;
+      onRows(
+        name,
+        found.table.values.map((line, at) =>
+          line.map((each, place) => (at === row && place === column ? value : each)),
+        ),
+      );
+    });
+    input.addEventListener('focus', () => {
+      for (const each of mine()?.cells.flat() ?? [])
+        /** @type {HTMLElement} */ (each).tabIndex = each === input ? 0 : -1;
+      const { table } = mine() ?? {};
+      if (table && input.getAttribute('aria-invalid') !== 'true')
+        input.value = String(table.values[row][column]);
+      input.select();
+    });
+    input.addEventListener('blur', () => {
+      const { table } = mine() ?? {};
+      if (table && input.getAttribute('aria-invalid') !== 'true')
+        input.value = decimal(table.values[row][column], 3);
+    });
+    input.addEventListener('keydown', (event) => {
+      const step = stepOf(event, input);
+      const next = step && mine()?.cells[row + step[0]]?.[column + step[1]];
+      if (!next) return;
+      event.preventDefault();
+      /** @type {HTMLElement} */ (next).focus();
+    });
+    return input;
+  }
+
+  return {
+    element: host,
+
+    /**
+     * @param {Table[]} tables
+     * @param {Theme} theme
+     */
+    show(tables, theme) {
+      host.hidden = tables.length === 0;
+      const wanted = JSON.stringify(
+        tables.map(({ name, rows, columns, isGiven, isEdited, note }) => [
+          name,
+          rows,
+          columns,
+          isGiven,
+          isEdited,
+          note,
+        ]),
+      );
+      if (wanted !== layout) {
+        const focused = document.activeElement?.getAttribute('aria-label');
+        layout = wanted;
+        const blocks = tables.map(build);
+        drawn = blocks;
+        const steps = [...new Set(tables.map(({ step }) => step))];
+        host.replaceChildren(
+          ...steps.map((step) =>
+            element(
+              'div',
+              { class: 'worked-step' },
+              element('h3', {}, step),
+              element(
+                'div',
+                { class: 'worked-row' },
+                ...blocks.flatMap(({ table, block }) => (table.step === step ? [block] : [])),
+              ),
+            ),
+          ),
+        );
+        const again =
+          focused &&
+          [...host.querySelectorAll('input')].find(
+            (each) => each.getAttribute('aria-label') === focused,
+          );
+        if (again) again.focus();
+      }
+      tables.forEach((table, index) => {
+        drawn[index].table = table;
+        fill(table, drawn[index].cells, theme);
+      });
+    },
+  };
+}
+
+/**
+ * @param {KeyboardEvent} event
+ * @param {HTMLInputElement} input
+ * @returns {[number, number]|null} rows down and columns right
+ */
+function stepOf({ key }, input) {
+  const { selectionStart: start, selectionEnd: end, value } = input;
+  const isWhole = start === 0 && end === value.length;
+  if (key === 'ArrowUp') return [-1, 0];
+  if (key === 'ArrowDown' || key === 'Enter') return [1, 0];
+  if (key === 'ArrowLeft' && (isWhole || end === 0)) return [0, -1];
+  if (key === 'ArrowRight' && (isWhole || start === value.length)) return [0, 1];
+  return null;
+}
+
+/**
+ * Numbers, a tint by their size, and the number that a text prints where it differs.
+ * @param {Table} table
+ * @param {HTMLElement[][]} cells
+ * @param {Theme} theme
+ */
+function fill({ values, printed }, cells, theme) {
+  const most = Math.max(1e-9, ...values.flat().filter(Number.isFinite).map(Math.abs));
+  const scale = diverging(theme);
+  const digits = Math.max(0, ...(printed ?? []).flat().map(digitsOf));
+  values.forEach((line, row) =>
+    line.forEach((value, column) => {
+      const cell = cells[row][column];
+      const isFinite = Number.isFinite(value);
+      const shown = isFinite ? decimal(value, 3) : 'masked';
+      if (cell instanceof HTMLInputElement) {
+        if (document.activeElement !== cell || cell.getAttribute('aria-invalid') !== 'true')
+          cell.value = document.activeElement === cell ? String(value) : shown;
+      } else {
+        cell.textContent = shown;
+        const other = printed?.[row]?.[column];
+        if (other !== undefined && Math.abs(other - value) >= 0.5 * 10 ** -digits)
+          cell.append(element('small', {}, `printed ${other.toFixed(digits)}`));
+      }
+      const strength = isFinite ? (0.42 * value) / most : 0;
+      cell.parentElement?.style.setProperty('--tint', css(scale, levelOf(strength + 1, 2)));
+    }),
+  );
+}
+
+/** @param {number} value @returns {number} digits after the point, as it is printed */
+function digitsOf(value) {
+  return (String(value).split('.')[1] ?? '').length;
+}
