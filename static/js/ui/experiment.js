@@ -362,14 +362,15 @@ export function createExperiment(description, view, { onLink, announce }) {
       element('summary', {}, 'More settings'),
       ...rest.map(([, field]) => field.element),
     );
+    const row = element('div', { class: 'run-row' }, view.preview ? button : null, reset);
     const formElement = element(
       'form',
       { class: 'settings', 'aria-label': 'Parameters' },
+      ...(view.preview ? [row, status] : []),
       ...main,
       beside?.element ?? null,
       more,
-      element('div', { class: 'run-row' }, view.preview ? button : null, reset),
-      status,
+      ...(view.preview ? [] : [row]), // it appears with the first change, so it moves nothing
     );
     formElement.addEventListener('submit', (event) => {
       event.preventDefault();
@@ -388,7 +389,6 @@ export function createExperiment(description, view, { onLink, announce }) {
           'is-set',
           rest.some(([name]) => JSON.stringify(values[name]) !== JSON.stringify(standards[name])),
         );
-        status.hidden = !view.preview;
         const words = view.preview ? statusOf() : '';
         if (status.textContent !== words) status.textContent = words;
       },
