@@ -5,6 +5,10 @@
 ARG PYTHON_VERSION=3.11
 
 FROM python:${PYTHON_VERSION}-slim AS build
+# Extras, such as '[hf]' for Hugging Face checkpoints, which a mounted folder may hold:
+#   docker build --build-arg EXTRAS='[hf]' -t headlight .
+#   docker run … -v ./models:/models:ro -e HEADLIGHT_MODELS_DIR=/models headlight
+ARG EXTRAS=""
 # The CPU build of torch; another index of PyTorch's gives a CUDA build.
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 ENV PATH="/headlight/bin:${PATH}" \
@@ -25,7 +29,7 @@ RUN touch README.md LICENSE && \
     pip install --constraint constraints.txt --upgrade pip && \
     python -m venv --without-pip /headlight && \
     pip --python /headlight install --no-compile --constraint constraints.txt --no-deps --index-url "${TORCH_INDEX}" torch && \
-    pip --python /headlight install --no-compile --constraint constraints.txt . && \
+    pip --python /headlight install --no-compile --constraint constraints.txt ".${EXTRAS}" && \
     pip --python /headlight uninstall --yes hf-xet && \
     rm -rf /headlight/lib/python3*/site-packages/torch/include \
            /headlight/lib/python3*/site-packages/torch/share \

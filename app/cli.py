@@ -1,4 +1,4 @@
-"""The command line: headlight serve | trace | train | evaluate | experiment | models and more.
+"""The command line: `headlight serve`, `trace`, `add`, `train`, `experiment` and others.
 
 Each command imports its work when it runs, so that `--help` does not wait for PyTorch.
 """
@@ -17,6 +17,7 @@ from headlight.commands.options import (
     Group,
     SettingsCommand,
     check_models_dir,
+    chosen_models,
     fail,
     option,
     reporting_errors,
@@ -76,9 +77,10 @@ def serve(
         ),
     ] = None,
     default_model: Annotated[
-        str | None,
+        list[str] | None,
         _models(
-            "The model that answers a request that names none.",
+            "The model that answers a request that names none: an id, or a folder as ./folder; "
+            "repeat it for more folders.",
             "ID",
             "stories",
             name="--model",
@@ -103,7 +105,7 @@ def serve(
     ] = None,
 ) -> None:
     """Start the server: the page, the API and its documentation."""
-    settings = settings_of(**locals())
+    settings = settings_of(**locals() | chosen_models(default_model))
     check_models_dir(settings)
     from headlight import server
     from headlight.errors import Problem
@@ -329,6 +331,48 @@ def experiment(
             command.run_experiment(
                 name, assignments or [], as_json=as_json, as_csv=as_csv, out=out, force=force
             )
+
+
+@app.command(cls=Command)
+def add(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A folder, or a repository of huggingface.co as org/name or org/name@revision.",
+            metavar="SOURCE",
+        ),
+    ],
+    name: Annotated[str | None, option("The model's id.", "ID", "the name of the source")] = None,
+    models_dir: Annotated[
+        Path | None,
+        option("The directory to add it to.", "DIR", "headlight/models in the user's data"),
+    ] = None,
+) -> None:
+    """Add a Hugging Face checkpoint, or a model of your own, to those that are served.
+
+    Only safetensors, JSON and tokenizer files are fetched or copied, and no code is run. A
+    self-check compares the model with Hugging Face's own attention and writes its card. An
+    interrupted download goes on when the command is run again.
+    """
+    settings = settings_of(models_dir=models_dir)
+    with reporting_errors():
+        from headlight.commands.add import add_model
+
+        add_model(source, settings, name=name)
+
+
+@app.command(cls=Command)
+def remove(
+    model: Annotated[str, typer.Argument(help="The model's id.", metavar="ID")],
+    models_dir: ModelsDir = None,
+) -> None:
+    """Remove a model that `headlight add` added, with its files."""
+    settings = settings_of(models_dir=models_dir)
+    check_models_dir(settings)
+    with reporting_errors():
+        from headlight.commands.add import remove_model
+
+        remove_model(model, settings)
 
 
 @app.command(cls=Command)

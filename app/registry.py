@@ -1,24 +1,31 @@
 """The registry of models: an allow-list of folders, read without their weights.
 
 A model's id is its folder's name, in the zoo that ships or in `HEADLIGHT_MODELS_DIR`; nothing a
-client sends becomes a path. Weights are loaded once, when a model is first used. A damaged folder
-is reported with its reason and does not affect the others.
+client sends becomes a path. Weights are loaded when a model is first used, and stay within a budget
+of memory. A damaged folder is reported with its reason and does not affect the others.
 """
 
 import logging
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
 import torch
 
 from headlight.engine import is_fatal, is_out_of_memory
-from headlight.errors import Problem, echo
+from headlight.errors import Problem, echo, refusal
 from headlight.model.checkpoint import describe, load
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.device import choose_device, choose_precision
+from headlight.model.foreign.folder import is_foreign
 from headlight.model.served import Description, Served
+from headlight.model_memory import ModelMemory, NoRoom, budget_of
 from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
 from headlight.settings import Settings
 
@@ -28,8 +35,29 @@ MODEL_NAME = re.compile(r"\w[\w .+-]*")
 MAX_REASON_CHARACTERS = 300
 
 
+class ModelStatus(NamedTuple):
+    """The state of a model: ``loaded``, ``loading`` or ``not_loaded``.
+
+    ``progress`` is the share of loading that is done, in 0 … 1; ``memory_bytes`` is the memory of
+    the weights. ``is_checked``: the sites of the description are those of a self-check.
+    """
+
+    state: str
+    progress: float
+    memory_bytes: int
+    is_checked: bool
+
+
 class Registry:
-    """Models by id: the sub-folders of `parents`; of two equal names the first counts."""
+    """Models by id: the sub-folders of `parents`; of two equal names the first counts.
+
+    Args:
+        parents: directories of models; those that are missing are skipped.
+        default: the id of the model for requests that name none.
+        device: of the weights.
+        precision: of the weights.
+        memory: of the loaded models.
+    """
 
     def __init__(
         self,
@@ -38,16 +66,23 @@ class Registry:
         default: str,
         device: torch.device,
         precision: torch.dtype = torch.float32,
+        memory: ModelMemory | None = None,
     ) -> None:
         self.default = default
         self.device = device
         self.precision = precision
+        self.memory = memory or ModelMemory()
         self.descriptions: dict[str, Description] = {}
         self.unavailable: dict[str, str] = {}
+        self._parents = tuple(parents)
         self._folders: dict[str, Path] = {}
-        self._checkpoints: dict[str, Served] = {}
+        self._foreign: set[str] = set()
+        self._unchecked: set[str] = set()
+        self._loading: dict[str, float] = {}
+        self._load_locks: defaultdict[str, Lock] = defaultdict(Lock)
         self._lock = Lock()
-        for folder in _model_folders(parents):
+        self._seen = _changes(self._parents)
+        for folder in _model_folders(self._parents):
             if folder.name in self._folders:
                 logger.warning("%s is left out: there is a model of that name", _shown(str(folder)))
             else:
@@ -60,8 +95,31 @@ class Registry:
 
     def add(self, folder: Path) -> None:
         """Add the model in a folder; it replaces a model of the same id."""
+        if folder.name in self._folders:
+            self._remove(folder.name)
         self._folders[folder.name] = folder
         self._describe(folder)
+
+    def watch(self, parent: Path) -> None:
+        """Add a directory of models, which may come to be later."""
+        self._parents = (*self._parents, parent)
+        self.refresh()
+
+    def has_changed(self) -> bool:
+        """Whether folders were added to the directories, or removed, since `refresh`."""
+        return self._seen != _changes(self._parents)
+
+    def refresh(self) -> None:
+        """Add the models whose folders are new in the directories, and drop those that went."""
+        with self._lock:
+            self._seen = _changes(self._parents)
+            found = {folder.name: folder for folder in _model_folders(self._parents, quiet=True)}
+            for name, folder in found.items():
+                if name not in self._folders:
+                    self.add(folder)
+            for name, folder in list(self._folders.items()):
+                if folder.parent in self._parents and name not in found:
+                    self._remove(name)
 
     def describe(self, model: str | None = None) -> Description:
         """The description of a model, from its folder; of the default one for None.
@@ -85,33 +143,108 @@ class Registry:
         """The model itself, loaded on first use; the default one for None.
 
         Raises:
-            Problem: as `describe`; 503, the weights cannot be loaded.
+            Problem: as `describe`; 503, the weights cannot be loaded or do not fit into the memory.
         """
         model = self.describe(model).id
+        if (found := self.memory.get(model)) is not None:
+            return found
         with self._lock:
-            if model not in self._checkpoints:
-                self._load(self._folders[model])
-            self.describe(model)
-            return self._checkpoints[model]
+            lock = self._load_locks[model]
+        with lock:
+            if (found := self.memory.get(model)) is None:
+                found = self._load(model)
+            return found
+
+    @contextmanager
+    def using(self, model: str | None = None) -> Iterator[str]:
+        """Keep a model in memory for the block, from when it is loaded; the value is its id.
+
+        Raises:
+            Problem: as `describe`.
+        """
+        model = self.describe(model).id
+        with self.memory.using(model):
+            yield model
 
     def is_loaded(self, model: str) -> bool:
         """Whether `checkpoint` would not have to load it."""
-        return model in self._checkpoints
+        return model in self.memory
+
+    def is_foreign(self, model: str) -> bool:
+        """Whether another library's model, which takes seconds to load and to check."""
+        return model in self._foreign
+
+    def status(self, model: str) -> ModelStatus:
+        """The state of a model that is described."""
+        progress = self._loading.get(model)
+        state = "not_loaded" if progress is None else "loading"
+        if model in self.memory:
+            state, progress = "loaded", 1.0
+        n_bytes = self._bytes_of(self.descriptions[model])
+        return ModelStatus(state, progress or 0.0, n_bytes, model not in self._unchecked)
+
+    def _bytes_of(self, description: Description) -> int:
+        return description.n_parameters * self.precision.itemsize
 
     def _describe(self, folder: Path) -> None:
         try:
             _require_own(folder)
-            self.descriptions[folder.name] = describe(folder)
+            if is_foreign(folder):
+                self._describe_foreign(folder)
+            else:
+                self.descriptions = {**self.descriptions, folder.name: describe(folder)}
         except Exception as error:  # whatever is wrong with one folder, the others go on
             self._give_up(folder, error)
 
-    def _load(self, folder: Path) -> None:
+    def _describe_foreign(self, folder: Path) -> None:
+        from headlight.foreign_models import read_description
+
+        description, is_checked = read_description(folder)
+        self._foreign.add(folder.name)
+        if not is_checked:
+            self._unchecked.add(folder.name)
+        self.descriptions = {**self.descriptions, folder.name: description}
+
+    def _load(self, model: str) -> Served:
+        folder, known = self._folders[model], self.descriptions[model]
         try:
-            self._checkpoints[folder.name] = load(folder, device=self.device, dtype=self.precision)
-        except Exception as error:  # memory may be short, or the device may lack a dtype
-            if is_fatal(error) and not is_out_of_memory(error):
+            self.memory.reserve(model, self._bytes_of(known))
+        except NoRoom as error:
+            raise _no_room(model, error) from error
+        self._loading[model] = 0.0
+        try:
+            served = load(
+                folder,
+                device=self.device,
+                dtype=self.precision,
+                on_progress=partial(self._loading.__setitem__, model),
+            )
+        except BaseException as error:  # memory may be short, or the device may lack a dtype
+            self.memory.drop(model)
+            is_other = is_fatal(error) and not is_out_of_memory(error)
+            if is_other or not isinstance(error, Exception):
                 raise  # it says nothing of this folder
             self._give_up(folder, error)
+            self.describe(model)  # raises
+            raise
+        finally:
+            del self._loading[model]
+        if model in self._foreign:  # what was written beside it may be old, or a stranger's
+            found = replace(served.description, card=known.card)
+            self.descriptions = {**self.descriptions, model: found}
+            self._unchecked.discard(model)
+        self.memory.put(model, served)
+        return served
+
+    def _remove(self, model: str) -> None:
+        del self._folders[model]
+        self._foreign.discard(model)
+        self._unchecked.discard(model)
+        self.unavailable = {name: why for name, why in self.unavailable.items() if name != model}
+        self.descriptions = {
+            name: found for name, found in self.descriptions.items() if name != model
+        }
+        self.memory.drop(model)
 
     def _give_up(self, folder: Path, error: Exception) -> None:
         # Clients learn which file is wrong, not its path on this machine.
@@ -131,20 +264,43 @@ def registry_of(settings: Settings) -> Registry:
     device = choose_device(settings.device)
     if settings.threads:
         torch.set_num_threads(settings.threads)
-    precision = choose_precision(settings.precision, device)
-    return Registry(parents, default=settings.default_model, device=device, precision=precision)
+    budget = budget_of(device, limit=settings.memory_bytes, workers=settings.workers)
+    registry = Registry(
+        parents,
+        default=settings.default_model,
+        device=device,
+        precision=choose_precision(settings.precision, device),
+        memory=ModelMemory(budget),
+    )
+    if settings.models_dir is None:
+        registry.watch(settings.own_models_dir)
+    for folder in settings.model_folders:
+        registry.add(Path(folder).expanduser().resolve())
+    return registry
 
 
-def _model_folders(parents: Iterable[Path]) -> Iterator[Path]:
+def _model_folders(parents: Iterable[Path], *, quiet: bool = False) -> Iterator[Path]:
+    level = logging.DEBUG if quiet else logging.WARNING
     for parent in parents:
         try:
             folders = [path for path in sorted(parent.iterdir()) if path.is_dir()]
         except FileNotFoundError:
-            logger.warning("there is no directory %s to look for models in", parent)
+            logger.log(level, "there is no directory %s to look for models in", parent)
         except OSError as error:
-            logger.warning("%s cannot be searched for models: %s", parent, error.strerror)
+            logger.log(level, "%s cannot be searched for models: %s", parent, error.strerror)
         else:
             yield from (path for path in folders if not path.name.startswith((".", "_")))
+
+
+def _changes(parents: Iterable[Path]) -> list[int]:
+    """The times of the last change of directories; 0 for one that is missing."""
+    times = []
+    for parent in parents:
+        try:
+            times.append(parent.stat().st_mtime_ns)
+        except OSError:
+            times.append(0)
+    return times
 
 
 def _require_own(folder: Path) -> None:
@@ -162,6 +318,17 @@ def _shown(text: str, limit: int = MAX_REASON_CHARACTERS) -> str:
     """Text of a stranger's folder on one line, cut, and without what cannot be printed."""
     line = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _no_room(model: str, error: NoRoom) -> Problem:
+    """The problem of a model that does not fit: it may, once others are not in use any more."""
+    kind, limit, actual = "model-too-large", error.limit, error.needed
+    if error.in_use:
+        why = f"the model '{model}' has no room: {error}"
+        return refusal(kind, why, limit=limit, actual=actual)
+    way_out = "choose a smaller one, or raise HEADLIGHT_MEMORY_BYTES"
+    detail = f"the model '{model}' does not fit: {error}; {way_out}"
+    return Problem(503, kind, detail, limit=limit, actual=actual)
 
 
 def _unknown_model(model: str, known: Mapping[str, Description]) -> Problem:

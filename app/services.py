@@ -6,6 +6,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from importlib.metadata import version
 from typing import Annotated, TypeVar
 
@@ -19,6 +21,7 @@ from headlight.experiments import Experiments
 from headlight.log_format import TELLS_WHY
 from headlight.metrics import Metrics
 from headlight.model.cancellation import cancellable
+from headlight.model.served import Served
 from headlight.registry import registry_of
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import Form
@@ -82,6 +85,8 @@ class Services:
         self.streams = Streams(settings.max_streams)
         self.experiments = Experiments(settings.max_experiments, settings.experiment_seconds)
         self._threads = CapacityLimiter(N_THREADS)
+        self._loaders = CapacityLimiter(1)
+        self._loading: dict[str, asyncio.Future[Served]] = {}
         metrics = self.metrics
         metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs)
         metrics.watch(metrics.streams_open, lambda: self.streams.n_open)
@@ -107,6 +112,28 @@ class Services:
             return await unless_client_leaves(running, client_left)
         finally:
             is_cancelled.set()
+
+    async def use_model(self, model: str | None, stack: ExitStack, left: ClientLeft) -> str:
+        """Keep a model in memory until the stack is closed, and return its id.
+
+        A foreign model is loaded first, on a thread of its own: that takes seconds, in which the
+        worker thread serves other models. The others are loaded by the worker thread.
+
+        Raises:
+            Problem: the model is unknown, cannot be used, or does not fit into the memory.
+            ClientDisconnected: the client disconnected before it was loaded, which goes on.
+        """
+        found = stack.enter_context(self.registry.using(model))
+        if self.registry.is_foreign(found) and not self.registry.is_loaded(found):
+            loading = self._loading.get(found)
+            if loading is None:
+                load = partial(self.registry.checkpoint, found)
+                run = anyio.to_thread.run_sync(load, limiter=self._loaders)
+                loading = self._loading[found] = asyncio.ensure_future(run)
+                loading.add_done_callback(lambda done: done.cancelled() or done.exception())
+                loading.add_done_callback(lambda _: self._loading.pop(found, None))
+            await unless_client_leaves(loading, left)
+        return found
 
     def _warm_up(self) -> None:
         """Load the default model and trace once, so that no client waits for what is slow once.

@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+from platformdirs import user_data_path
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -163,6 +164,15 @@ class Settings(BaseSettings):
         "hundred default traces of a sentence. 0 keeps none.",
         ge=0,
     )
+    memory_bytes: int = _limit(
+        0,
+        "bytes",
+        "Memory for the weights of all loaded models; the model used least recently makes room, "
+        "never one in use. 0: three quarters of the machine's or the accelerator's memory, shared "
+        "by the workers.",
+        refusal="503 model-too-large",
+        ge=0,
+    )
     requests_per_minute: int = _limit(
         0,
         "requests",
@@ -214,7 +224,14 @@ class Settings(BaseSettings):
         HOME / "model" / "zoo", description="The models that ship, one folder each."
     )
     models_dir: Path | None = Field(
-        None, description="More models, one folder each; a folder's name is the model's id."
+        None,
+        description="More models, one folder each; a folder's name is the model's id. Without it: "
+        "the folder of `headlight add` in the user's data directory.",
+    )
+    model_folders: Several = Field(
+        (),
+        description="Folders of single models, separated by commas; a folder's name is the "
+        "model's id.",
     )
     log_level: LogLevel = Field(
         "warning",
@@ -252,6 +269,11 @@ class Settings(BaseSettings):
         """The largest request body: two texts written as 12-byte escapes, and the options."""
         return 24 * self.max_characters + 32_768
 
+    @property
+    def own_models_dir(self) -> Path:
+        """The directory that `headlight add` adds models to."""
+        return self.models_dir or user_data_path("headlight", appauthor=False) / "models"
+
     def answering_to(self, host: str) -> Self:
         """These settings, answering also to the name of the address that is listened on."""
         name = f"[{host}]" if ":" in host else host
@@ -273,7 +295,14 @@ class Settings(BaseSettings):
                 )
         return found
 
-    @field_validator("allowed_hosts", "api_keys", "cors_origins", "trusted_proxies", mode="before")
+    @field_validator(
+        "allowed_hosts",
+        "api_keys",
+        "cors_origins",
+        "model_folders",
+        "trusted_proxies",
+        mode="before",
+    )
     @classmethod
     def _split_at_commas(cls, several: object) -> object:
         if not isinstance(several, str):

@@ -114,7 +114,7 @@ def read_card(path: Path) -> ModelCard:
     if len(parts) != 3 or parts[0]:
         raise ValueError(f"{path} must begin with YAML between two lines of '---'")
     try:
-        head = _plain(_yaml(parts[1]))
+        head = _plain(parse_yaml(parts[1]))
     except (yaml.YAMLError, ValueError) as error:
         raise ValueError(f"{path} has broken YAML: {error}") from error
     prose = parts[2]
@@ -176,7 +176,7 @@ def _spelled(tokens: Iterable[Mapping[str, Any]]) -> str:
     return " ".join(_code(token["text"].translate(VISIBLE)) for token in tokens)
 
 
-def _yaml(text: str) -> Any:
+def parse_yaml(text: str) -> Any:
     """Parse YAML, but reject deep nesting and aliases.
 
     Deep nesting would overflow the stack and end the process; nine lines of aliases can expand to a

@@ -41,6 +41,7 @@ from headlight.model.checkpoint_files import (
 )
 from headlight.model.config import TransformerConfig
 from headlight.model.foreign import is_foreign, load_foreign
+from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.generation import TransformerWriter
 from headlight.model.hooks import Capture
 from headlight.model.interventions import Intervention, intervene
@@ -294,6 +295,7 @@ def load(
     *,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
+    on_progress: Progress = no_progress,
 ) -> Checkpoint | ForeignModel:
     """Load a model in eval mode: ``load("stories")``, ``load("runs/mine")``, ``load("./gpt2")``.
 
@@ -302,6 +304,8 @@ def load(
             checkpoint of Transformers (`foreign`); see `find_model`.
         device: of the weights.
         dtype: float32 or bfloat16; independent of the dtype in the file.
+        on_progress: called with the share that is done, from 0 to 1, of a checkpoint of
+            Transformers.
 
     Raises:
         CheckpointError: there is no such model, a file is missing or damaged, a tensor's name,
@@ -309,7 +313,7 @@ def load(
     """
     folder = find_model(model)
     if is_foreign(folder):
-        return load_foreign(folder, device=device, dtype=dtype)
+        return load_foreign(folder, device=device, dtype=dtype, on_progress=on_progress)
     return load_checkpoint(folder, device=device, dtype=dtype)
 
 

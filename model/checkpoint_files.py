@@ -69,17 +69,18 @@ def require_file(folder: Path, name: str, max_bytes: int) -> Path:
     return path
 
 
-def require_memory(path: Path, n_numbers: int) -> None:
+def require_memory(path: Path, n_numbers: int, itemsize: int = 4) -> None:
     """Check that the machine has enough memory for a model, before it is allocated.
 
     Args:
         path: the file that determines the size, for the message.
-        n_numbers: parameters and buffers, of 4 bytes each.
+        n_numbers: parameters and buffers.
+        itemsize: bytes of each.
 
     Raises:
         CheckpointError: the model needs more than the machine's whole memory.
     """
-    needed, available = 4 * n_numbers, memory_bytes()
+    needed, available = itemsize * n_numbers, memory_bytes()
     if available is not None and needed > available:
         raise CheckpointError(
             f"{path}: a model of these sizes needs {_in_gb(needed)} of memory; this machine has "

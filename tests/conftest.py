@@ -1,6 +1,7 @@
 """Settings of all tests."""
 
 import os
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +14,9 @@ Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 # The models of the tests are tiny: a second thread gains nothing, and on a busy machine the threads
 # would wait for each other.
 torch.set_num_threads(1)
+
+# Models that the user of this machine has added take no part.
+os.environ["XDG_DATA_HOME"] = str(Path(tempfile.gettempdir()) / "headlight-tests-without-models")
 
 BROWSER_TESTS = Path(__file__).parent / "browser"
 

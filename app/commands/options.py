@@ -13,6 +13,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -69,6 +71,13 @@ class SettingsCommand(Command):
         super().__init__(name, **options)
         for param in self.params:
             param.envvar = f"HEADLIGHT_{str(param.name).upper()}"
+            if getattr(param, "multiple", False):  # else its variable is split at spaces
+                param.value_from_envvar = partial(_values_at_commas, param)  # type: ignore[method-assign]
+
+
+def _values_at_commas(param: Any, ctx: Any) -> list[str] | None:
+    value: str | None = param.resolve_envvar_value(ctx)
+    return None if value is None else [one.strip() for one in value.split(",") if one.strip()]
 
 
 class Group(TyperGroup):
@@ -140,6 +149,31 @@ def check_models_dir(settings: Settings) -> None:
     if folder is not None and not folder.is_dir():
         name = _name_of("models_dir", {"models_dir": folder})
         fail(f"{name} is {folder}; there is no such folder", code=USAGE_ERROR)
+
+
+def chosen_models(values: Sequence[str] | None) -> dict[str, Any]:
+    """The settings of `--model`: the first value is the default, and all but it are folders.
+
+    A value is a folder if it begins with a dot or a tilde, or holds a slash; others are ids.
+    """
+    folders = []
+    for place, value in enumerate(values or ()):
+        is_folder = value.startswith((".", "~")) or "/" in value or os.sep in value
+        folder = Path(value).expanduser()
+        if is_folder and not folder.is_dir():
+            fail(f"--model is {value}; there is no such folder", code=USAGE_ERROR)
+        if is_folder:
+            folders.append(str(folder.resolve()))
+        elif place:
+            fail(
+                f"--model is {value}; only the first can be an id, as it is the default model; "
+                "name a folder as ./folder",
+                code=USAGE_ERROR,
+            )
+    if not values:
+        return {"default_model": None}
+    default = Path(folders[0]).name if len(folders) == len(values) else values[0]
+    return {"default_model": default, "model_folders": tuple(folders) or None}
 
 
 def option_of(setting: str) -> str:

@@ -198,7 +198,8 @@ class Local:
     def card(self, model: str) -> Mapping[str, Any]:
         """A model's card, as the API sends it."""
         with _plain_errors():
-            return model_answer(self.registry.describe(model)).model_dump(mode="json")
+            description, status = self.registry.describe(model), self.registry.status(model)
+            return model_answer(description, status).model_dump(mode="json")
 
 
 class Remote:

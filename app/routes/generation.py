@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from functools import partial
 from typing import Annotated, Any
 
@@ -32,10 +33,10 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 
-async def _place(services: ServicesDep) -> AsyncIterator[None]:
-    """A place for the stream, kept until the last event is sent or the client is gone."""
-    with services.streams.place():
-        yield
+async def _place(services: ServicesDep) -> AsyncIterator[ExitStack]:
+    """A place for the stream, kept with its model until the last event or until the client left."""
+    with services.streams.place(), ExitStack() as stack:
+        yield stack
 
 
 @router.post("/generate", status_code=200, response_class=EventStream, responses=_ANSWERS)
@@ -43,7 +44,7 @@ async def generate(
     order: GenerateRequest,
     request: Request,
     services: ServicesDep,
-    _: Annotated[None, Depends(_place)],
+    place: Annotated[ExitStack, Depends(_place)],
 ) -> Response:
     """Continue a text, token by token.
 
@@ -51,6 +52,7 @@ async def generate(
     passes. Closing the connection ends the work. Only decoders generate.
     """
     negotiate(request.headers.get("accept", ""), (EVENT_STREAM,))
+    await services.use_model(order.model, place, client_left(request))
     begin = partial(services.generator.begin, order)
     generation, first = await services.engine.run(begin, client_left(request))
     return EventStream(_events(services, generation, first), STREAM_READ_SECONDS)

@@ -3,6 +3,7 @@
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
 from math import prod
@@ -15,7 +16,7 @@ from starlette.responses import StreamingResponse
 from headlight.errors import Problem, described, echo, over_limit
 from headlight.model.card import Example
 from headlight.model.served import Description, Weight
-from headlight.registry import Registry
+from headlight.registry import ModelStatus, Registry
 from headlight.schemas.models import (
     ExampleAnswer,
     ExpertsAnswer,
@@ -37,16 +38,22 @@ TAG = {"ETag": {"description": "Strong: equal tags, equal bytes.", "schema": {"t
 
 
 @router.get("/models")
-async def models(services: ServicesDep) -> ModelsAnswer:
+async def models(request: Request, services: ServicesDep) -> ModelsAnswer:
     """Every model in short, and each folder that cannot be used with the reason."""
     registry = services.registry
+    if registry.has_changed():
+        await services.in_thread(registry.refresh, client_left(request))
     return ModelsAnswer(
         default=registry.default,
-        models=[model_summary(found) for found in registry.descriptions.values()],
+        models=[
+            model_summary(found, registry.status(found.id))
+            for found in registry.descriptions.values()
+        ],
         unavailable=[
             UnavailableModel(id=model, reason=reason)
             for model, reason in registry.unavailable.items()
         ],
+        memory_bytes=registry.memory.limit,
     )
 
 
@@ -55,7 +62,8 @@ async def model(
     model: Annotated[str, Path(description="The model's id.")], services: ServicesDep
 ) -> ModelAnswer:
     """One model's card, with its sites and figures."""
-    return model_answer(services.registry.describe(model))
+    found = services.registry.describe(model)
+    return model_answer(found, services.registry.status(found.id))
 
 
 _FILE: dict[int | str, dict[str, Any]] = {
@@ -93,9 +101,11 @@ async def weights(
     """
     negotiate(request.headers.get("accept", ""), (SAFETENSORS,))
     registry, limit = services.registry, services.settings.max_weights
-    revision = registry.describe(model).revision
     find = partial(_chosen_weights, registry, model, name, limit)
-    chosen = await services.in_thread(find, client_left(request))
+    with ExitStack() as stack:
+        await services.use_model(model, stack, client_left(request))
+        revision = registry.describe(model).revision
+        chosen = await services.in_thread(find, client_left(request))
     named = "\n".join((version("headlight"), revision, str(registry.precision), *chosen))
     headers = {"ETag": content_tag(named.encode()), "Cache-Control": "no-cache", "Vary": "Accept"}
     if is_known(headers["ETag"], request.headers.getlist("if-none-match")):
@@ -150,7 +160,7 @@ def _file_of(header: bytes, weights: Mapping[str, Weight]) -> Iterator[bytes]:
         yield from raw_chunks(weight.read())
 
 
-def model_summary(description: Description) -> ModelSummary:
+def model_summary(description: Description, status: ModelStatus) -> ModelSummary:
     """A model's card without its sites, sources and figures."""
     config, card = description.config, description.card
     return ModelSummary(
@@ -171,6 +181,8 @@ def model_summary(description: Description) -> ModelSummary:
         has_mask=config.kind == "encoder",
         moe=ExpertsAnswer.model_validate(config.moe, from_attributes=True) if config.moe else None,
         parameters=description.n_parameters,
+        architecture=description.architecture,
+        **status._asdict(),
         revision=description.revision,
         licence=card.licence,
         analyses=available(description),
@@ -178,10 +190,10 @@ def model_summary(description: Description) -> ModelSummary:
     )
 
 
-def model_answer(description: Description) -> ModelAnswer:
+def model_answer(description: Description, status: ModelStatus) -> ModelAnswer:
     """A model's card as it is sent; sites have no batch axis, as a trace is of one text."""
     card = description.card
-    facts = dict(model_summary(description)) | {
+    facts = dict(model_summary(description, status)) | {
         "trained_on": card.trained_on,
         "attribution": card.attribution,
         "normalization": {
@@ -194,6 +206,9 @@ def model_answer(description: Description) -> ModelAnswer:
             SiteAnswer(name=site.name, axes=[axis for axis in site.axes if axis != "batch"])
             for site in description.sites
         ],
+        "features": sorted(description.features),
+        "checks": description.checks,
+        "omitted": description.omitted,
     }
     return ModelAnswer.model_validate(facts)
 

@@ -1,6 +1,7 @@
 """Tokens of a text, forward passes with exactly the tensors asked for, encodings of positions."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -100,7 +101,9 @@ async def trace(order: TraceRequest, request: Request, services: ServicesDep) ->
     while it is kept, and the answer has no timings then; `Content-Location` names it.
     """
     form = negotiate_form(request.headers, order.dtype, triangle=order.triangle)
-    trace_id, encoded = await services.traces.trace(order, form, client_left(request))
+    with ExitStack() as stack:
+        await services.use_model(order.model, stack, client_left(request))
+        trace_id, encoded = await services.traces.trace(order, form, client_left(request))
     headers = encoded.form.headers
     if trace_id in services.traces.cache:
         headers |= {"Content-Location": _location(request, trace_id, form)}
@@ -116,7 +119,9 @@ async def traces(order: TracesRequest, request: Request, services: ServicesDep) 
     them together may hold as many numbers as one trace, and one that fails fails the request.
     """
     form = negotiate_form(request.headers, order.dtype, triangle=order.triangle)
-    encoded = await services.traces.traces(order, form, client_left(request))
+    with ExitStack() as stack:
+        await services.use_model(order.model, stack, client_left(request))
+        encoded = await services.traces.traces(order, form, client_left(request))
     return _response(encoded, encoded.form.headers)
 
 
@@ -182,14 +187,14 @@ async def tokenize(
 ) -> TokenizeAnswer:
     """Cut a text into a model's tokens, each with its place in the text."""
     check_texts(order, services.settings.max_characters)
-    model = services.registry.describe(order.model).id
-    cut = partial(_cut, services.registry, model, order)
-    if len(order.text or order.ids or ()) <= QUICK_CHARACTERS and services.registry.is_loaded(
-        model
-    ):
-        tokens = cut()
-    else:
-        tokens = await services.in_thread(cut, client_left(request))
+    with ExitStack() as stack:
+        model = await services.use_model(order.model, stack, client_left(request))
+        cut = partial(_cut, services.registry, model, order)
+        n_read = len(order.text or order.ids or ())
+        if n_read <= QUICK_CHARACTERS and services.registry.is_loaded(model):
+            tokens = cut()
+        else:
+            tokens = await services.in_thread(cut, client_left(request))
     answers = [TokenAnswer.model_validate(token, from_attributes=True) for token in tokens]
     return TokenizeAnswer(model=model, tokens=answers)
 
@@ -214,7 +219,10 @@ async def positional(
     """
     form = negotiate_form(request.headers)
     compute = partial(positional_answer, order, services.registry, services.settings)
-    answer = await services.in_thread(compute, client_left(request))
+    with ExitStack() as stack:
+        if order.model is not None:
+            await services.use_model(order.model, stack, client_left(request))
+        answer = await services.in_thread(compute, client_left(request))
     encoded = await services.traces.encode(answer, form, client_left(request))
     try:
         tag = await services.in_thread(partial(content_tag, encoded.body), client_left(request))

@@ -1,6 +1,6 @@
 """Models: their cards, and the tokens that their experts take."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -103,6 +103,18 @@ class ModelSummary(Answer):
     has_mask: bool = Field(description="Whether it predicts the tokens behind [MASK] in a text.")
     moe: ExpertsAnswer | None = Field(description="null: the model is dense.")
     parameters: int
+    memory_bytes: int = Field(description="The memory that its weights take when it is loaded.")
+    state: Literal["loaded", "loading", "not_loaded"] = Field(
+        description="The first request loads a model; poll this while it waits."
+    )
+    progress: float = Field(description="The share of loading that is done, from 0 to 1.")
+    architecture: str = Field(
+        description="headlight, or the class of a model of Hugging Face Transformers."
+    )
+    is_checked: bool = Field(
+        description="Whether its sites are known; those of a foreign model are found by its "
+        "self-check, when it is added or first loaded."
+    )
     revision: str
     licence: str
     analyses: list[str] = Field(description="The analyses that its sites support.")
@@ -120,6 +132,17 @@ class ModelAnswer(ModelSummary):
         description="null: the model is dense, or they were not counted."
     )
     sites: list[SiteAnswer]
+    features: list[str] = Field(
+        description="The abilities beyond being traced: generate, translate, fill, logit_lens, "
+        "head_outputs."
+    )
+    checks: dict[str, float] = Field(
+        description="The largest differences that the self-check of a foreign model measured: "
+        "`weights` from the library's own attention, and others."
+    )
+    omitted: dict[str, str] = Field(
+        description="The sites and features that it cannot offer, each with the reason."
+    )
 
 
 class UnavailableModel(Answer):
@@ -135,6 +158,9 @@ class ModelsAnswer(Answer):
     default: str
     models: list[ModelSummary]
     unavailable: list[UnavailableModel]
+    memory_bytes: int | None = Field(
+        description="The memory for the weights of all loaded models; null: it is not bounded."
+    )
 
     def __getitem__(self, model: str) -> ModelSummary:
         """A model by its id.

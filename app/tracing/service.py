@@ -364,6 +364,8 @@ def trace_now(request: TraceRequest, registry: Registry, settings: Settings) -> 
     Raises:
         Problem: what is asked for cannot be had.
     """
+    if registry.is_foreign(registry.describe(request.model).id):
+        registry.checkpoint(request.model)  # its sites may be known only then
     job = job_of(request, registry, settings)
     ((_, answer),) = solve(registry.checkpoint(job.model), [job], settings.max_cells)
     if isinstance(answer, Exception):

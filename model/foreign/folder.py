@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,14 @@ _HEADS = re.compile(r".*num_.*heads.*|n_heads?|.*_heads")
 _EXPERTS = re.compile(r".*experts.*|.*num_.*expert.*")
 _IDS = re.compile(r".*(_id|_ids|seed|token|index|theta|base|factor|max_position.*|.*length|.*len)$")
 _DTYPES = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL"}
+
+
+Progress = Callable[[float], object]
+"""Called with the share of the work that is done, from 0 to 1."""
+
+
+def no_progress(_: float) -> None:
+    """Ignore the progress."""
 
 
 class ForeignFolderError(CheckpointError):
@@ -141,12 +149,15 @@ def read_json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> dic
     return found
 
 
-def read_weights(folder: ForeignFolder, dtype: torch.dtype) -> dict[str, Tensor]:
-    """Every tensor of the weight files.
+def read_weights(
+    folder: ForeignFolder, dtype: torch.dtype, on_progress: Progress = no_progress
+) -> dict[str, Tensor]:
+    """Every tensor of the weight files; one that has its dtype already stays memory-mapped.
 
     Args:
         folder: checked.
         dtype: the tensors of floating point are converted to it.
+        on_progress: called with the share that is read.
 
     Raises:
         ForeignFolderError: a file is damaged, lacks a tensor, or holds a number that is not finite.
@@ -160,7 +171,10 @@ def read_weights(folder: ForeignFolder, dtype: torch.dtype) -> dict[str, Tensor]
                         weights[name] = file.get_tensor(name)
         except (OSError, SafetensorError) as error:
             raise ForeignFolderError(f"{path}: {error}") from error
+    n_read, n_bytes = 0, sum(tensor.nbytes for tensor in weights.values())
     for name, tensor in weights.items():
+        n_read += tensor.nbytes
+        on_progress(n_read / n_bytes)
         if not tensor.is_floating_point():
             continue
         if not math.isfinite(tensor.abs().sum(dtype=torch.float64).item()):

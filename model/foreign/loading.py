@@ -13,7 +13,13 @@ import torch
 from torch import nn
 
 from headlight.model.checkpoint_files import CONFIG, CheckpointError, require_memory
-from headlight.model.foreign.folder import ForeignFolder, ForeignFolderError, read_weights
+from headlight.model.foreign.folder import (
+    ForeignFolder,
+    ForeignFolderError,
+    Progress,
+    no_progress,
+    read_weights,
+)
 
 TASKS = {
     "seq2seq": "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
@@ -109,23 +115,30 @@ def class_of(folder: ForeignFolder, config: Any) -> tuple[str, type[nn.Module]]:
     )
 
 
-def build(folder: ForeignFolder, kind: type[Any], config: Any, dtype: torch.dtype) -> nn.Module:
-    """The model with its weights on the CPU, in eval mode.
+def build(
+    folder: ForeignFolder,
+    kind: type[Any],
+    config: Any,
+    dtype: torch.dtype,
+    on_progress: Progress = no_progress,
+) -> nn.Module:
+    """The model with its weights on the CPU, in eval mode; `on_progress` is that of reading them.
 
     Raises:
         ForeignFolderError: a tensor is missing, unknown or of another shape.
         CheckpointError: the model needs more memory than there is.
     """
-    require_memory(folder.path / CONFIG, folder.n_numbers)
+    require_memory(folder.path / CONFIG, folder.n_numbers, dtype.itemsize)
     with quiet():
         try:
             with torch.device("meta"):
                 bare = kind(config)
         except Exception as error:
             raise ForeignFolderError(f"{folder.path / CONFIG}: {_first_line(error)}") from error
-        require_memory(folder.path / CONFIG, sum(one.numel() for one in bare.parameters()))
+        n_parameters = sum(one.numel() for one in bare.parameters())
+        require_memory(folder.path / CONFIG, n_parameters, dtype.itemsize)
         del bare
-        weights = read_weights(folder, dtype)
+        weights = read_weights(folder, dtype, on_progress)
         try:
             model, info = kind.from_pretrained(
                 None,

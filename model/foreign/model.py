@@ -19,8 +19,9 @@ from headlight.model.foreign import exits as exits_file
 from headlight.model.foreign.attention import new_pass
 from headlight.model.foreign.checks import check
 from headlight.model.foreign.folder import (
-    ForeignFolder,
     ForeignFolderError,
+    Progress,
+    no_progress,
     read_folder,
     revision_of,
 )
@@ -38,6 +39,7 @@ from headlight.model.foreign.naming import name_sites
 from headlight.model.foreign.passes import Experts, Facts, ForeignPasses, output_weights
 from headlight.model.foreign.positions import encoding_of, positional_of
 from headlight.model.foreign.probe import Recorder, probe_inputs, probe_lengths, record
+from headlight.model.foreign.readme import readme_card
 from headlight.model.foreign.routers import install_routers
 from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.writing import ForeignWriter
@@ -45,7 +47,9 @@ from headlight.model.interventions import Intervention
 from headlight.model.served import Description, TextTokenizer, Weight
 from headlight.model.trace import NamedArray
 
-MAX_README_BYTES = 2**20
+_IMPORTED, _BUILT = 0.2, 0.8
+"""The shares of a load that are done when Transformers is imported, and the model is built."""
+
 NO_LIMIT = 1_000_000
 """The tokens of a model whose positions have no end."""
 
@@ -180,6 +184,7 @@ def load_foreign(
     *,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
+    on_progress: Progress = no_progress,
 ) -> ForeignModel:
     """Load a checkpoint of Transformers, name its sites, and check them.
 
@@ -187,6 +192,7 @@ def load_foreign(
         folder: with config.json, safetensors files and tokenizer.json.
         device: of the weights.
         dtype: float32 or bfloat16.
+        on_progress: called with the share of the work that is done.
 
     Raises:
         MissingExtra: Transformers is not installed.
@@ -194,16 +200,24 @@ def load_foreign(
             that could be named and checked; the message names the file and the reason.
     """
     read = read_folder(folder)
-    config = config_of(read)
+    config = config_of(read)  # imports Transformers
+    on_progress(_IMPORTED)
     task, kind = class_of(read, config)
     tokenizer = read_tokenizer(read, config, _start_ids(config) if task == "seq2seq" else ())
-    module = build(read, kind, config, dtype).to(device)
+    module = build(
+        read,
+        kind,
+        config,
+        dtype,
+        lambda share: on_progress(_IMPORTED + share * (_BUILT - _IMPORTED)),
+    ).to(device)
+    on_progress(_BUILT)
     return serve_module(
         module,
         task,
         read.path.resolve().name,
         tokenizer,
-        card=_card_of(read),
+        card=readme_card(read.path),
         revision=revision_of(read),
     )
 
@@ -349,20 +363,3 @@ def _max_tokens(named: Named, config: Any) -> int:
         if isinstance(found, int) and found > 0 and not (name == "n_positions" and named.has_bias):
             return found
     return NO_LIMIT
-
-
-def _card_of(folder: ForeignFolder) -> ModelCard:
-    """A card with the text and the licence of the folder's README, if it has one."""
-    path = folder.path / "README.md"
-    prose, licence = "", "unknown"
-    if path.is_file() and path.stat().st_size <= MAX_README_BYTES:
-        prose = path.read_text(encoding="utf-8", errors="replace")
-        head, _, rest = prose.removeprefix("---\n").partition("\n---\n")
-        if prose.startswith("---\n") and rest:
-            prose = rest.strip()
-            named = (line.partition(":") for line in head.splitlines())
-            licence = next(
-                (value.strip() for key, _, value in named if key == "license" and value.strip()),
-                licence,
-            )
-    return ModelCard(title=folder.path.resolve().name, licence=licence, prose=prose)

@@ -10,6 +10,7 @@ import {
   isWorthRetrying,
   cardOf,
   fetchAnswer,
+  readyModel,
   NO_MODELS,
   refusalOf,
 } from './api/calls.js';
@@ -28,11 +29,12 @@ import {
   standardsOfText,
   createAddress,
 } from './state/state.js';
-import { request } from './data/trace.js';
+import { lackOf, request } from './data/trace.js';
 import { createComposer, showCard } from './ui/composer.js';
 import { createTheme, palette, partOf } from './ui/dom.js';
 import {
   askForKey,
+  loadingInWords,
   readInWords,
   createRetrier,
   createSkip,
@@ -263,6 +265,10 @@ async function read() {
   }
   pageStatus.waitForTrace(true);
   try {
+    card = await readyModel(card, signal, (found) => pageStatus.say(loadingInWords(found)));
+    if (signal.aborted) return;
+    if (card !== wanted && wanted.state !== 'loaded') await refreshCatalogue(signal);
+    composer.show({ text, target: state.target, model: card.id, card });
     const asked = { model: card.id, text, ...(state.target !== null && { target: state.target }) };
     const answer = await fetchAnswer(catalogue, { ...asked, ...request(VIEWS, card) }, signal);
     if (signal.aborted) return;
@@ -271,6 +277,15 @@ async function read() {
   } catch (error) {
     if (!signal.aborted) fail(error);
   }
+}
+
+/**
+ * A foreign model's short card is complete once it is loaded.
+ * @param {AbortSignal} signal
+ */
+async function refreshCatalogue(signal) {
+  catalogue = await fetchModels(signal);
+  composer.offer(catalogue);
 }
 
 /** The facts about the model, whose full card is on its way together with the trace. */
@@ -372,7 +387,9 @@ function show() {
   grid = null;
   if (view) {
     frame.answers = answersFor(view, trace);
-    grid = sections[view.id].show(view, trace, { ...state, ...frame });
+    const lack = card?.sites ? lackOf(view, card) : '';
+    if (lack) sections[view.id].lacks(lack);
+    else grid = sections[view.id].show(view, trace, { ...state, ...frame });
   } else open(state.view);
   const side = grid?.sides?.rows ?? predictingSide(trace);
   sentence.choose(

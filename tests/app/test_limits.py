@@ -115,6 +115,7 @@ PROBES = {
     "max_new_tokens": lambda servers: servers.generate({"n_tokens": 3}, max_new_tokens=2),
     "max_streams": max_streams,
     "max_outgoing_bytes": max_outgoing_bytes,
+    "memory_bytes": lambda servers: servers.trace({}, memory_bytes=1),
     "queue_length": queue_length,
     "queue_seconds": queue_seconds,
     "work_seconds": work_seconds,

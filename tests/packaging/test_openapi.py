@@ -25,7 +25,7 @@ from headlight.settings import Settings
 RENEW = "HEADLIGHT_RENEW_OPENAPI" in os.environ
 DOCUMENT = EXAMPLES.with_name("openapi.json")
 STALE = "the API is described in another way than app/openapi.json has it: run `make openapi`"
-SETTINGS = Settings(device="cpu", cache_bytes=10_000_000)
+SETTINGS = Settings(device="cpu", cache_bytes=10_000_000, memory_bytes=8_000_000_000)
 JSON, EVENTS, PROBLEM = "application/json", "text/event-stream", "application/problem+json"
 TEXT = "The cat"
 

@@ -12,6 +12,7 @@ import { choosingModel } from '../state/state.js';
  */
 
 export const BASE = '/api/v1';
+const TOO_LARGE = 'urn:headlight:problem:model-too-large';
 
 /** A refusal (RFC 9457) or a failure to reach the server, ready to be shown. */
 export class Problem extends Error {
@@ -57,6 +58,46 @@ export function fetchModels(signal) {
 /** The path of a model's full card. @param {string} model */
 export function cardPath(model) {
   return `${BASE}/models/${encodeURIComponent(model)}`;
+}
+
+const LOOK_PAUSE = 500;
+
+/** Full cards of foreign models by id, as the models have to be read for each text. @type {Map<string, Card>} */
+const fullCards = new Map();
+
+/**
+ * The full card of a model that is in the server's memory: a foreign model is loaded first, by a
+ * request that waits for it.
+ * @param {Card} card in short
+ * @param {AbortSignal} signal
+ * @param {(card: Card) => void} onProgress called with the card while the model is loaded
+ * @returns {Promise<Card>} the card itself for a model of this project, which loads in no time
+ * @throws {Problem} it does not fit, or cannot be used
+ */
+export async function readyModel(card, signal, onProgress) {
+  if ((card.architecture ?? 'headlight') === 'headlight') return card;
+  const known = fullCards.get(card.id);
+  if (known && known.revision === card.revision) return known;
+  if (card.state !== 'loaded') {
+    onProgress(card);
+    const timer = setInterval(() => {
+      fetchJson(cardPath(card.id), signal).then(onProgress, () => {}); // the load itself may fail
+    }, LOOK_PAUSE);
+    try {
+      await call(`${BASE}/tokenize`, {
+        method: 'POST',
+        signal,
+        headers: { Accept: 'application/json', 'Content-Type': 'application/json' },
+        body: JSON.stringify({ model: card.id, text: 'a' }),
+      });
+    } finally {
+      clearInterval(timer);
+    }
+  }
+  /** @type {Card} */
+  const full = await fetchJson(cardPath(card.id), signal);
+  fullCards.set(card.id, full);
+  return full;
 }
 
 /**
@@ -197,7 +238,8 @@ export function advice(problem, goesOn = false) {
  * @param {Problem} problem
  * @param {string} [then]
  */
-function whatToDo({ status, texts = 'the text' }, then = '') {
+function whatToDo({ type, status, texts = 'the text' }, then = '') {
+  if (type === TOO_LARGE) return 'Choose another model.';
   if (status === 0) return `Check that the server is running${then}.`;
   if (status === 429 || status === 503) return `The server is busy. Wait a moment${then}.`;
   if (status === 401) return 'Ask the server’s operator for a key, then reload the page.';
@@ -207,7 +249,8 @@ function whatToDo({ status, texts = 'the text' }, then = '') {
 }
 
 /** @param {Problem} problem is asking again worth a button? */
-export function isWorthRetrying({ status }) {
+export function isWorthRetrying({ type, status, retryAfter }) {
+  if (type === TOO_LARGE && retryAfter === undefined) return false;
   return status === 0 || status === 429 || status >= 500;
 }
 

@@ -137,3 +137,11 @@ export function small(difference) {
   const [digits, power] = difference.toExponential(1).split('e-');
   return `${digits}·10⁻${[...power].map((digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[Number(digit)]).join('')}`;
 }
+
+/**
+ * A number of bytes in the unit that suits it.
+ * @param {number} bytes
+ */
+export function inBytes(bytes) {
+  return bytes >= 1e8 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}

@@ -88,6 +88,12 @@ import { partsOf } from './text.js';
  * @property {ExpertTokens|null} [expert_tokens]
  * @property {Normalization} [normalization]
  * @property {{name: string, axes: string[]}[]} [sites]
+ * @property {string} [architecture] `headlight`, or the class of a foreign model
+ * @property {'loaded'|'loading'|'not_loaded'} [state]
+ * @property {number} [progress] of loading, 0 to 1
+ * @property {number} [memory_bytes]
+ * @property {Record<string, number>} [checks] the differences that a foreign model's self-check found
+ * @property {Record<string, string>} [omitted] the reasons for the sites and features that it lacks
  */
 
 /** @typedef {{replacements: {characters: string, text: string}[], lowers_capitals: boolean}} Normalization changes that a tokenizer makes to a text */
@@ -354,12 +360,43 @@ export function weightSites({ kind }) {
 export function request(views, card) {
   const needs = [
     ...new Set(views.flatMap((view) => [...view.needs, ...(view.also?.(card) ?? [])])),
-  ];
-  /** @param {string} need */
-  const isAnalysis = (need) => need.startsWith('analyses.');
+  ].filter((need) => hasPart(card, need));
   const analyses = needs.filter(isAnalysis).map((need) => need.split('.')[1]);
   const capture = needs.filter((need) => !isAnalysis(need));
   return { capture, analyses: [...new Set(analyses)] };
+}
+
+/** @param {string} need */
+const isAnalysis = (need) => need.startsWith('analyses.');
+
+/**
+ * Whether a model has a site or an analysis; a short card does not tell its sites.
+ * @param {Card} card
+ * @param {string} need a glob over sites, or `analyses.<id>.<array>`
+ */
+function hasPart({ analyses, sites }, need) {
+  if (isAnalysis(need)) return analyses?.includes(need.split('.')[1]) ?? true;
+  if (!sites) return true;
+  const pattern = need.split('*').map((part) => part.replace(/[.]/g, '\\.'));
+  const glob = new RegExp(`^${pattern.join('.*')}$`);
+  return sites.some(({ name }) => glob.test(name));
+}
+
+/**
+ * A sentence on the first thing that a view needs and a model lacks, with the reason on its card.
+ * @param {{title: string, needs: string[]}} view
+ * @param {Card} card
+ * @returns {string} empty if it lacks nothing
+ */
+export function lackOf({ title, needs }, card) {
+  const lacking = needs.find((need) => !hasPart(card, need));
+  if (lacking === undefined) return '';
+  const name = isAnalysis(lacking) ? lacking.split('.')[1] : lacking;
+  const [, reason = 'its self-check found no such tensor'] =
+    Object.entries(card.omitted ?? {}).find(([part]) => part.includes(name.replace(/^\*\./, ''))) ??
+    Object.entries(card.omitted ?? {})[0] ??
+    [];
+  return `“${title}” is not available for this model, which has no ${name.replace(/_/g, ' ')}: ${reason}.`;
 }
 
 /**

@@ -14,6 +14,8 @@ const PAUSE = 250;
 const STALE =
   'The sentence has changed since you wrote this translation; the model still reads yours.';
 
+const ADD_COMMAND = 'headlight add org/name';
+
 /** The menu's groups, in this order. */
 const KINDS = [
   ['decoder', 'Decoders: the next token'],
@@ -38,6 +40,7 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
   const stale = partOf(form, '#stale', HTMLElement);
   const menu = partOf(form, '#model', HTMLSelectElement);
   const examples = partOf(form, '#examples', HTMLElement);
+  const exact = partOf(form, '#exact', HTMLElement);
   let offered = '';
   /** The own translation, and the sentence it was written for. @type {{own: string|null, text: string}} */
   let written = { own: null, text: '' };
@@ -57,7 +60,11 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
      * @param {{models: Card[], unavailable?: {id: string, reason: string}[]}} catalogue
      */
     offer({ models, unavailable = [] }) {
-      menu.replaceChildren(...groupsOf(models), ...damaged(unavailable));
+      menu.replaceChildren(
+        ...groupsOf(models),
+        ...damaged(unavailable),
+        element('option', { disabled: true }, `Add one: ${ADD_COMMAND}`),
+      );
     },
 
     /**
@@ -71,6 +78,8 @@ export function createComposer(form, { onTyping, onText, onExample, onTarget, on
       translation.hidden = card.kind !== 'encoder-decoder';
       translation.classList.toggle('is-own', own !== null);
       menu.value = model;
+      exact.textContent = exactness(card);
+      exact.hidden = exact.textContent === '';
       if (offered !== card.id)
         examples.replaceChildren(
           ...card.examples.map((example) => exampleButton(example, onExample)),
@@ -124,7 +133,13 @@ function listen(box, onTyping, onText) {
  */
 function groupsOf(models) {
   /** @param {Card} card */
-  const option = ({ id, title }) => element('option', { value: id }, title || id);
+  const option = ({ id, title, state, architecture = 'headlight' }) =>
+    element(
+      'option',
+      { value: id },
+      (title || id) +
+        (architecture !== 'headlight' && state === 'not_loaded' ? ' (not loaded)' : ''),
+    );
   const groups = KINDS.map(([kind, label]) => ({
     label,
     of: models.filter((card) => card.kind === kind),
@@ -153,6 +168,17 @@ function exampleButton(example, onExample) {
 }
 
 /**
+ * The distance of a foreign model's weights from those of its library, as its self-check measured it.
+ * @param {Card} card
+ * @returns {string} empty for a model of this project
+ */
+function exactness({ checks }) {
+  const far = checks?.weights;
+  if (far === undefined) return '';
+  return `${far === 0 ? '0.0' : far.toExponential(1)} from Hugging Face’s own attention`;
+}
+
+/**
  * @param {HTMLElement} host
  * @param {Card} card
  */
@@ -166,6 +192,15 @@ export function showCard(host, card) {
         element('dt', {}, name),
         element('dd', {}, value),
       ]),
+    ),
+    element(
+      'p',
+      {},
+      'Add a model of your own with ',
+      element('code', {}, ADD_COMMAND),
+      ' or ',
+      element('code', {}, 'headlight add ./folder'),
+      ', then reload this page.',
     ),
     element(
       'p',
@@ -189,12 +224,22 @@ function factsOf(card) {
     ['Keys and values', sharingOf(card)],
     ['Experts', expertsOf(card.moe)],
     ['Reads', readingOf(card.normalization)],
+    ['Architecture', card.architecture === 'headlight' ? '' : (card.architecture ?? '')],
+    ['Self-check', exactness(card)],
+    ['Left out', omittedOf(card)],
     ['Trained on', listed(card.trained_on)],
     ['Reaches', metricsOf(card.metrics)],
     ['Licence', card.licence],
     ['Attribution', listed(card.attribution)],
     ['Revision', card.revision],
   ].filter(([, value]) => value);
+}
+
+/** @param {Card} card */
+function omittedOf({ omitted = {} }) {
+  return Object.entries(omitted)
+    .map(([part, reason]) => `${part}: ${reason}`)
+    .join('; ');
 }
 
 /** @param {Card} card */

@@ -3,14 +3,14 @@
  * for an API key.
  */
 
-import { counted, grouped } from '../data/format.js';
+import { counted, grouped, inBytes } from '../data/format.js';
 import { asSentence } from '../data/text.js';
 import { advice, isWorthRetrying, mayHurry, pauseBefore, keepKey, keyIn } from '../api/calls.js';
 import { element, partOf } from './dom.js';
 
 /**
  * @import { Problem } from '../api/calls.js'
- * @import { Trace } from '../data/trace.js'
+ * @import { Card, Trace } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
  */
 
@@ -88,6 +88,15 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
       signal(waiting.forTrace || waiting.forAnswers);
     },
   };
+}
+
+/**
+ * The progress of a model that the server is loading, and the memory that it needs.
+ * @param {Card} card
+ */
+export function loadingInWords({ id, title, progress = 0, memory_bytes: bytes = 0 }) {
+  const share = progress > 0 ? `: ${Math.round(100 * progress)} %` : '';
+  return `Loading ${title || id}${share}. It needs ${inBytes(bytes)} of memory.`;
 }
 
 /**

@@ -129,6 +129,16 @@ export function createViewSection(entry, handlers) {
       }),
 
     /**
+     * Says why the model gives the view nothing to draw.
+     * @param {string} reason
+     */
+    lacks(reason) {
+      for (const { panel } of panels) panel.destroy();
+      panels = [];
+      stage.replaceChildren(element('p', { class: 'panel-notice' }, reason));
+    },
+
+    /**
      * @param {View} view
      * @param {Trace} trace
      * @param {PageState} page

@@ -15,7 +15,11 @@ def test_every_model_is_listed_and_the_default_is_named(client, model_ids):
     assert body["unavailable"] == []
 
 
-LONG = {"normalization", "sites", "metrics", "expert_tokens", "trained_on", "attribution"}
+LONG = {"normalization", "sites", "metrics", "expert_tokens", "trained_on", "attribution"} | {
+    "features",
+    "checks",
+    "omitted",
+}
 
 
 def test_the_list_leaves_out_what_is_long_and_the_card_has_it(client):
@@ -46,6 +50,14 @@ def test_a_card_says_what_the_model_is(client, tiny):
         "has_mask": False,
         "moe": {"n_experts": 4, "top_k": 2, "layers": [1]},
         "parameters": sum(parameter.numel() for parameter in tiny.model.parameters()),
+        "memory_bytes": 4 * sum(parameter.numel() for parameter in tiny.model.parameters()),
+        "state": "loaded",
+        "progress": 1.0,
+        "architecture": "headlight",
+        "is_checked": True,
+        "features": ["generate", "head_outputs", "logit_lens"],
+        "checks": {},
+        "omitted": {},
         "revision": tiny.description.revision,
         "licence": "MIT",
         "trained_on": [],

@@ -4,6 +4,7 @@ import {
   encodingFromSafetensors,
   matrixAt,
   parseSafetensors,
+  lackOf,
   request,
   rowOf,
   traceFromSafetensors,
@@ -154,4 +155,28 @@ test('a request asks for what the views need and the model has', () => {
   deepEqual(more({ positional: 'alibi' }), ['bias']);
   deepEqual(more({ positional: 'rotary' }), ['rotated_queries', 'queries']);
   deepEqual(more({ moe: { layers: [0] } }), ['router_probs', 'expert_indices', 'expert_weights']);
+});
+
+const FOREIGN = {
+  kind: 'decoder',
+  positional: 'learned',
+  analyses: ['next_token'],
+  sites: [{ name: 'decoder.layers.0.self_attention.weights', axes: [] }],
+  omitted: { head_labels: 'its attention has no maps' },
+};
+
+test('a request leaves out what the full card of a model lacks', () => {
+  deepEqual(request(VIEWS, FOREIGN), {
+    capture: ['*.self_attention.weights'],
+    analyses: ['next_token'],
+  });
+});
+
+test('a view says which part the model lacks, and the reason of its card', () => {
+  const view = { title: 'Attention', needs: ['analyses.head_labels'] };
+  deepEqual(
+    lackOf(view, FOREIGN),
+    '“Attention” is not available for this model, which has no head labels: its attention has no maps.',
+  );
+  deepEqual(lackOf({ ...view, needs: ['*.self_attention.weights'] }, FOREIGN), '');
 });

@@ -1,77 +1,13 @@
-"""Tiny random checkpoints of Transformers, built on the spot, with a tokenizer trained on it."""
+"""Tiny random checkpoints of Transformers, built on the spot."""
 
 import pytest
-import tokenizers
 import torch
 
 pytest.importorskip("transformers", reason="the extra hf is not installed")
-import transformers
 
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.model import load_foreign
-
-TEXTS = ["The cat sat on the mat, and the dog sat by the door.", "Ein Hund läuft schnell."] * 4
-COMMON = {"vocab_size": 320, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
-SIZES = {
-    **COMMON,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "max_position_embeddings": 64,
-}
-GROUPED = {**SIZES, "num_key_value_heads": 2}
-WINDOW = {"sliding_window": 4, "head_dim": 8}
-MOE = {"num_local_experts": 4, "num_experts_per_tok": 2}
-ARCHITECTURES = {
-    "gpt2": (
-        "GPT2LMHeadModel",
-        {**COMMON, "n_layer": 2, "n_head": 4, "n_embd": 32, "n_positions": 64},
-    ),
-    "llama": ("MistralForCausalLM", {**GROUPED, **WINDOW}),
-    "mixtral": ("MixtralForCausalLM", {**GROUPED, **MOE}),
-    "gemma2": ("Gemma2ForCausalLM", {**GROUPED, **WINDOW, "attn_logit_softcapping": 2.0}),
-    "gpt_oss": ("GptOssForCausalLM", {**GROUPED, **WINDOW, **MOE}),
-    "bert": ("BertForMaskedLM", SIZES),
-    "t5": (
-        "T5ForConditionalGeneration",
-        {**COMMON, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
-        | {"decoder_start_token_id": 0},
-    ),
-    "bloom": ("BloomForCausalLM", {**COMMON, "hidden_size": 32, "n_layer": 2, "n_head": 4}),
-}
-
-
-def make_model(name):
-    """A random model, its weights large enough that every term of a softmax shows."""
-    class_name, sizes = ARCHITECTURES[name]
-    kind = getattr(transformers, class_name)
-    torch.manual_seed(1)
-    with quiet():
-        config = kind.config_class(**sizes)
-        config._experts_implementation = "eager"
-        model = kind(config).eval()
-    for parameter in model.parameters():
-        if parameter.ndim > 1:
-            torch.nn.init.normal_(parameter, std=0.25)
-        elif parameter.numel() == 4:  # the sinks of the heads
-            torch.nn.init.normal_(parameter)
-    return model
-
-
-def make_tokenizer():
-    backend = tokenizers.Tokenizer(tokenizers.models.BPE())
-    backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = tokenizers.decoders.ByteLevel()
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=320,
-        special_tokens=["<pad>", "<s>", "</s>", "[MASK]"],
-        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    backend.train_from_iterator(TEXTS, trainer)
-    names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "mask_token": "[MASK]"}
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=backend, **names)
+from tests.tiny_checkpoints import ARCHITECTURES, make_model, save_checkpoint
 
 
 @pytest.fixture(scope="session")
@@ -82,9 +18,7 @@ def folder_of(tmp_path_factory):
     def make(name):
         if name not in made:
             made[name] = tmp_path_factory.mktemp("foreign") / name
-            with quiet():
-                make_model(name).save_pretrained(made[name])
-                make_tokenizer().save_pretrained(made[name])
+            save_checkpoint(name, made[name])
         return made[name]
 
     return make

@@ -1,0 +1,187 @@
+"""Descriptions of foreign models without Transformers, which takes seconds to import.
+
+A foreign model is described by its self-check, when it is loaded. `headlight add` writes that
+description beside the model, into `headlight.json`. A folder without one, or with one that belongs
+to other files, is described by its config alone until the model is loaded.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from headlight.model.card import ModelCard, read_card
+from headlight.model.checkpoint import write_atomically
+from headlight.model.checkpoint_files import CARD, CONFIG, MAX_BYTES, TOKENIZER, require_file
+from headlight.model.foreign.folder import ForeignFolder, read_folder
+from headlight.model.foreign.passes import Experts, Facts
+from headlight.model.foreign.readme import readme_card
+from headlight.model.served import Description
+from headlight.model.sites import Site
+from headlight.model.trace import AttentionFacts
+
+STORED = "headlight.json"
+MAX_STORED_BYTES = 2**24
+NEEDS_EXTRA = "it needs Transformers; install it with: pip install 'headlight[hf]'"
+
+# Other names of a size in a config, in the order in which they count.
+_NAMES = {
+    "n_layers": ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "decoder_layers"),
+    "n_heads": ("num_attention_heads", "n_head", "num_heads", "n_heads", "decoder_attention_heads"),
+    "n_groups": ("num_key_value_heads", "n_head_kv", "num_kv_heads"),
+    "d_model": ("hidden_size", "n_embd", "d_model", "dim", "hidden_dim"),
+    "d_ff": ("intermediate_size", "n_inner", "d_ff", "ffn_dim", "decoder_ffn_dim"),
+    "vocab_size": ("vocab_size",),
+    "max_tokens": ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len"),
+}
+_N_EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
+_TOP_K = ("num_experts_per_tok", "moe_top_k")
+_ENCODER_DECODERS = ("ForConditionalGeneration", "Seq2SeqLM", "MTModel")
+
+Line = Annotated[str, StringConstraints(max_length=500)]
+
+
+class Stored(BaseModel):
+    """The file `headlight.json`: what the self-check of a model found, and of which files."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal[1] = 1
+    files: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    config: Facts
+    revision: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+    n_parameters: Annotated[int, Field(ge=0, lt=2**50)]
+    sites: Annotated[tuple[Site, ...], Field(max_length=100_000)]
+    attentions: Annotated[tuple[AttentionFacts, ...], Field(max_length=10_000)]
+    architecture: Line
+    features: frozenset[Line]
+    omitted: dict[Line, Line]
+    checks: dict[Line, float]
+
+
+def require_transformers() -> None:
+    """Raise ValueError if Transformers is not installed; it is not imported."""
+    if find_spec("transformers") is None:
+        raise ValueError(NEEDS_EXTRA)
+
+
+def write_description(folder: Path, description: Description) -> None:
+    """Write what the self-check of a model found into its folder."""
+    stored = Stored(
+        files=_digest(read_folder(folder)),
+        config=description.config,
+        revision=description.revision,
+        n_parameters=description.n_parameters,
+        sites=description.sites,
+        attentions=description.attentions,
+        architecture=description.architecture,
+        features=description.features,
+        omitted={name: reason[:500] for name, reason in description.omitted.items()},
+        checks=dict(description.checks),
+    )
+    text = stored.model_dump_json()
+    write_atomically(folder / STORED, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def read_description(folder: Path) -> tuple[Description, bool]:
+    """The description of a foreign model that is not loaded, and whether a self-check made it.
+
+    Raises:
+        ValueError: Transformers is not installed, or a file of the folder is missing, damaged or
+            not allowed.
+    """
+    require_transformers()
+    read = read_folder(folder)
+    card = card_of(folder)
+    stored = _stored(read)
+    if stored is None:
+        return _guess(read, card), False
+    description = Description(
+        id=folder.name,
+        config=stored.config,
+        card=card,
+        revision=stored.revision,
+        n_parameters=stored.n_parameters,
+        sites=stored.sites,
+        attentions=stored.attentions,
+        architecture=stored.architecture,
+        features=stored.features,
+        omitted=stored.omitted,
+        checks=stored.checks,
+    )
+    return description, True
+
+
+def card_of(folder: Path) -> ModelCard:
+    """The card that was made for a foreign model, or one of its own README."""
+    if (folder / CARD).exists():
+        return read_card(require_file(folder, CARD, MAX_BYTES[CARD]))
+    return readme_card(folder)
+
+
+def _stored(folder: ForeignFolder) -> Stored | None:
+    if not (folder.path / STORED).exists():
+        return None
+    try:
+        path = require_file(folder.path, STORED, MAX_STORED_BYTES)
+        stored = Stored.model_validate_json(path.read_bytes())
+    except (ValidationError, ValueError, OSError):
+        return None
+    return stored if stored.files == _digest(folder) else None
+
+
+def _digest(folder: ForeignFolder) -> str:
+    """A hash of the small files, and of the names and sizes of the weights.
+
+    Hashing the weights takes seconds a gigabyte; loading does it, and replaces the description.
+    """
+    digest = hashlib.sha256()
+    for name in (CONFIG, TOKENIZER):
+        path = folder.path / name
+        digest.update(hashlib.sha256(path.read_bytes() if path.is_file() else b"").digest())
+    for path in sorted(folder.weight_files):
+        digest.update(f"{path.name} {path.stat().st_size}\n".encode())
+    return digest.hexdigest()
+
+
+def _guess(folder: ForeignFolder, card: ModelCard) -> Description:
+    """The description that config.json and the headers of the weights allow: no sites."""
+    config = folder.config.get("text_config", folder.config)
+    config = config if isinstance(config, Mapping) else folder.config
+    sizes = {size: _first(config, names) for size, names in _NAMES.items()}
+    sizes["n_groups"] = sizes["n_groups"] or sizes["n_heads"]
+    architecture = folder.architecture or folder.model_type
+    n_experts = _first(config, _N_EXPERTS)
+    return Description(
+        id=folder.path.name,
+        config=Facts(
+            kind=_kind(architecture),
+            d_head=sizes["d_model"] // max(sizes["n_heads"], 1),
+            positional="none",
+            norm="",
+            norm_place="pre",
+            activation="",
+            moe=Experts(n_experts=n_experts, top_k=_first(config, _TOP_K), layers=())
+            if n_experts
+            else None,
+            **sizes,
+        ),
+        card=card,
+        revision="",
+        n_parameters=folder.n_numbers,
+        sites=(),
+        architecture=architecture,
+    )
+
+
+def _first(config: Mapping[str, Any], names: tuple[str, ...]) -> int:
+    return next((config[name] for name in names if type(config.get(name)) is int), 0)
+
+
+def _kind(architecture: str) -> str:
+    if architecture.endswith("MaskedLM"):
+        return "encoder"
+    return "encoder-decoder" if architecture.endswith(_ENCODER_DECODERS) else "decoder"

@@ -1,0 +1,160 @@
+"""Models in memory within a budget: the least recently used goes first, never one in use.
+
+The weights decide: parameters × bytes of the precision. A pass needs memory beside them, which
+`max_cells` bounds.
+"""
+
+import gc
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+import torch
+
+from headlight.model.checkpoint_files import memory_bytes
+from headlight.model.served import Served
+
+SHARE = 0.75
+"""The part of the machine's memory that models may take: passes and answers need the rest."""
+
+
+class NoRoom(ValueError):
+    """A model does not fit beside what is in use, or not at all.
+
+    Args:
+        needed: bytes of the model.
+        limit: bytes of the budget.
+        in_use: bytes of the budget that requests hold.
+    """
+
+    def __init__(self, needed: int, limit: int, in_use: int = 0) -> None:
+        beside = f", {in_gb(in_use)} of them in use" if in_use else ""
+        super().__init__(
+            f"it needs {in_gb(needed)} of memory, and models may have {in_gb(limit)}{beside}"
+        )
+        self.needed, self.limit, self.in_use = needed, limit, in_use
+
+
+class ModelMemory:
+    """Loaded models by id; any thread may ask.
+
+    Args:
+        limit: bytes for all models together; None: any number.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self._models: OrderedDict[str, Served] = OrderedDict()
+        self._bytes: dict[str, int] = {}
+        self._uses: Counter[str] = Counter()
+        self._lock = Lock()
+
+    def __contains__(self, model: object) -> bool:
+        return model in self._models
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all models, with those that are being loaded."""
+        return sum(list(self._bytes.values()))
+
+    def get(self, model: str) -> Served | None:
+        """A model that is loaded; it counts as used now."""
+        with self._lock:
+            if model in self._models:
+                self._models.move_to_end(model)
+            return self._models.get(model)
+
+    def reserve(self, model: str, n_bytes: int) -> None:
+        """Make room for a model that is about to be loaded: others that nobody uses may go.
+
+        Raises:
+            NoRoom: the model does not fit; then none goes.
+        """
+        with self._lock:
+            going = self._going(n_bytes)
+            for other in going:
+                self._drop(other)
+            self._bytes[model] = n_bytes
+        if going:
+            collect()
+
+    def put(self, model: str, served: Served) -> None:
+        """Keep a model that was loaded into the room reserved for it."""
+        with self._lock:
+            self._models[model] = served
+
+    def drop(self, model: str) -> None:
+        """Forget a model, or the room reserved for it."""
+        with self._lock:
+            self._drop(model)
+
+    @contextmanager
+    def using(self, model: str) -> Iterator[None]:
+        """Keep a model in memory for the block, from when it is loaded."""
+        with self._lock:
+            self._uses[model] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._uses[model] -= 1
+                if not self._uses[model]:
+                    del self._uses[model]
+
+    def _drop(self, model: str) -> None:
+        self._models.pop(model, None)
+        self._bytes.pop(model, None)
+
+    def _going(self, n_bytes: int) -> list[str]:
+        """The models that have to go for one of `n_bytes`, the least recently used first."""
+        if self.limit is None:
+            return []
+        idle = [model for model in self._models if model not in self._uses]
+        free = self.limit - self.n_bytes
+        going: list[str] = []
+        for model in idle:
+            if free >= n_bytes:
+                break
+            free += self._bytes[model]
+            going.append(model)
+        if free < n_bytes:
+            in_use = self.n_bytes - sum(self._bytes[model] for model in idle)
+            raise NoRoom(n_bytes, self.limit, in_use if n_bytes <= self.limit else 0)
+        return going
+
+
+def budget_of(device: torch.device, *, limit: int = 0, workers: int = 1) -> int | None:
+    """The bytes that the models of one worker may take on a device; None: it is not known.
+
+    Args:
+        device: of the weights.
+        limit: of the settings; 0: three quarters of the device's memory, shared by the workers.
+        workers: processes that load models of their own.
+    """
+    if limit:
+        return limit
+    if device.type == "cuda":
+        _, whole = torch.cuda.mem_get_info(device)
+    else:
+        found = memory_bytes()
+        if found is None:
+            return None
+        whole = found
+    return int(SHARE * whole) // workers
+
+
+def collect() -> None:
+    """Return the memory of models that went: they refer to themselves through their hooks."""
+    was_frozen = gc.get_freeze_count() > 0  # as a server is after its start
+    gc.unfreeze()
+    gc.collect()
+    if was_frozen:
+        gc.freeze()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def in_gb(n_bytes: int) -> str:
+    """A number of bytes for a sentence."""
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:,.1f} MB"

@@ -1,0 +1,318 @@
+"""`headlight add` and `headlight remove`: whole models, checked, or nothing at all."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from hashlib import sha1
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from typer.testing import CliRunner
+
+from headlight import cli
+from headlight.commands import add as add_module
+from headlight.foreign_models import STORED
+from headlight.model.card import read_card
+from tests.tiny_checkpoints import save_checkpoint
+
+README = """---
+license: apache-2.0
+datasets:
+- openwebtext
+---
+# Tiny <script>alert(1)</script>
+
+![picture](https://example.org/x.png) of a <b>model</b>.
+"""
+
+
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory):
+    folder = save_checkpoint("gpt2", tmp_path_factory.mktemp("checkpoints") / "gpt2")
+    (folder / "README.md").write_text(README)
+    return folder
+
+
+@pytest.fixture
+def source(gpt2, tmp_path):
+    """A checkpoint that a test may damage."""
+    return shutil.copytree(gpt2, tmp_path / "gpt2")
+
+
+@pytest.fixture
+def models_dir(tmp_path):
+    return tmp_path / "models"
+
+
+@pytest.fixture
+def run(zoo, models_dir, monkeypatch):
+    """Runs a command with a models directory of its own."""
+    monkeypatch.setenv("HEADLIGHT_ZOO_DIR", str(zoo))
+    monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
+    monkeypatch.setattr("headlight.commands.output.notes.width", 400)
+    monkeypatch.setattr("headlight.commands.output.console.width", 400)
+    options = ("--models-dir", str(models_dir))
+    return lambda *words: CliRunner().invoke(cli.app, [*words, *options])
+
+
+def left_in(models_dir):
+    return sorted(path.name for path in models_dir.iterdir()) if models_dir.exists() else []
+
+
+def test_a_folder_is_copied_checked_and_given_a_card(run, gpt2, models_dir):
+    (gpt2 / "evil.py").write_text("raise SystemExit")
+    result = run("add", str(gpt2))
+    assert result.exit_code == 0, result.output
+    assert left_in(models_dir) == ["gpt2"]
+    assert "0 from Hugging Face's own" in result.stdout
+    names = {path.name for path in (models_dir / "gpt2").iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json", "CARD.md", STORED} <= names
+    assert "evil.py" not in names
+    card = read_card(models_dir / "gpt2" / "CARD.md")
+    assert (card.title, card.licence, card.trained_on) == ("gpt2", "apache-2.0", ("openwebtext",))
+    assert card.metrics["self_check"]["weights"] == 0.0
+    assert "GPT2LMHeadModel" in card.prose
+    assert "script" not in card.prose
+    assert "example.org" not in card.prose
+    assert str(gpt2) not in (models_dir / "gpt2" / "CARD.md").read_text()
+    listed = run("models")
+    assert "gpt2" in listed.stdout
+
+
+def test_the_same_name_twice_is_refused_and_another_is_not(run, gpt2, models_dir):
+    assert run("add", str(gpt2)).exit_code == 0
+    again = run("add", str(gpt2))
+    assert again.exit_code == 2
+    assert "remove it with `headlight remove gpt2`" in again.stderr
+    assert run("add", str(gpt2), "--name", "mine").exit_code == 0
+    assert left_in(models_dir) == ["gpt2", "mine"]
+
+
+@pytest.mark.parametrize(
+    "name", ["../up", "a/b", "", ".hidden", "-x" * 40, "tiny", "stories", "a\nb"]
+)
+def test_a_name_that_is_no_id_or_ships_is_refused(run, gpt2, models_dir, name):
+    result = run("add", str(gpt2), "--name", name)
+    assert result.exit_code == 2
+    assert "--name" in result.stderr
+    assert left_in(models_dir) == []
+
+
+@pytest.mark.parametrize(
+    "source", ["gpt2", "a/b/c", "../no/folder", "org/..", "org/na me", "https://x/y", "org/x@../y"]
+)
+def test_a_source_that_is_neither_folder_nor_repository_is_refused(run, models_dir, source):
+    result = run("add", source)
+    assert result.exit_code == 2
+    assert "neither a folder nor a repository" in result.stderr
+    assert left_in(models_dir) == []
+
+
+def test_a_damaged_model_leaves_nothing(run, source, models_dir):
+    whole = (source / "model.safetensors").read_bytes()
+    (source / "model.safetensors").write_bytes(whole[:-10])
+    result = run("add", str(source))
+    assert result.exit_code == 1
+    assert "model.safetensors" in result.stderr
+    assert left_in(models_dir) == []
+
+
+def test_a_model_that_runs_code_of_its_own_is_refused(run, source, models_dir):
+    config = json.loads((source / "config.json").read_text())
+    (source / "config.json").write_text(json.dumps(config | {"model_type": "mystery"}))
+    result = run("add", str(source))
+    assert result.exit_code == 1
+    assert "mystery" in result.stderr
+    assert left_in(models_dir) == []
+
+
+def test_an_interrupted_check_leaves_nothing_that_is_listed(run, gpt2, models_dir, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(add_module, "load", interrupt)
+    assert run("add", str(gpt2)).exit_code != 0
+    assert left_in(models_dir) == []
+
+
+def test_too_little_disk_space_is_told_before_anything_is_copied(run, gpt2, monkeypatch):
+    usage = shutil.disk_usage(gpt2)._replace(free=1000)
+    monkeypatch.setattr(add_module.shutil, "disk_usage", lambda _: usage)
+    assert "of disk space" in run("add", str(gpt2)).stderr
+
+
+def test_a_model_of_this_project_is_added_too(run, zoo, models_dir):
+    assert run("add", str(zoo / "dense"), "--name", "mine").exit_code == 0
+    assert "mine" in run("models").stdout
+    assert run("remove", "mine").exit_code == 0
+    assert left_in(models_dir) == []
+
+
+def test_removing_takes_only_what_was_added(run, gpt2, zoo, models_dir, monkeypatch):
+    run("add", str(gpt2))
+    shutil.copytree(zoo / "dense", models_dir / "trained")
+    assert "was not added by `headlight add`" in run("remove", "trained").stderr
+    assert "ships with Headlight" in run("remove", "tiny").stderr
+    assert "is not there" in run("remove", "../models/gpt2").stderr
+    monkeypatch.setenv("HEADLIGHT_DEFAULT_MODEL", "gpt2")
+    assert "is the server's default" in run("remove", "gpt2").stderr
+    monkeypatch.delenv("HEADLIGHT_DEFAULT_MODEL")
+    assert run("remove", "gpt2").exit_code == 0
+    assert left_in(models_dir) == ["trained"]
+
+
+def test_without_transformers_the_extra_is_named(run, gpt2, monkeypatch, models_dir):
+    monkeypatch.setattr("headlight.foreign_models.find_spec", lambda name: None)
+    result = run("add", str(gpt2))
+    assert result.exit_code == 1
+    assert "pip install 'headlight[hf]'" in result.stderr
+    assert left_in(models_dir) == []
+
+
+def test_the_directory_is_in_the_users_data_unless_it_is_named(monkeypatch, tmp_path):
+    from headlight.settings import Settings
+
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert Settings().own_models_dir.name == "models"
+    assert Settings(models_dir=tmp_path / "x").own_models_dir == tmp_path / "x"
+
+
+# --- the hub, as a server on this machine ---------------------------------------------------------
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class Hub(BaseHTTPRequestHandler):
+    """The two calls of the hub that a download makes, over the files of a folder."""
+
+    folder = None
+    asked: list[str]
+    break_after = None
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def do_GET(self):
+        self.asked.append(f"{self.command} {self.path} {self.headers.get('Range', '')}".strip())
+        path = self.path.partition("?")[0]
+        if path.startswith("/api/models/org/tiny/revision") or path == "/api/models/org/tiny":
+            self.answer(json.dumps(self.info()).encode(), {"Content-Type": "application/json"})
+        elif path.startswith("/api/models/org/tiny/tree"):
+            tree = [
+                {"type": "file", "path": name, "size": size, "oid": "0" * 40}
+                for name, size in self.files()
+            ]
+            self.answer(json.dumps(tree).encode(), {"Content-Type": "application/json"})
+        elif "/resolve/" in path:
+            content = (self.folder / path.rpartition("/")[2]).read_bytes()
+            self.answer(
+                content, {"X-Repo-Commit": COMMIT, "ETag": f'"{sha1(content).hexdigest()}"'}
+            )
+        else:
+            self.send_error(404)
+
+    def info(self):
+        siblings = [{"rfilename": name, "size": size} for name, size in self.files()]
+        return {"id": "org/tiny", "modelId": "org/tiny", "sha": COMMIT, "siblings": siblings}
+
+    def files(self):
+        return [(path.name, path.stat().st_size) for path in sorted(self.folder.iterdir())]
+
+    def answer(self, content, headers):
+        whole = len(content)
+        begin = 0
+        if asked := self.headers.get("Range"):
+            begin = int(asked.removeprefix("bytes=").partition("-")[0])
+        self.send_response(206 if asked else 200)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if asked:
+            self.send_header("Content-Range", f"bytes {begin}-{whole - 1}/{whole}")
+        self.send_header("Content-Length", str(whole - begin))
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        part = content[begin:]
+        if self.break_after is not None and self.path.endswith("model.safetensors"):
+            part = part[: self.break_after]
+            self.close_connection = True
+        self.wfile.write(part)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def hub(gpt2, tmp_path):
+    """The address of a hub with one repository, org/tiny, and its handler."""
+    folder = shutil.copytree(gpt2, tmp_path / "repository")
+    (folder / "modeling_evil.py").write_text("raise SystemExit")
+    (folder / "pytorch_model.bin").write_bytes(b"pickle")
+    handler = type("TinyHub", (Hub,), {"folder": folder, "asked": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", handler
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def headlight_add(endpoint, models_dir, source="org/tiny"):
+    """The command in a process of its own, as the hub's library reads its address once."""
+    environment = os.environ | {
+        "HF_ENDPOINT": endpoint,
+        "HF_HUB_DISABLE_XET": "1",
+        "HF_HUB_DOWNLOAD_TIMEOUT": "5",
+        "COLUMNS": "400",
+    }
+    code = "from headlight.cli import app; app()"
+    command = [sys.executable, "-c", code, "add", source, "--models-dir", str(models_dir)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_a_repository_is_fetched_without_its_code_and_its_pickles(hub, models_dir):
+    endpoint, handler = hub
+    result = headlight_add(endpoint, models_dir, "org/tiny@main")
+    assert result.returncode == 0, result.stderr
+    assert left_in(models_dir) == ["tiny"]
+    names = {path.name for path in (models_dir / "tiny").iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json", "README.md", "CARD.md"} <= names
+    assert not [name for name in names if name.endswith((".py", ".bin"))]
+    assert not [line for line in handler.asked if line.endswith((".py", ".bin"))]
+    card = read_card(models_dir / "tiny" / "CARD.md")
+    assert card.training["source"] == f"org/tiny@{COMMIT}"
+
+
+def test_an_interrupted_download_lists_nothing_and_goes_on(hub, models_dir):
+    endpoint, handler = hub
+    handler.break_after = 1000
+    broken = headlight_add(endpoint, models_dir)
+    assert broken.returncode == 1
+    assert [name for name in left_in(models_dir) if not name.startswith(".")] == []
+    handler.break_after = None
+    handler.asked.clear()
+    result = headlight_add(endpoint, models_dir)
+    assert result.returncode == 0, result.stderr
+    assert left_in(models_dir) == ["tiny"]
+    assert not [line for line in handler.asked if line.startswith("GET") and "config.json" in line]
+
+
+def test_a_hub_that_cannot_be_reached_is_told_in_one_sentence(models_dir):
+    result = headlight_add("http://127.0.0.1:9", models_dir)
+    assert result.returncode == 1
+    assert "org/tiny could not be fetched" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert left_in(models_dir) == []
+
+
+def test_a_repository_of_pickles_is_refused(hub, models_dir):
+    endpoint, handler = hub
+    (handler.folder / "model.safetensors").unlink()
+    result = headlight_add(endpoint, models_dir)
+    assert result.returncode == 1
+    assert "may run code when it is opened" in result.stderr
+    assert left_in(models_dir) == []

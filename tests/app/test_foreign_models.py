@@ -1,0 +1,204 @@
+"""Foreign models are described without Transformers, and served like the others."""
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from headlight.commands.add import add_model
+from headlight.foreign_models import STORED, read_description
+from headlight.model.checkpoint import load
+from headlight.settings import Settings
+from tests.tiny_checkpoints import save_checkpoint
+
+LIST = """
+import json, sys, time
+from pathlib import Path
+from headlight.registry import registry_of
+from headlight.settings import Settings
+found = registry_of(Settings(zoo_dir=sys.argv[1], models_dir=Path(sys.argv[2]), device="cpu"))
+print(json.dumps([sorted(found.descriptions), "transformers" in sys.modules]))
+"""
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory):
+    """Folders as Transformers writes them."""
+    parent = tmp_path_factory.mktemp("checkpoints")
+    for name in ("gpt2", "bert"):
+        save_checkpoint(name, parent / name)
+    return parent
+
+
+@pytest.fixture(scope="module")
+def models_dir(checkpoints, zoo, tmp_path_factory):
+    """A directory with a model that was added, and with a folder that lies there as it is."""
+    path = tmp_path_factory.mktemp("models")
+    add_model(str(checkpoints / "gpt2"), Settings(zoo_dir=zoo, models_dir=path))
+    shutil.copytree(checkpoints / "bert", path / "raw")
+    return path
+
+
+@pytest.fixture
+def foreign(client_with, models_dir):
+    """A client of a server with foreign models."""
+    return client_with(models_dir=models_dir)
+
+
+def test_a_server_lists_them_without_importing_transformers(zoo, models_dir):
+    command = [sys.executable, "-c", LIST, str(zoo), str(models_dir)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    listed, has_imported = json.loads(said)
+    assert {"gpt2", "raw"} <= set(listed)
+    assert not has_imported
+
+
+def test_what_was_stored_is_what_the_self_check_finds(models_dir):
+    stored, is_checked = read_description(models_dir / "gpt2")
+    found = load(models_dir / "gpt2").description
+    assert is_checked
+    for name in ("config", "revision", "n_parameters", "sites", "attentions", "architecture"):
+        assert getattr(stored, name) == getattr(found, name), name
+    assert stored.checks["weights"] == 0.0
+    assert stored.features == found.features
+    assert stored.omitted == found.omitted
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        pytest.param(STORED, "{", id="not JSON"),
+        pytest.param(STORED, "[]", id="not an object"),
+        pytest.param(STORED, None, id="missing"),
+        pytest.param("tokenizer.json", "{}", id="another tokenizer"),
+    ],
+)
+def test_a_description_that_is_damaged_or_of_other_files_is_not_believed(
+    models_dir, tmp_path, name, content
+):
+    folder = shutil.copytree(models_dir / "gpt2", tmp_path / "gpt2")
+    (folder / name).unlink()
+    if content is not None:
+        (folder / name).write_text(content)
+    guessed, is_checked = read_description(folder)
+    assert not is_checked
+    assert guessed.sites == ()
+    assert (guessed.config.kind, guessed.config.n_layers, guessed.config.n_heads) == (
+        "decoder",
+        2,
+        4,
+    )
+    assert guessed.n_parameters > 30_000
+
+
+def test_an_added_model_shows_its_checks_before_it_is_loaded(foreign):
+    card = foreign.get("/api/v1/models/gpt2").json()
+    assert (card["state"], card["progress"], card["is_checked"]) == ("not_loaded", 0.0, True)
+    assert card["architecture"] == "GPT2LMHeadModel"
+    assert card["checks"]["weights"] == 0.0
+    assert card["omitted"] == {}
+    assert card["memory_bytes"] == 4 * card["parameters"]
+    assert card["sites"]
+
+
+def test_the_first_request_loads_and_checks_a_folder_as_it_is(foreign):
+    before = foreign.get("/api/v1/models/raw").json()
+    assert (before["kind"], before["is_checked"], before["sites"]) == ("encoder", False, [])
+    asked = {"model": "raw", "text": "The cat sat", "capture": ["*.weights"]}
+    trace = foreign.post("/api/v1/trace", json=asked)
+    assert trace.status_code == 200, trace.text
+    after = foreign.get("/api/v1/models/raw").json()
+    assert (after["state"], after["is_checked"]) == ("loaded", True)
+    assert after["checks"]["weights"] == 0.0
+    assert set(trace.json()["tensors"]) <= {site["name"] for site in after["sites"]}
+
+
+def test_other_models_answer_and_progress_is_shown_while_one_is_loaded(foreign, monkeypatch):
+    goes_on = threading.Event()
+    real = load
+
+    def slow(folder, **options):
+        options["on_progress"](0.5)
+        goes_on.wait(60)
+        return real(folder, **options)
+
+    assert foreign.post("/api/v1/trace", json={"text": "the cat"}).status_code == 200
+    monkeypatch.setattr("headlight.registry.load", slow)
+    answers = []
+    asked = {"model": "gpt2", "text": "The cat"}
+    threads = [
+        threading.Thread(
+            target=lambda: answers.append(foreign.post("/api/v1/trace", json=asked).status_code)
+        )
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + 60
+    while foreign.get("/api/v1/models/gpt2").json()["progress"] != 0.5:
+        assert time.monotonic() < until
+    assert foreign.get("/api/v1/models/gpt2").json()["state"] == "loading"
+    assert foreign.post("/api/v1/trace", json={"text": "a light"}).status_code == 200
+    goes_on.set()
+    for thread in threads:
+        thread.join()
+    assert answers == [200, 200]
+    assert foreign.get("/api/v1/models/gpt2").json()["state"] == "loaded"
+
+
+def test_one_that_does_not_fit_is_refused_with_the_figures(client_with, models_dir, problem):
+    client = client_with(models_dir=models_dir, memory_bytes=120_000)
+    needed = client.get("/api/v1/models/gpt2").json()["memory_bytes"]
+    answer = client.post("/api/v1/tokenize", json={"model": "gpt2", "text": "a"})
+    body = problem(answer, 503, "model-too-large")
+    assert (body["limit"], body["actual"]) == (120_000, needed)
+    assert client.get("/api/v1/models").json()["memory_bytes"] == 120_000
+
+
+def test_a_model_generates_and_stays_in_memory_while_it_does(foreign):
+    asked = {"model": "gpt2", "text": "The cat", "n_tokens": 3}
+    text = foreign.post("/api/v1/generate", json=asked).text
+    assert text.count("event: token") == 3
+    assert not foreign.app.state.services.registry.memory._uses
+
+
+def test_a_running_server_lists_what_is_added_and_forgets_what_is_removed(
+    client_with, models_dir, tmp_path
+):
+    client = client_with(models_dir=tmp_path)
+    shutil.copytree(models_dir / "gpt2", tmp_path / "later")
+    listed = [found["id"] for found in client.get("/api/v1/models").json()["models"]]
+    assert "later" in listed
+    shutil.rmtree(tmp_path / "later")
+    listed = [found["id"] for found in client.get("/api/v1/models").json()["models"]]
+    assert "later" not in listed
+
+
+def test_without_transformers_the_reason_names_the_extra(client_with, models_dir, monkeypatch):
+    monkeypatch.setattr("headlight.foreign_models.find_spec", lambda name: None)
+    client = client_with(models_dir=models_dir)
+    reasons = {
+        one["id"]: one["reason"] for one in client.get("/api/v1/models").json()["unavailable"]
+    }
+    assert "pip install 'headlight[hf]'" in reasons["gpt2"]
+    assert client.post("/api/v1/trace", json={"text": "the cat"}).status_code == 200
+
+
+def test_a_folder_of_the_settings_is_served_where_it_lies(client_with, checkpoints):
+    client = client_with(model_folders=(str(checkpoints / "gpt2"),), default_model="gpt2")
+    until = time.monotonic() + 60
+    while client.get("/readyz").status_code != 200:
+        assert time.monotonic() < until
+    answer = client.post("/api/v1/trace", json={"text": "The cat"}).json()
+    assert answer["model"] == "gpt2"
+    assert not (checkpoints / "gpt2" / STORED).exists()
+
+
+def test_the_command_line_traces_a_folder_as_it_is(headlight, checkpoints):
+    result = headlight("trace", "The cat", "--model", str(checkpoints / "gpt2"))
+    assert result.exit_code == 0, result.output
+    assert "likely to come next" in result.stdout

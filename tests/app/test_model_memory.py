@@ -1,0 +1,129 @@
+"""Models share a budget of memory: the least recently used goes, never one in use."""
+
+import threading
+
+import pytest
+import torch
+
+from headlight.errors import Problem
+from headlight.model_memory import ModelMemory, NoRoom, budget_of, in_gb
+from headlight.registry import Registry
+
+CPU = torch.device("cpu")
+
+
+def filled(limit, **models):
+    memory = ModelMemory(limit)
+    for name, n_bytes in models.items():
+        memory.reserve(name, n_bytes)
+        memory.put(name, object())
+    return memory
+
+
+def test_the_least_recently_used_goes_first():
+    memory = filled(10, a=4, b=4)
+    memory.get("a")
+    memory.reserve("c", 4)
+    assert ("a" in memory, "b" in memory, memory.n_bytes) == (True, False, 8)
+
+
+def test_no_more_go_than_have_to():
+    memory = filled(10, a=3, b=3, c=3)
+    memory.reserve("d", 4)
+    assert [name in memory for name in "abc"] == [False, True, True]
+
+
+def test_a_model_in_use_never_goes():
+    memory = filled(10, a=4, b=4)
+    with memory.using("a"), memory.using("b"):
+        with pytest.raises(NoRoom) as caught:
+            memory.reserve("c", 4)
+        assert (caught.value.needed, caught.value.limit, caught.value.in_use) == (4, 10, 8)
+        assert "a" in memory
+        assert "b" in memory
+    memory.reserve("c", 4)
+    assert "a" not in memory
+
+
+def test_a_model_that_two_use_stays_until_both_are_done():
+    memory = filled(4, a=4)
+    with memory.using("a"):
+        with memory.using("a"):
+            pass
+        with pytest.raises(NoRoom):
+            memory.reserve("b", 4)
+
+
+def test_one_that_is_too_large_drives_out_none():
+    memory = filled(10, a=4)
+    with pytest.raises(NoRoom, match="and models may have") as caught:
+        memory.reserve("b", 11)
+    assert caught.value.in_use == 0
+    assert "a" in memory
+
+
+def test_a_reservation_counts_until_it_is_dropped():
+    memory = ModelMemory(10)
+    memory.reserve("a", 8)
+    with pytest.raises(NoRoom):
+        memory.reserve("b", 8)
+    memory.drop("a")
+    memory.reserve("b", 8)
+
+
+def test_the_budget_is_that_of_the_settings_or_a_share_of_the_machine(monkeypatch):
+    monkeypatch.setattr("headlight.model_memory.memory_bytes", lambda: 1000)
+    assert budget_of(CPU, limit=5) == 5
+    assert budget_of(CPU, workers=2) == 375
+    monkeypatch.setattr("headlight.model_memory.memory_bytes", lambda: None)
+    assert budget_of(CPU) is None
+
+
+def test_sizes_are_written_for_readers():
+    assert (in_gb(7_240_000_000), in_gb(153_640)) == ("7.2 GB", "0.2 MB")
+
+
+def test_the_registry_keeps_to_the_budget_and_loads_again(zoo):
+    sizes = Registry([zoo], default="tiny", device=CPU)
+    largest = max(sizes.status(model).memory_bytes for model in sizes.descriptions)
+    found = Registry([zoo], default="tiny", device=CPU, memory=ModelMemory(int(1.5 * largest)))
+    first = found.checkpoint("translator")
+    found.checkpoint("tiny")
+    assert not found.is_loaded("translator")
+    assert found.checkpoint("translator") is not first
+    assert found.status("translator").state == "loaded"
+
+
+def test_a_model_beyond_the_budget_is_refused_with_the_figures_and_stays_listed(zoo):
+    found = Registry([zoo], default="tiny", device=CPU, memory=ModelMemory(1000))
+    needed = found.status("tiny").memory_bytes
+    with pytest.raises(Problem, match="the model 'tiny' does not fit: it needs") as caught:
+        found.checkpoint()
+    assert caught.value.status_code == 503
+    assert caught.value.members == {"limit": 1000, "actual": needed}
+    assert "tiny" in found.descriptions
+
+
+def test_a_model_that_waits_for_others_is_refused_for_now(zoo):
+    size = Registry([zoo], default="tiny", device=CPU).status("tiny").memory_bytes
+    found = Registry([zoo], default="tiny", device=CPU, memory=ModelMemory(size))
+    with found.using("tiny"):
+        found.checkpoint("tiny")
+        with pytest.raises(Problem, match="has no room") as caught:
+            found.checkpoint("dense")
+    assert caught.value.headers["Retry-After"]
+    assert found.checkpoint("dense").id == "dense"
+
+
+def test_many_threads_load_each_model_once_and_stay_within_the_budget(zoo):
+    found = Registry([zoo], default="tiny", device=CPU, memory=ModelMemory(10**8))
+    got = []
+    threads = [
+        threading.Thread(target=lambda name=name: got.append(found.checkpoint(name)))
+        for name in ["tiny", "dense"] * 4
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(one) for one in got}) == 2
