@@ -22,7 +22,7 @@ def raw_post(path, **members):
     return head.encode() + body
 
 
-def wait_for(condition, seconds=20):
+def wait_for(condition, seconds=60):
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until
