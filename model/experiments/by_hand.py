@@ -226,8 +226,6 @@ def _check_shapes(parameters: ByHand) -> None:
         if name in given:
             outputs[name] = shapes[name]
             continue
-        if "inputs" not in given:
-            raise ValueError(f"{name} need inputs, or have to be given themselves")
         n_tokens, width = shapes["inputs"]
         weights = shapes.get(f"{kind}_weights", (width, width))
         if weights[0] != width:

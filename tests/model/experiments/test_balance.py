@@ -91,3 +91,45 @@ def test_with_a_coefficient_of_0_both_runs_are_equal():
 def test_more_choices_than_experts_are_rejected():
     with pytest.raises(ValueError, match=r"top_k \(3\) must be at most n_experts \(2\)"):
         EXPERIMENT.start({"top_k": 3, "n_experts": 2})
+
+
+def test_the_seed_draws_the_weights_the_clusters_and_the_tokens():
+    one, two = (Balance(**SMALL, seed=seed) for seed in (0, 1))
+    assert (Clusters(one).centres != Clusters(two).centres).all()
+    first, second = (balance.make_experts(each).parameters() for each in (one, two))
+    pairs = zip(first, second, strict=True)
+    assert all((a != b).all() for a, b in pairs if a.ndim > 1)
+
+
+def test_the_drawn_tokens_follow_their_clusters():
+    clusters = Clusters(Balance(n_clusters=2, d_model=4, common=5.0))
+    tokens = clusters.draw(np.random.default_rng(0))
+    assert tokens.x.shape == (6, 32, 4)
+    for number in range(2):
+        x, y = (each[tokens.cluster == number].numpy() for each in (tokens.x, tokens.y))
+        assert x.mean(axis=0) == pytest.approx(clusters.centres[number], abs=0.15)
+        assert x.std(axis=0) == pytest.approx(np.full(4, balance.SPREAD), rel=0.3)
+        assert y == pytest.approx(x @ clusters.maps[number])
+    plain = Clusters(Balance(n_clusters=2, d_model=4, common=0.0))
+    shift = clusters.centres - plain.centres
+    assert shift[0] == pytest.approx(shift[1])
+    assert np.abs(shift).max() > 1
+
+
+def test_both_runs_train_on_tokens_that_no_frame_is_measured_on(monkeypatch):
+    tokens = []
+    draw = Clusters.draw
+    monkeypatch.setattr(
+        Clusters, "draw", lambda self, rng: tokens.append(draw(self, rng)) or tokens[-1]
+    )
+    for seed in (0, 1):
+        EXPERIMENT.result({**SMALL, "steps": 2, "seed": seed})
+    assert len(tokens) == 6  # those of the frames, and one batch for each step
+    clusters = [each.cluster.flatten().tolist() for each in tokens]
+    assert len({tuple(each) for each in clusters}) == 6
+
+
+def test_the_losses_are_those_of_their_names_by_step(trained):
+    assert trained["step"].data.tolist() == list(range(1, 151))
+    assert trained["balance_loss"].data[WITH, -1] == pytest.approx(1, abs=0.1)
+    assert trained["loss"].data[WITH, 0] == trained["loss"].data[WITHOUT, 0]

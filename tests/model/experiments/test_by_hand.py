@@ -139,6 +139,7 @@ def test_inputs_of_another_number_of_tokens_are_numbered():
         ({"queries": [[1.0, 2.0]] * 7, "is_causal": True}, "6 keys allow no more queries"),
         ({"inputs": []}, "at least 1 item"),
         ({"inputs": [[1.0]] * 17}, "at most 16 items"),
+        ({"inputs": [[1.0] * 33]}, "at most 32 items"),
         ({"keys": [[float("nan"), 0.0]] * 6}, "finite number"),
         ({"keys": [[1e9, 0.0]] * 6}, "less than or equal to 1000000"),
         ({"keys": [["1", "2"]] * 6}, "valid number"),
@@ -147,3 +148,19 @@ def test_inputs_of_another_number_of_tokens_are_numbered():
 def test_matrices_that_do_not_fit_are_rejected(values, message):
     with pytest.raises(ValueError, match=message):
         result(**values)
+
+
+def test_life_is_short_is_scaled_attention_with_drawn_matrices():
+    found = result()
+    drawn = torch.rand(3, 3, 2, generator=torch.Generator().manual_seed(123)).numpy()
+    for name, matrix in zip(("query", "key", "value"), drawn, strict=True):
+        assert found[f"{name}_weights"].data.astype(np.float32) == pytest.approx(matrix)
+    queries, keys, values = (found["inputs"].data @ matrix.astype(float) for matrix in drawn)
+    assert found["products"].data == pytest.approx(queries @ keys.T)
+    weights = torch.softmax(torch.from_numpy(queries @ keys.T / math.sqrt(2)), dim=1).numpy()
+    assert found["context"].data == pytest.approx(weights @ values)
+
+
+def test_printed_numbers_are_left_out_with_a_mask():
+    found = result(example="animal", is_causal=True)
+    assert "printed_weights" not in found

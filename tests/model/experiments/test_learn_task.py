@@ -5,10 +5,13 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import nn
 
 from headlight.model.cancellation import Cancelled, cancellable
 from headlight.model.experiments import learn_task
 from headlight.model.experiments.learn_task import EXPERIMENT, LearnTask, make_task
+from headlight.model.training.schedule import warmup_stable_decay
 
 TINY = {"d_model": 8, "n_heads": 2, "batch": 4, "length": 4, "n_symbols": 6}
 SMALL = {"length": 4, "n_symbols": 6, "steps": 120, "batch": 32, "n_layers": 1}
@@ -53,6 +56,18 @@ def test_addition_asks_for_the_sum(length, n_digits):
         total = "".join(task.vocabulary[index] for index in expected)
         assert len(first) == len(second) == n_digits
         assert int(first) + int(second) == int(total)
+
+
+def test_the_operands_of_additions_have_every_leading_digit():
+    _, read, _ = drawn(task="addition", length=5)
+    assert set(read[:, 0]) == set(read[:, 3]) == set(range(10))
+
+
+def test_induction_asks_for_every_place_but_the_last():
+    task, read, _ = drawn(task="induction", length=6)
+    assert task.n_answers == 6
+    places = {row[:6].index(query) for row in read.tolist() for query in row[6:]}
+    assert places == set(range(5))
 
 
 # --- learning -------------------------------------------------------------------------------------
@@ -114,6 +129,81 @@ def test_a_recurrent_network_learns_and_has_no_attention(model):
     assert found["accuracy"].data[-1] > 0.9 > 0.5 > found["accuracy"].data[0]
 
 
+def test_the_parameters_make_the_network():
+    def made(**values):
+        parameters = LearnTask(**{**TINY, **values})
+        return learn_task.make_network(parameters, make_task(parameters))
+
+    for name in ("sinusoidal", "learned", "rotary", "none"):
+        assert made(positional=name).config.positional == name
+    assert [made(is_causal=each).config.kind for each in (True, False)] == ["decoder", "encoder"]
+    for name, kind in (("rnn", nn.RNN), ("lstm", nn.LSTM)):
+        network = made(model=name, n_layers=3).network
+        assert type(network) is kind
+        assert (network.num_layers, network.input_size, network.hidden_size) == (3, 8, 16)
+
+
+def test_the_seed_draws_the_weights_the_training_and_the_tested_sequences(monkeypatch):
+    networks = []
+    make, drawn_ids, draw = learn_task.make_network, [], learn_task.Task.draw
+    monkeypatch.setattr(
+        learn_task, "make_network", lambda *given: networks.append(make(*given)) or networks[-1]
+    )
+
+    def recorded(task, rng, n_rows):
+        found = draw(task, rng, n_rows)
+        drawn_ids.append(found[0][:4].tolist())
+        assert n_rows in (4, learn_task.N_TESTED)
+        return found
+
+    monkeypatch.setattr(learn_task.Task, "draw", recorded)
+    weights = []
+    for seed in (0, 1):
+        next(EXPERIMENT.start({**TINY, "seed": seed}))
+        weights.append(torch.cat([each.detach().flatten() for each in networks[-1].parameters()]))
+        EXPERIMENT.result({**TINY, "seed": seed, "steps": 2})
+    assert (weights[0] != weights[1]).any()
+    for first in range(3):  # the tested sequences, and the batches of both steps
+        assert drawn_ids[1 + first] != drawn_ids[5 + first]
+    tested, *trained = drawn_ids[1:4]
+    assert tested not in trained
+
+
+@pytest.mark.parametrize("step", [0, 3, 39])
+def test_a_step_has_the_rate_of_its_schedule_and_a_clipped_gradient(step, monkeypatch):
+    parameters = LearnTask(**TINY, steps=40, learning_rate=0.02)
+    task = make_task(parameters)
+    network = learn_task.make_network(parameters, task)
+    rows = learn_task._tensors(task.draw(np.random.default_rng(0), 4))
+    with torch.no_grad():
+        expected = F.cross_entropy(network(rows[0]).logits[:, -4:].flatten(0, 1), rows[1].flatten())
+    optimizers = learn_task._make_optimizers(network, parameters)
+    monkeypatch.setattr(learn_task, "MAX_GRADIENT", 0.25)
+    norms = []
+    for optimizer in optimizers:
+        monkeypatch.setattr(
+            optimizer,
+            "zero_grad",
+            lambda: norms.append(
+                torch.stack([p.grad.norm() for p in network.parameters() if p.grad is not None])
+                .norm()
+                .item()
+            ),
+        )
+    assert learn_task._train(network, optimizers, rows, parameters, step) == pytest.approx(
+        expected.item()
+    )
+    factor = warmup_stable_decay(step, steps=40, warmup=20, decay=10)
+    for optimizer in optimizers:
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(0.02 * factor)
+    assert norms[0] == pytest.approx(0.25, rel=1e-4)
+
+
+def test_the_probability_is_that_of_the_prediction(learned):
+    assert learned["probability"].data[-1].min() > 0.5
+    assert learned["probability"].data.shape == (41, 4)
+
+
 # --- equality and bounds --------------------------------------------------------------------------
 
 
@@ -162,6 +252,9 @@ def test_the_first_frame_comes_before_any_step():
     [
         ({"d_model": 24, "n_heads": 4, "positional": "rotary", "steps": 0}, "greater than"),
         ({"d_model": 8, "n_heads": 3}, r"n_heads \(3\) must divide d_model \(8\)"),
+        ({"d_model": 24, "n_heads": 8}, "less than or equal to 4"),
+        ({"d_model": 8, "n_heads": 4, "length": 1}, "greater than or equal to 2"),
+        ({"task": "induction", "n_symbols": 7}, "induction needs length"),
         ({"task": "induction", "n_symbols": 4}, r"induction needs length \(8\) different symbols"),
         ({"task": "addition", "length": 2}, "addition needs a length of at least 3"),
         ({"task": "multiply"}, "'copy', 'reverse'"),

@@ -87,3 +87,20 @@ def test_a_text_without_a_shingle_is_rejected(changes, message):
 def test_a_lone_surrogate_is_rejected():
     with pytest.raises(ValueError, match="unicode"):
         result("\ud800 abcde")
+
+
+def test_a_signature_holds_the_least_hash_of_each_function_over_the_texts_own_shingles():
+    found = result(shingle=3, n_hashes=9, seed=2)
+    for text, row in zip((FIRST, SECOND), found["signature"].data, strict=True):
+        hashes = shingle_hashes(sorted(shingles(text, "characters", 3)), 9, 2)
+        assert row.tolist() == [f"{value:016x}" for value in hashes.min(axis=0).tolist()]
+
+
+def test_the_running_estimate_uses_the_first_hashes_only():
+    found = result(shingle=3, n_hashes=40)
+    is_equal = found["is_equal"].data.tolist()
+    expected = [sum(is_equal[:count]) / count for count in range(1, 41)]
+    assert found["running_estimate"].data == pytest.approx(expected)
+    assert found["estimate"].data == pytest.approx(expected[-1])
+    jaccard = found["jaccard"].data
+    assert found["standard_error"].data[0] == pytest.approx((jaccard * (1 - jaccard)) ** 0.5)

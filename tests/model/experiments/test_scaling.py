@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from headlight.model.cancellation import Cancelled, cancellable
 from headlight.model.experiments.scaling import (
     EXPERIMENT,
+    Scaling,
     jacobian_norm,
     softmax,
     widths_up_to,
@@ -69,3 +71,37 @@ def test_the_example_is_a_row_of_weights_for_each_width():
 @pytest.mark.parametrize(("greatest", "expected"), [(1, [1]), (8, [1, 2, 4, 8]), (5, [1, 2, 4, 5])])
 def test_widths_are_powers_of_two_and_the_greatest(greatest, expected):
     assert widths_up_to(greatest).tolist() == expected
+
+
+def test_the_weights_gradient_is_that_of_the_divided_scores():
+    result = EXPERIMENT.result({"scores": [10.0, 5.0, 1.0], "divisors": [5.0]})
+    jacobian = torch.autograd.functional.jacobian(
+        lambda x: torch.softmax(x, dim=0), torch.tensor([2.0, 1.0, 0.2], dtype=torch.float64)
+    )
+    assert result["weights_gradient"].data == pytest.approx([jacobian.norm().item()])
+
+
+def test_every_mean_is_over_the_queries_drawn():
+    """Recompute the statistics from the components, of the vectors' first d at every width d."""
+    parameters = {"width": 6, "n_samples": 50, "n_keys": 3, "deviation": 1.5, "seed": 4}
+    result = EXPERIMENT.result(parameters)
+    rng = np.random.default_rng(4)
+    drawn = [(rng.normal(0, 1.5, 6), rng.normal(0, 1.5, (3, 6))) for _ in range(50)]
+    assert result["scaled"].data.tolist() == ["no", "yes"]
+    for place, width in enumerate([1, 2, 4, 6]):
+        products = np.stack([keys[:, :width] @ query[:width] for query, keys in drawn])
+        for row, divisor in enumerate((1.0, width**0.5)):
+            scores = products / divisor
+            weights = torch.softmax(torch.from_numpy(scores), dim=1).numpy()
+            for name, expected in {
+                "variance": scores.var(),
+                "entropy": -(weights * np.log(weights)).sum(axis=1).mean(),
+                "greatest_weight": weights.max(axis=1).mean(),
+            }.items():
+                assert result[name].data[row, place] == pytest.approx(expected), name
+            assert result["example"].data[row, :, place] == pytest.approx(weights[0])
+
+
+def test_a_run_is_cancelled_between_two_queries():
+    with pytest.raises(Cancelled), cancellable(lambda: True):
+        next(EXPERIMENT.run(Scaling(width=4)))
