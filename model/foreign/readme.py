@@ -22,7 +22,7 @@ _UNSEEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style|svg|table)\b.*?(?:</\1\s*>|\Z)", re.S | re.I
 )
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,2000}>")
-_IMAGE = re.compile(r"!\[([^\]\n]{0,500})\]\([^)\n]{0,2000}\)")
+_IMAGE = re.compile(r"!\[([^\[\]\n]{0,500})\]\([^)\n]{0,2000}\)")
 _LINES = re.compile(r"\n{3,}")
 _CUT = "\n\n(The rest of the README is left out.)"
 

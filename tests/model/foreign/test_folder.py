@@ -4,7 +4,7 @@ import json
 import shutil
 import socket
 import sys
-from time import perf_counter
+from time import process_time
 
 import pytest
 import torch
@@ -130,10 +130,10 @@ def test_a_folder_is_refused_with_the_file_and_the_reason(folder, spoil):
 
 def test_a_million_layers_are_refused_at_once(folder):
     change_config(folder, n_layer=1_000_000)
-    began = perf_counter()
+    began = process_time()
     with pytest.raises(ForeignFolderError, match="at most 1,000"):
         read_folder(folder)
-    assert perf_counter() - began < 0.1
+    assert process_time() - began < 0.1
 
 
 def test_names_of_implementations_and_code_are_not_followed(folder):
