@@ -58,7 +58,7 @@ class LearnTask(Parameters):
         "transformer", description="The network; recurrent states are twice as wide as d_model."
     )
     positional: Literal["sinusoidal", "learned", "rotary", "none"] = Field(
-        "sinusoidal", description="The positional encoding of the transformer."
+        "rotary", description="The positional encoding of the transformer."
     )
     is_causal: bool = Field(
         True,
@@ -66,7 +66,7 @@ class LearnTask(Parameters):
         "mask alone tells a token something about its position.",
     )
     length: int = Field(
-        8,
+        5,
         ge=2,
         le=12,
         description="Symbols to read. In addition: digits of both numbers and a plus, so at least "
@@ -82,7 +82,7 @@ class LearnTask(Parameters):
     n_layers: int = Field(2, ge=1, le=3, description="Layers.")
     n_heads: int = Field(4, ge=1, le=4, description="Attention heads in a layer.")
     d_model: int = Field(32, ge=8, le=48, multiple_of=8, description="Width of a token's vector.")
-    steps: int = Field(300, ge=1, le=1000, description="Training steps.")
+    steps: int = Field(800, ge=1, le=1000, description="Training steps.")
     batch: int = Field(48, ge=4, le=64, description="New sequences in each step.")
     learning_rate: float = Field(5e-3, ge=1e-5, le=0.1, description="Peak rate of AdamW.")
 

@@ -14,7 +14,14 @@ from headlight.model.experiments.learn_task import EXPERIMENT, LearnTask, make_t
 from headlight.model.training.schedule import warmup_stable_decay
 
 TINY = {"d_model": 8, "n_heads": 2, "batch": 4, "length": 4, "n_symbols": 6}
-SMALL = {"length": 4, "n_symbols": 6, "steps": 120, "batch": 32, "n_layers": 1}
+SMALL = {
+    "positional": "sinusoidal",
+    "length": 4,
+    "n_symbols": 6,
+    "steps": 120,
+    "batch": 32,
+    "n_layers": 1,
+}
 
 
 def drawn(**values):
@@ -254,8 +261,8 @@ def test_the_first_frame_comes_before_any_step():
         ({"d_model": 8, "n_heads": 3}, r"n_heads \(3\) must divide d_model \(8\)"),
         ({"d_model": 24, "n_heads": 8}, "less than or equal to 4"),
         ({"d_model": 8, "n_heads": 4, "length": 1}, "greater than or equal to 2"),
-        ({"task": "induction", "n_symbols": 7}, "induction needs length"),
-        ({"task": "induction", "n_symbols": 4}, r"induction needs length \(8\) different symbols"),
+        ({"task": "induction", "length": 8, "n_symbols": 7}, "induction needs length"),
+        ({"task": "induction", "n_symbols": 4}, r"induction needs length \(5\) different symbols"),
         ({"task": "addition", "length": 2}, "addition needs a length of at least 3"),
         ({"task": "multiply"}, "'copy', 'reverse'"),
         ({"length": 13}, "less than or equal to 12"),
