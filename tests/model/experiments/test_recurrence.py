@@ -139,3 +139,14 @@ def test_the_seed_draws_every_gradient_but_the_linear_ones():
     first, second = (recurrence._make_attention(Recurrence(width=4, seed=seed)) for seed in (0, 1))
     pairs = zip(first.parameters(), second.parameters(), strict=True)
     assert all((a != b).all() for a, b in pairs)
+
+
+def test_the_rotation_is_the_q_whose_r_has_a_positive_diagonal():
+    drawn, rotation = (
+        make(torch.Generator().manual_seed(1))
+        for make in (
+            lambda generator: torch.randn(8, 8, generator=generator, dtype=torch.float64),
+            lambda generator: recurrence._rotation(8, generator),
+        )
+    )
+    assert ((rotation.T @ drawn).diagonal() > 0).all()
