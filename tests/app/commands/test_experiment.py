@@ -33,7 +33,7 @@ def test_a_description_names_every_parameter_and_array(headlight, name):
 
 def test_a_description_has_the_limits(headlight):
     shown = headlight("experiment", "learn_task", "--describe").stdout
-    assert "length=8  at least 2, at most 12" in shown
+    assert "length=5  at least 2, at most 12" in shown
     assert "one of copy, reverse, sort, induction, addition" in shown
 
 
