@@ -177,11 +177,13 @@ EXPERIMENT = Experiment(
             axes="variant layer", help="Root mean square of the numbers of the layer's input."
         ),
     },
-    see="Without residual connections (plain) the gradient falls by a constant factor from layer "
-    "to layer, so the first layers of a deep stack learn nothing; with larger weights it explodes "
-    "instead. Residual connections alone give the gradient a path past every layer, but then the "
-    "stream and the gradient grow exponentially with depth. With a norm as well, after the sum "
-    "(post) or before each part (pre), the gradient reaches the first layer at about the size it "
+    see="In a plain stack, F(x), the gradient falls by about a constant factor from layer to "
+    "layer, so the first layers of a deep stack learn nothing; with larger weights it explodes "
+    "instead. A norm alone, LN(F(x)), removes most of this, but the gradient still drifts with "
+    "the draw of the weights. Residual connections alone, x + F(x), give the gradient a path past "
+    "every layer, but then the stream and the gradient grow exponentially with depth. With a norm "
+    "as well, after the sum, LN(x + F(x)), or before each part, x + F(LN(x)), the gradient "
+    "reaches the first layer at about the size it "
     "has at the last. Add layers or change the scale of the weights, and see which curves stay.",
     field="The original transformer is post-norm and needs a learning rate warmup. Nearly all "
     "large language models since GPT-2 are pre-norm, mostly with RMSNorm. In a pre-norm stack the "

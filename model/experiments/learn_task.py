@@ -359,8 +359,8 @@ EXPERIMENT = Experiment(
             help="Attention weights on the shown sequence; a recurrent network has none.",
         ),
     },
-    see="At first every head spreads its weight evenly and the answers are guesses. Then the loss "
-    "falls off a plateau within a few steps, and at the same steps a pattern appears in the "
+    see="At first no head has a pattern that fits the task and the answers are guesses. Then "
+    "the loss falls off a plateau within a few steps, and at the same steps a pattern appears in the "
     "attention: a diagonal for copy, an anti-diagonal for reverse. Without positions the "
     "transformer cannot tell the places apart, and reverse fails: completely if every token sees "
     "every other, and partly with a causal mask. A recurrent network knows the order, but has to "

@@ -193,8 +193,10 @@ EXPERIMENT = Experiment(
             axes="optimizer optimizer_step", unit="loss", help="The loss at these places."
         ),
     },
-    see="SGD follows the gradient, so in a ravine it swings across and creeps along. Momentum "
-    "averages the swings away. Adam divides each direction by the size of its own gradients and "
+    see="SGD follows the gradient. In a ravine the steep direction limits its rate, so it creeps "
+    "along the bottom; above 1/curvature it swings across at every step. Momentum gathers speed "
+    "along the ravine but overshoots, and swings for longer before it settles. Adam divides "
+    "each direction by the size of its own gradients and "
     "moves at the same speed along and across. With weight decay, Adam adds the decay to the "
     "gradient, which its division then undoes; AdamW decays the weights directly. Raise the rate "
     "of SGD above 2/curvature and it diverges. A schedule that falls lets every optimizer settle.",

@@ -42,8 +42,8 @@ function finding({ arrays }) {
   };
   return (
     `From the last of ${counted(layer.data.length, 'layer')} back to the first, the gradient is multiplied by ${ratio('plain')} ` +
-    `without residual connections or norms, by ${ratio('residual')} with residual connections alone, by ${ratio('post')} ` +
-    `with the norm after them (post) and by ${ratio('pre')} with the norm before each part (pre).`
+    `in F(x), by ${ratio('norm')} in LN(F(x)), by ${ratio('residual')} in x + F(x), by ${ratio('post')} in LN(x + F(x)), post-norm, ` +
+    `and by ${ratio('pre')} in x + F(LN(x)), pre-norm.`
   );
 }
 

@@ -1,4 +1,4 @@
-/** Why recurrent networks lost: gradients that vanish with the distance, and steps that wait. */
+/** Recurrence beside attention: gradients by distance, and steps that wait. */
 
 import { numbersIn } from '../../data/experiment.js';
 import { amount, counted, decimal } from '../../data/format.js';
@@ -79,13 +79,17 @@ function pictures({ arrays, values }) {
       draw: (size) => ({
         title: 'How much of the past can still be learned from',
         summary:
-          'The gradient of the last state by each earlier one, by distance, for five networks.',
-        help: `The gradient of the last state by the state so many tokens back. The linear network follows the law ρ^distance, with ρ = ${amount(values.spectral_radius)}; attention reaches every token in one step.`,
+          'The gradient of the last state by each earlier one, by distance, for four recurrent networks, and of the last output by each input for attention.',
+        help: `Norm of the gradient of the last state by the state so many tokens back, relative to an identity matrix. The linear network follows the law ρ^distance, with ρ = ${amount(values.spectral_radius)}. Of attention: of the last output by that token’s input, averaged over several sequences.`,
         ...curvesChart(
           {
             x: distances,
             across: { title: 'tokens back from the last' },
-            up: { title: 'gradient', isLog: true, range: rangeOf(arrays) },
+            up: {
+              title: 'norm of the gradient, identity = 1',
+              isLog: true,
+              range: rangeOf(arrays),
+            },
             quantity: 'norm of the Jacobian of the last state, 1 for an identity',
             curves: cellCurves(arrays, 'gradient', size),
             unit: 'tokens back',
@@ -122,7 +126,7 @@ function pictures({ arrays, values }) {
       draw: (size) => ({
         title: 'The price: work that grows with the square',
         summary: 'Multiplications for a sequence, by its length, for five networks.',
-        help: `Multiplications of the matrix products at width ${values.width}. Attention compares all pairs; it pays where sequences are longer than vectors are wide.`,
+        help: `Multiplications of the matrix products at width ${values.width}. Attention compares all pairs: with more than ${2 * values.width} tokens, twice the width, it costs more than an LSTM.`,
         ...curvesChart(
           {
             x: lengths,
@@ -168,7 +172,7 @@ function radiusMap({ radius, tanh_by_radius: found }, distances, size) {
   return {
     title: 'The tanh network at other spectral radii',
     summary: 'The gradient of the tanh network by distance and by spectral radius.',
-    help: 'Below 1 the gradient shrinks at every step. Above 1 it would explode, but tanh saturates and shrinks it again: there is no setting at which it reaches far without care.',
+    help: 'Up to 1 the gradient shrinks. Above 1 the matrix would make it grow, but tanh saturates and holds it back: where the two about balance, it keeps its size over many tokens; further up it grows.',
     ...mapChart(
       {
         values,
