@@ -175,6 +175,22 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": _MEANINGS[status], "content": _CONTENT} for status in statuses}
 
 
+class InvalidMembers(RequestValidationError):
+    """Errors of a body that the route validates itself, by a model of its choice.
+
+    Args:
+        errors: those of the model, each with a location that begins with "body".
+        body: the body.
+        fields: those of the model.
+    """
+
+    def __init__(
+        self, errors: Sequence[Mapping[str, Any]], body: Any, fields: Mapping[str, FieldInfo]
+    ) -> None:
+        super().__init__(errors, body=body)
+        self.fields = fields
+
+
 def install_problems(app: FastAPI) -> None:
     """Answer every exception of a route as a problem."""
 
@@ -185,7 +201,10 @@ def install_problems(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(request: Request, error: RequestValidationError) -> Response:
-        fields = _fields_of(request.scope.get("route"))
+        if isinstance(error, InvalidMembers):
+            fields = error.fields
+        else:
+            fields = _fields_of(request.scope.get("route"))
         return _invalid_request(error.errors(), error.body, fields).response()
 
 

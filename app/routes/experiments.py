@@ -6,11 +6,10 @@ from contextlib import ExitStack
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Path, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.sse import format_sse_event
 from pydantic import ValidationError
 
-from headlight.errors import Problem, described, echo, server_stopping, unexpected
+from headlight.errors import InvalidMembers, Problem, described, echo, server_stopping, unexpected
 from headlight.experiments import Run, description
 from headlight.model.experiments.experiment import GROWING, Experiment, Parameters
 from headlight.routes import JsonRoute
@@ -144,7 +143,7 @@ def _validated(of: Experiment, values: dict[str, Any]) -> Parameters:
         return of.parameters(**values)
     except ValidationError as error:
         errors = [{**each, "loc": ("body", *each["loc"])} for each in error.errors()]
-        raise RequestValidationError(errors, body=values) from error
+        raise InvalidMembers(errors, values, of.parameters.model_fields) from error
 
 
 async def _events(services: Services, run: Run, first: bytes | None) -> AsyncIterator[bytes]:

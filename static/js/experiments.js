@@ -68,6 +68,7 @@ async function begin() {
     entries = ENTRIES.filter(({ id }) => experiments.some((each) => each.id === id));
     tabs ??= createTabs(byId('tabs'), entries, { onChoose: choose });
     await open(idIn(link));
+    tellUnknown();
   } catch (error) {
     fail(error, begin);
   }
@@ -95,8 +96,28 @@ function choose(id) {
 function follow() {
   link = linkNow();
   const id = idIn(link);
-  if (id === current) opened.get(id)?.restore(link);
-  else open(id, true);
+  if (id === current) {
+    opened.get(id)?.restore(link);
+    tellUnknown();
+  } else open(id, true).then(tellUnknown);
+}
+
+/** Says that the link names no experiment, and corrects the address. */
+function tellUnknown() {
+  const wanted = link.get('experiment');
+  if (wanted === null || wanted === current || !opened.has(current) || !notice.hidden) return;
+  if (entries.some(({ id }) => id === wanted)) return;
+  const shown = wanted.length > 40 ? `${wanted.slice(0, 40)}…` : wanted;
+  notice.hidden = false;
+  notice.replaceChildren(
+    element('p', { class: 'notice-title' }, `There is no experiment “${shown}”`),
+    element(
+      'p',
+      {},
+      `${entries.find(({ id }) => id === current)?.title} is shown. The tabs have them all.`,
+    ),
+  );
+  rewrite();
 }
 
 /**

@@ -230,6 +230,32 @@ export function valuesInLink(link, parameters) {
 }
 
 /**
+ * What is wrong with the values of a link that are left out, in words, by parameter.
+ * @param {URLSearchParams} link
+ * @param {Parameter[]} parameters
+ * @returns {Map<string, string>}
+ */
+export function problemsInLink(link, parameters) {
+  const problems = new Map();
+  for (const parameter of parameters) {
+    const text = link.get(parameter.name);
+    if (text === null || readInLink(parameter, text) !== undefined) continue;
+    const { kind, options } = parameter;
+    const why =
+      kind === 'choice'
+        ? `one of ${options.join(', ')}`
+        : kind === 'flag'
+          ? '0 or 1'
+          : kind === 'rows'
+            ? 'rows of numbers are needed'
+            : readTyped(parameter, text).problem;
+    const shown = text.length > 40 ? `${text.slice(0, 40)}…` : text;
+    problems.set(parameter.name, `“${shown}” in the link is not used: ${why}`);
+  }
+  return problems;
+}
+
+/**
  * @param {Parameter} parameter
  * @param {string} text
  */

@@ -6,7 +6,9 @@ import { createRun, experimentPath, streamExperiment } from '../api/experiments.
 import { advice, isWorthRetrying, messageOf } from '../api/calls.js';
 import {
   changed,
+  labelOf,
   parametersOf,
+  problemsInLink,
   valuesInLink,
   valuesInWords,
   writeInLink,
@@ -45,6 +47,8 @@ export function createExperiment(description, view, { onLink, announce }) {
   const standards = Object.fromEntries(parameters.map(({ name, standard }) => [name, standard]));
   /** @type {Values} */
   let values = { ...standards };
+  /** What is wrong with values of the link, by parameter, until something is set. @type {Map<string, string>} */
+  let linkProblems = new Map();
   let besideId = '';
   /** @type {number|null} null: the last frame there is */
   let pinned = null;
@@ -80,6 +84,7 @@ export function createExperiment(description, view, { onLink, announce }) {
   const form = createForm();
   const finding = element('p', { class: 'finding' });
   const problem = element('div', { class: 'notice', role: 'alert', hidden: true });
+  const linkNotice = element('p', { class: 'notice', role: 'alert', hidden: true });
   const tables = createTables({ onRows: (name, rows) => set({ [name]: rows }, false) });
   const scrubber = createScrubber();
   const stage = element('div', { class: 'panels is-bench' });
@@ -105,6 +110,7 @@ export function createExperiment(description, view, { onLink, announce }) {
         { class: 'bench-stage' },
         finding,
         problem,
+        linkNotice,
         scrubber.element,
         tables.element,
         stage,
@@ -126,6 +132,8 @@ export function createExperiment(description, view, { onLink, announce }) {
     };
     if ('example' in patch)
       for (const name of view.hidden ?? []) if (name !== 'seed') values[name] = standards[name];
+    linkProblems = new Map();
+    linkNotice.hidden = true;
     isWanted = false;
     pinned = null;
     if ('example' in patch) picked = null;
@@ -140,13 +148,23 @@ export function createExperiment(description, view, { onLink, announce }) {
     form.show();
   }
 
+  /** Says what of the link is not used, at its field if it has one, and corrects the address. */
+  function tellLink() {
+    const unplaced = [...linkProblems].filter(([name]) => !fields.has(name));
+    linkNotice.hidden = unplaced.length === 0;
+    linkNotice.textContent = unplaced.map(([name, why]) => `${labelOf(name)}: ${why}.`).join(' ');
+    for (const name of linkProblems.keys())
+      fields.get(name)?.element.closest('details')?.setAttribute('open', '');
+    onLink();
+  }
+
   /** Runs with the current parameters; only a short preview, if a whole run was not asked for. */
   function start() {
     clearTimeout(resting);
     stopPlaying();
     other.stop();
     isPreview = Boolean(view.preview) && !isWanted;
-    for (const field of fields.values()) field.fail('');
+    for (const [name, field] of fields) field.fail(linkProblems.get(name) ?? '');
     run.start({ ...changed(parameters, values), ...(isPreview && view.preview) });
   }
 
@@ -554,8 +572,10 @@ export function createExperiment(description, view, { onLink, announce }) {
       const frame = Number(link.get('frame') ?? NaN);
       pinned = Number.isInteger(frame) && frame >= 0 ? frame : null;
       picked = pickedIn(link.get('picked'));
+      linkProblems = problemsInLink(link, parameters);
       showValues();
       if (isOpen) start();
+      if (linkProblems.size > 0) tellLink();
     },
 
     /** @param {URLSearchParams} link is written to */

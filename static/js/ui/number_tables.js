@@ -2,6 +2,7 @@
  * Tables of numbers of a computation; those that are given can be edited.
  */
 
+import { written } from '../data/experiment.js';
 import { decimal } from '../data/format.js';
 import { css, diverging, levelOf } from '../plot/colour.js';
 import { element, withSymbols } from './dom.js';
@@ -11,6 +12,9 @@ import { element, withSymbols } from './dom.js';
  * @import { Theme } from '../plot/colour.js'
  */
 
+/** The largest number that can be entered, as the API has it; the least is its negative. */
+const MOST = 1e6;
+
 /**
  * Tables of numbers, by step; those that are given can be edited.
  * @param {Object} handlers
@@ -18,7 +22,7 @@ import { element, withSymbols } from './dom.js';
  */
 export function createTables({ onRows }) {
   const host = element('div', { class: 'worked', hidden: true });
-  /** @type {{table: Table, cells: HTMLElement[][]}[]} */
+  /** @type {{table: Table, cells: HTMLElement[][], problem: HTMLElement}[]} */
   let drawn = [];
   let layout = '';
 
@@ -30,6 +34,7 @@ export function createTables({ onRows }) {
         isGiven ? inputCell(table, at, place, `${title}, ${row}, ${column}`) : element('span', {}),
       ),
     );
+    const problem = element('p', { class: 'field-problem', role: 'alert' });
     const block = element(
       'div',
       {
@@ -76,8 +81,9 @@ export function createTables({ onRows }) {
           ),
         ),
       ),
+      problem,
     );
-    return { table, cells, block };
+    return { table, cells, problem, block };
   }
 
   /**
@@ -98,9 +104,10 @@ export function createTables({ onRows }) {
     input.addEventListener('change', () => {
       const value = Number(input.value.trim().replace(/^−/, '-'));
       const isNumber =
-        input.value.trim() !== '' && Number.isFinite(value) && Math.abs(value) <= 1e6;
+        input.value.trim() !== '' && Number.isFinite(value) && Math.abs(value) <= MOST;
       input.setAttribute('aria-invalid', String(!isNumber));
       const found = mine();
+      if (found) tell(found);
       if (!isNumber || !found) return;
       onRows(
         name,
@@ -181,9 +188,23 @@ export function createTables({ onRows }) {
       tables.forEach((table, index) => {
         drawn[index].table = table;
         fill(table, drawn[index].cells, theme);
+        tell(drawn[index]);
       });
     },
   };
+}
+
+/**
+ * Says below a table what is wrong with a cell, if one is.
+ * @param {{cells: HTMLElement[][], problem: HTMLElement}} drawn
+ */
+function tell({ cells, problem }) {
+  const wrong = cells.flat().find((cell) => cell.getAttribute('aria-invalid') === 'true');
+  const entry = wrong instanceof HTMLInputElement ? wrong.value.trim().slice(0, 40) : '';
+  const said = entry === '' ? 'An empty cell is not used' : `“${entry}” is not used`;
+  const limits = `from ${written(-MOST)} to ${written(MOST)}`;
+  const words = wrong ? `${said}: a number is needed, ${limits}.` : '';
+  if (problem.textContent !== words) problem.textContent = words;
 }
 
 /**
@@ -217,8 +238,10 @@ function fill({ values, printed }, cells, theme) {
       const isFinite = Number.isFinite(value);
       const shown = isFinite ? decimal(value, 3) : 'masked';
       if (cell instanceof HTMLInputElement) {
-        if (document.activeElement !== cell || cell.getAttribute('aria-invalid') !== 'true')
+        if (document.activeElement !== cell || cell.getAttribute('aria-invalid') !== 'true') {
           cell.value = document.activeElement === cell ? String(value) : shown;
+          cell.setAttribute('aria-invalid', 'false');
+        }
       } else {
         cell.textContent = shown;
         const other = printed?.[row]?.[column];

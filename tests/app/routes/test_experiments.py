@@ -161,11 +161,11 @@ def test_the_accept_header_decides_between_json_and_events(client, name, headers
 @pytest.mark.parametrize(
     ("name", "body", "field", "message"),
     [
-        ("scaling", {"width": 0}, "width", "greater than or equal to 1"),
-        ("scaling", {"width": 10**18}, "width", "less than or equal to 2048"),
+        ("scaling", {"width": 0}, "width", "at least 1 and at most 2048"),
+        ("scaling", {"width": 10**18}, "width", "at least 1 and at most 2048"),
         ("scaling", {"width": "8"}, "width", "valid integer"),
         ("scaling", {"width": None}, "width", "valid integer"),
-        ("scaling", {"depth": 1}, "depth", "unknown member"),
+        ("scaling", {"depth": 1}, "depth", "unknown member; the members are seed, "),
         ("scaling", {"self": 1}, "self", "unknown member"),
         ("scaling", {"scores": [1.0] * 33}, "scores", "at most 32"),
         ("scaling", {"scores": [1.0, "x"]}, "scores.1", "valid number"),

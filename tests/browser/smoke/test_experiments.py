@@ -168,3 +168,37 @@ def test_the_numbers_of_a_picture_are_saved_with_their_parameters(visit, tmp_pat
     assert "LN(x + F(x))" in reader.save("CSV", tmp_path).read_text()
     assert reader.save("SVG", tmp_path).read_text().startswith("<svg")
     assert len(reader.table()) == 6
+
+
+def test_a_wrong_value_in_a_link_is_told_at_its_field_and_leaves_the_address(visit):
+    reader = visit()
+    open_experiment(reader, "recurrence", spectral_radius=99, length=8)
+    problem = reader.page.locator("#recurrence-spectral_radius-problem")
+    expect(problem).to_have_text("“99” in the link is not used: at most 2")
+    assert fragment_of(reader) == {"experiment": ["recurrence"], "length": ["8"]}
+    reader.page.get_by_label("Spectral radius").first.fill("0.5")
+    expect(problem).to_be_empty()
+
+
+def test_a_link_to_an_unknown_experiment_says_so(visit):
+    reader = visit()
+    reader.page.goto("about:blank")
+    reader.page.goto(f"{reader.url}/experiments#experiment=alchemy")
+    wait_until_drawn(reader, "by_hand")
+    expect(reader.page.locator("#notice")).to_contain_text("There is no experiment “alchemy”")
+    assert fragment_of(reader) == {"experiment": ["by_hand"]}
+
+
+def test_a_wrong_number_in_a_table_is_told_with_the_limits(visit):
+    reader = visit()
+    open_experiment(reader, "by_hand")
+    box = reader.page.locator(".worked-table.is-given input").first
+    box.fill("abc")
+    box.press("Tab")
+    problem = reader.page.locator(".worked-table.is-given .field-problem").first
+    expect(problem).to_have_text(
+        "“abc” is not used: a number is needed, from −1,000,000 to 1,000,000."
+    )
+    box.fill("2")
+    box.press("Tab")
+    expect(reader.page.locator(".worked .field-problem:not(:empty)")).to_have_count(0)

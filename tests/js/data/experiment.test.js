@@ -7,6 +7,7 @@ import {
   parametersOf,
   readTyped,
   slideOf,
+  problemsInLink,
   valuesInLink,
   writeInLink,
 } from '../../../static/js/data/experiment.js';
@@ -93,6 +94,19 @@ test('a link that means nothing changes nothing', () => {
     'width=9999&task=<b>&is_causal=maybe&inputs=[1&scores=1&other=2',
   );
   deepEqual(valuesInLink(link, PARAMETERS), {});
+});
+
+test('a wrong value in a link is told, with its limit', () => {
+  const told = (text) => [...problemsInLink(new URLSearchParams(text), PARAMETERS)];
+  deepEqual(told('width=64&other=2'), []);
+  deepEqual(told('width=9999'), [['width', '“9999” in the link is not used: at most 2048']]);
+  deepEqual(told('is_causal=maybe'), [['is_causal', '“maybe” in the link is not used: 0 or 1']]);
+  deepEqual(
+    told('task=x&inputs=[1')
+      .map(([name]) => name)
+      .sort(),
+    ['inputs', 'task'],
+  );
 });
 
 test('only values that differ from the standard ones are sent', () => {
