@@ -24,6 +24,8 @@ from headlight.schemas.server import ProblemAnswer
 
 MEDIA_TYPE = "application/problem+json"
 MAX_ECHO = 80
+MAX_ERRORS = 10
+"""Errors of one body that an answer lists; its detail counts the rest."""
 VALUE_ERROR_PREFIX = "Value error, "
 """Begins pydantic's message of an error that a validator raised."""
 NO_OBJECT = "the body must be a JSON object"
@@ -238,7 +240,7 @@ def _invalid_request(
     if too_long := [error for error in errors if error["type"] in ("too_long", "string_too_long")]:
         first = too_long[0]
         exceeded = {"limit": first["ctx"]["max_length"], "actual": len(first["input"])}
-    return Problem(422, "invalid-request", detail, errors=found[:20], **exceeded)
+    return Problem(422, "invalid-request", detail, errors=found[:MAX_ERRORS], **exceeded)
 
 
 def _described_error(

@@ -71,7 +71,7 @@ def serving(*options, trouble="", script=None, environment=None, **settings):
         options: words of the command line of `headlight serve`.
         trouble: Python that runs in the process before it serves.
         script: a file of Python that serves in place of `headlight serve`.
-        environment: further variables; settings of whoever runs the tests do not count.
+        environment: further variables; HEADLIGHT_ variables of the environment are ignored.
         settings: settings by their names in the environment, without the prefix.
     """
     plain = {name: value for name, value in os.environ.items() if not name.startswith("HEADLIGHT_")}

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from fastapi import Request
@@ -13,6 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from headlight import errors
 
 logger = logging.getLogger(__name__)
+
+DISCARD_BYTES = 2**20
+DISCARD_SECONDS = 1.0
 
 
 class Errors:
@@ -30,10 +34,13 @@ class Errors:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        response = _WatchedResponse(scope, receive, send)
+        body = _Body(scope, receive)
+        response = _WatchedResponse(scope, body, send)
         try:
-            await self.app(scope, receive, response.send)
+            await self.app(scope, body.receive, response.send)
         except errors.Problem as problem:  # raised by a layer: routes have theirs answered
+            if "Connection" not in (problem.headers or {}):
+                await body.discard()
             await problem.response()(scope, receive, send)
         except asyncio.CancelledError:  # by uvicorn, when its time to shut down is over
             if response.is_started:
@@ -46,11 +53,40 @@ class Errors:
             await errors.unexpected().response()(scope, receive, send)
 
 
+class _Body:
+    """The body of one request, as far as it has been read.
+
+    uvicorn closes the connection after a response to a body that it did not read, and TCP then
+    drops what the client has not read of the response: https://www.rfc-editor.org/rfc/rfc9112#section-9.6
+    """
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        headers = Headers(scope=scope)
+        self.is_complete = "expect" in headers or not (
+            "content-length" in headers or "transfer-encoding" in headers
+        )
+        self._receive = receive
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self.is_complete = not message.get("more_body", False)
+        return message
+
+    async def discard(self) -> None:
+        """Read the rest, for at most DISCARD_SECONDS and DISCARD_BYTES."""
+        n_bytes = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DISCARD_SECONDS):
+                while not self.is_complete and n_bytes < DISCARD_BYTES:
+                    n_bytes += len((await self.receive()).get("body", b""))
+
+
 class _WatchedResponse:
     """One response on its way out."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.request = Request(scope, receive)
+    def __init__(self, scope: Scope, body: _Body, send: Send) -> None:
+        self.request = Request(scope, body.receive)
+        self.body = body
         self.forward = send
         self.is_started = False
         self.is_replaced = False
@@ -65,6 +101,7 @@ class _WatchedResponse:
 
     async def _replace(self, status: int) -> None:
         self.is_replaced = True
+        await self.body.discard()
         if status == 400:  # only TrustedHostMiddleware answers it as text
             problem = errors.host_refused(self.request)
         else:

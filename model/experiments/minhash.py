@@ -69,7 +69,7 @@ def run(parameters: MinHash) -> Iterator[Arrays]:
     is_in = np.array([[each in one for each in union] for one in sets])
     hashes = shingle_hashes(union, parameters.n_hashes, parameters.seed)
     signatures = np.stack([hashes[row].min(axis=0) for row in is_in])
-    # Where in the union the minimum lies; equal minima are minima of one shingle.
+    # The index of each minimum in the union; equal minima are minima of one shingle.
     minima = np.stack([np.flatnonzero(row)[hashes[row].argmin(axis=0)] for row in is_in])
     is_equal = signatures[0] == signatures[1]
     jaccard = is_in.all(axis=0).mean()

@@ -1,8 +1,9 @@
 """Augmentation of sentence pairs: what people type, and names that must be copied.
 
-Each epoch alters some pairs anew. Half of what is altered teaches the model to read other forms of
-a source (lower case, no final stop, capitals) and leaves the target as it is; the rest alters both
-sides alike: names and numbers replaced by others, and short pairs joined to one long pair.
+Each epoch chooses and alters other pairs. Half of what is altered teaches the model to read other
+forms of a source (lower case, no final stop, capitals) and leaves the target as it is; the rest
+alters both sides alike: names and numbers replaced by others, and short pairs joined to one long
+pair.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headlight.errors import MAX_ECHO, Problem, echo, over_limit, validation_path
+from headlight.errors import MAX_ECHO, MAX_ERRORS, Problem, echo, over_limit, validation_path
 from headlight.schemas import traces
 from headlight.static_files import STATIC_URL
 
@@ -82,7 +82,7 @@ def test_many_errors_are_counted_and_some_are_shown(client, problem):
         422,
         "invalid-request",
     )
-    assert len(body["errors"]) == 20
+    assert len(body["errors"]) == MAX_ERRORS
     assert body["detail"].endswith("and 47 more")
 
 

@@ -47,7 +47,7 @@ export function createExperiment(description, view, { onLink, announce }) {
   const standards = Object.fromEntries(parameters.map(({ name, standard }) => [name, standard]));
   /** @type {Values} */
   let values = { ...standards };
-  /** What is wrong with values of the link, by parameter, until something is set. @type {Map<string, string>} */
+  /** Errors of the values in a link, by parameter; cleared when a value is set. @type {Map<string, string>} */
   let linkProblems = new Map();
   let besideId = '';
   /** @type {number|null} null: the last frame there is */

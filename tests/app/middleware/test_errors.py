@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from headlight.errors import Problem
+from headlight.middleware import errors as layer
 from headlight.middleware.errors import Errors
 
 
@@ -57,3 +59,46 @@ def test_a_request_that_is_cancelled_is_told_that_the_server_stops():
     headers = dict(first["headers"])
     assert (headers[b"connection"], headers[b"retry-after"]) == (b"close", b"1")
     assert b"server-stopping" in body["body"]
+
+
+@pytest.mark.parametrize("is_raised", [True, False])
+def test_a_rejected_body_is_read_to_its_end_before_the_answer(is_raised):
+    """An unread body would reset the connection, and a proxy would lose the answer."""
+    left = [{"type": "http.request", "body": b"{", "more_body": True}]
+    left.append({"type": "http.request", "body": b"}", "more_body": False})
+    sent = []
+
+    async def application(scope, receive, send):
+        if is_raised:
+            raise Problem(401, "key-missing", "this needs a key")
+        await send({"type": "http.response.start", "status": 429, "headers": []})
+
+    async def receive():
+        return left.pop(0)
+
+    async def send(message):
+        sent.append((message["type"], len(left)))
+
+    headers = [(b"content-length", b"2")]
+    scope = {"type": "http", "path": "/", "headers": headers, "method": "POST"}
+    asyncio.run(Errors(application)(scope, receive, send))
+    assert sent == [("http.response.start", 0), ("http.response.body", 0)]
+
+
+def test_a_rejected_body_that_does_not_arrive_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(layer, "DISCARD_SECONDS", 0.01)
+    sent = []
+
+    async def application(scope, receive, send):
+        raise Problem(401, "key-missing", "this needs a key")
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    async def send(message):
+        sent.append(message["type"])
+
+    headers = [(b"content-length", b"2")]
+    scope = {"type": "http", "path": "/", "headers": headers, "method": "POST"}
+    asyncio.run(Errors(application)(scope, receive, send))
+    assert sent == ["http.response.start", "http.response.body"]
