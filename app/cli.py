@@ -1,4 +1,4 @@
-"""The command line: `headlight serve`, `trace`, `add`, `train`, `experiment` and others.
+"""The command line: `headlight serve`, `trace`, `add`, `train`, `quantize` and others.
 
 Each command imports its work when it runs, so that `--help` does not wait for PyTorch.
 """
@@ -40,6 +40,8 @@ Precision = Annotated[str | None, option("float32 or bfloat16.", "NAME", "float3
 ModelsDir = Annotated[Path | None, option("A directory with more models, one folder each.", "DIR")]
 Recipe = Literal["stories", "translate", "fill", "positions"]
 TrainingPrecision = Literal["auto", "float32", "bfloat16"]
+Granularity = Literal["channel", "tensor"]
+Activations = Literal["float", "dynamic"]
 LogLevel = Literal["error", "warning", "info", "debug"]
 LogFormat = Literal["text", "json"]
 
@@ -293,6 +295,54 @@ def evaluate(
             text=tuple(text or ()), corpus=tuple(corpus or ()), minimal_pairs=pairs, gold=gold
         )
         evaluate_model(model, evidence, device or settings.device, settings.models_dir)
+
+
+@app.command(cls=Command)
+def quantize(
+    model: Annotated[str, typer.Argument(help="A model's id, or its folder.", metavar="MODEL")],
+    out: Annotated[Path, option("The folder to write; it must not exist.", "DIR")],
+    bits: Annotated[int, option("Bits of each weight.", "N", min=2, max=8)] = 8,
+    parts: Annotated[
+        list[str] | None,
+        option(
+            "Only the matrices of this module, a name or a glob such as '*.feed_forward'; repeat "
+            "it for more.",
+            "GLOB",
+            "every matrix",
+            name="--part",
+        ),
+    ] = None,
+    per: Annotated[
+        Granularity,
+        option("A scale and zero point for each row of a matrix, or for all of it."),
+    ] = "channel",
+    activations: Annotated[
+        Activations,
+        option(
+            "dynamic: linear layers multiply whole numbers, and round their input by its extremes "
+            "in each pass; needs 8 bits and a CPU."
+        ),
+    ] = "float",
+    models_dir: ModelsDir = None,
+) -> None:
+    """Write a smaller copy of a model, with fewer bits for each weight.
+
+    The copy loads like any model. `headlight evaluate MODEL --bits 4` measures what it costs.
+    """
+    settings = settings_of(models_dir=models_dir)
+    check_models_dir(settings)
+    with reporting_errors():
+        from headlight.commands.quantize import quantize_model
+
+        quantize_model(
+            model,
+            out,
+            models_dir=settings.models_dir,
+            bits=bits,
+            parts=tuple(parts or ()),
+            per=per,
+            activations=activations,
+        )
 
 
 @app.command(cls=Command)

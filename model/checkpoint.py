@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -46,6 +46,15 @@ from headlight.model.generation import TransformerWriter
 from headlight.model.hooks import Capture
 from headlight.model.interventions import Intervention, intervene
 from headlight.model.positional_tables import Arrays, encoding_of
+from headlight.model.quantization import (
+    StoredQuantization,
+    UnknownPart,
+    make_dynamic,
+    matrices_of,
+    restored_weights,
+    stored_layout,
+    stored_weights,
+)
 from headlight.model.served import Description, Weight, pad
 from headlight.model.tokenizer import Tokenizer, read_normalization, read_tokenizer
 from headlight.model.trace import AttentionFacts, NamedArray
@@ -178,13 +187,13 @@ def describe(folder: Path | str) -> Description:
     require_finished(folder)
     for name, max_bytes in MAX_BYTES.items():
         require_file(folder, name, max_bytes)
-    config = _read_config(folder)
+    config, quantization = _read_config(folder)
     try:
         card = read_card(folder / CARD)
     except ValueError as error:
         raise CheckpointError(str(error)) from error
     bare = meta_model(config)
-    _require_weights(folder, bare)
+    _require_weights(folder, bare, quantization)
     return Description(
         id=folder.name,
         config=config,
@@ -195,6 +204,8 @@ def describe(folder: Path | str) -> Description:
         attentions=tuple(_attentions(config)),
         features=_FEATURES[config.kind],
         normalization=read_normalization(folder / TOKENIZER),
+        matrices=tuple(matrices_of(bare)),
+        quantization=quantization,
     )
 
 
@@ -326,13 +337,25 @@ def load_checkpoint(
     """As `load`, of a folder with the four files.
 
     Raises:
-        CheckpointError: as `load`.
+        CheckpointError: as `load`; or activations are quantized, and the device or the dtype is not
+            that of the kernel.
     """
     description = describe(folder)
+    quantization = description.quantization
+    is_dynamic = quantization is not None and quantization.activations == "dynamic"
+    if is_dynamic and (torch.device(device).type, dtype) != ("cpu", torch.float32):
+        raise CheckpointError(
+            f"{folder}: dynamic activations are computed on the CPU in float32, not on {device} in "
+            f"{str(dtype).removeprefix('torch.')}; quantize the weights alone for that"
+        )
     tokenizer = _read_tokenizer(folder, description.config)
     transformer = uninitialised_model(description.config)
-    transformer.load_weights(_read_weights(folder / WEIGHTS, transformer.weights()))
+    weights = _read_weights(folder / WEIGHTS, transformer.weights(), quantization)
+    transformer.load_weights(weights)
     transformer.to(device=device, dtype=dtype).eval()
+    if is_dynamic:
+        assert quantization is not None
+        make_dynamic(transformer, quantization)
     return Checkpoint(model=transformer, tokenizer=tokenizer, description=description)
 
 
@@ -343,6 +366,7 @@ def save(
     card: ModelCard,
     *,
     dtype: torch.dtype = torch.float16,
+    quantization: StoredQuantization | None = None,
 ) -> None:
     """Write the four files, replacing each one atomically.
 
@@ -351,14 +375,19 @@ def save(
         model: on any device.
         tokenizer: the one the model was trained with.
         card: the model card.
-        dtype: of the weights in the file.
+        dtype: of the weights in the file that are not quantized.
+        quantization: of the matrices; None: none is quantized.
+
+    Raises:
+        UnknownPart: a part of the quantization matches no matrix.
+        ValueError: a weight to quantize is not finite.
     """
+    weights = stored_weights(model.weights(), quantization, dtype)
+    stated = model.config.to_dict()
+    if quantization is not None:
+        stated["quantization"] = quantization.to_dict()
+    config = json.dumps(stated, indent=2) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
-    weights = {
-        name: tensor.detach().to("cpu", dtype).contiguous()
-        for name, tensor in model.weights().items()
-    }
-    config = json.dumps(model.config.to_dict(), indent=2) + "\n"
     write_atomically(folder / CONFIG, lambda path: path.write_text(config, encoding="utf-8"))
     write_atomically(
         folder / TOKENIZER, lambda path: path.write_text(tokenizer.to_json(), encoding="utf-8")
@@ -377,13 +406,16 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     partial.replace(path)
 
 
-def _read_config(folder: Path) -> TransformerConfig:
+def _read_config(folder: Path) -> tuple[TransformerConfig, StoredQuantization | None]:
     path = folder / CONFIG
     try:
         data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique_keys)
         if not isinstance(data, dict):
             raise ValueError("a config must be a JSON object")
-        return TransformerConfig.from_dict(data)
+        quantization = data.pop("quantization", None)
+        if quantization is not None:
+            quantization = StoredQuantization.from_dict(quantization)
+        return TransformerConfig.from_dict(data), quantization
     except RecursionError as error:
         raise CheckpointError(f"{path}: nests too deeply") from error
     except (OSError, ValueError) as error:
@@ -447,13 +479,18 @@ class _SkipInitialisation(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def _require_weights(folder: Path, meta: Transformer) -> None:
+def _require_weights(
+    folder: Path, meta: Transformer, quantization: StoredQuantization | None
+) -> None:
     """Check the names, shapes and dtypes of the weights by the header of their file.
 
     Raises:
         CheckpointError: one differs from the config's, or the weights exceed the memory.
     """
-    expected = meta.weights()
+    try:
+        expected = stored_layout(meta.weights(), quantization)
+    except UnknownPart as error:
+        raise CheckpointError(f"{folder / CONFIG}: {error}") from error
     n_numbers = sum(tensor.numel() for tensor in (*meta.parameters(), *meta.buffers()))
     require_memory(folder / CONFIG, n_numbers)
     header_bytes = _HEADER_BYTES + _HEADER_BYTES_PER_TENSOR * len(expected)
@@ -462,16 +499,16 @@ def _require_weights(folder: Path, meta: Transformer) -> None:
     try:
         with safe_open(path, framework="pt") as file:
             _require_same_names(path, set(file.keys()), set(expected))
-            for name, tensor in expected.items():
+            for name, stored in expected.items():
                 found = file.get_slice(name)
-                shape, expected_shape = tuple(found.get_shape()), tuple(tensor.shape)
-                if shape != expected_shape:
+                shape, dtypes = tuple(found.get_shape()), stored.dtypes or _DTYPES
+                if shape != stored.shape:
                     raise CheckpointError(
-                        f"{path}: {name} has shape {shape}, expected {expected_shape}"
+                        f"{path}: {name} has shape {shape}, expected {stored.shape}"
                     )
-                if found.get_dtype() not in _DTYPES:
+                if found.get_dtype() not in dtypes:
                     raise CheckpointError(
-                        f"{path}: {name} holds {found.get_dtype()}, expected {', '.join(_DTYPES)}"
+                        f"{path}: {name} holds {found.get_dtype()}, expected {', '.join(dtypes)}"
                     )
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: {error}") from error
@@ -487,11 +524,13 @@ def _require_short_header(path: Path, max_bytes: int) -> None:
         )
 
 
-def _read_weights(path: Path, names: Iterable[str]) -> dict[str, Tensor]:
+def _read_weights(
+    path: Path, shapes: Mapping[str, Tensor], quantization: StoredQuantization | None
+) -> dict[str, Tensor]:
     try:
         with safe_open(path, framework="pt") as file:
-            weights = {name: file.get_tensor(name).float() for name in names}
-    except (OSError, SafetensorError) as error:
+            weights = restored_weights(file.get_tensor, shapes, quantization)
+    except (OSError, SafetensorError, ValueError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     for name, tensor in weights.items():
         if not math.isfinite(tensor.abs().sum().item()):

@@ -20,6 +20,7 @@ from torch import Tensor
 from headlight.model.card import ModelCard
 from headlight.model.config import Architecture
 from headlight.model.interventions import Intervention
+from headlight.model.quantization import StoredQuantization
 from headlight.model.sites import Site
 from headlight.model.tokenizer import UNCHANGED, Normalization
 from headlight.model.trace import AttentionFacts, NamedArray, Token
@@ -39,7 +40,9 @@ class Description:
     maps the name of a site or feature that the model cannot offer to the reason. ``checks`` are the
     differences that the self-check of a foreign model measured. ``features`` are what it can do
     beyond being traced: ``generate``, ``translate``, ``fill``, ``logit_lens``, ``head_outputs``.
-    ``normalization`` are the changes that the tokenizer makes to a text.
+    ``normalization`` are the changes that the tokenizer makes to a text. ``matrices`` are the names
+    of the weights that can be quantized, none of a foreign model; ``quantization`` is that of the
+    weights as they are stored, None if they are not quantized.
     """
 
     id: str
@@ -54,6 +57,8 @@ class Description:
     omitted: Mapping[str, str] = field(default_factory=dict)
     checks: Mapping[str, float] = field(default_factory=dict)
     normalization: Normalization = UNCHANGED
+    matrices: tuple[str, ...] = ()
+    quantization: StoredQuantization | None = None
 
     @cached_property
     def paths(self) -> frozenset[str]:

@@ -1,0 +1,454 @@
+"""Affine quantization: store the weights of a model in 2 to 8 bits each.
+
+    q = clamp(round(w / scale) + zero_point, 0, 2^bits − 1)        w ≈ scale · (q − zero_point)
+
+Jacob et al. 2018, section 2.1, https://arxiv.org/abs/1712.05877. Every channel, which is a row of a
+matrix, has a scale and a zero point of its own, or the whole tensor has one of each. The range
+always includes 0, so that 0 is stored exactly and the zero point fits the storage, which is
+unsigned: a zero point of 128 or more would wrap around in a signed byte.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from fnmatch import translate
+from functools import lru_cache
+from threading import Lock
+from typing import Any, Literal, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+LEAST_BITS, MOST_BITS = 2, 8
+
+Granularity = Literal["channel", "tensor"]
+Activations = Literal["float", "dynamic"]
+
+
+class UnknownPart(ValueError):
+    """No matrix of the model has that name, or matches that glob."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantization:
+    """The number of bits of each weight, and the matrices that are quantized.
+
+    Vectors (biases, and the scales and shifts of norms) are never quantized: they are few.
+
+    Args:
+        bits: of each weight, 2 to 8.
+        parts: names or globs of modules; a module stands for all inside it. Empty: every matrix.
+        per: ``channel``: a scale for each row of a matrix; ``tensor``: one for all of it.
+
+    Raises:
+        ValueError: bits are out of range, or `per` is unknown.
+    """
+
+    bits: int
+    parts: tuple[str, ...] = ()
+    per: Granularity = "channel"
+
+    def __post_init__(self) -> None:
+        if type(self.bits) is not int or not LEAST_BITS <= self.bits <= MOST_BITS:
+            raise ValueError(f"bits ({self.bits!r}) must be {LEAST_BITS} to {MOST_BITS}")
+        if self.per not in ("channel", "tensor"):
+            raise ValueError(f"per ({self.per!r}) must be channel or tensor")
+
+    def chosen(self, matrices: Iterable[str]) -> list[str]:
+        """The names of the matrices to quantize, in the order given.
+
+        Args:
+            matrices: the names of the model's, as `matrices_of` lists them.
+
+        Raises:
+            UnknownPart: a part matches none of them.
+        """
+        names = list(matrices)
+        if not self.parts:
+            return names
+        found: set[str] = set()
+        for part in self.parts:
+            matched = list(filter(_matcher(part), names))
+            if not matched:
+                known = ", ".join(dict.fromkeys(map(_general, names)))
+                raise UnknownPart(f"no part of the model matches {part[:100]!r}; it has {known}")
+            found.update(matched)
+        return [name for name in names if name in found]
+
+
+@lru_cache(maxsize=64)
+def _matcher(part: str) -> Callable[[str], object]:
+    """A function that returns a match or None of a matrix that is the part, or inside it."""
+    return re.compile(rf"{translate(part)}|{translate(part + '.*')}").match
+
+
+def _general(name: str) -> str:
+    """The module of a matrix with its layer as a star, ``decoder.layers.*.self_attention``."""
+    found = re.match(r"(.*\.layers)\.\d+\.([a-z_]+)", name)
+    return f"{found[1]}.*.{found[2]}" if found else name.rpartition(".")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredQuantization(Quantization):
+    """The quantization of a checkpoint's weights.
+
+    Args:
+        activations: ``float``: the weights are restored when the model is loaded, and the pass
+            computes with numbers of its own precision. ``dynamic``: the input of every quantized
+            linear layer is rounded to 8 bits as well, in each pass by its own extremes, and
+            multiplied as whole numbers by PyTorch's kernel. This needs 8 bits and a CPU.
+
+    Raises:
+        ValueError: as `Quantization`, or `activations` is unknown or does not suit the bits.
+    """
+
+    activations: Activations = "float"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.activations not in ("float", "dynamic"):
+            raise ValueError(f"activations ({self.activations!r}) must be float or dynamic")
+        if self.activations == "dynamic" and self.bits != MOST_BITS:
+            raise ValueError(
+                f"dynamic activations need weights of {MOST_BITS} bits, not {self.bits}"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; `from_dict` reads it back."""
+        return {**asdict(self), "parts": list(self.parts)}
+
+    @classmethod
+    def from_dict(cls, data: object) -> StoredQuantization:
+        """Read plain data.
+
+        Raises:
+            ValueError: it is no mapping, a key is unknown or missing, or a value is not allowed.
+        """
+        known = {field.name for field in fields(cls)}
+        if not isinstance(data, dict) or "bits" not in data or not set(data) <= known:
+            raise ValueError(f"quantization must be an object of bits and {', '.join(known)}")
+        parts = data.get("parts", [])
+        if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+            raise ValueError("quantization.parts must be a list of names")
+        return cls(**{**data, "parts": tuple(parts)})
+
+
+def matrices_of(model: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters with two or more axes by name; a matrix that two stacks share once."""
+    return {name: found for name, found in model.named_parameters() if found.ndim > 1}
+
+
+# --- one tensor -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantized:
+    """A tensor of whole numbers, with the scale and zero point of each row.
+
+    Attributes:
+        values: in [0, 2^bits − 1], uint8, in the shape of the tensor.
+        scales: the distance between neighbouring values, float32; one for each entry of the first
+            axis, or a single one.
+        zero_points: the values that stand for 0, uint8, as many.
+    """
+
+    values: UInt8[Tensor, "*shape"]
+    scales: Float[Tensor, " channel"]
+    zero_points: UInt8[Tensor, " channel"]
+
+    def dequantize(self) -> Float[Tensor, "*shape"]:
+        """Scale · (q − zero_point), float32."""
+        shape = (-1, *[1] * (self.values.ndim - 1))
+        steps = self.values.float() - self.zero_points.float().view(shape)
+        return steps.mul_(self.scales.view(shape))
+
+
+def quantize(tensor: Float[Tensor, "*shape"], bits: int, per: Granularity = "channel") -> Quantized:
+    """Round a tensor to 2^bits evenly spaced values between its extremes, or 0 and one of them.
+
+    The error of each number is at most half a scale. A constant tensor is kept to the precision of
+    float32, and so are zeros in any tensor.
+
+    Args:
+        tensor: of at least one axis; it may be empty.
+        bits: 2 to 8.
+        per: ``channel``: each entry of the first axis has a scale; ``tensor``: one for all.
+
+    Raises:
+        ValueError: bits are out of range, or a number is not finite.
+    """
+    Quantization(bits=bits, per=per)
+    most = 2**bits - 1
+    tensor = tensor.detach().float()
+    if not tensor.isfinite().all():
+        raise ValueError("a tensor with numbers that are not finite cannot be quantized")
+    rows = tensor.reshape(len(tensor) if per == "channel" else 1, -1) if tensor.numel() else None
+    if rows is None:
+        n_scales = len(tensor) if per == "channel" else 1
+        low = high = tensor.new_zeros(n_scales)
+    else:
+        low, high = rows.amin(dim=1).clamp_(max=0), rows.amax(dim=1).clamp_(min=0)
+    # In float64, as the distance of two numbers of float32 may exceed its range.
+    scales = ((high.double() - low.double()) / most).float()
+    scales[scales < torch.finfo(torch.float32).tiny] = 1.0  # all 0, or so near that they become 0
+    zero_points = (-low / scales).round_().clamp_(0, most)
+    if rows is None:
+        values = tensor
+    else:
+        values = rows * (1 / scales)[:, None]
+        values = values.round_().add_(zero_points[:, None]).clamp_(0, most).view(tensor.shape)
+    return Quantized(
+        values=values.to(torch.uint8), scales=scales, zero_points=zero_points.to(torch.uint8)
+    )
+
+
+def fake_quantize(
+    tensor: Float[Tensor, "*shape"], bits: int, per: Granularity = "channel"
+) -> Float[Tensor, "*shape"]:
+    """The tensor that `quantize` leaves, in the dtype it had; arguments as there."""
+    return quantize(tensor, bits, per).dequantize().to(tensor.dtype)
+
+
+def pack(values: UInt8[Tensor, "*shape"], bits: int) -> UInt8[Tensor, " byte"]:
+    """Whole numbers below 2^bits as one stream of bits, the lowest bit of each number first."""
+    flat = values.flatten().cpu()
+    if bits == MOST_BITS:
+        return flat
+    by_bit = np.unpackbits(flat.numpy()[:, None], axis=1, count=bits, bitorder="little")
+    return torch.from_numpy(np.packbits(by_bit, bitorder="little"))
+
+
+def unpack(packed: UInt8[Tensor, " byte"], bits: int, shape: Sequence[int]) -> UInt8[Tensor, ...]:
+    """The numbers that `pack` packed, in this shape."""
+    if bits == MOST_BITS:
+        return packed.view(*shape)
+    n_numbers = int(np.prod(shape))
+    by_bit = np.unpackbits(packed.cpu().numpy(), count=n_numbers * bits, bitorder="little")
+    values = np.packbits(by_bit.reshape(n_numbers, bits), axis=1, bitorder="little")
+    return torch.from_numpy(values).view(*shape)
+
+
+def n_packed_bytes(n_numbers: int, bits: int) -> int:
+    """The bytes that `pack` makes of so many numbers."""
+    return -(-n_numbers * bits // 8)
+
+
+# --- the weights in a file ------------------------------------------------------------------------
+
+SCALE, ZERO_POINT = ".quantization_scale", ".quantization_zero_point"
+
+
+class Stored(NamedTuple):
+    """The shape of a tensor in a file, and the dtypes that it may have, as safetensors names them.
+
+    ``dtypes`` None: any floating-point one.
+    """
+
+    shape: tuple[int, ...]
+    dtypes: tuple[str, ...] | None = None
+
+
+def stored_layout(
+    weights: Mapping[str, Tensor], quantization: Quantization | None
+) -> dict[str, Stored]:
+    """The tensors of a file by name; a quantized matrix has its packed values, scales and zeros.
+
+    Args:
+        weights: by name, of any device, the meta device too.
+        quantization: None: the weights are stored as they are.
+
+    Raises:
+        UnknownPart: a part matches no matrix.
+    """
+    found = {name: Stored(tuple(tensor.shape)) for name, tensor in weights.items()}
+    for name in _chosen(weights, quantization):
+        assert quantization is not None
+        tensor = weights[name]
+        n_scales = len(tensor) if quantization.per == "channel" else 1
+        n_bytes = n_packed_bytes(tensor.numel(), quantization.bits)
+        found[name] = Stored((n_bytes,), ("U8",))
+        found[name + SCALE] = Stored((n_scales,), ("F32",))
+        found[name + ZERO_POINT] = Stored((n_scales,), ("U8",))
+    return found
+
+
+def stored_weights(
+    weights: Mapping[str, Tensor], quantization: Quantization | None, dtype: torch.dtype
+) -> dict[str, Tensor]:
+    """The tensors to write to a file, as `stored_layout` describes them.
+
+    Args:
+        weights: by name.
+        quantization: None: none is quantized.
+        dtype: of the tensors that are not quantized.
+
+    Raises:
+        UnknownPart: a part matches no matrix.
+        ValueError: a weight is not finite.
+    """
+    quantized = set(_chosen(weights, quantization))
+    found: dict[str, Tensor] = {}
+    for name, tensor in weights.items():
+        if quantization is None or name not in quantized:
+            found[name] = tensor.detach().to("cpu", dtype).contiguous()
+            continue
+        numbers = quantize(tensor.cpu(), quantization.bits, quantization.per)
+        found[name] = pack(numbers.values, quantization.bits)
+        found[name + SCALE] = numbers.scales
+        found[name + ZERO_POINT] = numbers.zero_points
+    return found
+
+
+def restored_weights(
+    read: Callable[[str], Tensor], weights: Mapping[str, Tensor], quantization: Quantization | None
+) -> dict[str, Tensor]:
+    """The weights of a file in float32.
+
+    Args:
+        read: a tensor of the file by its name.
+        weights: by name, for their shapes.
+        quantization: of the file.
+
+    Raises:
+        ValueError: a zero point does not fit the bits.
+    """
+    quantized = set(_chosen(weights, quantization))
+    found: dict[str, Tensor] = {}
+    for name, tensor in weights.items():
+        if quantization is None or name not in quantized:
+            found[name] = read(name).float()
+            continue
+        zero_points = read(name + ZERO_POINT)
+        if zero_points.numel() and (most := int(zero_points.max())) >= 2**quantization.bits:
+            raise ValueError(f"{name} has a zero point of {most} in {quantization.bits} bits")
+        values = unpack(read(name), quantization.bits, tensor.shape)
+        scales = read(name + SCALE)
+        found[name] = Quantized(values=values, scales=scales, zero_points=zero_points).dequantize()
+    return found
+
+
+def _chosen(weights: Mapping[str, Tensor], quantization: Quantization | None) -> list[str]:
+    if quantization is None:
+        return []
+    return quantization.chosen(name for name, tensor in weights.items() if tensor.ndim > 1)
+
+
+# --- activations in whole numbers -----------------------------------------------------------------
+
+
+class DynamicLinear(nn.Linear):
+    """x·Wᵀ + b with x and W in whole numbers of 8 bits.
+
+    The scale and zero point of x come from its own extremes in each pass. PyTorch's kernel keeps x
+    to 7 bits on x86, so that no sum of two products overflows 16 bits. ``weight`` stays, as the
+    numbers that the kernel multiplies.
+
+    Args:
+        linear: with weights that are restored from 8 bits, float32, on the CPU.
+        per: the granularity of its scales.
+    """
+
+    def __init__(self, linear: nn.Linear, per: Granularity) -> None:
+        with torch.device("meta"):
+            super().__init__(linear.in_features, linear.out_features)
+        self.weight, self.bias = linear.weight, linear.bias
+        found = quantize(linear.weight, MOST_BITS, per)
+        signed = (found.values.short() - 128).to(torch.int8)
+        n_rows = len(signed)
+        scales = found.scales.double().expand(n_rows)
+        zero_points = (found.zero_points.long() - 128).expand(n_rows)
+        # The kernel reads a tensor type that PyTorch will replace, and says so once.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            weight = torch._make_per_channel_quantized_tensor(
+                signed, scales.contiguous(), zero_points.contiguous(), 0
+            )
+            self.packed = torch.ops.quantized.linear_prepack(weight, linear.bias)
+
+    def forward(self, x: Float[Tensor, "*row inputs"]) -> Float[Tensor, "*row outputs"]:
+        """The product, of rows that share the scale of x."""
+        product: Tensor = torch.ops.quantized.linear_dynamic(x, self.packed, True)
+        return product
+
+
+def make_dynamic(model: nn.Module, quantization: Quantization) -> None:
+    """Replace the quantized linear layers of a model by `DynamicLinear`."""
+    chosen = set(quantization.chosen(matrices_of(model)))
+    for name, module in list(model.named_modules()):
+        if isinstance(module, nn.Linear) and f"{name}.weight" in chosen:
+            path, _, last = name.rpartition(".")
+            setattr(model.get_submodule(path), last, DynamicLinear(module, quantization.per))
+
+
+# --- the weights of a pass ------------------------------------------------------------------------
+
+
+class _Replacing(TorchFunctionMode):
+    """Let every operation of this thread read other tensors in place of some parameters."""
+
+    def __init__(self, replaced: Mapping[int, Tensor]) -> None:
+        super().__init__()
+        self.replaced = replaced
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        args = tuple(self._read(one) for one in args)
+        return func(*args, **{name: self._read(one) for name, one in (kwargs or {}).items()})
+
+    def _read(self, value: Any) -> Any:
+        return self.replaced.get(id(value), value) if isinstance(value, nn.Parameter) else value
+
+
+@contextmanager
+def quantized_weights(model: nn.Module, quantization: Quantization) -> Iterator[None]:
+    """Compute with quantized weights inside the ``with`` block, in this thread alone.
+
+    The parameters keep their values: each operation on one is given its rounded copy. Other threads
+    that run the same model at the same time see nothing of it.
+
+    Raises:
+        UnknownPart: a part matches no matrix of the model.
+        ValueError: a weight is not finite.
+    """
+    with _Replacing(_rounded(model, quantization)):
+        yield
+
+
+_KEPT: WeakKeyDictionary[nn.Module, tuple[Any, dict[int, Tensor]]] = WeakKeyDictionary()
+_KEEPING = Lock()
+
+
+def _rounded(model: nn.Module, quantization: Quantization) -> dict[int, Tensor]:
+    """The rounded copies by the id of their parameter.
+
+    The last ones of a model are kept while its weights stay as they are: a text that is generated
+    needs them at every token, and making them takes five times as long as a pass.
+    """
+    matrices = matrices_of(model)
+    key = quantization, tuple((one.data_ptr(), one._version) for one in matrices.values())
+    with _KEEPING:
+        kept = _KEPT.get(model)
+    if kept is not None and kept[0] == key:
+        return kept[1]
+    bits, per = quantization.bits, quantization.per
+    with torch.inference_mode():
+        copies = {
+            id(matrices[name]): fake_quantize(matrices[name], bits, per)
+            for name in quantization.chosen(matrices)
+        }
+    with _KEEPING:
+        _KEPT[model] = key, copies
+    return copies
