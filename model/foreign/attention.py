@@ -348,14 +348,15 @@ class OperationRecorder:
         if func not in PRODUCTS:
             return func(*args, **kwargs)
         self._n_products += 1
-        left, right, _ = _factors(func, args, kwargs)
+        product = _product(func, args, kwargs)
         result = func(*args, **kwargs)
-        if left is None or right is None or min(left.ndim, right.ndim) < 3:
+        if product is None or min(product.left.ndim, product.right.ndim) < 3:
             return result
         if self.weights is None:
-            self.products.append((left, right, result.numel(), self._n_products))
-        elif self.context is None and _is_average(left, self.weights):
-            self.values, self.context = right, result
+            factors = product.left, product.right
+            self.products.append((*factors, result.numel(), self._n_products))
+        elif self.context is None and _is_average(product.left, self.weights):
+            self.values, self.context = product.right, product.arrange(result)
             self._finish()
         return result
 
@@ -404,27 +405,26 @@ class OperationTap(TorchFunctionMode):
             if self._n_products == self.order.match:
                 return self._match(func, args, kwargs)
             if self._n_products == self.order.average:
-                left, right, put = _factors(func, args, kwargs)
-                assert left is not None
-                assert right is not None
-                right = self.points.shared(self.points.values, right)
-                return self.points.through(self.points.context, put(left, right))
+                product = _product(func, args, kwargs)
+                assert product is not None
+                right = self.points.shared(self.points.values, product.right)
+                context = product.arrange(product.of(product.left, right))
+                return product.restore(self.points.through(self.points.context, context))
         return func(*args, **kwargs)
 
     def _match(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        left, right, put = _factors(func, args, kwargs)
-        assert left is not None
-        assert right is not None
-        left = self.points.through(self.points.queries, left)
+        product = _product(func, args, kwargs)
+        assert product is not None
+        left, right = self.points.through(self.points.queries, product.left), product.right
         if func is torch.einsum:
             right = self.points.shared(self.points.keys, right)
         else:
             right = self.points.shared(self.points.keys, right.transpose(-1, -2))
             right = right.transpose(-1, -2)
         self._factors = (left, right)
-        return put(left, right)
+        return product.of(left, right)
 
     def _soften(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -449,20 +449,55 @@ def is_attention_shape(scores: Tensor) -> bool:
     return scores.ndim in (3, 4) and scores.is_floating_point()
 
 
-def _factors(
+class _Product(NamedTuple):
+    """The factors of a product of batches of matrices, the axes of batch and head first.
+
+    ``of`` computes the product of other factors, with its axes in the order of the model file;
+    ``arrange`` moves batch and head to the front of it, ``restore`` moves them back.
+    """
+
+    left: Tensor
+    right: Tensor
+    of: Callable[[Tensor, Tensor], Tensor]
+    arrange: Callable[[Tensor], Tensor] = lambda product: product
+    restore: Callable[[Tensor], Tensor] = lambda product: product
+
+
+def _product(
     func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Tensor | None, Tensor | None, Callable[[Tensor, Tensor], Any]]:
-    """The factors of a product, and a function that computes it of other factors."""
+) -> _Product | None:
+    """The product that a function computes; None: it is not one of two tensors."""
     if func is torch.einsum:
         operands = args[1] if isinstance(args[1], list | tuple) else args[1:]
-        if len(operands) != 2:
-            return None, None, lambda *_: None
-        return operands[0], operands[1], lambda left, right: func(args[0], left, right)
+        return _einsum(args[0], *operands) if len(operands) == 2 else None
     if func in _ADDED:
-        left = args[1] if len(args) > 1 else kwargs.get("batch1")
-        right = args[2] if len(args) > 2 else kwargs.get("batch2")
+        left = args[1] if len(args) > 1 else kwargs["batch1"]
+        right = args[2] if len(args) > 2 else kwargs["batch2"]
         rest = {name: each for name, each in kwargs.items() if name not in ("batch1", "batch2")}
-        return left, right, lambda left, right: func(*args[:1], left, right, *args[3:], **rest)
-    left = args[0] if args else kwargs.get("input")
+        before, after = args[:1], args[3:]
+        return _Product(left, right, lambda left, right: func(*before, left, right, *after, **rest))
+    left = args[0] if args else kwargs["input"]
     right = args[1] if len(args) > 1 else kwargs.get("other", kwargs.get("mat2"))
-    return left, right, lambda left, right: func(left, right)
+    return _Product(left, right, lambda left, right: func(left, right))
+
+
+def _einsum(equation: str, left: Tensor, right: Tensor) -> _Product:
+    """The product of an equation such as "bnij,jbnd->ibnd", the axes b and n first in each part."""
+    factors, _, out = equation.replace(" ", "").partition("->")
+    parts = [*factors.split(","), out]
+    shared = [label for label in parts[0] if all(label in part for part in parts)]
+    if "." in equation or not out or all(part.startswith("".join(shared)) for part in parts):
+        return _Product(left, right, lambda left, right: torch.einsum(equation, left, right))
+    if set(out[: len(shared)]) == set(shared):  # scores have the order of batch and head
+        shared = list(out[: len(shared)])
+    moved = [[*shared, *(label for label in part if label not in shared)] for part in parts]
+    orders = [[part.index(label) for label in new] for part, new in zip(parts, moved, strict=True)]
+    back = [moved[2].index(label) for label in out]
+    arranged = ",".join("".join(new) for new in moved[:2]) + f"->{out}"
+    return _Product(
+        left.permute(orders[0]),
+        right.permute(orders[1]),
+        lambda left, right: torch.einsum(arranged, left, right),
+        lambda product: product.permute(orders[2]),
+        lambda product: product.permute(back),
+    )

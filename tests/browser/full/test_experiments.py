@@ -1,0 +1,104 @@
+"""Every experiment on a phone, faults of server and stream, exports, wrong numbers and links."""
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from tests.browser.experiments_page import (
+    EXPERIMENTS,
+    SHORT,
+    fragment_of,
+    open_experiment,
+    wait_until_drawn,
+)
+
+
+def test_every_experiment_is_drawn_on_a_phone_and_axe_finds_nothing(visit):
+    reader = visit(width=390, height=844, color_scheme="dark", bypass_csp=True)
+    found = {}
+    for name in EXPERIMENTS:
+        open_experiment(reader, name, **SHORT.get(name, {}))
+        wider = reader.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        violations = Axe().run(reader.page).response["violations"]
+        if wider or violations:
+            found[name] = wider, [(v["id"], v["nodes"][0]["html"][:200]) for v in violations]
+    assert found == {}
+
+
+def test_a_busy_server_is_asked_again_on_a_click(visit):
+    reader = visit(allow="503")
+    page = reader.page
+    busy = {"type": "about:blank", "title": "Busy", "status": 503, "detail": "try again"}
+    page.route(
+        "**/experiments/depth",
+        lambda route: (
+            route.fulfill(status=503, json=busy)
+            if route.request.method == "POST"
+            else route.continue_()
+        ),
+    )
+    page.goto(f"{reader.url}/experiments#experiment=depth")
+    again = page.get_by_role("button", name="Try again")
+    again.wait_for()
+    page.unroute_all()
+    again.click()
+    wait_until_drawn(reader, "depth")
+    expect(again).to_be_hidden()
+
+
+def test_a_stream_that_breaks_off_keeps_what_was_drawn(visit):
+    reader = visit()
+    page = reader.page
+    open_experiment(reader, "balance", **SHORT["balance"])
+    answer = page.request.post(
+        f"{reader.url}/api/v1/experiments/balance",
+        data=SHORT["balance"],
+        headers={"Accept": "text/event-stream"},
+    ).text()
+    cut = answer[: answer.rindex("event: frame")]
+    page.route("**/experiments/balance", lambda route: route.fulfill(body=cut))
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    expect(page.locator("#view-balance .panel").first).to_be_visible()
+
+
+def test_the_numbers_of_a_picture_are_saved_with_their_parameters(visit, tmp_path):
+    reader = visit()
+    open_experiment(reader, "depth", n_layers=3)
+    assert '"parameters"' in reader.save("JSON", tmp_path).read_text()
+    assert "LN(x + F(x))" in reader.save("CSV", tmp_path).read_text()
+    assert reader.save("SVG", tmp_path).read_text().startswith("<svg")
+    assert len(reader.table()) == 6
+
+
+def test_a_link_to_an_unknown_experiment_says_so(visit):
+    reader = visit()
+    reader.page.goto("about:blank")
+    reader.page.goto(f"{reader.url}/experiments#experiment=alchemy")
+    wait_until_drawn(reader, "by_hand")
+    expect(reader.page.locator("#notice")).to_contain_text("There is no experiment “alchemy”")
+    assert fragment_of(reader) == {"experiment": ["by_hand"]}
+
+
+def test_a_wrong_number_in_a_table_is_told_with_the_limits(visit):
+    reader = visit()
+    open_experiment(reader, "by_hand")
+    box = reader.page.locator(".worked-table.is-given input").first
+    box.fill("abc")
+    box.press("Tab")
+    problem = reader.page.locator(".worked-table.is-given .field-problem").first
+    expect(problem).to_have_text(
+        "“abc” is not used: a number is needed, from −1,000,000 to 1,000,000."
+    )
+    box.fill("2")
+    box.press("Tab")
+    expect(reader.page.locator(".worked .field-problem:not(:empty)")).to_have_count(0)
+
+
+def test_a_number_out_of_range_says_its_limit_at_the_field(visit):
+    reader = visit()
+    open_experiment(reader, "scaling")
+    box = reader.page.get_by_label("Width", exact=True).first
+    box.fill("999999")
+    expect(box).to_have_attribute("aria-invalid", "true")
+    expect(reader.page.locator("#scaling-width-problem")).to_contain_text("2048")
+    assert "width" not in fragment_of(reader)
