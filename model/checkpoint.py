@@ -45,6 +45,7 @@ from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.generation import TransformerWriter
 from headlight.model.hooks import Capture
 from headlight.model.interventions import Intervention, intervene
+from headlight.model.norms import LayerNorm, Norm
 from headlight.model.positional_tables import Arrays, encoding_of
 from headlight.model.quantization import (
     StoredQuantization,
@@ -55,7 +56,7 @@ from headlight.model.quantization import (
     stored_layout,
     stored_weights,
 )
-from headlight.model.served import Description, Weight, pad
+from headlight.model.served import Description, LinearExit, Weight, pad
 from headlight.model.tokenizer import Tokenizer, read_normalization, read_tokenizer
 from headlight.model.trace import AttentionFacts, NamedArray
 from headlight.model.transformer import Transformer
@@ -147,6 +148,22 @@ class Checkpoint:
             if any(fnmatchcase(name, glob) for glob in PARAMETERS)
         }
         return norm_and_unembedding(found, self.config.norm_epsilon)(stack, streams)
+
+    def linear_exit(
+        self, stack: str, stream: Float[np.ndarray, " d_model"], tokens: Sequence[int]
+    ) -> LinearExit:
+        """As `Served.linear_exit`: (γ·(x − μ)/σ + β)·Eᵀ, σ frozen; RMSNorm has neither μ nor β."""
+        norm = self.model.get_submodule(stack).norm
+        rows = _wide(self.model.vectors[list(tokens)])
+        if not isinstance(norm, Norm):
+            return LinearExit(rows, np.zeros(len(rows)))
+        scaled = rows * _wide(norm.scale)
+        if not isinstance(norm, LayerNorm):
+            size = np.sqrt(np.square(stream).mean() + norm.epsilon)
+            return LinearExit(scaled / size, np.zeros(len(rows)))
+        centred = scaled - scaled.mean(axis=-1, keepdims=True)
+        size = np.sqrt(stream.var() + norm.epsilon)
+        return LinearExit(centred / size, rows @ _wide(norm.shift))
 
     def output_weights(self, path: str) -> NamedArray:
         """As `Served.output_weights`."""
@@ -272,6 +289,10 @@ def _attention_weights(path: str, attention: nn.Module) -> Iterator[tuple[str, W
     yield f"{path}.W_O", _weight(axes, output.weight, lambda rows: by_head(rows.T))
     if output.bias is not None:
         yield f"{path}.b_O", _weight(("d_model",), output.bias)
+
+
+def _wide(tensor: Tensor) -> Float[np.ndarray, "*axes"]:
+    return tensor.detach().double().cpu().numpy()
 
 
 def _named(tensor: Tensor) -> NamedArray:

@@ -91,6 +91,9 @@ class Experts(nn.Module):
         self.router_probs = HookPoint("batch query expert", expert=n_experts)
         self.expert_indices = HookPoint("batch query top_k", top_k=top_k)
         self.expert_weights = HookPoint("batch query top_k", top_k=top_k)
+        self.expert_outputs = HookPoint(
+            "batch query top_k d_model", top_k=top_k, d_model=config.d_model
+        )
         self.output = HookPoint("batch query d_model", d_model=config.d_model)
 
     def forward(
@@ -113,19 +116,23 @@ class Experts(nn.Module):
         expert_indices = self.expert_indices(top_indices)
         expert_weights = self.expert_weights(top_probs / top_probs.sum(dim=-1, keepdim=True))
         # 3. Run the chosen experts and sum their weighted outputs.
-        mixed = self._mix(
+        written = self._run(
             x.flatten(0, 1), expert_indices.flatten(0, 1), expert_weights.flatten(0, 1)
         )
-        output = self.output(mixed.view_as(x))
+        written = self.expert_outputs(written.unflatten(0, x.shape[:2]))
+        output = self.output(written.sum(dim=2))
         return LayerOutput(output, blockwise_balance_loss(router_probs, expert_indices, is_token))
 
-    def _mix(
+    def _run(
         self,
         tokens: Float[Tensor, "token d_model"],
         expert_indices: Int[Tensor, "token top_k"],
         expert_weights: Float[Tensor, "token top_k"],
-    ) -> Float[Tensor, "token d_model"]:
-        """Sort the (token, expert) pairs by expert, so that each expert runs on one block."""
+    ) -> Float[Tensor, "token top_k d_model"]:
+        """The output of each chosen expert times its weight.
+
+        The (token, expert) pairs are sorted by expert, so that each expert runs on one block.
+        """
         order = expert_indices.flatten().argsort(stable=True)
         counts = expert_indices.flatten().bincount(minlength=len(self.experts)).tolist()
         blocks = tokens[order // self.top_k].split(counts)
@@ -133,4 +140,4 @@ class Experts(nn.Module):
             [expert(block) for expert, block in zip(self.experts, blocks, strict=True)]
         )
         by_token = outputs[order.argsort()].unflatten(0, (-1, self.top_k))
-        return (by_token * expert_weights[..., None].to(by_token.dtype)).sum(dim=1)
+        return by_token * expert_weights[..., None].to(by_token.dtype)

@@ -157,6 +157,13 @@ class Weight(NamedTuple):
     read: Callable[[], Float[np.ndarray, "*axes"]]
 
 
+class LinearExit(NamedTuple):
+    """The logits of some tokens as a linear function of a stream: x·directionsᵀ + offsets."""
+
+    directions: Float[np.ndarray, "token d_model"]
+    offsets: Float[np.ndarray, " token"]
+
+
 class Served(Protocol):
     """A loaded model: its description, its tokenizer, and its passes."""
 
@@ -235,6 +242,22 @@ class Served(Protocol):
 
         Raises:
             ValueError: the model's exit cannot be run by itself.
+        """
+
+    def linear_exit(
+        self, stack: str, stream: Float[np.ndarray, " d_model"], tokens: Sequence[int]
+    ) -> LinearExit:
+        """The logits of some tokens, with the scale of the final norm frozen at this stream.
+
+        The function gives the model's logits at this stream, and is linear around it.
+
+        Args:
+            stack: the stack that predicts.
+            stream: the residual stream that leaves its last layer at one position.
+            tokens: ids.
+
+        Raises:
+            ValueError: the end of the model is not a norm and a matrix.
         """
 
     def output_weights(self, path: str) -> NamedArray:

@@ -45,6 +45,7 @@ AnalysisName = Literal[
     "residual_stream",
     "routing",
     "alignment",
+    "logit_attribution",
     "attention_by_distance",
 ]
 DType = Literal["float32", "uint16"]
@@ -232,18 +233,39 @@ EDITS = (
 )
 
 
+Token = Annotated[int, Field(ge=0, lt=2**31)] | str
+
+
 class PredictionsRequest(Request):
     """The tokens that next_token and logit_lens return."""
 
     top: int = Field(
         20, ge=1, le=MOST_TOP, description="How many of the likeliest; at most the vocabulary."
     )
-    tokens: list[Annotated[int, Field(ge=0, lt=2**31)] | str] = Field(
+    tokens: list[Token] = Field(
         default=[],
         max_length=MAX_NUMBERS,
         description="Ids, or texts of one token each, such as ` cat`, whose logits, probabilities "
         "and ranks are returned as chosen_logits, chosen_probabilities and chosen_ranks (1 is the "
         "likeliest), with chosen_ids.",
+    )
+
+
+class LogitDifferenceRequest(Request):
+    """The logit of one token minus that of another: the number that logit_attribution explains."""
+
+    position: Number | None = Field(
+        None,
+        description="The position that predicts: the token after it, or in an encoder the token at "
+        "it. If omitted, the first mask, or the last position.",
+    )
+    token: Token | None = Field(
+        None,
+        description="An id, or a text of one token, such as ` cat`; if omitted, the likeliest.",
+    )
+    against: Token | None = Field(
+        None,
+        description="The token to compare with; if omitted, the likeliest of all others.",
     )
 
 
@@ -304,13 +326,17 @@ class TraceOptions(Request):
         "contribution of each head to the residual stream. logit_lens: the prediction of each "
         "layer. residual_stream: norms of the stream and of the contributions to it, and the input "
         "statistics of the layer norms. routing: the share of the tokens that each expert takes. "
-        "alignment: the source words of each target word. attention_by_distance: mean weights by "
-        "distance. What an analysis reads need not be captured; it reads every layer, but for "
-        "head_outputs, and only the heads in `heads`. If omitted: next_token, unless capture is "
-        "given.",
+        "alignment: the source words of each target word. logit_attribution: the share of each "
+        "layer, head, expert and source token in a logit difference. attention_by_distance: mean "
+        "weights by distance. What an analysis reads need not be captured; it reads every layer, "
+        "but for head_outputs, and only the heads in `heads`. If omitted: next_token, unless "
+        "capture is given.",
     )
     predictions: PredictionsRequest | None = Field(
         None, description="The tokens that next_token and logit_lens return."
+    )
+    logit_difference: LogitDifferenceRequest | None = Field(
+        None, description="The prediction that logit_attribution explains."
     )
     edits: EditRequests | None = Field(
         None,
@@ -506,6 +532,36 @@ class AlignmentAnswer(Answer):
     )
 
 
+class ChosenToken(Answer):
+    """A token of the vocabulary."""
+
+    id: int
+    text: str
+
+
+class LogitAttributionAnswer(Answer):
+    """The parts of a logit difference, in logits; the scale of the final norm is frozen.
+
+    Beside `logits` and `parts` there are, for each attention of the stack that predicts,
+    `self_attention.heads` (layer, head), `.keys` (layer, head, key) by source token, and `.rest`
+    (layer): the bias and what else it wrote; `feed_forward` (layer); and `experts` (layer, expert).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, TensorAnswer]
+
+    position: int = Field(description="The position that predicts.")
+    token: ChosenToken
+    against: ChosenToken
+    part_names: list[str] = Field(description="Of the entries of `parts`.")
+    omitted: dict[str, str] = Field(description="What could not be split, and the reason.")
+    logits: TensorAnswer = Field(description="Of the token, and of the one it is compared with.")
+    parts: TensorAnswer = Field(
+        description="They sum to the difference of the logits: the embedding, each attention and "
+        "feed-forward network, `bias` (of the final norm and the unembedding) and `remainder`."
+    )
+
+
 class AnalysesAnswer(Answer):
     """The requested analyses."""
 
@@ -518,6 +574,7 @@ class AnalysesAnswer(Answer):
     residual_stream: dict[str, TensorAnswer] | None = None
     routing: dict[str, TensorAnswer] | None = None
     alignment: AlignmentAnswer | None = None
+    logit_attribution: LogitAttributionAnswer | None = None
     attention_by_distance: dict[str, TensorAnswer] | None = None
 
 

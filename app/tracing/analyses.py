@@ -2,7 +2,7 @@
 
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from headlight.model.analysis import (
     attention_by_distance,
     head_labels,
     head_outputs,
+    logit_attribution,
     logit_lens,
     next_token,
     residual_stream,
@@ -20,11 +21,12 @@ from headlight.model.analysis import (
     routing,
     value_weighted,
 )
+from headlight.model.analysis.logit_attribution import LogitDifference
 from headlight.model.served import Description, Served
 from headlight.model.sites import layer_of
 from headlight.model.trace import NamedArray, Trace
 from headlight.model.tracing import ModelInput
-from headlight.schemas.traces import PredictionsRequest, TraceRequest
+from headlight.schemas.traces import TraceRequest
 from headlight.serialization.trace import Analysis
 
 Arrays = Mapping[str, NamedArray]
@@ -33,26 +35,53 @@ _ALIGNER = ("layer", "head", "shift")
 
 
 @dataclass(frozen=True)
-class ChosenTokens:
-    """How many of the likeliest tokens `next_token` and `logit_lens` return, and which others."""
+class Choices:
+    """The choices of a request that its analyses read, with tokens as ids.
+
+    ``top`` and ``ids``: how many of the likeliest tokens `next_token` and `logit_lens` return, and
+    which others. ``position``, ``token`` and ``against``: of the logit difference to explain, each
+    None if the trace decides.
+    """
 
     top: int = 20
     ids: tuple[int, ...] = ()
+    position: int | None = None
+    token: int | None = None
+    against: int | None = None
+
+    def difference(self, trace: Trace, checkpoint: Served) -> LogitDifference:
+        """The logit difference to explain in a trace.
+
+        Raises:
+            ValueError: the trace has no such position, or the two tokens are the same.
+        """
+        return logit_attribution.choose_difference(
+            trace,
+            self.position,
+            self.token,
+            self.against,
+            mask_id=checkpoint.tokenizer.mask_id,
+        )
 
 
 @dataclass(frozen=True)
 class _Analyser:
     """An analysis: the sites it needs, how it is computed, and what goes with its arrays.
 
-    An analysis by layer reads only the layers of the request. If it makes more numbers than it
-    reads, `axes` are those of the array that it makes of each site.
+    An analysis by layer reads only the layers of the request, one of the prediction only the stack
+    that predicts. `also` are sites that it reads if the model has them. If it makes more numbers
+    than it reads, `axes` are those of the array that it makes of each site. `reason_against` tells
+    why a model that has the sites cannot have the analysis; None: it can.
     """
 
     needs: tuple[str, ...]
-    analyse: Callable[[Trace, Served, ChosenTokens], Arrays]
+    analyse: Callable[[Trace, Served, Choices], Arrays | Analysis]
     metadata: Callable[[Arrays, Trace, Served], Mapping[str, Any]] = lambda *_: {}
     is_by_layer: bool = False
+    is_of_prediction: bool = False
+    also: tuple[str, ...] = ()
     axes: tuple[str, ...] = ()
+    reason_against: Callable[[Description], str | None] = lambda _: None
 
 
 def output_weights(trace: Trace, checkpoint: Served) -> dict[str, NamedArray]:
@@ -74,21 +103,45 @@ def sites_of(
     Raises:
         Problem: 422, the model lacks the sites that one of them reads.
     """
-    known = [site.name for site in description.sites]
     needed: dict[str, None] = {}
     for name in names:
-        keeps_to = layers if ANALYSERS[name].is_by_layer else None
-        for glob in ANALYSERS[name].needs:
+        analyser = ANALYSERS[name]
+        keeps_to = layers if analyser.is_by_layer else None
+        known = _known_sites(analyser, description)
+        if reason := analyser.reason_against(description):
+            raise _no_such_analysis(f"{name} cannot be computed: {reason}", description)
+        for glob in (*analyser.needs, *analyser.also):
             sites = fnmatch.filter(known, glob)
-            if not sites:
-                raise Problem(
-                    422,
-                    "no-such-analysis",
-                    f"{name} is computed from {glob}, which the model '{description.id}' lacks; "
-                    f"its analyses are {', '.join(available(description))}",
+            if not sites and glob in analyser.needs:
+                reason = _reason_of(glob, description)
+                raise _no_such_analysis(
+                    f"{name} is computed from {glob}, which the model '{description.id}' "
+                    f"lacks{reason}",
+                    description,
                 )
             needed.update((site, None) for site in sites if _is_in(site, keeps_to))
     return list(needed)
+
+
+def _no_such_analysis(detail: str, description: Description) -> Problem:
+    offered = ", ".join(available(description))
+    return Problem(422, "no-such-analysis", f"{detail}; its analyses are {offered}")
+
+
+def _known_sites(analyser: _Analyser, description: Description) -> list[str]:
+    """The sites that an analysis may read: all, or those of the stack that predicts."""
+    known = [site.name for site in description.sites]
+    if not analyser.is_of_prediction:
+        return known
+    other = "encoder." if description.config.has_decoder else "decoder."
+    return [site for site in known if not site.startswith(other)]
+
+
+def _reason_of(glob: str, description: Description) -> str:
+    """The reason for which the model does not offer the sites, if one was found."""
+    end = glob.rpartition("*")[2].strip(".")
+    found = [why for site, why in description.omitted.items() if end and site.endswith(end)]
+    return f" ({found[0]})" if found else ""
 
 
 def derived_arrays(names: Sequence[str], sites: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
@@ -107,24 +160,31 @@ def _is_in(site: str, layers: Sequence[int] | None) -> bool:
 
 def available(description: Description) -> list[str]:
     """The analyses that a model has the sites for."""
-    known = [site.name for site in description.sites]
     return [
         name
         for name, analyser in ANALYSERS.items()
-        if all(fnmatch.filter(known, glob) for glob in analyser.needs)
+        if all(fnmatch.filter(_known_sites(analyser, description), glob) for glob in analyser.needs)
+        and analyser.reason_against(description) is None
     ]
 
 
-def chosen_tokens(predictions: PredictionsRequest | None, checkpoint: Served) -> ChosenTokens:
-    """The tokens that a request asks for.
+def choices_of(request: TraceRequest, checkpoint: Served) -> Choices:
+    """The choices of a request.
 
     Raises:
         Problem: 422, there is no such token, or a text is not one token.
     """
-    if predictions is None:
-        return ChosenTokens()
-    ids = tuple(_token_id(token, checkpoint) for token in predictions.tokens)
-    return ChosenTokens(predictions.top, ids)
+    found = Choices()
+    if (predictions := request.predictions) is not None:
+        ids = tuple(_token_id(token, checkpoint) for token in predictions.tokens)
+        found = replace(found, top=predictions.top, ids=ids)
+    if (asked := request.logit_difference) is not None:
+        token, against = (
+            None if one is None else _token_id(one, checkpoint)
+            for one in (asked.token, asked.against)
+        )
+        found = replace(found, position=asked.position, token=token, against=against)
+    return found
 
 
 def _token_id(token: int | str, checkpoint: Served) -> int:
@@ -156,18 +216,20 @@ def n_predictions(request: TraceRequest, description: Description, read: ModelIn
 
 
 def analyse(
-    name: str, trace: Trace, checkpoint: Served, chosen: ChosenTokens | None = None
+    name: str, trace: Trace, checkpoint: Served, choices: Choices | None = None
 ) -> Analysis:
-    """One analysis of a trace that holds its sites; `chosen` are tokens of its predictions.
+    """One analysis of a trace that holds its sites, with the choices of its request.
 
     Raises:
         Problem: 422, this text has nothing for it to work on.
     """
     analyser = ANALYSERS[name]
     try:
-        arrays = analyser.analyse(trace, checkpoint, chosen or ChosenTokens())
+        arrays = analyser.analyse(trace, checkpoint, choices or Choices())
     except ValueError as error:
         raise Problem(422, "nothing-to-analyse", f"{name}: {error}") from error
+    if isinstance(arrays, Analysis):
+        return arrays
     return Analysis(arrays=arrays, metadata=analyser.metadata(arrays, trace, checkpoint))
 
 
@@ -179,25 +241,62 @@ def _texts(arrays: Arrays, _: Trace, checkpoint: Served) -> dict[str, Any]:
     return {"texts": np.array(spelled, dtype=object)[places].reshape(ids.shape).tolist()}
 
 
-def _next_token(trace: Trace, _: Served, chosen: ChosenTokens) -> Arrays:
+def _next_token(trace: Trace, _: Served, chosen: Choices) -> Arrays:
     return next_token.next_token(trace, chosen.top, chosen.ids)
 
 
-def _logit_lens(trace: Trace, checkpoint: Served, chosen: ChosenTokens) -> Arrays:
+def _logit_lens(trace: Trace, checkpoint: Served, chosen: Choices) -> Arrays:
     return logit_lens.logit_lens(trace, checkpoint.exits, chosen.top, chosen.ids)
 
 
-def _residual_stream(trace: Trace, checkpoint: Served, _: ChosenTokens) -> Arrays:
+def _residual_stream(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
     config = checkpoint.config
     return residual_stream.residual_stream(trace, norm=config.norm, norm_place=config.norm_place)
 
 
-def _value_weighted(trace: Trace, checkpoint: Served, _: ChosenTokens) -> Arrays:
+def _value_weighted(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
     return value_weighted.value_weighted(trace, output_weights(trace, checkpoint))
 
 
-def _head_outputs(trace: Trace, checkpoint: Served, _: ChosenTokens) -> Arrays:
+def _head_outputs(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
     return head_outputs.head_outputs(trace, output_weights(trace, checkpoint))
+
+
+def _logit_attribution(trace: Trace, checkpoint: Served, chosen: Choices) -> Analysis:
+    config = checkpoint.config
+    difference = chosen.difference(trace, checkpoint)
+    found = logit_attribution.logit_attribution(
+        trace,
+        checkpoint.linear_exit,
+        output_weights(trace, checkpoint),
+        difference,
+        n_experts=config.moe.n_experts if config.moe else 0,
+        norm_place=config.norm_place,
+    )
+    metadata = {
+        **_spelled(difference, checkpoint),
+        "part_names": list(found.parts),
+        "omitted": found.omitted,
+    }
+    return Analysis(arrays=found.arrays, metadata=metadata)
+
+
+def _spelled(difference: LogitDifference, checkpoint: Served) -> dict[str, Any]:
+    """A logit difference, its tokens with their texts."""
+    return {
+        "position": difference.position,
+        **{
+            name: {"id": token, "text": checkpoint.tokenizer.text_of(token)}
+            for name, token in (("token", difference.token), ("against", difference.against))
+        },
+    }
+
+
+def _normalised_stream(description: Description) -> str | None:
+    """The reason for which the last stream of a model is not the sum of what its parts wrote."""
+    if description.config.norm_place == "pre":
+        return None
+    return "the model normalises what its parts write, so no logit is the sum of their outputs"
 
 
 def _aligner(trace: Trace, checkpoint: Served) -> dict[str, int]:
@@ -216,7 +315,7 @@ def _aligner(trace: Trace, checkpoint: Served) -> dict[str, int]:
     return chosen if is_held else {}
 
 
-def _alignment(trace: Trace, checkpoint: Served, _: ChosenTokens) -> Arrays:
+def _alignment(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
     if chosen := _aligner(trace, checkpoint):
         layers, heads = [chosen["layer"]], [chosen["head"]]
         return alignment.alignment(trace, layers=layers, heads=heads, shift=chosen["shift"])
@@ -243,6 +342,13 @@ ANALYSERS: dict[str, _Analyser] = {
         alignment.NEEDS,
         _alignment,
         lambda _, trace, checkpoint: {"aligner": _aligner(trace, checkpoint)},
+    ),
+    "logit_attribution": _Analyser(
+        logit_attribution.NEEDS,
+        _logit_attribution,
+        is_of_prediction=True,
+        also=logit_attribution.ALSO,
+        reason_against=_normalised_stream,
     ),
     "attention_by_distance": _Analyser(
         attention_by_distance.NEEDS,

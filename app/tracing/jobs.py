@@ -43,7 +43,7 @@ from headlight.schemas.traces import SetRequest, TokenizeRequest, TraceRequest
 from headlight.serialization.trace import Analysis, Answer
 from headlight.tracing.analyses import (
     analyse,
-    chosen_tokens,
+    choices_of,
     derived_arrays,
     n_predictions,
     sites_of,
@@ -168,6 +168,8 @@ def trace_id(
     predictions = request.predictions and request.predictions.model_dump()
     if request.ids or predictions or not request.special_tokens:
         asked += [request.ids, predictions, request.special_tokens]
+    if request.logit_difference is not None:
+        asked += [request.logit_difference.model_dump()]
     # Not orjson, which rejects half a character; the tokenizer has the better message for it.
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
 
@@ -361,11 +363,11 @@ class _Batch:
         if any(isinstance(one, SiteEdit) for one in self.spec.interventions):
             require_finite(trace)
         began = perf_counter()
-        chosen = chosen_tokens(job.request.predictions, self.checkpoint)
+        choices = choices_of(job.request, self.checkpoint)
         analyses: dict[str, Analysis] = {}
         for name in job.request.wanted_analyses:
             check()
-            analyses[name] = analyse(name, trace, self.checkpoint, chosen)
+            analyses[name] = analyse(name, trace, self.checkpoint, choices)
         timings = {**trace.timings, "analyses": 1e3 * (perf_counter() - began)}
         tensors = {site: trace.tensors[site] for site in job.sites}
         sent = replace(trace, tensors=tensors, timings=timings)

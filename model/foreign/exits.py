@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from headlight.model.cancellation import check
 from headlight.model.foreign.attention import new_pass
 from headlight.model.foreign.installing import stepping_over
 from headlight.model.foreign.passes import ForeignPasses
+from headlight.model.served import LinearExit
 
 
 def exits(
@@ -30,3 +31,47 @@ def exits(
         with torch.inference_mode(), new_pass(), stepping_over(x):
             logits = model.module(**inputs).logits
         yield logits[0].float().cpu().numpy()
+
+
+_TOLERANCES = {torch.float32: 1e-3, torch.float64: 1e-6}
+
+
+def linear_exit(
+    model: ForeignPasses, stream: Float[np.ndarray, " d_model"], tokens: Sequence[int]
+) -> LinearExit:
+    """As `Served.linear_exit`, from the exit's own numbers and gradient.
+
+    With f(x) = v·c/σ + b, c = x (RMSNorm) or x − μ (LayerNorm) and σ² = |c|²/d, the gradient is
+    g = v/σ − (v·c)c/(dσ³). Freezing σ adds the second term back: v/σ = g + (f − b − g·x)c/|c|²,
+    where b = f(0). A second stream shows whether f has this form.
+
+    Raises:
+        ValueError: it has not.
+    """
+    dtype = next(model.module.parameters()).dtype
+    largest = max(1e-6, float(np.abs(stream).max()))
+    probe = 2 * np.roll(stream, 1) + np.roll(stream, 7) ** 2 / largest
+    rows = np.stack([stream, np.zeros_like(stream), probe])
+    x = torch.as_tensor(rows, device=model.device).to(dtype)[None].requires_grad_()
+    with torch.inference_mode(False), torch.enable_grad(), new_pass(), stepping_over(x):
+        logits = model.module(**model.dummy_inputs(3)).logits[0][:, list(tokens)]
+        gradients = [
+            torch.autograd.grad(one, x, retain_graph=True)[0][0, 0].double().cpu().numpy()
+            for one in logits[0]
+        ]
+    at_stream, at_zero, at_probe = logits.detach().double().cpu().numpy()
+    is_centred = model.config.norm == "layer_norm"
+    centre, probed = (one - one.mean() if is_centred else one for one in (stream, probe))
+    slope = np.stack(gradients)
+    missing = at_stream - at_zero - slope @ stream
+    directions = slope + np.outer(missing / (centre @ centre), centre)
+    ratio = np.linalg.norm(centre) / np.linalg.norm(probed)
+    expected = (directions @ probed * ratio + at_zero, directions @ probe + at_zero)
+    scale = float(np.abs(at_probe).max() + np.abs(at_stream).max())
+    error = min(float(np.abs(at_probe - one).max()) for one in expected)
+    if not error <= _TOLERANCES.get(dtype, 0.05) * scale:
+        raise ValueError(
+            "what this model does with its last stream is more than a norm and a matrix, so its "
+            "logits are no sum over its parts"
+        )
+    return LinearExit(directions, at_zero)

@@ -44,7 +44,7 @@ from headlight.model.foreign.routers import install_routers
 from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.writing import ForeignWriter
 from headlight.model.interventions import Intervention
-from headlight.model.served import Description, TextTokenizer, Weight
+from headlight.model.served import Description, LinearExit, TextTokenizer, Weight
 from headlight.model.trace import NamedArray
 
 _IMPORTED, _BUILT = 0.2, 0.8
@@ -141,6 +141,18 @@ class ForeignModel(ForeignPasses):
         if reason := self.description.omitted.get("logit_lens"):
             raise ValueError(reason)
         return exits_file.exits(self, streams)
+
+    def linear_exit(
+        self, stack: str, stream: Float[np.ndarray, " d_model"], tokens: Sequence[int]
+    ) -> LinearExit:
+        """As `Served.linear_exit`.
+
+        Raises:
+            ValueError: the end of the model is not a norm and a matrix, or cannot be run by itself.
+        """
+        if reason := self.description.omitted.get("logit_lens"):
+            raise ValueError(reason)
+        return exits_file.linear_exit(self, stream, tokens)
 
     def output_weights(self, path: str) -> NamedArray:
         """As `Served.output_weights`."""

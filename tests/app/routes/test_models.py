@@ -74,6 +74,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
             "logit_lens",
             "residual_stream",
             "routing",
+            "logit_attribution",
             "attention_by_distance",
         ],
         "examples": [{"title": "A cat", "text": "The cat sat.", "opens": {}}],

@@ -19,7 +19,7 @@ WITHOUT = {
     "turning": {"routing", "alignment"},
     "slanted": {"routing", "alignment"},
     "translator": set(),
-    "filler": {"routing", "alignment"},
+    "filler": {"routing", "alignment", "logit_attribution"},
 }
 TEXT, TARGET = "the cat sat on the cat", "a small light reads"
 BESIDE = {
@@ -27,6 +27,7 @@ BESIDE = {
     "logit_lens": ["texts"],
     "head_labels": ["labels"],
     "alignment": ["aligner"],
+    "logit_attribution": ["position", "token", "against", "part_names", "omitted"],
 }
 
 
@@ -303,3 +304,66 @@ def test_an_error_in_an_analysis_names_it(translator):
     trace = replace(traced(translator), target_tokens=None)
     with pytest.raises(Problem, match=r"head_labels: decoder\.layers\.0"):
         analyse("head_labels", trace, translator)
+
+
+# --- a logit difference ---------------------------------------------------------------------------
+
+
+def explained(client, model, status=200, **asked):
+    options = {"analyses": ["logit_attribution"], "logit_difference": asked}
+    response = post(client, model, **options)
+    assert response.status_code == status, response.text
+    return response.json()["analyses"]["logit_attribution"] if status == 200 else response.json()
+
+
+@pytest.mark.parametrize("model", ["tiny", "turning", "translator"])
+def test_the_parts_of_a_logit_difference_sum_to_it(client, zoo, model):
+    found = explained(client, model, position=2, token=40, against=7)
+    logits = traced(load(zoo / model))["logits"][2, [40, 7]]
+    np.testing.assert_allclose(array(found["logits"]), logits, atol=1e-5)
+    assert array(found["parts"]).sum() == pytest.approx(logits[0] - logits[1], abs=1e-5)
+    assert found["part_names"][-2:] == ["bias", "remainder"]
+    assert abs(found["parts"]["data"][-1]) < 1e-5
+    assert (found["position"], found["token"]["id"], found["against"]["id"]) == (2, 40, 7)
+    assert ("experts" in found) == (model != "turning")
+    assert found["omitted"] == {}
+
+
+def test_the_likeliest_two_tokens_at_the_end_are_compared_by_default(client):
+    found = explained(client, "tiny")
+    ids = analyses_of(client, "tiny", "next_token")["next_token"]["ids"]["data"]
+    assert found["position"] == len(ids) - 1
+    assert [found["token"]["id"], found["against"]["id"]] == ids[-1][:2]
+
+
+def test_a_token_is_named_by_its_text_as_well(client):
+    found = explained(client, "tiny", token=" cat")
+    assert found["token"]["text"] == " cat"
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [
+        ({"position": 900}, "nothing-to-analyse"),
+        ({"token": 5, "against": 5}, "nothing-to-analyse"),
+        ({"token": 10**6}, "unknown-token"),
+        ({"token": " no single token at all"}, "not-one-token"),
+        ({"position": -1}, "invalid-request"),
+    ],
+)
+def test_an_impossible_logit_difference_is_a_problem(client, asked, kind):
+    assert explained(client, "tiny", 422, **asked)["type"].endswith(kind)
+
+
+def test_a_model_that_normalises_its_writes_is_told_so(client):
+    found = explained(client, "filler", 422)
+    assert found["type"].endswith("no-such-analysis")
+    assert "normalises what its parts write" in found["detail"]
+
+
+def test_another_difference_is_another_trace(client):
+    ids = {
+        post(client, "tiny", analyses=["logit_attribution"], logit_difference=asked).json()["id"]
+        for asked in ({}, {"position": 1}, {"position": 1, "token": 9})
+    }
+    assert len(ids) == 3

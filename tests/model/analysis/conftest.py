@@ -111,7 +111,7 @@ def read():
         tensors = {}
         for site, tensor in captured.items():
             has_batch = axes[site][0] == "batch"
-            data = (tensor[0] if has_batch else tensor).numpy()
+            data = (tensor[0] if has_batch else tensor).detach().numpy()
             tensors[site] = NamedArray(axes[site][has_batch:], data)
         return Trace(
             model="tiny",

@@ -6,10 +6,12 @@ import sys
 import numpy as np
 import pytest
 
+from headlight.errors import Problem
 from headlight.model.analysis import (
     attention_by_distance,
     head_labels,
     head_outputs,
+    logit_attribution,
     logit_lens,
     next_token,
     residual_stream,
@@ -18,7 +20,7 @@ from headlight.model.analysis import (
     value_weighted,
 )
 from headlight.model.tracing import count_elements, pass_spec, tokenize, trace
-from headlight.tracing.analyses import output_weights
+from headlight.tracing.analyses import available, output_weights, sites_of
 from tests.model.foreign.conftest import ARCHITECTURES
 
 TEXT = "The cat sat by the dog."
@@ -47,6 +49,37 @@ def test_every_site_of_the_card_is_traced_with_its_axes(name, served, traced):
     assert count_elements(model.description, spec, read) == sum(
         array.data.size for array in found.tensors.values()
     )
+
+
+@pytest.mark.parametrize("name", [*set(ARCHITECTURES) - {"bert", "gemma2"}])
+def test_a_logit_difference_is_the_sum_of_the_parts(name, served, traced):
+    model, found = served(name), traced(name)
+    difference = logit_attribution.choose_difference(found)
+    parts = logit_attribution.logit_attribution(
+        found, model.linear_exit, output_weights(found, model), difference
+    )
+    by_name = dict(zip(parts.parts, parts.arrays["parts"].data, strict=True))
+    scale = float(np.abs(found["logits"]).max())
+    assert abs(by_name["remainder"]) < 1e-3 * scale
+    heads, keys = (parts.arrays[f"self_attention.{each}"].data for each in ("heads", "keys"))
+    np.testing.assert_allclose(keys.sum(axis=-1), heads, atol=1e-4 * scale)
+    tokens = [difference.token, difference.against]
+    logits = found["logits"][difference.position, tokens]
+    assert parts.arrays["parts"].data.sum() == pytest.approx(logits[0] - logits[1], abs=1e-4)
+
+
+def test_an_exit_that_is_no_norm_and_matrix_is_refused(served, traced):
+    model, found = served("bert"), traced("bert")
+    stream = found["encoder.layers.1.residual.after"][0]
+    with pytest.raises(ValueError, match="more than a norm and a matrix"):
+        model.linear_exit("encoder", stream, [3, 4])
+
+
+@pytest.mark.parametrize("name", ["bert", "gemma2"])
+def test_a_model_that_normalises_its_writes_has_no_attribution(name, served):
+    assert "logit_attribution" not in available(served(name).description)
+    with pytest.raises(Problem, match="normalises what its parts write"):
+        sites_of(["logit_attribution"], served(name).description)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

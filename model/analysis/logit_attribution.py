@@ -1,0 +1,296 @@
+"""Direct logit attribution: the share of each part of a model in the difference of two logits.
+
+The last layer's residual stream is the sum of the embedding and of all that heads, experts and
+feed-forward networks wrote to it, and each logit is a linear function of it once the scale of the
+final norm is held at its value in this pass. So the difference of two logits is a sum over the
+parts. Elhage et al. 2021, https://transformer-circuits.pub/2021/framework/index.html; with the
+frozen scale Wang et al. 2022, https://arxiv.org/abs/2211.00593, section 3. A part's indirect
+effect, through the parts that read it, is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Float
+
+from headlight.model.analysis._layers import ATTENTIONS, STACKS, layers_of
+from headlight.model.analysis.head_outputs import projection_of
+from headlight.model.served import LinearExit
+from headlight.model.trace import NamedArray, Trace
+
+NEEDS = (
+    "logits",
+    "*.residual.after",
+    "*.layers.0.residual.before",
+    "*_attention.context",
+    "*_attention.output",
+)
+ALSO = (
+    "*.embedding.tokens",
+    "*.embedding.positional",
+    "*_attention.weights",
+    "*_attention.values",
+    "*.feed_forward.output",
+    "*.experts.output",
+    "*.experts.expert_outputs",
+    "*.experts.expert_indices",
+)
+FEED_FORWARDS = ("feed_forward", "experts")
+
+Vector = Float[np.ndarray, " d_model"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogitDifference:
+    """The logit of `token` minus that of `against`, after the token at `position`.
+
+    In an encoder the prediction is that at the position.
+    """
+
+    position: int
+    token: int
+    against: int
+
+
+class ExitOf(Protocol):
+    """Makes the logits of some tokens a linear function of the stream, as `Served.linear_exit`."""
+
+    def __call__(self, stack: str, stream: Vector, tokens: Sequence[int]) -> LinearExit:
+        """The directions and offsets of the tokens."""
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """The arrays of an attribution, the names of its parts, and what could not be split."""
+
+    arrays: dict[str, NamedArray]
+    parts: tuple[str, ...]
+    omitted: dict[str, str] = field(default_factory=dict)
+
+
+def choose_difference(
+    trace: Trace,
+    position: int | None = None,
+    token: int | None = None,
+    against: int | None = None,
+    *,
+    mask_id: int | None = None,
+) -> LogitDifference:
+    """The logit difference to explain, completed from the logits of a trace.
+
+    Args:
+        trace: with the site ``logits`` (query, vocab).
+        position: of the prediction; None: the first mask if there is one, else the last position.
+        token: the id to explain; None: the likeliest there.
+        against: the id to compare with; None: the likeliest of all others.
+        mask_id: of the token that stands for a hidden one.
+
+    Raises:
+        ValueError: there is no such position or token, or the two tokens are the same.
+    """
+    logits = trace["logits"]
+    n_positions, n_ids = logits.shape
+    if position is None:
+        read = trace.target_tokens or trace.tokens
+        masks = [at for at, one in enumerate(read) if mask_id is not None and one.id == mask_id]
+        position = masks[0] if masks else n_positions - 1
+    if not 0 <= position < n_positions:
+        raise ValueError(f"there is no position {position}; the last is {n_positions - 1}")
+    for one in (token, against):
+        if one is not None and not 0 <= one < n_ids:
+            raise ValueError(f"there is no token {one}; the ids are 0 to {n_ids - 1}")
+    likeliest = np.argsort(-logits[position].astype(np.float64), kind="stable")
+    order = [int(one) for one in likeliest[:2]]
+    token = next(one for one in order if one != against) if token is None else token
+    against = next(one for one in order if one != token) if against is None else against
+    if token == against:
+        raise ValueError(f"token and against are both {token}; a difference needs two tokens")
+    return LogitDifference(position=position, token=token, against=against)
+
+
+def logit_attribution(
+    trace: Trace,
+    exit_of: ExitOf,
+    parameters: Mapping[str, NamedArray],
+    difference: LogitDifference,
+    *,
+    n_experts: int = 0,
+    norm_place: str = "pre",
+) -> Attribution:
+    """Split the difference of two logits into the direct contributions of the model's parts.
+
+    Args:
+        trace: with the sites `NEEDS` and, as far as the model has them, `ALSO`.
+        exit_of: of the model; the scale of its final norm is frozen.
+        parameters: ``{attention}.output_projection.weight`` (head, d_head, d_model), all heads.
+        difference: the two tokens and the position of the prediction.
+        n_experts: of each layer that has experts; 0: there are none.
+        norm_place: only with ``pre`` is the last stream the sum of what the parts wrote.
+
+    Returns:
+        Logits, float32. ``logits`` (token): of the token and of the one it is compared with.
+        ``parts`` (part): the embedding, each attention and feed-forward network, ``bias`` (of the
+        final norm and the unembedding) and ``remainder``, which sum to the difference; experts are
+        listed as feed_forward. Then each part by itself:
+
+        - ``self_attention.heads`` (layer, head): of each captured head, through W_O.
+        - ``self_attention.keys`` (layer, head, key): the same by source token, through the head's
+          weights and values. They sum to the head's.
+        - ``self_attention.rest`` (layer): the bias of the output projection, and all else that the
+          attention wrote. ``cross_attention.*`` likewise.
+        - ``feed_forward`` (layer), and ``experts`` (layer, expert): 0 for one that was not chosen.
+
+    Raises:
+        KeyError: the trace lacks a site, or a projection is missing.
+        ValueError: the model's norms stand elsewhere, or its logits are no linear function of its
+            last stream.
+    """
+    if norm_place != "pre":
+        raise ValueError(
+            "this model normalises what its parts write before or after it is added, so its last "
+            "stream is not the sum of their outputs"
+        )
+    stack = [one for one in STACKS if one in layers_of(trace, "residual.after")][-1]
+    attributor = _Attributor(trace, exit_of, parameters, difference, stack)
+    return attributor.attribute(n_experts)
+
+
+class _Attributor:
+    """The directions along which one logit difference is read, and the sums along them."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        exit_of: ExitOf,
+        parameters: Mapping[str, NamedArray],
+        difference: LogitDifference,
+        stack: str,
+    ) -> None:
+        self.trace, self.parameters, self.stack = trace, parameters, stack
+        self.query = difference.position
+        after = layers_of(trace, "residual.after")[stack]
+        self.n_layers = max(after) + 1
+        last = after[self.n_layers - 1][self.query].astype(np.float64)
+        tokens = [difference.token, difference.against]
+        found = exit_of(stack, last, tokens)
+        self.direction: Vector = (found.directions[0] - found.directions[1]).astype(np.float64)
+        self.bias = float(found.offsets[0] - found.offsets[1])
+        self.logits = trace["logits"][self.query, tokens].astype(np.float64)
+        self.omitted: dict[str, str] = {}
+
+    def attribute(self, n_experts: int) -> Attribution:
+        parts = self._embedding()
+        details: dict[str, Float[np.ndarray, ...]] = {}
+        for kind in ATTENTIONS:
+            details |= self._attention(kind)
+        details |= self._feed_forward(n_experts)
+        for layer in range(self.n_layers):
+            for kind in ATTENTIONS:
+                if f"{kind}.heads" in details:
+                    heads, rest = details[f"{kind}.heads"], details[f"{kind}.rest"]
+                    parts[f"layers.{layer}.{kind}"] = float(heads[layer].sum() + rest[layer])
+            if "feed_forward" in details:
+                parts[f"layers.{layer}.feed_forward"] = float(details["feed_forward"][layer])
+        parts["bias"] = self.bias
+        parts["remainder"] = float(self.logits[0] - self.logits[1]) - sum(parts.values())
+        arrays = {"logits": self.logits, "parts": np.array(list(parts.values())), **details}
+        named = {
+            name: NamedArray(_axes(name), data.astype(np.float32)) for name, data in arrays.items()
+        }
+        return Attribution(named, tuple(parts), self.omitted)
+
+    def _along(self, array: Float[np.ndarray, "*rows d_model"]) -> Float[np.ndarray, "*rows"]:
+        found: Float[np.ndarray, "*rows"] = array.astype(np.float64) @ self.direction
+        return found
+
+    def _embedding(self) -> dict[str, float]:
+        entering = self.trace[f"{self.stack}.layers.0.residual.before"][self.query]
+        sites = [f"{self.stack}.embedding.{name}" for name in ("tokens", "positional")]
+        held = [self.trace[site][self.query] for site in sites if site in self.trace]
+        scale = float(np.abs(entering).max())
+        is_sum = len(held) == 2 and np.allclose(held[0] + held[1], entering, atol=1e-2 * scale)
+        if not is_sum:
+            return {"embedding": float(self._along(entering))}
+        tokens, positional = (float(self._along(one)) for one in held)
+        return {"embedding.tokens": tokens, "embedding.positional": positional}
+
+    def _attention(self, kind: str) -> dict[str, Float[np.ndarray, ...]]:
+        """The heads, the rest and, where weights and values are held, the keys of each head."""
+        paths = {
+            layer: path
+            for layer in range(self.n_layers)
+            if f"{(path := f'{self.stack}.layers.{layer}.{kind}')}.output" in self.trace
+        }
+        if not paths:
+            return {}
+        contexts = {
+            layer: self.trace[f"{path}.context"][:, self.query].astype(np.float64)
+            for layer, path in paths.items()
+        }
+        n_heads = max(map(len, contexts.values()))
+        heads, rest = np.zeros((self.n_layers, n_heads)), np.zeros(self.n_layers)
+        keys: dict[int, Float[np.ndarray, "head key"]] = {}
+        for layer, path in paths.items():
+            projection = projection_of(path, self.parameters, self.trace.heads, n_heads)
+            read = projection @ self.direction  # head d_head
+            heads[layer] = (contexts[layer] * read).sum(axis=-1)
+            output = self.trace[f"{path}.output"][self.query]
+            rest[layer] = float(self._along(output)) - heads[layer].sum()
+            if f"{path}.weights" in self.trace and f"{path}.values" in self.trace:
+                weights = self.trace[f"{path}.weights"][:, self.query].astype(np.float64)
+                values = self.trace[f"{path}.values"].astype(np.float64)
+                keys[layer] = weights * np.einsum("hkd,hd->hk", values, read)
+        found = {f"{kind}.heads": heads, f"{kind}.rest": rest}
+        if len(keys) < len(paths):
+            self.omitted[f"{kind}.keys"] = "the model does not offer its weights or its values"
+            return found
+        n_keys = max(one.shape[1] for one in keys.values())
+        by_key = np.zeros((self.n_layers, n_heads, n_keys))
+        for layer, each in keys.items():
+            by_key[layer] = each
+        return {**found, f"{kind}.keys": by_key}
+
+    def _feed_forward(self, n_experts: int) -> dict[str, Float[np.ndarray, ...]]:
+        whole, experts = np.zeros(self.n_layers), np.zeros((self.n_layers, n_experts))
+        n_found = n_split = n_routed = 0
+        for layer in range(self.n_layers):
+            for part in FEED_FORWARDS:
+                path = f"{self.stack}.layers.{layer}.{part}"
+                if f"{path}.output" not in self.trace:
+                    continue
+                n_found += 1
+                whole[layer] = float(self._along(self.trace[f"{path}.output"][self.query]))
+                n_routed += part == "experts"
+                if n_experts and f"{path}.expert_outputs" in self.trace:
+                    n_split += 1
+                    chosen = self.trace[f"{path}.expert_indices"][self.query]
+                    written = self.trace[f"{path}.expert_outputs"][self.query]
+                    np.add.at(experts[layer], chosen, self._along(written))
+        if not n_found:
+            self.omitted["feed_forward"] = (
+                "the model does not offer what its feed-forward networks write; "
+                "it is part of the remainder"
+            )
+            return {}
+        if n_experts and n_split < max(1, n_routed):
+            self.omitted["experts"] = "the model does not offer what each expert writes"
+        return {"feed_forward": whole, **({"experts": experts} if n_split else {})}
+
+
+_AXES: dict[str, tuple[str, ...]] = {
+    "logits": ("token",),
+    "parts": ("part",),
+    "heads": ("layer", "head"),
+    "keys": ("layer", "head", "key"),
+    "rest": ("layer",),
+    "feed_forward": ("layer",),
+    "experts": ("layer", "expert"),
+}
+
+
+def _axes(name: str) -> tuple[str, ...]:
+    return _AXES[name.rpartition(".")[2]]
