@@ -107,7 +107,7 @@ format: $(VENV)/.installed-test $(VENV)/.installed-js ## Format the Python and t
 lock: $(VENV)/.installed ## Renew constraints.txt with the newest versions that fit pyproject.toml
 	$(PIP) install --quiet --constraint constraints.txt uv
 	@echo '# Every version the project is installed and tested with. Renewed by `make lock`.' > $(VENV)/lock
-	$(BIN)/uv pip compile pyproject.toml --extra evaluate --extra hf --extra bench --group test --group tools --upgrade \
+	$(BIN)/uv pip compile pyproject.toml --extra data --extra evaluate --extra hf --extra bench --group test --group tools --upgrade \
 		--quiet --universal --python-version 3.11 --no-header >> $(VENV)/lock
 	mv $(VENV)/lock constraints.txt
 
@@ -128,7 +128,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Headlight into $(VENV)"
 	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip setuptools
 	@$(install-torch)
-	@PYTHONWARNINGS=ignore $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[evaluate]'
+	@PYTHONWARNINGS=ignore $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[data,evaluate]'
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from headlight.commands.data import data
 from headlight.commands.options import (
     USAGE_ERROR,
     Command,
@@ -32,6 +33,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(data)
 
 AsJson = Annotated[bool, option("Print JSON.", name="--json")]
 Files = list[Path] | None

@@ -284,14 +284,25 @@ def read_members(path: Path, names: Sequence[str]) -> list[tuple[str, ...]]:
     Raises:
         CorpusError: as `read_lines`, or a line is not such an object.
     """
-    return [
-        _members(line, names, f"{path}, line {number}")
+    found = (
+        parse_line(line, names, f"{path}, line {number}")
         for number, line in enumerate(read_lines(path), start=1)
         if line.strip()
-    ]
+    )
+    return [tuple(members[name] for name in names) for members in found]
 
 
-def _members(line: str, names: Sequence[str], where: str) -> tuple[str, ...]:
+def parse_line(line: str, names: Sequence[str], where: str) -> dict[str, Any]:
+    """Parse a JSON object in which some members are strings that are not blank.
+
+    Args:
+        line: the JSON.
+        names: these members; their CR LF becomes LF.
+        where: the file and the line, with which an error begins.
+
+    Raises:
+        CorpusError: the line is not such an object.
+    """
     try:
         found = json.loads(line)
     except json.JSONDecodeError as error:
@@ -301,7 +312,7 @@ def _members(line: str, names: Sequence[str], where: str) -> tuple[str, ...]:
         raise CorpusError(f"{where} cannot be decoded: {error}; write a simpler object") from error
     if not isinstance(found, dict):
         raise CorpusError(f"{where} is not a JSON object; write it as {_example(names)}")
-    return tuple(_member(found, name, names, where) for name in names)
+    return found | {name: _member(found, name, names, where) for name in names}
 
 
 def _member(found: dict[str, Any], name: str, names: Sequence[str], where: str) -> str:
