@@ -41,6 +41,7 @@ AnalysisName = Literal[
     "head_labels",
     "value_weighted",
     "head_outputs",
+    "head_norms",
     "logit_lens",
     "residual_stream",
     "routing",
@@ -323,14 +324,15 @@ class TraceOptions(Request):
         "next_token: the 20 likeliest tokens after every position, or at it in an encoder. "
         "rollout: attention multiplied through the layers. head_labels: the behaviour of each "
         "head. value_weighted: attention weights times the norms of the values. head_outputs: the "
-        "contribution of each head to the residual stream. logit_lens: the prediction of each "
-        "layer. residual_stream: norms of the stream and of the contributions to it, and the input "
-        "statistics of the layer norms. routing: the share of the tokens that each expert takes. "
-        "alignment: the source words of each target word. logit_attribution: the share of each "
-        "layer, head, expert and source token in a logit difference. attention_by_distance: mean "
-        "weights by distance. What an analysis reads need not be captured; it reads every layer, "
-        "but for head_outputs, and only the heads in `heads`. If omitted: next_token, unless "
-        "capture is given.",
+        "contribution of each head to the residual stream. head_norms: the norm of that "
+        "contribution. logit_lens: the prediction of each layer. residual_stream: norms of the "
+        "stream and of the contributions to it, and the input statistics of the layer norms. "
+        "routing: the share of the tokens that each expert takes. alignment: the source words of "
+        "each target word. logit_attribution: the share of each layer, head, expert and source "
+        "token in a logit difference. attention_by_distance: mean weights by distance. What an "
+        "analysis reads need not be captured; it reads every layer, but for head_outputs and "
+        "head_norms, and only the heads in `heads`. If omitted: next_token, unless capture is "
+        "given.",
     )
     predictions: PredictionsRequest | None = Field(
         None, description="The tokens that next_token and logit_lens return."

@@ -12,6 +12,7 @@ from headlight.model.analysis import (
     alignment,
     attention_by_distance,
     head_labels,
+    head_norms,
     head_outputs,
     logit_attribution,
     logit_lens,
@@ -299,6 +300,10 @@ def _normalised_stream(description: Description) -> str | None:
     return "the model normalises what its parts write, so no logit is the sum of their outputs"
 
 
+def _head_norms(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
+    return head_norms.head_norms(trace, output_weights(trace, checkpoint))
+
+
 def _aligner(trace: Trace, checkpoint: Served) -> dict[str, int]:
     """The head that the card found to align words best, if the trace holds it."""
     found = checkpoint.description.card.metrics.get("alignment")
@@ -334,6 +339,7 @@ ANALYSERS: dict[str, _Analyser] = {
     "head_outputs": _Analyser(
         head_outputs.NEEDS, _head_outputs, is_by_layer=True, axes=head_outputs.AXES
     ),
+    "head_norms": _Analyser(head_norms.NEEDS, _head_norms, is_by_layer=True),
     # It makes logits of every layer, so a text whose logits would be too many is too long for it.
     "logit_lens": _Analyser((*logit_lens.NEEDS, *next_token.NEEDS), _logit_lens, _texts),
     "residual_stream": _Analyser(residual_stream.NEEDS, _residual_stream),

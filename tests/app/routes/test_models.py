@@ -71,6 +71,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
             "head_labels",
             "value_weighted",
             "head_outputs",
+            "head_norms",
             "logit_lens",
             "residual_stream",
             "routing",

@@ -6,6 +6,7 @@ import pytest
 from headlight.model.analysis.alignment import alignment
 from headlight.model.analysis.attention_by_distance import attention_by_distance
 from headlight.model.analysis.head_labels import head_labels
+from headlight.model.analysis.head_norms import head_norms
 from headlight.model.analysis.head_outputs import head_outputs
 from headlight.model.analysis.logit_lens import logit_lens
 from headlight.model.analysis.next_token import next_token
@@ -18,6 +19,7 @@ SITES = {
     alignment: "cross_attention.weights",
     attention_by_distance: "self_attention.weights",
     head_labels: "self_attention.weights",
+    head_norms: "context",
     head_outputs: "context",
     logit_lens: "residual.after",
     next_token: "logits",
@@ -29,7 +31,7 @@ SITES = {
 
 
 def run(analysis, trace):
-    takes_parameters = analysis in (head_outputs, logit_lens, value_weighted)
+    takes_parameters = analysis in (head_norms, head_outputs, logit_lens, value_weighted)
     return analysis(trace, {}) if takes_parameters else analysis(trace)
 
 
