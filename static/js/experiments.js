@@ -8,7 +8,7 @@ import { fetchExperiment, fetchExperiments } from './api/experiments.js';
 import { asSentence } from './data/text.js';
 import { createTheme, element, partOf } from './ui/dom.js';
 import { createExperiment } from './ui/experiment.js';
-import { askForKey, createSkip, createTabs } from './ui/page.js';
+import { askForKey, createSkip } from './ui/page.js';
 
 /** @import { ExperimentView } from './data/experiment.js' */
 
@@ -205,4 +205,75 @@ function fail(error, onRetry) {
 /** @param {string} message */
 function announce(message) {
   byId('announcer').textContent = message;
+}
+
+/**
+ * @param {HTMLElement} host a tablist
+ * @param {{id: string, title: string}[]} views
+ * @param {{onChoose: (id: string) => void}} handlers
+ */
+function createTabs(host, views, { onChoose }) {
+  const tabs = views.map(({ id, title }) =>
+    element(
+      'button',
+      {
+        type: 'button',
+        role: 'tab',
+        id: `tab-${id}`,
+        'aria-controls': `view-${id}`,
+        onclick: () => onChoose(id),
+      },
+      title,
+    ),
+  );
+  host.append(...tabs);
+  host.addEventListener('keydown', (event) => {
+    const index = next(
+      event.key,
+      tabs.indexOf(/** @type {any} */ (document.activeElement)),
+      tabs.length,
+    );
+    if (index === null) return;
+    event.preventDefault();
+    tabs[index].focus();
+    onChoose(views[index].id);
+  });
+  return {
+    /**
+     * @param {string} id
+     * @param {string[]} titles of all of them
+     */
+    choose(id, titles) {
+      tabs.forEach((tab, index) => {
+        if (tab.textContent !== titles[index]) tab.textContent = titles[index];
+        const isOpen = views[index].id === id;
+        if (isOpen && tab.getAttribute('aria-selected') !== 'true') reveal(host, tab);
+        tab.setAttribute('aria-selected', String(isOpen));
+        tab.tabIndex = isOpen ? 0 : -1;
+      });
+    },
+  };
+}
+
+/**
+ * Scrolls a tab to the middle if the tabs do not fit; nothing else scrolls.
+ * @param {HTMLElement} host
+ * @param {HTMLButtonElement} tab
+ */
+function reveal(host, tab) {
+  host.scrollLeft = tab.offsetLeft - host.offsetLeft - (host.clientWidth - tab.offsetWidth) / 2;
+}
+
+/**
+ * @param {string} key
+ * @param {number} from
+ * @param {number} count
+ */
+function next(key, from, count) {
+  if (from < 0) return null;
+  if (key === 'Home') return 0;
+  if (key === 'End') return count - 1;
+  if (key === 'ArrowRight') return (from + 1) % count;
+  if (key === 'ArrowLeft') return (from + count - 1) % count;
+  return null;
 }

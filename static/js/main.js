@@ -16,7 +16,7 @@ import {
 } from './api/calls.js';
 import { plotHeight, viewState } from './plot/figure.js';
 import { toggled, wordsAfter } from './data/words.js';
-import { predictingSide } from './data/attention.js';
+import { placeOf, predictingSide, stackOf } from './data/attention.js';
 import {
   normalized,
   beginning,
@@ -30,6 +30,7 @@ import {
   createAddress,
 } from './state/state.js';
 import { lackOf, request } from './data/trace.js';
+import { anatomyOf, litParts, mapAsk, openingOf, readingsOf } from './data/model_parts.js';
 import { createComposer, showCard } from './ui/composer.js';
 import { createTheme, palette, partOf } from './ui/dom.js';
 import {
@@ -41,14 +42,16 @@ import {
   createTourStart,
   createPageStatus,
   watchSticky,
-  createTabs,
 } from './ui/page.js';
+import { createModelMap, createViewList } from './ui/model_map.js';
 import { createSentence } from './ui/sentence.js';
 import { createViewSection } from './ui/view_section.js';
-import { entryOf, VIEWS } from './views/registry.js';
+import { isShown, switchesOf } from './state/attention_switches.js';
+import { entryOf, VIEWS, viewsFor } from './views/registry.js';
 
 /**
  * @import { Side } from './data/attention.js'
+ * @import { Kind, Part } from './data/model_parts.js'
  * @import { Ask, Card, Example, Trace } from './data/trace.js'
  * @import { PageState, View } from './plot/figure.js'
  * @import { Cell, Grid } from './plot/grid.js'
@@ -75,6 +78,8 @@ let card = null;
 let shownCard = null;
 /** @type {Trace|null} */
 let trace = null;
+/** The same pass with the analyses that the map shows; null until they arrive. @type {Trace|null} */
+let mapTrace = null;
 let controller = new AbortController();
 /** Whether the results are of an earlier text, because the server did not respond. */
 let isBehind = false;
@@ -85,6 +90,8 @@ let frame = { palette: palette(), height: plotHeight(window.innerHeight), cards:
 /** @type {Grid|null} */
 let grid = null;
 let width = 0;
+/** Whether the reader just opened the view: then it is brought into sight. */
+let isNewView = false;
 
 const retrier = createRetrier(start);
 const answers = createRequestCache({
@@ -122,7 +129,8 @@ const sentence = createSentence(byId('sentence'), {
   onPress: press,
   onPoint: markSentence,
 });
-const tabs = createTabs(byId('tabs'), VIEWS, { onChoose: (view) => change({ view }) });
+const map = createModelMap(byId('map'), byId('map-caption'), { onChoose: openPart });
+const viewList = createViewList(byId('view-list'), { onChoose: (view) => change({ view }) });
 const sections = Object.fromEntries(
   VIEWS.map((view) => [
     view.id,
@@ -225,7 +233,10 @@ function change(patch, isTyped = false, note = address.write) {
   const before = state;
   retrier.stop();
   state = { ...state, ...patch };
-  if (state.view !== before.view) pointed = null;
+  if (state.view !== before.view) {
+    pointed = null;
+    isNewView = note === address.write && trace !== null;
+  }
   const isAnew = isReadAnew(state, before);
   if (trace && !isAnew) normalize();
   note(state, isTyped);
@@ -368,11 +379,6 @@ function fail(error) {
 /** Draws the open view. */
 function show() {
   if (!trace) return;
-  const { card: own } = trace;
-  tabs.choose(
-    state.view,
-    VIEWS.map(({ title, titleFor }) => (own && titleFor?.(own)) ?? title),
-  );
   for (const { id } of VIEWS) {
     sections[id].element.hidden = id !== state.view;
     if (id !== state.view) sections[id].leave();
@@ -391,6 +397,11 @@ function show() {
     if (lack) sections[view.id].lacks(lack);
     else grid = sections[view.id].show(view, trace, { ...state, ...frame });
   } else open(state.view);
+  showMap(trace);
+  if (view && isNewView) {
+    isNewView = false;
+    sections[view.id].reveal(byId('sentence').offsetHeight);
+  }
   const side = grid?.sides?.rows ?? predictingSide(trace);
   sentence.choose(
     side,
@@ -398,6 +409,79 @@ function show() {
     isQueryLookedAt(state, trace, side),
   );
   markSentence();
+}
+
+/**
+ * The kind of part whose view is open.
+ * @returns {Kind}
+ */
+function openKind() {
+  return VIEWS.find(({ id }) => id === state.view)?.of ?? 'model';
+}
+
+/**
+ * The views that a part opens: the open one, if it is about such a part already, comes first.
+ * @param {Part} part
+ * @returns {string[]}
+ */
+function viewsOfPart({ kind }) {
+  if (kind === 'tokens') return ['sentence'];
+  if (!trace?.card) return [];
+  const isInLayers = ['head', 'expert', 'stream'].includes(openKind());
+  const wanted = kind === 'layer' ? (isInLayers ? openKind() : 'head') : kind;
+  const ids = viewsFor(wanted === 'network' ? 'stream' : wanted, trace.card).map(({ id }) => id);
+  return ids.includes(state.view) ? [state.view, ...ids.filter((id) => id !== state.view)] : ids;
+}
+
+/**
+ * Opens the view of a part of the map; the tokens are those of the sentence.
+ * @param {Part} part
+ */
+function openPart(part) {
+  const [view] = viewsOfPart(part);
+  if (part.kind === 'tokens') {
+    partOf(
+      byId(part.stack === 'decoder' && trace?.target_tokens ? 'target-chips' : 'chips'),
+      '[tabindex="0"]',
+      HTMLElement,
+    ).focus();
+    return;
+  }
+  change(openingOf(part, view));
+}
+
+/** @param {Trace} of */
+function showMap(of) {
+  const { card: own } = of;
+  if (!own) return;
+  const place = placeOf(state, of);
+  const stack = openKind() === 'head' && place ? place.stack : stackOf(state, of);
+  const whole = viewState({ ...state, ...frame });
+  const switches = switchesOf(whole, { placeId: place?.id ?? '', nHeads: own.n_heads });
+  const anatomy = anatomyOf(own);
+  const off =
+    state.view === 'compare' && whole.compare_with === 'edit' && whole.compare_edit === 'heads';
+  map.show({
+    name: `${of.model} ${of.revision}`,
+    anatomy,
+    read: readingsOf(
+      own,
+      of,
+      mapTrace,
+      off ? { heads: whole.compare_heads, layer: whole.compare_layer } : undefined,
+    ),
+    lit: litParts(anatomy, openKind(), whole, of, (head) => isShown(switches, whole, head)),
+    open: { stack, layer: Math.min(whole.layer, own.n_layers - 1) },
+    viewsOf: viewsOfPart,
+    theme: frame.palette.theme,
+  });
+  viewList.show(
+    viewsFor(openKind(), own).map(({ id, title, titleFor }) => ({
+      id,
+      title: titleFor?.(own) ?? title,
+    })),
+    state.view,
+  );
 }
 
 /**
@@ -432,14 +516,18 @@ function answersFor(view, of) {
 }
 
 /**
- * Answers by name. The card of the model in use stays wanted, but nothing is held up for it.
+ * Answers by name. The card of the model in use and the numbers of its map stay wanted, but nothing
+ * is held up for them.
  * @param {Record<string, Ask>} bodies
  */
 function want(bodies) {
-  const { ofPage, ...found } = answers.want({
+  const ask = trace?.card && mapAsk(trace.card);
+  const { ofPage, ofMap, ...found } = answers.want({
     ...bodies,
     ...(card && { ofPage: { card: card.id } }),
+    ...(trace && ask && { ofMap: bodyOf(ask, trace) }),
   });
+  mapTrace = ofMap?.trace ?? null;
   return found;
 }
 

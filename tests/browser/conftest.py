@@ -182,9 +182,25 @@ class Reader:
         )
         self.page.evaluate(NEXT_TASK)
 
-    def choose_view(self, title):
-        self.page.get_by_role("tab", name=title).click()
+    def choose_view(self, view):
+        """Open a view, by its id, as its reader does: a part of the map, then its list of views."""
+        self.page.locator(f'#map button[data-views~="{view}"]').first.click()
+        listed = self.page.locator(f'#view-list:not([hidden]) [data-view="{view}"]')
+        if listed.count():
+            listed.click()
         self.wait_until_drawn()
+
+    @property
+    def open_view_id(self):
+        """The id of the view that is open."""
+        return self.view.get_attribute("id").removeprefix("view-")
+
+    @property
+    def lit(self):
+        """The parts of the map that are marked as shown."""
+        return self.page.locator('#map [aria-current="true"]').evaluate_all(
+            "(parts) => parts.map((part) => part.dataset.part)"
+        )
 
     @property
     def view(self):

@@ -1,9 +1,9 @@
 /**
- * The page around the views: tabs, skip link, status line, notices, waiting, retrying and the dialog
+ * The page around the views: skip link, status line, notices, waiting, retrying and the dialog
  * for an API key.
  */
 
-import { counted, grouped, inBytes } from '../data/format.js';
+import { grouped, inBytes } from '../data/format.js';
 import { asSentence } from '../data/text.js';
 import { advice, isWorthRetrying, mayHurry, pauseBefore, keepKey, keyIn } from '../api/calls.js';
 import { element, partOf } from './dom.js';
@@ -221,77 +221,6 @@ export function createRetrier(act) {
 }
 
 /**
- * @param {HTMLElement} host a tablist
- * @param {{id: string, title: string}[]} views
- * @param {{onChoose: (id: string) => void}} handlers
- */
-export function createTabs(host, views, { onChoose }) {
-  const tabs = views.map(({ id, title }) =>
-    element(
-      'button',
-      {
-        type: 'button',
-        role: 'tab',
-        id: `tab-${id}`,
-        'aria-controls': `view-${id}`,
-        onclick: () => onChoose(id),
-      },
-      title,
-    ),
-  );
-  host.append(...tabs);
-  host.addEventListener('keydown', (event) => {
-    const index = next(
-      event.key,
-      tabs.indexOf(/** @type {any} */ (document.activeElement)),
-      tabs.length,
-    );
-    if (index === null) return;
-    event.preventDefault();
-    tabs[index].focus();
-    onChoose(views[index].id);
-  });
-  return {
-    /**
-     * @param {string} id
-     * @param {string[]} titles of all of them
-     */
-    choose(id, titles) {
-      tabs.forEach((tab, index) => {
-        if (tab.textContent !== titles[index]) tab.textContent = titles[index];
-        const isOpen = views[index].id === id;
-        if (isOpen && tab.getAttribute('aria-selected') !== 'true') reveal(host, tab);
-        tab.setAttribute('aria-selected', String(isOpen));
-        tab.tabIndex = isOpen ? 0 : -1;
-      });
-    },
-  };
-}
-
-/**
- * Scrolls a tab to the middle if the tabs do not fit; nothing else scrolls.
- * @param {HTMLElement} host
- * @param {HTMLButtonElement} tab
- */
-function reveal(host, tab) {
-  host.scrollLeft = tab.offsetLeft - host.offsetLeft - (host.clientWidth - tab.offsetWidth) / 2;
-}
-
-/**
- * @param {string} key
- * @param {number} from
- * @param {number} count
- */
-function next(key, from, count) {
-  if (from < 0) return null;
-  if (key === 'Home') return 0;
-  if (key === 'End') return count - 1;
-  if (key === 'ArrowRight') return (from + 1) % count;
-  if (key === 'ArrowLeft') return (from + count - 1) % count;
-  return null;
-}
-
-/**
  * @param {HTMLAnchorElement} link
  * @param {HTMLElement} instead takes the focus while there is nothing to skip to
  */
@@ -347,15 +276,15 @@ function remember() {
 }
 
 /**
- * How much was read of how much could be, and how fast: `9 tokens of at most 256, read in 20 ms`.
+ * How much was read of how much could be, and how fast: `9 of 256 tokens, 20 ms`.
  * @param {Trace} trace
  */
 export function readInWords({ tokens, target_tokens: target, card, timings }) {
   const most = grouped(card?.max_tokens ?? 0);
   const total = Object.values(timings).reduce((sum, milliseconds) => sum + milliseconds, 0);
-  const time = total > 0 ? `, read in ${Math.max(1, Math.round(total))} ms` : '';
-  if (!target) return `${counted(tokens.length, 'token')} of at most ${most}${time}`;
-  return `${grouped(tokens.length)} + ${counted(target.length, 'token')} of at most ${most} each${time}`;
+  const time = total > 0 ? `, ${Math.max(1, Math.round(total))} ms` : '';
+  if (!target) return `${grouped(tokens.length)} of ${most} tokens${time}`;
+  return `${grouped(tokens.length)} + ${grouped(target.length)} of ${most} tokens each${time}`;
 }
 
 const ASKED = 'Its operator can give you one. The browser keeps it until you close the tab.';

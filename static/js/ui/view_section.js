@@ -33,6 +33,11 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
  */
 export function createViewSection(entry, handlers) {
   const stage = element('div', { class: 'panels' });
+  const heading = element(
+    'h2',
+    { class: 'view-title', id: `title-${entry.id}`, tabindex: -1 },
+    entry.title,
+  );
   const help = element('p', { class: 'help' });
   const terms = createTerms();
   const places = createPlaces(`where-${entry.id}`, (where) =>
@@ -46,18 +51,10 @@ export function createViewSection(entry, handlers) {
   );
   const section = element(
     'section',
-    {
-      class: 'view',
-      id: `view-${entry.id}`,
-      role: 'tabpanel',
-      'aria-labelledby': `tab-${entry.id}`,
-      hidden: true,
-    },
-    element('div', { class: 'lead' }, help, controls.help),
-    terms.element,
-    places.element,
-    controls.element,
+    { class: 'view', id: `view-${entry.id}`, 'aria-labelledby': `title-${entry.id}`, hidden: true },
+    element('div', { class: 'lead' }, heading, controls.help, places.element, controls.element),
     body,
+    element('div', { class: 'how' }, help, terms.element),
   );
   let told = '';
   /** @type {{id: string, panel: ReturnType<typeof createPanel>}[]} */
@@ -69,7 +66,8 @@ export function createViewSection(entry, handlers) {
   function open(view) {
     if (overview || !view.createOverview) return;
     overview = view.createOverview(handlers);
-    body.prepend(overview.element);
+    if (entry.overview === 'heads') body.append(overview.element);
+    else body.prepend(overview.element);
   }
 
   /** @param {{id: string, state: {}}[]} wanted */
@@ -115,6 +113,16 @@ export function createViewSection(entry, handlers) {
 
   return {
     element: section,
+
+    /**
+     * Brings the top of the view into sight, below what covers the page, and its heading into focus.
+     * @param {number} cover pixels
+     */
+    reveal(cover) {
+      const { top } = section.getBoundingClientRect();
+      if (top < cover || top > window.innerHeight / 2) window.scrollBy(0, top - cover - 8);
+      heading.focus({ preventScroll: true });
+    },
 
     /** The view is left: pending requests of its overview are cancelled. */
     leave: () => overview?.leave?.(),

@@ -1,5 +1,6 @@
 /**
- * The views of the page, in the order of their tabs, with what the page needs before a view is opened.
+ * The views of the page, in the order in which a part of the map lists them, with what the page
+ * needs before a view is opened.
  * `load` imports the view itself, once.
  *
  * To add a view: a folder with a module that exports `{ ...entryOf(id), help, terms, figure }`, the
@@ -12,6 +13,7 @@ import { weightSites } from '../data/trace.js';
 import { choice, count, counts, flag, number, ofText, text } from '../state/state.js';
 
 /**
+ * @import { Kind } from '../data/model_parts.js'
  * @import { Card } from '../data/trace.js'
  * @import { View } from '../plot/figure.js'
  * @import { Field } from '../state/state.js'
@@ -20,8 +22,10 @@ import { choice, count, counts, flag, number, ofText, text } from '../state/stat
 /**
  * @typedef {Object} ViewEntry
  * @property {string} id
- * @property {string} title of its tab
- * @property {(card: Card) => string} [titleFor] of its tab, if that depends on the model
+ * @property {string} title
+ * @property {(card: Card) => string} [titleFor] if it depends on the model
+ * @property {Kind} of the parts of the map that open it
+ * @property {(card: Card) => boolean} [isOffered] only for models that have what it shows; absent: for all
  * @property {string[]} needs globs over sites that every model has, or `analyses.<id>.<array>`
  * @property {(card: Card) => string[]} [also] globs over sites that only some models have
  * @property {Record<string, Field<any>>} fields its own part of the state
@@ -44,6 +48,7 @@ export const VIEWS = [
   {
     id: 'attention',
     title: 'Attention',
+    of: 'head',
     needs: ['analyses.head_labels'],
     also: weightSites,
     fields: ATTENTION_FIELDS,
@@ -57,6 +62,7 @@ export const VIEWS = [
   {
     id: 'why',
     title: 'Why this cell',
+    of: 'head',
     needs: [],
     also: weightSites,
     fields: { why_unscaled: flag(), why_temperature: number({ least: 0.2, most: 5, standard: 1 }) },
@@ -65,6 +71,7 @@ export const VIEWS = [
   {
     id: 'positions',
     title: 'Positions',
+    of: 'embedding',
     needs: [],
     also: ({ positional }) => POSITIONAL[positional] ?? [],
     fields: {
@@ -81,6 +88,8 @@ export const VIEWS = [
   {
     id: 'experts',
     title: 'Experts',
+    of: 'expert',
+    isOffered: ({ moe }) => moe !== null,
     needs: [],
     also: ({ moe }) => (moe ? ROUTING.map((site) => `*.experts.${site}`) : []),
     fields: { experts_show: choice(['routing', 'route', 'specialities']), experts_expert: count() },
@@ -89,6 +98,7 @@ export const VIEWS = [
   {
     id: 'stream',
     title: 'Stream',
+    of: 'stream',
     needs: [],
     fields: {
       stream_show: choice(['lens', 'norms', 'writes', 'layer_norm']),
@@ -99,6 +109,7 @@ export const VIEWS = [
   {
     id: 'next_token',
     title: 'Next token',
+    of: 'logits',
     titleFor: (card) => (card?.kind === 'encoder' ? 'What fits here' : 'Next token'),
     needs: NEXT_TOKEN,
     fields: {},
@@ -107,6 +118,8 @@ export const VIEWS = [
   {
     id: 'generate',
     title: 'Generate',
+    of: 'loop',
+    isOffered: ({ kind }) => kind === 'decoder',
     needs: NEXT_TOKEN,
     fields: {
       generate_temperature: number({ least: 0, most: 2, standard: 0.8 }),
@@ -127,6 +140,8 @@ export const VIEWS = [
   {
     id: 'translate',
     title: 'Translate',
+    of: 'bridge',
+    isOffered: ({ kind }) => kind === 'encoder-decoder',
     needs: [],
     fields: { translate_threshold: number({ least: 0, most: 0.5, standard: 0.05 }) },
     load: async () => (await import('./translate/translate.js')).translate,
@@ -134,6 +149,7 @@ export const VIEWS = [
   {
     id: 'compare',
     title: 'Compare',
+    of: 'model',
     needs: NEXT_TOKEN,
     also: weightSites,
     fields: {
@@ -160,4 +176,13 @@ export function entryOf(id) {
   const entry = VIEWS.find((view) => view.id === id);
   if (!entry) throw new Error(`no view has the id ${id}`);
   return entry;
+}
+
+/**
+ * The views that the parts of one kind open, of those that a model has something for.
+ * @param {Kind} kind
+ * @param {Card} card
+ */
+export function viewsFor(kind, card) {
+  return VIEWS.filter(({ of, isOffered }) => of === kind && (isOffered?.(card) ?? true));
 }

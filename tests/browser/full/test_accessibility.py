@@ -29,10 +29,9 @@ def test_with_forced_colours_lines_say_what_is_chosen(forced):
     page = forced.page
     assert style(page.locator(".heads-cell[aria-selected=true]"), "outlineStyle") == "solid"
     assert style(page.locator(".heads-cell[aria-selected=false]").first, "outlineStyle") == "none"
-    tabs = page.locator("#tabs button")
-    widths = [style(tab, "borderBottomWidth") for tab in tabs.all()]
-    assert widths[0] == "2px"
-    assert set(widths[1:]) == {"0px"}
+    lit = page.locator('#map .is-head[aria-current="true"]')
+    assert style(lit, "outlineStyle") == "solid"
+    assert style(page.locator('#map [aria-current="false"]').first, "outlineStyle") == "none"
     forced.view.locator(".plot").focus()
     page.keyboard.press("ArrowUp")
     assert style(forced.view.locator(".plot-mark.is-cell"), "outlineStyle") == "solid"

@@ -139,12 +139,12 @@ def test_leaving_the_view_ends_the_work_and_coming_back_shows_what_was_kept(read
     )
     button(reader, "Run").click()
     wait_for_tokens(reader, 12)
-    reader.choose_view("Attention")
+    reader.choose_view("attention")
     reader.page.wait_for_timeout(200)
     assert len(aborted) == 1
     kept = path(reader)
     assert kept
-    reader.choose_view("Generate")
+    reader.choose_view("generate")
     settle(reader, len(kept))
 
 

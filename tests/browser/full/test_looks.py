@@ -54,7 +54,7 @@ def test_a_screen_reader_is_told_of_heads_tokens_and_maps(reader, views):
         .startswith("Attention weight of layer 0, head 0")
     )
     assert page.locator("#announcer").get_attribute("aria-live") == "polite"
-    assert page.get_by_role("tab").count() == len(views)
+    assert page.get_by_role("toolbar", name="Map of the model").count() == 1
 
 
 def test_on_paper_nothing_covers_anything_and_there_is_nothing_to_press(reader):
@@ -64,7 +64,7 @@ def test_on_paper_nothing_covers_anything_and_there_is_nothing_to_press(reader):
     reader.page.emulate_media(media="print")
     sentence = reader.page.locator("#sentence")
     assert sentence.evaluate("(node) => getComputedStyle(node).position") == "static"
-    assert reader.page.locator("#tabs, .exports, #examples").evaluate_all(
+    assert reader.page.locator(".rail, .exports, #examples").evaluate_all(
         "(nodes) => nodes.every((node) => node.getClientRects().length === 0)"
     )
     assert reader.view.locator("h2", has_text="Layer 3, head 5").is_visible()

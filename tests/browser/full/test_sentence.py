@@ -38,14 +38,14 @@ def test_further_answers_of_a_view_can_be_cancelled_too(reader):
     page.wait_for_selector("#main[aria-busy=false]")
     held = []
     page.route("**/api/v1/trace", lambda route: held.append(route))
-    page.get_by_role("tab", name="Compare").click()
+    page.locator('#map [data-views~="compare"]').click()
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator("#main")).to_have_attribute("aria-busy", "false")
     assert "Cancelled" in reader.view.text_content()
     page.unroute_all(behavior="ignoreErrors")
-    reader.choose_view("Attention")
+    reader.choose_view("attention")
     with page.expect_response("**/api/v1/trace"):
-        page.get_by_role("tab", name="Compare").click()
+        page.locator('#map [data-views~="compare"]').click()
 
 
 def press(reader, title):
@@ -65,7 +65,7 @@ def test_an_example_that_was_left_leads_back_when_it_is_pressed_again(reader):
     reader.open()
     press(reader, "An expert for punctuation")
     assert reader.view.get_attribute("id") == "view-experts"
-    reader.choose_view("Positions")
+    reader.choose_view("positions")
     reader.page.locator("#examples button", has_text="An expert for punctuation").click()
     reader.wait_until_drawn()
     assert reader.view.get_attribute("id") == "view-experts"

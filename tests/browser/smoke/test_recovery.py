@@ -82,7 +82,7 @@ def test_a_view_that_throws_names_itself_and_the_others_go_on(visit):
     notices = reader.view.locator(".panel-notice").all_text_contents()
     assert notices
     assert all("Positions" in notice and "out of oil" in notice for notice in notices)
-    reader.choose_view("Attention")
+    reader.choose_view("attention")
     assert reader.view.locator(".plot").is_visible()
 
 

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 
 def test_it_draws_and_says_what_it_shows(reader, view):
     reader.open_view(view)
@@ -13,10 +15,10 @@ def test_it_draws_and_says_what_it_shows(reader, view):
     assert reader.view.locator(".terms dt").count() >= 1
 
 
-def test_the_keyboard_reaches_its_tab_and_its_cells_and_reads_them_out(reader, view):
+def test_the_keyboard_reaches_its_cells_from_the_map_and_reads_them_out(reader, view):
     reader.open_view(view)
     page = reader.page
-    page.locator(f"#tab-{view}").focus()
+    page.locator('#map [tabindex="0"]').focus()
     plot = reader.view.locator(".panel:has(.exports:visible) .plot").first
     for _ in range(90):
         page.keyboard.press("Tab")
@@ -39,7 +41,8 @@ def test_its_link_restores_it_on_a_page_that_is_loaded_anew(reader, view):
     reader.page.reload()
     reader.wait_until_plotted()
     assert state_in(reader.fragment) == state_in(sent)
-    assert reader.page.get_by_role("tab", selected=True).get_attribute("id") == f"tab-{view}"
+    assert reader.open_view_id == view
+    assert reader.lit
     assert reader.view.locator(".panel h2").all_text_contents() == titles
 
 
@@ -48,13 +51,50 @@ def state_in(fragment):
     return {*fragment.split("&"), "view=attention"}
 
 
-def test_the_arrow_keys_go_through_the_tabs_of_all_views(reader, views):
-    reader.open_view(views[0])
-    tabs = reader.page.get_by_role("tab")
-    assert tabs.evaluate_all("(tabs) => tabs.map((tab) => tab.id)") == [
-        f"tab-{view}" for view in views
-    ]
-    tabs.first.focus()
-    for view in views[1:]:
-        reader.page.keyboard.press("ArrowRight")
-        assert reader.page.evaluate("document.activeElement.id") == f"tab-{view}"
+@pytest.fixture
+def offered(views):
+    """The views that a decoder with dense layers has something for."""
+    return [view for view in views if view not in ("experts", "translate")]
+
+
+def test_a_part_of_the_map_opens_each_view_that_the_model_has(reader, views, offered):
+    reader.open(text="the cat sat on the mat", model="plain")
+    known = reader.page.locator("#map button[data-views]").evaluate_all(
+        "(parts) => [...new Set(parts.flatMap((part) => part.dataset.views.split(' ')))]"
+    )
+    assert set(known) & set(views) == set(offered)
+    for view in offered:
+        reader.choose_view(view)
+        assert reader.open_view_id == view
+        assert reader.lit
+
+
+def test_the_map_is_one_tab_stop_and_reads_out_every_part(reader):
+    reader.open(text="the cat sat on the mat", model="plain", layer=0, head=0)
+    page = reader.page
+    page.wait_for_function("document.querySelector('#map .is-head').ariaLabel.includes('writes')")
+    assert page.locator('#map [tabindex="0"]').count() == 1
+    page.locator('#map [tabindex="0"]').focus()
+    page.keyboard.press("ArrowRight")
+    heard = page.evaluate("document.activeElement.ariaLabel")
+    assert re.fullmatch(r"layer 0, head 1: .*writes \d+ %", heard)
+    page.keyboard.press("Enter")
+    reader.wait_until_drawn()
+    assert reader.lit == ["head decoder 0 1"]
+    assert reader.chosen_head == "Layer 0, head 1"
+    assert "head=1" in reader.fragment
+    assert page.evaluate("document.activeElement.dataset.part") == "head decoder 0 1"
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    reader.wait_until_drawn()
+    assert reader.open_view_id == "compare"
+    assert page.evaluate("document.activeElement.id") == "title-compare"
+
+
+def test_the_map_of_a_translator_has_both_stacks(reader):
+    reader.open(text="the cat sat", model="pairs")
+    parts = reader.page.locator("#map button").evaluate_all(
+        "(parts) => parts.map((part) => part.dataset.part.split(' ').slice(0, 2).join(' '))"
+    )
+    for part in ("head encoder", "head decoder", "head cross", "expert decoder", "bridge"):
+        assert part in parts

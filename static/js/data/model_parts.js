@@ -1,0 +1,411 @@
+/**
+ * The parts of a model as its map shows them: what each does in this pass, in numbers and in words,
+ * the view that it opens, and the parts that a view shows.
+ */
+
+import { counted, percent } from './format.js';
+import {
+  hasTwoSides,
+  isFilling,
+  labelledHeads,
+  placeOf,
+  placesOf,
+  predictingSide,
+  stackOf,
+  tokensOf,
+} from './attention.js';
+import { quoted } from './text.js';
+import { layersWith, matrixAt } from './trace.js';
+
+/**
+ * @import { Card, NamedArray, Token, Trace } from './trace.js'
+ * @import { Patch, State } from '../state/state.js'
+ */
+
+/** @typedef {'tokens'|'embedding'|'layer'|'head'|'expert'|'network'|'stream'|'bridge'|'logits'|'loop'|'model'} Kind */
+
+/**
+ * @typedef {Object} Part
+ * @property {string} id unique on a map: `head decoder 2 3`
+ * @property {Kind} kind
+ * @property {'encoder'|'decoder'} stack
+ * @property {number} layer −1 outside of the layers
+ * @property {'encoder'|'decoder'|'cross'} [place] of a head
+ * @property {number} [index] of a head or an expert, counted from 0
+ */
+
+/**
+ * @typedef {Object} Layer
+ * @property {Part[]} heads of the self-attention
+ * @property {Part[]} cross heads of the cross-attention; none without one
+ * @property {Part[]} experts none in a dense layer
+ * @property {Part|null} network the feed-forward network of a dense layer
+ * @property {Part} stream behind this layer
+ * @property {Part} folded the layer as one part
+ */
+
+/** @typedef {{id: 'encoder'|'decoder', tokens: Part, embedding: Part, layers: Layer[]}} Stack */
+
+/** @typedef {{stacks: Stack[], bridge: Part|null, logits: Part, loop: Part|null, model: Part}} Anatomy */
+
+/**
+ * @typedef {Object} Reading what a part does in this pass
+ * @property {number|null} level 0 to 1: a share of the largest of its kind; null: nothing measured
+ * @property {string} words read out: `layer 2, head 3: previous token, writes 31 %`
+ * @property {string} label on the part
+ * @property {string} [note] a second, shorter line on it
+ * @property {boolean} [isOff] switched off in the comparison that is open
+ */
+
+/** The analyses whose numbers the map shows, beyond those of the page's trace. */
+const ANALYSES = ['head_norms', 'residual_stream'];
+
+/**
+ * What the map asks for beyond the page's trace; null if the model has none of it.
+ * @param {Card} card
+ */
+export function mapAsk({ analyses = ANALYSES }) {
+  const wanted = ANALYSES.filter((name) => analyses.includes(name));
+  return wanted.length > 0 ? { capture: [], analyses: wanted } : null;
+}
+
+/**
+ * @param {Card} card
+ * @returns {Anatomy}
+ */
+export function anatomyOf(card) {
+  const isPair = card.kind === 'encoder-decoder';
+  /** @type {('encoder'|'decoder')[]} */
+  const ids = isPair ? ['encoder', 'decoder'] : [card.kind === 'encoder' ? 'encoder' : 'decoder'];
+  const stacks = ids.map((id) => stackWith(id, card, isPair && id === 'decoder'));
+  const stack = ids.at(-1) ?? 'decoder';
+  /** @param {Kind} kind @returns {Part} */
+  const single = (kind) => ({ id: kind, kind, stack, layer: -1 });
+  return {
+    stacks,
+    bridge: isPair ? single('bridge') : null,
+    logits: single('logits'),
+    loop: card.kind === 'decoder' ? single('loop') : null,
+    model: single('model'),
+  };
+}
+
+/**
+ * @param {'encoder'|'decoder'} stack
+ * @param {Card} card
+ * @param {boolean} hasCross
+ * @returns {Stack}
+ */
+function stackWith(stack, { n_layers: nLayers, n_heads: nHeads, moe }, hasCross) {
+  /** @param {Kind} kind @param {number} [layer] @returns {Part} */
+  const part = (kind, layer = -1) => ({
+    id: layer < 0 ? `${kind} ${stack}` : `${kind} ${stack} ${layer}`,
+    kind,
+    stack,
+    layer,
+  });
+  /** @param {Kind} kind @param {number} layer @param {number} count @param {Part['place']} [place] */
+  const several = (kind, layer, count, place) =>
+    Array.from({ length: count }, (_, index) => ({
+      ...part(kind, layer),
+      id: `${kind} ${place ?? stack} ${layer} ${index}`,
+      index,
+      ...(place && { place }),
+    }));
+  const layers = Array.from({ length: nLayers }, (_, layer) => {
+    const isRouted = Boolean(moe?.layers.includes(layer));
+    return {
+      heads: several('head', layer, nHeads, stack),
+      cross: hasCross ? several('head', layer, nHeads, 'cross') : [],
+      experts: isRouted ? several('expert', layer, moe?.n_experts ?? 0) : [],
+      network: isRouted ? null : part('network', layer),
+      stream: part('stream', layer),
+      folded: part('layer', layer),
+    };
+  });
+  return { id: stack, tokens: part('tokens'), embedding: part('embedding'), layers };
+}
+
+/** The parts that share their views. @param {Kind} kind */
+export const familyOf = (kind) => FAMILIES[kind] ?? kind;
+
+/** @type {Partial<Record<Kind, Kind>>} */
+const FAMILIES = { layer: 'head', network: 'stream', tokens: 'embedding' };
+
+/**
+ * The numbers of a pass, for the words and colours of all parts.
+ * @param {Card} card
+ * @param {Trace} trace
+ * @param {Trace|null} further with the analyses of `mapAsk`; null while they are on their way
+ * @param {{heads: number[], layer: number|null}} [off] heads that the open comparison switches off
+ * @returns {(part: Part) => Reading}
+ */
+export function readingsOf(card, trace, further, off = { heads: [], layer: null }) {
+  const norms = further?.analyses.head_norms ?? {};
+  const streams = further?.analyses.residual_stream ?? {};
+  const labels = new Map(
+    placesOf(trace).flatMap((place) =>
+      labelledHeads(trace, place).flatMap(({ heads }) =>
+        heads.map((head) => [`${place.id} ${head.layer} ${head.head}`, head.label]),
+      ),
+    ),
+  );
+  /** @type {Map<string, number[]>} */
+  const remembered = new Map();
+  /** @param {string} key @param {() => number[]} make */
+  const once = (key, make) => {
+    if (!remembered.has(key)) remembered.set(key, make());
+    return remembered.get(key) ?? [];
+  };
+  /** @param {Part} part */
+  const sharesOf = ({ place, stack, layer }) => {
+    const ending = place === 'cross' ? 'cross_attention' : 'self_attention';
+    const path = `${stack}.layers.${layer}.${ending}`;
+    return once(path, () => sharesIn(norms[path]));
+  };
+  /** @param {Part} part */
+  const loadsOf = ({ stack, layer }) =>
+    once(`load ${stack} ${layer}`, () => loadIn(trace, stack, layer));
+  /** @param {string} stack @param {string} name */
+  const byLayer = (stack, name) =>
+    once(`${stack} ${name}`, () => mediansIn(streams[`${stack}.${name}`]));
+
+  /** @type {Record<Kind, (part: Part) => Reading>} */
+  const readings = {
+    tokens: ({ stack }) => {
+      const side = stack === 'decoder' && hasTwoSides(trace) ? 'target' : 'source';
+      const words = counted(tokensOf(trace, side).length, 'token');
+      return { level: null, words, label: words, note: String(tokensOf(trace, side).length) };
+    },
+    embedding: () => {
+      const has = card.positional && card.positional !== 'none';
+      const words = has ? `embedding and ${card.positional} positions` : 'embedding';
+      return {
+        level: null,
+        words,
+        label: has ? 'Embedding + positions' : 'Embedding',
+        note: 'emb',
+      };
+    },
+    layer: (part) => ({ level: null, words: `layer ${part.layer}`, label: String(part.layer) }),
+    head: (part) => {
+      const { layer, index = 0, place } = part;
+      const written = sharesOf(part)[index];
+      const label = labels.get(`${place} ${layer} ${index}`);
+      const where = { cross: 'cross-attention, ', encoder: 'encoder, ', decoder: 'decoder, ' };
+      const prefix = hasTwoSides(trace) && place ? where[place] : '';
+      const isOff = off.heads.includes(index) && (off.layer ?? layer) === layer;
+      const does = [
+        label?.title,
+        written === undefined ? '' : `writes ${percent(written, 0)}`,
+        isOff ? 'switched off' : '',
+      ];
+      return {
+        level: written === undefined ? null : written / Math.max(...sharesOf(part)),
+        words: said(`${prefix}layer ${layer}, head ${index}`, does),
+        label: String(index),
+        note: label && label.id !== 'mixed' ? label.short : '',
+        isOff,
+      };
+    },
+    expert: (part) => {
+      const { layer, index = 0 } = part;
+      const load = loadsOf(part)[index];
+      return {
+        level: load === undefined ? null : load / Math.max(...loadsOf(part)),
+        words: said(`layer ${layer}, expert ${index}`, [
+          load === undefined ? '' : `takes ${percent(load, 0)} of the choices`,
+        ]),
+        label: String(index),
+      };
+    },
+    network: ({ stack, layer }) => {
+      const own = byLayer(stack, 'written_norm.feed_forward')[layer];
+      const others = ['self_attention', 'cross_attention'].map(
+        (part) => byLayer(stack, `written_norm.${part}`)[layer] ?? 0,
+      );
+      const written = own === undefined ? null : own / (own + others[0] + others[1] || 1);
+      return {
+        level: written,
+        words: said(`layer ${layer}, feed-forward network`, [
+          written === null ? '' : `writes ${percent(written, 0)} of what the layer adds`,
+        ]),
+        label: 'feed-forward',
+        note: 'ff',
+      };
+    },
+    stream: ({ stack, layer }) => {
+      const all = byLayer(stack, 'residual_norm.after');
+      const norm = all[layer];
+      return {
+        level: norm === undefined ? null : norm / Math.max(...all),
+        words: said(`residual stream after layer ${layer}`, [
+          norm === undefined ? '' : `median norm ${Number(norm.toPrecision(3))}`,
+        ]),
+        label: '',
+        note: '≈',
+      };
+    },
+    bridge: () => ({
+      level: null,
+      words: 'from encoder to decoder: the alignment of the words',
+      label: 'Alignment',
+      note: '⇒',
+    }),
+    logits: () => {
+      const best = likeliest(trace);
+      const title = isFilling(trace) ? 'What fits here' : 'Next token';
+      if (!best) return { level: null, words: title, label: title, note: 'out' };
+      const guess = `${quoted(best.token)} ${percent(best.probability, 0)}`;
+      return {
+        level: best.probability,
+        words: `${title.toLowerCase()}: ${guess}`,
+        label: `${title}: ${guess}`,
+        note: best.text.trim().slice(0, 6) || '→',
+      };
+    },
+    loop: () => ({ level: null, words: 'generate: write on', label: 'Generate', note: '↻' }),
+    model: () => ({
+      level: null,
+      words: 'compare: with another text or model, or with a part switched off',
+      label: 'Compare',
+      note: '⇄',
+    }),
+  };
+  return (part) => readings[part.kind](part);
+}
+
+/** @param {string} name @param {(string|undefined)[]} facts */
+function said(name, facts) {
+  const known = facts.filter(Boolean);
+  return known.length > 0 ? `${name}: ${known.join(', ')}` : name;
+}
+
+/**
+ * Each head's share of what its attention writes: its norms over the text's tokens, of all heads'.
+ * @param {NamedArray|undefined} norms head × query
+ */
+function sharesIn(norms) {
+  if (!norms) return [];
+  const { rows, columns, data } = matrixAt(norms);
+  const sums = Array.from({ length: rows }, (_, head) =>
+    data.subarray(head * columns, (head + 1) * columns).reduce((sum, norm) => sum + norm, 0),
+  );
+  const whole = sums.reduce((sum, part) => sum + part, 0) || 1;
+  return sums.map((part) => part / whole);
+}
+
+/**
+ * The share of a layer's choices that falls on each expert.
+ * @param {Trace} trace
+ * @param {string} stack
+ * @param {number} layer
+ */
+function loadIn({ tensors }, stack, layer) {
+  const path = `${stack}.layers.${layer}.experts`;
+  const chosen = tensors[`${path}.expert_indices`];
+  const probabilities = tensors[`${path}.router_probs`];
+  if (!chosen || !probabilities) return [];
+  const counts = new Array(probabilities.shape.at(-1)).fill(0);
+  for (let at = 0; at < chosen.data.length; at += 1) counts[chosen.data[at]] += 1;
+  return counts.map((count) => count / chosen.data.length);
+}
+
+/**
+ * The median over the tokens, layer by layer: one token with a huge norm says nothing of the others.
+ * @param {NamedArray|undefined} found layer × query
+ */
+function mediansIn(found) {
+  if (!found) return [];
+  const { rows, columns, data } = matrixAt(found);
+  return Array.from({ length: rows }, (_, layer) => {
+    const sorted = data.slice(layer * columns, (layer + 1) * columns).sort();
+    return sorted[Math.floor((columns - 1) / 2)];
+  });
+}
+
+/**
+ * The likeliest token after the last one, or at the first mask.
+ * @param {Trace} trace
+ * @returns {{text: string, token: Token, probability: number}|null}
+ */
+function likeliest(trace) {
+  const found = trace.analyses.next_token;
+  if (!found?.probabilities) return null;
+  const tokens = tokensOf(trace, predictingSide(trace));
+  const mask = tokens.findIndex(({ text }) => text === '[MASK]');
+  const row = isFilling(trace) && mask >= 0 ? mask : tokens.length - 1;
+  const text = found.texts?.[row]?.[0];
+  const probability = matrixAt(found.probabilities).data[row * found.probabilities.shape[1]];
+  if (text === undefined) return null;
+  return {
+    text,
+    probability,
+    token: { id: -1, text, start: 0, end: 0, word: null, is_special: false },
+  };
+}
+
+/**
+ * The change of the state when a part is chosen: its view opens, at its place.
+ * @param {Part} part
+ * @param {string} view that opens
+ * @returns {Patch}
+ */
+export function openingOf({ kind, stack, layer, index, place }, view) {
+  /** @type {Partial<Record<Kind, Patch>>} */
+  const at = {
+    head: { layer, head: index, where: place, attention_which: 'head' },
+    layer: { layer },
+    expert: { layer, where: stack, experts_expert: index },
+    stream: { stream_layer: layer, where: stack },
+    network: { stream_layer: layer, where: stack, stream_show: 'writes' },
+    embedding: { where: stack },
+  };
+  return { view, ...at[kind] };
+}
+
+/**
+ * The parts that the open view shows.
+ * @param {Anatomy} anatomy
+ * @param {Kind} kind whose view is open
+ * @param {State & Record<string, any>} state
+ * @param {Trace} trace
+ * @param {(part: {layer: number, head: number}) => boolean} isHeadShown
+ * @returns {Set<string>} their ids
+ */
+export function litParts({ stacks, bridge, logits, loop, model }, kind, state, trace, isHeadShown) {
+  const place = placeOf(state, trace)?.id;
+  const stack = stacks.length > 1 ? stackOf(state, trace) : stacks[0].id;
+  const layers = stacks.flatMap(({ layers: all }) => all);
+  const own = stacks.find(({ id }) => id === stack)?.layers ?? [];
+  /** @type {Partial<Record<Kind, () => (Part|null)[]>>} */
+  const shown = {
+    head: () =>
+      layers
+        .flatMap(({ heads, cross }) => [...heads, ...cross])
+        .filter((part) => part.place === place)
+        .filter(({ layer, index = 0 }) => isHeadShown({ layer, head: index })),
+    expert: () => {
+      const chosen = own[state.layer ?? 0]?.experts ?? [];
+      const routed =
+        chosen.length > 0 ? chosen : (own.find(({ experts }) => experts.length > 0)?.experts ?? []);
+      return routed;
+    },
+    embedding: () => stacks.filter(({ id }) => id === stack).map(({ embedding }) => embedding),
+    stream: () => own.map(({ stream }) => stream),
+    bridge: () => [bridge],
+    logits: () => [logits],
+    loop: () => [loop ?? logits],
+    model: () => [model],
+  };
+  const found = shown[kind]?.() ?? [model];
+  return new Set(found.flatMap((part) => (part ? [part.id] : [])));
+}
+
+/**
+ * Whether a trace holds what the heads' views draw.
+ * @param {Trace} trace
+ */
+export function hasWeights({ tensors }) {
+  return layersWith(tensors, 'self_attention.weights').length > 0;
+}

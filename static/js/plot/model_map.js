@@ -1,0 +1,355 @@
+/**
+ * The layout of the map of a model: where each part, and each line between them, is drawn.
+ *
+ * As a rail, beside the drawings, it runs down: tokens, embedding, layers, prediction, with the
+ * residual stream at the left; an encoder and a decoder stand side by side. As a strip, on a phone,
+ * it runs to the right, and the parts of the open layer are above it. Layers that do not fit are
+ * folded to a bar each, but for the open one.
+ */
+
+/** @import { Anatomy, Layer, Part, Stack } from '../data/model_parts.js' */
+
+/** @typedef {{x: number, y: number, width: number, height: number}} Place in pixels */
+
+/** @typedef {Place & {part: Part, bars?: Part[]}} Placed `bars`: the heads that a folded layer shows */
+
+/** @typedef {{x0: number, y0: number, x1: number, y1: number, isCross?: boolean}} Line */
+
+/** @typedef {{x: number, y0: number, y1: number, part: Part}} Reach of the residual stream along one layer */
+
+/** @typedef {{stack: 'encoder'|'decoder', layer: number}} Open the layer that is never folded */
+
+/** @typedef {{width: number, height: number, parts: Placed[], lines: Line[], stream: Reach[]}} MapLayout */
+
+const ROW = 26;
+const GAP = 7;
+const CELL_GAP = 3;
+const LEFT = 34;
+const STREAM = 16;
+const HEAD = { roomy: 30, tight: 19, wide: 27 };
+const EXPERT = 16;
+const LEAST_CELL = { single: 24, pair: 14 };
+const FOLDED = { least: 7, most: 18 };
+const COLUMN_GAP = 26;
+
+/**
+ * @param {Anatomy} anatomy
+ * @param {{width: number, height: number, open: Open}} box `height`: what it should not exceed
+ * @returns {MapLayout}
+ */
+export function railLayout({ stacks, bridge, logits, loop, model }, { width, height, open }) {
+  const isPair = stacks.length > 1;
+  const columnWidth = isPair ? Math.floor((width - COLUMN_GAP) / 2) : width;
+  const foot = [logits, loop, model].filter((part) => part !== null);
+  const fixed = 2 * (ROW + GAP) + foot.length * (ROW + 4) + (bridge ? ROW + GAP : 0) + GAP;
+  const heights = heightsOf(stacks, columnWidth, height - fixed, open, isPair);
+  /** @type {MapLayout} */
+  const map = { width, height: 0, parts: [], lines: [], stream: [] };
+  let bottom = 0;
+  stacks.forEach((stack, column) => {
+    const x = column * (columnWidth + COLUMN_GAP);
+    bottom = Math.max(
+      bottom,
+      placeStack(map, stack, { x, width: columnWidth, heights, open, isPair }),
+    );
+  });
+  if (bridge) {
+    connect(map, stacks, columnWidth, bottom);
+    map.parts.push({ part: bridge, x: 0, y: bottom + 2, width: columnWidth, height: ROW });
+  }
+  let y = bottom + 2;
+  foot.forEach((part, index) => {
+    const isBeside = bridge !== null && index === 0;
+    map.parts.push({
+      part,
+      x: isBeside ? columnWidth + COLUMN_GAP : 0,
+      y,
+      width: isBeside ? columnWidth : width,
+      height: ROW,
+    });
+    y += ROW + 4;
+  });
+  return { ...map, height: y };
+}
+
+/**
+ * The height of each layer: all unfolded if they fit, otherwise only the open one.
+ * @param {Stack[]} stacks
+ * @param {number} width of a column
+ * @param {number} room
+ * @param {Open} open
+ * @param {boolean} isPair
+ * @returns {{whole: number[], folded: number|null}}
+ */
+function heightsOf(stacks, width, room, open, isPair) {
+  const nLayers = Math.max(...stacks.map(({ layers }) => layers.length));
+  const whole = Array.from({ length: nLayers }, (_, layer) =>
+    Math.max(...stacks.map(({ layers }) => heightOf(layers[layer], width, isPair))),
+  );
+  if (whole.reduce((sum, one) => sum + one + GAP, 0) <= room) return { whole, folded: null };
+  const rest = (room - whole[open.layer] - GAP) / Math.max(1, nLayers - 1) - 2;
+  return { whole, folded: Math.max(FOLDED.least, Math.min(FOLDED.most, Math.floor(rest))) };
+}
+
+/**
+ * @param {Layer|undefined} layer
+ * @param {number} width
+ * @param {boolean} isPair
+ */
+function heightOf(layer, width, isPair) {
+  if (!layer) return 0;
+  return (
+    rowsOf(layer, width, isPair).reduce((sum, { height }) => sum + height + CELL_GAP, 0) - CELL_GAP
+  );
+}
+
+/**
+ * The rows of an unfolded layer.
+ * @param {Layer} layer
+ * @param {number} width of the column
+ * @param {boolean} isPair
+ * @returns {{parts: Part[], width: number, height: number, isFirst: boolean}[]}
+ */
+function rowsOf({ heads, cross, experts, network }, width, isPair) {
+  const inner = width - LEFT;
+  const least = isPair ? LEAST_CELL.pair : LEAST_CELL.single;
+  return [heads, cross, experts, network ? [network] : []].flatMap((parts) => {
+    if (parts.length === 0) return [];
+    if (parts[0].kind === 'network')
+      return [{ parts, width: inner, height: EXPERT, isFirst: true }];
+    const perRow = evenly(
+      parts.length,
+      Math.max(1, Math.floor((inner + CELL_GAP) / (least + CELL_GAP))),
+    );
+    const cell = (inner + CELL_GAP) / perRow - CELL_GAP;
+    const headHeight = cell >= HEAD.wide ? HEAD.roomy : HEAD.tight;
+    const height = parts[0].kind === 'expert' ? EXPERT : headHeight;
+    return Array.from({ length: Math.ceil(parts.length / perRow) }, (_, row) => ({
+      parts: parts.slice(row * perRow, (row + 1) * perRow),
+      width: Math.min(cell, 34),
+      height,
+      isFirst: row === 0,
+    }));
+  });
+}
+
+/**
+ * So many to a row that the rows are equally long.
+ * @param {number} count
+ * @param {number} most
+ */
+function evenly(count, most) {
+  return Math.ceil(count / Math.ceil(count / most));
+}
+
+/**
+ * @param {MapLayout} map
+ * @param {Stack} stack
+ * @param {{x: number, width: number, heights: {whole: number[], folded: number|null}, open: Open, isPair: boolean}} box
+ * @returns {number} where it ends
+ */
+function placeStack(map, { tokens, embedding, layers }, { x, width, heights, open, isPair }) {
+  let y = 0;
+  for (const part of [tokens, embedding]) {
+    map.parts.push({ part, x, y, width, height: ROW });
+    y += ROW + 4;
+  }
+  y += GAP - 4;
+  layers.forEach((layer, index) => {
+    const from = y;
+    if (heights.folded !== null && index !== open.layer) {
+      const height = heights.folded;
+      const bars = [...layer.heads, ...layer.cross];
+      map.parts.push({ part: layer.folded, x: x + STREAM, y, width: width - STREAM, height, bars });
+      y += height + 2;
+    } else {
+      for (const row of rowsOf(layer, width, isPair)) {
+        row.parts.forEach((part, at) => {
+          const left = x + LEFT + at * (row.width + CELL_GAP);
+          map.parts.push({ part, x: left, y, width: row.width, height: row.height });
+        });
+        if (row.isFirst) map.lines.push(across(x + STREAM / 2, x + LEFT, y + row.height / 2));
+        y += row.height + CELL_GAP;
+      }
+      y = Math.max(y - CELL_GAP, from + heights.whole[index]) + GAP;
+      map.parts.push({ part: layer.stream, x, y: from, width: STREAM, height: y - from - 3 });
+    }
+    map.stream.push({
+      x: x + STREAM / 2,
+      y0: from - (index === 0 ? GAP : 0),
+      y1: y,
+      part: layer.stream,
+    });
+  });
+  return y;
+}
+
+/** @param {number} x0 @param {number} x1 @param {number} y @returns {Line} */
+const across = (x0, x1, y) => ({ x0, x1, y0: y, y1: y });
+
+/**
+ * The lines from the end of the encoder to each cross-attention of the decoder.
+ * @param {MapLayout} map
+ * @param {Stack[]} stacks
+ * @param {number} width of a column
+ * @param {number} bottom
+ */
+function connect(map, stacks, width, bottom) {
+  const between = width + COLUMN_GAP / 2 - 3;
+  const crossed = stacks[1].layers.flatMap(({ cross, folded }) => {
+    const found = map.parts.find(({ part }) => part === cross[0] || part === folded);
+    return found ? [found] : [];
+  });
+  if (crossed.length === 0) return;
+  map.lines.push({ x0: STREAM / 2, x1: between, y0: bottom - 3, y1: bottom - 3, isCross: true });
+  const top = crossed[0].y + crossed[0].height / 2;
+  map.lines.push({ x0: between, x1: between, y0: top, y1: bottom - 3, isCross: true });
+  for (const { x, y, height } of crossed)
+    map.lines.push({ ...across(between, x, y + height / 2), isCross: true });
+}
+
+const FLOW = 38;
+const STRIP_CELL = { least: 21, most: 44, height: 30 };
+const STRIP_WIDTHS = { embedding: 30, bridge: 26, logits: 52, loop: 28, model: 28 };
+
+/**
+ * @param {Anatomy} anatomy
+ * @param {{width: number, open: Open}} box
+ * @returns {MapLayout}
+ */
+export function stripLayout({ stacks, bridge, logits, loop, model }, { width, open }) {
+  /** @type {MapLayout} */
+  const map = { width, height: 0, parts: [], lines: [], stream: [] };
+  const opened = stacks.find(({ id }) => id === open.stack)?.layers[open.layer];
+  let y = 0;
+  for (const row of opened ? stripRows(opened, width) : []) {
+    const cell = Math.min(STRIP_CELL.most, (width + CELL_GAP) / row.length - CELL_GAP);
+    row.forEach((part, at) => {
+      map.parts.push({
+        part,
+        x: at * (cell + CELL_GAP),
+        y,
+        width: cell,
+        height: STRIP_CELL.height,
+      });
+    });
+    y += STRIP_CELL.height + 4;
+  }
+  const items = [
+    ...stacks.flatMap(({ embedding, layers }, at) => [
+      ...(at > 0 && bridge ? [bridge] : []),
+      embedding,
+      ...layers.map(({ folded }) => folded),
+    ]),
+    logits,
+    ...(loop ? [loop] : []),
+    model,
+  ];
+  /** @param {Part} part @returns {number|null} null for a layer */
+  const fixed = ({ kind }) => STRIP_WIDTHS[/** @type {keyof typeof STRIP_WIDTHS} */ (kind)] ?? null;
+  const nLayers = items.filter((part) => fixed(part) === null).length;
+  const taken = items.reduce((sum, part) => sum + (fixed(part) ?? 0), 0);
+  const gap = nLayers > 40 ? 0 : nLayers > 14 ? 1 : CELL_GAP;
+  const room = (width - taken - gap * (items.length - 1)) / Math.max(1, nLayers);
+  let x = 0;
+  for (const part of items) {
+    const own = fixed(part) ?? room;
+    const bars = layerOf(stacks, part);
+    map.parts.push({ part, x, y, width: own, height: FLOW, ...(bars && { bars }) });
+    x += own + gap;
+  }
+  map.lines.push(across(0, width, y + FLOW / 2));
+  return { ...map, height: y + FLOW };
+}
+
+/**
+ * @param {Stack[]} stacks
+ * @param {Part} part
+ */
+function layerOf(stacks, part) {
+  const found = stacks.flatMap(({ layers }) => layers).find(({ folded }) => folded === part);
+  return found && [...found.heads, ...found.cross];
+}
+
+/**
+ * The parts of the open layer, as many to a row as fit.
+ * @param {Layer} layer
+ * @param {number} width
+ */
+function stripRows({ heads, cross, experts, network, stream }, width) {
+  const most = Math.floor((width + CELL_GAP) / (STRIP_CELL.least + CELL_GAP));
+  const groups = [heads, cross, [...experts, ...(network ? [network] : []), stream]];
+  /** @type {Part[][]} */
+  const rows = [];
+  for (const group of groups.filter(({ length }) => length > 0)) {
+    const last = rows.at(-1);
+    if (last && last.length + group.length <= most) last.push(...group);
+    else {
+      const perRow = evenly(group.length, most);
+      for (let at = 0; at < group.length; at += perRow) rows.push(group.slice(at, at + perRow));
+    }
+  }
+  return rows;
+}
+
+/**
+ * The part that an arrow key leads to: the nearest in that direction, in the same row or column first.
+ * @param {Placed[]} parts
+ * @param {string} from id of a part
+ * @param {string} key `ArrowUp`, …, `Home`, `End`
+ * @returns {string|null} null: the key moves nothing
+ */
+export function neighbour(parts, from, key) {
+  if (key === 'Home') return parts[0]?.part.id ?? null;
+  if (key === 'End') return parts.at(-1)?.part.id ?? null;
+  const start = parts.find(({ part }) => part.id === from);
+  /** @type {Record<string, [number, number]>} */
+  const directions = {
+    ArrowRight: [1, 0],
+    ArrowLeft: [-1, 0],
+    ArrowDown: [0, 1],
+    ArrowUp: [0, -1],
+  };
+  const direction = directions[key];
+  if (!start || !direction) return null;
+  let best = null;
+  let least = Infinity;
+  for (const other of parts) {
+    const far = other === start ? Infinity : distance(start, other, direction);
+    if (far < least) [best, least] = [other.part.id, far];
+  }
+  return best;
+}
+
+/**
+ * How far one part is from another along a direction; what lies aside counts more.
+ * @param {Place} from
+ * @param {Place} to
+ * @param {[number, number]} direction
+ */
+function distance(from, to, [right, down]) {
+  const along =
+    right * gapOf(from.x, from.width, to.x, to.width) +
+    down * gapOf(from.y, from.height, to.y, to.height);
+  if (along <= 0) return Infinity;
+  const aside = right
+    ? Math.abs(gapOf(from.y, from.height, to.y, to.height))
+    : Math.abs(gapOf(from.x, from.width, to.x, to.width));
+  return along + 4 * aside + Math.abs(centre(from) - centre(to)) / 1e4;
+}
+
+/** @param {Place} place */
+const centre = ({ x, width, y }) => x + width / 2 + y;
+
+/**
+ * The signed gap between two stretches; 0 if they overlap.
+ * @param {number} a
+ * @param {number} aLength
+ * @param {number} b
+ * @param {number} bLength
+ */
+function gapOf(a, aLength, b, bLength) {
+  if (b >= a + aLength - 1) return b - a - aLength + 1;
+  if (a >= b + bLength - 1) return -(a - b - bLength + 1);
+  return 0;
+}

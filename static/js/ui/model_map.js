@@ -1,0 +1,303 @@
+/**
+ * The map of the model on the page: its parts are buttons, one tab stop that the arrow keys walk
+ * through, over lines that say how they hang together. The list below it has the views of the part
+ * that is shown.
+ */
+
+import { css, inkOn, levelOf, sequential } from '../plot/colour.js';
+import { neighbour, railLayout, stripLayout } from '../plot/model_map.js';
+import { element } from './dom.js';
+
+/**
+ * @import { Anatomy, Part, Reading } from '../data/model_parts.js'
+ * @import { Theme } from '../plot/colour.js'
+ * @import { MapLayout, Open, Placed } from '../plot/model_map.js'
+ */
+
+/**
+ * @typedef {Object} Shown
+ * @property {string} name of the model, its shape included: another has other parts
+ * @property {Anatomy} anatomy
+ * @property {(part: Part) => Reading} read
+ * @property {Set<string>} lit ids of the parts that the drawing shows
+ * @property {Open} open
+ * @property {(part: Part) => string[]} viewsOf ids of the views that a part opens; none: it is only drawn
+ * @property {Theme} theme
+ */
+
+const SVG = 'http://www.w3.org/2000/svg';
+const NARROW = '(max-width: 60rem)';
+const STREAM = { least: 2, most: 13 };
+/** Up to here the colours go, so that the mark of a lit part is seen on all of them. */
+const DARKEST = 0.6;
+/** Pixels that the rail needs beside the map: its caption, list and margins. */
+const AROUND = 210;
+const HEIGHTS = { least: 380, most: 660 };
+
+/**
+ * @param {HTMLElement} host
+ * @param {HTMLElement} caption says in words what is pointed at
+ * @param {{onChoose: (part: Part) => void}} handlers
+ */
+export function createModelMap(host, caption, { onChoose }) {
+  const drawing = document.createElementNS(SVG, 'svg');
+  drawing.setAttribute('aria-hidden', 'true');
+  const body = element('div', {
+    class: 'map-parts',
+    role: 'toolbar',
+    'aria-label': 'Map of the model',
+  });
+  const frame = element('div', { class: 'map-body' });
+  frame.append(drawing, body);
+  host.append(frame);
+  const narrow = matchMedia(NARROW);
+  /** @type {Map<string, HTMLElement>} */
+  let nodes = new Map();
+  /** @type {MapLayout|null} */
+  let layout = null;
+  /** @type {Shown|null} */
+  let shown = null;
+  let built = '';
+  /** The part that Tab leads to. */
+  let stop = '';
+
+  /** @param {EventTarget|null} target */
+  const placedAt = (target) => {
+    const node = target instanceof Element ? target.closest('[data-part]') : null;
+    const id = node instanceof HTMLElement ? node.dataset.part : undefined;
+    return layout?.parts.find(({ part }) => part.id === id) ?? null;
+  };
+  body.addEventListener('click', ({ target }) => {
+    const placed = placedAt(target);
+    if (!placed || !shown?.viewsOf(placed.part).length) return;
+    stop = placed.part.id;
+    onChoose(placed.part);
+  });
+  body.addEventListener('keydown', (event) => {
+    const placed = placedAt(event.target);
+    if (!placed || event.altKey || event.ctrlKey || event.metaKey) return;
+    const to = neighbour(choosable(), placed.part.id, event.key);
+    if (!to) return;
+    event.preventDefault();
+    rove(to);
+    nodes.get(to)?.focus();
+  });
+  for (const type of ['pointerover', 'focusin'])
+    body.addEventListener(type, ({ target }) => say(placedAt(target)));
+  for (const type of ['pointerleave', 'focusout']) body.addEventListener(type, () => say(null));
+
+  const choosable = () => layout?.parts.filter(({ part }) => shown?.viewsOf(part).length) ?? [];
+
+  /** @param {Placed|null} placed */
+  function say(placed) {
+    if (!shown || !layout) return;
+    const { lit, read } = shown;
+    const chosen = placed ?? layout.parts.find(({ part }) => lit.has(part.id));
+    caption.textContent = chosen
+      ? capital(read(chosen.part).words).replaceAll(' %', '\u00a0%')
+      : '';
+  }
+
+  /** @param {string} id */
+  function rove(id) {
+    stop = id;
+    for (const [other, node] of nodes) node.tabIndex = other === id ? 0 : -1;
+  }
+
+  /** @param {Shown} wanted */
+  function build(wanted) {
+    const isStrip = narrow.matches;
+    const width = frame.clientWidth;
+    const height = Math.max(HEIGHTS.least, Math.min(HEIGHTS.most, window.innerHeight - AROUND));
+    const { stack, layer } = wanted.open;
+    const key = [wanted.name, isStrip, width, isStrip ? 0 : height, stack, layer].join(' ');
+    if (key === built || width === 0) return;
+    built = key;
+    const hadFocus = body.contains(document.activeElement);
+    layout = isStrip
+      ? stripLayout(wanted.anatomy, { width, open: wanted.open })
+      : railLayout(wanted.anatomy, { width, height, open: wanted.open });
+    host.classList.toggle('is-strip', isStrip);
+    frame.style.height = `${layout.height}px`;
+    nodes = new Map(layout.parts.map((placed) => [placed.part.id, nodeOf(placed, wanted)]));
+    body.replaceChildren(...nodes.values());
+    if (!nodes.has(stop)) stop = '';
+    if (hadFocus) nodes.get(stop)?.focus();
+  }
+
+  return {
+    /** @param {Shown} wanted */
+    show(wanted) {
+      shown = wanted;
+      build(wanted);
+      if (!layout) return;
+      draw(drawing, layout, wanted);
+      for (const placed of layout.parts) {
+        const node = nodes.get(placed.part.id);
+        if (node) dress(node, placed, wanted, narrow.matches);
+      }
+      const offered = choosable();
+      const first = offered.find(({ part }) => wanted.lit.has(part.id)) ?? offered[0];
+      if (!body.contains(document.activeElement) || !stop) rove(first?.part.id ?? '');
+      else rove(stop);
+      say(null);
+    },
+  };
+}
+
+/** @param {string} words */
+const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
+
+/**
+ * @param {Placed} placed
+ * @param {Shown} shown
+ */
+function nodeOf({ part, x, y, width, height }, { viewsOf }) {
+  const views = viewsOf(part);
+  const attributes = {
+    class: `map-part is-${part.kind}`,
+    'data-part': part.id,
+    'data-views': views.join(' '),
+  };
+  const node =
+    views.length > 0
+      ? element('button', { type: 'button', tabindex: -1, ...attributes })
+      : element('span', attributes);
+  node.append(element('span', { class: 'map-label' }), element('span', { class: 'map-note' }));
+  const { style } = node;
+  [style.left, style.top, style.width, style.height] = [x, y, width, height].map(
+    (pixels) => `${pixels}px`,
+  );
+  node.classList.toggle('is-small', width < 20 || height < 14);
+  node.classList.toggle('is-roomy', part.kind === 'head' && height > 24 && width >= 27);
+  return node;
+}
+
+/**
+ * @param {HTMLElement} node
+ * @param {Placed} placed
+ * @param {Shown} shown
+ * @param {boolean} isStrip
+ */
+function dress(node, { part, bars }, { read, lit, theme, open }, isStrip) {
+  const { level, words, label, note = '', isOff = false } = read(part);
+  const [first, second] = /** @type {HTMLCollectionOf<HTMLElement>} */ (node.children);
+  const isShort = isStrip && SHORTENED.includes(part.kind);
+  first.textContent = isShort ? note : label;
+  second.textContent = isShort ? '' : NOTED.includes(part.kind) ? note : '';
+  node.setAttribute('aria-label', words);
+  node.title = words;
+  const isLit = lit.has(part.id);
+  node.setAttribute('aria-current', String(isLit));
+  node.classList.toggle('is-off', isOff);
+  node.classList.toggle(
+    'is-open',
+    part.kind === 'layer' && part.layer === open.layer && part.stack === open.stack,
+  );
+  const scale = sequential(theme);
+  if (bars) node.style.setProperty('--bars', stripes(bars, read, scale));
+  if (!TINTED.includes(part.kind) || level === null) {
+    node.style.removeProperty('--tint');
+    node.style.removeProperty('--tint-ink');
+    return;
+  }
+  const at = levelOf(level * DARKEST, 1);
+  node.style.setProperty('--tint', css(scale, at));
+  node.style.setProperty('--tint-ink', inkOn(scale, at));
+}
+
+/** @type {string[]} */
+const TINTED = ['head', 'expert', 'network'];
+/** @type {string[]} */
+const NOTED = ['head'];
+/** @type {string[]} */
+const SHORTENED = ['embedding', 'bridge', 'logits', 'loop', 'model', 'tokens', 'network', 'stream'];
+
+/**
+ * The heads of a folded layer as stripes of a background.
+ * @param {Part[]} heads
+ * @param {(part: Part) => Reading} read
+ * @param {Uint8Array} scale
+ */
+function stripes(heads, read, scale) {
+  const step = 100 / heads.length;
+  const stops = heads.map((head, index) => {
+    const colour = css(scale, levelOf((read(head).level ?? 0) * DARKEST, 1));
+    return `${colour} ${index * step}% ${(index + 1) * step}%`;
+  });
+  return `linear-gradient(to right, ${stops.join(', ')})`;
+}
+
+/**
+ * The residual stream, as wide as its norm, and the lines.
+ * @param {SVGSVGElement} drawing
+ * @param {MapLayout} layout
+ * @param {Shown} shown
+ */
+function draw(drawing, { width, height, lines, stream }, { read, lit }) {
+  drawing.setAttribute('width', String(width));
+  drawing.setAttribute('height', String(height));
+  const drawn = lines.map(({ x0, y0, x1, y1, isCross }) =>
+    svg('path', {
+      d: `M${x0} ${y0}L${x1} ${y1}`,
+      class: isCross ? 'map-line is-cross' : 'map-line',
+    }),
+  );
+  let before = STREAM.least;
+  const reaches = stream.map(({ x, y0, y1, part }, index) => {
+    if (part.layer === 0) before = STREAM.least;
+    const level = read(part).level;
+    const after = level === null ? before : STREAM.least + (STREAM.most - STREAM.least) * level;
+    if (index === 0 || part.layer === 0) before = Math.min(before, after);
+    const [wide, wider] = [before / 2, after / 2];
+    before = after;
+    return svg('path', {
+      d: `M${x - wide} ${y0}L${x + wide} ${y0}L${x + wider} ${y1}L${x - wider} ${y1}Z`,
+      class: lit.has(part.id) ? 'map-stream is-lit' : 'map-stream',
+    });
+  });
+  drawing.replaceChildren(...drawn, ...reaches);
+}
+
+/**
+ * @param {string} tag
+ * @param {Record<string, string>} attributes
+ */
+function svg(tag, attributes) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+}
+
+/**
+ * The views of the part that is shown, to choose from; nothing if there is only one.
+ * @param {HTMLElement} host
+ * @param {{onChoose: (view: string) => void}} handlers
+ */
+export function createViewList(host, { onChoose }) {
+  let offered = '';
+
+  return {
+    /**
+     * @param {{id: string, title: string}[]} views
+     * @param {string} chosen
+     */
+    show(views, chosen) {
+      host.hidden = views.length < 2;
+      const wanted = views.map(({ id, title }) => `${id} ${title}`).join();
+      if (wanted !== offered)
+        host.replaceChildren(
+          ...views.map(({ id, title }) =>
+            element(
+              'button',
+              { type: 'button', 'data-view': id, onclick: () => onChoose(id) },
+              title,
+            ),
+          ),
+        );
+      offered = wanted;
+      for (const button of host.querySelectorAll('button'))
+        button.setAttribute('aria-current', String(button.dataset.view === chosen));
+    },
+  };
+}

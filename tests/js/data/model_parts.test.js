@@ -1,0 +1,124 @@
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  anatomyOf,
+  litParts,
+  mapAsk,
+  openingOf,
+  readingsOf,
+} from '../../../static/js/data/model_parts.js';
+import { FRAME, plain, sampleTrace, tensor } from '../sample.js';
+
+const CARD = {
+  kind: 'decoder',
+  n_layers: 2,
+  n_heads: 2,
+  positional: 'sinusoidal',
+  moe: { n_experts: 4, top_k: 2, layers: [1] },
+};
+const TRACE = { ...sampleTrace(), card: CARD };
+const FURTHER = {
+  ...TRACE,
+  analyses: {
+    head_norms: {
+      'decoder.layers.0.self_attention': tensor(['head', 'query'], [2, 5], (at) =>
+        at < 5 ? 3 : 1,
+      ),
+      'decoder.layers.1.self_attention': tensor(['head', 'query'], [2, 5], 1),
+    },
+    residual_stream: {
+      // One token with a huge norm leaves the median as it is.
+      'decoder.residual_norm.after': tensor(['layer', 'query'], [2, 5], (at) =>
+        at % 5 === 0 ? 900 : at < 5 ? 4 : 8,
+      ),
+      'decoder.written_norm.self_attention': tensor(['layer', 'query'], [2, 5], 1),
+      'decoder.written_norm.feed_forward': tensor(['layer', 'query'], [2, 5], 3),
+    },
+  },
+};
+const anatomy = anatomyOf(CARD);
+const [{ layers }] = anatomy.stacks;
+
+test('a part is read out with what it does in this pass', () => {
+  const read = readingsOf(CARD, TRACE, FURTHER);
+  equal(read(layers[0].heads[0]).words, 'layer 0, head 0: writes 75 %');
+  equal(read(layers[0].heads[1]).words, 'layer 0, head 1: writes 25 %');
+  equal(
+    read(layers[0].network).words,
+    'layer 0, feed-forward network: writes 75 % of what the layer adds',
+  );
+  equal(read(layers[1].experts[1]).words, 'layer 1, expert 1: takes 50 % of the choices');
+  equal(read(layers[1].stream).words, 'residual stream after layer 1: median norm 8');
+  equal(plain(read(anatomy.logits).words), 'next token: “saw” 50 %');
+  equal(read(anatomy.stacks[0].tokens).words, '5 tokens');
+  ok(
+    read(anatomy.loop).words &&
+      read(anatomy.model).words &&
+      read(anatomy.stacks[0].embedding).words,
+  );
+});
+
+test('a label is read out where the heads are labelled', () => {
+  const path = 'decoder.layers.0.self_attention';
+  const labelled = {
+    ...TRACE,
+    analyses: {
+      ...TRACE.analyses,
+      head_labels: {
+        labels: ['previous', 'mixed'],
+        [`${path}.label`]: tensor(['head'], [2], (at) => at),
+        [`${path}.label_scores`]: tensor(['head', 'label'], [2, 1], 0.9),
+        [`${path}.label_queries`]: tensor(['label'], [1], 4),
+      },
+    },
+  };
+  const read = readingsOf(CARD, labelled, FURTHER);
+  equal(read(layers[0].heads[0]).words, 'layer 0, head 0: previous token, writes 75 %');
+  equal(read(layers[0].heads[0]).note, 'prev');
+});
+
+test('before its numbers arrive a part has its name and no colour', () => {
+  const read = readingsOf(CARD, TRACE, null);
+  deepEqual(read(layers[0].heads[1]), {
+    level: null,
+    words: 'layer 0, head 1',
+    label: '1',
+    note: '',
+    isOff: false,
+  });
+  equal(read(layers[1].stream).level, null);
+});
+
+test('a head that the comparison switches off is read out as off', () => {
+  const read = readingsOf(CARD, TRACE, FURTHER, { heads: [1], layer: 0 });
+  match(read(layers[0].heads[1]).words, /switched off/);
+  ok(!read(layers[1].heads[1]).isOff);
+  ok(readingsOf(CARD, TRACE, FURTHER, { heads: [1], layer: null })(layers[1].heads[1]).isOff);
+});
+
+test('only analyses that the model has are asked for', () => {
+  deepEqual(mapAsk({ analyses: ['routing', 'head_norms'] }).analyses, ['head_norms']);
+  equal(mapAsk({ analyses: ['next_token'] }), null);
+});
+
+test('choosing a part leads to its place', () => {
+  const opening = openingOf(layers[1].heads[0], 'attention');
+  deepEqual([opening.view, opening.layer, opening.head], ['attention', 1, 0]);
+  const expert = openingOf(layers[1].experts[2], 'experts');
+  deepEqual([expert.view, expert.layer, expert.experts_expert], ['experts', 1, 2]);
+  equal(openingOf(layers[0].stream, 'stream').stream_layer, 0);
+  deepEqual(openingOf(anatomy.model, 'compare'), { view: 'compare' });
+});
+
+test('the parts that the drawing shows are lit', () => {
+  const isShown = ({ layer, head }) => layer === 1 && head === 0;
+  const lit = (kind, state = FRAME) => [...litParts(anatomy, kind, state, TRACE, isShown)];
+  deepEqual(lit('head'), ['head decoder 1 0']);
+  deepEqual(lit('embedding'), ['embedding decoder']);
+  deepEqual(lit('logits'), ['logits']);
+  deepEqual(lit('loop'), ['loop']);
+  deepEqual(lit('stream'), ['stream decoder 0', 'stream decoder 1']);
+  equal(lit('expert').length, 4);
+  equal(lit('expert', { ...FRAME, layer: 0 }).length, 4); // the nearest layer that routes
+  deepEqual(lit('model'), ['model']);
+});

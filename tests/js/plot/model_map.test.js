@@ -1,0 +1,117 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import { test } from 'node:test';
+import { anatomyOf } from '../../../static/js/data/model_parts.js';
+import { neighbour, railLayout, stripLayout } from '../../../static/js/plot/model_map.js';
+
+const moe = (nLayers) => ({
+  n_experts: 8,
+  top_k: 2,
+  layers: Array.from({ length: nLayers }, (_, layer) => layer),
+});
+const SHAPES = {
+  'four layers of six heads': { kind: 'decoder', n_layers: 4, n_heads: 6, moe: moe(4) },
+  'a translator': { kind: 'encoder-decoder', n_layers: 3, n_heads: 6, moe: null },
+  '24 layers of 16 heads': { kind: 'decoder', n_layers: 24, n_heads: 16, moe: null },
+  '48 layers of 25 heads': { kind: 'decoder', n_layers: 48, n_heads: 25, moe: null },
+};
+const LAYOUTS = {
+  rail: (anatomy, open) => railLayout(anatomy, { width: 248, height: 660, open }),
+  'low rail': (anatomy, open) => railLayout(anatomy, { width: 320, height: 400, open }),
+  strip: (anatomy, open) => stripLayout(anatomy, { width: 358, open }),
+};
+const open = { stack: 'decoder', layer: 1 };
+const idsOf = ({ parts }, kind) =>
+  parts.filter(({ part }) => part.kind === kind).map(({ part }) => part.id);
+
+for (const [shape, card] of Object.entries(SHAPES)) {
+  for (const [kind, layoutOf] of Object.entries(LAYOUTS)) {
+    const layout = layoutOf(anatomyOf(card), open);
+
+    test(`${kind} of ${shape}: every part is inside, and none covers another`, () => {
+      for (const { part, x, y, width, height } of layout.parts) {
+        ok(x >= 0 && x + width <= layout.width + 0.01, `${part.id} from ${x} to ${x + width}`);
+        ok(y >= 0 && y + height <= layout.height + 0.01, part.id);
+        ok(width >= 3 && height >= 7, `${part.id}: ${width} × ${height}`);
+      }
+      for (const [at, one] of layout.parts.entries()) {
+        for (const other of layout.parts.slice(at + 1))
+          ok(!isOver(one, other), `${one.part.id} and ${other.part.id}`);
+      }
+    });
+
+    test(`${kind} of ${shape}: all heads of the open layer are there, each once`, () => {
+      const own = idsOf(layout, 'head').filter((id) => id.startsWith('head decoder 1 '));
+      deepEqual(
+        own,
+        Array.from({ length: card.n_heads }, (_, head) => `head decoder 1 ${head}`),
+      );
+      equal(new Set(layout.parts.map(({ part }) => part.id)).size, layout.parts.length);
+    });
+
+    test(`${kind} of ${shape}: arrow keys reach every part from the first`, () => {
+      const reached = new Set([layout.parts[0].part.id]);
+      for (const id of reached) {
+        for (const key of ['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight']) {
+          const to = neighbour(layout.parts, id, key);
+          if (to) reached.add(to);
+        }
+      }
+      deepEqual(
+        layout.parts.map(({ part }) => part.id).filter((id) => !reached.has(id)),
+        [],
+      );
+    });
+  }
+}
+
+function isOver(one, other) {
+  const across = Math.min(one.x + one.width, other.x + other.width) - Math.max(one.x, other.x);
+  const down = Math.min(one.y + one.height, other.y + other.height) - Math.max(one.y, other.y);
+  return across > 0.01 && down > 0.01;
+}
+
+test('a small model is drawn whole; of a deep one all layers but the open one are folded', () => {
+  const small = LAYOUTS.rail(anatomyOf(SHAPES['four layers of six heads']), open);
+  equal(idsOf(small, 'head').length, 24);
+  equal(idsOf(small, 'expert').length, 32);
+  deepEqual(idsOf(small, 'layer'), []);
+  const deep = LAYOUTS.rail(anatomyOf(SHAPES['24 layers of 16 heads']), open);
+  equal(idsOf(deep, 'layer').length, 23);
+  ok(deep.height <= 660, `${deep.height}`);
+  equal(deep.parts.find(({ part }) => part.kind === 'layer').bars.length, 16);
+});
+
+test('arrow keys walk along the heads of a layer and from layer to layer', () => {
+  const { parts } = LAYOUTS.rail(anatomyOf(SHAPES['four layers of six heads']), open);
+  equal(neighbour(parts, 'head decoder 1 2', 'ArrowRight'), 'head decoder 1 3');
+  equal(neighbour(parts, 'head decoder 1 2', 'ArrowLeft'), 'head decoder 1 1');
+  equal(neighbour(parts, 'head decoder 1 0', 'ArrowLeft'), 'stream decoder 1');
+  ok(neighbour(parts, 'head decoder 1 2', 'ArrowDown').startsWith('expert decoder 1 '));
+  ok(neighbour(parts, 'head decoder 1 2', 'ArrowUp').startsWith('expert decoder 0 '));
+  equal(neighbour(parts, 'head decoder 1 5', 'ArrowRight'), null);
+  equal(neighbour(parts, 'head decoder 1 5', 'Home'), parts[0].part.id);
+  equal(neighbour(parts, 'head decoder 1 5', 'x'), null);
+});
+
+test('what a model does not have is not on its map', () => {
+  const kindsOf = (card) =>
+    new Set(LAYOUTS.rail(anatomyOf(card), open).parts.map(({ part }) => part.kind));
+  const decoder = kindsOf(SHAPES['24 layers of 16 heads']);
+  ok(
+    decoder.has('loop') &&
+      decoder.has('network') &&
+      !decoder.has('expert') &&
+      !decoder.has('bridge'),
+  );
+  const translator = kindsOf(SHAPES['a translator']);
+  ok(translator.has('bridge') && !translator.has('loop'));
+  ok(!kindsOf({ ...SHAPES['24 layers of 16 heads'], kind: 'encoder' }).has('loop'));
+});
+
+test('an encoder and a decoder stand side by side, joined at each cross-attention', () => {
+  const { parts, lines } = LAYOUTS['low rail'](anatomyOf(SHAPES['a translator']), open);
+  const left = parts.filter(({ part }) => part.stack === 'encoder').map(({ x }) => x);
+  const right = parts.filter(({ part }) => part.place === 'cross').map(({ x }) => x);
+  ok(Math.max(...left) < Math.min(...right));
+  equal(lines.filter(({ isCross }) => isCross).length, 2 + 3);
+});
