@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 TEXT = "the cat sat on the mat"
 MASKED = "the [MASK] sat on the mat"
