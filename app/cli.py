@@ -41,7 +41,7 @@ Files = list[Path] | None
 Device = Annotated[str | None, option("auto, cpu, cuda or mps.", "NAME", "auto")]
 Precision = Annotated[str | None, option("float32 or bfloat16.", "NAME", "float32")]
 ModelsDir = Annotated[Path | None, option("A directory with more models, one folder each.", "DIR")]
-Recipe = Literal["stories", "translate", "fill", "positions"]
+Recipe = Literal["stories", "translate", "fill", "positions", "reasoning"]
 TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 Granularity = Literal["channel", "tensor"]
 Activations = Literal["float", "dynamic"]
@@ -245,7 +245,7 @@ def train(
     """Train a model on your own text; Ctrl-C saves, --resume continues.
 
     stories, fill and positions read text, a paragraph a line; translate reads sentence pairs:
-    source, tab, target.
+    source, tab, target. reasoning makes its own problems: it multiplies, step by step.
 
     torchrun trains one model in several processes, each on its share of every batch:
     torchrun --nproc-per-node 2 -m headlight.cli train …

@@ -37,6 +37,7 @@ from headlight.model.training.config import merge
 from headlight.model.training.corpus import CorpusError
 from headlight.model.training.distributed import join, local_rank
 from headlight.model.training.loop import Loop, StepReport
+from headlight.model.training.recipes import RECIPES
 
 BUSY = "other processes keep this machine busy, so one thread is used; --threads N uses more"
 
@@ -88,11 +89,11 @@ def train_model(
                         processes=processes,
                     )
                 else:
-                    if not corpus:
+                    if not corpus and RECIPES[recipe].reads_corpus:
                         raise UsageError("no corpus was given; name a file with --corpus")
                     asked = run.make_run(
                         recipe,
-                        corpus,
+                        corpus or (),
                         settings=_settings(config, assignments, steps=steps, seed=seed),
                         precision=precision or "auto",
                         command=_command(processes.size),
@@ -281,11 +282,15 @@ def _progress(shown: Console) -> Progress:
 
 def _show(progress: Progress, task: TaskID, report: StepReport) -> None:
     figures = f"loss {report.loss:.3f}  {report.tokens / report.seconds:,.0f} tokens/s"
+    if "reward" in report.figures:
+        figures = f"reward {report.figures['reward']:.3f}  {figures}"
     progress.update(task, completed=report.step, figures=figures)
     if report.valid_loss is not None:
         figures += f"  held-out loss {report.valid_loss:.3f}"
         if report.balance_loss:  # 0 for a dense model
             figures += f"  balance loss {report.balance_loss:.3f}"
+        if "valid_right" in report.figures:
+            figures += f"  {100 * report.figures['valid_right']:.1f} % right"
         progress.console.print(f"step {report.step:>6}  {figures}", soft_wrap=True)
 
 

@@ -114,6 +114,8 @@ class Recipe:
         has_mask: whether the vocabulary has a mask token.
         steps_without_text: the steps of a run, counted from 1, whose batches hold no text of the
             corpus; given the rows' settings and the number of steps.
+        reads_corpus: whether it takes files to train on.
+        make_loop: makes the loop, with the arguments of `Loop`; None: `Loop` itself.
     """
 
     model: TransformerConfig
@@ -124,6 +126,8 @@ class Recipe:
     batches: Callable[[Any, Tokenizer, TransformerConfig, Any, int], Batches]
     has_mask: bool = False
     steps_without_text: Callable[[Any, int], list[range]] = _none
+    reads_corpus: bool = True
+    make_loop: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

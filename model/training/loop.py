@@ -11,9 +11,10 @@ import math
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -43,7 +44,10 @@ class Diverged(ValueError):
 
 @dataclass(frozen=True)
 class StepReport:
-    """The metrics of one step; losses in nats, ``valid_loss`` None between validations."""
+    """The metrics of one step; losses in nats, ``valid_loss`` None between validations.
+
+    ``figures`` are those of the recipe, by name.
+    """
 
     step: int
     loss: float
@@ -51,6 +55,7 @@ class StepReport:
     valid_loss: float | None
     tokens: int
     seconds: float
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 Listener = Callable[[StepReport], None]
@@ -133,6 +138,14 @@ class Loop:
         total, count = self.processes.sums([total, count])
         return total / count
 
+    def figures(self) -> dict[str, float]:
+        """Measure what a recipe validates beside the loss; nothing here."""
+        return {}
+
+    def extra_tensors(self) -> dict[str, Tensor]:
+        """Return the tensors, beside weights and optimizers, that a resumed run continues with."""
+        return {}
+
     def resume(self) -> None:
         """Load the state in `out`; without one, begin at step 0.
 
@@ -140,7 +153,8 @@ class Loop:
             CheckpointError: the state is damaged, or of another model.
         """
         if (self.out / STATE).exists():
-            progress = load_state(self.out / STATE, self.model, self.optimizers)
+            extra = self.extra_tensors()
+            progress = load_state(self.out / STATE, self.model, self.optimizers, extra)
             self.step = self._saved_step = int(progress["step"])
             self.tokens = int(progress["tokens"])
             self.seconds = float(progress["seconds"])
@@ -151,7 +165,8 @@ class Loop:
         """Write the state, atomically."""
         if self.processes.is_first:
             progress = {"step": self.step, "tokens": self.tokens, "seconds": self.seconds}
-            save_state(self.out / STATE, self.model, self.optimizers, progress)
+            extra = self.extra_tensors()
+            save_state(self.out / STATE, self.model, self.optimizers, progress, extra)
             if self.config.averaged > 1:
                 self._save_snapshot()
         self._saved_step = self.step
@@ -195,13 +210,15 @@ class Loop:
         self.step += 1
         is_due = self.step % self.config.validate_every == 0 or self.step == self.config.steps
         valid_loss = self.validate() if is_due else None
+        figures = self.figures() if is_due else {}
         self.tokens += batch.targets.numel()
         self.seconds += perf_counter() - began
-        return StepReport(self.step, loss, balance_loss, valid_loss, self.tokens, self.seconds)
+        return StepReport(
+            self.step, loss, balance_loss, valid_loss, self.tokens, self.seconds, figures=figures
+        )
 
     def _update(self, batch: Batch) -> tuple[float, float]:
         """Update the weights once; return the loss and the balance loss."""
-        config = self.config
         # 1. Forward and backward: add up the gradients of every part and every process.
         self.model.train()
         self.model.zero_grad()
@@ -211,20 +228,28 @@ class Loop:
                 f"the loss of step {self.step + 1} is {loss}; the state saved before is kept"
             )
         self.processes.add_gradients(self.model.parameters())
-        # 2. Clip.
-        nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
-        # 3. Update at this step's learning rate.
-        factor = SCHEDULES[config.schedule](
+        # 2. Clip, and update at this step's learning rate.
+        self._descend()
+        return loss, balance_loss
+
+    def _descend(self) -> None:
+        """Clip the gradients, and update the weights at this step's learning rate."""
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
+        factor = self._factor()
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = factor * group["peak"]
+            optimizer.step()
+
+    def _factor(self) -> float:
+        """Return this step's factor on the learning rate."""
+        config = self.config
+        return SCHEDULES[config.schedule](
             self.step,
             steps=config.steps,
             warmup=config.warmup,
             decay=int(config.decay * config.steps),
         )
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = factor * group["peak"]
-            optimizer.step()
-        return loss, balance_loss
 
     def _accumulate(self, batch: Batch) -> tuple[float, float]:
         """Add up the gradients of this process's parts of a batch.
@@ -288,8 +313,10 @@ def stop_requests() -> Iterator[Callable[[], bool]]:
 
 def append_report(path: Path, report: StepReport) -> None:
     """Append a step's metrics as a line of JSON."""
+    metrics = asdict(report)
+    metrics |= metrics.pop("figures")
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(report)) + "\n")
+        file.write(json.dumps(metrics) + "\n")
 
 
 def drop_reports_after(path: Path, step: int) -> None:
@@ -308,9 +335,11 @@ def save_state(
     model: Transformer,
     optimizers: Sequence[torch.optim.Optimizer],
     progress: Mapping[str, Any],
+    extra: Mapping[str, Tensor] = MappingProxyType({}),
 ) -> None:
-    """Write weights, optimizer state and progress to one safetensors file, atomically."""
+    """Write weights, optimizer state, other tensors and progress to one safetensors file."""
     tensors = {f"model.{name}": tensor.contiguous() for name, tensor in model.weights().items()}
+    tensors |= {f"extra.{name}": tensor.contiguous() for name, tensor in extra.items()}
     names = {parameter: name for name, parameter in model.named_parameters()}
     for number, optimizer in enumerate(optimizers):
         for parameter, state in optimizer.state.items():
@@ -322,9 +351,12 @@ def save_state(
 
 
 def load_state(
-    path: Path, model: Transformer, optimizers: Sequence[torch.optim.Optimizer]
+    path: Path,
+    model: Transformer,
+    optimizers: Sequence[torch.optim.Optimizer],
+    extra: Mapping[str, Tensor] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Load weights and optimizer state in place; return the progress.
+    """Load weights, optimizer state and other tensors in place; return the progress.
 
     Raises:
         CheckpointError: the file is missing, damaged, or from a model of another shape.
@@ -339,6 +371,8 @@ def load_state(
             if key.startswith("model.")
         }
         model.load_weights(weights)
+        for name, tensor in extra.items():
+            tensor.copy_(tensors[f"extra.{name}"])
     except (OSError, SafetensorError, KeyError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"{path} does not continue this run: {error}") from error
     names = {parameter: name for name, parameter in model.named_parameters()}

@@ -282,7 +282,10 @@ def _make_loop(
         reason = str(error).partition("\n")[0]
         raise ValueError(f"there is no memory for a model of this size: {reason}") from error
     precision = choose_precision(run.precision, place)
-    return Loop(model, batches, run.loop, out, precision, processes)
+    loop: Loop = (RECIPES[run.recipe].make_loop or Loop)(
+        model, batches, run.loop, out, precision, processes
+    )
+    return loop
 
 
 def _digest(path: str) -> str:

@@ -4,11 +4,12 @@ To add one, define a `RECIPE` in a new file and name it here; `headlight train` 
 """
 
 from headlight.model.training.config import Recipe
-from headlight.model.training.recipes import fill, positions, stories, translate
+from headlight.model.training.recipes import fill, positions, reasoning, stories, translate
 
 RECIPES: dict[str, Recipe] = {
     "stories": stories.RECIPE,
     "translate": translate.RECIPE,
     "fill": fill.RECIPE,
     "positions": positions.RECIPE,
+    "reasoning": reasoning.RECIPE,
 }

@@ -1,0 +1,181 @@
+"""The policy gradient, compared with the gradient of an expectation summed over every outcome."""
+
+from itertools import product
+
+import pytest
+import torch
+
+from headlight.model.config import TransformerConfig
+from headlight.model.training.policy_gradient import (
+    Continuations,
+    group_advantages,
+    kl_to_reference,
+    log_probs_of,
+    policy_loss,
+    sample_continuations,
+)
+from headlight.model.transformer import Transformer
+
+TOY = TransformerConfig(
+    n_layers=1, n_heads=2, d_model=8, d_ff=8, vocab_size=4, max_tokens=8, positional="learned"
+)
+N_TOKENS, STOP = 2, 3
+# Two tokens of three each, the stop token aside: the rewards of the nine outcomes.
+REWARDS = torch.tensor([0.0, 1.0, 0.3, 2.0, -1.0, 0.0, 0.5, 0.0, 1.5])
+OUTCOMES = torch.tensor([[0, *pair] for pair in product(range(3), repeat=N_TOKENS)])
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    toy = Transformer(TOY)
+    with torch.no_grad():
+        toy.vectors.normal_(0, 0.7)
+        toy.vectors[STOP] = 0  # each outcome of the toy has two tokens
+    return toy.eval()
+
+
+def outcome_log_probs(model):
+    """The log-probabilities of each token of each outcome, among the three that may be drawn."""
+    logits = model(OUTCOMES[:, :-1]).logits[..., :STOP].log_softmax(-1)
+    return logits.gather(2, OUTCOMES[:, 1:, None])[..., 0]
+
+
+def gradient(model, loss):
+    model.zero_grad()
+    loss.backward(retain_graph=True)
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+def expected_reward(model):
+    return (outcome_log_probs(model).sum(1).exp() * REWARDS).sum()
+
+
+@pytest.mark.parametrize("baseline", [0.0, 0.7])
+@pytest.mark.parametrize("clip", [None, 0.2])
+def test_its_expectation_is_the_gradient_of_the_expected_reward(model, baseline, clip):
+    found = outcome_log_probs(model)
+    chances = found.detach().sum(1).exp()
+    ones = torch.ones(1, N_TOKENS, dtype=torch.bool)
+    loss = sum(
+        chance * policy_loss(row[None], row[None].detach(), advantage.view(1, 1), ones, clip=clip)
+        for chance, row, advantage in zip(chances, found, REWARDS - baseline, strict=True)
+    )
+    expected = gradient(model, expected_reward(model))
+    assert expected.norm() > 0.05
+    torch.testing.assert_close(-N_TOKENS * gradient(model, loss), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_the_mean_of_a_group_as_baseline_shortens_the_gradient_by_its_own_share(model):
+    """A group's mean holds the sample itself, so of n samples (n − 1)/n of the gradient is left."""
+    found = outcome_log_probs(model)
+    chances = found.detach().sum(1).exp()
+    loss = found.new_zeros(())
+    for pair in product(range(len(OUTCOMES)), repeat=2):
+        rows = found[list(pair)]
+        advantages = group_advantages(REWARDS[list(pair)][None]).view(2, 1)
+        counted = torch.ones(2, N_TOKENS, dtype=torch.bool)
+        chance = chances[pair[0]] * chances[pair[1]]
+        loss = loss + chance * policy_loss(rows, rows.detach(), advantages, counted)
+    expected = gradient(model, expected_reward(model)) / 2
+    torch.testing.assert_close(-N_TOKENS * gradient(model, loss), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_clipped_token_has_no_gradient():
+    before = torch.zeros(1, 3)
+    found = torch.tensor([[0.5, 0.0, -0.5]], requires_grad=True)
+    counted = torch.ones(1, 3, dtype=torch.bool)
+    for advantage, moves in ((1.0, [False, True, True]), (-1.0, [True, True, False])):
+        found.grad = None
+        policy_loss(found, before, torch.tensor([[advantage]]), counted, clip=0.2).backward()
+        assert found.grad is not None
+        assert (found.grad[0] != 0).tolist() == moves
+
+
+def test_advantages_of_a_group_sum_to_zero_and_equal_rewards_have_none():
+    rewards = torch.tensor([[1.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0]])
+    assert group_advantages(rewards).tolist() == [[0.5, -0.5, -0.5, 0.5], [0, 0, 0, 0]]
+    normalised = group_advantages(rewards, is_normalised=True)
+    torch.testing.assert_close(normalised[0], torch.tensor([1.0, -1, -1, 1]))
+    assert normalised[1].tolist() == [0, 0, 0, 0]
+
+
+def test_continuations_are_drawn_from_the_models_distribution(model):
+    generator = torch.Generator().manual_seed(0)
+    prompts = torch.zeros(4000, 1, dtype=torch.long)
+    sampled = sample_continuations(
+        model, prompts, n_tokens=1, stop_id=STOP, generator=generator, temperature=0.7
+    )
+    drawn = sampled.ids[:, 1].bincount(minlength=4) / len(prompts)
+    expected = (model(prompts[:1]).logits[0, 0] / 0.7).softmax(-1)
+    assert (drawn - expected).abs().max() < 0.03
+    assert (expected - 0.25).abs().max() > 0.05
+
+
+def test_the_cache_gives_the_log_probabilities_of_a_whole_pass(model):
+    generator = torch.Generator().manual_seed(1)
+    prompts = torch.randint(3, (6, 3), generator=generator)
+    sampled = sample_continuations(
+        model, prompts, n_tokens=5, stop_id=STOP, generator=generator, temperature=1.3
+    )
+    found = log_probs_of(model(sampled.ids[:, :-1]).logits, sampled, temperature=1.3)
+    is_sampled = sampled.is_sampled
+    torch.testing.assert_close(found[is_sampled], sampled.log_probs[is_sampled])
+    assert sampled.n_prompt == 3
+
+
+def test_a_row_ends_at_its_stop_token(model):
+    sampled = sample_continuations(
+        model,
+        torch.zeros(64, 1, dtype=torch.long),
+        n_tokens=6,
+        stop_id=STOP,
+        generator=torch.Generator().manual_seed(0),
+    )
+    assert 0 < int(sampled.has_ended.sum()) < 64
+    for row, ids in enumerate(sampled.written()):
+        assert STOP not in ids
+        counted = len(ids) + int(sampled.has_ended[row])
+        assert sampled.is_sampled[row].tolist() == [n < counted for n in range(6)]
+
+
+def test_at_temperature_0_the_likeliest_token_is_taken(model):
+    with torch.no_grad():
+        greedy = sample_continuations(
+            model, torch.zeros(1, 1, dtype=torch.long), n_tokens=4, stop_id=STOP, temperature=0
+        )
+        for n in range(1, greedy.ids.shape[1]):
+            assert greedy.ids[0, n] == model(greedy.ids[:, :n]).logits[0, -1].argmax()
+    with pytest.raises(ValueError, match="temperature \\(-1\\) must be at least 0"):
+        sample_continuations(model, greedy.ids, n_tokens=1, stop_id=STOP, temperature=-1)
+
+
+def test_the_estimate_of_the_divergence_is_unbiased(model):
+    """Summed over every outcome, the estimate is the exact KL divergence of the outcomes."""
+    torch.manual_seed(1)
+    other = Transformer(TOY).eval()
+    with torch.no_grad():
+        other.vectors.normal_(0, 0.7)
+        here, there = outcome_log_probs(model), outcome_log_probs(other)
+        # One token alone, so that an outcome's estimate does not depend on the token before.
+        first = torch.arange(0, 9, 3)
+        here, there = here[first, :1], there[first, :1]
+        ones = torch.ones(1, 1, dtype=torch.bool)
+        estimate = sum(
+            row.exp() * kl_to_reference(row[None], reference[None], ones)
+            for row, reference in zip(here, there, strict=True)
+        )
+        exact = (here.exp() * (here - there)).sum()
+    assert exact > 0.01
+    torch.testing.assert_close(estimate.view(()), exact, rtol=1e-4, atol=1e-6)
+
+
+def test_rows_of_continuations_can_be_taken():
+    whole = Continuations(
+        ids=torch.arange(6).view(2, 3),
+        log_probs=torch.zeros(2, 2),
+        is_sampled=torch.ones(2, 2, dtype=torch.bool),
+        has_ended=torch.tensor([True, False]),
+    )
+    assert whole.rows(torch.tensor([1])).ids.tolist() == [[3, 4, 5]]
+    assert whole.written() == [[1], [4, 5]]
