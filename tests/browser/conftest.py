@@ -52,6 +52,7 @@ VIEWS = (
     "experts",
     "stream",
     "next_token",
+    "word",
     "generate",
     "translate",
     "compare",

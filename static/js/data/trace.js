@@ -115,6 +115,7 @@ import { partsOf } from './text.js';
  * @property {number[]} [heads]
  * @property {string[]} [analyses]
  * @property {Edit[]} [edits]
+ * @property {{position: number, token?: number, against?: number}} [logit_difference]
  * @property {string|null} [dtype]
  * @property {PositionalAsk} [positional]
  * @property {string} [card]

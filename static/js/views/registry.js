@@ -116,6 +116,13 @@ export const VIEWS = [
     load: async () => (await import('./next_token/next_token.js')).nextToken,
   },
   {
+    id: 'word',
+    title: 'Why this word',
+    needs: NEXT_TOKEN,
+    fields: { word_token: count(), word_against: count() },
+    load: async () => (await import('./word/word.js')).word,
+  },
+  {
     id: 'generate',
     title: 'Generate',
     of: 'loop',

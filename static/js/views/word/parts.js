@@ -1,0 +1,203 @@
+/**
+ * A logit difference by its parts: the analysis `logit_attribution` as rows of a chart.
+ */
+
+import { nameOf } from '../../data/text.js';
+
+/**
+ * @import { Card, NamedArray, Token } from '../../data/trace.js'
+ * @import { Bar } from './bars.js'
+ */
+
+/** @typedef {{id: number, text: string}} Chosen a token of the vocabulary */
+
+/**
+ * The analysis as the API answers it; other members are arrays by name.
+ * @typedef {Record<string, any> & {position: number, token: Chosen, against: Chosen, part_names: string[], omitted: Record<string, string>, logits: NamedArray, parts: NamedArray}} Found
+ */
+
+/** @typedef {Bar & {layer?: number, head?: number, where?: string, expert?: number, token?: number, side?: string}} Part */
+
+const MOST_HEADS = 10;
+const MOST_EXPERTS = 8;
+/** @type {Record<string, [label: string, name: string]>} */
+const NAMES = {
+  embedding: ['embedding', 'the embedding'],
+  'embedding.tokens': ['token embedding', 'the embedding of the token itself'],
+  'embedding.positional': ['position', 'the encoding of its position'],
+  bias: ['bias of the last norm', 'the bias of the last norm'],
+  remainder: ['remainder', 'the remainder, which no part accounts for'],
+};
+/** @type {Record<string, string>} */
+const KINDS = {
+  self_attention: 'attention',
+  cross_attention: 'cross-attention',
+  feed_forward: 'feed-forward',
+};
+const ATTENTIONS = ['self_attention', 'cross_attention'];
+const NEGLIGIBLE = 1e-4;
+
+/**
+ * The difference that the parts sum to, in logits.
+ * @param {Found} found
+ */
+export function differenceOf({ logits }) {
+  return logits.data[0] - logits.data[1];
+}
+
+/**
+ * All parts in the order of the model; they sum to the difference.
+ * @param {Found} found
+ * @param {Card} [card]
+ * @returns {Part[]}
+ */
+export function partsOf(found, card) {
+  return found.part_names.map((part, index) => {
+    const value = found.parts.data[index];
+    const [, layer, kind] = part.split('.');
+    if (part in NAMES) {
+      const [label, name] = NAMES[part];
+      const isNothing = part === 'remainder' && Math.abs(value) < NEGLIGIBLE;
+      return { label, name, value, ...(isNothing && { written: '0' }) };
+    }
+    const title = kindOf(kind, Number(layer), card);
+    return {
+      label: `layer ${layer} · ${title}`,
+      name: `the ${title === 'feed-forward' ? 'feed-forward network' : title} of layer ${layer}`,
+      value,
+      layer: Number(layer),
+    };
+  });
+}
+
+/**
+ * @param {string} kind
+ * @param {number} layer
+ * @param {Card|undefined} card
+ */
+function kindOf(kind, layer, card) {
+  return kind === 'feed_forward' && card?.moe?.layers.includes(layer) ? 'experts' : KINDS[kind];
+}
+
+/**
+ * The heads that contribute most, for or against; the others together.
+ * @param {Found} found
+ * @returns {Part[]}
+ */
+export function headsOf(found) {
+  const parts = ATTENTIONS.filter((kind) => `${kind}.heads` in found).flatMap((kind) => {
+    const { shape, data } = found[`${kind}.heads`];
+    const isCross = kind === 'cross_attention';
+    const before = isCross ? 'cross-attention, ' : '';
+    return Array.from({ length: shape[0] * shape[1] }, (_, at) => {
+      const [layer, head] = [Math.floor(at / shape[1]), at % shape[1]];
+      return {
+        label: `${isCross ? 'cross ' : ''}layer ${layer}, head ${head}`,
+        name: `${before}layer ${layer}, head ${head}`,
+        value: data[at],
+        layer,
+        head,
+        where: isCross ? 'cross' : '',
+      };
+    });
+  });
+  return largest(parts, MOST_HEADS, 'head');
+}
+
+/**
+ * The experts that contribute most; the others together. Empty if the model has none.
+ * @param {Found} found
+ * @returns {Part[]}
+ */
+export function expertsOf(found) {
+  if (!('experts' in found)) return [];
+  const { shape, data } = found.experts;
+  const parts = Array.from({ length: shape[0] * shape[1] }, (_, at) => {
+    const [layer, expert] = [Math.floor(at / shape[1]), at % shape[1]];
+    const label = `layer ${layer}, expert ${expert}`;
+    return { label, name: label, value: data[at], layer, expert };
+  }).filter(({ value }) => value !== 0);
+  return largest(parts, MOST_EXPERTS, 'expert');
+}
+
+/**
+ * The source tokens, through all heads; the rest is what does not pass through attention.
+ * @param {Found} found
+ * @param {Token[]} tokens that self-attention reads
+ * @param {Token[]} sources that cross-attention reads
+ * @returns {Part[]}
+ */
+export function sourcesOf(found, tokens, sources) {
+  const rows = ATTENTIONS.filter((kind) => `${kind}.keys` in found).flatMap((kind) => {
+    const isCross = kind === 'cross_attention';
+    const read = isCross ? sources : tokens;
+    const sums = keySums(found[`${kind}.keys`]);
+    const seen = isCross ? sums : sums.slice(0, reachOf(found, sums));
+    return Array.from(seen, (value, token) => ({
+      label: `${isCross ? 'source ' : ''}${token} ${nameOf(read[token])}`,
+      name: `token ${token}, “${nameOf(read[token])}”${isCross ? ' of the source' : ''}`,
+      value,
+      token,
+      side: isCross ? 'source' : undefined,
+    }));
+  });
+  if (rows.length === 0) return [];
+  const through = rows.reduce((sum, { value }) => sum + value, 0);
+  return [
+    ...rows,
+    {
+      label: 'not by attention',
+      name: 'what no head carries: the embedding, the feed-forward networks and the biases',
+      value: differenceOf(found) - through,
+    },
+  ];
+}
+
+/**
+ * Causal heads see no token after the position.
+ * @param {Found} found
+ * @param {Float64Array} sums
+ */
+function reachOf({ position }, sums) {
+  const last = sums.findLastIndex((value) => value !== 0);
+  return Math.max(position, last) + 1;
+}
+
+/**
+ * @param {NamedArray} array (layer, head, key)
+ * @returns {Float64Array} the sum over layers and heads
+ */
+function keySums({ shape, data }) {
+  const keys = shape[2];
+  const sums = new Float64Array(keys);
+  for (let at = 0; at < shape[0] * shape[1] * keys; at += 1) sums[at % keys] += data[at];
+  return sums;
+}
+
+/**
+ * The parts that are largest in size, largest first, and the sum of all others.
+ * @param {Part[]} parts
+ * @param {number} most
+ * @param {string} noun
+ * @returns {Part[]}
+ */
+function largest(parts, most, noun) {
+  const sorted = [...parts].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  const others = sorted.slice(most);
+  if (others.length === 0) return sorted;
+  const value = others.reduce((sum, part) => sum + part.value, 0);
+  const label = `${others.length} other ${noun}s`;
+  return [...sorted.slice(0, most), { label, name: `the ${label} together`, value }];
+}
+
+/**
+ * The largest part that speaks for the token, in a sentence.
+ * @param {Part[]} parts
+ * @returns {Part|undefined}
+ */
+export function strongestFor(parts) {
+  const [best] = parts
+    .filter(({ value, label }) => value > 0 && label !== NAMES.bias[0])
+    .sort((a, b) => b.value - a.value);
+  return best;
+}

@@ -1,0 +1,369 @@
+/**
+ * Why this word: the difference between the logits of a predicted token and of another, by layer,
+ * head, expert and source token.
+ */
+
+import { noticeOf } from '../../api/request_cache.js';
+import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/attention.js';
+import { percent, signed } from '../../data/format.js';
+import { named, positionLabels } from '../../data/text.js';
+import { isMask } from '../../data/words.js';
+import { nameOfGuess, wordsFor } from '../../plot/guess_bars.js';
+import { matrixAt, rowOf } from '../../data/trace.js';
+import { choosing, queryOf } from '../../state/state.js';
+import { entryOf } from '../registry.js';
+import { signedBars, withSign } from './bars.js';
+import { differenceOf, expertsOf, headsOf, partsOf, sourcesOf, strongestFor } from './parts.js';
+
+/**
+ * @import { Ask, Token, Trace } from '../../data/trace.js'
+ * @import { Figure, View, ViewState } from '../../plot/figure.js'
+ * @import { Grid } from '../../plot/grid.js'
+ * @import { Control } from '../../ui/controls.js'
+ * @import { Found, Part } from './parts.js'
+ */
+
+const CHOICES = 12;
+const ANALYSIS = 'logit_attribution';
+
+/** @type {View} */
+export const word = {
+  ...entryOf('word'),
+  help: 'Why the model expects this word rather than another: how much each part of it adds to the difference.',
+  terms: [
+    [
+      'logit',
+      'the score of a token before the softmax; one logit more multiplies its odds by e ≈ 2.7',
+    ],
+    [
+      'frozen scale',
+      'the last norm divides by a number that depends on all parts; it is held at its value in this pass, so that the parts sum to the difference',
+    ],
+    [
+      'direct',
+      'what a part writes straight to the prediction; what later parts make of it counts as theirs',
+    ],
+  ],
+  arrangement: 'many',
+  asks,
+  controls,
+  wording,
+  panels,
+  figure,
+};
+
+/**
+ * The prediction that is explained: its position, and the two tokens that were chosen, or null.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+function subjectOf(trace, state) {
+  return {
+    position: queryOf(state, trace),
+    token: state.word_token ?? null,
+    against: state.word_against === state.word_token ? null : (state.word_against ?? null),
+  };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Ask}
+ */
+function requestOf(trace, state) {
+  const { position, token, against } = subjectOf(trace, state);
+  return {
+    capture: [],
+    analyses: [ANALYSIS],
+    logit_difference: {
+      position,
+      ...(token !== null && { token }),
+      ...(against !== null && { against }),
+    },
+  };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Record<string, Ask>}
+ */
+function asks(trace, state) {
+  return refusalOf(trace) ? {} : { parts: requestOf(trace, state) };
+}
+
+/**
+ * The reason for which the model has no attribution.
+ * @param {Trace} trace
+ */
+function refusalOf({ card }) {
+  if (!card || card.analyses.includes(ANALYSIS)) return '';
+  return card.norm_place === 'pre'
+    ? 'This model does not offer the sites from which a logit can be split.'
+    : 'This model normalises what its parts write, so no logit is the sum of their outputs.';
+}
+
+/**
+ * @param {ViewState} state
+ * @returns {Found|null}
+ */
+function foundIn({ answers }) {
+  return answers?.parts?.trace?.analyses[ANALYSIS] ?? null;
+}
+
+/**
+ * The likeliest tokens at the position, and the one that came.
+ * @param {Trace} trace
+ * @param {number} position
+ * @returns {{id: number, text: string, probability: number}[]} likeliest first
+ */
+function guessesAt(trace, position) {
+  const found = trace.analyses.next_token;
+  if (!found?.ids) return [];
+  const ids = rowOf(matrixAt(found.ids), position);
+  const probabilities = rowOf(matrixAt(found.probabilities), position);
+  const guesses = Array.from(ids, (id, rank) => ({
+    id,
+    text: found.texts[position][rank],
+    probability: probabilities[rank],
+  }));
+  const tokens = tokensOf(trace, predictingSide(trace));
+  const came = isFilling(trace) ? tokens[position] : tokens[position + 1];
+  const rank = guesses.findIndex(({ id }) => id === came?.id);
+  if (!came || isMask(came) || (rank >= 0 && rank < CHOICES)) return guesses.slice(0, CHOICES);
+  const one = { id: came.id, text: came.text, probability: guesses[rank]?.probability ?? NaN };
+  return [...guesses.slice(0, CHOICES), one];
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @returns {Control[]}
+ */
+function controls(trace, state) {
+  if (refusalOf(trace)) return [];
+  const side = predictingSide(trace);
+  const tokens = tokensOf(trace, side);
+  const { position, token, against } = subjectOf(trace, state);
+  const guesses = withChosen(guessesAt(trace, position), [token, against], foundIn(state));
+  const options = guesses.map(({ id, text, probability }) => ({
+    id,
+    title: Number.isNaN(probability)
+      ? nameOfGuess(text)
+      : `${nameOfGuess(text)}  ${percent(probability)}`,
+  }));
+  const [name] = Object.keys(choosing(trace, side, position));
+  const [likeliest] = options;
+  return [
+    {
+      kind: 'choice',
+      name,
+      label: isFilling(trace) ? 'Word at' : 'Word after',
+      options: positionLabels(tokens).map((title, id) => ({ id, title })),
+      value: position,
+      help: 'The position whose prediction is explained',
+    },
+    {
+      kind: 'choice',
+      name: 'word_token',
+      label: 'Why',
+      options: [{ id: null, title: `the likeliest: ${likeliest?.title ?? ''}` }, ...options],
+      value: token,
+    },
+    {
+      kind: 'choice',
+      name: 'word_against',
+      label: 'rather than',
+      options: [
+        { id: null, title: 'the runner-up' },
+        ...options.filter(({ id }) => id !== (token ?? likeliest?.id)),
+      ],
+      value: against,
+    },
+  ];
+}
+
+/**
+ * The guesses with the tokens of a link that are not among them.
+ * @param {{id: number, text: string, probability: number}[]} guesses
+ * @param {(number|null)[]} chosen
+ * @param {Found|null} found
+ */
+function withChosen(guesses, chosen, found) {
+  const known = new Map([found?.token, found?.against].map((one) => [one?.id, one?.text]));
+  const lacking = chosen.filter((id) => id !== null && guesses.every((one) => one.id !== id));
+  return [
+    ...guesses,
+    ...lacking.map((id) => ({
+      id: id ?? 0,
+      text: known.get(id ?? 0) ?? `token ${id}`,
+      probability: NaN,
+    })),
+  ];
+}
+
+/**
+ * The difference in words, and the part that adds most to it.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+function wording(trace, state) {
+  const found = foundIn(state);
+  if (!found) return {};
+  const { preposition } = wordsFor(trace);
+  const tokens = tokensOf(trace, predictingSide(trace));
+  const [token, against] = tokensIn(found);
+  const best = strongestFor(partsOf(found, trace.card));
+  const head = strongestFor(headsOf(found));
+  const ahead = differenceOf(found);
+  const lead = `${preposition} ${named(tokens, found.position)}, “${token}” is ${signed(Math.abs(ahead), 2)} logits ${ahead < 0 ? 'behind' : 'ahead of'} “${against}”.`;
+  if (!best) return { help: lead };
+  const most = `The largest contribution is that of ${best.name} (${withSign(best.value)})`;
+  const by = head ? `; of the heads, that of ${head.name} (${withSign(head.value)})` : '';
+  return { help: `${lead} ${most}${by}.` };
+}
+
+/**
+ * The names of the two tokens.
+ * @param {Found} found
+ */
+function tokensIn({ token, against }) {
+  return [nameOfGuess(token.text), nameOfGuess(against.text)];
+}
+
+/** @type {Record<string, {title: string, help: string, rows: (found: Found, trace: Trace) => Part[]}>} */
+const CHARTS = {
+  layers: {
+    title: 'By layer',
+    help: 'Every part of the model in order; they sum to the difference, and the remainder is what is left.',
+    rows: (found, { card }) => partsOf(found, card),
+  },
+  heads: {
+    title: 'By head',
+    help: 'The heads that add or take most. Choose a bar to open the head.',
+    rows: (found) => headsOf(found),
+  },
+  tokens: {
+    title: 'By token',
+    help: 'From which token the heads fetched it: weight × value × output matrix, summed over all heads.',
+    rows: (found, trace) =>
+      sourcesOf(found, tokensOf(trace, predictingSide(trace)), tokensOf(trace, 'source')),
+  },
+  experts: {
+    title: 'By expert',
+    help: 'The experts that this token was routed to, each with its weight.',
+    rows: (found) => expertsOf(found),
+  },
+};
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+function panels(trace, state) {
+  const found = foundIn(state);
+  if (!found) return [{ id: 'layers', state: { chart: 'layers' } }];
+  return Object.keys(CHARTS)
+    .filter((chart) => CHARTS[chart].rows(found, trace).length > 0)
+    .map((chart) => ({ id: chart, state: { chart } }));
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state with the panel’s `chart`
+ * @returns {Figure}
+ */
+function figure(trace, state) {
+  const { title, help, rows } = CHARTS[state.chart ?? 'layers'];
+  const reason = refusalOf(trace);
+  if (reason) return { title: 'Why this word', notice: reason };
+  const found = foundIn(state);
+  if (!found) {
+    const answer = state.answers?.parts;
+    return { title, notice: noticeOf(answer), isWaiting: !answer?.problem };
+  }
+  const parts = rows(found, trace);
+  const [token, against] = tokensIn(found);
+  return {
+    title,
+    help,
+    summary: `${title}: contributions to the logit of “${token}” minus that of “${against}”, in logits.`,
+    ...signedBars(parts, { title: 'logits', ends: [`for “${against}”`, `for “${token}”`] }, state),
+    grid: gridOf(trace, state, { found, parts, title }),
+  };
+}
+
+/**
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {{found: Found, parts: Part[], title: string}} of
+ * @returns {Grid}
+ */
+function gridOf(trace, state, { found, parts, title }) {
+  const side = predictingSide(trace);
+  const [token, against] = tokensIn(found);
+  /** @param {number} row */
+  const say = (row) => {
+    const { name, value } = parts[row];
+    const amount = `${signed(Math.abs(value), 2)} logits`;
+    if (value === 0) return `${capital(name)}: nothing for “${token}” or “${against}”`;
+    return `${capital(name)}: ${amount} for “${value > 0 ? token : against}” against “${value > 0 ? against : token}”`;
+  };
+  const first = parts.reduce((best, { value }, row) => (value > parts[best].value ? row : best), 0);
+  const isOfTokens = parts.some(({ token: place }) => place !== undefined);
+  return {
+    rows: parts.length,
+    columns: 1,
+    kind: 'bar chart',
+    sides: { rows: side, columns: side },
+    rowTitle: title.replace('By ', ''),
+    columnTitle: '',
+    rowLabels: parts.map(({ label }) => label),
+    columnLabels: ['logits'],
+    quantity: `contribution to the logit of “${token}” minus that of “${against}”, in logits`,
+    request: requestOf(trace, state),
+    value: (row) => parts[row].value,
+    format: (value) => withSign(value),
+    describe: say,
+    tip: (row) => [parts[row].name, withSign(parts[row].value)],
+    tokens: (row) => marksOf(trace, found, parts[row]),
+    query: null,
+    rowOf: (index) => (isOfTokens ? parts.findIndex((part) => part.token === index) : -1),
+    start: { row: first, column: 0 },
+    rest: { readout: say(first) },
+    ...opening(parts),
+  };
+}
+
+/**
+ * The tokens to mark: the one that predicts, and the source token of the row if it is of that text.
+ * @param {Trace} trace
+ * @param {Found} found
+ * @param {Part} part
+ */
+function marksOf(trace, { position }, { token, side }) {
+  const isOther = hasTwoSides(trace) && side === 'source';
+  return token === undefined || isOther ? { query: position } : { query: position, key: token };
+}
+
+/**
+ * A bar of a head opens the head.
+ * @param {Part[]} parts
+ * @returns {Partial<Grid>}
+ */
+function opening(parts) {
+  if (!parts.some(({ head }) => head !== undefined)) return {};
+  return {
+    choose: (row) => {
+      const { layer, head, where } = parts[row];
+      return head === undefined ? {} : { view: 'attention', layer, head, ...(where && { where }) };
+    },
+    chooseHint: 'Enter opens the head',
+    note: 'Choose a bar to open the head.',
+  };
+}
+
+/** @param {string} text */
+function capital(text) {
+  return `${text[0].toUpperCase()}${text.slice(1)}`;
+}

@@ -1,0 +1,163 @@
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { test } from 'node:test';
+import { word } from '../../../../static/js/views/word/word.js';
+import { FRAME, pairTrace, plain, sampleTrace, tensor } from '../../sample.js';
+import { assertContract, WIDTHS } from '../view_contract.js';
+
+const PARTS = [0.5, -0.25, 1, -2, 0, 3, 0.75, 0];
+const NAMES = [
+  'embedding.tokens',
+  'embedding.positional',
+  'layers.0.self_attention',
+  'layers.0.feed_forward',
+  'layers.1.self_attention',
+  'layers.1.feed_forward',
+  'bias',
+  'remainder',
+];
+const HEADS = [3, -2, 0.5, -0.5];
+
+/** An attribution of the sample: two layers of two heads, four experts in the second. */
+function found({ names = NAMES, hasCross = false, omitted = {} } = {}) {
+  const keys = HEADS.flatMap((value) => [0, value, 0, 0, 0]);
+  return {
+    position: 1,
+    token: { id: 6, text: ' saw' },
+    against: { id: 9, text: '<i>&' },
+    part_names: names,
+    omitted,
+    logits: tensor(['token'], [2], (at) => [5, 2][at]),
+    parts: tensor(['part'], [8], (at) => PARTS[at]),
+    'self_attention.heads': tensor(['layer', 'head'], [2, 2], (at) => HEADS[at]),
+    'self_attention.keys': tensor(['layer', 'head', 'key'], [2, 2, 5], (at) => keys[at]),
+    ...(hasCross && {
+      'cross_attention.heads': tensor(['layer', 'head'], [2, 2], 0.1),
+      'cross_attention.keys': tensor(['layer', 'head', 'key'], [2, 2, 3], 0.05),
+    }),
+    experts: tensor(['layer', 'expert'], [2, 4], (at) => [0, 0, 0, 0, 2, 0, 1, 0][at]),
+  };
+}
+
+const withCard = (trace, card = {}) => ({
+  ...trace,
+  card: {
+    kind: 'decoder',
+    norm_place: 'pre',
+    analyses: ['logit_attribution'],
+    moe: { n_experts: 4, top_k: 2, layers: [1] },
+    ...card,
+  },
+});
+
+function stateOf(trace, { attribution = found(), ...state } = {}) {
+  const answers = { parts: { trace: { ...trace, analyses: { logit_attribution: attribution } } } };
+  return { ...FRAME, query: 1, answers, ...state };
+}
+
+function figuresOf(trace, state) {
+  return word.panels(trace, state).map((panel) => word.figure(trace, { ...state, ...panel.state }));
+}
+
+test('every chart holds the contract at every width', () => {
+  const trace = withCard(sampleTrace());
+  for (const width of WIDTHS) {
+    const figures = figuresOf(trace, stateOf(trace, { width }));
+    deepEqual(
+      figures.map(({ title }) => title),
+      ['By layer', 'By head', 'By token', 'By expert'],
+    );
+    assertContract(figures, width);
+  }
+});
+
+test('the parts are in the order of the model, the experts called so', () => {
+  const trace = withCard(sampleTrace());
+  const [{ grid, data }] = figuresOf(trace, stateOf(trace));
+  deepEqual(grid.rowLabels, [
+    'token embedding',
+    'position',
+    'layer 0 · attention',
+    'layer 0 · feed-forward',
+    'layer 1 · attention',
+    'layer 1 · experts',
+    'bias of the last norm',
+    'remainder',
+  ]);
+  deepEqual(data[0].x, PARTS);
+  equal(data[0].text[3], '−2.00');
+  match(grid.describe(3, 0), /feed-forward network of layer 0: 2\.00 logits for “<i>&” against/);
+});
+
+test('heads are ranked by size and open when chosen', () => {
+  const trace = withCard(sampleTrace());
+  const [, heads] = figuresOf(trace, stateOf(trace));
+  deepEqual(heads.grid.rowLabels.slice(0, 2), ['layer 0, head 0', 'layer 0, head 1']);
+  deepEqual(heads.grid.choose(1, 0), { view: 'attention', layer: 0, head: 1 });
+});
+
+test('the tokens and what attention does not carry sum to the difference', () => {
+  const trace = withCard(sampleTrace());
+  const [, , tokens] = figuresOf(trace, stateOf(trace));
+  deepEqual(tokens.grid.rowLabels.slice(0, 2), ['0 <s>', '1 it']);
+  equal(tokens.grid.rowLabels.at(-1), 'not by attention');
+  equal(
+    tokens.data[0].x.reduce((sum, value) => sum + value, 0),
+    3,
+  );
+  deepEqual(tokens.grid.tokens(1, 0), { query: 1, key: 1 });
+});
+
+test('a translator’s source tokens come through cross-attention', () => {
+  const trace = withCard(pairTrace(), { kind: 'encoder-decoder' });
+  const attribution = found({ hasCross: true });
+  const figures = figuresOf(trace, stateOf(trace, { attribution }));
+  const tokens = figures.find(({ title }) => title === 'By token');
+  const places = tokens.grid.rowLabels.map((_, row) => tokens.grid.tokens(row, 0));
+  ok(places.some(({ key }) => key === undefined));
+  assertContract(figures, FRAME.width);
+});
+
+test('the sentence names the difference and the part that adds most', () => {
+  const trace = withCard(sampleTrace());
+  const { help } = word.wording(trace, stateOf(trace));
+  match(
+    plain(help),
+    /“·saw” is 3\.00 logits ahead of “<i>&”\. The largest contribution is that of the experts of layer 1 \(\+3\.00\)/,
+  );
+});
+
+test('the request names the position, and the tokens if they are chosen', () => {
+  const trace = withCard(sampleTrace());
+  const request = (state) => word.asks(trace, { ...FRAME, ...state }).parts.logit_difference;
+  deepEqual(request({ query: 2 }), { position: 2 });
+  deepEqual(request({ query: 2, word_token: 6, word_against: 5 }), {
+    position: 2,
+    token: 6,
+    against: 5,
+  });
+  deepEqual(request({ query: 2, word_token: 6, word_against: 6 }), { position: 2, token: 6 });
+});
+
+test('the choices are the guesses, and a token of a link that is not among them', () => {
+  const trace = withCard(sampleTrace());
+  const menus = (state) => word.controls(trace, stateOf(trace, state));
+  const [, why, than] = menus({});
+  deepEqual(
+    why.options.map(({ id }) => id),
+    [null, 6, 9, 5],
+  );
+  ok(than.options.every(({ id }) => id !== 6));
+  ok(menus({ word_token: 77 })[1].options.some(({ id }) => id === 77));
+});
+
+test('a model without the analysis is told the reason', () => {
+  const trace = withCard(sampleTrace(), { analyses: [], norm_place: 'post' });
+  deepEqual(word.asks(trace, FRAME), {});
+  match(word.figure(trace, FRAME).notice, /normalises/);
+});
+
+test('until the answer is there, the chart waits', () => {
+  const trace = withCard(sampleTrace());
+  const { isWaiting } = word.figure(trace, { ...FRAME, answers: { parts: { isWaiting: true } } });
+  ok(isWaiting);
+});
