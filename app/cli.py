@@ -281,16 +281,33 @@ def evaluate(
         Path | None,
         option("A second word alignment to compare a translator's attention with.", "FILE"),
     ] = None,
+    heads: Annotated[
+        bool, option("Measure every head on held-out sentences instead.", name="--heads")
+    ] = False,
+    sentences: Annotated[
+        int, option("The number of sentences for --heads.", "N", "1000", min=1)
+    ] = 1000,
     device: Device = None,
     models_dir: ModelsDir = None,
 ) -> None:
     """Measure a model on unseen text and write the figures to its card.
 
-    Without files, the model is measured on the texts that ship with the project.
+    Without files, the model is measured on the texts that ship with the project. With --heads,
+    every head is measured, and its profile is written to heads.json beside the model.
     """
     settings = settings_of(models_dir=models_dir)
     check_models_dir(settings)
     with reporting_errors():
+        if heads:
+            from headlight.commands.heads import profile_model
+            from headlight.commands.options import UsageError
+
+            if pairs or corpus or gold:
+                raise UsageError("--heads takes --text alone; leave the other files out")
+            profile_model(
+                model, text or [], sentences, device or settings.device, settings.models_dir
+            )
+            return
         from headlight.commands.training import evaluate_model
         from headlight.model.evaluation.figures import Evidence
 

@@ -19,6 +19,7 @@ from headlight.model.checkpoint_files import CARD, CONFIG, MAX_BYTES, TOKENIZER,
 from headlight.model.foreign.folder import ForeignFolder, read_folder
 from headlight.model.foreign.passes import Experts, Facts
 from headlight.model.foreign.readme import readme_card
+from headlight.model.head_profiles import read_profile
 from headlight.model.served import Description
 from headlight.model.sites import Site
 from headlight.model.trace import AttentionFacts
@@ -111,6 +112,7 @@ def read_description(folder: Path) -> tuple[Description, bool]:
         features=stored.features,
         omitted=stored.omitted,
         checks=stored.checks,
+        heads=read_profile(folder, stored.revision),
     )
     return description, True
 

@@ -24,6 +24,7 @@ from headlight.model.checkpoint import describe, load
 from headlight.model.checkpoint_files import CheckpointError
 from headlight.model.device import choose_device, choose_precision
 from headlight.model.foreign.folder import is_foreign
+from headlight.model.head_profiles import read_profile
 from headlight.model.served import Description, Served
 from headlight.model_memory import ModelMemory, NoRoom, budget_of
 from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
@@ -230,7 +231,8 @@ class Registry:
         finally:
             del self._loading[model]
         if model in self._foreign:  # what was written beside it may be old, or a stranger's
-            found = replace(served.description, card=known.card)
+            heads = read_profile(folder, served.description.revision)
+            found = replace(served.description, card=known.card, heads=heads)
             self.descriptions = {**self.descriptions, model: found}
             self._unchecked.discard(model)
         self.memory.put(model, served)

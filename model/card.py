@@ -24,11 +24,13 @@ except ImportError:
 FENCE = re.compile(r"^---\n", re.MULTILINE)
 FIGURES = "## Figures"
 EXPERTS = "## Tokens by expert"
+HEADS = "## Heads"
 TABLES = [
-    re.compile(rf"^{heading}\n\n(?:\|.*\n)+\n?\Z", re.MULTILINE) for heading in (FIGURES, EXPERTS)
+    re.compile(rf"^{heading}\n\n(?:\|.*\n)+\n?\Z", re.MULTILINE)
+    for heading in (FIGURES, HEADS, EXPERTS)
 ]
 LISTS = ("trained_on", "attribution")
-MAPPINGS = ("examples", "training", "metrics", "expert_tokens")
+MAPPINGS = ("examples", "training", "metrics", "heads", "expert_tokens")
 # The shape of `expert_tokens`, which is checked because a card may be edited by hand.
 EXPERT_TOKENS = {
     "text": [str],
@@ -44,6 +46,12 @@ EXPERT_TOKENS = {
             }
         ]
     },
+}
+HEAD_SUMMARY = {
+    "text": [str],
+    "sentences": int,
+    "bits_per_byte": float,
+    "attentions": {str: [{"labels": {str: float}, "cost": float}]},
 }
 # Spaces are made visible; a bar would end the cell of a Markdown table.
 VISIBLE = str.maketrans({" ": "·", "\n": "↵", "\t": "⇥", "|": "\\|"})
@@ -85,8 +93,9 @@ class ModelCard:
 
     ``examples`` are texts to read with the model, by title. ``training`` holds the command, seed,
     steps, tokens, hours and machine. ``metrics`` are the figures that ``headlight evaluate``
-    measured, and ``expert_tokens`` the tokens that it counted at each expert
-    (`headlight.model.evaluation.moe`). ``prose`` is the Markdown below the YAML.
+    measured, ``heads`` a summary of the profile of the heads
+    (`headlight.model.evaluation.heads`), and ``expert_tokens`` the tokens that it counted at each
+    expert (`headlight.model.evaluation.moe`). ``prose`` is the Markdown below the YAML.
     """
 
     title: str
@@ -96,6 +105,7 @@ class ModelCard:
     examples: Mapping[str, str | Example] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    heads: Mapping[str, Any] = field(default_factory=dict)
     expert_tokens: Mapping[str, Any] = field(default_factory=dict)
     prose: str = ""
 
@@ -133,7 +143,9 @@ def write_card(path: Path, card: ModelCard) -> None:
         title: example if isinstance(example, str) else _given(example)
         for title, example in card.examples.items()
     }
-    expert_tokens = head.pop("expert_tokens")
+    heads, expert_tokens = head.pop("heads"), head.pop("expert_tokens")
+    if heads:
+        head["heads"] = _heads_in_lines(heads)
     if expert_tokens:  # a dense model has none
         head["expert_tokens"] = _in_lines(expert_tokens)
     written = yaml.dump(head, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
@@ -143,8 +155,9 @@ def write_card(path: Path, card: ModelCard) -> None:
 def to_markdown(card: ModelCard) -> str:
     """The Markdown of a card: its prose and the tables generated from its figures."""
     experts = _experts_section(card.expert_tokens) if card.expert_tokens else ""
+    heads = _heads_section(card.heads) if card.heads else ""
     figures = _figures_section(card.metrics) if card.metrics else ""
-    return f"{card.prose}\n{experts}{figures}"
+    return f"{card.prose}\n{experts}{heads}{figures}"
 
 
 def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -159,6 +172,20 @@ def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any
 def _figures_section(figures: Mapping[str, Any]) -> str:
     rows = "".join(f"| {name} | {value} |\n" for name, value in flatten(figures))
     return f"\n{FIGURES}\n\n| figure | value |\n|---|---|\n{rows}"
+
+
+def _heads_section(heads: Mapping[str, Any]) -> str:
+    rows = "".join(
+        f"| {path} | {number} | {_labels(head['labels'])} | {head['cost']:+.4f} |\n"
+        for path, of_path in heads["attentions"].items()
+        for number, head in enumerate(of_path)
+    )
+    head = "| attention | head | labels | bits a byte without it |\n|---|---|---|---|\n"
+    return f"\n{HEADS}\n\n{head}{rows}"
+
+
+def _labels(labels: Mapping[str, float]) -> str:
+    return ", ".join(f"{label} {score:.2f}" for label, score in labels.items()) or "none"
 
 
 def _experts_section(expert_tokens: Mapping[str, Any]) -> str:
@@ -273,15 +300,24 @@ def _in_lines(expert_tokens: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _fits(value: object, shape: object) -> bool:
+def _heads_in_lines(heads: Mapping[str, Any]) -> dict[str, Any]:
+    """The same data with one line for each head."""
+    attentions = {
+        path: [_Line({**head, "labels": _Line(head["labels"])}) for head in of_path]
+        for path, of_path in heads["attentions"].items()
+    }
+    return {**heads, "attentions": attentions}
+
+
+def fits(value: object, shape: object) -> bool:
     """Whether data has a shape: a type, ``[shape]``, ``{str: shape}`` or ``{name: shape}``."""
     if isinstance(shape, list):
-        return isinstance(value, list) and all(_fits(each, shape[0]) for each in value)
+        return isinstance(value, list) and all(fits(each, shape[0]) for each in value)
     if isinstance(shape, dict):
         if not isinstance(value, dict) or not (str in shape or set(value) == set(shape)):
             return False
         return all(
-            isinstance(name, str) and _fits(each, shape.get(str) or shape[name])
+            isinstance(name, str) and fits(each, shape.get(str) or shape[name])
             for name, each in value.items()
         )
     if shape is float:
@@ -300,10 +336,15 @@ def _card_of(head: object, prose: str, path: Path) -> ModelCard:
         values[name] = tuple(map(str, _of_type(list, name, values.get(name) or [], path)))
     for name in MAPPINGS:
         values[name] = _of_type(dict, name, values.get(name) or {}, path)
-    if values["expert_tokens"] and not _fits(values["expert_tokens"], EXPERT_TOKENS):
+    if values["expert_tokens"] and not fits(values["expert_tokens"], EXPERT_TOKENS):
         raise ValueError(
             f"{path}: expert_tokens is malformed; remove it, and measure it again with "
             "'headlight evaluate --corpus'"
+        )
+    if values["heads"] and not fits(values["heads"], HEAD_SUMMARY):
+        raise ValueError(
+            f"{path}: heads is malformed; remove it, and measure it again with "
+            "'headlight evaluate --heads'"
         )
     values["metrics"] = {str(name): figure for name, figure in values["metrics"].items()}
     values["examples"] = _examples_of(values["examples"], path)

@@ -43,6 +43,7 @@ from headlight.model.config import TransformerConfig
 from headlight.model.foreign import is_foreign, load_foreign
 from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.generation import TransformerWriter
+from headlight.model.head_profiles import read_profile
 from headlight.model.hooks import Capture
 from headlight.model.interventions import Intervention, intervene
 from headlight.model.norms import LayerNorm, Norm
@@ -211,11 +212,12 @@ def describe(folder: Path | str) -> Description:
         raise CheckpointError(str(error)) from error
     bare = meta_model(config)
     _require_weights(folder, bare, quantization)
+    revision = _revision(folder)
     return Description(
         id=folder.name,
         config=config,
         card=card,
-        revision=_revision(folder),
+        revision=revision,
         n_parameters=sum(parameter.numel() for parameter in bare.parameters()),
         sites=bare.sites,
         attentions=tuple(_attentions(config)),
@@ -223,6 +225,7 @@ def describe(folder: Path | str) -> Description:
         normalization=read_normalization(folder / TOKENIZER),
         matrices=tuple(matrices_of(bare)),
         quantization=quantization,
+        heads=read_profile(folder, revision),
     )
 
 

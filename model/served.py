@@ -42,7 +42,8 @@ class Description:
     beyond being traced: ``generate``, ``translate``, ``fill``, ``logit_lens``, ``head_outputs``.
     ``normalization`` are the changes that the tokenizer makes to a text. ``matrices`` are the names
     of the weights that can be quantized, none of a foreign model; ``quantization`` is that of the
-    weights as they are stored, None if they are not quantized.
+    weights as they are stored, None if they are not quantized. ``heads`` is the profile of the
+    heads, if one was measured (`head_profiles`).
     """
 
     id: str
@@ -59,6 +60,7 @@ class Description:
     normalization: Normalization = UNCHANGED
     matrices: tuple[str, ...] = ()
     quantization: StoredQuantization | None = None
+    heads: Mapping[str, Any] | None = None
 
     @cached_property
     def paths(self) -> frozenset[str]:

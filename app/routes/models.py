@@ -202,6 +202,7 @@ def model_answer(description: Description, status: ModelStatus) -> ModelAnswer:
         },
         "metrics": card.metrics,
         "expert_tokens": card.expert_tokens or None,
+        "heads": _heads(description),
         "sites": [
             SiteAnswer(name=site.name, axes=[axis for axis in site.axes if axis != "batch"])
             for site in description.sites
@@ -211,6 +212,11 @@ def model_answer(description: Description, status: ModelStatus) -> ModelAnswer:
         "omitted": description.omitted,
     }
     return ModelAnswer.model_validate(facts)
+
+
+def _heads(description: Description) -> dict[str, Any] | None:
+    profile = description.heads
+    return None if profile is None else {k: v for k, v in profile.items() if k != "revision"}
 
 
 def example_answer(title: str, example: str | Example) -> ExampleAnswer:

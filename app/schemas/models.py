@@ -52,6 +52,69 @@ class ExpertTokensAnswer(Answer):
     layers: dict[str, list[ExpertTakesAnswer]] = Field(description="By layer, expert by expert.")
 
 
+class HeadScoreAnswer(Answer):
+    """A score of a head beside its control."""
+
+    score: float = Field(description="A mean over many queries, from 0 to 1.")
+    control: float = Field(
+        description="The same mean for uniform attention; of `subject` and `antecedent`, for the "
+        "other noun of the sentence; 0 for `broad` and `monotonic`."
+    )
+
+
+class StrongestAnswer(Answer):
+    """A place in a sentence where a head attends strongly."""
+
+    sentence: int = Field(description="The number of the sentence in `examples`.")
+    query: int = Field(description="The index of the token that attends.")
+    key: int = Field(description="The index of the token that it attends to.")
+    weight: float
+    query_span: list[int] = Field(description="The characters of the query: start and end.")
+    key_span: list[int] = Field(description="The characters of the key: start and end.")
+
+
+class HeadProfileAnswer(Answer):
+    """What a head does on many sentences."""
+
+    labels: list[str] = Field(description="The names of its scores that count, the highest first.")
+    scores: dict[str, HeadScoreAnswer] = Field(
+        description="`previous`, `current`, `next`: the weight on that token; `first_token`, "
+        "`first_word` and, with both, `sink`; `punctuation`; `induction`: on what followed the "
+        "same token before, and `repetition`, the same on repeated random tokens; `subject` of a "
+        "verb and `antecedent` of a pronoun, on sentences made for them; `monotonic`; `broad`."
+    )
+    entropy: float = Field(description="The mean entropy of its weights, in bits.")
+    distance: float = Field(description="The mean number of tokens between query and key.")
+    cost: float = Field(description="The rise in bits a byte when the head writes nothing.")
+    strongest: list[StrongestAnswer] = Field(
+        description="The strongest weights that are not on a sink, one in a sentence and for two "
+        "tokens."
+    )
+
+
+class SentenceAnswer(Answer):
+    """A sentence of a profile."""
+
+    text: str
+    target: str = Field(description="Its translation; empty for a model of one stack.")
+
+
+class HeadProfilesAnswer(Answer):
+    """The profiles of all heads, measured by `headlight evaluate --heads`."""
+
+    text: list[str] = Field(description="The files.")
+    sentences: int = Field(description="The number of sentences that were read.")
+    tokens: int
+    bits_per_byte: float = Field(description="With all heads, of what `cost` is measured on.")
+    controlled: dict[str, int] = Field(
+        description="The number of made sentences behind `subject` and `antecedent`."
+    )
+    attentions: dict[str, list[HeadProfileAnswer]] = Field(
+        description="By attention, `decoder.layers.0.self_attention`, head by head."
+    )
+    examples: list[SentenceAnswer]
+
+
 class ExampleAnswer(Answer):
     """A text that shows something about a model."""
 
@@ -130,6 +193,9 @@ class ModelAnswer(ModelSummary):
     metrics: dict[str, Any]
     expert_tokens: ExpertTokensAnswer | None = Field(
         description="null: the model is dense, or they were not counted."
+    )
+    heads: HeadProfilesAnswer | None = Field(
+        description="null: the heads of these weights were not measured."
     )
     sites: list[SiteAnswer]
     features: list[str] = Field(

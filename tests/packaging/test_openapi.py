@@ -49,6 +49,16 @@ def only_one_model(found):
     return {**found, "models": found["models"][:1]}
 
 
+def only_one_head(found):
+    """One head of the profile, with one of its sentences."""
+    if (heads := found["heads"]) is None:
+        return found
+    (path, of_path), *_ = heads["attentions"].items()
+    head = {**of_path[0], "strongest": of_path[0]["strongest"][:1]}
+    short = {"attentions": {path: [head]}, "examples": heads["examples"][:1]}
+    return {**found, "heads": {**heads, **short}}
+
+
 def only_some_limits(found):
     return {name: found[name] for name in ("max_characters", "max_cells", "max_tokens")}
 
@@ -73,6 +83,8 @@ ASKS = [
         "/api/v1/models/{model}",
         "A dense decoder with rotary positions",
         parameters={"model": "positions-rotary"},
+        shorten=only_one_head,
+        kept="one of the heads",
     ),
     Ask("tokenize", "/api/v1/tokenize", "A text in tokens", body={"text": TEXT}),
     Ask(

@@ -212,3 +212,36 @@ def test_a_corpus_says_what_each_expert_takes_and_leaves_the_figures_alone(decod
 def test_a_dense_model_has_no_experts_to_count(corpus):
     result = evaluate(make(moe=None), "--corpus", corpus)
     assert_fails(result, "dense", code=2)
+
+
+# --- heads ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def few_made_sentences(monkeypatch):
+    """The made sentences are longer than the tiny model reads."""
+    for name in ("subject", "antecedent"):
+        monkeypatch.setattr(f"headlight.model.evaluation.heads.{name}_sentences", list)
+
+
+@pytest.mark.usefixtures("few_made_sentences")
+def test_a_profile_of_the_heads_is_written_beside_the_model_and_on_its_card(decoder, corpus):
+    result = evaluate(decoder, "--heads", "--text", corpus, "--sentences", "5")
+    assert result.exit_code == 0, result.output
+    found = load("out").description.heads
+    assert (found["text"], found["sentences"]) == ([corpus], 5)
+    heads = found["attentions"]["decoder.layers.0.self_attention"]
+    assert len(heads) == 2
+    card = read_card(CARD)
+    assert replace(card, heads={}) == MADE
+    assert card.heads["sentences"] == 5
+    summary = card.heads["attentions"]["decoder.layers.0.self_attention"]
+    for shown, head in zip(summary, heads, strict=True):
+        assert shown["cost"] == head["cost"]
+        assert shown["labels"] == {name: head["scores"][name]["score"] for name in head["labels"]}
+        assert f"{head['cost']:+.4f}" in CARD.read_text()
+        assert f"{head['cost']:+.4f}" in result.stdout
+
+
+def test_heads_take_no_other_evidence(decoder, corpus):
+    assert_fails(evaluate(decoder, "--heads", "--corpus", corpus), "--text alone", code=2)

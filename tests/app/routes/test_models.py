@@ -1,5 +1,6 @@
 """GET /api/v1/models: cards."""
 
+import json
 import shutil
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ def test_every_model_is_listed_and_the_default_is_named(client, model_ids):
 
 
 LONG = {"normalization", "sites", "metrics", "expert_tokens", "trained_on", "attribution"} | {
+    "heads",
     "features",
     "checks",
     "omitted",
@@ -65,6 +67,7 @@ def test_a_card_says_what_the_model_is(client, tiny):
         "normalization": {"replacements": [], "lowers_capitals": False},
         "metrics": {},
         "expert_tokens": None,
+        "heads": None,
         "analyses": [
             "next_token",
             "rollout",
@@ -145,6 +148,48 @@ def test_experts_that_were_edited_wrongly_are_a_damage_of_one_model(client_with,
     (damaged,) = client_with(models_dir=tmp_path).get("/api/v1/models").json()["unavailable"]
     assert damaged["id"] == "edited"
     assert "expert_tokens is malformed" in damaged["reason"]
+
+
+HEADS = {
+    "text": ["held_out.txt"],
+    "sentences": 1,
+    "tokens": 9,
+    "bits_per_byte": 1.5,
+    "controlled": {"subject": 360, "antecedent": 432},
+    "attentions": {
+        "decoder.layers.0.self_attention": [
+            {
+                "labels": ["previous"],
+                "scores": {"previous": {"score": 0.9, "control": 0.1}},
+                "entropy": 0.5,
+                "distance": 1.0,
+                "cost": 0.01,
+                "strongest": [
+                    {
+                        "sentence": 0,
+                        "query": 2,
+                        "key": 1,
+                        "weight": 0.99,
+                        "query_span": [2, 5],
+                        "key_span": [0, 1],
+                    }
+                ],
+            }
+        ]
+    },
+    "examples": [{"text": "A cat sat.", "target": ""}],
+}
+
+
+def test_a_card_has_the_profile_of_its_heads_if_it_is_of_these_weights(
+    client_with, zoo, tmp_path, tiny
+):
+    for name, revision in (("profiled", tiny.description.revision), ("retrained", "0" * 16)):
+        path = shutil.copytree(zoo / "tiny", tmp_path / name) / "heads.json"
+        path.write_text(json.dumps({"revision": revision, **HEADS}))
+    client = client_with(models_dir=tmp_path)
+    assert client.get("/api/v1/models/profiled").json()["heads"] == HEADS
+    assert client.get("/api/v1/models/retrained").json()["heads"] is None
 
 
 def test_an_unknown_model_is_refused(client, problem, model_ids):

@@ -1,0 +1,91 @@
+"""The evaluate command with --heads: a profile of every head, beside the model and on its card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from headlight.commands.options import UsageError
+from headlight.commands.output import console
+from headlight.commands.training import usage_errors
+from headlight.model.card import read_card, write_card
+from headlight.model.checkpoint import find_model, load, write_atomically
+from headlight.model.checkpoint_files import CARD, CheckpointError
+from headlight.model.device import choose_device
+from headlight.model.evaluation.figures import SAMPLE, rounded
+from headlight.model.evaluation.heads import profile_heads
+from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.model.head_profiles import HEADS, to_json
+from headlight.model.training.corpus import SentencePair, read_documents, read_pairs
+
+
+def profile_model(
+    model: str,
+    text: Sequence[Path],
+    n_sentences: int,
+    device: str,
+    models_dir: Path | None = None,
+) -> dict[str, Any]:
+    """Measure every head of a model and write the profile beside it, with a summary on its card.
+
+    Without `text`, the project's own sample is read. A card is not made for a model without one.
+
+    Raises:
+        UsageError: the model or the device is unknown.
+        ValueError: the folder or a file is unusable.
+    """
+    try:
+        folder = find_model(model, models_dir)
+    except CheckpointError as error:
+        raise UsageError(str(error)) from error
+    with usage_errors():
+        place = choose_device(device)
+    checkpoint = load(folder, device=place)
+    if checkpoint.config.kind != "encoder-decoder":
+        documents: Sequence[str | SentencePair] = read_documents(text or [SAMPLE])
+    elif text:
+        documents = read_pairs(text)
+    else:
+        gold = read_gold(ENGLISH_FRENCH_GOLD)
+        documents = [SentencePair(pair.english, pair.french) for pair in gold]
+    found = profile_heads(checkpoint, documents, n_sentences=n_sentences)
+    names = [path.name for path in text] or ["the project's own texts"]
+    profile: dict[str, Any] = {"text": names, **rounded(found)}
+    write_atomically(folder / HEADS, lambda path: path.write_text(to_json(profile), "utf-8"))
+    if (folder / CARD).exists():
+        renewed = replace(read_card(folder / CARD), heads=summary_of(profile))
+        write_atomically(folder / CARD, lambda path: write_card(path, renewed))
+    console.print(_table(profile, checkpoint.id))
+    return profile
+
+
+def summary_of(profile: Mapping[str, Any]) -> dict[str, Any]:
+    """The labels with their scores and the cost of each head, for a card."""
+    return {
+        "text": profile["text"],
+        "sentences": profile["sentences"],
+        "bits_per_byte": profile["bits_per_byte"],
+        "attentions": {
+            path: [
+                {
+                    "labels": {label: head["scores"][label]["score"] for label in head["labels"]},
+                    "cost": head["cost"],
+                }
+                for head in heads
+            ]
+            for path, heads in profile["attentions"].items()
+        },
+    }
+
+
+def _table(profile: Mapping[str, Any], title: str) -> Table:
+    table = Table("attention", "head", "labels", "bits a byte without it", title=title)
+    for path, heads in summary_of(profile)["attentions"].items():
+        for number, head in enumerate(heads):
+            labels = ", ".join(f"{name} {score:.2f}" for name, score in head["labels"].items())
+            table.add_row(path, str(number), labels, f"{head['cost']:+.4f}")
+    return table
