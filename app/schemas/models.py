@@ -74,7 +74,7 @@ class StrongestAnswer(Answer):
 
 
 class HeadProfileAnswer(Answer):
-    """What a head does on many sentences."""
+    """The scores of one head over many sentences, and where it is strongest."""
 
     labels: list[str] = Field(description="The names of its scores that count, the highest first.")
     scores: dict[str, HeadScoreAnswer] = Field(

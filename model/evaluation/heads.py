@@ -61,7 +61,7 @@ _PLACES: dict[tuple[str, str], Where] = {
 
 @dataclass
 class _Sums:
-    """What the heads of one attention add up to, over queries."""
+    """The sums of the heads of one attention over all queries."""
 
     weights: dict[str, Any] = field(default_factory=lambda: defaultdict(float))
     controls: dict[str, Any] = field(default_factory=lambda: defaultdict(float))
