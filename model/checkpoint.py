@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -45,7 +45,7 @@ from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.generation import TransformerWriter
 from headlight.model.head_profiles import read_profile
 from headlight.model.hooks import Capture
-from headlight.model.interventions import Intervention, intervene
+from headlight.model.interventions import Intervention, intervene, quantizations_of
 from headlight.model.norms import LayerNorm, Norm
 from headlight.model.positional_tables import Arrays, encoding_of
 from headlight.model.quantization import (
@@ -53,6 +53,7 @@ from headlight.model.quantization import (
     UnknownPart,
     make_dynamic,
     matrices_of,
+    quantized_weights,
     restored_weights,
     stored_layout,
     stored_weights,
@@ -134,6 +135,13 @@ class Checkpoint:
         """As `Served.translate`, by beam search."""
         start_id, end_id = self.tokenizer.start_id, self.tokenizer.end_id
         return translate(self.model, sources, start_id=start_id, end_id=end_id)
+
+    def with_weights_of(
+        self, interventions: Sequence[Intervention]
+    ) -> AbstractContextManager[None]:
+        """As `Served.with_weights_of`."""
+        quantizations = quantizations_of(interventions)
+        return quantized_weights(self.model, quantizations) if quantizations else nullcontext()
 
     def writer(self, interventions: Sequence[Intervention] = ()) -> TransformerWriter:
         """As `Served.writer`."""

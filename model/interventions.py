@@ -1,11 +1,12 @@
-"""Interventions in a forward pass: ablate heads or experts, change the softmax of attention.
+"""Interventions in a forward pass: ablate heads or experts, change attention, round the weights.
 
     with intervene(model, [HeadAblation(heads=(0, 3), layer=1), Temperature(value=2.0)]):
         model(ids)
 
-An intervention edits tensors at hook points. A capture inside the block, and everything later in
-the pass, sees the edited tensor. Several interventions combine. Their order does not matter, except
-for the `SiteEdit`s of one site, which come after all others there, in the order given.
+An intervention edits tensors at hook points; a `Quantization` replaces weights. A capture inside
+the block, and everything later in the pass, sees the edited tensor. Several interventions combine.
+Their order does not matter, except for the `SiteEdit`s of one site, which come after all others
+there, in the order given.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from torch import Tensor
 from headlight.model.config import Architecture
 from headlight.model.hooks import Edit
 from headlight.model.positions import alibi_bias
+from headlight.model.quantization import Quantization, UnknownPart, assigned, quantized_weights
 from headlight.model.site_edit import ImpossibleIntervention as ImpossibleIntervention
 from headlight.model.site_edit import SiteEdit, bind
 from headlight.model.sites import Site, UnknownHead, UnknownLayer
@@ -87,7 +89,9 @@ class Temperature(_Place):
             raise ValueError(f"a temperature ({self.value}) must be a positive number")
 
 
-Intervention: TypeAlias = HeadAblation | ExpertAblation | NoScaling | Temperature | SiteEdit
+Intervention: TypeAlias = (
+    HeadAblation | ExpertAblation | NoScaling | Temperature | Quantization | SiteEdit
+)
 
 
 @contextmanager
@@ -97,11 +101,58 @@ def intervene(model: Transformer, interventions: Iterable[Intervention]) -> Iter
     Raises:
         UnknownLayer, UnknownHead, UnknownExpert, ImpossibleIntervention: as `site_edits`.
         UnknownSite, UnknownPosition: as `bind`.
+        UnknownPart: a quantization names a part that the model does not have.
     """
+    interventions = list(interventions)
     with ExitStack() as stack:
+        if quantizations := quantizations_of(interventions):
+            stack.enter_context(quantized_weights(model, quantizations))
         for site, edit in site_edits(model.config, bound(model.sites, interventions)):
             stack.enter_context(model.edit(site, edit))
         yield
+
+
+def quantizations_of(interventions: Iterable[Intervention]) -> tuple[Quantization, ...]:
+    """Those of the interventions that round weights."""
+    return tuple(one for one in interventions if isinstance(one, Quantization))
+
+
+def require_quantizable(
+    matrices: Collection[str],
+    interventions: Iterable[Intervention],
+    stored: Quantization | None = None,
+) -> None:
+    """Check that the weights of a model can be rounded as the interventions ask.
+
+    Args:
+        matrices: the names of the model's weights that can be quantized.
+        interventions: of any kind.
+        stored: the quantization of the weights as they were loaded.
+
+    Raises:
+        UnknownPart: a part matches no matrix.
+        ImpossibleIntervention: the weights are quantized already, are not those of a model of this
+            project, or two quantizations overlap.
+    """
+    quantizations = quantizations_of(interventions)
+    if not quantizations:
+        return
+    if stored is not None:
+        raise ImpossibleIntervention(
+            f"the weights are quantized already, to {stored.bits} bits; quantize the model that "
+            "they were made from"
+        )
+    if not matrices:
+        raise ImpossibleIntervention(
+            "only the weights of Headlight's own models can be quantized in a pass; this one's are "
+            "used by the code of Hugging Face Transformers"
+        )
+    try:
+        assigned(matrices, quantizations)
+    except UnknownPart:
+        raise
+    except ValueError as error:
+        raise ImpossibleIntervention(str(error)) from error
 
 
 def bound(
@@ -134,8 +185,9 @@ def site_edits(
 ) -> list[tuple[str, Edit]]:
     """The interventions as edits of sites: pairs of a site and a function of its tensor, in order.
 
-    Unscaling comes before the temperature, which then divides the unscaled scores. The edits of
-    single sites, which are bound (`bound`), come last, in their order.
+    A `Quantization` edits no site, so it is left out. Unscaling comes before the temperature, which
+    then divides the unscaled scores. The edits of single sites, which are bound (`bound`), come
+    last, in their order.
 
     Args:
         config: the architecture.

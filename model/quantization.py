@@ -146,6 +146,12 @@ def matrices_of(model: nn.Module) -> dict[str, nn.Parameter]:
     return {name: found for name, found in model.named_parameters() if found.ndim > 1}
 
 
+def parts_of(matrices: Iterable[str]) -> list[str]:
+    """The parts of a model: its embeddings, and in each layer every attention and network."""
+    found = (re.match(r".*\.layers\.\d+\.[a-z_]+|.*\.embedding", name) for name in matrices)
+    return list(dict.fromkeys(one[0] for one in found if one))
+
+
 # --- one tensor -----------------------------------------------------------------------------------
 
 
@@ -412,18 +418,39 @@ class _Replacing(TorchFunctionMode):
         return self.replaced.get(id(value), value) if isinstance(value, nn.Parameter) else value
 
 
+def assigned(
+    matrices: Iterable[str], quantizations: Sequence[Quantization]
+) -> dict[str, Quantization]:
+    """The quantization of each matrix that one of them chooses.
+
+    Raises:
+        UnknownPart: a part matches no matrix.
+        ValueError: two of them choose one matrix.
+    """
+    names, found = list(matrices), dict[str, Quantization]()
+    for quantization in quantizations:
+        for name in quantization.chosen(names):
+            if name in found:
+                raise ValueError(f"{name} is quantized twice; choose parts that do not overlap")
+            found[name] = quantization
+    return found
+
+
 @contextmanager
-def quantized_weights(model: nn.Module, quantization: Quantization) -> Iterator[None]:
+def quantized_weights(model: nn.Module, quantizations: Sequence[Quantization]) -> Iterator[None]:
     """Compute with quantized weights inside the ``with`` block, in this thread alone.
 
     The parameters keep their values: each operation on one is given its rounded copy. Other threads
     that run the same model at the same time see nothing of it.
 
+    Args:
+        model: on any device.
+        quantizations: of different matrices.
+
     Raises:
-        UnknownPart: a part matches no matrix of the model.
-        ValueError: a weight is not finite.
+        UnknownPart, ValueError: as `assigned`; or a weight is not finite.
     """
-    with _Replacing(_rounded(model, quantization)):
+    with _Replacing(_rounded(model, tuple(quantizations))):
         yield
 
 
@@ -431,23 +458,22 @@ _KEPT: WeakKeyDictionary[nn.Module, tuple[Any, dict[int, Tensor]]] = WeakKeyDict
 _KEEPING = Lock()
 
 
-def _rounded(model: nn.Module, quantization: Quantization) -> dict[int, Tensor]:
+def _rounded(model: nn.Module, quantizations: tuple[Quantization, ...]) -> dict[int, Tensor]:
     """The rounded copies by the id of their parameter.
 
     The last ones of a model are kept while its weights stay as they are: a text that is generated
     needs them at every token, and making them takes five times as long as a pass.
     """
     matrices = matrices_of(model)
-    key = quantization, tuple((one.data_ptr(), one._version) for one in matrices.values())
+    key = quantizations, tuple((one.data_ptr(), one._version) for one in matrices.values())
     with _KEEPING:
         kept = _KEPT.get(model)
     if kept is not None and kept[0] == key:
         return kept[1]
-    bits, per = quantization.bits, quantization.per
     with torch.inference_mode():
         copies = {
-            id(matrices[name]): fake_quantize(matrices[name], bits, per)
-            for name in quantization.chosen(matrices)
+            id(matrices[name]): fake_quantize(matrices[name], chosen.bits, chosen.per)
+            for name, chosen in assigned(matrices, quantizations).items()
         }
     with _KEEPING:
         _KEPT[model] = key, copies

@@ -8,6 +8,7 @@ application know no more of a model than this.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -225,6 +226,14 @@ class Served(Protocol):
 
         Raises:
             ValueError: the model is not an encoder–decoder.
+        """
+
+    def with_weights_of(
+        self, interventions: Sequence[Intervention]
+    ) -> AbstractContextManager[None]:
+        """Inside, this thread computes with the weights that the interventions leave.
+
+        Needed by what reads weights beside a pass: `exits`, `output_weights` and `weights`.
         """
 
     def writer(self, interventions: Sequence[Intervention] = ()) -> Writer:

@@ -21,7 +21,7 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from headlight.model.interventions import Intervention, bound, site_edits
+from headlight.model.interventions import Intervention, bound, require_quantizable, site_edits
 from headlight.model.served import Description, Served
 from headlight.model.site_edit import SiteEdit
 from headlight.model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
@@ -106,7 +106,7 @@ def pass_spec(
         The spec; its sites are in the order of the module tree.
 
     Raises:
-        UnknownSite, UnknownLayer, UnknownHead, UnknownExpert, UnknownPosition,
+        UnknownSite, UnknownLayer, UnknownHead, UnknownExpert, UnknownPosition, UnknownPart,
             ImpossibleIntervention: the model has no such site, layer, head or part; the message
             suggests one that it has.
     """
@@ -114,6 +114,7 @@ def pass_spec(
     if kept is not None:
         require_heads(kept, description.config.n_heads)
     if interventions:
+        require_quantizable(description.matrices, interventions, description.quantization)
         interventions = bound(description.sites, interventions)
         site_edits(description.config, interventions, description.paths)
     sites = _select(
@@ -401,7 +402,7 @@ def trace(
     Raises:
         TypeError: `checkpoint` is not a loaded model.
         EmptyText, TooManyTokens, NoTarget, UnknownToken, ValueError: as `tokenize`.
-        UnknownSite, UnknownLayer, UnknownHead, UnknownExpert, UnknownPosition,
+        UnknownSite, UnknownLayer, UnknownHead, UnknownExpert, UnknownPosition, UnknownPart,
             ImpossibleIntervention: as `pass_spec` and `run_batch`.
     """
     if isinstance(checkpoint, str | Path):

@@ -31,6 +31,7 @@ MAX_VALUES = 2**15
 LARGEST_VALUE = 1e6
 VALUE_DEPTH = 4
 MOST_TOP = 2**20
+LEAST_BITS, MOST_BITS = 2, 8
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
 
 ModelId = Annotated[str, Field(min_length=1, max_length=MAX_MODEL_ID_CHARACTERS)]
@@ -48,6 +49,7 @@ AnalysisName = Literal[
     "alignment",
     "logit_attribution",
     "attention_by_distance",
+    "quantization_sensitivity",
 ]
 DType = Literal["float32", "uint16"]
 Number = Annotated[int, Field(ge=0, lt=2**31)]
@@ -104,6 +106,22 @@ class TemperatureRequest(_AttentionEdit):
         ge=LEAST_TEMPERATURE,
         le=MOST_TEMPERATURE,
         description="1 changes nothing; a higher value evens rows out, a lower one sharpens them.",
+    )
+
+
+class QuantizeRequest(Request):
+    """Compute with weights rounded to 2^bits values, as a quantized copy of the model would."""
+
+    kind: Literal["quantize"]
+    bits: int = Field(ge=LEAST_BITS, le=MOST_BITS, description="The bits of each weight.")
+    parts: Annotated[list[Glob], Field(min_length=1, max_length=MAX_GLOBS)] | None = Field(
+        None,
+        description="Names or globs of modules, such as `decoder.layers.0`, `*.self_attention`, "
+        "`*.feed_forward` or `*.embedding`; a module stands for all matrices inside it. If "
+        "omitted, every matrix.",
+    )
+    per: Literal["channel", "tensor"] = Field(
+        "channel", description="A scale and zero point for each row of a matrix, or for all of it."
     )
 
 
@@ -222,13 +240,19 @@ class MeanRequest(_SiteRequest):
 
 SiteEditRequest = SetRequest | AddRequest | ScaleRequest | MeanRequest
 EditRequest = Annotated[
-    HeadsOffRequest | ExpertsOffRequest | NoScalingRequest | TemperatureRequest | SiteEditRequest,
+    HeadsOffRequest
+    | ExpertsOffRequest
+    | NoScalingRequest
+    | TemperatureRequest
+    | QuantizeRequest
+    | SiteEditRequest,
     Field(discriminator="kind"),
 ]
 EditRequests = Annotated[list[EditRequest], Field(max_length=MAX_EDITS)]
 EDITS = (
     "Interventions in the pass. heads_off and experts_off ablate heads or experts, no_scaling "
-    "omits 1/√d_head, temperature divides the attention scores; their order has no effect. set, "
+    "omits 1/√d_head, temperature divides the attention scores, quantize rounds weights; their "
+    "order has no effect. set, "
     "add, scale and mean change the tensor of one site, after those, in the order of the list; "
     "captured tensors and all that follows in the pass see the result."
 )
@@ -329,7 +353,9 @@ class TraceOptions(Request):
         "stream and of the contributions to it, and the input statistics of the layer norms. "
         "routing: the share of the tokens that each expert takes. alignment: the source words of "
         "each target word. logit_attribution: the share of each layer, head, expert and source "
-        "token in a logit difference. attention_by_distance: mean weights by distance. What an "
+        "token in a logit difference. attention_by_distance: mean weights by distance. "
+        "quantization_sensitivity: the change of the predictions, in KL and in loss, when one "
+        "part's weights are rounded to 8, 4 or 2 bits. What an "
         "analysis reads need not be captured; it reads every layer, but for head_outputs and "
         "head_norms, and only the heads in `heads`. If omitted: next_token, unless capture is "
         "given.",
@@ -564,6 +590,19 @@ class LogitAttributionAnswer(Answer):
     )
 
 
+class SensitivityAnswer(Answer):
+    """The change of the predictions when one part's weights are rounded."""
+
+    divergence: TensorAnswer = Field(
+        description="Mean KL of the rounded model's distribution from the model's own, in nats, by "
+        "bits and part."
+    )
+    loss: TensorAnswer = Field(description="Of the rounded model on the text, in nats per token.")
+    loss_change: TensorAnswer
+    bits: TensorAnswer
+    parts: list[str] = Field(description="Of the model; `*` is all of them together.")
+
+
 class AnalysesAnswer(Answer):
     """The requested analyses."""
 
@@ -578,6 +617,7 @@ class AnalysesAnswer(Answer):
     alignment: AlignmentAnswer | None = None
     logit_attribution: LogitAttributionAnswer | None = None
     attention_by_distance: dict[str, TensorAnswer] | None = None
+    quantization_sensitivity: SensitivityAnswer | None = None
 
 
 class TraceAnswer(Answer):

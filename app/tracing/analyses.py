@@ -17,12 +17,15 @@ from headlight.model.analysis import (
     logit_attribution,
     logit_lens,
     next_token,
+    quantization_sensitivity,
     residual_stream,
     rollout,
     routing,
     value_weighted,
 )
 from headlight.model.analysis.logit_attribution import LogitDifference
+from headlight.model.cancellation import check
+from headlight.model.quantization import Quantization, parts_of
 from headlight.model.served import Description, Served
 from headlight.model.sites import layer_of
 from headlight.model.trace import NamedArray, Trace
@@ -167,6 +170,17 @@ def available(description: Description) -> list[str]:
         if all(fnmatch.filter(_known_sites(analyser, description), glob) for glob in analyser.needs)
         and analyser.reason_against(description) is None
     ]
+
+
+def require_no_edits(names: Sequence[str], edits: Sequence[Any] | None) -> None:
+    """Check that no analysis which reads the text again is asked of a pass with edits.
+
+    Raises:
+        Problem: 422.
+    """
+    if edits and (name := "quantization_sensitivity") in names:
+        detail = f"{name} measures the model as it is; leave the edits out"
+        raise Problem(422, "impossible-edit", detail)
 
 
 def choices_of(request: TraceRequest, checkpoint: Served) -> Choices:
@@ -327,6 +341,39 @@ def _alignment(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
     return alignment.alignment(trace)
 
 
+def _sensitivity(trace: Trace, checkpoint: Served, _: Choices) -> Arrays:
+    texts = [[token.id for token in trace.tokens]]
+    targets = [[token.id for token in trace.target_tokens or ()]]
+
+    def read(part: str, bits: int) -> Any:
+        check()
+        captured = checkpoint.read(
+            texts,
+            targets if targets[0] else None,
+            sites=["logits"],
+            interventions=[Quantization(bits=bits, parts=(part,))],
+        )
+        return captured["logits"][0].float().cpu().numpy()
+
+    return quantization_sensitivity.quantization_sensitivity(
+        trace,
+        _quantized_parts(checkpoint),
+        read,
+        is_encoder=checkpoint.config.kind == "encoder",
+    )
+
+
+def _reason_against_rounding(description: Description) -> str | None:
+    if description.quantization is not None:
+        return "its weights are quantized already"
+    return None if description.matrices else "its weights are not those of Headlight's own models"
+
+
+def _quantized_parts(checkpoint: Served) -> list[str]:
+    """All parts together, and each one alone."""
+    return [quantization_sensitivity.ALL, *parts_of(checkpoint.description.matrices)]
+
+
 ANALYSERS: dict[str, _Analyser] = {
     "next_token": _Analyser(next_token.NEEDS, _next_token, _texts),
     "rollout": _Analyser(rollout.NEEDS, lambda trace, *_: rollout.rollout(trace)),
@@ -359,5 +406,11 @@ ANALYSERS: dict[str, _Analyser] = {
     "attention_by_distance": _Analyser(
         attention_by_distance.NEEDS,
         lambda trace, *_: attention_by_distance.attention_by_distance(trace),
+    ),
+    "quantization_sensitivity": _Analyser(
+        quantization_sensitivity.NEEDS,
+        _sensitivity,
+        lambda _, __, checkpoint: {"parts": _quantized_parts(checkpoint)},
+        reason_against=_reason_against_rounding,
     ),
 }

@@ -15,6 +15,7 @@ from headlight.model.interventions import (
     NoScaling,
     Temperature,
 )
+from headlight.model.quantization import Quantization
 from headlight.model.served import Served
 from headlight.model.site_edit import SiteEdit
 from headlight.model.trace import Trace
@@ -31,6 +32,7 @@ from headlight.schemas.traces import (
     HeadsOffRequest,
     MeanRequest,
     NoScalingRequest,
+    QuantizeRequest,
     SetRequest,
     SourceRequest,
     TemperatureRequest,
@@ -52,6 +54,8 @@ def intervention_of(edit: EditRequest) -> Intervention:
             return Temperature(value=edit.value, layer=edit.layer, where=edit.where)
         case NoScalingRequest():
             return NoScaling(layer=edit.layer, where=edit.where)
+        case QuantizeRequest():
+            return Quantization(bits=edit.bits, parts=tuple(edit.parts or ()), per=edit.per)
     place: dict[str, Any] = {
         "site": edit.site,
         "heads": None if edit.heads is None else tuple(edit.heads),

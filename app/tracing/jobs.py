@@ -19,6 +19,7 @@ import torch
 from headlight.errors import Problem, over_limit
 from headlight.model.cancellation import check
 from headlight.model.interventions import ImpossibleIntervention, UnknownExpert
+from headlight.model.quantization import UnknownPart
 from headlight.model.served import Description, Served, UnwatchedPass
 from headlight.model.site_edit import SiteEdit, UnknownPosition
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
@@ -46,6 +47,7 @@ from headlight.tracing.analyses import (
     choices_of,
     derived_arrays,
     n_predictions,
+    require_no_edits,
     sites_of,
 )
 from headlight.tracing.edits import (
@@ -61,6 +63,7 @@ _KINDS: dict[type[Exception], str] = {
     UnknownLayer: "unknown-layer",
     UnknownHead: "unknown-head",
     UnknownExpert: "unknown-expert",
+    UnknownPart: "unknown-part",
     ImpossibleIntervention: "impossible-edit",
     NoTarget: "no-target",
     EmptyText: "empty-text",
@@ -138,6 +141,7 @@ def trace_job(request: TraceRequest, description: Description, dtype: torch.dtyp
             heads=request.heads,
             interventions=[intervention_of(edit) for edit in request.edits or ()],
         )
+    require_no_edits(request.wanted_analyses, request.edits)
     read = sites_of(request.wanted_analyses, description, request.layers)
     spec = sent.with_sites(read)
     precision = str(dtype).removeprefix("torch.")
@@ -365,9 +369,10 @@ class _Batch:
         began = perf_counter()
         choices = choices_of(job.request, self.checkpoint)
         analyses: dict[str, Analysis] = {}
-        for name in job.request.wanted_analyses:
-            check()
-            analyses[name] = analyse(name, trace, self.checkpoint, choices)
+        with self.checkpoint.with_weights_of(self.spec.interventions):
+            for name in job.request.wanted_analyses:
+                check()
+                analyses[name] = analyse(name, trace, self.checkpoint, choices)
         timings = {**trace.timings, "analyses": 1e3 * (perf_counter() - began)}
         tensors = {site: trace.tensors[site] for site in job.sites}
         sent = replace(trace, tensors=tensors, timings=timings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -119,6 +120,12 @@ class ForeignModel(ForeignPasses):
                 )
             found.append([one for one in out[0].tolist() if one not in special])
         return found
+
+    def with_weights_of(
+        self, interventions: Sequence[Intervention]
+    ) -> AbstractContextManager[None]:
+        """As `Served.with_weights_of`: no intervention changes the weights of this model."""
+        return nullcontext()
 
     def writer(self, interventions: Sequence[Intervention] = ()) -> ForeignWriter:
         """As `Served.writer`.

@@ -298,7 +298,7 @@ def test_a_pass_with_quantized_weights_equals_that_of_the_rounded_model(
 ):
     model = make_model(kind=kind, positional="learned")
     plain = logits(model, ids)
-    with quantized_weights(model, Quantization(bits=3)):
+    with quantized_weights(model, [Quantization(bits=3)]):
         found = logits(model, ids)
     assert found.equal(logits(replaced(model, 3), ids))
     assert not found.equal(plain)
@@ -307,11 +307,11 @@ def test_a_pass_with_quantized_weights_equals_that_of_the_rounded_model(
 
 def test_copies_follow_a_change_of_the_weights(model, replaced, ids):
     four = Quantization(bits=4)
-    with quantized_weights(model, four):
+    with quantized_weights(model, [four]):
         before = logits(model, ids)
     with torch.no_grad():
         model.vectors.mul_(2)
-    with quantized_weights(model, four):
+    with quantized_weights(model, [four]):
         after = logits(model, ids)
     assert after.equal(logits(replaced(model, 4), ids))
     assert not after.equal(before)
@@ -330,7 +330,7 @@ def test_threads_with_other_bits_never_see_each_others_weights(model, replaced, 
             if bits is None:
                 found.append(logits(model, ids))
                 continue
-            with quantized_weights(model, Quantization(bits=bits)):
+            with quantized_weights(model, [Quantization(bits=bits)]):
                 found.append(logits(model, ids))
         return all(one.equal(expected[bits]) for one in found)
 

@@ -100,7 +100,7 @@ import { partsOf } from './text.js';
 
 /** @typedef {{title: string, text: string, opens: Record<string, string|number>}} Example a text, and the state it opens */
 
-/** @typedef {{kind: string, layer?: number, where?: string, heads?: number[], experts?: number[], value?: number}} Edit of a pass */
+/** @typedef {{kind: string, layer?: number, where?: string, heads?: number[], experts?: number[], value?: number, bits?: number, parts?: string[]}} Edit of a pass */
 
 /** @typedef {{scheme?: string, model?: string, length: number, width?: number, heads?: number}} PositionalAsk what is asked of `GET /api/v1/positional` */
 

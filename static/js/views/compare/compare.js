@@ -9,7 +9,17 @@ import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { differenceFigure, sideFigure } from './attention.js';
 import { headsFigure } from './heads.js';
 import { nextFigure } from './next_token.js';
-import { asks, nameOfB, otherOf, othersOf, range, sidesOf, wishOf } from './sides.js';
+import {
+  asks,
+  isOffered,
+  isOutsideLayers,
+  nameOfB,
+  otherOf,
+  othersOf,
+  range,
+  sidesOf,
+  wishOf,
+} from './sides.js';
 import { entryOf } from '../registry.js';
 
 /**
@@ -19,7 +29,7 @@ import { entryOf } from '../registry.js';
  * @import { Control } from '../../ui/controls.js'
  */
 
-const { compare_temperature: TEMPERATURE } = entryOf('compare').fields;
+const { compare_temperature: TEMPERATURE, compare_bits: BITS } = entryOf('compare').fields;
 
 /** @type {View} */
 export const compare = {
@@ -148,6 +158,17 @@ const EDITS = [
     title: 'Temperature',
     help: 'Scores divided by T before the softmax: T > 1 flattens rows, T < 1 sharpens them',
   },
+  {
+    id: 'quantize',
+    title: 'Fewer bits',
+    help: 'Weights rounded to 2 to 8 bits each, with a scale for each row of a matrix',
+  },
+];
+const PARTS = [
+  { id: 'all', title: 'All' },
+  { id: 'attention', title: 'Attention' },
+  { id: 'feed_forward', title: 'Feed-forward', help: 'Feed-forward networks and experts' },
+  { id: 'embedding', title: 'Embedding', help: 'The token vectors, which also make the logits' },
 ];
 const WHERE = [
   { id: 'all', title: 'Everywhere' },
@@ -201,17 +222,21 @@ function editControls(trace, state) {
       name: 'compare_edit',
       label: 'What',
       value: wish.kind,
-      options: card?.moe ? EDITS : EDITS.filter(({ id }) => id !== 'experts'),
+      options: EDITS.filter(({ id }) => isOffered(id, card)),
     },
     ...ofKind(wish, card),
-    {
-      kind: 'choice',
-      name: 'compare_layer',
-      label: 'In layer',
-      value: wish.layer,
-      options: [{ id: null, title: 'All' }, ...numbered(layers)],
-    },
-    ...(card?.kind === 'encoder-decoder'
+    ...(isOutsideLayers(state)
+      ? []
+      : [
+          {
+            kind: 'choice',
+            name: 'compare_layer',
+            label: 'In layer',
+            value: wish.layer,
+            options: [{ id: null, title: 'All' }, ...numbered(layers)],
+          },
+        ]),
+    ...(card?.kind === 'encoder-decoder' && wish.kind !== 'quantize'
       ? [{ kind: 'choice', name: 'compare_where', label: 'Of', value: wish.where, options: where }]
       : []),
   ];
@@ -222,7 +247,21 @@ function editControls(trace, state) {
  * @param {Card|undefined} card
  * @returns {Control[]}
  */
-function ofKind({ kind, heads, experts, temperature }, card) {
+function ofKind({ kind, heads, experts, temperature, bits, part }, card) {
+  if (kind === 'quantize')
+    return [
+      {
+        kind: 'number',
+        name: 'compare_bits',
+        label: 'Bits a weight',
+        value: bits,
+        least: BITS.least,
+        most: BITS.most,
+        step: 1,
+        shown: String(bits),
+      },
+      { kind: 'choice', name: 'compare_part', label: 'Of', value: part, options: PARTS },
+    ];
   if (kind === 'heads')
     return [
       {

@@ -52,14 +52,30 @@ export function wishOf({ card }, state) {
    * @param {number} standard
    */
   const or = (numbers, standard) => (numbers.length > 0 ? numbers : [standard]);
+  const isInLayer = layers.includes(state.compare_layer) && !isOutsideLayers(state);
+  const layer = isInLayer ? state.compare_layer : null;
   return {
-    kind: state.compare_edit === 'experts' && !card?.moe ? 'heads' : state.compare_edit,
+    kind: isOffered(state.compare_edit, card) ? state.compare_edit : 'heads',
     heads: or(known(state.compare_heads, card?.n_heads ?? 0), headOf(state, card?.n_heads ?? 0)),
     experts: or(known(state.compare_experts, card?.moe?.n_experts ?? 0), 0),
     temperature: state.compare_temperature,
-    layer: layers.includes(state.compare_layer) ? state.compare_layer : null,
+    bits: Math.round(state.compare_bits),
+    part: state.compare_part,
+    modules: modulesOf(state.compare_part, layer, card),
+    layer,
     where: placeOfEdit(card, state),
   };
+}
+
+/**
+ * Whether the model has experts to switch off, or weights that can be quantized in a pass.
+ * @param {string} kind of an edit
+ * @param {Card|undefined} card
+ */
+export function isOffered(kind, card) {
+  if (kind === 'experts') return Boolean(card?.moe);
+  if (kind === 'quantize') return card?.analyses?.includes('quantization_sensitivity') ?? true;
+  return true;
 }
 
 /**
@@ -67,8 +83,16 @@ export function wishOf({ card }, state) {
  * @param {ViewState} state
  */
 function placeOfEdit(card, { compare_edit: kind, compare_where: where }) {
-  if (card?.kind !== 'encoder-decoder' || (kind === 'experts' && where === 'cross')) return 'all';
-  return where;
+  if (card?.kind !== 'encoder-decoder' || kind === 'quantize') return 'all';
+  return kind === 'experts' && where === 'cross' ? 'all' : where;
+}
+
+/**
+ * Whether the edit acts on the embedding, which lies in no layer.
+ * @param {ViewState} state
+ */
+export function isOutsideLayers({ compare_edit: kind, compare_part: part }) {
+  return kind === 'quantize' && part === 'embedding';
 }
 
 /** @param {number} count */
@@ -255,7 +279,8 @@ export function isSamePlace(a, b) {
   return a.place?.id === b.place?.id && hasTwoSides(a.trace) === hasTwoSides(b.trace);
 }
 
-/** @typedef {'heads'|'experts'|'no_scaling'|'temperature'} EditKind */
+/** @typedef {'heads'|'experts'|'no_scaling'|'temperature'|'quantize'} EditKind */
+/** @typedef {'all'|'attention'|'feed_forward'|'embedding'} Part of the weights */
 
 /**
  * @typedef {Object} Wish
@@ -263,6 +288,9 @@ export function isSamePlace(a, b) {
  * @property {number[]} heads to switch off
  * @property {number[]} experts to switch off
  * @property {number} temperature
+ * @property {number} bits of each weight
+ * @property {Part} part whose weights are quantized
+ * @property {string[]|null} modules of that part, as globs; null: all
  * @property {number|null} layer null: in every layer
  * @property {'all'|'encoder'|'decoder'|'cross'} where
  */
@@ -271,7 +299,7 @@ export function isSamePlace(a, b) {
  * @param {Wish} wish
  * @returns {Edit[]} the member `edits` of a request
  */
-export function editsOf({ kind, heads, experts, temperature, layer, where }) {
+export function editsOf({ kind, heads, experts, temperature, bits, modules, layer, where }) {
   const place = { ...(layer !== null && { layer }), ...(where !== 'all' && { where }) };
   return [
     {
@@ -279,8 +307,32 @@ export function editsOf({ kind, heads, experts, temperature, layer, where }) {
       experts: { kind: 'experts_off', experts, ...place },
       no_scaling: { kind: 'no_scaling', ...place },
       temperature: { kind: 'temperature', value: temperature, ...place },
+      quantize: { kind: 'quantize', bits, ...(modules && { parts: modules }) },
     }[kind],
   ];
+}
+
+/**
+ * Globs of the modules whose weights are quantized; null: every matrix of the model.
+ * @param {Part} part
+ * @param {number|null} layer
+ * @param {Card|undefined} card
+ */
+function modulesOf(part, layer, card) {
+  if (part === 'embedding') return ['*.embedding'];
+  if (part === 'all') return layer === null ? null : [`*.layers.${layer}`];
+  const names = part === 'attention' ? ['*_attention'] : feedForwards(layer, card);
+  return names.map((name) => `*.layers.${layer ?? '*'}.${name}`);
+}
+
+/**
+ * @param {number|null} layer
+ * @param {Card|undefined} card
+ */
+function feedForwards(layer, card) {
+  const layers = layer === null ? range(card?.n_layers ?? 0) : [layer];
+  const names = layers.map((one) => (card?.moe?.layers.includes(one) ? 'experts' : 'feed_forward'));
+  return [...new Set(names)];
 }
 
 const PLACES = {
@@ -294,7 +346,8 @@ const PLACES = {
  * @param {Wish} wish
  * @returns {string} `head 0 off in all layers`
  */
-function editInWords({ kind, heads, experts, temperature, layer, where }) {
+function editInWords({ kind, heads, experts, temperature, bits, part, layer, where }) {
+  if (kind === 'quantize') return bitsInWords(bits, part, layer);
   const layers = layer === null ? 'all layers' : `layer ${layer}`;
   const what = {
     heads: `${listed('head', heads)} off`,
@@ -303,6 +356,25 @@ function editInWords({ kind, heads, experts, temperature, layer, where }) {
     temperature: `softmax temperature ${temperature}`,
   }[kind];
   return `${what} in ${layers}${PLACES[where]}`;
+}
+
+/** @type {Record<Part, string>} */
+const PARTS = {
+  all: '',
+  attention: 'attention',
+  feed_forward: 'feed-forward',
+  embedding: 'the embedding',
+};
+
+/**
+ * @param {number} bits
+ * @param {Part} part
+ * @param {number|null} layer
+ * @returns {string} `the same model at 4 bits`, `attention of layer 1 at 4 bits`
+ */
+function bitsInWords(bits, part, layer) {
+  const named = [PARTS[part], layer === null ? '' : `layer ${layer}`].filter(Boolean);
+  return `${named.join(' of ') || 'the same model'} at ${bits} bits`;
 }
 
 const NAMED = 4;

@@ -2,6 +2,7 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { standardsOf } from '../../../../static/js/state/state.js';
 import { compare } from '../../../../static/js/views/compare/compare.js';
+import { nameOfB } from '../../../../static/js/views/compare/sides.js';
 import { fillTrace, FRAME, sampleTrace, TOKENS, plain } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
@@ -83,6 +84,36 @@ test('B is requested with its edit, and A for its logits', () => {
   equal(asked({ compare_with: 'text', compare_text: ' a dog' }).after.text, ' a dog');
   const { model, text } = asked({ compare_with: 'model' }).after;
   deepEqual([model, text], ['other', 'it saw <b> it']);
+});
+
+test('B is the same model with fewer bits, of the parts that it has', () => {
+  const wished = (more, card = CARD) => {
+    const trace = { ...traceA(), card: { ...card, analyses: ['quantization_sensitivity'] } };
+    const state = stateOf({ compare_edit: 'quantize', ...more });
+    return [compare.asks(trace, state).after.edits[0], nameOfB(trace, state)];
+  };
+  deepEqual(wished({}), [{ kind: 'quantize', bits: 4 }, 'the same model at 4 bits']);
+  const parts = (more, card) => wished(more, card)[0].parts;
+  deepEqual(parts({ compare_layer: 1 }), ['*.layers.1']);
+  deepEqual(parts({ compare_part: 'attention' }), ['*.layers.*.*_attention']);
+  const dense = { ...CARD, moe: null };
+  deepEqual(parts({ compare_part: 'feed_forward' }, dense), ['*.layers.*.feed_forward']);
+  const mixed = { ...CARD, moe: { n_experts: 4, top_k: 2, layers: [1] } };
+  const both = ['*.layers.*.feed_forward', '*.layers.*.experts'];
+  deepEqual(parts({ compare_part: 'feed_forward' }, mixed), both);
+  deepEqual(parts({ compare_part: 'feed_forward', compare_layer: 1 }, mixed), [
+    '*.layers.1.experts',
+  ]);
+  const embedding = { compare_part: 'embedding', compare_layer: 1, compare_bits: 2 };
+  deepEqual(wished(embedding), [
+    { kind: 'quantize', bits: 2, parts: ['*.embedding'] },
+    'the embedding at 2 bits',
+  ]);
+  const foreign = compare.asks(
+    { ...traceA(), card: { ...CARD, analyses: ['next_token'] } },
+    stateOf({ compare_edit: 'quantize' }),
+  );
+  equal(foreign.after.edits[0].kind, 'heads_off', 'weights that cannot be quantized in a pass');
 });
 
 test('the signed difference is B − A in every cell, on a scale with zero in its middle', () => {

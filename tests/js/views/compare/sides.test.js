@@ -23,6 +23,10 @@ test('an edit is sent as the API takes it', () => {
   deepEqual(editsOf({ ...WISH, kind: 'temperature', where: 'encoder' }), [
     { kind: 'temperature', value: 1.5, where: 'encoder' },
   ]);
+  const four = { ...WISH, kind: 'quantize', bits: 4, modules: null };
+  deepEqual(editsOf(four), [{ kind: 'quantize', bits: 4 }]);
+  const modules = ['*.embedding'];
+  deepEqual(editsOf({ ...four, modules }), [{ kind: 'quantize', bits: 4, parts: modules }]);
 });
 
 const common = (a, b) =>

@@ -1,0 +1,164 @@
+"""The edit `quantize` over REST equals a model that was stored with fewer bits."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+from headlight.model.checkpoint import load, save
+from headlight.model.interventions import ImpossibleIntervention, require_quantizable
+from headlight.model.quantization import Quantization, StoredQuantization
+from headlight.model.tracing import trace
+from headlight.tracing.analyses import analyse
+
+TEXT, TARGET = "the cat sat on the mat", "a small light reads"
+SITES = ["logits", "*attention.weights"]
+
+
+def post(client, model="tiny", path="trace", **members):
+    target = {"target": TARGET} if model == "translator" else {}
+    asked = {"text": TEXT, "model": model, **target, **members}
+    return client.post(f"/api/v1/{path}", json=asked)
+
+
+def logits(answer):
+    assert answer.status_code == 200, answer.text
+    return np.array(answer.json()["tensors"]["logits"]["data"], np.float32)
+
+
+def edit(bits, **members):
+    return {"capture": ["logits"], "edits": [{"kind": "quantize", "bits": bits, **members}]}
+
+
+@pytest.mark.parametrize("model", ["tiny", "translator", "filler", "turning"])
+def test_every_tensor_is_that_of_a_stored_copy_and_the_shared_model_stays(
+    client, zoo, tmp_path, model
+):
+    parts = ["*.layers.1", "*.embedding"]
+    own = load(zoo / model)
+    plain = post(client, model, capture=SITES).json()["tensors"]
+    asked = {"kind": "quantize", "bits": 3, "parts": parts, "per": "tensor"}
+    found = post(client, model, capture=SITES, edits=[asked]).json()["tensors"]
+    stored = StoredQuantization(bits=3, parts=tuple(parts), per="tensor")
+    card = own.description.card
+    folder = tmp_path / "copy"
+    save(folder, own.model, own.tokenizer, card, dtype=torch.float32, quantization=stored)
+    target = TARGET if model == "translator" else None
+    expected = trace(load(folder), TEXT, target, capture=SITES).tensors
+    assert list(found) == list(expected)
+    for site, array in expected.items():
+        np.testing.assert_allclose(found[site]["data"], array.data, rtol=0, atol=1e-5)
+    assert found["logits"] != plain["logits"]
+    assert post(client, model, capture=SITES).json()["tensors"] == plain
+
+
+def test_concurrent_requests_never_see_each_others_weights(client):
+    kinds = [edit(2), edit(8), edit(4, parts=["*.experts"]), {"capture": ["logits"]}]
+    expected = [logits(post(client, **kind)) for kind in kinds]
+    for one in expected[:3]:
+        assert not np.allclose(one, expected[3], atol=1e-4)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda number: post(client, **kinds[number % 4]), range(40)))
+    for number, answer in enumerate(answers):
+        np.testing.assert_allclose(logits(answer), expected[number % 4], rtol=0, atol=1e-5)
+
+
+def test_generation_goes_on_with_the_quantized_weights(client, tiny):
+    def tokens(**members):
+        answer = post(client, path="generate", n_tokens=6, temperature=0, **members)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    edits = edit(2)["edits"]
+    changed = tokens(edits=edits)
+    assert changed == tokens(edits=edits)
+    assert changed != tokens()
+
+
+def test_several_parts_have_bits_of_their_own(client):
+    both = [
+        {"kind": "quantize", "bits": 2, "parts": ["*.self_attention"]},
+        {"kind": "quantize", "bits": 4, "parts": ["*.embedding"]},
+    ]
+    found = logits(post(client, capture=["logits"], edits=both))
+    for one in both:
+        assert not np.allclose(found, logits(post(client, capture=["logits"], edits=[one])))
+    swapped = logits(post(client, capture=["logits"], edits=both[::-1]))
+    np.testing.assert_allclose(found, swapped, rtol=0, atol=1e-6)
+
+
+def test_the_logit_lens_ends_in_the_prediction_of_the_quantized_model(client):
+    edits = edit(2)["edits"]
+    answer = post(client, capture=[], analyses=["logit_lens", "next_token"], edits=edits)
+    found = answer.json()["analyses"]
+    lens, last = (found[name]["probabilities"]["data"] for name in ("logit_lens", "next_token"))
+    np.testing.assert_allclose(lens[-1], last, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("members", "kind", "said"),
+    [
+        ({"bits": 1}, "invalid-request", ""),
+        ({"bits": 9}, "invalid-request", ""),
+        ({"bits": 4.5}, "invalid-request", ""),
+        ({"parts": []}, "invalid-request", ""),
+        ({"parts": ["decoder.tail"]}, "unknown-part", "matches 'decoder.tail'; it has decoder"),
+    ],
+)
+def test_what_cannot_be_quantized_is_said(client, problem, members, kind, said):
+    one = {"kind": "quantize", "bits": 4, **members}
+    assert said in problem(post(client, edits=[one]), 422, kind)["detail"]
+
+
+def test_overlaps_and_other_weights_are_rejected(client, problem):
+    overlapping = [*edit(4)["edits"], *edit(2, parts=["*.embedding"])["edits"]]
+    detail = problem(post(client, edits=overlapping), 422, "impossible-edit")["detail"]
+    assert "decoder.embedding.vectors.weight is quantized twice" in detail
+    four = Quantization(bits=4)
+    with pytest.raises(ImpossibleIntervention, match="already, to 8 bits"):
+        require_quantizable(["a.weight"], [four], Quantization(bits=8))
+    with pytest.raises(ImpossibleIntervention, match="only the weights of Headlight's own"):
+        require_quantizable([], [four])
+    require_quantizable([], [])
+
+
+# --- the analysis ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["tiny", "translator", "filler"])
+def test_the_sensitivity_of_a_part_is_the_divergence_of_the_edited_pass(client, zoo, model):
+    answer = post(client, model, capture=["logits"], analyses=["quantization_sensitivity"])
+    plain = torch.from_numpy(logits(answer)).double().log_softmax(dim=-1)
+    found = answer.json()["analyses"]["quantization_sensitivity"]
+    parts, bits = found["parts"], found["bits"]["data"]
+    assert parts[0] == "*"
+    assert bits == [8, 4, 2]
+    ids = [token["id"] for token in answer.json()["target_tokens"] or answer.json()["tokens"]]
+    ids = torch.tensor(ids if model == "filler" else ids[1:])
+    entropy = torch.nn.functional.cross_entropy
+    loss = entropy(plain[: len(ids)], ids).item()
+    for part in (parts[0], parts[-1]):
+        asked = {} if part == "*" else {"parts": [part]}
+        rounded = torch.from_numpy(logits(post(client, model, **edit(2, **asked))))
+        rounded = rounded.double().log_softmax(dim=-1)
+        expected = torch.nn.functional.kl_div(
+            rounded, plain, log_target=True, reduction="batchmean"
+        ).item()
+        place = parts.index(part)
+        assert found["divergence"]["data"][2][place] == pytest.approx(expected, abs=1e-5)
+        expected = entropy(rounded[: len(ids)], ids).item()
+        assert found["loss"]["data"][2][place] == pytest.approx(expected, abs=1e-5)
+        change = found["loss_change"]["data"][2][place]
+        assert change == pytest.approx(expected - loss, abs=1e-5)
+    eight, _, two = np.array(found["divergence"]["data"])
+    assert (eight < two).all()
+
+
+def test_the_sensitivity_is_that_of_the_model_as_it_is(client, problem, tiny):
+    names = ["quantization_sensitivity"]
+    detail = problem(post(client, analyses=names, **edit(4)), 422, "impossible-edit")["detail"]
+    assert "leave the edits out" in detail
+    one = trace(tiny, ids=[5], capture=["logits"])
+    with pytest.raises(Exception, match="none after it to predict"):
+        analyse("quantization_sensitivity", one, tiny)
