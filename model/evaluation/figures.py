@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headlight.model.checkpoint import Checkpoint
-from headlight.model.evaluation import fill, positions, stories, translate
+from headlight.model.evaluation import fill, positions, reasoning, stories, translate
 from headlight.model.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
 from headlight.model.evaluation.moe import expert_tokens
 from headlight.model.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
@@ -100,6 +100,8 @@ def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
         CorpusError: the sample is shorter than the model's context.
     """
     recipe = recipe_of(checkpoint)
+    if recipe == "reasoning":
+        return rounded(reasoning.evaluate(checkpoint))
     if recipe == "translate":
         gold = read_gold(ENGLISH_FRENCH_GOLD)
         pairs = [SentencePair(pair.english, pair.french) for pair in gold]
@@ -140,6 +142,12 @@ def _positions(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
     return positions.evaluate(checkpoint, read_documents(evidence.text))
 
 
+def _reasoning(_checkpoint: Checkpoint, _evidence: Evidence) -> dict[str, Any]:
+    raise ValueError(
+        "a model of the recipe 'reasoning' is measured on problems, not files; leave them out"
+    )
+
+
 def _pairs(paths: Sequence[Path]) -> list[SentencePair]:
     return read_pairs(paths) if paths else []
 
@@ -159,4 +167,5 @@ _MEASURED = {
     "translate": _Measured("encoder-decoder", frozenset({"text", "corpus", "gold"}), _translate),
     "fill": _Measured("encoder", frozenset({"text"}), _fill),
     "positions": _Measured("decoder", frozenset({"text"}), _positions),
+    "reasoning": _Measured("decoder", frozenset(), _reasoning),
 }
