@@ -146,6 +146,9 @@ class Loop:
         """Return the tensors, beside weights and optimizers, that a resumed run continues with."""
         return {}
 
+    def load_extra_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take the `extra_tensors` of a saved state."""
+
     def resume(self) -> None:
         """Load the state in `out`; without one, begin at step 0.
 
@@ -153,8 +156,8 @@ class Loop:
             CheckpointError: the state is damaged, or of another model.
         """
         if (self.out / STATE).exists():
-            extra = self.extra_tensors()
-            progress = load_state(self.out / STATE, self.model, self.optimizers, extra)
+            progress, extra = load_state(self.out / STATE, self.model, self.optimizers)
+            self.load_extra_tensors(extra)
             self.step = self._saved_step = int(progress["step"])
             self.tokens = int(progress["tokens"])
             self.seconds = float(progress["seconds"])
@@ -354,9 +357,8 @@ def load_state(
     path: Path,
     model: Transformer,
     optimizers: Sequence[torch.optim.Optimizer],
-    extra: Mapping[str, Tensor] = MappingProxyType({}),
-) -> dict[str, Any]:
-    """Load weights, optimizer state and other tensors in place; return the progress.
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Load weights and optimizer state in place; return the progress and the other tensors.
 
     Raises:
         CheckpointError: the file is missing, damaged, or from a model of another shape.
@@ -371,8 +373,11 @@ def load_state(
             if key.startswith("model.")
         }
         model.load_weights(weights)
-        for name, tensor in extra.items():
-            tensor.copy_(tensors[f"extra.{name}"])
+        extra = {
+            key.removeprefix("extra."): tensor
+            for key, tensor in tensors.items()
+            if key.startswith("extra.")
+        }
     except (OSError, SafetensorError, KeyError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"{path} does not continue this run: {error}") from error
     names = {parameter: name for name, parameter in model.named_parameters()}
@@ -385,7 +390,7 @@ def load_state(
                     for key, tensor in tensors.items()
                     if key.startswith(prefix)
                 }
-    return dict(progress)
+    return dict(progress), extra
 
 
 def _placed(tensor: Tensor, parameter: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ probable. Nothing shows the model a right chain in that phase.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -23,7 +23,7 @@ from headlight.model.card import ModelCard
 from headlight.model.checkpoint import load, save
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.training.arithmetic import Marking, Problem, mark
-from headlight.model.training.batches import Batches, generator_of
+from headlight.model.training.batches import Batch, Batches, generator_of
 from headlight.model.training.config import LoopConfig
 from headlight.model.training.distributed import ALONE, Processes
 from headlight.model.training.loop import STATE, Loop, StepReport
@@ -41,8 +41,9 @@ from headlight.model.transformer import Transformer
 
 BEFORE = "imitation"
 """The folder in a run's folder that keeps the model as it was before reinforcement."""
-BASELINES = ("group", "value")
+METHODS, BASELINES = ("reinforce", "expert"), ("group", "value")
 WARMUP = 10
+CHAINS_TOGETHER = 512
 # The share of the value head's statistics that each step keeps, and its ridge.
 MEMORY, RIDGE = 0.9, 1.0
 
@@ -53,10 +54,16 @@ class ReinforcementConfig:
 
     Args:
         imitation: the steps of imitation; the rest are reinforcement.
-        problems: problems in a step.
+        method: ``reinforce``: policy gradient. ``expert``: expert iteration (Anthony et al. 2017,
+            https://arxiv.org/abs/1705.08439; Zelikman et al. 2022,
+            https://arxiv.org/abs/2203.14465): in cycles, the model writes many chains and imitates
+            those whose answer is right.
+        cycle: the steps of a cycle of expert iteration, in which the learning rate falls to 0.
+        problems: problems in a step, or in a cycle.
         chains: chains that the model writes for each problem.
         updates: updates of the weights in a step, each from a part of its chains.
-        rate: the learning rate at its peak, AdamW's.
+        rate: the learning rate at its peak: AdamW's, or the loop's optimizer's for the method
+            ``expert``.
         temperature: of the chains.
         baseline: ``group``: the mean reward of the problem's chains. ``value``: a value head, which
             predicts the reward of the chain before each of its tokens.
@@ -74,6 +81,8 @@ class ReinforcementConfig:
     """
 
     imitation: int = 340
+    method: str = "reinforce"
+    cycle: int = 50
     problems: int = 32
     chains: int = 8
     updates: int = 2
@@ -87,17 +96,18 @@ class ReinforcementConfig:
     process: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("problems", "chains", "updates"):
+        for name in ("problems", "chains", "updates", "cycle"):
             self._require(name, 1 <= getattr(self, name) <= 2**16, "lie between 1 and 65,536")
         for name in ("imitation", "clip", "kl", "process"):
             self._require(name, getattr(self, name) >= 0, "be at least 0")
         for name in ("rate", "temperature"):
             self._require(name, getattr(self, name) > 0, "be positive")
         self._require("negative", 0 <= self.negative <= 1, "lie in [0, 1]")
-        if self.baseline not in BASELINES:
-            raise ValueError(
-                f"baseline {self.baseline!r} is unknown; choose one of {', '.join(BASELINES)}"
-            )
+        for name, known in (("method", METHODS), ("baseline", BASELINES)):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"{name} {getattr(self, name)!r} is unknown; choose one of {', '.join(known)}"
+                )
 
     def _require(self, name: str, is_met: bool, rule: str) -> None:
         if not is_met:
@@ -223,6 +233,8 @@ class ReasoningLoop(Loop):
         self.value_head = ValueHead(model.config.d_model)
         self.reference: Transformer | None = None
         self._is_reinforcing = False
+        # Of expert iteration: right chains as rows of ids, and their lengths.
+        self.pool: dict[str, Tensor] = {}
 
     def resume(self) -> None:
         """As `Loop.resume`, in the phase of the saved step."""
@@ -231,8 +243,15 @@ class ReasoningLoop(Loop):
         super().resume()
 
     def extra_tensors(self) -> dict[str, Tensor]:
-        """Return the tensors of the value head, for the state."""
-        return self.value_head.tensors
+        """Return the tensors of the value head and of the pool, for the state."""
+        return self.value_head.tensors | self.pool
+
+    def load_extra_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take the tensors of a saved state."""
+        for name, tensor in tensors.items():
+            (self.value_head.tensors if name in self.value_head.tensors else self.pool)[name] = (
+                tensor
+            )
 
     def figures(self) -> dict[str, float]:
         """Measure the model on the validation problems, with the likeliest token at each place."""
@@ -255,6 +274,9 @@ class ReasoningLoop(Loop):
         first, n_steps, warmup = 0, min(imitation, steps), self.config.warmup
         if self.step >= imitation:
             first, n_steps, warmup = imitation, steps - imitation, WARMUP
+            if self.rows.method == "expert":
+                cycle = self.rows.cycle
+                return 1 - (self.step - imitation) % cycle / cycle
         decay = int(self.config.decay * n_steps)
         schedule = SCHEDULES[self.config.schedule]
         return schedule(self.step - first, steps=n_steps, warmup=warmup, decay=decay)
@@ -266,7 +288,8 @@ class ReasoningLoop(Loop):
             self._keep_model()
             self._begin_reinforcement()
         began = perf_counter()
-        loss, n_tokens, figures = self._reinforce()
+        is_expert = self.rows.method == "expert"
+        loss, n_tokens, figures = self._imitate_experts() if is_expert else self._reinforce()
         self.step += 1
         valid_loss = None
         if self.step % self.config.validate_every == 0 or self.step == self.config.steps:
@@ -289,7 +312,14 @@ class ReasoningLoop(Loop):
         """Replace the optimizers, and load the reference if a KL divergence is asked for."""
         # Muon makes updates of one size however noisy the gradient, and rewards are noisy: at 8e-4
         # it took a model from 43 % to 36 % in 40 steps.
-        self.optimizers = make_optimizers(self.model, "adamw", learning_rate=self.rows.rate)
+        optimizer = self.config.optimizer if self.rows.method == "expert" else "adamw"
+        self.optimizers = make_optimizers(
+            self.model,
+            optimizer,
+            learning_rate=self.rows.rate,
+            adam_share=self.config.adam_share,
+            weight_decay=self.config.weight_decay if self.rows.method == "expert" else 0.0,
+        )
         if self.rows.kl:
             checkpoint = load(self.out / BEFORE, device=self.model.vectors.device)
             assert isinstance(checkpoint.model, Transformer)
@@ -342,6 +372,66 @@ class ReasoningLoop(Loop):
         if rows.kl:
             figures["kl"] = _mean(kl)
         return _mean(losses), n_tokens, figures
+
+    def _imitate_experts(self) -> tuple[float, int, dict[str, float]]:
+        """Make one step of expert iteration; the first of a cycle writes the chains.
+
+        Returns:
+            The loss, the tokens read and sampled, and the figures of the chains written.
+        """
+        figures, n_sampled = {}, 0
+        if (self.step - self.rows.imitation) % self.rows.cycle == 0:
+            n_sampled, figures = self._write_pool()
+        rows, lengths = self.pool["ids"], self.pool["lengths"]
+        if not len(rows):
+            return 0.0, n_sampled, figures
+        generator = generator_of(self.batches.seed, self.step, 2)
+        drawn = torch.randint(len(rows), (self.batches.config.count,), generator=generator)
+        taken = rows[drawn, : int(lengths[drawn].max())]
+        places = torch.arange(1, taken.shape[1])
+        is_counted = (places >= int(self.pool["n_prompt"])) & (places < lengths[drawn, None])
+        loss, _ = self._update(Batch.of_rows(taken, is_counted))
+        return loss, n_sampled + taken.numel(), figures
+
+    def _write_pool(self) -> tuple[int, dict[str, float]]:
+        """Write chains for the problems of a cycle, and keep the right ones, each once."""
+        generator = generator_of(self.batches.seed, self.step, 1)
+        asked = [each for each in self.batches.asked(self.step) for _ in range(self.rows.chains)]
+        width = 0
+        kept: dict[tuple[int, ...], None] = {}
+        every: list[Marking] = []
+        n_tokens = n_prompt = 0
+        self.model.eval()
+        for first in range(0, len(asked), CHAINS_TOGETHER):
+            sampled, marked = solve(
+                self.model,
+                self.batches.tokenizer,
+                asked[first : first + CHAINS_TOGETHER],
+                n_tokens=self.batches.n_tokens,
+                temperature=self.rows.temperature,
+                generator=generator,
+            )
+            n_prompt = sampled.n_prompt
+            ends = (n_prompt + sampled.is_sampled.sum(1)).tolist()
+            for row, end, marking in zip(sampled.ids.tolist(), ends, marked, strict=True):
+                if marking.is_right:
+                    kept[tuple(row[:end])] = None
+                    width = max(width, end)
+            n_tokens += int(sampled.is_sampled.sum())
+            every += marked
+        stop = self.batches.tokenizer.end_id
+        self.pool = {
+            "ids": torch.tensor([[*row, *[stop] * (width - len(row))] for row in kept]),
+            "lengths": torch.tensor([len(row) for row in kept]),
+            "n_prompt": torch.tensor(n_prompt),
+        }
+        return n_tokens, {
+            "reward": _mean(reward_of(marking, self.rows.process) for marking in every),
+            "right": _mean(marking.is_right for marking in every),
+            "wrong_reason": _mean(marking.is_right_for_wrong_reason for marking in every),
+            "used": len(kept) / len(every),
+            "length": n_tokens / len(every),
+        }
 
     def _advantages(
         self, sampled: Continuations, rewards: Float[Tensor, " row"]

@@ -195,3 +195,39 @@ export function checked(before, after, { shift, angles }) {
   }
   return { greatest: byPair.reduce((most, value) => Math.max(most, value), 0), count, byPair };
 }
+
+const SIDE = /^\d{1,9}(\*\d{1,9})?(\+\d{1,9}(\*\d{1,9})?)*$/;
+
+/**
+ * The steps of a chain such as 47*23=940+141=1081: a step is right if it has the value of the side
+ * before its equals sign. The side that is still being written is no step yet.
+ * @param {string} text
+ * @param {boolean} isEnded the last side is whole
+ * @returns {{text: string, value: number|null, expected: number|null, isRight: boolean}[]} none if the text is no chain
+ */
+export function chainSteps(text, isEnded) {
+  const sides = text.trim().split('=');
+  const whole = isEnded ? sides : sides.slice(0, -1);
+  if (whole.length < 2 || valueOfSide(whole[0]) === null) return [];
+  const values = whole.map(valueOfSide);
+  return whole
+    .slice(1)
+    .map((side, index) => ({
+      text: side,
+      value: values[index + 1],
+      expected: values[index],
+      isRight: values[index + 1] !== null && values[index + 1] === values[index],
+    }));
+}
+
+/**
+ * A sum of numbers and products; null if it is no such sum.
+ * @param {string} side
+ */
+function valueOfSide(side) {
+  if (!SIDE.test(side)) return null;
+  return side
+    .split('+')
+    .map((term) => term.split('*').reduce((product, factor) => product * Number(factor), 1))
+    .reduce((sum, term) => sum + term, 0);
+}

@@ -2,6 +2,7 @@ import { deepEqual, doesNotMatch, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   anglesOf,
+  chainSteps,
   checked,
   divergence,
   entropyOf,
@@ -231,4 +232,26 @@ test('all row pairs at the shift are compared, and one wrong number is located',
     [...wrong.byPair].map((value) => value > 0.1),
     [false, false, true, false],
   );
+});
+
+test('a step of a calculation is right if its side has the value of the side before', () => {
+  const marks = (text, isEnded = true) =>
+    chainSteps(text, isEnded).map(({ text: side, isRight }) => [side, isRight]);
+  deepEqual(marks('47*23=47*20+47*3=940+141=1081'), [
+    ['47*20+47*3', true],
+    ['940+141', true],
+    ['1081', true],
+  ]);
+  deepEqual(marks('47*23=940+131=1081'), [
+    ['940+131', false],
+    ['1081', false],
+  ]);
+  deepEqual(marks('47*23=940+14', false), []);
+  deepEqual(marks('47*23=940+141=10', false), [['940+141', true]]);
+  deepEqual(marks('47*23=940+=940'), [
+    ['940+', false],
+    ['940', false],
+  ]);
+  deepEqual(marks('The cat = the dog'), []);
+  deepEqual(marks('47*23'), []);
 });

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from headlight.model.checkpoint import CheckpointError, load
-from headlight.model.training.arithmetic import Problem, mark
+from headlight.model.training.arithmetic import Marking, Problem, mark
 from headlight.model.training.corpus import CorpusError
 from headlight.model.training.loop import METRICS
 from headlight.model.training.recipes.reasoning import CONFIG, RECIPE
@@ -55,9 +55,18 @@ def test_a_run_imitates_and_then_reinforces(tmp_path):
     assert load(loop.out / BEFORE).model.weights().keys() == loop.model.weights().keys()
 
 
-@pytest.mark.parametrize("rows", [{"kl": 0.1}, {"baseline": "value", "process": 0.5}])
-@pytest.mark.parametrize("stopped_at", [3, 5])
-def test_a_resumed_run_ends_with_the_same_weights(tmp_path, rows, stopped_at):
+@pytest.mark.parametrize(
+    ("rows", "stopped_at"),
+    [
+        ({"kl": 0.1}, 3),
+        ({"kl": 0.1}, 5),
+        ({"baseline": "value", "process": 0.5}, 5),
+        ({"method": "expert", "cycle": 2}, 5),
+    ],
+)
+def test_a_resumed_run_ends_with_the_same_weights(tmp_path, monkeypatch, rows, stopped_at):
+    if rows.get("method") == "expert":  # random chains are all wrong, so let some count as right
+        monkeypatch.setattr(Marking, "is_right", property(lambda marking: True))
     whole = make(tmp_path, "whole", **rows)
     whole.run()
     stop_after(make(tmp_path, "stopped", **rows), stopped_at)
@@ -86,6 +95,31 @@ def test_reinforcement_makes_the_rewarded_chains_more_probable(tmp_path, monkeyp
     loop.run()
     rewards = [line["reward"] for line in lines(loop)]
     assert sum(rewards[-3:]) > sum(rewards[:3]) + 0.3
+
+
+def test_expert_iteration_imitates_right_chains_alone(tmp_path, monkeypatch):
+    """The pool holds the chains that count as right, each once, and nothing is learnt from none."""
+    loop = make(tmp_path, "none", imitation=0, method="expert", cycle=6)
+    before = weights(loop).clone()
+    loop.run()
+    assert torch.equal(weights(loop), before)
+    monkeypatch.setattr(
+        Marking, "is_right", property(lambda marking: marking.steps[0].text[:1].isascii())
+    )
+    loop = make(tmp_path, "some", imitation=0, method="expert", cycle=6)
+    loop.run()
+    first, *rest = lines(loop)
+    assert 0 < first["used"] < 1
+    assert all("reward" not in line for line in rest)
+    assert all(line["loss"] > 0 for line in [first, *rest])
+    rows, lengths = loop.pool["ids"], loop.pool["lengths"]
+    assert len(rows) == round(first["used"] * 12)
+    written = [
+        loop.batches.tokenizer.decode(row[7:length].tolist())
+        for row, length in zip(rows, lengths.tolist(), strict=True)
+    ]
+    assert all(text[:1].isascii() for text in written)
+    assert not torch.equal(weights(loop), before)
 
 
 def test_chains_without_an_advantage_leave_the_weights_alone(tmp_path):
@@ -136,6 +170,8 @@ def test_the_value_head_learns_the_reward_of_its_chains():
     [
         ({"form": "prose"}, "form 'prose' is unknown; choose one of direct, short, chain"),
         ({"baseline": "mean"}, "baseline 'mean' is unknown; choose one of group, value"),
+        ({"method": "ppo"}, "method 'ppo' is unknown; choose one of reinforce, expert"),
+        ({"negative": 2.0}, "negative \\(2.0\\) must lie in \\[0, 1\\]"),
         ({"rate": 0.0}, "rate \\(0.0\\) must be positive"),
         ({"kl": -1.0}, "kl \\(-1.0\\) must be at least 0"),
         ({"chains": 0}, "chains \\(0\\) must lie between 1 and 65,536"),

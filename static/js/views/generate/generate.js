@@ -13,7 +13,7 @@ import {
   tokensWith,
 } from '../../ui/generation.js';
 import { nameOfGuess } from '../../plot/guess_bars.js';
-import { highestIn } from '../../data/arithmetic.js';
+import { chainSteps, highestIn } from '../../data/arithmetic.js';
 import { counted, grouped, percent, share } from '../../data/format.js';
 import { weightsAt } from '../../data/attention.js';
 import { named, tokenLabels } from '../../data/text.js';
@@ -244,10 +244,25 @@ function choices(subject) {
       ? 'The alternatives; the chosen token is green.'
       : 'The alternatives; the chosen token is green. The thin line is the model’s own probability, before temperature, top-k and top-p.',
     summary: `The ${bars.length} likeliest tokens where ${written} was written.`,
-    facts: factsOf(step, natural),
+    facts: [...factsOf(step, natural), ...chainFacts(tokens)],
     ...choiceBars(state, bars, WORDS, natural),
     grid: gridOfChoices(subject, bars, natural),
   };
+}
+
+/**
+ * The finished steps of a calculation, each right or wrong; nothing for other texts.
+ * @param {Token[]} tokens
+ * @returns {string[][]}
+ */
+function chainFacts(tokens) {
+  const text = tokens.map((token) => (token.is_special ? '' : token.text)).join('');
+  return chainSteps(text, tokens[tokens.length - 1].is_special).map(
+    ({ text: side, value, expected, isRight }) => [
+      `= ${side}`,
+      isRight ? '✓ right' : `✗ wrong: ${value ?? 'no sum'}, not ${expected ?? 'known'}`,
+    ],
+  );
 }
 
 /** @typedef {Guess & {id: number, own: number, rank: number}} Candidate */

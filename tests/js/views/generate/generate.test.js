@@ -161,3 +161,26 @@ test('a finished text gives the reason', () => {
 test('every figure of a generated token keeps the contract', () => {
   for (const width of WIDTHS) assertContract(figures(PATH, { width }), width);
 });
+
+test('the finished steps of a calculation are marked right and wrong', () => {
+  const characters = [...'2*23=', ...'40+7=46'];
+  const steps = stepsOf([...characters, '</s>'].map(() => 0)).map((step, index) => ({
+    ...step,
+    text: characters[index] ?? '</s>',
+    is_special: index === characters.length,
+  }));
+  const marksAfter = (count) => {
+    const state = stateWith([]);
+    state.generation.steps = steps.slice(0, count);
+    const trace = sampleTrace();
+    trace.tokens = trace.tokens.slice(0, 1).map((token) => ({ ...token, is_special: true }));
+    const [{ facts }] = figuresOf(generate, trace, state);
+    return facts.filter(([name]) => name.startsWith('='));
+  };
+  deepEqual(marksAfter(9), []);
+  deepEqual(marksAfter(10), [['= 40+7', '✗ wrong: 47, not 46']]);
+  deepEqual(marksAfter(13), [
+    ['= 40+7', '✗ wrong: 47, not 46'],
+    ['= 46', '✗ wrong: 46, not 47'],
+  ]);
+});
